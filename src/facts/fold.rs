@@ -1,0 +1,1 @@
+//! fold (being written)

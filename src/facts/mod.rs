@@ -1,0 +1,233 @@
+//! Facts: what a session's transcript says happened, bounded in size, in the program's own words.
+//! Lives here: the values. The fold that makes them is in `fold`, the shell reading in `shell`.
+//! May not live here: what a policy thinks of them, files, clocks.
+
+pub mod command;
+pub mod cursor;
+pub mod fold;
+pub mod lens;
+pub mod record;
+pub mod shell;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+pub use command::{Command, Outcome, Program, Verdict};
+
+/// Everything known of one transcript, main chain only. Every collection is bounded by `limits`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Facts {
+    /// Records absorbed so far; every `seq` below is a value this counter had.
+    pub seq: u64,
+    /// Lines that were not JSON, too long or of no known shape.
+    pub lines_skipped: u64,
+    /// What humans asked.
+    pub prompts: Prompts,
+    /// What the agent said.
+    pub messages: Messages,
+    /// Tool calls of any kind.
+    pub tools: Tools,
+    /// Shell commands.
+    pub commands: Commands,
+    /// Files that were edited, most recently edited last.
+    pub files: Vec<EditedFile>,
+    /// Content patterns found in edited text and still standing.
+    pub findings: Vec<Finding>,
+    /// The todo list.
+    pub todos: Todos,
+    /// Token usage.
+    pub tokens: Tokens,
+    /// Context compactions: how many, and the last one's position.
+    pub compactions: Marks,
+    /// Git branch last seen, empty when unknown.
+    pub branch: String,
+    /// Working folder last seen, empty when unknown.
+    pub folder: String,
+    /// Permission mode last seen in the transcript, empty when unknown.
+    pub permission_mode: String,
+    /// Skills invoked by name.
+    pub skills: BTreeSet<String>,
+    /// Tool calls whose result has not arrived, oldest first.
+    pub pending: Vec<PendingTool>,
+}
+
+/// A count and the position of its last occurrence.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Marks {
+    /// How many.
+    pub count: u64,
+    /// `seq` of the last one, 0 when none.
+    pub last_seq: u64,
+}
+
+/// Human prompts.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Prompts {
+    /// How many.
+    pub count: u64,
+    /// The first ones.
+    pub first: Vec<Prompt>,
+    /// The last ones that are not among the first.
+    pub last: Vec<Prompt>,
+    /// `promptId` of the newest prompt that no human wrote (task notifications and the like).
+    pub injected_id: String,
+}
+
+/// One human prompt.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Prompt {
+    /// Position.
+    pub seq: u64,
+    /// `promptId`, or the record's `uuid` where there is none.
+    pub id: String,
+    /// Text, cut at the bound.
+    pub text: String,
+}
+
+/// Assistant messages.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Messages {
+    /// How many text blocks.
+    pub count: u64,
+    /// The last ones, newest last.
+    pub last: Vec<Message>,
+}
+
+/// One assistant text block.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Message {
+    /// Position.
+    pub seq: u64,
+    /// Text, its end kept when cut.
+    pub text: String,
+}
+
+/// Tool calls.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Tools {
+    /// Calls.
+    pub total: u64,
+    /// Calls by tool name.
+    pub by_name: BTreeMap<String, u64>,
+    /// Results that were errors.
+    pub failed: u64,
+    /// Calls refused by a human, a rule or a hook.
+    pub denied: u64,
+    /// Name of the newest call.
+    pub last_name: String,
+    /// Position of the newest call.
+    pub last_seq: u64,
+}
+
+/// A tool call without a result yet.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct PendingTool {
+    /// `tool_use` id.
+    pub id: String,
+    /// Tool name.
+    pub name: String,
+    /// Position of the call.
+    pub seq: u64,
+    /// Subject of a `TaskCreate`, to be completed by the id in its result; else empty.
+    pub subject: String,
+}
+
+/// Shell commands.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Commands {
+    /// How many.
+    pub total: u64,
+    /// The last ones, newest last.
+    pub recent: Vec<Command>,
+    /// Per command kind of the lens.
+    pub by_kind: BTreeMap<String, KindFacts>,
+}
+
+/// What is known of all commands of one kind, however long ago they ran.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct KindFacts {
+    /// How many ran.
+    pub count: u64,
+    /// How many failed by verdict.
+    pub failed: u64,
+    /// Position of the last one that passed, 0 when none.
+    pub last_passed_seq: u64,
+    /// Position of the last one that failed, 0 when none.
+    pub last_failed_seq: u64,
+    /// The newest one.
+    pub last: Command,
+}
+
+/// One edited file.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct EditedFile {
+    /// Path as the tool was given it.
+    pub path: String,
+    /// Edits so far.
+    pub edits: u64,
+    /// Whether a whole-file write made or replaced it.
+    pub written: bool,
+    /// Position of the first edit.
+    pub first_seq: u64,
+    /// Position of the last edit.
+    pub last_seq: u64,
+    /// Tool of the last edit.
+    pub tool: String,
+    /// File kinds of the lens that its path matches.
+    pub kinds: BTreeSet<String>,
+}
+
+/// A content pattern that stands in an edited file.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Name of the pattern in the lens.
+    pub pattern: String,
+    /// The file.
+    pub path: String,
+    /// The line it was found in, trimmed.
+    pub excerpt: String,
+    /// Position of the edit.
+    pub seq: u64,
+}
+
+/// The todo list: the newest `TodoWrite`, or the sum of `TaskCreate` and `TaskUpdate`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Todos {
+    /// Whether any todo tool was used.
+    pub seen: bool,
+    /// Items in their order.
+    pub items: Vec<Todo>,
+    /// Position of the last change.
+    pub last_seq: u64,
+}
+
+/// One todo.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Todo {
+    /// Task id, empty for `TodoWrite`.
+    pub id: String,
+    /// What is to be done.
+    pub content: String,
+    /// `pending`, `in_progress`, `completed`, or whatever the tool said.
+    pub status: String,
+}
+
+/// Token usage of the main chain.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Tokens {
+    /// Model of the last API call.
+    pub model: String,
+    /// Input, cache read and cache creation of the last API call after the last compaction.
+    pub context: u64,
+    /// Sum of input tokens, each API message counted once.
+    pub input: u64,
+    /// Sum of output tokens.
+    pub output: u64,
+    /// Sum of cache reads.
+    pub cache_read: u64,
+    /// Sum of cache creations.
+    pub cache_creation: u64,
+    /// Ids of the last API messages counted, so that their further blocks are not.
+    pub counted: Vec<String>,
+}

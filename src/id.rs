@@ -1,0 +1,74 @@
+//! Names that become paths or keys, checked once: sessions and agents.
+
+use std::fmt;
+
+/// Longest session or agent id that is used as it is (amplihack's bound).
+pub const ID_LENGTH_MAX: usize = 128;
+
+fn is_id_character(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || c == '-'
+}
+
+/// A session id that is safe as one path component: `[A-Za-z0-9_-]`, 1 to 128 characters.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SessionId(String);
+
+impl SessionId {
+    /// The id as given, if it is valid; amplihack's `session_id_valid`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let fits = !text.is_empty() && text.len() <= ID_LENGTH_MAX;
+        (fits && text.chars().all(is_id_character)).then(|| Self(text.to_owned()))
+    }
+
+    /// A valid id made from any text: foreign characters become `_` (amplihack's rule, so that
+    /// both find the same folder), the length is cut, and an empty text becomes `unknown`.
+    #[must_use]
+    pub fn sanitise(text: &str) -> Self {
+        let safe: String = text
+            .chars()
+            .take(ID_LENGTH_MAX)
+            .map(|c| if is_id_character(c) { c } else { '_' })
+            .collect();
+        Self(if safe.is_empty() { "unknown".to_owned() } else { safe })
+    }
+
+    /// The id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_never_leave_their_folder() {
+        for hostile in ["../../etc/passwd", "a/b", "a\\b", "..", ".", "a\0b", "ä", "C:\\x"] {
+            assert_eq!(SessionId::parse(hostile), None, "{hostile:?}");
+            let safe = SessionId::sanitise(hostile);
+            assert_eq!(SessionId::parse(safe.as_str()), Some(safe.clone()), "{hostile:?}");
+        }
+        assert_eq!(SessionId::sanitise("").as_str(), "unknown");
+        assert_eq!(SessionId::sanitise(&"x".repeat(500)).as_str().len(), ID_LENGTH_MAX);
+    }
+
+    #[test]
+    fn valid_ids_stay_as_they_are() {
+        let longest = "a".repeat(ID_LENGTH_MAX);
+        for id in ["6fbb1ada-4a29-4af1-ab6e-bfc8745f3638", "s_1-x", longest.as_str()] {
+            assert_eq!(SessionId::parse(id).unwrap().as_str(), id);
+            assert_eq!(SessionId::sanitise(id).as_str(), id);
+        }
+        assert_eq!(SessionId::parse(&"a".repeat(ID_LENGTH_MAX + 1)), None);
+        assert_eq!(SessionId::parse("a.b"), None);
+    }
+}

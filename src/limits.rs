@@ -1,0 +1,98 @@
+//! Every bound of the program in one place, with the relations between them checked at compile time.
+
+/// Hook payload on stdin, in bytes. A larger one is answered with no opinion.
+pub const STDIN_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// One policy file, in bytes.
+pub const POLICY_FILE_BYTES_MAX: usize = 1024 * 1024;
+/// Files in one pack.
+pub const POLICY_FILES_MAX: usize = 256;
+/// Nesting of YAML collections in a policy file.
+pub const YAML_DEPTH_MAX: usize = 32;
+/// Nodes in one policy file.
+pub const YAML_NODES_MAX: usize = 100_000;
+/// Entries of one kind in a pack after `extends`.
+pub const RULES_MAX: usize = 5_000;
+/// Packs in an `extends` chain.
+pub const EXTENDS_DEPTH_MAX: usize = 8;
+
+/// One expression, in bytes. Rhai columns saturate at 65,535; this stays far below.
+pub const EXPRESSION_BYTES_MAX: usize = 8 * 1024;
+/// Operations of one evaluation of an expression.
+pub const EXPRESSION_OPERATIONS_MAX: u64 = 100_000;
+/// Nesting of one expression.
+pub const EXPRESSION_DEPTH_MAX: usize = 48;
+/// Nesting of calls; expressions cannot define functions.
+pub const EXPRESSION_CALLS_MAX: usize = 8;
+/// Length of a string inside an expression, in bytes.
+pub const EXPRESSION_STRING_MAX: usize = 64 * 1024;
+/// Length of an array inside an expression.
+pub const EXPRESSION_ARRAY_MAX: usize = 1_000;
+/// Source length of one regular expression.
+pub const REGEX_SOURCE_MAX: usize = 4 * 1024;
+/// Compiled size of one regular expression, in bytes.
+pub const REGEX_COMPILED_MAX: usize = 1024 * 1024;
+
+/// One transcript line that is still parsed, in bytes; longer ones are counted and skipped.
+pub const TRANSCRIPT_LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Bytes read from a transcript at a time.
+pub const TRANSCRIPT_CHUNK_BYTES: usize = 256 * 1024;
+/// Bytes before the cursor that prove it still points into the same file.
+pub const CURSOR_PROOF_BYTES: usize = 4 * 1024;
+/// Encoded cursor with its facts, in bytes; a larger one is not kept.
+pub const CURSOR_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Commands kept in full, newest last.
+pub const COMMANDS_KEPT_MAX: usize = 100;
+/// Output kept of one command, in bytes (its end, where test runners print the verdict).
+pub const COMMAND_OUTPUT_KEPT_MAX: usize = 2 * 1024;
+/// Commands that keep their output, newest last.
+pub const COMMAND_OUTPUTS_KEPT_MAX: usize = 16;
+/// Text kept of one command line, in bytes.
+pub const COMMAND_TEXT_MAX: usize = 1024;
+/// Programs read out of one command line.
+pub const COMMAND_PROGRAMS_MAX: usize = 64;
+/// Nesting of shells in shells (`bash -c "sh -c …"`).
+pub const SHELL_DEPTH_MAX: usize = 6;
+/// Length of a command line that is parsed as shell, in bytes.
+pub const SHELL_TEXT_MAX: usize = 64 * 1024;
+/// Files kept with their edits, most recently edited kept.
+pub const FILES_KEPT_MAX: usize = 300;
+/// Findings of content patterns kept over all files.
+pub const FINDINGS_KEPT_MAX: usize = 100;
+/// Todos kept.
+pub const TODOS_KEPT_MAX: usize = 200;
+/// Human prompts kept: the first ones and the last ones, each half.
+pub const PROMPTS_KEPT_MAX: usize = 12;
+/// Assistant messages kept, newest last.
+pub const MESSAGES_KEPT_MAX: usize = 8;
+/// Text kept of one message or prompt, in bytes.
+pub const MESSAGE_TEXT_MAX: usize = 4 * 1024;
+/// Distinct tool names counted; further ones count as `other`.
+pub const TOOL_NAMES_MAX: usize = 200;
+
+/// Blocks remembered with their evidence, newest last.
+pub const BLOCK_HISTORY_MAX: usize = 20;
+/// Subagents remembered in one session.
+pub const AGENTS_MAX: usize = 64;
+/// Counter above which a state file is taken as corrupt (seed 000).
+pub const COUNTER_MAX: i64 = 1_000;
+/// One state file, in bytes; a larger one is taken as corrupt.
+pub const STATE_FILE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Log size at which it is rotated, in bytes.
+pub const LOG_BYTES_MAX: u64 = 2 * 1024 * 1024;
+/// Rotated logs kept beside the current one.
+pub const LOG_FILES_MAX: usize = 3;
+
+/// Any string handed to a caller, in characters. Claude Code replaces strings over 10,000.
+pub const SPOKEN_CHARS_MAX: usize = 9_000;
+/// Pieces of evidence kept per consideration.
+pub const EVIDENCE_MAX: usize = 10;
+/// One piece of evidence, in characters.
+pub const EVIDENCE_CHARS_MAX: usize = 300;
+/// Standard output kept of one probe, in bytes.
+pub const PROBE_OUTPUT_MAX: usize = 1024 * 1024;
+
+const _: () = assert!(SPOKEN_CHARS_MAX < 10_000, "Claude Code cuts at 10,000 characters");
+const _: () = assert!(EXPRESSION_BYTES_MAX < 65_535, "Rhai columns are u16");
+const _: () = assert!(CURSOR_PROOF_BYTES < TRANSCRIPT_CHUNK_BYTES, "one read proves the cursor");
+const _: () = assert!(EVIDENCE_CHARS_MAX * 3 < SPOKEN_CHARS_MAX, "a finding fits into a message");

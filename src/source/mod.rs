@@ -1,0 +1,106 @@
+//! Where policy text came from and what is wrong with it: files, spans, diagnostics.
+//! Lives here: values without a notion of what a policy means.
+
+use std::sync::Arc;
+
+/// One policy file as read.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Source {
+    /// The path or `builtin/<file>`, as shown to people.
+    pub name: String,
+    /// The whole text.
+    pub text: String,
+}
+
+/// A byte range in a source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Span {
+    /// The file.
+    pub source: Arc<Source>,
+    /// First byte.
+    pub start: usize,
+    /// One past the last byte.
+    pub end: usize,
+}
+
+impl Span {
+    /// Line and column of the first byte, both from 1; the column counts characters.
+    #[must_use]
+    pub fn line_column(&self) -> (usize, usize) {
+        let before = self.source.text.get(..self.start).unwrap_or(&self.source.text);
+        let line_start = before.rfind('\n').map_or(0, |at| at.saturating_add(1));
+        let line = before.bytes().filter(|byte| *byte == b'\n').count().saturating_add(1);
+        let column = before.get(line_start..).map_or(0, |it| it.chars().count()).saturating_add(1);
+        (line, column)
+    }
+
+    /// `file:line:column`, clickable in terminals and editors.
+    #[must_use]
+    pub fn place(&self) -> String {
+        let (line, column) = self.line_column();
+        format!("{}:{line}:{column}", self.source.name)
+    }
+
+    /// The text it covers.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        self.source.text.get(self.start..self.end).unwrap_or_default()
+    }
+}
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Worth knowing; nothing changes.
+    Note,
+    /// Probably not meant; the pack still loads.
+    Warning,
+    /// The pack does not load.
+    Error,
+}
+
+/// One finding about a policy, complete enough to be shown in any format.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// Stable kebab-case name of the finding, such as `unknown-key`.
+    pub code: &'static str,
+    /// How bad it is.
+    pub level: Level,
+    /// What is wrong, one lower-case sentence without a full stop.
+    pub message: String,
+    /// Where.
+    pub span: Span,
+    /// Other places that matter, each with its role.
+    pub related: Vec<(Span, String)>,
+    /// The cure.
+    pub help: Option<String>,
+}
+
+impl Diagnostic {
+    /// An error at `span`.
+    #[must_use]
+    pub fn error(code: &'static str, span: Span, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self { code, level: Level::Error, message, span, related: Vec::new(), help: None }
+    }
+
+    /// A warning at `span`.
+    #[must_use]
+    pub fn warning(code: &'static str, span: Span, message: impl Into<String>) -> Self {
+        Self { level: Level::Warning, ..Self::error(code, span, message) }
+    }
+
+    /// The same finding with a cure.
+    #[must_use]
+    pub fn with_help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// The same finding with another place and its role.
+    #[must_use]
+    pub fn with_related(mut self, span: Span, role: impl Into<String>) -> Self {
+        self.related.push((span, role.into()));
+        self
+    }
+}

@@ -1,0 +1,117 @@
+//! What a session remembers between hook calls. Lives here: the values; `guard` holds the step.
+//! May not live here: files, clocks, JSON.
+
+use std::collections::BTreeMap;
+
+use crate::id::SessionId;
+use crate::time::Timestamp;
+
+/// State of one session: one file, one value.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SessionState {
+    /// Whose it is.
+    pub session_id: SessionId,
+    /// Writes so far; never goes back.
+    pub revision: u64,
+    /// Stops that moved the state; never goes back.
+    pub turn_count: u64,
+    /// When a stop was last judged.
+    pub last_check: Option<Timestamp>,
+    /// What the last judged stop found (seed 000).
+    pub check_results: CheckResults,
+    /// The main agent's loop guard; its counters stand at the top of the file as in the seed.
+    pub main: GuardState,
+    /// Loop guards of subagents by agent id.
+    pub agents: BTreeMap<String, GuardState>,
+}
+
+/// What the last judged stop found (seed 000, `check_results`).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CheckResults {
+    /// Files the agent edited.
+    pub files_modified: Vec<String>,
+    /// Whether every blocker was satisfied.
+    pub workflow_compliant: bool,
+    /// Share of satisfied checks, 0 to 100.
+    pub quality_score: u8,
+}
+
+/// Memory of the loop guard for one agent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GuardState {
+    /// Key of the episode: the human prompt it began with; empty when the client names none.
+    pub episode: String,
+    /// Blocks in this episode.
+    pub consecutive_blocks: u32,
+    /// Blocks in the whole session; never goes back.
+    pub total_blocks: u64,
+    /// Stops in this session that were let go although something was unsatisfied.
+    pub releases: u64,
+    /// First block of this episode.
+    pub first_block: Option<Timestamp>,
+    /// Last block of this episode.
+    pub last_block: Option<Timestamp>,
+    /// Fingerprints of the blocks of this episode, oldest first.
+    pub fingerprints: Vec<String>,
+    /// Blocks in a row after which no tool ran.
+    pub idle_blocks: u32,
+    /// Tool calls seen when it last blocked.
+    pub tools_at_block: u64,
+    /// What it last let go, and how much work there was then.
+    pub released: Option<Release>,
+    /// The last blocks with their evidence, oldest first.
+    pub history: Vec<BlockRecord>,
+}
+
+/// A finding that was let go: the same one is not blocked again until there is new work.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Release {
+    /// Fingerprint of what was unsatisfied.
+    pub fingerprint: String,
+    /// Episode it was let go in.
+    pub episode: String,
+    /// Edits seen at that moment.
+    pub edits: u64,
+    /// Why: `max_blocks`, `same_failure`, `no_progress`.
+    pub reason: String,
+}
+
+/// One block, as remembered.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BlockRecord {
+    /// Number of the block within its episode, from 1.
+    pub number: u32,
+    /// When.
+    pub at: Timestamp,
+    /// Fingerprint of the failed considerations.
+    pub fingerprint: String,
+    /// What failed.
+    pub failed: Vec<FailedConsideration>,
+}
+
+/// One failed consideration of a block.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FailedConsideration {
+    /// Its id.
+    pub id: String,
+    /// What was wrong.
+    pub details: String,
+    /// What decided.
+    pub evidence: Vec<String>,
+}
+
+impl SessionState {
+    /// The state of a session that was never judged.
+    #[must_use]
+    pub fn new(session_id: SessionId) -> Self {
+        Self {
+            session_id,
+            revision: 0,
+            turn_count: 0,
+            last_check: None,
+            check_results: CheckResults::default(),
+            main: GuardState::default(),
+            agents: BTreeMap::new(),
+        }
+    }
+}

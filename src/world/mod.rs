@@ -1,0 +1,213 @@
+//! The World: every effect the program can have, as one trait.
+//! Lives here: the trait, its values and its error. May not live here: any decision.
+
+pub mod real;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::time::Timestamp;
+
+/// What kind of thing a path names, links followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    /// A regular file.
+    File,
+    /// A folder.
+    Folder,
+    /// A pipe, socket, device or anything else that must not be opened blindly.
+    Special,
+}
+
+/// What is known of a file without reading it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileStat {
+    /// File, folder or special.
+    pub kind: FileKind,
+    /// Length in bytes.
+    pub length: u64,
+    /// Last modification.
+    pub modified: Timestamp,
+    /// Identity of the file on its device, so that a replaced file is noticed (0 where unknown).
+    pub identity: u64,
+}
+
+/// What the machine answered when it did not do what was asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WorldError {
+    /// No such file or folder.
+    Missing,
+    /// It exists already (exclusive creation).
+    Exists,
+    /// The machine said no: disk full, permission, input/output error. The text is the machine's.
+    Refused(String),
+    /// The operation is not supported here (exchange on some file systems).
+    Unsupported,
+    /// It took longer than allowed.
+    TimedOut,
+    /// It is larger than allowed, in bytes.
+    TooLarge(u64),
+    /// Not a regular file.
+    NotAFile,
+    /// The simulated machine lost power.
+    Crashed,
+}
+
+impl fmt::Display for WorldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing => f.write_str("no such file or folder"),
+            Self::Exists => f.write_str("exists already"),
+            Self::Refused(why) => f.write_str(why),
+            Self::Unsupported => f.write_str("not supported by this file system"),
+            Self::TimedOut => f.write_str("took too long"),
+            Self::TooLarge(bytes) => write!(f, "too large ({bytes} bytes)"),
+            Self::NotAFile => f.write_str("not a regular file"),
+            Self::Crashed => f.write_str("power lost"),
+        }
+    }
+}
+
+impl std::error::Error for WorldError {}
+
+/// An external command: program and arguments, never a shell line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Command {
+    /// Program and arguments.
+    pub argv: Vec<String>,
+    /// Folder to run it in.
+    pub folder: PathBuf,
+    /// Text for its standard input.
+    pub stdin: Vec<u8>,
+    /// Variables set in addition to the inherited ones.
+    pub env: Vec<(String, String)>,
+    /// After this time its whole process group is killed.
+    pub deadline: Duration,
+    /// Bytes kept of each output stream; the rest is read and dropped.
+    pub output_max: usize,
+}
+
+/// What an external command answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandOutput {
+    /// Exit code; `None` when a signal ended it.
+    pub code: Option<i32>,
+    /// Standard output, cut at the bound.
+    pub stdout: Vec<u8>,
+    /// Standard error, cut at the bound.
+    pub stderr: Vec<u8>,
+    /// Whether a stream was cut at the bound.
+    pub truncated: bool,
+}
+
+/// An open file for reading; dropped, it is closed.
+pub trait OpenFile {
+    /// Its kind, length and identity at this moment.
+    ///
+    /// # Errors
+    /// What the machine said.
+    fn stat(&self) -> Result<FileStat, WorldError>;
+    /// Fills `buffer` from `offset`; returns the bytes read, 0 at the end.
+    ///
+    /// # Errors
+    /// What the machine said.
+    fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize, WorldError>;
+}
+
+/// A held lock; dropped, it is released. The lock file itself is never deleted.
+pub trait HeldLock {}
+
+/// Effects. `&self`: implementations use interior mutability, so one World is shared freely.
+pub trait World {
+    /// The wall clock.
+    fn now(&self) -> Timestamp;
+    /// Time since this World was made, never going backwards; deadlines are measured with it.
+    fn elapsed(&self) -> Duration;
+    /// Waits.
+    fn sleep(&self, duration: Duration);
+    /// An environment variable that is set and not empty.
+    fn env(&self, name: &str) -> Option<String>;
+    /// The working folder of the process.
+    fn working_folder(&self) -> PathBuf;
+    /// The id of this process.
+    fn process_id(&self) -> u32;
+
+    /// What `path` is, links followed.
+    ///
+    /// # Errors
+    /// `Missing`, or what the machine said.
+    fn stat(&self, path: &Path) -> Result<FileStat, WorldError>;
+    /// Opens a regular file for reading; never blocks on a pipe.
+    ///
+    /// # Errors
+    /// `Missing`, `NotAFile`, or what the machine said.
+    fn open(&self, path: &Path) -> Result<Box<dyn OpenFile>, WorldError>;
+    /// The whole content of a regular file of at most `bytes_max` bytes.
+    ///
+    /// # Errors
+    /// `Missing`, `NotAFile`, `TooLarge`, or what the machine said.
+    fn read(&self, path: &Path, bytes_max: usize) -> Result<Vec<u8>, WorldError>;
+    /// Names in a folder, sorted.
+    ///
+    /// # Errors
+    /// `Missing`, or what the machine said.
+    fn list(&self, folder: &Path) -> Result<Vec<String>, WorldError>;
+
+    /// Makes a folder and its parents, private to the user (0700).
+    ///
+    /// # Errors
+    /// What the machine said.
+    fn create_folder(&self, path: &Path) -> Result<(), WorldError>;
+    /// Replaces the content of a file in place, creating it private to the user (0600). Not
+    /// durable, not atomic. A link at `path` is refused.
+    ///
+    /// # Errors
+    /// What the machine said.
+    fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), WorldError>;
+    /// Appends to a file in one write, creating it private to the user (0600).
+    ///
+    /// # Errors
+    /// What the machine said.
+    fn append(&self, path: &Path, bytes: &[u8]) -> Result<(), WorldError>;
+    /// Makes the content of one file durable.
+    ///
+    /// # Errors
+    /// What the machine said.
+    fn sync_file(&self, path: &Path) -> Result<(), WorldError>;
+    /// Makes the entries of a folder durable.
+    ///
+    /// # Errors
+    /// What the machine said.
+    fn sync_folder(&self, path: &Path) -> Result<(), WorldError>;
+    /// Renames, replacing the target atomically.
+    ///
+    /// # Errors
+    /// What the machine said.
+    fn rename(&self, from: &Path, to: &Path) -> Result<(), WorldError>;
+    /// Exchanges two existing names atomically.
+    ///
+    /// # Errors
+    /// `Unsupported` where the file system cannot, `Missing`, or what the machine said.
+    fn exchange(&self, one: &Path, other: &Path) -> Result<(), WorldError>;
+    /// Deletes a file.
+    ///
+    /// # Errors
+    /// `Missing`, or what the machine said.
+    fn remove(&self, path: &Path) -> Result<(), WorldError>;
+    /// Deletes a folder with all it holds; links inside are removed, not followed.
+    ///
+    /// # Errors
+    /// `Missing`, or what the machine said.
+    fn remove_folder(&self, path: &Path) -> Result<(), WorldError>;
+    /// Takes an exclusive lock on the file at `path`, creating it, waiting at most `wait_max`.
+    ///
+    /// # Errors
+    /// `TimedOut`, or what the machine said.
+    fn lock(&self, path: &Path, wait_max: Duration) -> Result<Box<dyn HeldLock>, WorldError>;
+    /// Runs an external command to its end or its deadline.
+    ///
+    /// # Errors
+    /// `Missing` when there is no such program, `TimedOut`, or what the machine said.
+    fn run(&self, command: &Command) -> Result<CommandOutput, WorldError>;
+}
