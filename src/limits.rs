@@ -10,6 +10,8 @@ pub const POLICY_FILES_MAX: usize = 256;
 pub const YAML_DEPTH_MAX: usize = 32;
 /// Nodes in one policy file.
 pub const YAML_NODES_MAX: usize = 100_000;
+/// Findings reported for one policy file before the rest is left for the next run.
+pub const FILE_FINDINGS_MAX: usize = 100;
 /// Entries of one kind in a pack after `extends`.
 pub const RULES_MAX: usize = 5_000;
 /// Packs in an `extends` chain.
@@ -29,6 +31,8 @@ pub const EXPRESSION_STRING_MAX: usize = 64 * 1024;
 pub const EXPRESSION_ARRAY_MAX: usize = 1_000;
 /// Source length of one regular expression.
 pub const REGEX_SOURCE_MAX: usize = 4 * 1024;
+/// Globs that the braces of one glob may stand for.
+pub const GLOB_ALTERNATIVES_MAX: usize = 64;
 /// Compiled size of one regular expression, in bytes.
 pub const REGEX_COMPILED_MAX: usize = 1024 * 1024;
 
@@ -51,12 +55,22 @@ pub const COMMAND_OUTPUTS_KEPT_MAX: usize = 16;
 pub const COMMAND_TEXT_MAX: usize = 1024;
 /// Programs read out of one command line.
 pub const COMMAND_PROGRAMS_MAX: usize = 64;
+/// Text kept of one argument of a program, in bytes.
+pub const PROGRAM_ARG_MAX: usize = 512;
+/// Arguments kept of one program.
+pub const PROGRAM_ARGS_MAX: usize = 64;
 /// Nesting of shells in shells (`bash -c "sh -c …"`).
 pub const SHELL_DEPTH_MAX: usize = 6;
+/// Nesting of groups, substitutions and bodies inside one shell text.
+pub const SHELL_NESTING_MAX: usize = 64;
+/// Parser steps (in hundreds) spent on one shell text before it counts as not understood.
+pub const SHELL_STEPS_MAX: usize = 1_000;
 /// Length of a command line that is parsed as shell, in bytes.
 pub const SHELL_TEXT_MAX: usize = 64 * 1024;
 /// Files kept with their edits, most recently edited kept.
 pub const FILES_KEPT_MAX: usize = 300;
+/// Kinds of commands kept; more are not told apart.
+pub const COMMAND_KINDS_MAX: usize = 200;
 /// Findings of content patterns kept over all files.
 pub const FINDINGS_KEPT_MAX: usize = 100;
 /// Todos kept.
@@ -67,6 +81,14 @@ pub const PROMPTS_KEPT_MAX: usize = 12;
 pub const MESSAGES_KEPT_MAX: usize = 8;
 /// Text kept of one message or prompt, in bytes.
 pub const MESSAGE_TEXT_MAX: usize = 4 * 1024;
+/// Tool calls remembered while their result is awaited.
+pub const PENDING_TOOLS_MAX: usize = 64;
+/// Skills remembered by name.
+pub const SKILLS_KEPT_MAX: usize = 200;
+/// Ids of API messages remembered, so that usage repeated on their further blocks is not counted.
+pub const COUNTED_MESSAGES_MAX: usize = 32;
+/// One name, id, path or branch kept from a transcript, in bytes.
+pub const NAME_TEXT_MAX: usize = 512;
 /// Distinct tool names counted; further ones count as `other`.
 pub const TOOL_NAMES_MAX: usize = 200;
 
@@ -78,6 +100,14 @@ pub const AGENTS_MAX: usize = 64;
 pub const COUNTER_MAX: i64 = 1_000;
 /// One state file, in bytes; a larger one is taken as corrupt.
 pub const STATE_FILE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Corrupt state files kept beside the current one.
+pub const QUARANTINE_FILES_MAX: usize = 3;
+/// Attempts to save one file.
+pub const SAVE_ATTEMPTS_MAX: u32 = 10;
+/// Sessions looked at and deleted when old ones are pruned, so that no hook call waits for it.
+pub const PRUNED_AT_ONCE_MAX: usize = 20;
+/// Corrupt content quoted in a diagnostic entry, in characters.
+pub const CORRUPT_QUOTE_CHARS_MAX: usize = 500;
 /// Log size at which it is rotated, in bytes.
 pub const LOG_BYTES_MAX: u64 = 2 * 1024 * 1024;
 /// Rotated logs kept beside the current one.
@@ -96,3 +126,10 @@ const _: () = assert!(SPOKEN_CHARS_MAX < 10_000, "Claude Code cuts at 10,000 cha
 const _: () = assert!(EXPRESSION_BYTES_MAX < 65_535, "Rhai columns are u16");
 const _: () = assert!(CURSOR_PROOF_BYTES < TRANSCRIPT_CHUNK_BYTES, "one read proves the cursor");
 const _: () = assert!(EVIDENCE_CHARS_MAX * 3 < SPOKEN_CHARS_MAX, "a finding fits into a message");
+
+/// Time a probe may take where its pack does not say.
+pub const PROBE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
+/// Sessions not touched for this long are removed.
+pub const SESSIONS_MAX_AGE: std::time::Duration = std::time::Duration::from_secs(30 * 86_400);
+/// Sessions kept at most.
+pub const SESSIONS_MAX_COUNT: usize = 500;

@@ -1,7 +1,20 @@
 //! Where policy text came from and what is wrong with it: files, spans, diagnostics.
 //! Lives here: values without a notion of what a policy means.
 
+pub mod check;
+pub mod meaning;
+pub mod node;
+pub mod scalar;
+pub mod schema;
+pub mod shape;
+pub mod suggest;
+mod syntax;
+mod value;
+pub mod yaml;
+
 use std::sync::Arc;
+
+pub use node::{Node, NodeKind, Scalar, ScalarStyle};
 
 /// One policy file as read.
 #[derive(Debug, PartialEq, Eq)]
@@ -102,5 +115,35 @@ impl Diagnostic {
     pub fn with_related(mut self, span: Span, role: impl Into<String>) -> Self {
         self.related.push((span, role.into()));
         self
+    }
+}
+
+/// Longest user text repeated in a message, in characters.
+const QUOTED_CHARS_MAX: usize = 60;
+
+/// User text as it is shown inside a message: in backticks, on one line, cut when long.
+#[must_use]
+pub fn quoted(text: &str) -> String {
+    let shown: String = text
+        .chars()
+        .take(QUOTED_CHARS_MAX)
+        .flat_map(|c| {
+            let (plain, escaped) =
+                if c.is_control() { (None, Some(c.escape_default())) } else { (Some(c), None) };
+            plain.into_iter().chain(escaped.into_iter().flatten())
+        })
+        .collect();
+    let rest = if text.chars().nth(QUOTED_CHARS_MAX).is_some() { "…" } else { "" };
+    format!("`{shown}{rest}`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quoted_text_stays_on_one_line_and_short() {
+        assert_eq!(quoted("a\nb\u{1b}"), "`a\\nb\\u{1b}`");
+        assert_eq!(quoted(&"é".repeat(61)), format!("`{}…`", "é".repeat(60)));
     }
 }

@@ -1,0 +1,169 @@
+//! The tree of one policy file: every value with the place it was written at, and typed access to it.
+//! May not live here: how the tree is made (`yaml`), what it should look like (`shape`, `check`).
+
+use std::ops::Range;
+use std::time::Duration;
+
+use super::meaning::{Meaning, meaning};
+use super::{Span, scalar};
+use crate::time::{Timestamp, parse_duration};
+
+/// One value of a policy file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    /// Where it is written. A list or map ends with its last entry, a block scalar with its last
+    /// visible character.
+    pub span: Span,
+    /// What it is.
+    pub kind: NodeKind,
+}
+
+/// Kinds of values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NodeKind {
+    /// Text, a number, a truth value or nothing.
+    Scalar(Scalar),
+    /// A list.
+    List(Vec<Node>),
+    /// A map; the keys are scalars, or `Invalid`.
+    Map(Vec<(Node, Node)>),
+    /// Something outside the format (an alias, a tagged value, a key that is no text) that was
+    /// reported where it stands; checks pass over it so that one cause gives one finding.
+    Invalid,
+}
+
+/// A scalar as written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scalar {
+    /// Its text, quotes and escapes removed and lines folded; empty where nothing is written.
+    pub text: String,
+    /// How it is written.
+    pub style: ScalarStyle,
+    /// Columns before the content of a block scalar.
+    pub indent: usize,
+}
+
+/// The five ways to write a scalar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ScalarStyle {
+    /// `text`
+    Plain,
+    /// `'text'`
+    SingleQuoted,
+    /// `"text"`
+    DoubleQuoted,
+    /// `|` and lines
+    Literal,
+    /// `>` and lines
+    Folded,
+}
+
+impl Node {
+    /// The value of a key, if this is a map that has it with something in it.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&Self> {
+        let (_, value) = self.entries()?.iter().find(|(name, _)| name.text() == Some(key))?;
+        (!value.is_null()).then_some(value)
+    }
+
+    /// Whether nothing is written here (`key:`), or `null`.
+    #[must_use]
+    pub fn is_null(&self) -> bool {
+        self.scalar().is_some_and(|it| meaning(it) == Meaning::Null)
+    }
+
+    /// The scalar, if it is one.
+    #[must_use]
+    pub fn scalar(&self) -> Option<&Scalar> {
+        match &self.kind {
+            NodeKind::Scalar(scalar) => Some(scalar),
+            NodeKind::List(_) | NodeKind::Map(_) | NodeKind::Invalid => None,
+        }
+    }
+
+    /// The text of a scalar that is not null; numbers and truth values as they are written.
+    #[must_use]
+    pub fn text(&self) -> Option<&str> {
+        self.scalar().filter(|it| meaning(it) != Meaning::Null).map(|it| it.text.as_str())
+    }
+
+    /// The truth value.
+    #[must_use]
+    pub fn bool(&self) -> Option<bool> {
+        match meaning(self.scalar()?) {
+            Meaning::Bool(value) => Some(value),
+            Meaning::Null | Meaning::Int(_) | Meaning::Number(_) | Meaning::Text => None,
+        }
+    }
+
+    /// The whole number.
+    #[must_use]
+    pub fn int(&self) -> Option<i64> {
+        match meaning(self.scalar()?) {
+            Meaning::Int(value) => Some(value),
+            Meaning::Null | Meaning::Bool(_) | Meaning::Number(_) | Meaning::Text => None,
+        }
+    }
+
+    /// The number, whole or not.
+    #[must_use]
+    pub fn number(&self) -> Option<f64> {
+        match meaning(self.scalar()?) {
+            #[expect(clippy::cast_precision_loss, reason = "bounds of policy numbers are small")]
+            Meaning::Int(value) => Some(value as f64),
+            Meaning::Number(value) => Some(value),
+            Meaning::Null | Meaning::Bool(_) | Meaning::Text => None,
+        }
+    }
+
+    /// The duration: `300s`, `1h30m`.
+    #[must_use]
+    pub fn duration(&self) -> Option<Duration> {
+        parse_duration(self.text()?).ok()
+    }
+
+    /// The date, or the point in time.
+    #[must_use]
+    pub fn date(&self) -> Option<Timestamp> {
+        Timestamp::parse(self.text()?)
+    }
+
+    /// The items of a list.
+    #[must_use]
+    pub fn items(&self) -> Option<&[Self]> {
+        match &self.kind {
+            NodeKind::List(items) => Some(items),
+            NodeKind::Scalar(_) | NodeKind::Map(_) | NodeKind::Invalid => None,
+        }
+    }
+
+    /// The items of a list, or the node itself where one may be written without a list.
+    #[must_use]
+    pub fn one_or_items(&self) -> &[Self] {
+        match &self.kind {
+            NodeKind::List(items) => items,
+            NodeKind::Scalar(_) | NodeKind::Map(_) | NodeKind::Invalid => {
+                std::slice::from_ref(self)
+            }
+        }
+    }
+
+    /// The entries of a map in their order.
+    #[must_use]
+    pub fn entries(&self) -> Option<&[(Self, Self)]> {
+        match &self.kind {
+            NodeKind::Map(entries) => Some(entries),
+            NodeKind::Scalar(_) | NodeKind::List(_) | NodeKind::Invalid => None,
+        }
+    }
+
+    /// The place of a byte range of the decoded text: exactly the characters it was written with,
+    /// or the whole scalar where they cannot be told.
+    #[must_use]
+    pub fn sub_span(&self, decoded: Range<usize>) -> Span {
+        let range = scalar::decoded_map(self)
+            .and_then(|map| map.source_range(decoded))
+            .unwrap_or(self.span.start..self.span.end);
+        Span { source: self.span.source.clone(), start: range.start, end: range.end }
+    }
+}

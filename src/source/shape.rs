@@ -1,0 +1,163 @@
+//! Shapes of policy files: const tables that say which keys a map has and what each may hold.
+//! `check` holds files against them, `schema` publishes them as JSON Schema.
+
+use super::suggest::choice_of;
+
+/// One key of a map.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Field {
+    /// The key.
+    pub name: &'static str,
+    /// What it holds.
+    pub kind: Kind,
+    /// Whether it must be there.
+    pub required: bool,
+    /// One sentence for people and editors.
+    pub doc: &'static str,
+    /// Names other systems use for the same thing: an unknown key that is one of them gets help.
+    pub aka: &'static [&'static str],
+}
+
+impl Field {
+    /// A key that must be there.
+    #[must_use]
+    pub const fn required(name: &'static str, kind: Kind, doc: &'static str) -> Self {
+        Self { name, kind, required: true, doc, aka: &[] }
+    }
+
+    /// A key that may be left out.
+    #[must_use]
+    pub const fn optional(name: &'static str, kind: Kind, doc: &'static str) -> Self {
+        Self { name, kind, required: false, doc, aka: &[] }
+    }
+
+    /// The same key with its names elsewhere.
+    #[must_use]
+    pub const fn also_known_as(self, aka: &'static [&'static str]) -> Self {
+        Self { aka, ..self }
+    }
+}
+
+/// What a value may be. Tables must not contain themselves.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Kind {
+    /// Anything at all.
+    Any,
+    /// Text.
+    Text,
+    /// `true` or `false`.
+    Bool,
+    /// A whole number within bounds, both included.
+    Int {
+        /// Least.
+        min: i64,
+        /// Greatest.
+        max: i64,
+    },
+    /// A number within bounds, both included.
+    Number {
+        /// Least.
+        min: f64,
+        /// Greatest.
+        max: f64,
+    },
+    /// One of a closed set of words.
+    Choice(&'static [&'static str]),
+    /// A duration with its unit: `300s`.
+    Duration,
+    /// A calendar date or a point in time: `2026-01-31`.
+    Date,
+    /// An expression.
+    Expression,
+    /// Text with `${expression}` holes.
+    Template,
+    /// A regular expression.
+    Regex,
+    /// A list.
+    List(&'static Kind),
+    /// One value, or a list of them.
+    OneOrList(&'static Kind),
+    /// A map with free keys.
+    Map(&'static Kind),
+    /// A map with known keys.
+    Record(&'static [Field]),
+    /// The first of several kinds that fits.
+    Either(&'static [Kind]),
+}
+
+/// The three forms a value can be written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Scalar,
+    List,
+    Map,
+}
+
+impl Kind {
+    /// Whether a value of this kind can be written in `form`.
+    pub(super) fn takes(&self, form: Form) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Text
+            | Self::Bool
+            | Self::Int { .. }
+            | Self::Number { .. }
+            | Self::Choice(_)
+            | Self::Duration
+            | Self::Date
+            | Self::Expression
+            | Self::Template
+            | Self::Regex => form == Form::Scalar,
+            Self::List(_) => form == Form::List,
+            Self::OneOrList(one) => form == Form::List || one.takes(form),
+            Self::Map(_) | Self::Record(_) => form == Form::Map,
+            Self::Either(kinds) => kinds.iter().any(|kind| kind.takes(form)),
+        }
+    }
+
+    /// What is expected, as it stands after the word "expected".
+    pub(super) fn expected(&self) -> String {
+        match self {
+            Self::Any => "anything".to_owned(),
+            Self::Text => "text".to_owned(),
+            Self::Bool => "`true` or `false`".to_owned(),
+            Self::Int { .. } => "a whole number".to_owned(),
+            Self::Number { .. } => "a number".to_owned(),
+            Self::Choice(words) => choice_of(words).unwrap_or_default(),
+            Self::Duration => "a duration such as `300s`".to_owned(),
+            Self::Date => "a date such as `2026-01-31`".to_owned(),
+            Self::Expression => "an expression".to_owned(),
+            Self::Template => "a message text".to_owned(),
+            Self::Regex => "a regular expression".to_owned(),
+            Self::List(_) => "a list".to_owned(),
+            Self::OneOrList(one) => format!("{} or a list", one.expected()),
+            Self::Map(_) | Self::Record(_) => "a map".to_owned(),
+            Self::Either(kinds) => {
+                let mut all: Vec<String> = kinds.iter().map(Self::expected).collect();
+                all.dedup();
+                all.join(" or ")
+            }
+        }
+    }
+
+    /// The keys of the maps that values of this kind hold, seen through lists.
+    pub(super) fn fields(&self) -> &'static [Field] {
+        match self {
+            Self::Record(fields) => fields,
+            Self::List(one) | Self::OneOrList(one) => one.fields(),
+            Self::Any
+            | Self::Text
+            | Self::Bool
+            | Self::Int { .. }
+            | Self::Number { .. }
+            | Self::Choice(_)
+            | Self::Duration
+            | Self::Date
+            | Self::Expression
+            | Self::Template
+            | Self::Regex
+            | Self::Map(_)
+            | Self::Either(_) => &[],
+        }
+    }
+}

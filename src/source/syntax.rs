@@ -1,0 +1,231 @@
+//! YAML syntax errors in the words of a person: one table from the parser's error kinds to a
+//! message and a cure.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use granit_parser::{ErrorKind, ScanError};
+
+use super::{Diagnostic, Source, Span};
+use crate::limits::YAML_DEPTH_MAX;
+
+const QUOTE_VALUE: &str = "put the whole value in single quotes";
+const TABS: &str = "YAML indents with spaces: replace the tabs of this line";
+const INDENT: &str = "the line must start in the same column as its neighbours";
+
+/// A kind of error with a message and a cure of our own; other kinds keep the parser's words.
+type Row = (ErrorKind, &'static str, &'static str);
+
+fn rows() -> impl Iterator<Item = Row> {
+    layout_rows().into_iter().chain(punctuation_rows())
+}
+
+/// Errors of indentation and line structure.
+fn layout_rows() -> [Row; 13] {
+    use ErrorKind as E;
+    [
+        (E::TabInBlockIndentation, "a tab indents this line", TABS),
+        (E::TabInIndentation, "a tab indents this line", TABS),
+        (E::TabNotAllowed, "a tab stands where only spaces may", TABS),
+        (E::TabAtBlockScalarStart, "a tab indents this line", TABS),
+        (E::TabInPlainScalar, "a tab indents this line", TABS),
+        (E::InvalidIndentation, "this line is indented in a way YAML cannot place", INDENT),
+        (E::InvalidBlockScalarIndent, "this line is indented less than the text above", INDENT),
+        (E::InvalidFlowScalarIndent, "this line must be indented more than its key", INDENT),
+        (E::ExpectedBlockMappingKey, "expected a key in the column of the keys above", INDENT),
+        (
+            E::ExpectedBlockSequenceEntry,
+            "expected `-` and the next item of the list",
+            "start it with `- `, or indent it under the item above",
+        ),
+        (
+            E::BlockSequenceEntryNotAllowed,
+            "a list cannot begin here",
+            "begin it in the next line, or write it as `[a, b]`",
+        ),
+        (
+            E::BlockEntryInFlowCollection,
+            "`-` does not begin an item inside `[` or `{`",
+            "separate items by commas",
+        ),
+        (E::SimpleKeyExpected, "this line has no `key:`", "add the `:` or indent the line"),
+    ]
+}
+
+/// Errors of quotes, brackets and other marks.
+fn punctuation_rows() -> [Row; 12] {
+    use ErrorKind as E;
+    [
+        (
+            E::MappingValueNotAllowed,
+            "a second `: ` in one value",
+            "put a value that contains `: ` in quotes, or check the indentation of this line",
+        ),
+        (
+            E::InvalidColonPlacement,
+            "a `:` where none can be",
+            "a list or map above may not be closed, or a value needs quotes",
+        ),
+        (
+            E::InvalidQuotedScalarIndent,
+            "this line is still inside quotes",
+            "close the quotes above, or indent this line",
+        ),
+        (E::UnclosedQuotedScalar, "quotes are opened and never closed", "add the closing quote"),
+        (
+            E::InvalidTrailingSingleQuotedScalar,
+            "text after the closing quote",
+            "inside single quotes, write `''` for a quote",
+        ),
+        (
+            E::InvalidTrailingDoubleQuotedScalar,
+            "text after the closing quote",
+            "a value that starts with a quote ends at the next one: put the whole value in single \
+             quotes",
+        ),
+        (
+            E::UnknownQuotedScalarEscape,
+            "an escape that YAML does not know",
+            "use single quotes, where a backslash is a backslash",
+        ),
+        (
+            E::ExpectedFlowMappingSeparator,
+            "expected `,` or `}`",
+            "close the map, or put a value in quotes",
+        ),
+        (
+            E::ExpectedFlowSequenceSeparator,
+            "expected `,` or `]`",
+            "close the list, or put a value in quotes",
+        ),
+        (
+            E::DirectiveDisallowed,
+            "YAML directives are not part of the format",
+            "delete this line; a text that starts with `%` needs quotes",
+        ),
+        (
+            E::CommentInterceptedScalar,
+            "a comment inside a text of several lines",
+            "move the comment above the key, or put the text in quotes",
+        ),
+        (E::InvalidBlockScalarHeader, "text after `|` or `>`", "begin the text in the next line"),
+    ]
+}
+
+/// What reading was inside of when it stopped.
+#[derive(Default)]
+pub(super) struct Surroundings {
+    /// The innermost open bracket.
+    pub(super) bracket: Option<Span>,
+    /// The key whose value was being read.
+    pub(super) key: Option<Span>,
+}
+
+/// The finding for a syntax error.
+pub(super) fn syntax_error(
+    source: &Arc<Source>,
+    error: &ScanError,
+    inside: Surroundings,
+) -> Diagnostic {
+    let (kind, text) = (error.kind(), source.text.as_str());
+    let at = error.marker().byte_offset().unwrap_or(0).min(text.len());
+    let span = |range: Range<usize>| {
+        let Range { start, end } = range;
+        Span { source: Arc::clone(source), start, end }
+    };
+    if *kind == ErrorKind::RecursionLimitExceeded {
+        let message = format!("lists and maps are nested more than {YAML_DEPTH_MAX} deep");
+        return Diagnostic::error("nesting-too-deep", span(one_character(text, at)), message);
+    }
+    if let Some(line) = stray_key(kind, text, at) {
+        let message = "this line is indented as if it went on with the value above";
+        return Diagnostic::error("yaml-syntax", span(line), message).with_help(INDENT);
+    }
+    let is_tab = layout_rows().iter().any(|(row, _, help)| row == kind && *help == TABS);
+    let range = if is_tab {
+        tab_indentation(text, at)
+    } else if *kind == ErrorKind::UnknownQuotedScalarEscape {
+        unknown_escape(text, at).unwrap_or_else(|| one_character(text, at))
+    } else {
+        one_character(text, at)
+    };
+    let span = span(range);
+    let (message, help) = explain(kind, span.text());
+    let mut finding = Diagnostic::error("yaml-syntax", span, message);
+    finding.help = help.map(str::to_owned);
+    let in_quotes =
+        [ErrorKind::InvalidQuotedScalarIndent, ErrorKind::UnclosedQuotedScalar].contains(kind);
+    match (inside.bracket, inside.key.filter(|_| in_quotes)) {
+        (_, Some(key)) => finding.with_related(key, "in the value of this key"),
+        (Some(bracket), None) => finding.with_related(bracket, "still inside this bracket"),
+        (None, None) => finding,
+    }
+}
+
+fn explain(kind: &ErrorKind, at: &str) -> (String, Option<&'static str>) {
+    if let Some((_, message, help)) = rows().find(|(row, _, _)| row == kind) {
+        return (message.to_owned(), Some(help));
+    }
+    if let ErrorKind::UnexpectedCharacter { character } = kind {
+        let message = match character {
+            '`' => "an unquoted value cannot start with a backtick".to_owned(),
+            it if it.is_control() => {
+                format!("the control character `{}` cannot stand here", it.escape_default())
+            }
+            it => format!("an unquoted value cannot start with `{it}`"),
+        };
+        return (message, (!character.is_control()).then_some(QUOTE_VALUE));
+    }
+    if let ErrorKind::UnclosedFlowCollection { open } = kind {
+        return (format!("`{open}` is opened and never closed"), None);
+    }
+    let help = (at == "\"" || at == "'").then_some(QUOTE_VALUE);
+    (kind.to_string(), help)
+}
+
+/// The character at `at`; nothing at the end of a line.
+fn one_character(text: &str, at: usize) -> Range<usize> {
+    let start = (0..=at).rev().find(|it| text.is_char_boundary(*it)).unwrap_or(0);
+    let next = text.get(start..).and_then(|rest| rest.chars().next());
+    start..start + next.filter(|c| !"\r\n".contains(*c)).map_or(0, char::len_utf8)
+}
+
+/// A key that YAML took for more of the value above: the line up to its colon.
+fn stray_key(kind: &ErrorKind, text: &str, at: usize) -> Option<Range<usize>> {
+    let start = line_start(text, at);
+    let before = text.get(start..at)?;
+    let is_whole_line = *kind == ErrorKind::MappingValueNotAllowed && !before.contains(": ");
+    let key = before.trim_start_matches([' ', '-']);
+    is_whole_line.then(|| at - key.len()..at)
+}
+
+/// The blanks of the first line from `at` on that a tab indents.
+fn tab_indentation(text: &str, at: usize) -> Range<usize> {
+    let mut start = line_start(text, at);
+    for line in text.get(start..).unwrap_or_default().split_inclusive('\n') {
+        let blanks = line.len() - line.trim_start_matches([' ', '\t']).len();
+        if line.get(..blanks).is_some_and(|it| it.contains('\t')) {
+            return start..start + blanks;
+        }
+        start += line.len();
+    }
+    one_character(text, at)
+}
+
+/// The first backslash after the quote at `at` that begins no escape.
+fn unknown_escape(text: &str, at: usize) -> Option<Range<usize>> {
+    let mut characters = text.get(at..)?.char_indices();
+    while let Some((offset, c)) = characters.next() {
+        if c == '\\' {
+            let (_, escaped) = characters.next()?;
+            if !"0abtnvfreNLP_xuU \t\"/\\\r\n".contains(escaped) {
+                return Some(at + offset..at + offset + 1 + escaped.len_utf8());
+            }
+        }
+    }
+    None
+}
+
+fn line_start(text: &str, at: usize) -> usize {
+    text.get(..at).and_then(|it| it.rfind('\n')).map_or(0, |it| it + 1)
+}
