@@ -1,0 +1,4 @@
+//! Reports: what the program found, as text for people and data for tools.
+
+pub mod diagnostics;
+pub mod outcome;
