@@ -1,6 +1,8 @@
 //! The World: every effect the program can have, as one trait.
 //! Lives here: the trait, its values and its error. May not live here: any decision.
 
+pub mod fake;
+pub mod overlay;
 pub mod real;
 
 use std::fmt;

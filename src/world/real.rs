@@ -1,1 +1,329 @@
-//! real (being written)
+//! The machine: the one place that names files, clocks, processes and the environment.
+//! May not live here: any decision.
+#![expect(clippy::disallowed_methods, reason = "this is the World that everything else must use")]
+
+mod process;
+
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use super::{Command, CommandOutput, FileKind, FileStat, HeldLock, OpenFile, World, WorldError};
+use crate::time::Timestamp;
+
+/// First wait for a lock that is held; doubles up to `LOCK_POLL_MAX`.
+const LOCK_POLL_MIN: Duration = Duration::from_millis(1);
+const LOCK_POLL_MAX: Duration = Duration::from_millis(20);
+
+/// The machine this process runs on.
+#[derive(Debug)]
+pub struct RealWorld {
+    started: Instant,
+}
+
+impl RealWorld {
+    /// The machine; `elapsed` starts now.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { started: Instant::now() }
+    }
+}
+
+impl Default for RealWorld {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl World for RealWorld {
+    fn now(&self) -> Timestamp {
+        timestamp(SystemTime::now())
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    fn sleep(&self, duration: Duration) {
+        std::thread::sleep(duration);
+    }
+
+    fn env(&self, name: &str) -> Option<String> {
+        std::env::var(name).ok().filter(|value| !value.is_empty())
+    }
+
+    fn working_folder(&self) -> PathBuf {
+        std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."))
+    }
+
+    fn process_id(&self) -> u32 {
+        std::process::id()
+    }
+
+    fn stat(&self, path: &Path) -> Result<FileStat, WorldError> {
+        fs::metadata(path).map(|meta| file_stat(&meta)).map_err(|error| said(&error))
+    }
+
+    fn open(&self, path: &Path) -> Result<Box<dyn OpenFile>, WorldError> {
+        Ok(Box::new(RealFile(open_regular(OpenOptions::new().read(true), path, Links::Follow)?)))
+    }
+
+    fn read(&self, path: &Path, bytes_max: usize) -> Result<Vec<u8>, WorldError> {
+        let file = open_regular(OpenOptions::new().read(true), path, Links::Follow)?;
+        let length = file.metadata().map_err(|error| said(&error))?.len();
+        let bound = u64::try_from(bytes_max).unwrap_or(u64::MAX);
+        if length > bound {
+            return Err(WorldError::TooLarge(length));
+        }
+        let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
+        // One byte more than allowed: a file that grows meanwhile is noticed.
+        file.take(bound.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| said(&error))?;
+        if bytes.len() > bytes_max {
+            return Err(WorldError::TooLarge(u64::try_from(bytes.len()).unwrap_or(u64::MAX)));
+        }
+        Ok(bytes)
+    }
+
+    fn list(&self, folder: &Path) -> Result<Vec<String>, WorldError> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(folder).map_err(|error| said(&error))? {
+            let name = entry.map_err(|error| said(&error))?.file_name();
+            names.push(name.to_string_lossy().into_owned());
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    fn create_folder(&self, path: &Path) -> Result<(), WorldError> {
+        let mut builder = DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(path).map_err(|error| said(&error))
+    }
+
+    fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), WorldError> {
+        let mut file =
+            open_regular(OpenOptions::new().write(true).create(true), path, Links::Refuse)?;
+        // Emptied first, so that a write cut by a power loss leaves a beginning of the new content
+        // and never a mixture with the old one, which could pass for a value.
+        file.set_len(0).and_then(|()| file.write_all(bytes)).map_err(|error| said(&error))
+    }
+
+    fn append(&self, path: &Path, bytes: &[u8]) -> Result<(), WorldError> {
+        let mut file =
+            open_regular(OpenOptions::new().append(true).create(true), path, Links::Refuse)?;
+        file.write_all(bytes).map_err(|error| said(&error))
+    }
+
+    fn sync_file(&self, path: &Path) -> Result<(), WorldError> {
+        let file = open_regular(OpenOptions::new().write(true), path, Links::Refuse)?;
+        file.sync_all().map_err(|error| said(&error))
+    }
+
+    fn sync_folder(&self, path: &Path) -> Result<(), WorldError> {
+        if cfg!(not(unix)) {
+            return Ok(()); // Folders cannot be opened; renaming is all that can be done.
+        }
+        let synced = File::open(path).and_then(|folder| folder.sync_all());
+        synced.map_err(|error| match error.kind() == io::ErrorKind::InvalidInput {
+            true => WorldError::Unsupported,
+            false => said(&error),
+        })
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<(), WorldError> {
+        fs::rename(from, to).map_err(|error| said(&error))
+    }
+
+    fn exchange(&self, one: &Path, other: &Path) -> Result<(), WorldError> {
+        exchange(one, other)
+    }
+
+    fn remove(&self, path: &Path) -> Result<(), WorldError> {
+        fs::remove_file(path).map_err(|error| said(&error))
+    }
+
+    fn remove_folder(&self, path: &Path) -> Result<(), WorldError> {
+        fs::remove_dir_all(path).map_err(|error| said(&error))
+    }
+
+    fn lock(&self, path: &Path, wait_max: Duration) -> Result<Box<dyn HeldLock>, WorldError> {
+        let (began, mut pause) = (Instant::now(), LOCK_POLL_MIN);
+        loop {
+            let options = &mut OpenOptions::new();
+            options.read(true).write(true).create(true);
+            let file = open_regular(options, path, Links::Refuse)?;
+            match file.try_lock() {
+                // Pruning deletes whole session folders: a lock on a deleted file protects nothing.
+                Ok(()) if is_at(&file, path)? => return Ok(Box::new(RealLock { _file: file })),
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => {}
+                Err(TryLockError::Error(error)) => return Err(said(&error)),
+            }
+            let left = wait_max.saturating_sub(began.elapsed());
+            if left.is_zero() {
+                return Err(WorldError::TimedOut);
+            }
+            std::thread::sleep(pause.min(left));
+            pause = pause.saturating_mul(2).min(LOCK_POLL_MAX);
+        }
+    }
+
+    fn run(&self, command: &Command) -> Result<CommandOutput, WorldError> {
+        process::run(command)
+    }
+}
+
+/// A file held open; closing it releases the lock.
+struct RealLock {
+    _file: File,
+}
+
+impl HeldLock for RealLock {}
+
+struct RealFile(File);
+
+impl OpenFile for RealFile {
+    fn stat(&self) -> Result<FileStat, WorldError> {
+        self.0.metadata().map(|meta| file_stat(&meta)).map_err(|error| said(&error))
+    }
+
+    #[cfg(unix)]
+    fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize, WorldError> {
+        loop {
+            match std::os::unix::fs::FileExt::read_at(&self.0, buffer, offset) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                answer => return answer.map_err(|error| said(&error)),
+            }
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize, WorldError> {
+        use std::io::{Seek, SeekFrom};
+        self.0.seek(SeekFrom::Start(offset)).map_err(|error| said(&error))?;
+        self.0.read(buffer).map_err(|error| said(&error))
+    }
+}
+
+/// What to do with a symbolic link as the last part of a path.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Links {
+    Follow,
+    Refuse,
+}
+
+/// Opens a regular file, private to the user where it is created; never waits on a pipe.
+#[cfg(unix)]
+fn open_regular(options: &mut OpenOptions, path: &Path, links: Links) -> Result<File, WorldError> {
+    use rustix::fs::OFlags;
+    use std::os::unix::fs::OpenOptionsExt;
+    let mut flags = OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    if links == Links::Refuse {
+        flags |= OFlags::NOFOLLOW;
+    }
+    options.mode(0o600).custom_flags(flags.bits().cast_signed());
+    let file = options.open(path).map_err(|error| match error.raw_os_error() {
+        Some(code) if code == rustix::io::Errno::LOOP.raw_os_error() => {
+            WorldError::Refused("is a symbolic link".to_owned())
+        }
+        // What a pipe without a reader and a folder answer to an opening for writing.
+        Some(code)
+            if code == rustix::io::Errno::NXIO.raw_os_error()
+                || code == rustix::io::Errno::ISDIR.raw_os_error() =>
+        {
+            WorldError::NotAFile
+        }
+        Some(_) | None => said(&error),
+    })?;
+    require_regular(file)
+}
+
+#[cfg(not(unix))]
+fn open_regular(options: &mut OpenOptions, path: &Path, links: Links) -> Result<File, WorldError> {
+    let is_link = || fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink());
+    if links == Links::Refuse && is_link() {
+        return Err(WorldError::Refused("is a symbolic link".to_owned()));
+    }
+    require_regular(options.open(path).map_err(|error| said(&error))?)
+}
+
+fn require_regular(file: File) -> Result<File, WorldError> {
+    let regular = file.metadata().map_err(|error| said(&error))?.is_file();
+    if regular { Ok(file) } else { Err(WorldError::NotAFile) }
+}
+
+/// Whether `path` still names the open `file`.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> Result<bool, WorldError> {
+    let held = file.metadata().map_err(|error| said(&error))?;
+    Ok(fs::symlink_metadata(path).is_ok_and(|named| identity(&named) == identity(&held)))
+}
+
+#[cfg(not(unix))]
+fn is_at(_file: &File, _path: &Path) -> Result<bool, WorldError> {
+    Ok(true) // An open file cannot be deleted here.
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn exchange(one: &Path, other: &Path) -> Result<(), WorldError> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    use rustix::io::Errno;
+    renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).map_err(|error| {
+        if [Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP].contains(&error) {
+            WorldError::Unsupported
+        } else {
+            said(&io::Error::from(error))
+        }
+    })
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn exchange(_one: &Path, _other: &Path) -> Result<(), WorldError> {
+    Err(WorldError::Unsupported)
+}
+
+fn file_stat(meta: &fs::Metadata) -> FileStat {
+    let kind = if meta.is_file() {
+        FileKind::File
+    } else if meta.is_dir() {
+        FileKind::Folder
+    } else {
+        FileKind::Special
+    };
+    let modified = meta.modified().map(timestamp).unwrap_or_default();
+    FileStat { kind, length: meta.len(), modified, identity: identity(meta) }
+}
+
+/// Inode and device in one number; 0 is kept for "unknown".
+#[cfg(unix)]
+fn identity(meta: &fs::Metadata) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    (meta.dev().wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ meta.ino()).max(1)
+}
+
+#[cfg(not(unix))]
+fn identity(_meta: &fs::Metadata) -> u64 {
+    0
+}
+
+fn timestamp(at: SystemTime) -> Timestamp {
+    let millis = |span: Duration| i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
+    Timestamp::from_millis(match at.duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(since) => millis(since),
+        Err(before) => millis(before.duration()).saturating_neg(),
+    })
+}
+
+/// The machine's error in our words.
+fn said(error: &io::Error) -> WorldError {
+    if error.kind() == io::ErrorKind::NotFound {
+        WorldError::Missing
+    } else if error.kind() == io::ErrorKind::AlreadyExists {
+        WorldError::Exists
+    } else {
+        WorldError::Refused(error.to_string())
+    }
+}

@@ -1,0 +1,306 @@
+//! A World in memory for tests and simulations: its clock moves only when told, every effect is
+//! logged, any operation can be refused, and power can be lost at any of them.
+//! What a disk keeps is in `disk`; this file holds the switches, `effects` the trait.
+
+mod disk;
+mod effects;
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+
+use self::disk::Disk;
+pub use self::disk::{Content, Survival};
+use super::{CommandOutput, WorldError};
+use crate::time::Timestamp;
+
+/// Kinds of operations that can be refused; each is one word of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each is the method of World of that name")]
+pub enum Op {
+    Read,
+    List,
+    CreateFolder,
+    Write,
+    Append,
+    SyncFile,
+    SyncFolder,
+    Rename,
+    Exchange,
+    Remove,
+    RemoveFolder,
+    Lock,
+    Run,
+}
+
+impl Op {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::List => "list",
+            Self::CreateFolder => "create_folder",
+            Self::Write => "write",
+            Self::Append => "append",
+            Self::SyncFile => "sync_file",
+            Self::SyncFolder => "sync_folder",
+            Self::Rename => "rename",
+            Self::Exchange => "exchange",
+            Self::Remove => "remove",
+            Self::RemoveFolder => "remove_folder",
+            Self::Lock => "lock",
+            Self::Run => "run",
+        }
+    }
+}
+
+/// Refuses operations of one kind whose path ends like this.
+#[derive(Debug)]
+struct Refusal {
+    op: Op,
+    path_end: String,
+    times: u32,
+    error: WorldError,
+}
+
+/// What a scripted command answers, and how long it takes.
+#[derive(Debug)]
+struct Script {
+    argv_start: Vec<String>,
+    answers: VecDeque<(Result<CommandOutput, WorldError>, Duration)>,
+}
+
+#[derive(Debug, Default)]
+struct Machine {
+    disk: Disk,
+    now: Timestamp,
+    elapsed: Duration,
+    env: BTreeMap<String, String>,
+    scripts: Vec<Script>,
+    log: Vec<String>,
+    ops: u32,
+    crash_at: Option<u32>,
+    refuse_at: Option<(u32, WorldError)>,
+    refusals: Vec<Refusal>,
+    no_exchange: bool,
+    corrupt_reads: u32,
+}
+
+/// The simulated machine. Its working folder is `/work`, which exists.
+#[derive(Debug, Clone)]
+pub struct FakeWorld {
+    machine: Rc<RefCell<Machine>>,
+    held: Rc<RefCell<BTreeSet<PathBuf>>>,
+}
+
+/// The working folder of the simulated process.
+const WORK: &str = "/work";
+
+impl Default for FakeWorld {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl FakeWorld {
+    /// An empty machine at 2026-01-01T00:00:00Z.
+    #[must_use]
+    pub fn new() -> Self {
+        let mut disk = Disk::default();
+        disk.put_folder(Path::new(WORK));
+        let now = Timestamp::from_millis(1_767_225_600_000);
+        Self::with(Machine { disk, now, ..Machine::default() })
+    }
+
+    fn with(machine: Machine) -> Self {
+        Self { machine: Rc::new(RefCell::new(machine)), held: Rc::default() }
+    }
+
+    /// Moves both clocks on.
+    pub fn advance(&self, by: Duration) {
+        let mut machine = self.machine.borrow_mut();
+        machine.now = machine.now.plus(by);
+        machine.elapsed = machine.elapsed.saturating_add(by);
+    }
+
+    /// Sets the wall clock, backwards too.
+    pub fn set_now(&self, now: Timestamp) {
+        self.machine.borrow_mut().now = now;
+    }
+
+    /// Sets a variable of the environment.
+    pub fn set_env(&self, name: &str, value: &str) {
+        self.machine.borrow_mut().env.insert(name.to_owned(), value.to_owned());
+    }
+
+    /// Puts a durable file and its folders there; not an operation.
+    pub fn put(&self, path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) {
+        let mut machine = self.machine.borrow_mut();
+        let now = machine.now;
+        machine.disk.put(path.as_ref(), bytes.as_ref(), now);
+    }
+
+    /// Puts a durable folder there; not an operation.
+    pub fn put_folder(&self, path: impl AsRef<Path>) {
+        self.machine.borrow_mut().disk.put_folder(path.as_ref());
+    }
+
+    /// Puts a pipe or device there; not an operation.
+    pub fn put_special(&self, path: impl AsRef<Path>) {
+        self.machine.borrow_mut().disk.put_special(path.as_ref());
+    }
+
+    /// The content of a file as processes see it; not an operation.
+    #[must_use]
+    pub fn get(&self, path: impl AsRef<Path>) -> Option<Vec<u8>> {
+        self.machine.borrow().disk.read(path.as_ref()).ok()
+    }
+
+    /// All files as processes see them, sorted; not an operation.
+    #[must_use]
+    pub fn files(&self) -> Vec<PathBuf> {
+        self.machine.borrow().disk.files()
+    }
+
+    /// Scripts the next answer of commands whose arguments start like this. Answers are given in
+    /// order, the last one for ever; `takes` passes on both clocks.
+    pub fn script(
+        &self,
+        argv_start: &[&str],
+        answer: Result<CommandOutput, WorldError>,
+        takes: Duration,
+    ) {
+        let argv_start: Vec<String> = argv_start.iter().map(|&it| it.to_owned()).collect();
+        let scripts = &mut self.machine.borrow_mut().scripts;
+        match scripts.iter_mut().find(|it| it.argv_start == argv_start) {
+            Some(script) => script.answers.push_back((answer, takes)),
+            None => scripts.push(Script { argv_start, answers: VecDeque::from([(answer, takes)]) }),
+        }
+    }
+
+    /// Every operation so far, one line each: `write state.json 312`. Paths under the working
+    /// folder are relative to it.
+    #[must_use]
+    pub fn log(&self) -> Vec<String> {
+        self.machine.borrow().log.clone()
+    }
+
+    /// Empties the log and counts operations from 0 again.
+    pub fn clear_log(&self) {
+        let mut machine = self.machine.borrow_mut();
+        machine.log.clear();
+        machine.ops = 0;
+    }
+
+    /// Operations since the machine was made or its log cleared.
+    #[must_use]
+    pub fn ops(&self) -> u32 {
+        self.machine.borrow().ops
+    }
+
+    /// Loses power instead of operation `op`, counted from 0 from here on.
+    pub fn crash_at(&self, op: u32) {
+        let mut machine = self.machine.borrow_mut();
+        machine.ops = 0;
+        machine.crash_at = Some(op);
+    }
+
+    /// Refuses operation `op` once, counted from 0 from here on.
+    pub fn refuse_at(&self, op: u32, error: WorldError) {
+        let mut machine = self.machine.borrow_mut();
+        machine.ops = 0;
+        machine.refuse_at = Some((op, error));
+    }
+
+    /// Refuses operations of one kind on paths that end with `path_end`, for ever.
+    pub fn refuse_always(&self, op: Op, path_end: &str, error: WorldError) {
+        self.refuse_times(op, path_end, u32::MAX, error);
+    }
+
+    /// Refuses the next `times` operations of one kind on paths that end with `path_end`.
+    pub fn refuse_times(&self, op: Op, path_end: &str, times: u32, error: WorldError) {
+        let refusal = Refusal { op, path_end: path_end.to_owned(), times, error };
+        self.machine.borrow_mut().refusals.push(refusal);
+    }
+
+    /// Takes all refusals back.
+    pub fn refuse_nothing(&self) {
+        let mut machine = self.machine.borrow_mut();
+        machine.refusals.clear();
+        machine.refuse_at = None;
+    }
+
+    /// Makes the file system one that cannot exchange names.
+    pub fn without_exchange(&self) {
+        self.machine.borrow_mut().no_exchange = true;
+    }
+
+    /// Lets the next `times` reads of file contents answer with one wrong byte.
+    pub fn corrupt_reads(&self, times: u32) {
+        self.machine.borrow_mut().corrupt_reads = times;
+    }
+
+    /// The machine after power returns: what was not synced survives as told.
+    #[must_use]
+    pub fn reboot(&self, survival: Survival) -> Self {
+        let machine = self.machine.borrow();
+        Self::with(Machine {
+            disk: machine.disk.reboot(survival),
+            now: machine.now,
+            env: machine.env.clone(),
+            no_exchange: machine.no_exchange,
+            ..Machine::default()
+        })
+    }
+
+    /// The machine after the process was killed at the crash: nothing is lost, nothing more is
+    /// durable than before, and locks are free.
+    pub fn revive(&self) {
+        self.machine.borrow_mut().crash_at = None;
+        self.held.borrow_mut().clear();
+    }
+
+    /// Counts, logs and perhaps refuses one operation.
+    fn op(&self, op: Op, path: &Path, rest: &str) -> Result<(), WorldError> {
+        let machine = &mut *self.machine.borrow_mut();
+        let number = machine.ops;
+        machine.ops = number.saturating_add(1);
+        if machine.crash_at.is_some_and(|at| number >= at) {
+            return Err(WorldError::Crashed);
+        }
+        let shown = shown(path);
+        let space = if rest.is_empty() { "" } else { " " };
+        machine.log.push(format!("{} {shown}{space}{rest}", op.word()));
+        if let Some((_, error)) = machine.refuse_at.take_if(|(at, _)| *at == number) {
+            return Err(error);
+        }
+        let refusal = machine
+            .refusals
+            .iter_mut()
+            .find(|it| it.op == op && it.times > 0 && shown.ends_with(&it.path_end));
+        let Some(refusal) = refusal else { return Ok(()) };
+        if refusal.times != u32::MAX {
+            refusal.times = refusal.times.saturating_sub(1);
+        }
+        Err(refusal.error.clone())
+    }
+
+    /// One operation on the disk, which is not reached when it is refused.
+    fn on_disk<T>(
+        &self,
+        op: Op,
+        path: &Path,
+        rest: &str,
+        work: impl FnOnce(&mut Disk, Timestamp) -> Result<T, WorldError>,
+    ) -> Result<T, WorldError> {
+        self.op(op, path, rest)?;
+        let machine = &mut *self.machine.borrow_mut();
+        work(&mut machine.disk, machine.now)
+    }
+}
+
+/// A path as the log shows it.
+fn shown(path: &Path) -> String {
+    path.strip_prefix(WORK).unwrap_or(path).to_string_lossy().into_owned()
+}

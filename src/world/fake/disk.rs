@@ -1,0 +1,329 @@
+//! A disk in memory: what processes see, what would survive a power loss, and the difference.
+//! Content becomes durable by syncing the file, names by syncing their folder.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::time::Timestamp;
+use crate::world::{FileKind, FileStat, WorldError};
+
+/// What a name stands for: an index of `Disk::files`, or no regular file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Node {
+    File(usize),
+    Folder,
+    Special,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Inode {
+    seen: Vec<u8>,
+    durable: Vec<u8>,
+    /// Bytes at the beginning that are durable and were not written since: appending keeps them.
+    kept: usize,
+    /// A refused sync dropped the dirty pages: what is seen is not durable until written anew.
+    spoilt: bool,
+    modified: Timestamp,
+}
+
+/// What survives a power loss of the names that were not synced: the first `names` changes (they
+/// reach a journal in order). And what of the contents that were not synced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Survival {
+    /// Number of changes of names that survive, oldest first.
+    pub names: usize,
+    /// What becomes of contents that were written and not synced.
+    pub content: Content,
+}
+
+/// What becomes of a content that was written and not synced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// It is as before.
+    Old,
+    /// It is all there.
+    New,
+    /// The file is empty.
+    Empty,
+    /// Half of it is there.
+    Half,
+    /// Half of it is there, and zeros in place of the rest.
+    Zeros,
+}
+
+impl Survival {
+    /// Only what was synced.
+    pub const NOTHING: Self = Self { names: 0, content: Content::Old };
+    /// All of it.
+    pub const EVERYTHING: Self = Self { names: usize::MAX, content: Content::New };
+
+    /// Every survival with up to `names_max` changes of names, and all of them.
+    #[must_use]
+    pub fn all(names_max: usize) -> Vec<Self> {
+        let contents = [Content::Old, Content::New, Content::Empty, Content::Half, Content::Zeros];
+        let names = (0..=names_max).chain([usize::MAX]);
+        names.flat_map(|names| contents.map(|content| Self { names, content })).collect()
+    }
+}
+
+/// One atomic change: names and what they stand for from then on.
+type Change = Vec<(PathBuf, Option<Node>)>;
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Disk {
+    files: Vec<Inode>,
+    seen: BTreeMap<PathBuf, Node>,
+    durable: BTreeMap<PathBuf, Node>,
+    pending: Vec<Change>,
+}
+
+fn apply(names: &mut BTreeMap<PathBuf, Node>, change: &Change) {
+    for (path, node) in change {
+        match node {
+            Some(node) => names.insert(path.clone(), *node),
+            None => names.remove(path),
+        };
+    }
+}
+
+impl Disk {
+    fn change(&mut self, change: Change) {
+        apply(&mut self.seen, &change);
+        self.pending.push(change);
+    }
+
+    fn inode(&self, path: &Path) -> Result<usize, WorldError> {
+        match self.seen.get(path) {
+            Some(Node::File(id)) => Ok(*id),
+            Some(Node::Folder | Node::Special) => Err(WorldError::NotAFile),
+            None => Err(WorldError::Missing),
+        }
+    }
+
+    /// The file at `path`, made where there is none.
+    fn inode_or_new(&mut self, path: &Path) -> Result<&mut Inode, WorldError> {
+        let id = match self.inode(path) {
+            Err(WorldError::Missing) => {
+                if !path.parent().is_some_and(|parent| self.is_folder(parent)) {
+                    return Err(WorldError::Missing);
+                }
+                let id = self.files.len();
+                self.files.push(Inode::default());
+                self.change(vec![(path.to_owned(), Some(Node::File(id)))]);
+                id
+            }
+            answer => answer?,
+        };
+        self.files.get_mut(id).ok_or(WorldError::Missing)
+    }
+
+    fn is_folder(&self, path: &Path) -> bool {
+        path == Path::new("/") || self.seen.get(path) == Some(&Node::Folder)
+    }
+
+    pub(super) fn put_folder(&mut self, path: &Path) {
+        for folder in path.ancestors().filter(|it| it.parent().is_some()) {
+            self.seen.insert(folder.to_owned(), Node::Folder);
+            self.durable.insert(folder.to_owned(), Node::Folder);
+        }
+    }
+
+    pub(super) fn put_special(&mut self, path: &Path) {
+        path.parent().into_iter().for_each(|parent| self.put_folder(parent));
+        self.seen.insert(path.to_owned(), Node::Special);
+        self.durable.insert(path.to_owned(), Node::Special);
+    }
+
+    pub(super) fn put(&mut self, path: &Path, bytes: &[u8], modified: Timestamp) {
+        path.parent().into_iter().for_each(|parent| self.put_folder(parent));
+        let node = Node::File(self.files.len());
+        let bytes = bytes.to_vec();
+        let kept = bytes.len();
+        let spoilt = false;
+        self.files.push(Inode { seen: bytes.clone(), durable: bytes, kept, spoilt, modified });
+        self.seen.insert(path.to_owned(), node);
+        self.durable.insert(path.to_owned(), node);
+    }
+
+    pub(super) fn files(&self) -> Vec<PathBuf> {
+        let is_file =
+            |(path, node): (&PathBuf, &Node)| matches!(node, Node::File(_)).then(|| path.clone());
+        self.seen.iter().filter_map(is_file).collect()
+    }
+
+    pub(super) fn stat(&self, path: &Path) -> Result<FileStat, WorldError> {
+        let blank = FileStat {
+            kind: FileKind::Folder,
+            length: 0,
+            modified: Timestamp::default(),
+            identity: 0,
+        };
+        match self.seen.get(path) {
+            Some(Node::File(id)) => {
+                let inode = self.files.get(*id).ok_or(WorldError::Missing)?;
+                Ok(FileStat {
+                    kind: FileKind::File,
+                    length: u64::try_from(inode.seen.len()).unwrap_or(u64::MAX),
+                    modified: inode.modified,
+                    identity: u64::try_from(*id).unwrap_or(0).saturating_add(1),
+                })
+            }
+            Some(Node::Special) => Ok(FileStat { kind: FileKind::Special, ..blank }),
+            Some(Node::Folder) => Ok(blank),
+            None if path == Path::new("/") => Ok(blank),
+            None => Err(WorldError::Missing),
+        }
+    }
+
+    pub(super) fn read(&self, path: &Path) -> Result<Vec<u8>, WorldError> {
+        let inode = self.files.get(self.inode(path)?).ok_or(WorldError::Missing)?;
+        Ok(inode.seen.clone())
+    }
+
+    pub(super) fn list(&self, folder: &Path) -> Result<Vec<String>, WorldError> {
+        if !self.is_folder(folder) {
+            return Err(WorldError::Missing);
+        }
+        let inside = self.seen.keys().filter(|path| path.parent() == Some(folder));
+        let name = |path: &PathBuf| Some(path.file_name()?.to_string_lossy().into_owned());
+        Ok(inside.filter_map(name).collect())
+    }
+
+    pub(super) fn create_folder(&mut self, path: &Path) -> Result<(), WorldError> {
+        let mut missing: Vec<&Path> =
+            path.ancestors().take_while(|it| !self.is_folder(it)).collect();
+        if missing.iter().any(|it| self.seen.contains_key(*it)) {
+            return Err(WorldError::Exists);
+        }
+        while let Some(folder) = missing.pop() {
+            self.change(vec![(folder.to_owned(), Some(Node::Folder))]);
+        }
+        Ok(())
+    }
+
+    pub(super) fn write(
+        &mut self,
+        path: &Path,
+        bytes: &[u8],
+        now: Timestamp,
+    ) -> Result<(), WorldError> {
+        let inode = self.inode_or_new(path)?;
+        inode.seen = bytes.to_vec();
+        inode.kept = 0;
+        (inode.modified, inode.spoilt) = (now, false);
+        Ok(())
+    }
+
+    pub(super) fn append(
+        &mut self,
+        path: &Path,
+        bytes: &[u8],
+        now: Timestamp,
+    ) -> Result<(), WorldError> {
+        let inode = self.inode_or_new(path)?;
+        inode.seen.extend_from_slice(bytes);
+        (inode.modified, inode.spoilt) = (now, false);
+        Ok(())
+    }
+
+    pub(super) fn sync_file(&mut self, path: &Path) -> Result<(), WorldError> {
+        let id = self.inode(path)?;
+        let inode = self.files.get_mut(id).ok_or(WorldError::Missing)?;
+        if !inode.spoilt {
+            inode.durable = inode.seen.clone();
+            inode.kept = inode.seen.len();
+        }
+        Ok(())
+    }
+
+    /// A refused sync: later ones will answer well, and the content is still not on the disk.
+    pub(super) fn spoil(&mut self, path: &Path) {
+        let id = self.inode(path).ok();
+        if let Some(inode) = id.and_then(|id| self.files.get_mut(id)) {
+            inode.spoilt = true;
+        }
+    }
+
+    pub(super) fn sync_folder(&mut self, folder: &Path) -> Result<(), WorldError> {
+        if !self.is_folder(folder) {
+            return Err(WorldError::Missing);
+        }
+        let durable = &mut self.durable;
+        self.pending.retain(|change| {
+            let inside = change.iter().any(|(path, _)| path.parent() == Some(folder));
+            if inside {
+                apply(durable, change);
+            }
+            !inside
+        });
+        Ok(())
+    }
+
+    pub(super) fn rename(&mut self, from: &Path, to: &Path) -> Result<(), WorldError> {
+        let node = *self.seen.get(from).ok_or(WorldError::Missing)?;
+        self.change(vec![(from.to_owned(), None), (to.to_owned(), Some(node))]);
+        Ok(())
+    }
+
+    pub(super) fn exchange(&mut self, one: &Path, other: &Path) -> Result<(), WorldError> {
+        let first = *self.seen.get(one).ok_or(WorldError::Missing)?;
+        let second = *self.seen.get(other).ok_or(WorldError::Missing)?;
+        self.change(vec![(one.to_owned(), Some(second)), (other.to_owned(), Some(first))]);
+        Ok(())
+    }
+
+    pub(super) fn remove(&mut self, path: &Path) -> Result<(), WorldError> {
+        match self.seen.get(path) {
+            None => Err(WorldError::Missing),
+            Some(Node::Folder) => Err(WorldError::NotAFile),
+            Some(Node::File(_) | Node::Special) => {
+                self.change(vec![(path.to_owned(), None)]);
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn remove_folder(&mut self, folder: &Path) -> Result<(), WorldError> {
+        if !self.is_folder(folder) {
+            return Err(WorldError::Missing);
+        }
+        let inside = self.seen.keys().filter(|path| path.starts_with(folder));
+        let change: Change = inside.map(|path| (path.clone(), None)).collect();
+        self.change(change);
+        Ok(())
+    }
+
+    pub(super) fn reboot(&self, survival: Survival) -> Self {
+        let mut names = self.durable.clone();
+        for change in self.pending.iter().take(survival.names) {
+            apply(&mut names, change);
+        }
+        // A name is lost with its folder.
+        let all = names.clone();
+        names.retain(|path, _| {
+            let mut folders = path.ancestors().skip(1).filter(|it| it.parent().is_some());
+            folders.all(|folder| all.get(folder) == Some(&Node::Folder))
+        });
+        let files = self.files.iter().map(|inode| {
+            let content = survived(inode, survival.content);
+            let kept = content.len();
+            Inode { seen: content.clone(), durable: content, kept, spoilt: false, ..*inode }
+        });
+        Self { files: files.collect(), seen: names.clone(), durable: names, pending: Vec::new() }
+    }
+}
+
+fn survived(inode: &Inode, content: Content) -> Vec<u8> {
+    if inode.durable == inode.seen {
+        return inode.durable.clone();
+    }
+    let (kept, written) = inode.seen.split_at_checked(inode.kept).unwrap_or_default();
+    let (half, rest) = written.split_at_checked(written.len() / 2).unwrap_or_default();
+    match content {
+        Content::Old => inode.durable.clone(),
+        Content::New => inode.seen.clone(),
+        Content::Empty => kept.to_vec(),
+        Content::Half => [kept, half].concat(),
+        Content::Zeros => [kept, half, &vec![0; rest.len()]].concat(),
+    }
+}

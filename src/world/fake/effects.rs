@@ -1,0 +1,179 @@
+//! The simulated machine as a World: every effect counted, logged, perhaps refused, then done.
+//! May not live here: what a disk keeps.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::{FakeWorld, Op, WORK, shown};
+use crate::time::Timestamp;
+use crate::world::{Command, CommandOutput, FileStat, HeldLock, OpenFile, World, WorldError};
+
+impl World for FakeWorld {
+    fn now(&self) -> Timestamp {
+        self.machine.borrow().now
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.machine.borrow().elapsed
+    }
+
+    fn sleep(&self, duration: Duration) {
+        self.advance(duration);
+        let line = format!("sleep {}ms", duration.as_millis());
+        self.machine.borrow_mut().log.push(line);
+    }
+
+    fn env(&self, name: &str) -> Option<String> {
+        self.machine.borrow().env.get(name).filter(|value| !value.is_empty()).cloned()
+    }
+
+    fn working_folder(&self) -> PathBuf {
+        PathBuf::from(WORK)
+    }
+
+    fn process_id(&self) -> u32 {
+        1
+    }
+
+    fn stat(&self, path: &Path) -> Result<FileStat, WorldError> {
+        let machine = self.machine.borrow();
+        let lost = machine.crash_at.is_some_and(|at| machine.ops > at);
+        if lost { Err(WorldError::Crashed) } else { machine.disk.stat(path) }
+    }
+
+    fn open(&self, path: &Path) -> Result<Box<dyn OpenFile>, WorldError> {
+        self.on_disk(Op::Read, path, "", |disk, _| disk.read(path).map(|_| ()))?;
+        Ok(Box::new(FakeFile { world: self.clone(), path: path.to_owned() }))
+    }
+
+    fn read(&self, path: &Path, bytes_max: usize) -> Result<Vec<u8>, WorldError> {
+        let mut bytes = self.on_disk(Op::Read, path, "", |disk, _| disk.read(path))?;
+        if bytes.len() > bytes_max {
+            return Err(WorldError::TooLarge(u64::try_from(bytes.len()).unwrap_or(u64::MAX)));
+        }
+        let machine = &mut *self.machine.borrow_mut();
+        if machine.corrupt_reads > 0 {
+            machine.corrupt_reads = machine.corrupt_reads.saturating_sub(1);
+            if let Some(byte) = bytes.first_mut() {
+                *byte = !*byte;
+            }
+        }
+        Ok(bytes)
+    }
+
+    fn list(&self, folder: &Path) -> Result<Vec<String>, WorldError> {
+        self.on_disk(Op::List, folder, "", |disk, _| disk.list(folder))
+    }
+
+    fn create_folder(&self, path: &Path) -> Result<(), WorldError> {
+        self.on_disk(Op::CreateFolder, path, "", |disk, _| disk.create_folder(path))
+    }
+
+    fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), WorldError> {
+        let length = bytes.len().to_string();
+        self.on_disk(Op::Write, path, &length, |disk, now| disk.write(path, bytes, now))
+    }
+
+    fn append(&self, path: &Path, bytes: &[u8]) -> Result<(), WorldError> {
+        let length = bytes.len().to_string();
+        self.on_disk(Op::Append, path, &length, |disk, now| disk.append(path, bytes, now))
+    }
+
+    fn sync_file(&self, path: &Path) -> Result<(), WorldError> {
+        let refused = self.op(Op::SyncFile, path, "");
+        let disk = &mut self.machine.borrow_mut().disk;
+        match refused {
+            Ok(()) => disk.sync_file(path),
+            Err(error) => {
+                disk.spoil(path);
+                Err(error)
+            }
+        }
+    }
+
+    fn sync_folder(&self, path: &Path) -> Result<(), WorldError> {
+        self.on_disk(Op::SyncFolder, path, "", |disk, _| disk.sync_folder(path))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<(), WorldError> {
+        self.on_disk(Op::Rename, from, &shown(to), |disk, _| disk.rename(from, to))
+    }
+
+    fn exchange(&self, one: &Path, other: &Path) -> Result<(), WorldError> {
+        if self.machine.borrow().no_exchange {
+            return Err(WorldError::Unsupported);
+        }
+        self.on_disk(Op::Exchange, one, &shown(other), |disk, _| disk.exchange(one, other))
+    }
+
+    fn remove(&self, path: &Path) -> Result<(), WorldError> {
+        self.on_disk(Op::Remove, path, "", |disk, _| disk.remove(path))
+    }
+
+    fn remove_folder(&self, path: &Path) -> Result<(), WorldError> {
+        self.on_disk(Op::RemoveFolder, path, "", |disk, _| disk.remove_folder(path))
+    }
+
+    fn lock(&self, path: &Path, wait_max: Duration) -> Result<Box<dyn HeldLock>, WorldError> {
+        self.on_disk(Op::Lock, path, "", |disk, now| disk.append(path, b"", now))?;
+        if !self.held.borrow_mut().insert(path.to_owned()) {
+            self.advance(wait_max);
+            return Err(WorldError::TimedOut);
+        }
+        Ok(Box::new(FakeLock { held: Rc::clone(&self.held), path: path.to_owned() }))
+    }
+
+    fn run(&self, command: &Command) -> Result<CommandOutput, WorldError> {
+        self.op(Op::Run, Path::new(&command.argv.join(" ")), "")?;
+        let (answer, takes) = {
+            let scripts = &mut self.machine.borrow_mut().scripts;
+            let script =
+                scripts.iter_mut().rev().find(|it| command.argv.starts_with(&it.argv_start));
+            let answers = &mut script.ok_or(WorldError::Missing)?.answers;
+            let first = answers.pop_front().ok_or(WorldError::Missing)?;
+            if answers.is_empty() {
+                answers.push_back(first.clone());
+            }
+            first
+        };
+        self.advance(takes.min(command.deadline));
+        if takes > command.deadline { Err(WorldError::TimedOut) } else { answer }
+    }
+}
+
+/// An open file; it is looked up by name at each read, which is enough for one process.
+struct FakeFile {
+    world: FakeWorld,
+    path: PathBuf,
+}
+
+impl OpenFile for FakeFile {
+    fn stat(&self) -> Result<FileStat, WorldError> {
+        self.world.stat(&self.path)
+    }
+
+    fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize, WorldError> {
+        let bytes = self.world.machine.borrow().disk.read(&self.path)?;
+        let start = usize::try_from(offset).unwrap_or(usize::MAX);
+        let rest = bytes.get(start..).unwrap_or_default();
+        let count = rest.len().min(buffer.len());
+        buffer.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+        Ok(count)
+    }
+}
+
+struct FakeLock {
+    held: Rc<RefCell<BTreeSet<PathBuf>>>,
+    path: PathBuf,
+}
+
+impl HeldLock for FakeLock {}
+
+impl Drop for FakeLock {
+    fn drop(&mut self) {
+        self.held.borrow_mut().remove(&self.path);
+    }
+}

@@ -1,0 +1,274 @@
+//! A dry run: reads and commands reach the World beneath, writes stay in memory and are lost.
+//! May not live here: what is worth writing.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::{Command, CommandOutput, FileKind, FileStat, HeldLock, OpenFile, World, WorldError};
+use crate::limits;
+use crate::time::Timestamp;
+
+/// What the dry run did to a path.
+#[derive(Debug, Clone)]
+enum Change {
+    File(Vec<u8>, Timestamp),
+    Folder,
+    Gone,
+}
+
+/// A World whose writes are seen by its own reads and by nobody else.
+pub struct OverlayWorld<'a> {
+    beneath: &'a dyn World,
+    changes: RefCell<BTreeMap<PathBuf, Change>>,
+}
+
+impl<'a> OverlayWorld<'a> {
+    /// A dry run over `beneath`.
+    #[must_use]
+    pub fn new(beneath: &'a dyn World) -> Self {
+        Self { beneath, changes: RefCell::default() }
+    }
+
+    /// What the dry run says of `path`; `None`: ask beneath.
+    fn change(&self, path: &Path) -> Option<Change> {
+        let changes = self.changes.borrow();
+        if let Some(change) = changes.get(path) {
+            return Some(change.clone());
+        }
+        let mut folders = path.ancestors().skip(1);
+        // A folder made here hides what was beneath it.
+        let gone = |folder| matches!(changes.get(folder), Some(Change::Gone | Change::Folder));
+        folders.any(gone).then_some(Change::Gone)
+    }
+
+    fn set(&self, path: &Path, change: Change) {
+        self.changes.borrow_mut().insert(path.to_owned(), change);
+    }
+
+    /// Content that is about to be changed; empty where there is no file yet.
+    fn content(&self, path: &Path) -> Result<Vec<u8>, WorldError> {
+        match self.read(path, limits::STDIN_BYTES_MAX) {
+            Err(WorldError::Missing) => Ok(Vec::new()),
+            answer => answer,
+        }
+    }
+
+    fn require_folder_of(&self, path: &Path) -> Result<(), WorldError> {
+        let parent = path.parent().filter(|it| !it.as_os_str().is_empty());
+        parent.map_or(Ok(()), |parent| self.stat(parent).map(|_| ()))
+    }
+}
+
+impl World for OverlayWorld<'_> {
+    fn now(&self) -> Timestamp {
+        self.beneath.now()
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.beneath.elapsed()
+    }
+
+    fn sleep(&self, duration: Duration) {
+        self.beneath.sleep(duration);
+    }
+
+    fn env(&self, name: &str) -> Option<String> {
+        self.beneath.env(name)
+    }
+
+    fn working_folder(&self) -> PathBuf {
+        self.beneath.working_folder()
+    }
+
+    fn process_id(&self) -> u32 {
+        self.beneath.process_id()
+    }
+
+    fn stat(&self, path: &Path) -> Result<FileStat, WorldError> {
+        match self.change(path) {
+            None => self.beneath.stat(path),
+            Some(Change::Gone) => Err(WorldError::Missing),
+            Some(Change::File(bytes, modified)) => Ok(file_stat(&bytes, modified)),
+            Some(Change::Folder) => {
+                Ok(FileStat { kind: FileKind::Folder, ..file_stat(&[], self.now()) })
+            }
+        }
+    }
+
+    fn open(&self, path: &Path) -> Result<Box<dyn OpenFile>, WorldError> {
+        match self.change(path) {
+            None => self.beneath.open(path),
+            Some(Change::Gone) => Err(WorldError::Missing),
+            Some(Change::Folder) => Err(WorldError::NotAFile),
+            Some(Change::File(bytes, modified)) => Ok(Box::new(MemoryFile { bytes, modified })),
+        }
+    }
+
+    fn read(&self, path: &Path, bytes_max: usize) -> Result<Vec<u8>, WorldError> {
+        match self.change(path) {
+            None => self.beneath.read(path, bytes_max),
+            Some(Change::Gone) => Err(WorldError::Missing),
+            Some(Change::Folder) => Err(WorldError::NotAFile),
+            Some(Change::File(bytes, _)) if bytes.len() > bytes_max => {
+                Err(WorldError::TooLarge(u64::try_from(bytes.len()).unwrap_or(u64::MAX)))
+            }
+            Some(Change::File(bytes, _)) => Ok(bytes),
+        }
+    }
+
+    fn list(&self, folder: &Path) -> Result<Vec<String>, WorldError> {
+        let mut names: BTreeSet<String> = match self.change(folder) {
+            None => self.beneath.list(folder)?.into_iter().collect(),
+            Some(Change::Folder) => BTreeSet::new(),
+            Some(Change::Gone | Change::File(..)) => return Err(WorldError::Missing),
+        };
+        for (path, change) in &*self.changes.borrow() {
+            if path.parent() != Some(folder) {
+                continue;
+            }
+            let Some(name) = path.file_name().map(|it| it.to_string_lossy().into_owned()) else {
+                continue;
+            };
+            match change {
+                Change::Gone => names.remove(&name),
+                Change::File(..) | Change::Folder => names.insert(name),
+            };
+        }
+        Ok(names.into_iter().collect())
+    }
+
+    fn create_folder(&self, path: &Path) -> Result<(), WorldError> {
+        let missing: Vec<&Path> =
+            path.ancestors().take_while(|folder| self.stat(folder).is_err()).collect();
+        for folder in missing.into_iter().filter(|it| !it.as_os_str().is_empty()) {
+            self.set(folder, Change::Folder);
+        }
+        Ok(())
+    }
+
+    fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), WorldError> {
+        self.require_folder_of(path)?;
+        self.set(path, Change::File(bytes.to_vec(), self.now()));
+        Ok(())
+    }
+
+    fn append(&self, path: &Path, bytes: &[u8]) -> Result<(), WorldError> {
+        self.require_folder_of(path)?;
+        let mut content = self.content(path)?;
+        content.extend_from_slice(bytes);
+        self.set(path, Change::File(content, self.now()));
+        Ok(())
+    }
+
+    fn sync_file(&self, path: &Path) -> Result<(), WorldError> {
+        self.stat(path).map(|_| ())
+    }
+
+    fn sync_folder(&self, path: &Path) -> Result<(), WorldError> {
+        self.stat(path).map(|_| ())
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<(), WorldError> {
+        let content = self.read(from, limits::STDIN_BYTES_MAX)?;
+        self.write(to, &content)?;
+        self.set(from, Change::Gone);
+        Ok(())
+    }
+
+    fn exchange(&self, one: &Path, other: &Path) -> Result<(), WorldError> {
+        let first = self.read(one, limits::STDIN_BYTES_MAX)?;
+        let second = self.read(other, limits::STDIN_BYTES_MAX)?;
+        self.write(one, &second)?;
+        self.write(other, &first)
+    }
+
+    fn remove(&self, path: &Path) -> Result<(), WorldError> {
+        self.stat(path)?;
+        self.set(path, Change::Gone);
+        Ok(())
+    }
+
+    fn remove_folder(&self, path: &Path) -> Result<(), WorldError> {
+        self.stat(path)?;
+        self.changes.borrow_mut().retain(|it, _| !it.starts_with(path));
+        self.set(path, Change::Gone);
+        Ok(())
+    }
+
+    fn lock(&self, _path: &Path, _wait_max: Duration) -> Result<Box<dyn HeldLock>, WorldError> {
+        Ok(Box::new(NoLock)) // Nothing is written, so nobody has to be kept out.
+    }
+
+    fn run(&self, command: &Command) -> Result<CommandOutput, WorldError> {
+        self.beneath.run(command)
+    }
+}
+
+fn file_stat(bytes: &[u8], modified: Timestamp) -> FileStat {
+    let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+    FileStat { kind: FileKind::File, length, modified, identity: 0 }
+}
+
+struct NoLock;
+
+impl HeldLock for NoLock {}
+
+struct MemoryFile {
+    bytes: Vec<u8>,
+    modified: Timestamp,
+}
+
+impl OpenFile for MemoryFile {
+    fn stat(&self) -> Result<FileStat, WorldError> {
+        Ok(file_stat(&self.bytes, self.modified))
+    }
+
+    fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize, WorldError> {
+        let start = usize::try_from(offset).unwrap_or(usize::MAX);
+        let rest = self.bytes.get(start..).unwrap_or_default();
+        buffer.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+        Ok(rest.len().min(buffer.len()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::fake::FakeWorld;
+
+    #[test]
+    fn writes_are_seen_and_never_reach_the_disk() {
+        let world = FakeWorld::new();
+        world.put("/work/a", "old");
+        world.put("/work/sub/b", "b");
+        let dry = OverlayWorld::new(&world);
+        dry.append(Path::new("/work/a"), b" new").unwrap();
+        dry.create_folder(Path::new("/work/x/y")).unwrap();
+        dry.write(Path::new("/work/x/y/c"), b"c").unwrap();
+        dry.rename(Path::new("/work/x/y/c"), Path::new("/work/x/y/d")).unwrap();
+        dry.exchange(Path::new("/work/a"), Path::new("/work/x/y/d")).unwrap();
+        dry.remove_folder(Path::new("/work/sub")).unwrap();
+        assert_eq!(dry.read(Path::new("/work/a"), 99), Ok(b"c".to_vec()));
+        assert_eq!(dry.read(Path::new("/work/x/y/d"), 99), Ok(b"old new".to_vec()));
+        assert_eq!(dry.read(Path::new("/work/sub/b"), 99), Err(WorldError::Missing));
+        assert_eq!(dry.list(Path::new("/work")).unwrap(), ["a", "x"]);
+        assert_eq!(dry.list(Path::new("/work/x/y")).unwrap(), ["d"]);
+        assert_eq!(world.get("/work/a").unwrap(), b"old");
+        assert!(
+            world.log().iter().all(|line| line.starts_with("read") || line.starts_with("list"))
+        );
+    }
+
+    #[test]
+    fn a_folder_removed_and_made_again_is_empty() {
+        let world = FakeWorld::new();
+        world.put("/work/sub/b", "b");
+        let dry = OverlayWorld::new(&world);
+        dry.remove_folder(Path::new("/work/sub")).unwrap();
+        dry.create_folder(Path::new("/work/sub")).unwrap();
+        assert_eq!(dry.read(Path::new("/work/sub/b"), 99), Err(WorldError::Missing));
+        assert_eq!(dry.list(Path::new("/work/sub")).unwrap(), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,166 @@
+//! External commands under a deadline: no hanging, no zombies, bounded output.
+//! Threads live here and nowhere else: one per stream, so that no full pipe can block another.
+
+use std::io::{self, Read, Write};
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::{Command, CommandOutput, WorldError, said};
+
+/// Time for the streams to end after the program has; a grandchild may hold them open for ever.
+const DRAIN_MAX: Duration = Duration::from_millis(100);
+/// First wait between two looks at the program; doubles up to `POLL_MAX`.
+const POLL_MIN: Duration = Duration::from_micros(200);
+const POLL_MAX: Duration = Duration::from_millis(5);
+
+/// Runs a command in a process group of its own, which is dead when this returns.
+pub(super) fn run(command: &Command) -> Result<CommandOutput, WorldError> {
+    let deadline = Instant::now().checked_add(command.deadline);
+    let mut child = spawn(command)?;
+    let (done, streams) = channel();
+    let stdout = child.stdout.take().map(|pipe| collect(pipe, command.output_max, done.clone()));
+    let stderr = child.stderr.take().map(|pipe| collect(pipe, command.output_max, done));
+    if let Some(mut pipe) = child.stdin.take() {
+        let bytes = command.stdin.clone();
+        // A program that does not read its input is not an error.
+        std::thread::spawn(move || pipe.write_all(&bytes).ok());
+    }
+    let ended = wait(&mut child, &streams, deadline);
+    // Killed before it is reaped: its number cannot belong to anyone else yet.
+    kill_group(&mut child);
+    let status = child.wait().map_err(|error| said(&error))?;
+    if !ended? {
+        return Err(WorldError::TimedOut);
+    }
+    let (stdout, cut_out) = stdout.map_or_else(Default::default, |kept| kept.take());
+    let (stderr, cut_err) = stderr.map_or_else(Default::default, |kept| kept.take());
+    Ok(CommandOutput { code: status.code(), stdout, stderr, truncated: cut_out || cut_err })
+}
+
+fn spawn(command: &Command) -> Result<Child, WorldError> {
+    let (program, arguments) = command
+        .argv
+        .split_first()
+        .ok_or_else(|| WorldError::Refused("empty command".to_owned()))?;
+    if !command.folder.is_dir() {
+        let folder = command.folder.display();
+        return Err(WorldError::Refused(format!("no folder `{folder}` to run in")));
+    }
+    let mut process = std::process::Command::new(program);
+    process.args(arguments).current_dir(&command.folder);
+    process.envs(command.env.iter().map(|(name, value)| (name, value)));
+    process.stdin(if command.stdin.is_empty() { Stdio::null() } else { Stdio::piped() });
+    process.stdout(Stdio::piped()).stderr(Stdio::piped());
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut process, 0);
+    process.spawn().map_err(|error| said(&error))
+}
+
+/// The beginning of one stream, and whether there was more.
+#[derive(Clone, Default)]
+struct Kept(Arc<Mutex<(Vec<u8>, bool)>>);
+
+impl Kept {
+    fn take(&self) -> (Vec<u8>, bool) {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn add(&self, bytes: &[u8], output_max: usize) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = output_max.saturating_sub(kept.0.len());
+        kept.0.extend(bytes.iter().take(room));
+        kept.1 |= bytes.len() > room;
+    }
+}
+
+/// Reads a stream to its end, keeping its beginning; sends one `()` at the end.
+fn collect(mut pipe: impl Read + Send + 'static, output_max: usize, done: Sender<()>) -> Kept {
+    let kept = Kept::default();
+    let shared = kept.clone();
+    std::thread::spawn(move || {
+        let mut buffer = vec![0_u8; 64 * 1024];
+        loop {
+            match pipe.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(count) => shared.add(buffer.get(..count).unwrap_or_default(), output_max),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => break,
+            }
+        }
+        done.send(()).ok(); // Nobody waits any more after the deadline.
+    });
+    kept
+}
+
+/// Waits until the program and its streams have ended: true; or until the deadline: false. A
+/// program that ended while a grandchild holds its streams has ended.
+fn wait(
+    child: &mut Child,
+    streams: &Receiver<()>,
+    deadline: Option<Instant>,
+) -> Result<bool, WorldError> {
+    let (mut open, mut pause) = (2_u8, POLL_MIN);
+    let mut exited_at: Option<Instant> = None;
+    loop {
+        let now = Instant::now();
+        if exited_at.is_none() && has_exited(child)? {
+            exited_at = Some(now);
+        }
+        match exited_at {
+            Some(_) if open == 0 => return Ok(true),
+            Some(at) if now.duration_since(at) >= DRAIN_MAX => return Ok(true),
+            Some(_) | None => {}
+        }
+        if deadline.is_some_and(|deadline| now >= deadline) {
+            return Ok(exited_at.is_some());
+        }
+        let left = deadline.map_or(pause, |deadline| deadline.duration_since(now));
+        match streams.recv_timeout(pause.min(left)) {
+            Ok(()) => {
+                open = open.saturating_sub(1);
+                pause = POLL_MIN; // A closed stream is the sign of an exit.
+            }
+            Err(RecvTimeoutError::Timeout) => pause = pause.saturating_mul(2).min(POLL_MAX),
+            Err(RecvTimeoutError::Disconnected) => {
+                std::thread::sleep(pause.min(left));
+                pause = pause.saturating_mul(2).min(POLL_MAX);
+            }
+        }
+    }
+}
+
+/// Whether the program has ended; it is not reaped here.
+#[cfg(unix)]
+fn has_exited(child: &mut Child) -> Result<bool, WorldError> {
+    use rustix::process::{WaitId, WaitIdOptions, waitid};
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    let status = waitid(WaitId::Pid(pid(child)?), options);
+    status.map(|it| it.is_some()).map_err(|error| said(&io::Error::from(error)))
+}
+
+#[cfg(not(unix))]
+fn has_exited(child: &mut Child) -> Result<bool, WorldError> {
+    child.try_wait().map(|it| it.is_some()).map_err(|error| said(&error))
+}
+
+#[cfg(unix)]
+fn kill_group(child: &mut Child) {
+    if let Ok(pid) = pid(child) {
+        // Gone already is as good as killed.
+        rustix::process::kill_process_group(pid, rustix::process::Signal::KILL).ok();
+    }
+    child.kill().ok(); // The program may have left its group.
+}
+
+#[cfg(not(unix))]
+fn kill_group(child: &mut Child) {
+    child.kill().ok();
+}
+
+#[cfg(unix)]
+fn pid(child: &Child) -> Result<rustix::process::Pid, WorldError> {
+    let id = i32::try_from(child.id()).unwrap_or(0);
+    rustix::process::Pid::from_raw(id).ok_or(WorldError::Missing)
+}
