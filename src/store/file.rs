@@ -1,0 +1,375 @@
+//! One durable value in one file: saved so that a power loss at any moment leaves the old or the
+//! new value, loaded so that a torn one is noticed and replaced by its sibling.
+//! May not live here: what the value means, locks (the caller holds one).
+//!
+//! One attempt: write the sibling `.NAME.tmp`, sync it, read it back, exchange the two names
+//! (rename where the target is missing or the file system cannot exchange), sync the folder.
+//! An exchange leaves the previous value in the sibling; the next save writes over it in place,
+//! which costs a fifth of replacing a file by rename.
+//!
+//! INVARIANT: of the two names, at most one is ever being written, and the other holds a whole
+//! value, on the disk as well as in memory. Hence a new sibling's name is made durable before the
+//! exchange, and a sibling is given up (removed, and made anew) whenever a sync was refused.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::diagnostic::Code;
+use crate::limits::SAVE_ATTEMPTS_MAX;
+use crate::world::{FileKind, World, WorldError};
+
+/// How much is done for a value to survive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Durability {
+    /// Sync the file and its folder (seed 000: `AMPLIHACK_PS_NO_FSYNC=1` turns it off).
+    pub fsync: bool,
+    /// Read back and compare (seed 000: `VERIFY_WRITES`).
+    pub verify: bool,
+    /// Waits between attempts; the last one doubles on when there are more attempts.
+    pub retry_delays: Vec<Duration>,
+    /// Attempts, at least 1 and at most `SAVE_ATTEMPTS_MAX` (seed 000: `AMPLIHACK_PS_MAX_RETRIES`).
+    pub attempts: u32,
+}
+
+impl Default for Durability {
+    /// Seed 000: three attempts, 0.1 and 0.2 s between them, 0.4 s before a fourth.
+    fn default() -> Self {
+        Self {
+            fsync: true,
+            verify: true,
+            retry_delays: [100, 200, 400].map(Duration::from_millis).to_vec(),
+            attempts: 3,
+        }
+    }
+}
+
+impl Durability {
+    /// The wait after attempt `attempt`, counted from 0.
+    #[must_use]
+    pub fn delay_after(&self, attempt: u32) -> Duration {
+        let index = usize::try_from(attempt).unwrap_or(usize::MAX);
+        if let Some(delay) = self.retry_delays.get(index) {
+            return *delay;
+        }
+        let last = self.retry_delays.last().copied().unwrap_or_default();
+        let beyond = index.saturating_sub(self.retry_delays.len()).saturating_add(1);
+        let factor = 1_u32.checked_shl(u32::try_from(beyond).unwrap_or(u32::MAX));
+        last.saturating_mul(factor.unwrap_or(u32::MAX))
+    }
+}
+
+/// What became of a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "a block that was not saved must not be spoken"]
+pub enum Saved {
+    /// It survives a power loss (as far as `Durability` asks for it).
+    Durable {
+        /// Failed attempts before this one.
+        retries: u32,
+    },
+    /// It is in place and was read back, but a power loss may bring the old value back.
+    Degraded {
+        /// Failed attempts.
+        retries: u32,
+        /// Why the last one failed.
+        why: String,
+    },
+    /// The old value stands.
+    NotSaved {
+        /// Failed attempts beyond the first.
+        retries: u32,
+        /// Why the last one failed.
+        why: String,
+        /// The seed's return code.
+        code: Code,
+    },
+}
+
+/// The step at which an attempt failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Writing, syncing, or putting in place.
+    Save,
+    /// Reading back.
+    Verify,
+}
+
+/// One failed attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// Where it failed.
+    pub step: Step,
+    /// What was being done, and what the machine said.
+    pub why: String,
+}
+
+impl Failure {
+    fn new(step: Step, what: &str, error: &WorldError) -> Self {
+        Self { step, why: format!("{what}: {error}") }
+    }
+}
+
+/// The sibling a value is prepared in: `.NAME.tmp`.
+#[must_use]
+pub fn sibling(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.tmp"))
+}
+
+/// Makes `bytes` the value of the file at `path`. Values must be such that `is_whole` tells a
+/// torn one. The caller holds a lock; the folder exists.
+pub fn save(world: &dyn World, path: &Path, bytes: &[u8], durability: &Durability) -> Saved {
+    save_noting(world, path, bytes, durability, &mut Vec::new())
+}
+
+/// `save`, adding every failed attempt to `failures`.
+pub fn save_noting(
+    world: &dyn World,
+    path: &Path,
+    bytes: &[u8],
+    durability: &Durability,
+    failures: &mut Vec<Failure>,
+) -> Saved {
+    let saving = Saving {
+        world,
+        path,
+        folder: path.parent().unwrap_or(Path::new(".")),
+        sibling: sibling(path),
+        bytes,
+        durability,
+    };
+    let attempts = durability.attempts.clamp(1, SAVE_ATTEMPTS_MAX);
+    let (mut reached, mut why) = (Reached::Nothing, String::new());
+    for attempt in 0..attempts {
+        if attempt > 0 {
+            world.sleep(durability.delay_after(attempt.saturating_sub(1)));
+        }
+        let answer = match reached {
+            Reached::Placed => saving.sync_folder(),
+            Reached::Nothing | Reached::Staged => saving.attempt(attempt > 0, &mut reached),
+        };
+        match answer {
+            Ok(()) => return Saved::Durable { retries: attempt },
+            Err(failure) => {
+                why.clone_from(&failure.why);
+                failures.push(failure);
+            }
+        }
+    }
+    let retries = attempts.saturating_sub(1);
+    match saving.last_resort(reached) {
+        Ok(()) => Saved::Degraded { retries, why },
+        Err(failure) => {
+            failures.extend(failure);
+            Saved::NotSaved { retries, why, code: Code::RetriesExhausted }
+        }
+    }
+}
+
+/// How far the attempts came.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reached {
+    /// The sibling cannot be trusted.
+    Nothing,
+    /// The sibling holds the new value, synced and read back.
+    Staged,
+    /// The target is the new value; its name may not be durable.
+    Placed,
+}
+
+struct Saving<'a> {
+    world: &'a dyn World,
+    path: &'a Path,
+    folder: &'a Path,
+    sibling: PathBuf,
+    bytes: &'a [u8],
+    durability: &'a Durability,
+}
+
+impl Saving<'_> {
+    fn attempt(&self, again: bool, reached: &mut Reached) -> Result<(), Failure> {
+        *reached = Reached::Nothing;
+        let reusable =
+            !again && self.world.stat(&self.sibling).is_ok_and(|it| it.kind == FileKind::File);
+        if !reusable {
+            // Whatever is there: a link, a pipe, a file whose sync was refused. Absence is fine.
+            self.world.remove(&self.sibling).ok();
+        }
+        self.fill(&self.sibling)?;
+        *reached = Reached::Staged;
+        let replaces = self.world.stat(self.path).is_ok();
+        if replaces && !reusable {
+            self.sync_folder()?;
+        }
+        self.place(replaces)?;
+        *reached = Reached::Placed;
+        self.sync_folder()
+    }
+
+    /// Writes the value into the file at `path`, syncs it and reads it back.
+    fn fill(&self, path: &Path) -> Result<(), Failure> {
+        let failed = |what| move |error: WorldError| Failure::new(Step::Save, what, &error);
+        self.world.write(path, self.bytes).map_err(failed("write"))?;
+        if self.durability.fsync {
+            self.world.sync_file(path).map_err(failed("sync"))?;
+        }
+        if !self.durability.verify {
+            return Ok(());
+        }
+        match self.world.read(path, self.bytes.len()) {
+            Ok(read) if read == self.bytes => Ok(()),
+            Ok(_) | Err(WorldError::TooLarge(_)) => {
+                Err(Failure { step: Step::Verify, why: "data_mismatch".to_owned() })
+            }
+            Err(error) => Err(Failure::new(Step::Verify, "read back", &error)),
+        }
+    }
+
+    fn place(&self, replaces: bool) -> Result<(), Failure> {
+        let exchanged = match replaces {
+            true => self.world.exchange(&self.sibling, self.path),
+            false => Err(WorldError::Unsupported),
+        };
+        // Only these two say for certain that nothing was exchanged.
+        let answer = match exchanged {
+            Err(WorldError::Unsupported | WorldError::Missing) => {
+                self.world.rename(&self.sibling, self.path)
+            }
+            answer => answer,
+        };
+        answer.map_err(|error| Failure::new(Step::Save, "replace", &error))
+    }
+
+    fn sync_folder(&self) -> Result<(), Failure> {
+        if !self.durability.fsync {
+            return Ok(());
+        }
+        match self.world.sync_folder(self.folder) {
+            // The file system cannot: there is nothing more that could be done.
+            Ok(()) | Err(WorldError::Unsupported) => Ok(()),
+            Err(error) => Err(Failure::new(Step::Save, "sync folder", &error)),
+        }
+    }
+
+    /// After the last attempt. Ok: the new value is in place. A failure of the last resort itself
+    /// is told where it was tried.
+    fn last_resort(&self, reached: Reached) -> Result<(), Option<Failure>> {
+        match reached {
+            // Without a whole sibling the old value is not touched.
+            Reached::Nothing => Err(None),
+            // Both names may have changed places on the disk or not: the sibling is not to be
+            // written in place by the next save.
+            Reached::Placed => {
+                self.world.remove(&self.sibling).ok();
+                Ok(())
+            }
+            // The sibling stays a whole copy while the target is written in place.
+            Reached::Staged => {
+                self.sync_folder().and_then(|()| self.fill(self.path)).map_err(Some)?;
+                self.sync_folder().ok();
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Puts a recovered value in the place of a damaged one in a single attempt, through a name of its
+/// own: the sibling, which may be the only whole value, is not touched. What was there is kept as
+/// `aside`, where one is named.
+///
+/// # Errors
+/// The step that failed; the damaged value and the sibling are as before.
+pub fn replace(
+    world: &dyn World,
+    path: &Path,
+    bytes: &[u8],
+    durability: &Durability,
+    aside: Option<&Path>,
+) -> Result<(), Failure> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let saving = Saving {
+        world,
+        path,
+        folder: path.parent().unwrap_or(Path::new(".")),
+        sibling: path.with_file_name(format!(".{name}.new")),
+        bytes,
+        durability,
+    };
+    world.remove(&saving.sibling).ok();
+    saving.fill(&saving.sibling)?;
+    let failed = |error: WorldError| Failure::new(Step::Save, "put aside", &error);
+    match aside {
+        None => saving.place(false)?,
+        // At no moment is there no file, which would read as no value; else for a moment only.
+        Some(aside) if world.exchange(&saving.sibling, path).is_ok() => {
+            world.rename(&saving.sibling, aside).map_err(failed)?;
+        }
+        Some(aside) => {
+            world.rename(path, aside).map_err(failed)?;
+            saving.place(false)?;
+        }
+    }
+    saving.sync_folder()
+}
+
+/// What was found of a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Loaded {
+    /// There is none.
+    Missing,
+    /// A whole value.
+    Whole(Vec<u8>),
+    /// The file is torn or was damaged; `backup` is its sibling where that is whole.
+    Torn {
+        /// The damaged content.
+        bytes: Vec<u8>,
+        /// The previous or the next value.
+        backup: Option<Vec<u8>>,
+    },
+    /// It cannot be read: too large, not a file, refused. The sibling as above.
+    Unreadable {
+        /// What the machine said.
+        error: WorldError,
+        /// The previous or the next value.
+        backup: Option<Vec<u8>>,
+    },
+}
+
+/// Reads the value of the file at `path`, of at most `bytes_max` bytes; changes nothing.
+/// A missing file is missing even where a sibling exists: a person who deletes it means it.
+#[must_use]
+pub fn load(world: &dyn World, path: &Path, bytes_max: usize) -> Loaded {
+    let backup = || world.read(&sibling(path), bytes_max).ok().filter(|it| is_whole(it));
+    match world.read(path, bytes_max) {
+        Ok(bytes) if is_whole(&bytes) => Loaded::Whole(bytes),
+        Ok(bytes) => Loaded::Torn { bytes, backup: backup() },
+        Err(WorldError::Missing) => Loaded::Missing,
+        Err(error) => Loaded::Unreadable { error, backup: backup() },
+    }
+}
+
+/// Puts the whole sibling of a torn or unreadable file in its place. To be called before the next
+/// `save`, which would write over the sibling.
+///
+/// # Errors
+/// What the machine said.
+pub fn restore(world: &dyn World, path: &Path) -> Result<(), WorldError> {
+    world.rename(&sibling(path), path)?;
+    // Where this is refused both names still lead to what they led to, and the next save makes a
+    // new sibling.
+    world.sync_folder(path.parent().unwrap_or(Path::new("."))).ok();
+    Ok(())
+}
+
+/// Whether bytes are one JSON object or array. No beginning of one is one itself, nor is one
+/// followed by zeros, so this tells a torn file from a whole one.
+#[must_use]
+pub fn is_whole(bytes: &[u8]) -> bool {
+    let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
+    matches!(first, Some(b'{' | b'['))
+        && std::str::from_utf8(bytes)
+            .is_ok_and(|text| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+//! Append-only logs, one JSON object per line, rotated by size and count: `NAME`, `NAME.1` (newer)
+//! to `NAME.3` (older). An append never fails its caller.
+//! May not live here: what the entries say.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::ser::Formatter;
+
+use crate::limits::{LOG_BYTES_MAX, LOG_FILES_MAX};
+use crate::world::{World, WorldError};
+
+/// Appends entries in one write; rotates before, when the log is full. Returns whether it was
+/// written; a log that cannot be written is no reason for the caller to fail.
+pub fn append(world: &dyn World, path: &Path, entries: &[Value]) -> bool {
+    if entries.is_empty() {
+        return true;
+    }
+    let mut text = Vec::new();
+    let end = end_of(world, path);
+    if end.is_some_and(|(length, _)| length >= LOG_BYTES_MAX) {
+        rotate(world, path);
+    } else if end.is_some_and(|(_, last)| last != b'\n') {
+        text.push(b'\n'); // The last line was torn: it is not to spoil this one.
+    }
+    for entry in entries {
+        text.extend_from_slice(line(entry).as_bytes());
+        text.push(b'\n');
+    }
+    world.append(path, &text).is_ok()
+}
+
+/// Length and last byte of a log that is not empty.
+fn end_of(world: &dyn World, path: &Path) -> Option<(u64, u8)> {
+    let mut log = world.open(path).ok()?;
+    let length = log.stat().ok()?.length;
+    let mut last = [0];
+    let count = log.read_at(length.checked_sub(1)?, &mut last).ok()?;
+    let [last] = last;
+    (count == 1).then_some((length, last))
+}
+
+fn rotate(world: &dyn World, path: &Path) {
+    for number in (1..LOG_FILES_MAX).rev() {
+        // Gaps are normal: not every log has been rotated before.
+        world.rename(&rotated(path, number), &rotated(path, number.saturating_add(1))).ok();
+    }
+    world.rename(path, &rotated(path, 1)).ok();
+}
+
+/// The path of a rotated log; 1 is the newest.
+#[must_use]
+pub fn rotated(path: &Path, number: usize) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!("{name}.{number}"))
+}
+
+/// Entries of a log and its rotated files, oldest first; lines that are no JSON are passed over.
+#[must_use]
+pub fn read_all(world: &dyn World, path: &Path) -> Vec<Value> {
+    let older = (1..=LOG_FILES_MAX).rev().map(|number| rotated(path, number));
+    let files = older.chain([path.to_owned()]);
+    files.flat_map(|file| read_end(world, &file, LOG_BYTES_MAX.saturating_mul(2))).collect()
+}
+
+/// Entries in the last `bytes_max` bytes of one file, oldest first.
+#[must_use]
+pub fn read_end(world: &dyn World, path: &Path, bytes_max: u64) -> Vec<Value> {
+    let bytes = end_bytes(world, path, bytes_max).unwrap_or_default();
+    let lines = bytes.split(|byte| *byte == b'\n');
+    lines.filter_map(|line| serde_json::from_slice(line).ok()).collect()
+}
+
+fn end_bytes(world: &dyn World, path: &Path, bytes_max: u64) -> Result<Vec<u8>, WorldError> {
+    let mut log = world.open(path)?;
+    let length = log.stat()?.length;
+    let wanted = length.min(bytes_max);
+    let (start, mut filled) = (length.saturating_sub(wanted), 0_usize);
+    let mut bytes = vec![0; usize::try_from(wanted).unwrap_or(0)];
+    while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        let offset = start.saturating_add(u64::try_from(filled).unwrap_or(u64::MAX));
+        match log.read_at(offset, rest)? {
+            0 => break,
+            count => filled = filled.saturating_add(count),
+        }
+    }
+    bytes.truncate(filled);
+    Ok(bytes)
+}
+
+/// One entry as one line, with Python's separators: the seed's recipes look for
+/// `"success": false`, with the space.
+#[must_use]
+pub fn line(entry: &Value) -> String {
+    let mut text = Vec::new();
+    let mut serializer = serde_json::Serializer::with_formatter(&mut text, PythonSeparators);
+    // Writing a JSON value into memory does not fail.
+    entry.serialize(&mut serializer).ok();
+    String::from_utf8(text).unwrap_or_default()
+}
+
+/// `json.dumps` without arguments.
+struct PythonSeparators;
+
+impl Formatter for PythonSeparators {
+    fn begin_array_value<W: ?Sized + io::Write>(
+        &mut self,
+        to: &mut W,
+        first: bool,
+    ) -> io::Result<()> {
+        if first { Ok(()) } else { to.write_all(b", ") }
+    }
+
+    fn begin_object_key<W: ?Sized + io::Write>(
+        &mut self,
+        to: &mut W,
+        first: bool,
+    ) -> io::Result<()> {
+        if first { Ok(()) } else { to.write_all(b", ") }
+    }
+
+    fn begin_object_value<W: ?Sized + io::Write>(&mut self, to: &mut W) -> io::Result<()> {
+        to.write_all(b": ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::fake::{FakeWorld, Op};
+    use serde_json::json;
+
+    const PATH: &str = "/work/diagnostic.jsonl";
+
+    #[test]
+    fn lines_have_pythons_separators() {
+        let entry = json!({"a": [1, "x: y"], "b": {"success": false}, "c": {}, "d": []});
+        let text = r#"{"a": [1, "x: y"], "b": {"success": false}, "c": {}, "d": []}"#;
+        assert_eq!(line(&entry), text);
+    }
+
+    #[test]
+    fn a_torn_last_line_costs_itself_only() {
+        let world = FakeWorld::new();
+        world.put(PATH, "{\"n\": 1}\n{\"n\"");
+        assert!(append(&world, Path::new(PATH), &[json!({"n": 2}), json!({"n": 3})]));
+        let entries = read_all(&world, Path::new(PATH));
+        assert_eq!(entries, [json!({"n": 1}), json!({"n": 2}), json!({"n": 3})]);
+    }
+
+    #[test]
+    fn a_full_log_is_rotated_and_the_oldest_goes() {
+        let world = FakeWorld::new();
+        let full = "x".repeat(usize::try_from(LOG_BYTES_MAX).unwrap());
+        for number in 0..6 {
+            append(&world, Path::new(PATH), &[json!({"n": number})]);
+            let old = world.get(PATH).unwrap();
+            world.put(PATH, [old.as_slice(), full.as_bytes(), b"\n"].concat());
+        }
+        assert_eq!(world.files().len(), LOG_FILES_MAX + 1);
+        let entries = read_all(&world, Path::new(PATH));
+        assert_eq!(entries, [json!({"n": 2}), json!({"n": 3}), json!({"n": 4}), json!({"n": 5})]);
+    }
+
+    #[test]
+    fn a_log_that_cannot_be_written_is_no_failure() {
+        let world = FakeWorld::new();
+        world.refuse_always(Op::Append, "", WorldError::Refused("disk full".to_owned()));
+        assert!(!append(&world, Path::new(PATH), &[json!({})]));
+    }
+}

@@ -1,0 +1,14 @@
+//! Durable memory: one value in one file, session state under a lock, logs, the transcript's tail.
+//! Lives here: the order of effects that makes them safe. May not live here: what a value means.
+
+pub mod diagnostic;
+pub mod file;
+pub mod health;
+pub mod layout;
+pub mod log;
+pub mod prune;
+pub mod recovery;
+pub mod session;
+mod session_file;
+pub mod transcript;
+pub mod validate;

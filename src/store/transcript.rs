@@ -1,0 +1,155 @@
+//! The transcript as facts: only the bytes that are new since the last reading are read.
+//! Lives here: the order of reads, and when a cursor may be trusted. What lines mean is in `facts`.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::facts::Facts;
+use crate::facts::compiled::CompiledLens;
+use crate::facts::cursor::{self, Key, Position};
+use crate::facts::lines::{Lines, Piece};
+use crate::limits::{CURSOR_BYTES_MAX, TRANSCRIPT_CHUNK_BYTES};
+use crate::world::{OpenFile, World, WorldError};
+
+/// Header of a cursor on top of its body, with room to spare.
+const CURSOR_FILE_BYTES_MAX: usize = CURSOR_BYTES_MAX + 1024;
+
+/// Keeps a cursor. It is a cache: a refusal only costs the next reading time.
+pub fn keep(world: &dyn World, path: &Path, cursor: &[u8]) {
+    let _refused = world.write(path, cursor);
+}
+
+/// What reading a transcript came to.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Reading {
+    /// The facts, empty where nothing could be read.
+    pub facts: Facts,
+    /// Whether they continue those of an earlier reading.
+    pub from_cursor: bool,
+    /// Bytes read of the transcript for this.
+    pub bytes_read: u64,
+    /// Why the facts may be incomplete.
+    pub problem: Option<String>,
+    /// The cursor to keep for the next reading, where it moved.
+    pub cursor: Option<Vec<u8>>,
+}
+
+/// Where a transcript is, and where its cursor is kept (`None`: nowhere).
+#[derive(Debug, Clone, Copy)]
+pub struct Places<'p> {
+    /// The transcript.
+    pub transcript: &'p Path,
+    /// The cursor.
+    pub cursor: Option<&'p Path>,
+}
+
+/// Reads what is new in a transcript, until `deadline` at the latest (as `World::elapsed` tells).
+#[must_use]
+pub fn read(
+    world: &dyn World,
+    places: Places<'_>,
+    lens: &CompiledLens,
+    key: Key,
+    deadline: Duration,
+) -> Reading {
+    let mut reading = Reading::default();
+    let mut file = match world.open(places.transcript) {
+        Ok(file) => file,
+        Err(error) => return Reading { problem: Some(problem(places, &error)), ..reading },
+    };
+    let stat = match file.stat() {
+        Ok(stat) => stat,
+        Err(error) => return Reading { problem: Some(problem(places, &error)), ..reading },
+    };
+    let mut position = Position { identity: stat.identity, ..Position::default() };
+    if let Some((known, facts)) = saved(world, places, key)
+        && known.identity == stat.identity
+        && known.offset <= stat.length
+        && proof_at(file.as_mut(), known.offset) == Some(known.proof)
+    {
+        position = known;
+        reading.facts = facts;
+        reading.from_cursor = true;
+    }
+    let start = position.offset;
+    let mut lines = Lines::default();
+    reading.problem = tail(world, file.as_mut(), start, deadline, |chunk| {
+        reading.bytes_read += chunk.len() as u64;
+        lines.push(chunk, |piece| match piece {
+            Piece::Line(line) => reading.facts.absorb(line, lens),
+            Piece::TooLong => reading.facts.skip_line(),
+        });
+    })
+    .map(|error| problem(places, &error));
+    position.offset = start + reading.bytes_read - lines.unfinished_bytes();
+    if position.offset != start || !reading.from_cursor {
+        reading.cursor = moved(file.as_mut(), &mut position, (&reading.facts, key));
+    }
+    // A client writes a line and its end in one go or in two: what is complete already counts,
+    // but not in the cursor, which will meet the line again with its end.
+    if is_complete_object(lines.unfinished()) {
+        reading.facts.absorb(lines.unfinished(), lens);
+    }
+    reading
+}
+
+/// Hands on everything from `offset` to the end; what ended it too early is returned.
+fn tail(
+    world: &dyn World,
+    file: &mut dyn OpenFile,
+    mut offset: u64,
+    deadline: Duration,
+    mut take: impl FnMut(&[u8]),
+) -> Option<WorldError> {
+    let mut buffer = vec![0; TRANSCRIPT_CHUNK_BYTES];
+    loop {
+        if world.elapsed() >= deadline {
+            return Some(WorldError::TimedOut);
+        }
+        match file.read_at(offset, &mut buffer) {
+            Ok(0) => return None,
+            Ok(count) => {
+                take(buffer.get(..count).unwrap_or_default());
+                offset += count as u64;
+            }
+            Err(error) => return Some(error),
+        }
+    }
+}
+
+fn saved(world: &dyn World, places: Places<'_>, key: Key) -> Option<(Position, Facts)> {
+    let bytes = world.read(places.cursor?, CURSOR_FILE_BYTES_MAX).ok()?;
+    cursor::decode(&bytes, key)
+}
+
+/// The cursor at a position it moved to.
+fn moved(
+    file: &mut dyn OpenFile,
+    position: &mut Position,
+    (facts, key): (&Facts, Key),
+) -> Option<Vec<u8>> {
+    position.proof = proof_at(file, position.offset)?;
+    cursor::encode(position, facts, key)
+}
+
+fn proof_at(file: &mut dyn OpenFile, offset: u64) -> Option<[u8; 16]> {
+    let (start, length) = Position::proof_range(offset);
+    let mut bytes = vec![0; length];
+    let mut filled = 0;
+    while filled < length {
+        match file.read_at(start + filled as u64, bytes.get_mut(filled..)?) {
+            Ok(0) | Err(_) => return None,
+            Ok(count) => filled += count,
+        }
+    }
+    Some(cursor::proof(&bytes))
+}
+
+fn is_complete_object(line: &[u8]) -> bool {
+    let line = line.trim_ascii();
+    line.starts_with(b"{") && serde_json::from_slice::<serde::de::IgnoredAny>(line).is_ok()
+}
+
+fn problem(places: Places<'_>, error: &WorldError) -> String {
+    format!("transcript `{}`: {error}", places.transcript.display())
+}
