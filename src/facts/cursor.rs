@@ -1,1 +1,136 @@
-//! cursor (being written)
+//! The cursor: facts with the place in the transcript they reach to, as bytes that prove themselves.
+//! It is a cache: whatever does not fit exactly is no cursor, and the transcript is read again.
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::Facts;
+use super::lens::Lens;
+use crate::limits::{CURSOR_BYTES_MAX, CURSOR_PROOF_BYTES};
+
+const MAGIC: &[u8; 8] = b"policyd\x01"; // the last byte is the version of the format
+const HASH_BYTES: usize = 16;
+
+type Hash = [u8; HASH_BYTES];
+
+/// What a cursor depends on beside the transcript: the lens and the program.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Key(Hash);
+
+impl Key {
+    /// The key of a lens under this version of the program.
+    #[must_use]
+    pub fn of(lens: &Lens) -> Self {
+        let encoded = postcard::to_stdvec(lens).unwrap_or_default();
+        Self(hash(&[env!("CARGO_PKG_VERSION").as_bytes(), b"\0", &encoded]))
+    }
+}
+
+/// A place in a transcript, with what proves that it is still the same file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Position {
+    /// Bytes absorbed: the start of the first line that was not.
+    pub offset: u64,
+    /// Identity of the file on its device, 0 where unknown.
+    pub identity: u64,
+    /// See `proof`.
+    pub proof: Hash,
+}
+
+impl Position {
+    /// Where the bytes that prove this position begin, and how many they are.
+    #[must_use]
+    pub fn proof_range(offset: u64) -> (u64, usize) {
+        let start = offset.saturating_sub(CURSOR_PROOF_BYTES as u64);
+        (start, usize::try_from(offset - start).unwrap_or(CURSOR_PROOF_BYTES))
+    }
+}
+
+/// What the last bytes before an offset come to.
+#[must_use]
+pub fn proof(bytes_before: &[u8]) -> Hash {
+    hash(&[bytes_before])
+}
+
+/// Bytes of a cursor; `None` when they would be more than is kept.
+#[must_use]
+pub fn encode(position: &Position, facts: &Facts, key: Key) -> Option<Vec<u8>> {
+    let body = postcard::to_stdvec(&(position, facts)).ok()?;
+    if body.len() > CURSOR_BYTES_MAX {
+        return None;
+    }
+    let checksum = hash(&[&key.0, &body]);
+    Some([MAGIC.as_slice(), &key.0, &checksum, &body].concat())
+}
+
+/// The cursor that `encode` made under the same key; anything else is `None`.
+#[must_use]
+pub fn decode(bytes: &[u8], key: Key) -> Option<(Position, Facts)> {
+    let rest = bytes.strip_prefix(MAGIC)?.strip_prefix(&key.0)?;
+    let (checksum, body) = rest.split_at_checked(HASH_BYTES)?;
+    if body.len() > CURSOR_BYTES_MAX || checksum != hash(&[&key.0, body]) {
+        return None;
+    }
+    postcard::from_bytes(body).ok()
+}
+
+fn hash(parts: &[&[u8]]) -> Hash {
+    let mut hasher = Sha256::new();
+    for part in parts {
+        hasher.update(part);
+    }
+    let mut short = Hash::default();
+    for (to, from) in short.iter_mut().zip(hasher.finalize()) {
+        *to = from;
+    }
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> (Position, Facts) {
+        let facts = Facts { seq: 7, branch: "main".to_owned(), ..Facts::default() };
+        (Position { offset: 99, identity: 3, proof: proof(b"x") }, facts)
+    }
+
+    #[test]
+    fn what_was_encoded_is_decoded() {
+        let (position, facts) = sample();
+        let key = Key::of(&Lens::default());
+        let bytes = encode(&position, &facts, key).unwrap();
+        assert_eq!(decode(&bytes, key), Some((position, facts)));
+    }
+
+    #[test]
+    fn every_flipped_bit_and_every_cut_is_no_cursor() {
+        let (position, facts) = sample();
+        let key = Key::of(&Lens::default());
+        let bytes = encode(&position, &facts, key).unwrap();
+        for index in 0..bytes.len() {
+            assert_eq!(decode(&bytes[..index], key), None, "cut at {index}");
+            for bit in 0..8 {
+                let mut flipped = bytes.clone();
+                flipped[index] ^= 1 << bit;
+                assert_eq!(decode(&flipped, key), None, "bit {bit} of byte {index}");
+            }
+        }
+    }
+
+    #[test]
+    fn another_lens_is_another_key() {
+        let (position, facts) = sample();
+        let lens = Lens { shell_tools: vec!["Bash".to_owned()], ..Lens::default() };
+        let bytes = encode(&position, &facts, Key::of(&Lens::default())).unwrap();
+        assert_eq!(decode(&bytes, Key::of(&lens)), None);
+    }
+
+    #[test]
+    fn the_proof_covers_the_bytes_before_the_offset() {
+        assert_eq!(Position::proof_range(0), (0, 0));
+        assert_eq!(Position::proof_range(10), (0, 10));
+        let far = CURSOR_PROOF_BYTES as u64 + 10;
+        assert_eq!(Position::proof_range(far), (10, CURSOR_PROOF_BYTES));
+    }
+}

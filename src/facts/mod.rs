@@ -3,9 +3,15 @@
 //! May not live here: what a policy thinks of them, files, clocks.
 
 pub mod command;
+pub mod compiled;
 pub mod cursor;
+pub mod event;
 pub mod fold;
+pub mod glob;
+pub mod lazy;
 pub mod lens;
+pub mod lines;
+pub mod pattern;
 pub mod record;
 pub mod shell;
 
@@ -18,7 +24,8 @@ pub use command::{Command, Outcome, Program, Verdict};
 /// Everything known of one transcript, main chain only. Every collection is bounded by `limits`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Facts {
-    /// Records absorbed so far; every `seq` below is a value this counter had.
+    /// Lines absorbed so far, and one more for each further tool call in a line; every `seq` below
+    /// is a value this counter had, and no two tool calls share one.
     pub seq: u64,
     /// Lines that were not JSON, too long or of no known shape.
     pub lines_skipped: u64,
@@ -42,6 +49,9 @@ pub struct Facts {
     pub compactions: Marks,
     /// Git branch last seen, empty when unknown.
     pub branch: String,
+    /// Branch the last record named. Records repeat it, so only a change of it is news against what
+    /// a command said since.
+    pub branch_recorded: String,
     /// Working folder last seen, empty when unknown.
     pub folder: String,
     /// Permission mode last seen in the transcript, empty when unknown.
@@ -131,6 +141,19 @@ pub struct PendingTool {
     pub seq: u64,
     /// Subject of a `TaskCreate`, to be completed by the id in its result; else empty.
     pub subject: String,
+    /// What to restore should the call turn out not to have edited.
+    pub edited: Vec<EditUndo>,
+}
+
+/// How a file stood before an edit whose result is awaited.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct EditUndo {
+    /// The file.
+    pub path: String,
+    /// What was known of it, if it had been edited before.
+    pub before: Option<EditedFile>,
+    /// Findings that the edit removed.
+    pub removed: Vec<Finding>,
 }
 
 /// Shell commands.

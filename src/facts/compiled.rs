@@ -1,0 +1,161 @@
+//! The compiled lens: a lens made ready for matching, piece by piece and only when needed.
+//! A hook call makes one each time, so making one costs nothing.
+
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::command::Program;
+use super::glob::path_matches;
+use super::lazy::LazyRegex;
+use super::lens::{CommandKind, ContentPattern, Lens};
+use super::pattern::CommandPattern;
+use crate::limits::COMMAND_KINDS_MAX;
+
+/// A lens with room for what matching compiles out of it.
+#[derive(Debug, Default)]
+pub struct CompiledLens {
+    lens: Arc<Lens>,
+    kinds: OnceCell<Vec<CompiledKind>>,
+    contents: OnceCell<Vec<CompiledContent>>,
+}
+
+/// A kind of commands, ready to match.
+#[derive(Debug)]
+pub struct CompiledKind {
+    /// Name of the kind.
+    pub name: String,
+    programs: Vec<CommandPattern>,
+    except: Vec<CommandPattern>,
+    /// Output lines that mean failure.
+    pub failed: Vec<LazyRegex>,
+    /// Output lines that mean success.
+    pub passed: Vec<LazyRegex>,
+}
+
+/// A content pattern, ready to match.
+#[derive(Debug)]
+pub struct CompiledContent {
+    /// Name of the pattern.
+    pub name: String,
+    files: Vec<String>,
+    except_files: Vec<String>,
+    regexes: Vec<LazyRegex>,
+    unless: Vec<LazyRegex>,
+}
+
+impl CompiledLens {
+    /// Takes the lens as it is; nothing is compiled yet.
+    #[must_use]
+    pub fn new(lens: impl Into<Arc<Lens>>) -> Self {
+        Self { lens: lens.into(), kinds: OnceCell::new(), contents: OnceCell::new() }
+    }
+
+    /// The lens as written.
+    #[must_use]
+    pub fn lens(&self) -> &Lens {
+        &self.lens
+    }
+
+    /// Whether calls of this tool edit files.
+    #[must_use]
+    pub fn is_edit_tool(&self, name: &str) -> bool {
+        self.lens.edit_tools.iter().any(|tool| tool == name)
+    }
+
+    /// Whether calls of this tool run a shell command.
+    #[must_use]
+    pub fn is_shell_tool(&self, name: &str) -> bool {
+        self.lens.shell_tools.iter().any(|tool| tool == name)
+    }
+
+    /// Whether the program matches a command pattern.
+    #[must_use]
+    pub fn runs(&self, program: &Program, pattern: &CommandPattern) -> bool {
+        pattern.matches(program, &self.lens.value_options)
+    }
+
+    /// The kinds of commands.
+    pub fn kinds(&self) -> &[CompiledKind] {
+        self.kinds.get_or_init(|| {
+            self.lens.commands.iter().take(COMMAND_KINDS_MAX).map(CompiledKind::new).collect()
+        })
+    }
+
+    /// The kind of that name.
+    #[must_use]
+    pub fn kind(&self, name: &str) -> Option<&CompiledKind> {
+        self.kinds().iter().find(|kind| kind.name == name)
+    }
+
+    /// The content patterns.
+    pub fn contents(&self) -> &[CompiledContent] {
+        self.contents.get_or_init(|| self.lens.contents.iter().map(CompiledContent::new).collect())
+    }
+
+    /// The kinds of files that a path belongs to.
+    #[must_use]
+    pub fn file_kinds(&self, path: &str) -> BTreeSet<String> {
+        let belongs = |globs: &[String]| globs.iter().any(|glob| path_matches(glob, path));
+        self.lens
+            .files
+            .iter()
+            .filter(|row| belongs(&row.globs) && !belongs(&row.except))
+            .map(|row| row.name.clone())
+            .collect()
+    }
+}
+
+impl CompiledKind {
+    fn new(kind: &CommandKind) -> Self {
+        Self {
+            name: kind.name.clone(),
+            programs: kind.programs.iter().map(|text| CommandPattern::parse(text)).collect(),
+            except: kind.except.iter().map(|text| CommandPattern::parse(text)).collect(),
+            failed: kind.failed.iter().map(|text| LazyRegex::new(text)).collect(),
+            passed: kind.passed.iter().map(|text| LazyRegex::new(text)).collect(),
+        }
+    }
+
+    /// Whether the program is of this kind.
+    #[must_use]
+    pub fn includes(&self, program: &Program, lens: &CompiledLens) -> bool {
+        self.programs.iter().any(|pattern| lens.runs(program, pattern))
+            && !self.except.iter().any(|pattern| lens.runs(program, pattern))
+    }
+}
+
+impl CompiledContent {
+    fn new(pattern: &ContentPattern) -> Self {
+        let compile = |sources: &[String]| sources.iter().map(|s| LazyRegex::new(s)).collect();
+        Self {
+            name: pattern.name.clone(),
+            files: pattern.files.clone(),
+            except_files: pattern.except_files.clone(),
+            regexes: compile(&pattern.regexes),
+            unless: compile(&pattern.unless),
+        }
+    }
+
+    /// Whether it is looked for in files of these kinds.
+    #[must_use]
+    pub fn applies_to(&self, kinds: &BTreeSet<String>) -> bool {
+        let any = |names: &[String]| names.iter().any(|name| kinds.contains(name));
+        (self.files.is_empty() || any(&self.files)) && !any(&self.except_files)
+    }
+
+    /// The lines of a text it is found in, unless the text excuses it.
+    #[must_use]
+    pub fn lines<'t>(&self, text: &'t str) -> Vec<&'t str> {
+        let mut found: Vec<&str> = Vec::new();
+        for regex in &self.regexes {
+            for line in regex.lines(text) {
+                if !found.iter().any(|known| std::ptr::eq(*known, line)) {
+                    found.push(line);
+                }
+            }
+        }
+        let excused = !found.is_empty() && self.unless.iter().any(|regex| regex.is_match(text));
+        if excused { Vec::new() } else { found }
+    }
+}

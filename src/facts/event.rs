@@ -1,0 +1,167 @@
+//! Events: what the agent's client just reported, in neutral words.
+//! Lives here: the event, its kinds and their table. Wire formats stay in `hook`.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::id::SessionId;
+
+/// One row of the table of event kinds.
+#[derive(Debug, PartialEq, Eq)]
+pub struct EventRow {
+    /// Neutral name, used in rules and for `--hook` (where `-` may stand for `_`).
+    pub name: &'static str,
+    /// Claude Code's name, `hook_event_name` on the wire.
+    pub client: &'static str,
+}
+
+/// Every event of Claude Code 2.1.329; other clients' events map onto these.
+pub const EVENTS: [EventRow; 33] = [
+    EventRow { name: "session_start", client: "SessionStart" },
+    EventRow { name: "setup", client: "Setup" },
+    EventRow { name: "instructions_loaded", client: "InstructionsLoaded" },
+    EventRow { name: "user_prompt_submit", client: "UserPromptSubmit" },
+    EventRow { name: "user_prompt_expansion", client: "UserPromptExpansion" },
+    EventRow { name: "message_display", client: "MessageDisplay" },
+    EventRow { name: "pre_tool_use", client: "PreToolUse" },
+    EventRow { name: "permission_request", client: "PermissionRequest" },
+    EventRow { name: "permission_denied", client: "PermissionDenied" },
+    EventRow { name: "post_tool_use", client: "PostToolUse" },
+    EventRow { name: "post_tool_use_failure", client: "PostToolUseFailure" },
+    EventRow { name: "post_tool_batch", client: "PostToolBatch" },
+    EventRow { name: "notification", client: "Notification" },
+    EventRow { name: "subagent_start", client: "SubagentStart" },
+    EventRow { name: "subagent_stop", client: "SubagentStop" },
+    EventRow { name: "task_created", client: "TaskCreated" },
+    EventRow { name: "task_completed", client: "TaskCompleted" },
+    EventRow { name: "stop", client: "Stop" },
+    EventRow { name: "stop_failure", client: "StopFailure" },
+    EventRow { name: "teammate_idle", client: "TeammateIdle" },
+    EventRow { name: "config_change", client: "ConfigChange" },
+    EventRow { name: "cwd_changed", client: "CwdChanged" },
+    EventRow { name: "directory_added", client: "DirectoryAdded" },
+    EventRow { name: "file_changed", client: "FileChanged" },
+    EventRow { name: "worktree_create", client: "WorktreeCreate" },
+    EventRow { name: "worktree_remove", client: "WorktreeRemove" },
+    EventRow { name: "pre_compact", client: "PreCompact" },
+    EventRow { name: "post_compact", client: "PostCompact" },
+    EventRow { name: "elicitation", client: "Elicitation" },
+    EventRow { name: "elicitation_result", client: "ElicitationResult" },
+    EventRow { name: "session_end", client: "SessionEnd" },
+    EventRow { name: "pre_model_switch", client: "PreModelSwitch" },
+    EventRow { name: "post_model_switch", client: "PostModelSwitch" },
+];
+
+/// What kind of thing happened, whatever a client calls it: a row of [`EVENTS`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EventKind(&'static EventRow);
+
+impl EventKind {
+    /// The kind of this name, in any spelling: `stop`, `Stop`, `pre-tool-use`, `PreToolUse`.
+    #[must_use]
+    pub fn find(name: &str) -> Option<Self> {
+        let plain = |text: &str| text.replace(['-', '_'], "").to_ascii_lowercase();
+        let wanted = plain(name);
+        EVENTS.iter().find(|row| plain(row.client) == wanted).map(Self)
+    }
+
+    /// Neutral name: `pre_tool_use`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.0.name
+    }
+
+    /// Claude Code's name: `PreToolUse`.
+    #[must_use]
+    pub const fn client_name(self) -> &'static str {
+        self.0.client
+    }
+
+    /// Whether an agent wants to end its turn.
+    #[must_use]
+    pub fn is_stop(self) -> bool {
+        matches!(self.0.name, "stop" | "subagent_stop")
+    }
+}
+
+/// A task the client runs in the background.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BackgroundTask {
+    /// Its id; a stopping subagent finds itself listed under its agent id.
+    pub id: String,
+    /// `running` or whatever the client says.
+    pub status: String,
+    /// What it does.
+    pub description: String,
+}
+
+/// What just happened.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    /// Its kind.
+    pub kind: EventKind,
+    /// The session, sanitised; subagents share their parent's.
+    pub session_id: SessionId,
+    /// Whether the payload named a session at all.
+    pub session_known: bool,
+    /// The subagent it happened in, if any.
+    pub agent_id: Option<String>,
+    /// Type of that subagent; `Some("")` for the client's internal agents.
+    pub agent_type: Option<String>,
+    /// Id of the prompt being worked on.
+    pub prompt_id: Option<String>,
+    /// The transcript that tells what was done: the subagent's own where there is one.
+    pub transcript: Option<PathBuf>,
+    /// The folder the agent works in at this moment.
+    pub folder: Option<PathBuf>,
+    /// `default`, `plan`, `acceptEdits`, ….
+    pub permission_mode: Option<String>,
+    /// The client says that it continues because of a stop hook (one unreliable bit).
+    pub stop_active: bool,
+    /// The agent's last text; it beats the transcript, which lags behind.
+    pub last_message: Option<String>,
+    /// Background tasks of the session.
+    pub background: Vec<BackgroundTask>,
+    /// Tool about to run or that ran.
+    pub tool_name: Option<String>,
+    /// Its input.
+    pub tool_input: Value,
+    /// A prompt just sent.
+    pub prompt: Option<String>,
+}
+
+impl Event {
+    /// Background tasks that still run, the stopping agent itself not counted.
+    #[must_use]
+    pub fn running_in_background(&self) -> usize {
+        let own = self.agent_id.as_deref();
+        self.background
+            .iter()
+            .filter(|task| task.status == "running" && Some(task.id.as_str()) != own)
+            .count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_found_in_any_spelling() {
+        for spelling in ["stop", "Stop", "STOP"] {
+            assert_eq!(EventKind::find(spelling).unwrap().name(), "stop");
+        }
+        for spelling in ["pre-tool-use", "PreToolUse", "pre_tool_use"] {
+            assert_eq!(EventKind::find(spelling).unwrap().client_name(), "PreToolUse");
+        }
+        assert_eq!(EventKind::find("stopp"), None);
+    }
+
+    #[test]
+    fn names_are_the_snake_case_of_the_clients() {
+        for row in &EVENTS {
+            assert_eq!(row.name.replace('_', ""), row.client.to_ascii_lowercase());
+        }
+    }
+}

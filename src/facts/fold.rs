@@ -1,1 +1,0 @@
-//! fold (being written)

@@ -1,0 +1,73 @@
+//! Tool calls: counted, awaited, and handed to the subject they are about.
+
+use super::super::compiled::CompiledLens;
+use super::super::record::decode_input;
+use super::super::record::lenient::Either;
+use super::super::record::wire::Input;
+use super::super::{EditUndo, Facts, PendingTool, Tools};
+use super::{cut, push_bounded};
+use crate::limits::{NAME_TEXT_MAX, PENDING_TOOLS_MAX, TOOL_NAMES_MAX};
+
+impl Facts {
+    pub(super) fn call(
+        &mut self,
+        id: &str,
+        name: &str,
+        input: &Either<'_, Input<'_>>,
+        lens: &CompiledLens,
+    ) {
+        let name = cut(name, NAME_TEXT_MAX);
+        self.tools.count(name, self.seq);
+        let empty = Input::default();
+        let decoded;
+        let (input, text) = match input {
+            Either::One(input) => (input, ""),
+            // Copilot and Codex write the input as JSON inside a string.
+            Either::Text(text) => {
+                decoded = decode_input(text).unwrap_or_default();
+                (&decoded, text.as_ref())
+            }
+            Either::Many(_) | Either::None => (&empty, ""),
+        };
+        let edited = if lens.is_edit_tool(name) {
+            self.edit_call(name, input, text, lens)
+        } else if lens.is_shell_tool(name) {
+            self.command_call(name, input, lens)
+        } else {
+            self.todo_call(name, input);
+            if name == "Skill" || name == "skill" {
+                self.skill(&input.skill);
+            }
+            Vec::new()
+        };
+        let subject = if name == "TaskCreate" { &*input.subject } else { "" };
+        self.await_result(id, name, subject, edited);
+    }
+
+    fn await_result(&mut self, id: &str, name: &str, subject: &str, edited: Vec<EditUndo>) {
+        let pending = PendingTool {
+            id: cut(id, NAME_TEXT_MAX).to_owned(),
+            name: name.to_owned(),
+            seq: self.seq,
+            subject: cut(subject, NAME_TEXT_MAX).to_owned(),
+            edited,
+        };
+        push_bounded(&mut self.pending, pending, PENDING_TOOLS_MAX);
+    }
+}
+
+impl Tools {
+    fn count(&mut self, name: &str, seq: u64) {
+        self.total += 1;
+        name.clone_into(&mut self.last_name);
+        self.last_seq = seq;
+        let known = self.by_name.contains_key(name) || self.by_name.len() < TOOL_NAMES_MAX;
+        let key = if known { name } else { "other" };
+        match self.by_name.get_mut(key) {
+            Some(count) => *count += 1,
+            None => {
+                self.by_name.insert(key.to_owned(), 1);
+            }
+        }
+    }
+}

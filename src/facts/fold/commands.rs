@@ -1,0 +1,298 @@
+//! Commands: what a call of a shell tool runs, how it came out, and what its output says.
+
+use super::super::command::{Command, Outcome, Program, Verdict};
+use super::super::compiled::{CompiledKind, CompiledLens};
+use super::super::lazy::LazyRegex;
+use super::super::record::lenient::Either;
+use super::super::record::wire::{Empty, Input};
+use super::super::{EditUndo, Facts, KindFacts, shell};
+use super::{cut, cut_front, patch, push_bounded};
+use crate::limits::{
+    COMMAND_OUTPUT_KEPT_MAX, COMMAND_OUTPUTS_KEPT_MAX, COMMAND_TEXT_MAX, COMMANDS_KEPT_MAX,
+    EVIDENCE_CHARS_MAX, NAME_TEXT_MAX, PROGRAM_ARG_MAX, PROGRAM_ARGS_MAX,
+};
+
+/// How a call of a shell tool ended.
+pub(super) struct Ending<'a> {
+    pub(super) outcome: Outcome,
+    pub(super) exit_code: Option<i32>,
+    pub(super) output: &'a str,
+}
+
+impl Facts {
+    pub(super) fn command_call(
+        &mut self,
+        tool: &str,
+        input: &Input<'_>,
+        lens: &CompiledLens,
+    ) -> Vec<EditUndo> {
+        let text = command_text(&input.command).or_else(|| command_text(&input.cmd));
+        let text = text.unwrap_or_default();
+        let (programs, understood) = shell::parse(&text, lens);
+        let mut command = Command {
+            seq: self.seq,
+            text: cut(&text, COMMAND_TEXT_MAX).to_owned(),
+            understood,
+            branch: self.branch.clone(),
+            ..Command::default()
+        };
+        for kind in lens.kinds() {
+            if programs.iter().any(|program| kind.includes(program, lens)) {
+                command.kinds.insert(kind.name.clone());
+            }
+        }
+        let paths = written_paths(&programs, &text);
+        command.programs = programs.into_iter().map(bounded).collect();
+        for name in &command.kinds {
+            let kind = self.commands.by_kind.entry(name.clone()).or_default();
+            kind.count += 1;
+            kind.last = command.clone();
+        }
+        self.commands.total += 1;
+        push_bounded(&mut self.commands.recent, command, COMMANDS_KEPT_MAX);
+        self.written_by_command(tool, &paths, lens)
+    }
+
+    pub(super) fn command_ended(&mut self, seq: u64, ending: &Ending<'_>, lens: &CompiledLens) {
+        let recent = &mut self.commands.recent;
+        let Ok(index) = recent.binary_search_by_key(&seq, |command| command.seq) else { return };
+        let Some(command) = recent.get_mut(index) else { return };
+        command.outcome = ending.outcome;
+        command.exit_code = ending.exit_code;
+        command.result_seq = self.seq;
+        cut_front(ending.output, COMMAND_OUTPUT_KEPT_MAX).clone_into(&mut command.output);
+        let mut judged = Vec::new();
+        for kind in lens.kinds().iter().filter(|kind| command.kinds.contains(&kind.name)) {
+            let (verdict, quote) = verdict(kind, command, ending, lens);
+            if rank(verdict) > rank(command.verdict) {
+                command.verdict = verdict;
+                quote.clone_into(&mut command.quote);
+            }
+            judged.push((kind.name.as_str(), verdict, quote));
+        }
+        let command = command.clone();
+        if command.outcome == Outcome::Succeeded
+            && let Some(branch) = branch_after(&command.programs, ending.output)
+        {
+            cut(branch, NAME_TEXT_MAX).clone_into(&mut self.branch);
+        }
+        for (name, verdict, quote) in judged {
+            self.kind_ended(name, &command, verdict, quote);
+        }
+        drop_older_outputs(&mut self.commands.recent);
+    }
+
+    fn kind_ended(&mut self, name: &str, command: &Command, verdict: Verdict, quote: &str) {
+        if command.outcome == Outcome::Denied {
+            return self.kind_not_run(name, command.seq);
+        }
+        let Some(kind) = self.commands.by_kind.get_mut(name) else { return };
+        match verdict {
+            Verdict::Failed => {
+                kind.failed += 1;
+                kind.last_failed_seq = kind.last_failed_seq.max(command.seq);
+            }
+            Verdict::Passed => kind.last_passed_seq = kind.last_passed_seq.max(command.seq),
+            Verdict::Unknown => {}
+        }
+        if kind.last.seq == command.seq {
+            kind.last = Command { verdict, quote: quote.to_owned(), ..command.clone() };
+        }
+    }
+
+    /// A refused command did not run: the one before it is the newest again.
+    fn kind_not_run(&mut self, name: &str, seq: u64) {
+        let Some(kind) = self.commands.by_kind.get_mut(name) else { return };
+        kind.count = kind.count.saturating_sub(1);
+        if kind.count == 0 {
+            self.commands.by_kind.remove(name);
+            return;
+        }
+        let earlier = self
+            .commands
+            .recent
+            .iter()
+            .rev()
+            .find(|command| command.kinds.contains(name) && command.outcome != Outcome::Denied);
+        if let Some(earlier) = earlier
+            && kind.last.seq == seq
+        {
+            kind.last = earlier_of_kind(kind, earlier);
+        }
+    }
+}
+
+/// The verdict stored with a command is that of all its kinds; what this kind said is in its marks.
+fn earlier_of_kind(kind: &KindFacts, earlier: &Command) -> Command {
+    let verdict = if earlier.seq == kind.last_failed_seq {
+        Verdict::Failed
+    } else if earlier.seq == kind.last_passed_seq {
+        Verdict::Passed
+    } else {
+        Verdict::Unknown
+    };
+    let quote = if verdict == earlier.verdict { earlier.quote.clone() } else { String::new() };
+    Command { verdict, quote, ..earlier.clone() }
+}
+
+/// Text of a command line; a list of words becomes one that the shell would read as the same.
+fn command_text(command: &Either<'_, Empty>) -> Option<String> {
+    match command {
+        Either::Text(text) => Some(text.clone().into_owned()),
+        Either::Many(words) => {
+            let quoted = words.iter().filter_map(|word| match word {
+                Either::Text(word) => Some(format!("'{}'", word.replace('\'', "'\\''"))),
+                Either::One(_) | Either::Many(_) | Either::None => None,
+            });
+            Some(quoted.collect::<Vec<_>>().join(" "))
+        }
+        Either::One(_) | Either::None => None,
+    }
+}
+
+/// Exit status and output taken together, with the line that decided.
+fn verdict<'o>(
+    kind: &CompiledKind,
+    command: &Command,
+    ending: &Ending<'o>,
+    lens: &CompiledLens,
+) -> (Verdict, &'o str) {
+    match ending.outcome {
+        Outcome::Pending | Outcome::Denied | Outcome::Background => return (Verdict::Unknown, ""),
+        Outcome::Failed | Outcome::Succeeded => {}
+    }
+    let failed = deciding_line(&kind.failed, ending.output);
+    if ending.outcome == Outcome::Failed || failed.is_some() {
+        let quote = failed.unwrap_or_else(|| last_line(ending.output));
+        return (Verdict::Failed, cut(quote, EVIDENCE_CHARS_MAX));
+    }
+    let passed = deciding_line(&kind.passed, ending.output);
+    let meant: Vec<&Program> =
+        command.programs.iter().filter(|program| kind.includes(program, lens)).collect();
+    let decisive = !meant.is_empty() && meant.iter().all(|program| program.decisive);
+    if passed.is_some() || decisive {
+        let quote = passed.unwrap_or_else(|| last_line(ending.output));
+        return (Verdict::Passed, cut(quote, EVIDENCE_CHARS_MAX));
+    }
+    (Verdict::Unknown, "")
+}
+
+/// The last line that any of the patterns matches; summaries stand at the end.
+fn deciding_line<'o>(patterns: &[LazyRegex], output: &'o str) -> Option<&'o str> {
+    patterns
+        .iter()
+        .filter_map(|pattern| pattern.lines(output).next_back())
+        .max_by_key(|line| line.as_ptr())
+        .map(str::trim)
+}
+
+fn last_line(output: &str) -> &str {
+    output.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
+}
+
+fn rank(verdict: Verdict) -> u8 {
+    match verdict {
+        Verdict::Unknown => 0,
+        Verdict::Passed => 1,
+        Verdict::Failed => 2,
+    }
+}
+
+fn drop_older_outputs(recent: &mut [Command]) {
+    let with_output = recent.iter_mut().rev().filter(|command| !command.output.is_empty());
+    for command in with_output.skip(COMMAND_OUTPUTS_KEPT_MAX) {
+        command.output = String::new();
+    }
+}
+
+fn bounded(mut program: Program) -> Program {
+    program.args.truncate(PROGRAM_ARGS_MAX);
+    program.writes.truncate(PROGRAM_ARGS_MAX);
+    for text in program.args.iter_mut().chain(&mut program.writes).chain([&mut program.name]) {
+        if text.len() > PROGRAM_ARG_MAX {
+            *text = cut(text, PROGRAM_ARG_MAX).to_owned();
+        }
+    }
+    program
+}
+
+/// Files a command line edits: redirections, `tee`, `sed -i`, and patches fed to `apply_patch`.
+fn written_paths(programs: &[Program], text: &str) -> Vec<String> {
+    let mut paths: Vec<String> = Vec::new();
+    for program in programs {
+        paths.extend(program.writes.iter().cloned());
+        let words = program.args.iter().filter(|arg| !arg.starts_with('-'));
+        match program.name.as_str() {
+            "tee" => paths.extend(words.cloned()),
+            "sed" if edits_in_place(&program.args) => paths.extend(sed_files(&program.args)),
+            "apply_patch" => {
+                paths.extend(patch::files(text).iter().map(|file| file.path.to_owned()));
+            }
+            _ => {}
+        }
+    }
+    paths.retain(|path| !is_throwaway(path));
+    paths.truncate(PROGRAM_ARGS_MAX);
+    paths
+}
+
+/// The files of a `sed` call: what is neither an option nor the script.
+fn sed_files(args: &[String]) -> Vec<String> {
+    let mut files = Vec::new();
+    let mut script_seen = false;
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        if arg == "-e" || arg == "-f" {
+            args.next();
+            script_seen = true;
+        } else if !arg.starts_with('-') {
+            files.push(arg.clone());
+        }
+    }
+    files.drain(..usize::from(!script_seen).min(files.len()));
+    files
+}
+
+fn edits_in_place(args: &[String]) -> bool {
+    args.iter().any(|arg| {
+        arg.starts_with("--in-place")
+            || (arg.starts_with('-') && !arg.starts_with("--") && arg.contains('i'))
+    })
+}
+
+fn is_throwaway(path: &str) -> bool {
+    path.is_empty()
+        || ["/dev/", "/tmp/", "/var/tmp/", "$"].iter().any(|start| path.starts_with(start))
+}
+
+/// The branch a successful git command says or sets.
+fn branch_after<'a>(programs: &'a [Program], output: &'a str) -> Option<&'a str> {
+    let mut found = None;
+    for program in programs.iter().filter(|program| program.name == "git") {
+        let made = program.args.windows(2).find_map(|pair| match pair {
+            [option, name] if ["-b", "-B", "-c", "-C", "--create"].contains(&option.as_str()) => {
+                Some(name.as_str())
+            }
+            _ => None,
+        });
+        let runs = |verb: &str| program.args.iter().any(|arg| arg == verb);
+        if runs("checkout") || runs("switch") {
+            found = made.or(found);
+        }
+        let told = output.lines().find_map(|line| told_branch(line, runs("branch")));
+        found = told.or(found);
+    }
+    found.filter(|name| !name.is_empty() && !name.starts_with(['(', '-']))
+}
+
+fn told_branch(line: &str, lists_branches: bool) -> Option<&str> {
+    if let Some(name) = line.strip_prefix("On branch ") {
+        return Some(name.trim());
+    }
+    if let Some(rest) = line.strip_prefix("Switched to ") {
+        let quoted = rest.split_once('\'')?.1;
+        return quoted.split_once('\'').map(|(name, _)| name);
+    }
+    let current = line.strip_prefix("* ").filter(|_| lists_branches)?;
+    current.split_whitespace().next()
+}

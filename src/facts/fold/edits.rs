@@ -1,0 +1,185 @@
+//! Edited files and the findings in their text. An edit counts when it is called and is taken back
+//! when its result says that it did not happen.
+
+use std::collections::BTreeSet;
+
+use super::super::compiled::CompiledLens;
+use super::super::record::lenient::Either;
+use super::super::record::wire::Input;
+use super::super::{EditUndo, EditedFile, Facts, Finding};
+use super::{cut, patch};
+use crate::limits::{EVIDENCE_CHARS_MAX, FILES_KEPT_MAX, FINDINGS_KEPT_MAX, NAME_TEXT_MAX};
+
+/// What an edit takes from a file and puts into it.
+struct Change<'a> {
+    path: &'a str,
+    old: &'a str,
+    new: &'a str,
+    /// Whether the file is made or replaced as a whole.
+    whole: bool,
+}
+
+impl Facts {
+    /// A call of an edit tool. `text` is the input where it is no object.
+    pub(super) fn edit_call(
+        &mut self,
+        tool: &str,
+        input: &Input<'_>,
+        text: &str,
+        lens: &CompiledLens,
+    ) -> Vec<EditUndo> {
+        let patch_text = if input.input.is_empty() { text } else { &*input.input };
+        let patched = patch::files(patch_text);
+        if !patched.is_empty() {
+            let mut undos = Vec::new();
+            for file in patched.iter().take(FILES_KEPT_MAX) {
+                let patch::FilePatch { path, old, new, whole } = file;
+                self.change(tool, &Change { path, old, new, whole: *whole }, lens, &mut undos);
+            }
+            return undos;
+        }
+        let command =
+            if let Either::Text(command) = &input.command { command.as_ref() } else { "" };
+        let path = if input.file_path.is_empty() { &*input.path } else { &*input.file_path };
+        if path.is_empty() || command == "view" {
+            return Vec::new();
+        }
+        let mut undos = Vec::new();
+        let mut changes: Vec<Change<'_>> = input
+            .edits
+            .elements()
+            .filter_map(Either::one)
+            .map(|edit| Change { path, old: &edit.old_string, new: &edit.new_string, whole: false })
+            .collect();
+        if changes.is_empty() {
+            let whole = !input.content.is_empty()
+                || (input.old_string.is_empty() && input.new_string.is_empty());
+            let new = if whole { &*input.content } else { &*input.new_string };
+            changes.push(Change { path, old: &input.old_string, new, whole });
+        }
+        for change in &changes {
+            self.change(tool, change, lens, &mut undos);
+        }
+        undos
+    }
+
+    /// Files that a command writes; their text is not seen.
+    pub(super) fn written_by_command(
+        &mut self,
+        tool: &str,
+        paths: &[String],
+        lens: &CompiledLens,
+    ) -> Vec<EditUndo> {
+        let mut undos = Vec::new();
+        for path in paths {
+            self.change(tool, &Change { path, old: "", new: "", whole: false }, lens, &mut undos);
+        }
+        undos
+    }
+
+    fn change(
+        &mut self,
+        tool: &str,
+        change: &Change<'_>,
+        lens: &CompiledLens,
+        undos: &mut Vec<EditUndo>,
+    ) {
+        let path = cut(change.path, NAME_TEXT_MAX);
+        if !undos.iter().any(|undo| undo.path == path) {
+            let before = self.touch(path, tool, lens);
+            undos.push(EditUndo { path: path.to_owned(), before, removed: Vec::new() });
+        }
+        let Some(file) = self.files.last_mut().filter(|file| file.path == path) else { return };
+        file.written |= change.whole;
+        let kinds = file.kinds.clone();
+        let removed = self.remove_findings(path, change, lens);
+        if let Some(undo) = undos.iter_mut().find(|undo| undo.path == path) {
+            undo.removed.extend(removed.into_iter().filter(|finding| finding.seq != self.seq));
+        }
+        self.add_findings(path, &kinds, change.new, lens);
+    }
+
+    /// Counts one edit of a file and moves it to the end; what was known before is returned.
+    fn touch(&mut self, path: &str, tool: &str, lens: &CompiledLens) -> Option<EditedFile> {
+        let known = self.files.iter().position(|file| file.path == path);
+        let before = known.map(|index| self.files.remove(index));
+        let mut file = before.clone().unwrap_or_else(|| EditedFile {
+            path: path.to_owned(),
+            first_seq: self.seq,
+            kinds: lens.file_kinds(path),
+            ..EditedFile::default()
+        });
+        file.edits += 1;
+        file.last_seq = self.seq;
+        tool.clone_into(&mut file.tool);
+        super::push_bounded(&mut self.files, file, FILES_KEPT_MAX);
+        before
+    }
+
+    fn remove_findings(
+        &mut self,
+        path: &str,
+        change: &Change<'_>,
+        lens: &CompiledLens,
+    ) -> Vec<Finding> {
+        let gone = |finding: &mut Finding| {
+            finding.path == path
+                && (change.whole
+                    || change.old.contains(&finding.excerpt)
+                    || mended(finding, change, lens))
+        };
+        self.findings.extract_if(.., gone).collect()
+    }
+
+    fn add_findings(
+        &mut self,
+        path: &str,
+        kinds: &BTreeSet<String>,
+        text: &str,
+        lens: &CompiledLens,
+    ) {
+        if text.is_empty() {
+            return;
+        }
+        for pattern in lens.contents().iter().filter(|pattern| pattern.applies_to(kinds)) {
+            for line in pattern.lines(text).into_iter().take(FINDINGS_KEPT_MAX) {
+                let finding = Finding {
+                    pattern: pattern.name.clone(),
+                    path: path.to_owned(),
+                    excerpt: cut(line.trim(), EVIDENCE_CHARS_MAX).to_owned(),
+                    seq: self.seq,
+                };
+                super::push_bounded(&mut self.findings, finding, FINDINGS_KEPT_MAX);
+            }
+        }
+    }
+
+    /// Takes an edit back that did not happen.
+    pub(super) fn retract(&mut self, undo: EditUndo, seq: u64) {
+        self.findings.retain(|finding| finding.path != undo.path || finding.seq != seq);
+        for finding in undo.removed {
+            super::push_bounded(&mut self.findings, finding, FINDINGS_KEPT_MAX);
+        }
+        self.findings.sort_by_key(|finding| finding.seq);
+        let Some(index) = self.files.iter().position(|file| file.path == undo.path) else { return };
+        let file = self.files.remove(index);
+        let restored = match undo.before {
+            None if file.edits <= 1 => return,
+            Some(before) if file.last_seq == seq => before,
+            None | Some(_) => EditedFile { edits: file.edits - 1, ..file },
+        };
+        let place = self.files.partition_point(|file| file.last_seq <= restored.last_seq);
+        self.files.insert(place, restored);
+    }
+}
+
+/// Whether an edit inside the line of a finding takes the finding away.
+fn mended(finding: &Finding, change: &Change<'_>, lens: &CompiledLens) -> bool {
+    let old = change.old.trim();
+    if old.is_empty() || old.contains('\n') || !finding.excerpt.contains(old) {
+        return false;
+    }
+    let line = finding.excerpt.replacen(old, change.new.trim(), 1);
+    let pattern = lens.contents().iter().find(|pattern| pattern.name == finding.pattern);
+    pattern.is_some_and(|pattern| pattern.lines(&line).is_empty())
+}

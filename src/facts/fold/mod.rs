@@ -1,0 +1,280 @@
+//! The fold: facts after a line out of facts before it. Lives here: which lines can matter, and
+//! what a record changes; each subject has its own file.
+//! INVARIANT: absorbing lines one by one gives the same facts wherever reading was interrupted.
+
+mod calls;
+mod commands;
+mod edits;
+mod patch;
+mod results;
+mod todos;
+
+use memchr::memmem;
+
+use super::compiled::CompiledLens;
+use super::record::{self, Entry, Record, TokenUse};
+use super::{Facts, Message, Messages, Prompt, Prompts, Tokens};
+use crate::limits::{
+    COUNTED_MESSAGES_MAX, MESSAGE_TEXT_MAX, MESSAGES_KEPT_MAX, NAME_TEXT_MAX, PROMPTS_KEPT_MAX,
+    SKILLS_KEPT_MAX,
+};
+
+/// State records of Claude Code that no fact is made of, by the beginning of their line.
+const STATE_KINDS: [&[u8]; 8] = [
+    b"api-request",
+    b"file-history-",
+    b"queue-operation\"",
+    b"last-prompt\"",
+    b"tools-used\"",
+    b"cost-state\"",
+    b"content-replacement\"",
+    b"attribution-snapshot\"",
+];
+
+impl Facts {
+    /// Takes one line of the transcript in. Nothing can fail: a line that cannot be read is counted.
+    pub fn absorb(&mut self, line: &[u8], lens: &CompiledLens) {
+        if memchr::memchr(0, line).is_some() {
+            let clean: Vec<u8> = line.iter().copied().filter(|byte| *byte != 0).collect();
+            return self.absorb_clean(clean.trim_ascii(), lens);
+        }
+        self.absorb_clean(line.trim_ascii(), lens);
+    }
+
+    /// Counts a line that was too long to be read.
+    pub fn skip_line(&mut self) {
+        self.seq += 1;
+        self.lines_skipped += 1;
+    }
+
+    fn absorb_clean(&mut self, line: &[u8], lens: &CompiledLens) {
+        if line.is_empty() {
+            return;
+        }
+        self.seq += 1;
+        if cannot_matter(line) {
+            return;
+        }
+        if let Some(record) = record::read(line) {
+            return self.apply(record, lens);
+        }
+        let repaired = record::repaired(line);
+        match repaired.as_deref().and_then(record::read) {
+            Some(record) => self.apply(record, lens),
+            None => self.lines_skipped += 1,
+        }
+    }
+
+    fn apply(&mut self, record: Record<'_>, lens: &CompiledLens) {
+        self.place(&record);
+        let replaces = record.replaces;
+        let said_before = !replaces.is_empty() && self.tokens.is_counted(&replaces);
+        let mut calls = 0;
+        for entry in record.entries {
+            match entry {
+                Entry::Prompt { id, text, queued } => self.prompt(&id, &text, queued),
+                Entry::Injected { id } => self.prompts.inject(&id),
+                Entry::Said(text) if !said_before => self.messages.push(self.seq, &text),
+                Entry::Said(_) => {}
+                Entry::Call { id, .. } | Entry::Result(record::ToolResult { id, .. })
+                    if !replaces.is_empty() && self.tokens.is_counted(&id) => {}
+                Entry::Call { id, name, input } => {
+                    // Each call has a position of its own.
+                    self.seq += u64::from(calls > 0);
+                    calls += 1;
+                    self.call(&id, &name, &input, lens);
+                }
+                Entry::Result(result) => {
+                    self.result(&result, lens);
+                    if !replaces.is_empty() {
+                        self.tokens.count_id(&result.id);
+                    }
+                }
+                Entry::Usage(usage) => self.tokens.add(&usage),
+                Entry::Compacted => {
+                    self.compactions.count += 1;
+                    self.compactions.last_seq = self.seq;
+                    self.tokens.context = 0;
+                }
+            }
+        }
+        if !replaces.is_empty() {
+            self.tokens.count_id(&replaces);
+        }
+    }
+
+    fn place(&mut self, record: &Record<'_>) {
+        let branch = cut(&record.branch, NAME_TEXT_MAX);
+        if !branch.is_empty() && branch != "HEAD" && branch != self.branch_recorded {
+            branch.clone_into(&mut self.branch_recorded);
+            branch.clone_into(&mut self.branch);
+        }
+        if !record.folder.is_empty() && record.folder != self.folder {
+            cut(&record.folder, NAME_TEXT_MAX).clone_into(&mut self.folder);
+        }
+        if !record.permission_mode.is_empty() && record.permission_mode != self.permission_mode {
+            cut(&record.permission_mode, NAME_TEXT_MAX).clone_into(&mut self.permission_mode);
+        }
+    }
+
+    fn prompt(&mut self, id: &str, text: &str, queued: bool) {
+        if !queued {
+            self.pending.clear(); // what was interrupted is not awaited any more
+        }
+        if let Some(name) = text.strip_prefix('/').and_then(|rest| rest.split_whitespace().next()) {
+            self.skill(name);
+        }
+        self.prompts.push(Prompt {
+            seq: self.seq,
+            id: cut(id, NAME_TEXT_MAX).to_owned(),
+            text: cut(text, MESSAGE_TEXT_MAX).to_owned(),
+        });
+    }
+
+    fn skill(&mut self, name: &str) {
+        if !name.is_empty() && self.skills.len() < SKILLS_KEPT_MAX {
+            self.skills.insert(cut(name, NAME_TEXT_MAX).to_owned());
+        }
+    }
+}
+
+impl Prompts {
+    fn push(&mut self, prompt: Prompt) {
+        const HALF: usize = PROMPTS_KEPT_MAX / 2;
+        self.count += 1;
+        if self.first.len() < HALF {
+            self.first.push(prompt);
+        } else {
+            push_bounded(&mut self.last, prompt, HALF);
+        }
+    }
+
+    fn inject(&mut self, id: &str) {
+        if !id.is_empty() {
+            cut(id, NAME_TEXT_MAX).clone_into(&mut self.injected_id);
+        }
+    }
+}
+
+impl Messages {
+    fn push(&mut self, seq: u64, text: &str) {
+        if text.trim().is_empty() {
+            return;
+        }
+        self.count += 1;
+        let text = cut_front(text, MESSAGE_TEXT_MAX).to_owned();
+        push_bounded(&mut self.last, Message { seq, text }, MESSAGES_KEPT_MAX);
+    }
+}
+
+impl Tokens {
+    fn add(&mut self, usage: &TokenUse<'_>) {
+        let context = [usage.input, usage.cache_read, usage.cache_creation]
+            .into_iter()
+            .fold(0, u64::saturating_add);
+        if context == 0 && usage.output == 0 {
+            return;
+        }
+        if !usage.model.is_empty() && usage.model != self.model {
+            cut(&usage.model, NAME_TEXT_MAX).clone_into(&mut self.model);
+        }
+        if context > 0 {
+            self.context = context;
+        }
+        if self.is_counted(&usage.id) {
+            return;
+        }
+        self.count_id(&usage.id);
+        self.input = self.input.saturating_add(usage.input);
+        self.output = self.output.saturating_add(usage.output);
+        self.cache_read = self.cache_read.saturating_add(usage.cache_read);
+        self.cache_creation = self.cache_creation.saturating_add(usage.cache_creation);
+    }
+
+    fn is_counted(&self, id: &str) -> bool {
+        let id = cut(id, NAME_TEXT_MAX);
+        !id.is_empty() && self.counted.iter().rev().any(|known| known == id)
+    }
+
+    fn count_id(&mut self, id: &str) {
+        if !id.is_empty() && !self.is_counted(id) {
+            let id = cut(id, NAME_TEXT_MAX).to_owned();
+            push_bounded(&mut self.counted, id, COUNTED_MESSAGES_MAX);
+        }
+    }
+}
+
+/// Whether the line is, by its beginning alone, a record that no fact is made of. These are the
+/// longest lines there are (system prompts, API requests), so they are not even parsed.
+fn cannot_matter(line: &[u8]) -> bool {
+    let starts_with_kind = |line: &[u8]| {
+        let kind = after_key(line.strip_prefix(b"{").unwrap_or_default(), b"\"type\":");
+        let kind = kind.and_then(|kind| kind.strip_prefix(b"\""));
+        kind.is_some_and(|kind| STATE_KINDS.iter().any(|known| kind.starts_with(known)))
+    };
+    starts_with_kind(line)
+        || (holds_attachment(line) && memmem::find(line, b"queued_command").is_none())
+}
+
+/// Whether the first object inside the line is the value of the key `attachment`.
+fn holds_attachment(line: &[u8]) -> bool {
+    const KEY: &[u8] = b"\"attachment\":";
+    let Some(inner) = memchr::memchr_iter(b'{', line).nth(1) else { return false };
+    let before = line.get(..inner).unwrap_or_default().trim_ascii_end();
+    // In a string the quotes of the key would be escaped, and its second one would not match.
+    before.ends_with(KEY) && !before.ends_with(b"\\\"attachment\":")
+}
+
+fn after_key<'l>(line: &'l [u8], key: &[u8]) -> Option<&'l [u8]> {
+    line.trim_ascii_start().strip_prefix(key).map(<[u8]>::trim_ascii_start)
+}
+
+/// Appends, dropping the oldest over the bound.
+fn push_bounded<T>(list: &mut Vec<T>, value: T, max: usize) {
+    if list.len() >= max {
+        list.drain(..=list.len() - max);
+    }
+    list.push(value);
+}
+
+/// The beginning of a text, at most so many bytes, cut between characters.
+fn cut(text: &str, bytes_max: usize) -> &str {
+    let end = (0..=bytes_max.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    end.and_then(|end| text.get(..end)).unwrap_or_default()
+}
+
+/// The end of a text, at most so many bytes, cut between characters.
+fn cut_front(text: &str, bytes_max: usize) -> &str {
+    let start = text.len().saturating_sub(bytes_max);
+    let start = (start..=text.len()).find(|start| text.is_char_boundary(*start));
+    start.and_then(|start| text.get(start..)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_cannot_matter() {
+        for (line, expected) in [
+            (r#"{"type":"api-request-blob","x":1}"#, true),
+            (r#"{ "type": "queue-operation", "operation":"enqueue"}"#, true),
+            (r#"{"type":"user","message":{}}"#, false),
+            (r#"{"x":{"type":"api-request"}}"#, false),
+            (r#"{"uuid":"a","attachment":{"type":"prompt_snapshot"},"type":"attachment"}"#, true),
+            (r#"{"uuid":"a","attachment": {"type":"queued_command"}}"#, false),
+            (r#"{"message":{"attachment":{}}}"#, false),
+            (r#"{"content":"\"attachment\":{","type":"user"}"#, false),
+            (r#"{"type":"queue-operations"}"#, false),
+        ] {
+            assert_eq!(cannot_matter(line.as_bytes()), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn cuts_fall_between_characters() {
+        assert_eq!(cut("aäb", 2), "a");
+        assert_eq!(cut_front("aäb", 2), "b");
+        assert_eq!((cut("ab", 9), cut_front("ab", 9)), ("ab", "ab"));
+    }
+}

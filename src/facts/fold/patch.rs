@@ -1,0 +1,65 @@
+//! The patch text of `apply_patch`: which files it touches, with the lines taken and put.
+
+/// One file of a patch.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct FilePatch<'a> {
+    pub(super) path: &'a str,
+    pub(super) old: String,
+    pub(super) new: String,
+    /// Whether the file is made or replaced as a whole.
+    pub(super) whole: bool,
+}
+
+/// The files of a patch in their order; text of no known shape has none.
+pub(super) fn files(patch: &str) -> Vec<FilePatch<'_>> {
+    let mut files: Vec<FilePatch<'_>> = Vec::new();
+    for line in patch.lines() {
+        if let Some((verb, path)) = header(line) {
+            let whole = verb != "Update File";
+            files.push(FilePatch { path, whole, ..FilePatch::default() });
+            continue;
+        }
+        let Some(file) = files.last_mut() else { continue };
+        let (text, taken, put) = match line.split_at_checked(1) {
+            Some(("-", text)) => (text, true, false),
+            Some(("+", text)) => (text, false, true),
+            _ => continue,
+        };
+        for (side, wanted) in [(&mut file.old, taken), (&mut file.new, put)] {
+            if wanted {
+                side.push_str(text);
+                side.push('\n');
+            }
+        }
+    }
+    files
+}
+
+fn header(line: &str) -> Option<(&str, &str)> {
+    let (verb, path) = line.strip_prefix("*** ")?.split_once(": ")?;
+    let known = ["Update File", "Add File", "Delete File", "Move to"].contains(&verb);
+    known.then_some((verb, path.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_a_patch() {
+        let patch = "*** Begin Patch\n*** Update File: a.rs\n@@\n x\n-old\n+new\n*** Add File: b.rs\n\
+                     +one\n+two\n*** Delete File: c.rs\n*** End Patch\n";
+        let found = files(patch);
+        let show: Vec<_> =
+            found.iter().map(|f| (f.path, f.old.as_str(), f.new.as_str(), f.whole)).collect();
+        assert_eq!(
+            show,
+            [
+                ("a.rs", "old\n", "new\n", false),
+                ("b.rs", "", "one\ntwo\n", true),
+                ("c.rs", "", "", true)
+            ]
+        );
+        assert!(files("no patch\n+x").is_empty());
+    }
+}

@@ -1,0 +1,188 @@
+//! Globs over paths and words: `*`, `**`, `?`, `{a,b}`. Lives here: matching, nothing else.
+//! May not live here: reading folders; a glob is only ever held against text.
+
+use crate::limits::GLOB_ALTERNATIVES_MAX;
+
+/// Whether a path matches: a glob without `/` is held against the base name, one that starts with
+/// `/` against the whole path, any other against the path or a tail of it that begins at a folder.
+#[must_use]
+pub fn path_matches(glob: &str, path: &str) -> bool {
+    alternatives(glob).iter().any(|one| one_path_matches(one.as_bytes(), path))
+}
+
+/// Whether a word matches; `*` crosses any character, since words have no folders.
+#[must_use]
+pub fn word_matches(glob: &str, word: &str) -> bool {
+    if !glob.contains(['*', '?', '{']) {
+        return glob == word;
+    }
+    alternatives(glob).iter().any(|one| matches(one.as_bytes(), word.as_bytes(), false))
+}
+
+fn one_path_matches(glob: &[u8], path: &str) -> bool {
+    if !glob.contains(&b'/') {
+        let base = path.rsplit('/').next().unwrap_or(path);
+        return matches(glob, base.as_bytes(), true);
+    }
+    if glob.starts_with(b"/") {
+        return matches(glob, path.as_bytes(), true);
+    }
+    let path = path.as_bytes();
+    let folders = memchr::memchr_iter(b'/', path).filter_map(|slash| path.get(slash + 1..));
+    std::iter::once(path).chain(folders).any(|tail| matches(glob, tail, true))
+}
+
+/// The globs that `{a,b}` stands for; nested braces work, an unclosed brace is itself.
+fn alternatives(glob: &str) -> Vec<String> {
+    let mut open = vec![glob.to_owned()];
+    let mut done = Vec::new();
+    while let Some(next) = open.pop() {
+        if done.len() + open.len() >= GLOB_ALTERNATIVES_MAX {
+            done.push(next);
+            continue;
+        }
+        match innermost_brace(&next) {
+            Some((before, inside, after)) => {
+                open.extend(inside.split(',').map(|choice| format!("{before}{choice}{after}")));
+            }
+            None => done.push(next),
+        }
+    }
+    done
+}
+
+fn innermost_brace(glob: &str) -> Option<(&str, &str, &str)> {
+    let (head, after) = glob.split_once('}')?;
+    let (before, inside) = head.rsplit_once('{')?;
+    Some((before, inside, after))
+}
+
+/// Backtracks only to the last `*` and the last `**`, so the cost is at most quadratic in the text
+/// for each of the two.
+fn matches(glob: &[u8], text: &[u8], folders: bool) -> bool {
+    let (mut g, mut t) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    let mut deep: Option<(usize, usize, bool)> = None;
+    loop {
+        if glob.get(g..).is_some_and(|rest| rest.starts_with(b"**"))
+            || (!folders && at(glob, g) == Some(b'*'))
+        {
+            while at(glob, g) == Some(b'*') {
+                g += 1;
+            }
+            // `**/` stands for whole folders, also for none.
+            let whole = folders && at(glob, g) == Some(b'/');
+            g += usize::from(whole);
+            deep = Some((g, t, whole));
+            star = None;
+            continue;
+        }
+        match (at(glob, g), at(text, t)) {
+            (Some(b'*'), _) => {
+                g += 1;
+                star = Some((g, t));
+                continue;
+            }
+            (Some(b'?'), Some(c)) if !(folders && c == b'/') => {
+                g += 1;
+                t += 1;
+                continue;
+            }
+            (Some(wanted), Some(found)) if wanted == found && wanted != b'?' => {
+                g += 1;
+                t += 1;
+                continue;
+            }
+            (None, None) => return true,
+            _ => {}
+        }
+        if let Some((after, from)) = star
+            && at(text, from).is_some_and(|c| !(folders && c == b'/'))
+        {
+            star = Some((after, from + 1));
+            (g, t) = (after, from + 1);
+        } else if let Some((after, from, whole)) = deep
+            && let Some(next) = next_start(text, from, whole)
+        {
+            deep = Some((after, next, whole));
+            star = None;
+            (g, t) = (after, next);
+        } else {
+            return false;
+        }
+    }
+}
+
+/// Where the text after `**` may begin next.
+fn next_start(text: &[u8], from: usize, whole_folders: bool) -> Option<usize> {
+    if whole_folders {
+        return memchr::memchr(b'/', text.get(from..)?).map(|slash| from + slash + 1);
+    }
+    (from < text.len()).then_some(from + 1)
+}
+
+fn at(bytes: &[u8], index: usize) -> Option<u8> {
+    bytes.get(index).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths() {
+        for (glob, path, expected) in [
+            ("*.rs", "src/main.rs", true),
+            ("*.rs", "/home/dev/main.rs", true),
+            ("*.rs", "main.rs.bak", false),
+            ("Makefile", "/w/Makefile", true),
+            ("Makefile", "/w/Makefile.am", false),
+            ("src/*.rs", "/w/src/lib.rs", true),
+            ("src/*.rs", "/w/src/a/lib.rs", false),
+            ("src/**/*.rs", "/w/src/a/b/lib.rs", true),
+            ("src/**/*.rs", "/w/src/lib.rs", true),
+            ("**/tests/**", "/w/tests/x.py", true),
+            ("**/tests/**", "tests/a/b.py", true),
+            ("**/tests/**", "/w/mytests/b.py", false),
+            ("**/*.md", "README.md", true),
+            ("/w/*.rs", "/w/a.rs", true),
+            ("/w/*.rs", "/x/w/a.rs", false),
+            ("*.{ts,tsx}", "a/b.tsx", true),
+            ("*.{ts,tsx}", "a/b.js", false),
+            ("{src,lib}/{a,b}.rs", "lib/b.rs", true),
+            ("test_?.py", "test_1.py", true),
+            ("test_?.py", "test_12.py", false),
+            ("docs/**", "/w/docs/a/b.md", true),
+            ("a?b", "a/b", false),
+            (".github/workflows/*", "/w/.github/workflows/ci.yml", true),
+            ("*.{rs", "x.{rs", true),
+            ("", "x", false),
+        ] {
+            assert_eq!(path_matches(glob, path), expected, "{glob} {path}");
+        }
+    }
+
+    #[test]
+    fn words() {
+        for (glob, word, expected) in [
+            ("python*", "python3.12", true),
+            ("python*", "ipython", false),
+            ("test*", "test:unit", true),
+            ("*", "", true),
+            ("a*c", "a/b/c", true),
+            ("--force*", "--force-with-lease", true),
+            ("{npm,pnpm}", "pnpm", true),
+            ("npm", "npm2", false),
+        ] {
+            assert_eq!(word_matches(glob, word), expected, "{glob} {word}");
+        }
+    }
+
+    #[test]
+    fn hostile_globs_end() {
+        let text = "a".repeat(5_000);
+        assert!(!word_matches(&format!("{}b", "*a".repeat(200)), &text));
+        assert!(!path_matches(&format!("{}b", "{a,b}".repeat(60)), &text));
+        assert!(!path_matches(&format!("x/{}b", "**/a*".repeat(60)), &text));
+    }
+}

@@ -1,0 +1,284 @@
+//! Regexes compiled at their first possible match: a text that lacks the literals a pattern needs
+//! is turned away without compiling, since compiling costs a hundred times the search.
+
+use std::cell::OnceCell;
+
+use memchr::memmem;
+use regex::{Regex, RegexBuilder};
+
+use crate::limits::{REGEX_COMPILED_MAX, REGEX_SOURCE_MAX};
+
+/// A regex that costs nothing until a text could match it.
+#[derive(Debug, Default)]
+pub struct LazyRegex {
+    source: String,
+    needs: OnceCell<Needs>,
+    compiled: OnceCell<Option<Regex>>,
+}
+
+/// Literals of which a matching text must contain at least one.
+#[derive(Debug, Default)]
+struct Needs {
+    /// Empty: nothing is known, the regex itself must look.
+    any_of: Vec<String>,
+    ignore_case: bool,
+}
+
+impl LazyRegex {
+    /// Keeps the source; nothing else happens yet.
+    #[must_use]
+    pub fn new(source: &str) -> Self {
+        Self { source: source.to_owned(), ..Self::default() }
+    }
+
+    /// Whether the pattern occurs in the text. A pattern that does not compile occurs nowhere.
+    #[must_use]
+    pub fn is_match(&self, text: &str) -> bool {
+        self.can_match(text) && self.regex().is_some_and(|regex| regex.is_match(text))
+    }
+
+    /// The lines of the text in which the pattern occurs, first to last.
+    pub fn lines<'t>(&self, text: &'t str) -> impl DoubleEndedIterator<Item = &'t str> {
+        let text = if self.can_match(text) { text } else { "" };
+        text.lines().filter(|line| self.is_match(line))
+    }
+
+    fn can_match(&self, text: &str) -> bool {
+        let needs = self.needs.get_or_init(|| needs(&self.source));
+        if needs.any_of.is_empty() || (needs.ignore_case && !text.is_ascii()) {
+            return true; // beyond ASCII, letters fold in ways a byte search does not know
+        }
+        needs.any_of.iter().any(|literal| {
+            if needs.ignore_case {
+                contains_ignoring_case(text.as_bytes(), literal.as_bytes())
+            } else {
+                memmem::find(text.as_bytes(), literal.as_bytes()).is_some()
+            }
+        })
+    }
+
+    fn regex(&self) -> Option<&Regex> {
+        self.compiled
+            .get_or_init(|| {
+                if self.source.len() > REGEX_SOURCE_MAX {
+                    return None;
+                }
+                RegexBuilder::new(&self.source).size_limit(REGEX_COMPILED_MAX).build().ok()
+            })
+            .as_ref()
+    }
+}
+
+fn contains_ignoring_case(text: &[u8], literal: &[u8]) -> bool {
+    let Some(first) = literal.first() else { return true };
+    let (lower, upper) = (first.to_ascii_lowercase(), first.to_ascii_uppercase());
+    memchr::memchr2_iter(lower, upper, text).any(|start| {
+        text.get(start..start + literal.len())
+            .is_some_and(|found| found.eq_ignore_ascii_case(literal))
+    })
+}
+
+/// Reads literals out of the source of a pattern. It understands only what is plain and gives up
+/// at anything else; giving up costs time, never a match.
+fn needs(source: &str) -> Needs {
+    let ignoring = ["(?i)", "(?im)"].iter().find_map(|flags| source.strip_prefix(flags));
+    let (body, ignore_case) = ignoring.map_or((source, false), |body| (body, true));
+    let mut reader = LiteralReader { rest: body.chars().peekable(), depth: 0 };
+    let any_of = match reader.alternation() {
+        Some(found) if reader.rest.next().is_none() => found,
+        Some(_) | None => Vec::new(),
+    };
+    let foldable = !ignore_case || any_of.iter().all(|literal| literal.is_ascii());
+    let any_of = if foldable { any_of } else { Vec::new() };
+    Needs { any_of, ignore_case }
+}
+
+struct LiteralReader<'s> {
+    rest: std::iter::Peekable<std::str::Chars<'s>>,
+    depth: usize,
+}
+
+impl LiteralReader<'_> {
+    /// Literals of all branches together, or `None` when the pattern was not understood. An empty
+    /// list says that a branch needs nothing.
+    fn alternation(&mut self) -> Option<Vec<String>> {
+        let mut all = self.branch()?;
+        let mut needless = all.is_empty();
+        while self.rest.next_if_eq(&'|').is_some() {
+            let branch = self.branch()?;
+            needless |= branch.is_empty();
+            all.extend(branch);
+        }
+        Some(if needless { Vec::new() } else { all })
+    }
+
+    /// The most telling literals of one branch.
+    fn branch(&mut self) -> Option<Vec<String>> {
+        let mut best: Vec<String> = Vec::new();
+        let mut run = String::new();
+        while let Some(c) = self.rest.next_if(|c| !matches!(c, '|' | ')')) {
+            let atom = self.atom(c)?;
+            let repeated = self.repetition()?;
+            match (atom, repeated) {
+                (Atom::Literal(c), Repeated::Once) => run.push(c),
+                (Atom::Literal(c), Repeated::AtLeastOnce) => {
+                    run.push(c);
+                    keep_better(&mut best, vec![std::mem::take(&mut run)]);
+                }
+                (Atom::Other(found), Repeated::Once | Repeated::AtLeastOnce) => {
+                    keep_better(&mut best, vec![std::mem::take(&mut run)]);
+                    keep_better(&mut best, found);
+                }
+                (Atom::Literal(_) | Atom::Other(_), Repeated::Perhaps) => {
+                    keep_better(&mut best, vec![std::mem::take(&mut run)]);
+                }
+            }
+        }
+        keep_better(&mut best, vec![run]);
+        Some(best)
+    }
+
+    fn atom(&mut self, first: char) -> Option<Atom> {
+        match first {
+            '(' => self.group().map(Atom::Other),
+            '[' => self.class().map(|()| Atom::Other(Vec::new())),
+            '.' | '^' | '$' => Some(Atom::Other(Vec::new())),
+            '*' | '+' | '?' | '{' => None, // repeats nothing: not ours to judge
+            '\\' => match self.rest.next()? {
+                '<' | '>' => None,
+                c if c.is_ascii_punctuation() => Some(Atom::Literal(c)),
+                'b' if self.rest.peek() == Some(&'{') => None,
+                'b' | 'B' | 'd' | 'D' | 's' | 'S' | 'w' | 'W' | 'A' | 'z' => {
+                    Some(Atom::Other(Vec::new()))
+                }
+                _ => None,
+            },
+            c => Some(Atom::Literal(c)),
+        }
+    }
+
+    fn group(&mut self) -> Option<Vec<String>> {
+        if self.depth >= 16 {
+            return None;
+        }
+        if self.rest.next_if_eq(&'?').is_some() && self.rest.next()? != ':' {
+            return None; // flags and names
+        }
+        self.depth += 1;
+        let found = self.alternation()?;
+        self.depth -= 1;
+        self.rest.next_if_eq(&')')?;
+        Some(found)
+    }
+
+    fn class(&mut self) -> Option<()> {
+        self.rest.next_if_eq(&'^');
+        self.rest.next_if_eq(&']');
+        loop {
+            match self.rest.next()? {
+                ']' => return Some(()),
+                '[' => return None, // nested and named classes
+                '\\' => {
+                    self.rest.next()?;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn repetition(&mut self) -> Option<Repeated> {
+        let repeated = match self.rest.peek() {
+            Some('*' | '?') => Repeated::Perhaps,
+            Some('+') => Repeated::AtLeastOnce,
+            Some('{') => {
+                while self.rest.next()? != '}' {}
+                self.rest.next_if_eq(&'?');
+                return Some(Repeated::Perhaps);
+            }
+            _ => return Some(Repeated::Once),
+        };
+        self.rest.next();
+        self.rest.next_if_eq(&'?');
+        Some(repeated)
+    }
+}
+
+enum Atom {
+    Literal(char),
+    /// Anything else, with the literals it needs.
+    Other(Vec<String>),
+}
+
+enum Repeated {
+    Once,
+    AtLeastOnce,
+    Perhaps,
+}
+
+/// Long literals turn more texts away; of several branches the shortest decides.
+fn keep_better(best: &mut Vec<String>, found: Vec<String>) {
+    let telling = |literals: &[String]| literals.iter().map(String::len).min().unwrap_or(0);
+    if telling(&found) > telling(best) {
+        *best = found;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn literals(source: &str) -> Vec<String> {
+        needs(source).any_of
+    }
+
+    #[test]
+    fn literals_of_usual_patterns() {
+        for (source, expected) in [
+            (r"\bTODO\b", &["TODO"][..]),
+            (r"\b(TODO|FIXME|XXX)\b", &["TODO", "FIXME", "XXX"]),
+            (r"^\s*raise NotImplementedError", &["raise NotImplementedError"]),
+            (r"test result: ok\. \d+ passed", &["test result: ok. "]),
+            (r"(?i)not implemented", &["not implemented"]),
+            (r"(?im)^done\b", &["done"]),
+            (r"[0-9]+ failed", &[" failed"]),
+            (r"ab?c", &["a"]),
+            (r"a|", &[]),
+            (r".*", &[]),
+            (r"(abc)?d", &["d"]),
+            (r"x{0,3}yz", &["yz"]),
+            (r"(?P<n>abc)", &[]),
+            (r"(?x) a b c", &[]),
+            (r"\x41bc", &[]),
+            (r"(foo|b(ar|az)) qux", &[" qux"]),
+            ("unclosed(", &[]),
+        ] {
+            assert_eq!(literals(source), expected, "{source}");
+        }
+    }
+
+    #[test]
+    fn letters_that_fold_beyond_ascii_are_found() {
+        assert!(LazyRegex::new("(?i)kelvin").is_match("\u{212a}elvin"));
+        assert!(LazyRegex::new("(?i)\u{212a}elvin").is_match("kelvin"));
+        assert!(LazyRegex::new("(?i)todo").is_match("a ToDo b"));
+        assert!(!LazyRegex::new("(?i)todo").is_match("to do"));
+        assert!(!LazyRegex::new("(broken").is_match("(broken"));
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_matches_is_turned_away(
+            pieces in proptest::collection::vec(proptest::sample::select(vec![
+                "a", "b", "ab", "(", ")", "(?:", "|", "*", "+", "?", ".", "^", "$", "\\b", "\\.",
+                "[ab]", "[^a]", "{2}", "{0,1}", "\\s", " ", "(?i)", "k",
+            ]), 0..9),
+            text in "[abkAB. \u{212a}]{0,8}",
+        ) {
+            let source = pieces.concat();
+            if let Ok(regex) = Regex::new(&source) {
+                prop_assert_eq!(LazyRegex::new(&source).is_match(&text), regex.is_match(&text), "{}", source);
+            }
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Lines out of chunks: complete lines are handed on, the rest is kept for the next chunk, so that
+//! it does not matter where a file was cut while reading.
+
+use crate::limits::TRANSCRIPT_LINE_BYTES_MAX;
+
+/// What lies between two line ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Piece<'a> {
+    /// A complete line without its end.
+    Line(&'a [u8]),
+    /// A line over the bound; it was not kept.
+    TooLong,
+}
+
+/// The beginning of a line whose end was not seen yet.
+#[derive(Debug, Default)]
+pub struct Lines {
+    carry: Vec<u8>,
+    carried: u64,
+    too_long: bool,
+}
+
+impl Lines {
+    /// Takes the next chunk and hands on every line that ends in it.
+    pub fn push(&mut self, chunk: &[u8], mut take: impl FnMut(Piece<'_>)) {
+        let mut start = 0;
+        for end in memchr::memchr_iter(b'\n', chunk) {
+            let tail = chunk.get(start..end).unwrap_or_default();
+            if self.carried == 0 {
+                take(bounded(tail));
+            } else {
+                self.keep(tail);
+                take(if self.too_long { Piece::TooLong } else { Piece::Line(&self.carry) });
+                self.forget();
+            }
+            start = end + 1;
+        }
+        self.keep(chunk.get(start..).unwrap_or_default());
+    }
+
+    /// Bytes seen of the line that has not ended.
+    #[must_use]
+    pub fn unfinished_bytes(&self) -> u64 {
+        self.carried
+    }
+
+    /// What was seen of the line that has not ended; empty when it is over the bound.
+    #[must_use]
+    pub fn unfinished(&self) -> &[u8] {
+        &self.carry
+    }
+
+    fn keep(&mut self, bytes: &[u8]) {
+        self.carried += bytes.len() as u64;
+        if self.carry.len() + bytes.len() > TRANSCRIPT_LINE_BYTES_MAX {
+            self.too_long = true;
+            self.carry = Vec::new();
+        }
+        if !self.too_long {
+            self.carry.extend_from_slice(bytes);
+        }
+    }
+
+    fn forget(&mut self) {
+        self.carry.clear();
+        self.carried = 0;
+        self.too_long = false;
+    }
+}
+
+fn bounded(line: &[u8]) -> Piece<'_> {
+    if line.len() > TRANSCRIPT_LINE_BYTES_MAX { Piece::TooLong } else { Piece::Line(line) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(chunks: &[&[u8]]) -> (Vec<String>, u64) {
+        let mut reader = Lines::default();
+        let mut found = Vec::new();
+        for chunk in chunks {
+            reader.push(chunk, |piece| {
+                found.push(match piece {
+                    Piece::Line(line) => String::from_utf8_lossy(line).into_owned(),
+                    Piece::TooLong => "TOO LONG".to_owned(),
+                });
+            });
+        }
+        (found, reader.unfinished_bytes())
+    }
+
+    #[test]
+    fn cuts_do_not_matter() {
+        let whole = b"one\n\ntwo\r\nthree\n\nrest";
+        let expected = lines(&[whole]);
+        for first in 0..=whole.len() {
+            for second in first..=whole.len() {
+                let chunks = [&whole[..first], &whole[first..second], &whole[second..]];
+                assert_eq!(lines(&chunks), expected, "cut at {first} and {second}");
+            }
+        }
+    }
+
+    #[test]
+    fn too_long_lines_are_not_kept() {
+        let long = vec![b'x'; TRANSCRIPT_LINE_BYTES_MAX / 2 + 1];
+        let (found, left) = lines(&[b"a\n", &long, &long, b"\nb\nc"]);
+        assert_eq!(found, ["a", "TOO LONG", "b"]);
+        assert_eq!(left, 1);
+        let mut reader = Lines::default();
+        reader.push(&long, |_| {});
+        reader.push(&long, |_| {});
+        assert!(reader.unfinished().is_empty());
+        assert_eq!(reader.unfinished_bytes(), 2 * long.len() as u64);
+    }
+}

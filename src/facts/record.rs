@@ -1,1 +1,0 @@
-//! record (being written)

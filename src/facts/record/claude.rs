@@ -1,0 +1,266 @@
+//! Claude Code's transcript lines, and flat lines that hold one block each.
+
+use std::borrow::Cow;
+
+use super::lenient::{Either, Flag, Text};
+use super::wire::{Attachment, Block, InnerBlock, Line, Message, ToolUseResult, Usage};
+use super::{Entry, Record, TokenUse, ToolResult, joined, or};
+
+/// Beginnings of user texts that the client wrote itself.
+const CLIENT_TEXTS: [&str; 11] = [
+    "<local-command-stdout>",
+    "<local-command-stderr>",
+    "<local-command-caveat>",
+    "<bash-input>",
+    "<bash-stdout>",
+    "<bash-stderr>",
+    "<task-notification>",
+    "<system-reminder>",
+    "Stop hook feedback:",
+    "[Request interrupted by user",
+    "Caveat:",
+];
+
+/// What a line says; nothing for subagents and for state records.
+pub(super) fn record(line: Line<'_>) -> Record<'_> {
+    let mut record = Record::default();
+    if line.is_sidechain.0 {
+        return record;
+    }
+    match &*line.kind {
+        "user" | "assistant" | "system" | "tool_use" | "tool_result" | "text" => {}
+        "attachment" => {
+            attachment(line, &mut record);
+            return record;
+        }
+        "permission-mode" => {
+            record.permission_mode = line.permission_mode.0;
+            return record;
+        }
+        _ => return record,
+    }
+    let mut line = line;
+    record.branch = std::mem::take(&mut line.git_branch).0;
+    record.folder = std::mem::take(&mut line.cwd).0;
+    record.permission_mode = std::mem::take(&mut line.permission_mode).0;
+    match &*line.kind {
+        "user" => user(line, &mut record.entries),
+        "assistant" => assistant(line, &mut record.entries),
+        "system" if &*line.subtype == "compact_boundary" => record.entries.push(Entry::Compacted),
+        "system" => {}
+        _ => block(flat_block(line), None, &mut record.entries),
+    }
+    record
+}
+
+fn attachment<'a>(line: Line<'a>, record: &mut Record<'a>) {
+    let Either::One(Attachment { kind, prompt, command_mode, origin }) = line.attachment else {
+        return;
+    };
+    if &*kind != "queued_command" {
+        return;
+    }
+    let human = match origin.one() {
+        Some(origin) => &*origin.kind == "human",
+        None => command_mode.is_empty() || &*command_mode == "prompt",
+    };
+    if human && !line.is_meta.0 {
+        let text = joined(prompt, is_human_text);
+        if !text.is_empty() {
+            let id = or(line.prompt_id, line.uuid);
+            record.entries.push(Entry::Prompt { id, text, queued: true });
+        }
+    }
+}
+
+fn user<'a>(line: Line<'a>, entries: &mut Vec<Entry<'a>>) {
+    let content = match line.message {
+        Either::One(message) => message.content,
+        Either::Text(text) => Either::Text(text),
+        Either::Many(_) | Either::None => line.content,
+    };
+    let is_result = |block: &Either<'_, Block<'_>>| {
+        block.one().is_some_and(|block| &*block.kind == "tool_result")
+    };
+    if content.elements().any(is_result) {
+        let mut told = Told { details: line.tool_use_result, denial: line.tool_denial_kind.0 };
+        for element in elements(content) {
+            if let Either::One(element) = element
+                && &*element.kind == "tool_result"
+            {
+                block(element, Some(std::mem::take(&mut told)), entries);
+            }
+        }
+        return;
+    }
+    let aside = line.is_meta.0
+        || line.is_compact_summary.0
+        || line.is_visible_in_transcript_only.0
+        || line.turn_companion.0;
+    if aside {
+        return;
+    }
+    let human = match line.origin.one() {
+        Some(origin) => &*origin.kind == "human",
+        None => &*line.prompt_source != "system",
+    };
+    let has_result = !matches!(line.tool_use_result, Either::None);
+    let notification =
+        matches!(&content, Either::Text(text) if text.starts_with("<task-notification>"));
+    if !human || notification {
+        entries.push(Entry::Injected { id: line.prompt_id.0 });
+    } else if !has_result {
+        let text = typed(joined(content, is_human_text));
+        if !text.is_empty() {
+            let id = or(line.prompt_id, or_text(line.uuid, line.id));
+            entries.push(Entry::Prompt { id, text, queued: false });
+        }
+    }
+}
+
+fn or_text<'a>(first: Text<'a>, second: Text<'a>) -> Text<'a> {
+    Text(or(first, second))
+}
+
+fn is_human_text(text: &str) -> bool {
+    !CLIENT_TEXTS.iter().any(|start| text.trim_start().starts_with(start))
+}
+
+/// A typed slash command as it was typed: `/fix the login bug`.
+fn typed(text: Cow<'_, str>) -> Cow<'_, str> {
+    let tagged = |tag: &str| {
+        let (_, rest) = text.split_once(&format!("<{tag}>"))?;
+        Some(rest.split_once(&format!("</{tag}>"))?.0.trim())
+    };
+    if !text.trim_start().starts_with("<command-") {
+        return text;
+    }
+    let Some(name) = tagged("command-name") else { return text };
+    match tagged("command-args") {
+        Some(args) if !args.is_empty() => Cow::Owned(format!("{name} {args}")),
+        Some(_) | None => Cow::Owned(name.to_owned()),
+    }
+}
+
+fn assistant<'a>(line: Line<'a>, entries: &mut Vec<Entry<'a>>) {
+    let (content, message) = match line.message {
+        Either::One(Message { id, model, content, usage }) => (content, Some((id, model, usage))),
+        Either::Text(text) => (Either::Text(text), None),
+        Either::Many(_) | Either::None => (line.content, None),
+    };
+    if let Some((id, model, usage)) = message {
+        if line.is_api_error_message.0 || &*model == "<synthetic>" {
+            return;
+        }
+        if let Either::One(usage) = usage {
+            entries.push(Entry::Usage(token_use(id.0, model.0, &usage)));
+        }
+    }
+    for element in elements(content) {
+        match element {
+            Either::Text(text) => entries.push(Entry::Said(text)),
+            Either::One(found) => block(found, None, entries),
+            Either::Many(_) | Either::None => {}
+        }
+    }
+}
+
+fn token_use<'a>(id: Cow<'a, str>, model: Cow<'a, str>, usage: &Usage) -> TokenUse<'a> {
+    TokenUse {
+        id,
+        model,
+        input: usage.input_tokens.0,
+        output: usage.output_tokens.0,
+        cache_read: usage.cache_read_input_tokens.0,
+        cache_creation: usage.cache_creation_input_tokens.0,
+    }
+}
+
+fn elements<'a, T>(content: Either<'a, T>) -> Vec<Either<'a, T>> {
+    match content {
+        Either::Many(elements) => elements,
+        Either::None => Vec::new(),
+        single @ (Either::Text(_) | Either::One(_)) => vec![single],
+    }
+}
+
+/// What a user line says of its result beside the block itself.
+#[derive(Default)]
+struct Told<'a> {
+    details: Either<'a, ToolUseResult<'a>>,
+    denial: Cow<'a, str>,
+}
+
+fn block<'a>(block: Block<'a>, told: Option<Told<'a>>, entries: &mut Vec<Entry<'a>>) {
+    match &*block.kind {
+        "text" if !block.text.is_empty() => entries.push(Entry::Said(block.text.0)),
+        "tool_use" => entries.push(Entry::Call {
+            id: block.id.0,
+            name: block.name.0,
+            input: Box::new(block.input),
+        }),
+        "tool_result" => {
+            let mut result = ToolResult {
+                id: or(block.tool_use_id, block.id),
+                text: inner_text(block.content),
+                error: block.is_error.0,
+                ..ToolResult::default()
+            };
+            let told = told.unwrap_or_default();
+            result.denial = told.denial;
+            match told.details {
+                Either::One(details) => {
+                    result.stdout = details.stdout.0;
+                    result.stderr = details.stderr.0;
+                    result.interrupted = details.interrupted.0;
+                    result.background = !details.background_task_id.is_empty();
+                    if let Either::One(task) = details.task {
+                        result.task_id = task.id.0;
+                    }
+                }
+                Either::Text(text) => result.error |= text.starts_with("Error:"),
+                Either::Many(_) | Either::None => {}
+            }
+            entries.push(Entry::Result(result));
+        }
+        _ => {}
+    }
+}
+
+fn inner_text<'a>(content: Either<'a, InnerBlock<'a>>) -> Cow<'a, str> {
+    let mut texts = elements(content).into_iter().filter_map(|element| match element {
+        Either::Text(text) => Some(text),
+        Either::One(block) => Some(block.text.0),
+        Either::Many(_) | Either::None => None,
+    });
+    let first = texts.next().unwrap_or_default();
+    texts.fold(first, |whole, next| Cow::Owned(format!("{whole}\n{next}")))
+}
+
+fn flat_block(line: Line<'_>) -> Block<'_> {
+    let content = match line.content {
+        Either::Text(text) => Either::Text(text),
+        Either::One(block) => Either::One(InnerBlock { text: block.text }),
+        Either::Many(blocks) => Either::Many(
+            blocks
+                .into_iter()
+                .map(|element| match element {
+                    Either::Text(text) => Either::Text(text),
+                    Either::One(block) => Either::One(InnerBlock { text: block.text }),
+                    Either::Many(_) | Either::None => Either::None,
+                })
+                .collect(),
+        ),
+        Either::None => Either::None,
+    };
+    Block {
+        kind: line.kind,
+        text: line.text,
+        id: line.id,
+        name: line.name,
+        input: line.input,
+        tool_use_id: line.tool_use_id,
+        is_error: Flag(line.is_error.0),
+        content,
+    }
+}

@@ -1,0 +1,371 @@
+//! The shapes of transcript lines as clients write them, all families in one struct so that a line
+//! is parsed once. What the fields mean is said in `claude`, `copilot`, `codex` and `gemini`.
+
+use serde::Deserialize;
+
+use super::lenient::{Count, Either, Flag, Text};
+
+/// One line of any client.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Line<'a> {
+    #[serde(rename = "type", borrow)]
+    pub kind: Text<'a>,
+    #[serde(borrow)]
+    pub subtype: Text<'a>,
+    #[serde(borrow)]
+    pub uuid: Text<'a>,
+    #[serde(borrow)]
+    pub prompt_id: Text<'a>,
+    pub is_sidechain: Flag,
+    pub is_meta: Flag,
+    pub is_compact_summary: Flag,
+    pub is_visible_in_transcript_only: Flag,
+    pub turn_companion: Flag,
+    pub is_api_error_message: Flag,
+    #[serde(borrow)]
+    pub origin: Either<'a, Origin<'a>>,
+    #[serde(borrow)]
+    pub prompt_source: Text<'a>,
+    #[serde(borrow)]
+    pub permission_mode: Text<'a>,
+    #[serde(borrow)]
+    pub cwd: Text<'a>,
+    #[serde(borrow)]
+    pub git_branch: Text<'a>,
+    #[serde(borrow)]
+    pub message: Either<'a, Message<'a>>,
+    #[serde(borrow)]
+    pub tool_use_result: Either<'a, ToolUseResult<'a>>,
+    #[serde(borrow)]
+    pub tool_denial_kind: Text<'a>,
+    #[serde(borrow)]
+    pub attachment: Either<'a, Attachment<'a>>,
+    // Copilot
+    #[serde(borrow)]
+    pub role: Text<'a>,
+    #[serde(borrow)]
+    pub event: Text<'a>,
+    #[serde(borrow)]
+    pub data: Either<'a, CopilotData<'a>>,
+    #[serde(rename = "tool_calls", borrow)]
+    pub tool_requests: Either<'a, ToolRequest<'a>>,
+    #[serde(rename = "tool_call_id", borrow)]
+    pub tool_call_id: Text<'a>,
+    // flat records: one block per line
+    #[serde(borrow)]
+    pub id: Text<'a>,
+    #[serde(borrow)]
+    pub name: Text<'a>,
+    #[serde(borrow)]
+    pub text: Text<'a>,
+    #[serde(borrow)]
+    pub input: Either<'a, Input<'a>>,
+    #[serde(borrow)]
+    pub content: Either<'a, Block<'a>>,
+    #[serde(rename = "tool_use_id", borrow)]
+    pub tool_use_id: Text<'a>,
+    #[serde(rename = "is_error")]
+    pub is_error: Flag,
+    // Codex
+    #[serde(borrow)]
+    pub payload: Either<'a, Payload<'a>>,
+    // Gemini
+    #[serde(borrow)]
+    pub tool_calls: Either<'a, GeminiCall<'a>>,
+    #[serde(borrow)]
+    pub model: Text<'a>,
+    #[serde(borrow)]
+    pub tokens: Either<'a, GeminiTokens>,
+    #[serde(borrow)]
+    pub session_id: Text<'a>,
+    #[serde(rename = "$set", borrow)]
+    pub set: Either<'a, Empty>,
+}
+
+/// An object nothing is read of.
+#[derive(Debug, Default, Deserialize)]
+pub struct Empty {}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Origin<'a> {
+    #[serde(borrow)]
+    pub kind: Text<'a>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Message<'a> {
+    #[serde(borrow)]
+    pub id: Text<'a>,
+    #[serde(borrow)]
+    pub model: Text<'a>,
+    #[serde(borrow)]
+    pub content: Either<'a, Block<'a>>,
+    #[serde(borrow)]
+    pub usage: Either<'a, Usage>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Usage {
+    pub input_tokens: Count,
+    pub output_tokens: Count,
+    pub cache_read_input_tokens: Count,
+    pub cache_creation_input_tokens: Count,
+    // Codex
+    pub cached_input_tokens: Count,
+    pub total_tokens: Count,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Block<'a> {
+    #[serde(rename = "type", borrow)]
+    pub kind: Text<'a>,
+    #[serde(borrow)]
+    pub text: Text<'a>,
+    #[serde(borrow)]
+    pub id: Text<'a>,
+    #[serde(borrow)]
+    pub name: Text<'a>,
+    #[serde(borrow)]
+    pub input: Either<'a, Input<'a>>,
+    #[serde(borrow)]
+    pub tool_use_id: Text<'a>,
+    pub is_error: Flag,
+    #[serde(borrow)]
+    pub content: Either<'a, InnerBlock<'a>>,
+}
+
+/// A block inside a tool result.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct InnerBlock<'a> {
+    #[serde(borrow)]
+    pub text: Text<'a>,
+}
+
+/// Input of a tool, all tools in one.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Input<'a> {
+    #[serde(borrow)]
+    pub command: Either<'a, Empty>,
+    #[serde(borrow)]
+    pub cmd: Either<'a, Empty>,
+    #[serde(alias = "notebook_path", alias = "filePath", alias = "filename", borrow)]
+    pub file_path: Text<'a>,
+    #[serde(borrow)]
+    pub path: Text<'a>,
+    #[serde(alias = "file_text", borrow)]
+    pub content: Text<'a>,
+    #[serde(alias = "old_str", alias = "oldString", borrow)]
+    pub old_string: Text<'a>,
+    #[serde(alias = "new_str", alias = "new_source", alias = "newString", borrow)]
+    pub new_string: Text<'a>,
+    #[serde(borrow)]
+    pub edits: Either<'a, Replacement<'a>>,
+    #[serde(alias = "patch", alias = "patchText", borrow)]
+    pub input: Text<'a>,
+    #[serde(borrow)]
+    pub todos: Either<'a, TodoInput<'a>>,
+    #[serde(borrow)]
+    pub subject: Text<'a>,
+    #[serde(alias = "task_id", rename = "taskId", borrow)]
+    pub task_id: Text<'a>,
+    #[serde(borrow)]
+    pub status: Text<'a>,
+    #[serde(borrow)]
+    pub skill: Text<'a>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Replacement<'a> {
+    #[serde(alias = "oldText", borrow)]
+    pub old_string: Text<'a>,
+    #[serde(alias = "newText", borrow)]
+    pub new_string: Text<'a>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct TodoInput<'a> {
+    #[serde(alias = "description", alias = "title", borrow)]
+    pub content: Text<'a>,
+    #[serde(borrow)]
+    pub status: Text<'a>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ToolUseResult<'a> {
+    #[serde(borrow)]
+    pub stdout: Text<'a>,
+    #[serde(borrow)]
+    pub stderr: Text<'a>,
+    pub interrupted: Flag,
+    #[serde(borrow)]
+    pub background_task_id: Text<'a>,
+    #[serde(borrow)]
+    pub task: Either<'a, Task<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Task<'a> {
+    #[serde(borrow)]
+    pub id: Text<'a>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Attachment<'a> {
+    #[serde(rename = "type", borrow)]
+    pub kind: Text<'a>,
+    #[serde(borrow)]
+    pub prompt: Either<'a, Block<'a>>,
+    #[serde(borrow)]
+    pub command_mode: Text<'a>,
+    #[serde(borrow)]
+    pub origin: Either<'a, Origin<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct CopilotData<'a> {
+    #[serde(borrow)]
+    pub content: Either<'a, Block<'a>>,
+    #[serde(borrow)]
+    pub tool_requests: Either<'a, ToolRequest<'a>>,
+    #[serde(borrow)]
+    pub tool_call_id: Text<'a>,
+    pub success: Option<Flag>,
+    #[serde(borrow)]
+    pub result: Either<'a, CopilotResult<'a>>,
+    #[serde(borrow)]
+    pub error: Either<'a, CopilotResult<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct CopilotResult<'a> {
+    #[serde(alias = "message", borrow)]
+    pub content: Text<'a>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ToolRequest<'a> {
+    #[serde(alias = "toolCallId", borrow)]
+    pub id: Text<'a>,
+    #[serde(borrow)]
+    pub name: Text<'a>,
+    #[serde(alias = "input", borrow)]
+    pub arguments: Either<'a, Input<'a>>,
+    #[serde(borrow)]
+    pub function: Either<'a, FunctionCall<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct FunctionCall<'a> {
+    #[serde(borrow)]
+    pub name: Text<'a>,
+    #[serde(borrow)]
+    pub arguments: Either<'a, Input<'a>>,
+}
+
+/// Codex: what a rollout line carries.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Payload<'a> {
+    #[serde(rename = "type", borrow)]
+    pub kind: Text<'a>,
+    #[serde(borrow)]
+    pub id: Text<'a>,
+    #[serde(borrow)]
+    pub role: Text<'a>,
+    #[serde(borrow)]
+    pub content: Either<'a, Block<'a>>,
+    #[serde(borrow)]
+    pub name: Text<'a>,
+    #[serde(borrow)]
+    pub call_id: Text<'a>,
+    #[serde(borrow)]
+    pub arguments: Either<'a, Input<'a>>,
+    #[serde(borrow)]
+    pub input: Text<'a>,
+    #[serde(borrow)]
+    pub action: Either<'a, Input<'a>>,
+    #[serde(borrow)]
+    pub output: Either<'a, CodexOutput<'a>>,
+    #[serde(borrow)]
+    pub cwd: Text<'a>,
+    #[serde(borrow)]
+    pub model: Text<'a>,
+    #[serde(borrow)]
+    pub git: Either<'a, CodexGit<'a>>,
+    #[serde(borrow)]
+    pub info: Either<'a, CodexTokens<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct CodexOutput<'a> {
+    #[serde(alias = "output", borrow)]
+    pub content: Text<'a>,
+    #[serde(borrow)]
+    pub text: Text<'a>,
+    #[serde(borrow)]
+    pub metadata: Either<'a, CodexExit<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct CodexExit<'a> {
+    #[serde(borrow)]
+    pub exit_code: Text<'a>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct CodexGit<'a> {
+    #[serde(borrow)]
+    pub branch: Text<'a>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct CodexTokens<'a> {
+    #[serde(borrow)]
+    pub total_token_usage: Either<'a, Usage>,
+    #[serde(borrow)]
+    pub last_token_usage: Either<'a, Usage>,
+}
+
+/// Gemini: a call with its result.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct GeminiCall<'a> {
+    #[serde(borrow)]
+    pub id: Text<'a>,
+    #[serde(borrow)]
+    pub name: Text<'a>,
+    #[serde(borrow)]
+    pub args: Either<'a, Input<'a>>,
+    #[serde(borrow)]
+    pub status: Text<'a>,
+    #[serde(borrow)]
+    pub result_display: Text<'a>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct GeminiTokens {
+    pub input: Count,
+    pub output: Count,
+    pub cached: Count,
+}

@@ -1,1 +1,0 @@
-//! shell (being written)

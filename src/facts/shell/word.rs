@@ -1,0 +1,93 @@
+//! Shell words: what quotes and escapes come to. What the shell would compute stays as written.
+
+use tree_sitter::Node;
+
+/// The text of a word as the shell would pass it.
+pub(super) fn text_of(node: Node<'_>, source: &str) -> String {
+    let mut out = String::new();
+    append(node, source, &mut out);
+    out
+}
+
+/// The source of a node.
+pub(super) fn raw<'s>(node: Node<'_>, source: &'s str) -> &'s str {
+    source.get(node.byte_range()).unwrap_or_default()
+}
+
+fn append(node: Node<'_>, source: &str, out: &mut String) {
+    let text = raw(node, source);
+    match node.kind() {
+        "raw_string" => out.push_str(inside(text, "'", "'")),
+        "string" => unescape(inside(text, "\"", "\""), |c| "\"\\$`".contains(c), out),
+        "translated_string" => unescape(inside(text, "$\"", "\""), |c| "\"\\$`".contains(c), out),
+        "ansi_c_string" => unescape_ansi(inside(text, "$'", "'"), out),
+        "word" => unescape(text, |_| true, out),
+        "concatenation" | "command_name" => {
+            let mut end = node.start_byte();
+            let mut cursor = node.walk();
+            for child in node.children(&mut cursor) {
+                out.push_str(source.get(end..child.start_byte()).unwrap_or_default());
+                append(child, source, out);
+                end = child.end_byte();
+            }
+        }
+        _ => out.push_str(text),
+    }
+}
+
+fn inside<'t>(text: &'t str, open: &str, close: &str) -> &'t str {
+    let text = text.strip_prefix(open).unwrap_or(text);
+    text.strip_suffix(close).unwrap_or(text)
+}
+
+/// Removes the backslash before what it protects; a protected line end vanishes.
+fn unescape(text: &str, protects: impl Fn(char) -> bool, out: &mut String) {
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        if c != '\\' {
+            out.push(c);
+            continue;
+        }
+        match chars.next() {
+            Some('\n') => {}
+            Some(next) if protects(next) => out.push(next),
+            Some(next) => out.extend(['\\', next]),
+            None => out.push('\\'),
+        }
+    }
+}
+
+fn unescape_ansi(text: &str, out: &mut String) {
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        if c != '\\' {
+            out.push(c);
+            continue;
+        }
+        let Some(kind) = chars.next() else { break };
+        let (radix, digits_max, first) = match kind {
+            'n' => (0, 0, '\n'),
+            't' => (0, 0, '\t'),
+            'r' => (0, 0, '\r'),
+            'a' => (0, 0, '\u{7}'),
+            'b' => (0, 0, '\u{8}'),
+            'e' | 'E' => (0, 0, '\u{1b}'),
+            'x' => (16, 2, '0'),
+            'u' => (16, 4, '0'),
+            'U' => (16, 8, '0'),
+            '0'..='7' => (8, 2, kind),
+            other => (0, 0, other),
+        };
+        if radix == 0 {
+            out.push(first);
+            continue;
+        }
+        let mut value = first.to_digit(radix).unwrap_or_default();
+        for _ in 0..digits_max {
+            let Some(digit) = chars.peek().and_then(|c| c.to_digit(radix)) else { break };
+            value = value.wrapping_mul(radix).wrapping_add(digit);
+            chars.next();
+        }
+        out.push(char::from_u32(value).unwrap_or(char::REPLACEMENT_CHARACTER));
+    }
+}
