@@ -1,0 +1,158 @@
+//! Members of texts and lists, and the operators that a raw engine lacks.
+
+use rhai::{Array, Dynamic, Engine, ImmutableString};
+
+use super::members::Member;
+use super::pattern::prose_regex;
+use super::types::{Domain, Evidence::Neutral, Type};
+
+const ONE_TEXT: &[(Type, Domain)] = &[(Type::Text, Domain::Free)];
+const ONE_LIST: &[(Type, Domain)] = &[(Type::Texts, Domain::Free)];
+
+/// Rows of texts and lists.
+pub(super) const ROWS: &[Member] = &[
+    row(
+        Type::Text,
+        "contains",
+        ONE_TEXT,
+        Type::Bool,
+        ["Whether it contains a text, case counted.", "session.branch.contains(\"fix\")"],
+    ),
+    row(
+        Type::Text,
+        "starts_with",
+        ONE_TEXT,
+        Type::Bool,
+        ["Whether it starts with a text.", "session.branch.starts_with(\"feat/\")"],
+    ),
+    row(
+        Type::Text,
+        "ends_with",
+        ONE_TEXT,
+        Type::Bool,
+        ["Whether it ends with a text.", "transcript.last_message.ends_with(\"?\")"],
+    ),
+    row(
+        Type::Text,
+        "matches",
+        &[(Type::Text, Domain::Regex)],
+        Type::Bool,
+        [
+            "Whether a regex matches somewhere, case not counted.",
+            "session.branch.matches(\"^(main|master)$\")",
+        ],
+    ),
+    row(
+        Type::Text,
+        "len",
+        &[],
+        Type::Int,
+        ["Length in characters.", "transcript.last_message.len() > 10"],
+    ),
+    row(
+        Type::Text,
+        "lower",
+        &[],
+        Type::Text,
+        ["In lower case.", "session.branch.lower() == \"main\""],
+    ),
+    row(
+        Type::Text,
+        "trim",
+        &[],
+        Type::Text,
+        ["Without blanks at both ends.", "transcript.last_message.trim() == \"\""],
+    ),
+    row(
+        Type::Texts,
+        "contains",
+        ONE_TEXT,
+        Type::Bool,
+        ["Whether a text is in it.", "files.paths.contains(\"README.md\")"],
+    ),
+    row(
+        Type::Texts,
+        "any_in",
+        ONE_LIST,
+        Type::Bool,
+        ["Whether one of its texts is in another list.", "files.paths.any_in([\"a\", \"b\"])"],
+    ),
+    row(
+        Type::Texts,
+        "all_in",
+        ONE_LIST,
+        Type::Bool,
+        ["Whether all its texts are in another list.", "files.paths.all_in([\"a\", \"b\"])"],
+    ),
+    row(Type::Texts, "len", &[], Type::Int, ["How many texts.", "files.paths.len() > 3"]),
+    row(
+        Type::Texts,
+        "first",
+        &[],
+        Type::Text,
+        ["The first text, else empty.", "files.paths.first() == \"a\""],
+    ),
+    row(
+        Type::Texts,
+        "join",
+        ONE_TEXT,
+        Type::Text,
+        ["All texts with one between them.", "files.paths.join(\", \") != \"\""],
+    ),
+];
+
+const fn row(
+    owner: Type,
+    name: &'static str,
+    params: &'static [(Type, Domain)],
+    result: Type,
+    doc: [&'static str; 2],
+) -> Member {
+    let [doc, example] = doc;
+    Member {
+        owner,
+        name,
+        params: Some(params),
+        result,
+        evidence: Neutral,
+        doc,
+        example,
+        values: &[],
+        run: None,
+    }
+}
+
+/// Registers what the rows promise, and the operators of a raw engine.
+pub(super) fn register(engine: &mut Engine) {
+    type Text = ImmutableString;
+    engine
+        .register_fn("contains", |it: &mut Text, part: Text| it.contains(part.as_str()))
+        .register_fn("starts_with", |it: &mut Text, part: Text| it.starts_with(part.as_str()))
+        .register_fn("ends_with", |it: &mut Text, part: Text| it.ends_with(part.as_str()))
+        .register_fn("matches", |it: &mut Text, regex: Text| prose_regex(&regex).is_match(it))
+        .register_fn("len", |it: &mut Text| number(it.chars().count()))
+        .register_fn("lower", |it: &mut Text| it.to_lowercase())
+        .register_fn("trim", |it: &mut Text| it.trim().to_owned())
+        .register_fn("contains", |it: &mut Array, text: Text| has(it, &text))
+        .register_fn("any_in", |it: &mut Array, other: Array| texts(it).any(|it| has(&other, &it)))
+        .register_fn("all_in", |it: &mut Array, other: Array| texts(it).all(|it| has(&other, &it)))
+        .register_fn("len", |it: &mut Array| number(it.len()))
+        .register_fn("first", |it: &mut Array| texts(it).next().unwrap_or_default())
+        .register_fn("join", |it: &mut Array, between: Text| {
+            texts(it).map(String::from).collect::<Vec<_>>().join(&between)
+        })
+        .register_fn("!", |it: bool| !it)
+        .register_fn("-", i64::wrapping_neg);
+}
+
+fn number(value: usize) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+fn texts(items: &[Dynamic]) -> impl Iterator<Item = ImmutableString> + '_ {
+    items.iter().filter_map(|it| it.clone().into_immutable_string().ok())
+}
+
+fn has(items: &[Dynamic], wanted: &str) -> bool {
+    texts(items).any(|it| it.as_str() == wanted)
+}

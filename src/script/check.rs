@@ -1,0 +1,512 @@
+//! Types an expression at load: every unknown name, wrong type and wrong argument, with its place.
+
+use std::collections::BTreeSet;
+
+use rhai::{ASTFlags, Expr, FnCallExpr, Position, Stmt};
+
+use super::members::{self, Member};
+use super::pattern::compile_regex;
+use super::types::{Domain, Evidence, Names, Type};
+use super::{ScriptError, byte_offset, compile, sandbox};
+use crate::source::suggest;
+
+/// One thing wrong in an expression.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// Stable name of the finding.
+    pub code: &'static str,
+    /// What is wrong.
+    pub message: String,
+    /// Where, as a byte range of the expression.
+    pub start: usize,
+    /// One past the last byte.
+    pub end: usize,
+    /// The cure.
+    pub help: Option<String>,
+}
+
+/// What is known of an expression once it is typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Typed {
+    /// Type of its value; `Any` when something is wrong.
+    pub result: Type,
+    /// Facts it reads, such as `todos.open`, `probes.pr`.
+    pub uses: BTreeSet<String>,
+    /// The strongest evidence among them.
+    pub evidence: Evidence,
+    /// Everything wrong with it.
+    pub findings: Vec<Finding>,
+}
+
+/// Types `text` against the table of facts and the names of a pack.
+#[must_use]
+pub fn check(text: &str, names: &Names) -> Typed {
+    let mut checker = Checker {
+        text,
+        names,
+        uses: BTreeSet::new(),
+        evidence: Evidence::Neutral,
+        findings: Vec::new(),
+    };
+    let result = match root(text) {
+        Ok(expr) => checker.infer(&expr),
+        Err(error) => {
+            let start = error.offset.unwrap_or(0).min(text.len());
+            checker.report("expression-syntax", start, error.message, None);
+            Type::Any
+        }
+    };
+    let Checker { uses, evidence, findings, .. } = checker;
+    Typed { result, uses, evidence, findings }
+}
+
+/// The comparisons and operands of an expression as texts, innermost first, the whole last.
+#[must_use]
+pub fn operands(text: &str) -> Vec<String> {
+    let Ok(expr) = root(text) else { return Vec::new() };
+    let mut starts = Vec::new();
+    operand_starts(&expr, &mut starts);
+    let mut parts: Vec<String> = starts
+        .iter()
+        .filter_map(|position| byte_offset(text, *position))
+        .filter_map(|start| text.get(start..).map(operand_text))
+        .collect();
+    parts.push(text.to_owned());
+    parts.dedup();
+    parts
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "Rhai has more forms than the language allows")]
+fn operand_starts(expr: &Expr, starts: &mut Vec<Position>) {
+    match expr {
+        Expr::And(items, _) | Expr::Or(items, _) => {
+            items.iter().for_each(|it| operand_starts(it, starts));
+        }
+        Expr::FnCall(call, _) if call.op_token.is_some() => {
+            call.args.iter().for_each(|it| operand_starts(it, starts));
+        }
+        Expr::Dot(..) => starts.push(expr.start_position()),
+        _ => {}
+    }
+}
+
+/// The dotted chain that `rest` starts with: `a.b("x").c`.
+fn operand_text(rest: &str) -> String {
+    let (mut depth, mut quoted) = (0_usize, false);
+    let end = rest.char_indices().find(|(_, c)| {
+        match c {
+            '"' => quoted = !quoted,
+            _ if quoted => {}
+            '(' | '[' => depth = depth.saturating_add(1),
+            ')' | ']' if depth > 0 => depth = depth.saturating_sub(1),
+            c if depth == 0 => return !(c.is_alphanumeric() || matches!(c, '_' | '.')),
+            _ => {}
+        }
+        false
+    });
+    rest.get(..end.map_or(rest.len(), |(at, _)| at)).unwrap_or_default().to_owned()
+}
+
+fn root(text: &str) -> Result<Expr, ScriptError> {
+    let ast = compile(&sandbox(), text)?;
+    let empty = || ScriptError { message: "an expression is missing".to_owned(), offset: Some(0) };
+    match ast.statements() {
+        [Stmt::Expr(expr)] => Ok((**expr).clone()),
+        [Stmt::FnCall(call, position)] => Ok(Expr::FnCall(call.clone(), *position)),
+        [] => Err(empty()),
+        [other, ..] => Err(ScriptError {
+            message: "only an expression is allowed here, no statement".to_owned(),
+            offset: byte_offset(text, other.position()),
+        }),
+    }
+}
+
+struct Checker<'a> {
+    text: &'a str,
+    names: &'a Names,
+    uses: BTreeSet<String>,
+    evidence: Evidence,
+    findings: Vec<Finding>,
+}
+
+impl Checker<'_> {
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "Rhai has more forms than the language allows"
+    )]
+    fn infer(&mut self, expr: &Expr) -> Type {
+        match expr {
+            Expr::BoolConstant(..) => Type::Bool,
+            Expr::IntegerConstant(..) => Type::Int,
+            Expr::StringConstant(..) => Type::Text,
+            Expr::Array(items, _) => self.list(items),
+            Expr::Variable(name, _, position) => self.global(&name.1, *position),
+            Expr::And(items, _) | Expr::Or(items, _) => {
+                for item in items.iter() {
+                    self.expect(item, Type::Bool, "both sides of && and || must be true or false");
+                }
+                Type::Bool
+            }
+            Expr::FnCall(call, position) => self.operator(call, *position),
+            Expr::Dot(chain, flags, _) => {
+                if flags.contains(ASTFlags::NEGATED) {
+                    let help = Some("write `.`: every fact is always there".to_owned());
+                    self.at(expr, "expression-syntax", "`?.` is not needed", help);
+                }
+                let owner = self.infer(&chain.lhs);
+                let path = self.slice(&chain.lhs).to_owned();
+                self.chain(owner, &path, &chain.rhs)
+            }
+            Expr::Stmt(block) => self.conditional(block.statements(), expr),
+            _ => {
+                let text = "this form is not part of the expression language";
+                self.at(expr, "expression-syntax", text, None);
+                Type::Any
+            }
+        }
+    }
+
+    fn list(&mut self, items: &[Expr]) -> Type {
+        for item in items {
+            self.expect(item, Type::Text, "a list holds texts");
+        }
+        Type::Texts
+    }
+
+    /// `if c { a } else { b }`
+    fn conditional(&mut self, statements: &[Stmt], whole: &Expr) -> Type {
+        let [Stmt::If(flow, _)] = statements else {
+            let text = "only `if … { … } else { … }` is allowed as a block";
+            self.at(whole, "expression-syntax", text, None);
+            return Type::Any;
+        };
+        self.expect(&flow.expr, Type::Bool, "the condition of `if` must be true or false");
+        let one = self.branch(flow.body.statements(), whole);
+        let other = self.branch(flow.branch.statements(), whole);
+        if one != other && one != Type::Any && other != Type::Any {
+            let text = format!("one branch is a {one}, the other a {other}");
+            self.at(whole, "type-mismatch", &text, None);
+        }
+        one
+    }
+
+    fn branch(&mut self, statements: &[Stmt], whole: &Expr) -> Type {
+        match statements {
+            [Stmt::Expr(expr)] => self.infer(expr),
+            [Stmt::FnCall(call, position)] => self.operator(call, *position),
+            [nested @ Stmt::If(..)] => self.conditional(std::slice::from_ref(nested), whole),
+            _ => {
+                let text = "each branch of `if` needs exactly one value, and `else` is needed";
+                self.at(whole, "expression-syntax", text, None);
+                Type::Any
+            }
+        }
+    }
+
+    fn global(&mut self, name: &str, position: Position) -> Type {
+        if let Some(row) = members::find(Type::Global, name) {
+            return row.result;
+        }
+        let known = members::tables().filter(|it| it.owner == Type::Global).map(|it| it.name);
+        let help = suggest::did_you_mean(name, &known.collect::<Vec<_>>());
+        let start = byte_offset(self.text, position).unwrap_or(0);
+        self.report("unknown-fact", start, format!("there is no fact `{name}`"), help);
+        Type::Any
+    }
+
+    /// What follows a dot.
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "Rhai has more forms than the language allows"
+    )]
+    fn chain(&mut self, owner: Type, path: &str, expr: &Expr) -> Type {
+        match expr {
+            Expr::Property(name, position) => self.property(owner, path, &name.2, *position),
+            Expr::MethodCall(call, position) => self.call(owner, path, call, *position),
+            Expr::Dot(chain, _, _) => {
+                let step = self.chain(owner, path, &chain.lhs);
+                let path = format!("{path}.{}", self.slice(&chain.lhs));
+                self.chain(step, &path, &chain.rhs)
+            }
+            _ => {
+                let text = "this form is not part of the expression language";
+                self.at(expr, "expression-syntax", text, None);
+                Type::Any
+            }
+        }
+    }
+
+    fn property(&mut self, owner: Type, path: &str, name: &str, position: Position) -> Type {
+        let start = byte_offset(self.text, position).unwrap_or(0);
+        match (owner, members::find(owner, name)) {
+            (Type::Any, _) => Type::Any,
+            (_, Some(row)) if row.params.is_none() => self.used(row, format!("{path}.{name}")),
+            (_, Some(row)) => {
+                let help = Some(format!("write `{}`", row.example));
+                let text = format!("`{name}` is called with parentheses");
+                self.report("wrong-arguments", start, text, help);
+                row.result
+            }
+            (Type::Preferences, None) => {
+                self.pack_name(name, &self.names.preferences, "preference", start);
+                self.uses.insert(format!("prefs.{name}"));
+                Type::Bool
+            }
+            (Type::Probes, None) => {
+                self.pack_name(name, &self.names.probes, "probe", start);
+                self.uses.insert(format!("probes.{name}"));
+                self.evidence = self.evidence.max(Evidence::Structure);
+                Type::Probe
+            }
+            (_, None) => self.unknown_member(owner, name, start),
+        }
+    }
+
+    fn call(&mut self, owner: Type, path: &str, call: &FnCallExpr, position: Position) -> Type {
+        let start = byte_offset(self.text, position).unwrap_or(0);
+        let row = members::find(owner, &call.name);
+        let (Some(row), true) = (row, owner != Type::Any) else {
+            call.args.iter().for_each(|it| {
+                self.infer(it);
+            });
+            return if owner == Type::Any {
+                Type::Any
+            } else {
+                self.unknown_member(owner, &call.name, start)
+            };
+        };
+        let Some(params) = row.params else {
+            let text = format!("`{}` is a field: write it without parentheses", row.name);
+            self.report("wrong-arguments", start, text, None);
+            return row.result;
+        };
+        if params.len() != call.args.len() {
+            let text = format!(
+                "`{}` takes {} argument(s), not {}",
+                row.name,
+                params.len(),
+                call.args.len()
+            );
+            self.report(
+                "wrong-arguments",
+                start,
+                text,
+                Some(format!("for example `{}`", row.example)),
+            );
+        }
+        for ((wanted, domain), arg) in params.iter().zip(call.args.iter()) {
+            let found = self.infer(arg);
+            if found != *wanted && found != Type::Any {
+                let text = format!("`{}` needs a {wanted} here, not a {found}", row.name);
+                self.at(arg, "type-mismatch", &text, None);
+            }
+            self.argument(*domain, arg);
+        }
+        self.used(row, format!("{path}.{}", row.name))
+    }
+
+    /// A literal argument must name something that exists.
+    fn argument(&mut self, domain: Domain, arg: &Expr) {
+        let Expr::StringConstant(text, _) = arg else { return };
+        let start = byte_offset(self.text, arg.start_position()).unwrap_or(0);
+        let names = self.names;
+        match domain {
+            Domain::Free => {}
+            Domain::CommandKind => {
+                self.pack_name(text, &names.command_kinds, "command kind", start)
+            }
+            Domain::FileKind => self.pack_name(text, &names.file_kinds, "file kind", start),
+            Domain::Content => self.pack_name(text, &names.contents, "content pattern", start),
+            Domain::Text => self.pack_name(text, &names.texts, "text pattern", start),
+            Domain::Regex => {
+                if let Err(why) = compile_regex(text) {
+                    self.report("bad-regex", start, format!("the regex is not valid: {why}"), None);
+                }
+            }
+        }
+    }
+
+    fn pack_name(&mut self, name: &str, known: &BTreeSet<String>, what: &str, start: usize) {
+        if !known.contains(name) {
+            let known: Vec<&str> = known.iter().map(String::as_str).collect();
+            let help = suggest::did_you_mean(name, &known)
+                .or_else(|| Some(format!("the pack defines no {what}")));
+            self.report("unknown-name", start, format!("there is no {what} `{name}`"), help);
+        }
+    }
+
+    fn used(&mut self, row: &Member, path: String) -> Type {
+        if !matches!(row.owner, Type::Text | Type::Texts) {
+            self.uses.insert(path);
+        }
+        self.evidence = self.evidence.max(row.evidence);
+        row.result
+    }
+
+    fn unknown_member(&mut self, owner: Type, name: &str, start: usize) -> Type {
+        let mut known: Vec<&str> =
+            members::tables().filter(|it| it.owner == owner).map(|it| it.name).collect();
+        known.sort_unstable();
+        let help = suggest::did_you_mean(name, &known);
+        self.report("unknown-fact", start, format!("{owner} has no `{name}`"), help);
+        Type::Any
+    }
+
+    fn operator(&mut self, call: &FnCallExpr, position: Position) -> Type {
+        let start = byte_offset(self.text, position).unwrap_or(0);
+        let args: Vec<&Expr> = call.args.iter().collect();
+        match (call.name.as_str(), args.as_slice()) {
+            ("!", [one]) => self.expect(one, Type::Bool, "`!` needs true or false"),
+            ("-", [one]) => self.expect(one, Type::Int, "`-` needs a number"),
+            ("contains", [list, item]) => self.membership(list, item),
+            ("==" | "!=" | "<" | "<=" | ">" | ">=", [one, other]) => {
+                self.comparison(&call.name, one, other, start)
+            }
+            ("+", [one, other]) => self.sum(one, other, start),
+            ("-" | "*" | "/" | "%", [one, other]) => {
+                self.expect(one, Type::Int, "arithmetic needs numbers");
+                self.expect(other, Type::Int, "arithmetic needs numbers")
+            }
+            _ => {
+                let known: Vec<&str> = members::tables()
+                    .filter(|it| matches!(it.owner, Type::Global))
+                    .map(|it| it.name)
+                    .collect();
+                let help =
+                    suggest::nearest(&call.name, &known).map(|it| format!("did you mean `{it}`?"));
+                let text = format!("there is no function or operator `{}`", call.name);
+                self.report("unknown-function", start, text, help);
+                Type::Any
+            }
+        }
+    }
+
+    /// `item in list`
+    fn membership(&mut self, list: &Expr, item: &Expr) -> Type {
+        self.expect(item, Type::Text, "the left side of `in` must be a text");
+        let found = self.infer(list);
+        if !matches!(found, Type::Texts | Type::Text | Type::Any) {
+            self.at(list, "type-mismatch", &format!("`in` needs a list, not a {found}"), None);
+        }
+        if let Expr::Array(items, _) = list {
+            items.iter().for_each(|it| self.closed_value(item, it));
+        }
+        Type::Bool
+    }
+
+    fn comparison(&mut self, name: &str, one: &Expr, other: &Expr, start: usize) -> Type {
+        let (left, right) = (self.infer(one), self.infer(other));
+        let plain = |it| matches!(it, Type::Bool | Type::Int | Type::Text | Type::Any);
+        if left != right && left != Type::Any && right != Type::Any {
+            let text = format!("`{name}` compares a {left} with a {right}, which are never equal");
+            self.report("type-mismatch", start, text, None);
+        } else if !plain(left) {
+            let help = Some("compare one of its fields".to_owned());
+            self.report("type-mismatch", start, format!("a {left} cannot be compared"), help);
+        } else if left == Type::Bool && !matches!(name, "==" | "!=") {
+            let text = format!("`{name}` cannot compare true and false");
+            self.report("type-mismatch", start, text, None);
+        }
+        self.closed_value(one, other);
+        self.closed_value(other, one);
+        Type::Bool
+    }
+
+    /// `fact == "value"` where the fact can only have certain values.
+    fn closed_value(&mut self, fact: &Expr, value: &Expr) {
+        let Expr::StringConstant(text, _) = value else { return };
+        let known: Vec<&str> = self.closed_values(fact);
+        if !known.is_empty() && !known.contains(&text.as_str()) {
+            let start = byte_offset(self.text, value.start_position()).unwrap_or(0);
+            let help = suggest::did_you_mean(text, &known);
+            let message = format!("`{}` is never \"{text}\"", self.slice(fact));
+            self.report("impossible-value", start, message, help);
+        }
+    }
+
+    fn closed_values(&self, fact: &Expr) -> Vec<&str> {
+        let path = self.slice(fact);
+        if path == "session.type" {
+            return self.names.session_types.iter().map(String::as_str).collect();
+        }
+        let name = path.rsplit('.').next().unwrap_or_default();
+        let owner = if path.starts_with("event.") {
+            Type::Event
+        } else if path.starts_with("outcome.") {
+            Type::Outcome
+        } else if path.starts_with("commands.") {
+            Type::Command
+        } else {
+            return Vec::new();
+        };
+        members::find(owner, name).map(|row| row.values.to_vec()).unwrap_or_default()
+    }
+
+    fn sum(&mut self, one: &Expr, other: &Expr, start: usize) -> Type {
+        let (left, right) = (self.infer(one), self.infer(other));
+        match (left, right) {
+            (Type::Int, Type::Int) => Type::Int,
+            (Type::Text, Type::Text) => Type::Text,
+            (Type::Any, _) | (_, Type::Any) => Type::Any,
+            _ => {
+                let text = format!("`+` cannot add a {left} and a {right}");
+                let help = Some("add two numbers or two texts; templates join anything".to_owned());
+                self.report("type-mismatch", start, text, help);
+                Type::Any
+            }
+        }
+    }
+
+    fn expect(&mut self, expr: &Expr, wanted: Type, why: &str) -> Type {
+        let found = self.infer(expr);
+        if found != wanted && found != Type::Any {
+            self.at(expr, "type-mismatch", &format!("{why}; this is a {found}"), None);
+        }
+        wanted
+    }
+
+    fn at(&mut self, expr: &Expr, code: &'static str, message: &str, help: Option<String>) {
+        let start = byte_offset(self.text, expr.start_position()).unwrap_or(0);
+        self.report(code, start, message.to_owned(), help);
+    }
+
+    fn report(&mut self, code: &'static str, start: usize, message: String, help: Option<String>) {
+        let end = start.saturating_add(token_length(self.text.get(start..).unwrap_or_default()));
+        self.findings.push(Finding { code, message, start, end, help });
+    }
+
+    /// The dotted chain an expression is written as.
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "Rhai has more forms than the language allows"
+    )]
+    fn slice(&self, expr: &Expr) -> String {
+        let start = byte_offset(self.text, expr.start_position());
+        let rest = start.and_then(|start| self.text.get(start..)).unwrap_or_default();
+        match expr {
+            Expr::Property(name, _) => name.2.to_string(),
+            Expr::MethodCall(call, _) => call.name.to_string(),
+            Expr::Variable(name, ..) => name.1.to_string(),
+            _ => operand_text(rest),
+        }
+    }
+}
+
+/// Bytes of the token that `rest` starts with: a name, a number, a string, an operator.
+fn token_length(rest: &str) -> usize {
+    let Some(first) = rest.chars().next() else { return 0 };
+    let run = |keep: fn(char) -> bool| rest.find(|c| !keep(c)).unwrap_or(rest.len());
+    if first == '"' {
+        let mut escaped = false;
+        let inner = rest.char_indices().skip(1).find(|(_, c)| {
+            let ends = *c == '"' && !escaped;
+            escaped = *c == '\\' && !escaped;
+            ends
+        });
+        return inner.map_or(rest.len(), |(at, _)| at.saturating_add(1));
+    }
+    if first.is_alphanumeric() || first == '_' {
+        return run(|c| c.is_alphanumeric() || c == '_');
+    }
+    run(|c| "=!<>&|+-*/%?".contains(c)).max(first.len_utf8())
+}

@@ -1,0 +1,173 @@
+//! The context of one evaluation: every value an expression can see, gathered before it runs.
+//! Lives here: values and the handles (`Object`) under which Rhai sees them. No logic of rules.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use crate::facts::compiled::CompiledLens;
+use crate::facts::event::Event;
+use crate::facts::{Command, EditedFile, Facts, Finding, KindFacts};
+use crate::script::pattern::TextPattern;
+use crate::time::Timestamp;
+
+/// Everything that expressions can read. It is built once per evaluation of a pack.
+#[derive(Debug)]
+pub struct Context {
+    /// What just happened.
+    pub event: Event,
+    /// What the transcript says.
+    pub facts: Facts,
+    /// How commands are recognised.
+    pub lens: Rc<CompiledLens>,
+    /// Why the transcript could not be read, if it could not.
+    pub transcript_problem: Option<String>,
+    /// The agent's last text: from the payload, else from the transcript.
+    pub last_message: String,
+    /// Whether a human watches (false for headless runs).
+    pub interactive: bool,
+    /// The project's folder.
+    pub project: PathBuf,
+    /// Named text patterns of the pack.
+    pub patterns: BTreeMap<String, TextPattern>,
+    /// The wall clock.
+    pub now: Timestamp,
+    /// What is learned while a pack is evaluated.
+    pub learned: RefCell<Learned>,
+}
+
+/// What is learned while a pack is evaluated: answers first, then verdicts.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Learned {
+    /// Type of the session, once classified.
+    pub session_type: String,
+    /// What the session remembers, read under the lock.
+    pub memory: Memory,
+    /// Preferences found, by id.
+    pub preferences: BTreeMap<String, bool>,
+    /// Answers of probes, by id.
+    pub probes: BTreeMap<String, Reading>,
+    /// The consideration that is being judged.
+    pub rule: RuleFacts,
+    /// What was decided; only messages see it.
+    pub outcome: OutcomeFacts,
+}
+
+/// The consideration that is being judged, as its checker sees it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RuleFacts {
+    /// Its id.
+    pub id: String,
+    /// Significant words of its question.
+    pub keywords: Vec<String>,
+}
+
+/// What the session remembers, as expressions see it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// Blocks in this episode.
+    pub blocks: u32,
+    /// Blocks in the whole session.
+    pub total_blocks: u64,
+    /// Stops that moved the state.
+    pub turns: u64,
+}
+
+/// What was decided, as messages see it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OutcomeFacts {
+    /// Blockers that are not satisfied.
+    pub failed: i64,
+    /// Warnings.
+    pub warned: i64,
+    /// Number of this block in its episode.
+    pub block: i64,
+    /// Blocks at which the agent is let go.
+    pub max_blocks: i64,
+    /// Blocks that remain.
+    pub remaining: i64,
+    /// Why the agent was let go, or empty.
+    pub release: String,
+    /// Ids of the unsatisfied blockers.
+    pub failed_ids: Vec<String>,
+    /// Whether every blocker was satisfied.
+    pub workflow_compliant: bool,
+    /// Share of satisfied checks, 0 to 100.
+    pub quality_score: i64,
+}
+
+/// What a probe answered.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reading {
+    /// It ran and its output was understood.
+    Answer {
+        /// Exit code.
+        code: i32,
+        /// Output as JSON, or as a JSON string where the probe parses text.
+        value: Value,
+    },
+    /// It could not answer; the text says why and names the cure where one is known.
+    Failed(String),
+}
+
+/// A handle under which Rhai sees a part of the context; cloning it copies a pointer.
+#[derive(Debug, Clone)]
+pub struct Object {
+    /// The context it belongs to.
+    pub context: Rc<Context>,
+    /// The part.
+    pub part: Part,
+}
+
+impl Object {
+    /// The handle of another part of the same context.
+    pub fn part(&self, part: Part) -> rhai::Dynamic {
+        rhai::Dynamic::from(Self { context: self.context.clone(), part })
+    }
+}
+
+/// A part of the context.
+#[derive(Debug, Clone)]
+pub enum Part {
+    /// `event`
+    Event,
+    /// `session`
+    Session,
+    /// `transcript`
+    Transcript,
+    /// `tools`
+    Tools,
+    /// `commands`
+    Commands,
+    /// One command; `None` where there is none, so that no expression needs a guard.
+    Command(Option<Rc<Command>>),
+    /// All commands of one kind.
+    CommandKind(Rc<KindFacts>),
+    /// `files`: all of them (`None`), or some.
+    Files(Option<Rc<Vec<EditedFile>>>),
+    /// Content findings of one pattern.
+    Findings(Rc<Vec<Finding>>),
+    /// `todos`
+    Todos,
+    /// `tokens`
+    Tokens,
+    /// `patterns`
+    Patterns,
+    /// `prefs`
+    Preferences,
+    /// `probes`
+    Probes,
+    /// One probe by id.
+    Probe(Rc<str>),
+    /// `state`
+    State,
+    /// `now`
+    Now,
+    /// `rule`
+    Rule,
+    /// `outcome`
+    Outcome,
+}

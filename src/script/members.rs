@@ -1,0 +1,102 @@
+//! The table of facts and host functions: one row each, with type, documentation and example.
+//! The engine, the load-time checks and the reference documentation all read these rows.
+
+use rhai::Dynamic;
+
+use super::context::Object;
+use super::types::{Domain, Evidence, Type};
+
+/// Runs a member on an object of its owner's type.
+pub type Run = fn(&Object, &[Dynamic]) -> Result<Dynamic, String>;
+
+/// A field, method or operator-like function on a value of type `owner`.
+#[derive(Debug)]
+pub struct Member {
+    /// Type it belongs to.
+    pub owner: Type,
+    /// Its name.
+    pub name: &'static str,
+    /// `None` for a field; the parameters of a method.
+    pub params: Option<&'static [(Type, Domain)]>,
+    /// Type of its value.
+    pub result: Type,
+    /// What kind of evidence it is.
+    pub evidence: Evidence,
+    /// One sentence.
+    pub doc: &'static str,
+    /// A use of it that type-checks.
+    pub example: &'static str,
+    /// The values it can have, where they are few; a comparison with another one is an error.
+    pub values: &'static [&'static str],
+    /// What it does; `None` for members of texts and lists, which `builtins` holds.
+    pub run: Option<Run>,
+}
+
+/// The row of `owner.name`, if there is one.
+#[must_use]
+pub fn find(owner: Type, name: &str) -> Option<&'static Member> {
+    tables().find(|row| row.owner == owner && row.name == name)
+}
+
+/// All rows, in the order of the reference documentation.
+pub fn tables() -> impl Iterator<Item = &'static Member> {
+    super::globals::ROWS
+        .iter()
+        .chain(super::session_facts::ROWS)
+        .chain(super::work_facts::ROWS)
+        .chain(super::pack_facts::ROWS)
+        .chain(super::builtins::ROWS)
+}
+
+/// A field.
+#[must_use]
+pub const fn field(
+    owner: Type,
+    name: &'static str,
+    result: Type,
+    evidence: Evidence,
+    doc: [&'static str; 2],
+    run: Run,
+) -> Member {
+    let [doc, example] = doc;
+    let run = Some(run);
+    Member { owner, name, params: None, result, evidence, doc, example, values: &[], run }
+}
+
+/// A method with its parameters.
+#[must_use]
+pub const fn method(
+    owner: Type,
+    name: &'static str,
+    params: &'static [(Type, Domain)],
+    result: (Type, Evidence),
+    doc: [&'static str; 2],
+    run: Run,
+) -> Member {
+    let ([doc, example], (result, evidence)) = (doc, result);
+    let (params, run) = (Some(params), Some(run));
+    Member { owner, name, params, result, evidence, doc, example, values: &[], run }
+}
+
+/// The same member with the closed set of its values.
+#[must_use]
+pub const fn with_values(member: Member, values: &'static [&'static str]) -> Member {
+    Member { values, ..member }
+}
+
+/// A text argument.
+pub(super) fn text_argument(args: &[Dynamic], at: usize) -> Result<String, String> {
+    let value = args.get(at).ok_or("an argument is missing")?;
+    value.clone().into_string().map_err(|found| format!("expected text, found {found}"))
+}
+
+/// A count as the number type of expressions.
+pub(super) fn count(value: impl TryInto<i64>) -> Dynamic {
+    Dynamic::from(value.try_into().unwrap_or(i64::MAX))
+}
+
+/// A list of texts.
+pub(super) fn texts<S: Into<String>>(items: impl IntoIterator<Item = S>) -> Dynamic {
+    let items = items.into_iter().take(crate::limits::EXPRESSION_ARRAY_MAX);
+    Dynamic::from_array(items.map(|it| Dynamic::from(it.into())).collect())
+}

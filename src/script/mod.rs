@@ -1,0 +1,281 @@
+//! The expression sandbox: Rhai with hard limits and nothing but facts to look at.
+//! Lives here: the engine and evaluation. `check` types expressions at load; `members` is the table.
+//! May not live here: files, clocks, what a rule means.
+
+mod builtins;
+pub mod check;
+pub mod context;
+mod globals;
+pub mod members;
+mod pack_facts;
+pub mod pattern;
+mod session_facts;
+pub mod template;
+pub mod types;
+mod work_facts;
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use rhai::{AST, Dynamic, Engine, EvalAltResult, OptimizationLevel, Position, Scope};
+
+use crate::limits;
+use context::{Context, Object, Part};
+use types::Type;
+
+/// What went wrong in an expression, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScriptError {
+    /// One lower-case sentence.
+    pub message: String,
+    /// Byte offset in the expression, where known.
+    pub offset: Option<usize>,
+}
+
+impl std::fmt::Display for ScriptError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// The value of an expression.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// True or false.
+    Bool(bool),
+    /// A whole number.
+    Int(i64),
+    /// Text.
+    Text(String),
+    /// A list of texts.
+    Texts(Vec<String>),
+}
+
+impl std::fmt::Display for Value {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Bool(value) => write!(f, "{value}"),
+            Self::Int(value) => write!(f, "{value}"),
+            Self::Text(value) => f.write_str(value),
+            Self::Texts(values) => f.write_str(&values.join(", ")),
+        }
+    }
+}
+
+/// Evaluates expressions against one context.
+#[derive(Debug)]
+pub struct Evaluator {
+    engine: Engine,
+    scope: Scope<'static>,
+    /// Parsed expressions: conditions are asked when planning and again when deciding.
+    parsed: BTreeMap<String, Rc<AST>>,
+}
+
+impl Evaluator {
+    /// An evaluator whose expressions see `context`.
+    #[must_use]
+    pub fn new(context: Rc<Context>) -> Self {
+        let mut engine = sandbox();
+        builtins::register(&mut engine);
+        register_members(&mut engine);
+        let mut scope = Scope::new();
+        let root = Object { context, part: Part::Event };
+        for row in globals::ROWS {
+            if let Some(Ok(value)) = row.run.map(|run| run(&root, &[])) {
+                scope.push_dynamic(row.name, value);
+            }
+        }
+        Self { engine, scope, parsed: BTreeMap::new() }
+    }
+
+    /// The value of an expression that passed the load-time checks.
+    ///
+    /// # Errors
+    /// A probe that could not answer, a limit, an overflow: a rule takes it as unknown.
+    pub fn eval(&mut self, text: &str) -> Result<Value, ScriptError> {
+        let ast = match self.parsed.get(text) {
+            Some(known) => known.clone(),
+            None => Rc::new(compile(&self.engine, text)?),
+        };
+        let result = self.engine.eval_ast_with_scope::<Dynamic>(&mut self.scope, &ast);
+        self.parsed.entry(text.to_owned()).or_insert(ast);
+        let value = result.map_err(|error| runtime_error(&error, text))?;
+        to_value(value).ok_or_else(|| ScriptError {
+            message: "the value is neither true-or-false, a number, text nor a list".to_owned(),
+            offset: Some(0),
+        })
+    }
+
+    /// The value of a condition.
+    ///
+    /// # Errors
+    /// As [`Evaluator::eval`], and a value that is not true or false.
+    pub fn eval_bool(&mut self, text: &str) -> Result<bool, ScriptError> {
+        match self.eval(text)? {
+            Value::Bool(value) => Ok(value),
+            Value::Int(_) | Value::Text(_) | Value::Texts(_) => {
+                let message = "a condition must be true or false".to_owned();
+                Err(ScriptError { message, offset: Some(0) })
+            }
+        }
+    }
+
+    /// The parts of an expression with their values, outermost last; for explanations.
+    #[must_use]
+    pub fn explain(&mut self, text: &str) -> Vec<(String, Result<Value, ScriptError>)> {
+        check::operands(text)
+            .into_iter()
+            .map(|part| {
+                let value = self.eval(&part);
+                (part, value)
+            })
+            .collect()
+    }
+}
+
+/// An engine that can do nothing: no packages, no modules, no output, no closures, no loops.
+fn sandbox() -> Engine {
+    let mut engine = Engine::new_raw();
+    engine
+        .set_optimization_level(OptimizationLevel::None)
+        .set_max_operations(limits::EXPRESSION_OPERATIONS_MAX)
+        .set_max_call_levels(limits::EXPRESSION_CALLS_MAX)
+        .set_max_expr_depths(limits::EXPRESSION_DEPTH_MAX, limits::EXPRESSION_DEPTH_MAX)
+        .set_max_string_size(limits::EXPRESSION_STRING_MAX)
+        .set_max_array_size(limits::EXPRESSION_ARRAY_MAX)
+        .set_max_map_size(limits::EXPRESSION_ARRAY_MAX)
+        .set_max_variables(64)
+        .set_max_functions(0)
+        .set_allow_anonymous_fn(false)
+        .set_allow_looping(false)
+        .set_allow_loop_expressions(false)
+        .set_allow_shadowing(false);
+    for symbol in ["eval", "print", "debug", "import", "export", "Fn", "call", "curry", "this"] {
+        engine.disable_symbol(symbol);
+    }
+    engine
+}
+
+/// Parses an expression.
+///
+/// # Errors
+/// Its length, or the first syntax error with its place.
+fn compile(engine: &Engine, text: &str) -> Result<AST, ScriptError> {
+    if text.len() > limits::EXPRESSION_BYTES_MAX {
+        let message = format!("longer than {} bytes", limits::EXPRESSION_BYTES_MAX);
+        return Err(ScriptError { message, offset: None });
+    }
+    engine.compile_expression(text).map_err(|error| ScriptError {
+        message: lower_first(&error.0.to_string()),
+        offset: byte_offset(text, error.1),
+    })
+}
+
+fn register_members(engine: &mut Engine) {
+    engine.register_indexer_get(|object: &mut Object, name: &str| member_value(object, name, &[]));
+    let mut done = std::collections::BTreeSet::new();
+    for row in members::tables() {
+        let (Some(params), Some(_)) = (row.params, row.run) else { continue };
+        if !done.insert((row.name, params.len())) {
+            continue;
+        }
+        let name = row.name;
+        match params.len() {
+            0 => {
+                engine.register_fn(name, move |it: &mut Object| member_value(it, name, &[]));
+            }
+            _ => {
+                engine.register_fn(name, move |it: &mut Object, arg: Dynamic| {
+                    member_value(it, name, &[arg])
+                });
+            }
+        }
+    }
+}
+
+fn member_value(
+    object: &Object,
+    name: &str,
+    args: &[Dynamic],
+) -> Result<Dynamic, Box<EvalAltResult>> {
+    let owner = type_of(&object.part);
+    let value = match (owner, members::find(owner, name).and_then(|row| row.run)) {
+        (_, Some(run)) => run(object, args),
+        (Type::Preferences, None) => Ok(pack_facts::preference(object, name)),
+        (Type::Probes, None) => Ok(pack_facts::probe(object, name)),
+        (_, None) => Err(format!("there is no `{name}` on {owner}")),
+    };
+    value.map_err(|why| why.into())
+}
+
+/// The type whose rows a part answers.
+const fn type_of(part: &Part) -> Type {
+    match part {
+        Part::Event => Type::Event,
+        Part::Session => Type::Session,
+        Part::Transcript => Type::Transcript,
+        Part::Tools => Type::Tools,
+        Part::Commands => Type::Commands,
+        Part::Command(_) => Type::Command,
+        Part::CommandKind(_) => Type::CommandKind,
+        Part::Files(_) => Type::Files,
+        Part::Findings(_) => Type::Findings,
+        Part::Todos => Type::Todos,
+        Part::Tokens => Type::Tokens,
+        Part::Patterns => Type::Patterns,
+        Part::Preferences => Type::Preferences,
+        Part::Probes => Type::Probes,
+        Part::Probe(_) => Type::Probe,
+        Part::State => Type::State,
+        Part::Now => Type::Now,
+        Part::Rule => Type::Rule,
+        Part::Outcome => Type::Outcome,
+    }
+}
+
+fn to_value(value: Dynamic) -> Option<Value> {
+    if let Ok(value) = value.as_bool() {
+        return Some(Value::Bool(value));
+    }
+    if let Ok(value) = value.as_int() {
+        return Some(Value::Int(value));
+    }
+    if value.is_string() {
+        return value.into_string().ok().map(Value::Text);
+    }
+    let items = value.into_array().ok()?;
+    let texts = items.into_iter().map(|it| it.into_string().ok());
+    texts.collect::<Option<Vec<_>>>().map(Value::Texts)
+}
+
+fn runtime_error(error: &EvalAltResult, text: &str) -> ScriptError {
+    let offset = byte_offset(text, error.position());
+    let inner = error.unwrap_inner();
+    let message = if let EvalAltResult::ErrorRuntime(value, _) = inner {
+        value.to_string()
+    } else {
+        let mut plain = inner.to_string();
+        if let Some(at) = plain.rfind(" (line ") {
+            plain.truncate(at);
+        }
+        lower_first(&plain)
+    };
+    ScriptError { message, offset }
+}
+
+/// Rhai counts lines and characters from 1; sources are cut by bytes.
+fn byte_offset(text: &str, position: Position) -> Option<usize> {
+    let (line, column) = (position.line()?, position.position().unwrap_or(1));
+    let mut start = 0_usize;
+    for _ in 1..line {
+        start = start.saturating_add(text.get(start..)?.find('\n')?).saturating_add(1);
+    }
+    let rest = text.get(start..)?;
+    let within = rest.char_indices().nth(column.saturating_sub(1)).map_or(rest.len(), |(at, _)| at);
+    Some(start.saturating_add(within))
+}
+
+fn lower_first(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
+}

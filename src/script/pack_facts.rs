@@ -1,0 +1,236 @@
+//! Facts whose names a pack defines: text patterns, preferences, probes.
+
+use std::rc::Rc;
+
+use rhai::Dynamic;
+use serde_json::Value;
+
+use super::context::{Object, Part, Reading};
+use super::members::{Member, count, field, method, text_argument, texts};
+use super::session_facts::json_text;
+use super::types::{Domain, Evidence::Structure, Evidence::Words, Type};
+
+const PATTERN: &[(Type, Domain)] = &[(Type::Text, Domain::Text)];
+const PATH: &[(Type, Domain)] = &[(Type::Text, Domain::Free)];
+
+/// Rows of `patterns` and of a probe. `prefs.<id>` and `probes.<id>` are named by the pack.
+pub(super) const ROWS: &[Member] = &[
+    method(
+        Type::Patterns,
+        "in_message",
+        PATTERN,
+        (Type::Bool, Words),
+        ["Whether the agent's last text matches.", "patterns.in_message(\"next_steps\")"],
+        |it, args| Ok(message_quote(it, args)?.is_some().into()),
+    ),
+    method(
+        Type::Patterns,
+        "message_quote",
+        PATTERN,
+        (Type::Text, Words),
+        [
+            "The sentence of the agent's last text that matches, else empty.",
+            "patterns.message_quote(\"next_steps\") != \"\"",
+        ],
+        |it, args| Ok(message_quote(it, args)?.unwrap_or_default().into()),
+    ),
+    method(
+        Type::Patterns,
+        "in_messages",
+        PATTERN,
+        (Type::Bool, Words),
+        ["Whether one of the agent's last texts matches.", "patterns.in_messages(\"completion\")"],
+        |it, args| {
+            let messages = it.context.facts.messages.last.iter();
+            let said =
+                messages.map(|it| it.text.as_str()).chain([it.context.last_message.as_str()]);
+            Ok(any_quote(it, args, said)?.is_some().into())
+        },
+    ),
+    method(
+        Type::Patterns,
+        "in_prompts",
+        PATTERN,
+        (Type::Bool, Words),
+        ["Whether a prompt by a human matches.", "patterns.in_prompts(\"operations\")"],
+        |it, args| {
+            let prompts = &it.context.facts.prompts;
+            let asked = prompts.first.iter().chain(&prompts.last).map(|it| it.text.as_str());
+            Ok(any_quote(it, args, asked)?.is_some().into())
+        },
+    ),
+    method(
+        Type::Patterns,
+        "prompt_quote",
+        PATTERN,
+        (Type::Text, Words),
+        [
+            "The sentence of a human's prompt that matches, else empty.",
+            "patterns.prompt_quote(\"operations\") != \"\"",
+        ],
+        |it, args| {
+            let prompts = &it.context.facts.prompts;
+            let asked = prompts.first.iter().chain(&prompts.last).map(|it| it.text.as_str());
+            Ok(any_quote(it, args, asked)?.unwrap_or_default().into())
+        },
+    ),
+    field(
+        Type::Probe,
+        "ok",
+        Type::Bool,
+        Structure,
+        ["Whether it answered and exited with 0.", "probes.pr.ok"],
+        |it, _| with_reading(it, |it| matches!(it, Reading::Answer { code: 0, .. }).into()),
+    ),
+    field(
+        Type::Probe,
+        "error",
+        Type::Text,
+        Structure,
+        ["Why it could not answer, else empty.", "probes.pr.error == \"\""],
+        |it, _| {
+            with_reading(it, |it| match it {
+                Reading::Failed(why) => why.clone().into(),
+                Reading::Answer { .. } => String::new().into(),
+            })
+        },
+    ),
+    field(
+        Type::Probe,
+        "code",
+        Type::Int,
+        Structure,
+        ["Exit code, -1 when it could not answer.", "probes.pr.code == 0"],
+        |it, _| {
+            with_reading(it, |it| match it {
+                Reading::Answer { code, .. } => count(*code),
+                Reading::Failed(_) => count(-1),
+            })
+        },
+    ),
+    method(
+        Type::Probe,
+        "text",
+        PATH,
+        (Type::Text, Structure),
+        ["The value at a path as text, else empty.", "probes.pr.text(\"state\") == \"OPEN\""],
+        |it, args| {
+            with_values(it, args, |found| {
+                found.first().map(|it| json_text(it)).unwrap_or_default().into()
+            })
+        },
+    ),
+    method(
+        Type::Probe,
+        "flag",
+        PATH,
+        (Type::Bool, Structure),
+        ["Whether the value at a path is true.", "probes.pr.flag(\"isDraft\")"],
+        |it, args| {
+            with_values(it, args, |found| {
+                found.first().is_some_and(|it| it.as_bool() == Some(true)).into()
+            })
+        },
+    ),
+    method(
+        Type::Probe,
+        "number",
+        PATH,
+        (Type::Int, Structure),
+        ["The whole number at a path, else 0.", "probes.pr.number(\"number\") > 0"],
+        |it, args| {
+            with_values(it, args, |found| {
+                count(found.first().and_then(|it| it.as_i64()).unwrap_or(0))
+            })
+        },
+    ),
+    method(
+        Type::Probe,
+        "list",
+        PATH,
+        (Type::Texts, Structure),
+        [
+            "The values at a path, `[]` standing for every element; nulls and empty texts left out.",
+            "probes.pr.list(\"statusCheckRollup[].conclusion\").contains(\"FAILURE\")",
+        ],
+        |it, args| {
+            with_values(it, args, |found| {
+                texts(found.into_iter().map(json_text).filter(|it| !it.is_empty()))
+            })
+        },
+    ),
+];
+
+/// `prefs.<id>`: whether a preference was found.
+pub(super) fn preference(it: &Object, id: &str) -> Dynamic {
+    it.context.learned.borrow().preferences.get(id).copied().unwrap_or(false).into()
+}
+
+/// `probes.<id>`: the handle of a probe.
+pub(super) fn probe(it: &Object, id: &str) -> Dynamic {
+    it.part(Part::Probe(Rc::from(id)))
+}
+
+fn message_quote(it: &Object, args: &[Dynamic]) -> Result<Option<String>, String> {
+    any_quote(it, args, [it.context.last_message.as_str()])
+}
+
+fn any_quote<'t>(
+    it: &Object,
+    args: &[Dynamic],
+    said: impl IntoIterator<Item = &'t str>,
+) -> Result<Option<String>, String> {
+    let name = text_argument(args, 0)?;
+    let pattern = it.context.patterns.get(&name).ok_or(format!("no text pattern `{name}`"))?;
+    Ok(said.into_iter().find_map(|it| pattern.quote(it)).map(|it| it.trim().to_owned()))
+}
+
+/// Looks at the reading of a probe.
+fn with_reading<T>(it: &Object, look: impl FnOnce(&Reading) -> T) -> Result<T, String> {
+    let Part::Probe(id) = &it.part else { return Err("not a probe".to_owned()) };
+    let learned = it.context.learned.borrow();
+    learned.probes.get(&**id).map(look).ok_or_else(|| format!("probe `{id}` was not run"))
+}
+
+/// Looks at the values at a path of a probe's answer.
+fn with_values<T>(
+    it: &Object,
+    args: &[Dynamic],
+    look: impl FnOnce(Vec<&Value>) -> T,
+) -> Result<T, String> {
+    let path = text_argument(args, 0)?;
+    with_reading(it, |reading| match reading {
+        Reading::Answer { value, .. } => Ok(look(values(value, &path))),
+        Reading::Failed(why) => Err(why.clone()),
+    })?
+}
+
+/// Values at a path such as `a.b[].c`; the empty path is the whole answer.
+fn values<'v>(root: &'v Value, path: &str) -> Vec<&'v Value> {
+    let mut found = vec![root];
+    for step in path.split('.').filter(|it| !it.is_empty()) {
+        let (key, each) = step.strip_suffix("[]").map_or((step, false), |key| (key, true));
+        found = found
+            .into_iter()
+            .filter_map(|it| if key.is_empty() { Some(it) } else { it.get(key) })
+            .collect();
+        if each {
+            found = found.into_iter().filter_map(Value::as_array).flatten().collect();
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_lead_into_lists() {
+        let answer = serde_json::json!({"a": [{"b": "x"}, {"b": null}, {"c": 1}], "n": 3});
+        let texts = |path| values(&answer, path).into_iter().map(json_text).collect::<Vec<_>>();
+        assert_eq!(texts("a[].b"), ["x", ""]);
+        assert_eq!(texts("n"), ["3"]);
+        assert!(texts("missing[].b").is_empty());
+    }
+}

@@ -1,0 +1,411 @@
+//! Facts about the event, the session, what was said, the memory and the clock.
+
+use chrono::{DateTime, Datelike, Timelike, Utc};
+use rhai::Dynamic;
+
+use super::members::{Member, count, field, method, text_argument, with_values};
+use super::types::{Domain, Evidence::Neutral, Evidence::Structure, Evidence::Words, Type};
+
+const KINDS: &[&str] = &{
+    let mut names = [""; crate::facts::event::EVENTS.len()];
+    let mut at = 0;
+    while at < names.len() {
+        #[expect(clippy::indexing_slicing, reason = "evaluated at compile time")]
+        {
+            names[at] = crate::facts::event::EVENTS[at].name;
+        }
+        at += 1;
+    }
+    names
+};
+
+/// Rows of `event`, `session`, `transcript`, `tokens`, `state`, `now` and `outcome`.
+pub(super) const ROWS: &[Member] = &[
+    with_values(
+        field(
+            Type::Event,
+            "kind",
+            Type::Text,
+            Neutral,
+            ["Neutral name of the event.", "event.kind == \"subagent_stop\""],
+            |it, _| Ok(it.context.event.kind.name().into()),
+        ),
+        KINDS,
+    ),
+    field(
+        Type::Event,
+        "tool",
+        Type::Text,
+        Structure,
+        ["Tool about to run or that ran, else empty.", "event.tool == \"Bash\""],
+        |it, _| Ok(it.context.event.tool_name.clone().unwrap_or_default().into()),
+    ),
+    method(
+        Type::Event,
+        "input",
+        &[(Type::Text, Domain::Free)],
+        (Type::Text, Structure),
+        ["A field of the tool's input as text, else empty.", "event.input(\"file_path\") != \"\""],
+        |it, args| {
+            let key = text_argument(args, 0)?;
+            Ok(it.context.event.tool_input.get(&key).map(json_text).unwrap_or_default().into())
+        },
+    ),
+    field(
+        Type::Event,
+        "prompt",
+        Type::Text,
+        Words,
+        ["The prompt just sent, else empty.", "event.prompt.contains(\"deploy\")"],
+        |it, _| Ok(it.context.event.prompt.clone().unwrap_or_default().into()),
+    ),
+    field(
+        Type::Event,
+        "in_subagent",
+        Type::Bool,
+        Neutral,
+        ["Whether it happened inside a subagent.", "!event.in_subagent"],
+        |it, _| Ok(it.context.event.agent_id.is_some().into()),
+    ),
+    field(
+        Type::Event,
+        "agent_type",
+        Type::Text,
+        Neutral,
+        ["Type of the subagent, else empty.", "event.agent_type == \"Explore\""],
+        |it, _| Ok(it.context.event.agent_type.clone().unwrap_or_default().into()),
+    ),
+    field(
+        Type::Event,
+        "permission_mode",
+        Type::Text,
+        Neutral,
+        ["Permission mode, else empty.", "event.permission_mode == \"plan\""],
+        |it, _| Ok(it.context.event.permission_mode.clone().unwrap_or_default().into()),
+    ),
+    field(
+        Type::Event,
+        "background_running",
+        Type::Int,
+        Structure,
+        ["Background tasks that still run.", "event.background_running == 0"],
+        |it, _| Ok(count(it.context.event.running_in_background())),
+    ),
+    field(
+        Type::Session,
+        "type",
+        Type::Text,
+        Neutral,
+        ["Session type by `session_types.yaml`.", "session.type == \"DEVELOPMENT\""],
+        |it, _| Ok(it.context.learned.borrow().session_type.clone().into()),
+    ),
+    field(
+        Type::Session,
+        "id",
+        Type::Text,
+        Neutral,
+        ["Session id.", "session.id != \"\""],
+        |it, _| Ok(it.context.event.session_id.as_str().to_owned().into()),
+    ),
+    field(
+        Type::Session,
+        "interactive",
+        Type::Bool,
+        Neutral,
+        ["Whether a human watches.", "session.interactive"],
+        |it, _| Ok(it.context.interactive.into()),
+    ),
+    field(
+        Type::Session,
+        "branch",
+        Type::Text,
+        Structure,
+        ["Git branch last seen, else empty.", "session.branch == \"main\""],
+        |it, _| Ok(it.context.facts.branch.clone().into()),
+    ),
+    field(
+        Type::Transcript,
+        "readable",
+        Type::Bool,
+        Structure,
+        ["Whether the transcript could be read.", "transcript.readable"],
+        |it, _| Ok(it.context.transcript_problem.is_none().into()),
+    ),
+    field(
+        Type::Transcript,
+        "prompts",
+        Type::Int,
+        Structure,
+        ["Prompts by humans.", "transcript.prompts > 1"],
+        |it, _| Ok(count(it.context.facts.prompts.count)),
+    ),
+    field(
+        Type::Transcript,
+        "messages",
+        Type::Int,
+        Structure,
+        ["Texts by the agent.", "transcript.messages > 0"],
+        |it, _| Ok(count(it.context.facts.messages.count)),
+    ),
+    field(
+        Type::Transcript,
+        "first_prompt",
+        Type::Text,
+        Words,
+        ["The first prompt by a human.", "transcript.first_prompt.ends_with(\"?\")"],
+        |it, _| Ok(prompt(it.context.facts.prompts.first.first())),
+    ),
+    field(
+        Type::Transcript,
+        "last_prompt",
+        Type::Text,
+        Words,
+        ["The last prompt by a human.", "transcript.last_prompt.contains(\"merge\")"],
+        |it, _| {
+            let prompts = &it.context.facts.prompts;
+            Ok(prompt(prompts.last.last().or(prompts.first.last())))
+        },
+    ),
+    field(
+        Type::Transcript,
+        "questions_asked",
+        Type::Int,
+        Words,
+        ["Prompts by humans that contain a question mark.", "transcript.questions_asked > 0"],
+        |it, _| {
+            let prompts = &it.context.facts.prompts;
+            let all = prompts.first.iter().chain(&prompts.last);
+            Ok(count(all.filter(|it| it.text.contains('?')).count()))
+        },
+    ),
+    field(
+        Type::Transcript,
+        "last_message",
+        Type::Text,
+        Words,
+        ["The agent's last text.", "transcript.last_message.ends_with(\"?\")"],
+        |it, _| Ok(it.context.last_message.clone().into()),
+    ),
+    field(
+        Type::Transcript,
+        "compactions",
+        Type::Int,
+        Structure,
+        ["Times the context was compacted.", "transcript.compactions > 0"],
+        |it, _| Ok(count(it.context.facts.compactions.count)),
+    ),
+    field(
+        Type::Tokens,
+        "context",
+        Type::Int,
+        Structure,
+        ["Tokens in the context at the last API call.", "tokens.context > 150000"],
+        |it, _| Ok(count(it.context.facts.tokens.context)),
+    ),
+    field(
+        Type::Tokens,
+        "input",
+        Type::Int,
+        Structure,
+        ["Input tokens spent, without caches.", "tokens.input > 1000000"],
+        |it, _| Ok(count(it.context.facts.tokens.input)),
+    ),
+    field(
+        Type::Tokens,
+        "output",
+        Type::Int,
+        Structure,
+        ["Output tokens spent.", "tokens.output > 100000"],
+        |it, _| Ok(count(it.context.facts.tokens.output)),
+    ),
+    field(
+        Type::Tokens,
+        "model",
+        Type::Text,
+        Neutral,
+        ["Model of the last API call, else empty.", "tokens.model.starts_with(\"claude\")"],
+        |it, _| Ok(it.context.facts.tokens.model.clone().into()),
+    ),
+    field(
+        Type::State,
+        "blocks",
+        Type::Int,
+        Structure,
+        ["Blocks in this episode.", "state.blocks < 3"],
+        |it, _| Ok(count(it.context.learned.borrow().memory.blocks)),
+    ),
+    field(
+        Type::State,
+        "total_blocks",
+        Type::Int,
+        Structure,
+        ["Blocks in the whole session.", "state.total_blocks > 10"],
+        |it, _| Ok(count(it.context.learned.borrow().memory.total_blocks)),
+    ),
+    field(
+        Type::State,
+        "turns",
+        Type::Int,
+        Structure,
+        ["Stops that moved the state.", "state.turns > 1"],
+        |it, _| Ok(count(it.context.learned.borrow().memory.turns)),
+    ),
+    field(
+        Type::Now,
+        "hour",
+        Type::Int,
+        Neutral,
+        ["Hour of the day in UTC, 0 to 23.", "now.hour >= 22"],
+        |it, _| Ok(count(clock(it.context.now.millis()).hour())),
+    ),
+    field(
+        Type::Now,
+        "weekday",
+        Type::Int,
+        Neutral,
+        ["Day of the week, 1 is Monday.", "now.weekday >= 6"],
+        |it, _| Ok(count(clock(it.context.now.millis()).weekday().number_from_monday())),
+    ),
+    field(
+        Type::Now,
+        "date",
+        Type::Text,
+        Neutral,
+        ["Date in UTC, `2026-01-31`.", "now.date < \"2027-01-01\""],
+        |it, _| Ok(clock(it.context.now.millis()).format("%Y-%m-%d").to_string().into()),
+    ),
+    field(
+        Type::Rule,
+        "id",
+        Type::Text,
+        Neutral,
+        ["Id of the consideration that is being judged.", "rule.id != \"\""],
+        |it, _| Ok(it.context.learned.borrow().rule.id.clone().into()),
+    ),
+    field(
+        Type::Rule,
+        "keywords_seen",
+        Type::Texts,
+        Words,
+        [
+            "Significant words of its question that the agent wrote, ran or edited.",
+            "rule.keywords_seen.len() > 0",
+        ],
+        |it, _| Ok(super::members::texts(keywords_seen(&it.context))),
+    ),
+    field(
+        Type::Outcome,
+        "failed",
+        Type::Int,
+        Neutral,
+        ["Blockers that are not satisfied.", "outcome.failed > 1"],
+        |it, _| Ok(count(it.context.learned.borrow().outcome.failed)),
+    ),
+    field(
+        Type::Outcome,
+        "warned",
+        Type::Int,
+        Neutral,
+        ["Warnings.", "outcome.warned > 0"],
+        |it, _| Ok(count(it.context.learned.borrow().outcome.warned)),
+    ),
+    field(
+        Type::Outcome,
+        "block",
+        Type::Int,
+        Neutral,
+        ["Number of this block in its episode.", "outcome.block > 1"],
+        |it, _| Ok(count(it.context.learned.borrow().outcome.block)),
+    ),
+    field(
+        Type::Outcome,
+        "max_blocks",
+        Type::Int,
+        Neutral,
+        ["Blocks at which the agent is let go.", "outcome.max_blocks == 5"],
+        |it, _| Ok(count(it.context.learned.borrow().outcome.max_blocks)),
+    ),
+    field(
+        Type::Outcome,
+        "remaining",
+        Type::Int,
+        Neutral,
+        [
+            "Blocks that remain for the same finding before the agent is let go.",
+            "outcome.remaining == 0",
+        ],
+        |it, _| Ok(count(it.context.learned.borrow().outcome.remaining)),
+    ),
+    with_values(
+        field(
+            Type::Outcome,
+            "release",
+            Type::Text,
+            Neutral,
+            ["Why the agent was let go, else empty.", "outcome.release == \"max_blocks\""],
+            |it, _| Ok(it.context.learned.borrow().outcome.release.clone().into()),
+        ),
+        &["", "max_blocks", "same_failure", "no_progress", "already_released", "not_saved"],
+    ),
+    field(
+        Type::Outcome,
+        "failed_ids",
+        Type::Texts,
+        Neutral,
+        ["Ids of the unsatisfied blockers.", "outcome.failed_ids.contains(\"local_testing\")"],
+        |it, _| {
+            Ok(super::members::texts(
+                it.context.learned.borrow().outcome.failed_ids.iter().cloned(),
+            ))
+        },
+    ),
+    field(
+        Type::Outcome,
+        "workflow_compliant",
+        Type::Bool,
+        Neutral,
+        ["Whether every blocker was satisfied.", "!outcome.workflow_compliant"],
+        |it, _| Ok(it.context.learned.borrow().outcome.workflow_compliant.into()),
+    ),
+    field(
+        Type::Outcome,
+        "quality_score",
+        Type::Int,
+        Neutral,
+        ["Share of satisfied checks, 0 to 100.", "outcome.quality_score < 70"],
+        |it, _| Ok(count(it.context.learned.borrow().outcome.quality_score)),
+    ),
+];
+
+/// Significant words of the question that occur, as whole words, in what the agent did.
+fn keywords_seen(context: &super::context::Context) -> Vec<String> {
+    let facts = &context.facts;
+    let messages = facts.messages.last.iter().map(|it| it.text.as_str());
+    let commands = facts.commands.recent.iter().map(|it| it.text.as_str());
+    let files = facts.files.iter().map(|it| it.path.as_str());
+    let done = messages.chain(commands).chain(files).chain([context.last_message.as_str()]);
+    let words: std::collections::BTreeSet<String> = done
+        .flat_map(|it| it.split(|c: char| !c.is_alphanumeric()))
+        .map(str::to_lowercase)
+        .collect();
+    let keywords = context.learned.borrow().rule.keywords.clone();
+    keywords.into_iter().filter(|it| words.contains(it)).collect()
+}
+
+fn prompt(prompt: Option<&crate::facts::Prompt>) -> Dynamic {
+    prompt.map(|it| it.text.clone()).unwrap_or_default().into()
+}
+
+fn clock(millis: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp_millis(millis).unwrap_or_default()
+}
+
+/// A JSON value as text: texts as they are, nothing for null, JSON for the rest.
+pub(super) fn json_text(value: &serde_json::Value) -> String {
+    use serde_json::Value;
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
+    }
+}

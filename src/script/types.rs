@@ -1,0 +1,138 @@
+//! Types of expressions, and the names a pack defines that expressions may use.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// Type of an expression or of a part of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Type {
+    /// The names an expression starts with.
+    Global,
+    /// `true` or `false`
+    Bool,
+    /// A whole number
+    Int,
+    /// Text
+    Text,
+    /// A list of texts
+    Texts,
+    /// The event
+    Event,
+    /// The session
+    Session,
+    /// The transcript
+    Transcript,
+    /// Tool calls
+    Tools,
+    /// Shell commands
+    Commands,
+    /// One shell command
+    Command,
+    /// Commands of one kind
+    CommandKind,
+    /// Edited files
+    Files,
+    /// Findings in edited text
+    Findings,
+    /// The todo list
+    Todos,
+    /// Token usage
+    Tokens,
+    /// Text patterns
+    Patterns,
+    /// Preferences
+    Preferences,
+    /// Probes
+    Probes,
+    /// One probe
+    Probe,
+    /// What the session remembers
+    State,
+    /// The clock
+    Now,
+    /// The consideration that is being judged
+    Rule,
+    /// What was decided
+    Outcome,
+    /// Unknown after an error, so that one cause gives one finding.
+    Any,
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Global => "global",
+            Self::Bool => "true-or-false",
+            Self::Int => "number",
+            Self::Text => "text",
+            Self::Texts => "list of texts",
+            Self::Event => "event",
+            Self::Session => "session",
+            Self::Transcript => "transcript",
+            Self::Tools => "tools",
+            Self::Commands => "commands",
+            Self::Command => "command",
+            Self::CommandKind => "command kind",
+            Self::Files => "files",
+            Self::Findings => "findings",
+            Self::Todos => "todos",
+            Self::Tokens => "tokens",
+            Self::Patterns => "patterns",
+            Self::Preferences => "prefs",
+            Self::Probes => "probes",
+            Self::Probe => "probe",
+            Self::State => "state",
+            Self::Now => "now",
+            Self::Rule => "rule",
+            Self::Outcome => "outcome",
+            Self::Any => "anything",
+        })
+    }
+}
+
+/// What kind of name a text argument must be, so that a typo in it is found at load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Domain {
+    /// Any text.
+    Free,
+    /// A command kind of the vocabulary.
+    CommandKind,
+    /// A file kind of the vocabulary.
+    FileKind,
+    /// A content pattern of the vocabulary.
+    Content,
+    /// A text pattern of the vocabulary.
+    Text,
+    /// A regular expression.
+    Regex,
+}
+
+/// What kind of evidence a fact is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Evidence {
+    /// Neither: modes, limits, settings.
+    Neutral,
+    /// Somebody's words. A blocker does not block on these alone.
+    Words,
+    /// A command, a file, a todo, a probe: something that happened.
+    Structure,
+}
+
+/// Names a pack defines that expressions may use.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Names {
+    /// Command kinds.
+    pub command_kinds: BTreeSet<String>,
+    /// File kinds.
+    pub file_kinds: BTreeSet<String>,
+    /// Content patterns.
+    pub contents: BTreeSet<String>,
+    /// Text patterns.
+    pub texts: BTreeSet<String>,
+    /// Preferences.
+    pub preferences: BTreeSet<String>,
+    /// Probes.
+    pub probes: BTreeSet<String>,
+    /// Session types.
+    pub session_types: BTreeSet<String>,
+}

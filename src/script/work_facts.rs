@@ -1,0 +1,422 @@
+//! Facts about the agent's work: tools, commands, files, todos.
+
+use std::rc::Rc;
+
+use rhai::Dynamic;
+
+use super::context::{Object, Part};
+use super::members::{Member, count, field, method, text_argument, texts, with_values};
+use super::types::{Domain, Evidence::Structure, Evidence::Words, Type};
+use crate::facts::pattern::CommandPattern;
+use crate::facts::{Command, EditedFile, Outcome, Verdict, glob};
+
+const FREE: &[(Type, Domain)] = &[(Type::Text, Domain::Free)];
+
+/// Rows of `tools`, `commands`, `files`, `todos` and what they lead to.
+pub(super) const ROWS: &[Member] = &[
+    field(
+        Type::Tools,
+        "total",
+        Type::Int,
+        Structure,
+        ["Tool calls.", "tools.total == 0"],
+        |it, _| Ok(count(it.context.facts.tools.total)),
+    ),
+    field(
+        Type::Tools,
+        "failed",
+        Type::Int,
+        Structure,
+        ["Tool calls whose result was an error.", "tools.failed > 3"],
+        |it, _| Ok(count(it.context.facts.tools.failed)),
+    ),
+    field(
+        Type::Tools,
+        "denied",
+        Type::Int,
+        Structure,
+        ["Tool calls that were refused.", "tools.denied > 0"],
+        |it, _| Ok(count(it.context.facts.tools.denied)),
+    ),
+    field(
+        Type::Tools,
+        "last",
+        Type::Text,
+        Structure,
+        ["Name of the newest tool call, else empty.", "tools.last == \"Bash\""],
+        |it, _| Ok(it.context.facts.tools.last_name.clone().into()),
+    ),
+    method(
+        Type::Tools,
+        "count",
+        FREE,
+        (Type::Int, Structure),
+        ["Calls of one tool.", "tools.count(\"Read\") > 1"],
+        |it, args| {
+            let name = text_argument(args, 0)?;
+            Ok(count(it.context.facts.tools.by_name.get(&name).copied().unwrap_or(0)))
+        },
+    ),
+    method(
+        Type::Tools,
+        "skill_used",
+        FREE,
+        (Type::Bool, Structure),
+        ["Whether a skill was invoked.", "tools.skill_used(\"review\")"],
+        |it, args| Ok(it.context.facts.skills.contains(&text_argument(args, 0)?).into()),
+    ),
+    field(
+        Type::Commands,
+        "total",
+        Type::Int,
+        Structure,
+        ["Shell commands.", "commands.total > 0"],
+        |it, _| Ok(count(it.context.facts.commands.total)),
+    ),
+    method(
+        Type::Commands,
+        "ran",
+        FREE,
+        (Type::Bool, Structure),
+        ["Whether a program ran, by command pattern.", "commands.ran(\"git push\")"],
+        |it, args| Ok(last_command(it, args)?.is_some().into()),
+    ),
+    method(
+        Type::Commands,
+        "last",
+        FREE,
+        (Type::Command, Structure),
+        ["The newest command that matches.", "commands.last(\"git commit\").exists"],
+        |it, args| Ok(it.part(Part::Command(last_command(it, args)?))),
+    ),
+    method(
+        Type::Commands,
+        "kind",
+        &[(Type::Text, Domain::CommandKind)],
+        (Type::CommandKind, Structure),
+        ["All commands of a kind.", "commands.kind(\"test\").count > 0"],
+        |it, args| {
+            let name = text_argument(args, 0)?;
+            let kind = it.context.facts.commands.by_kind.get(&name).cloned().unwrap_or_default();
+            Ok(it.part(Part::CommandKind(Rc::new(kind))))
+        },
+    ),
+    field(
+        Type::CommandKind,
+        "count",
+        Type::Int,
+        Structure,
+        ["How many ran.", "commands.kind(\"test\").count > 0"],
+        |it, _| Ok(count(kind(it)?.count)),
+    ),
+    field(
+        Type::CommandKind,
+        "passed",
+        Type::Bool,
+        Structure,
+        ["Whether the newest that told its result passed.", "commands.kind(\"test\").passed"],
+        |it, _| kind(it).map(|it| (it.last_passed_seq > it.last_failed_seq).into()),
+    ),
+    field(
+        Type::CommandKind,
+        "failed",
+        Type::Bool,
+        Structure,
+        ["Whether the newest that told its result failed.", "commands.kind(\"test\").failed"],
+        |it, _| kind(it).map(|it| (it.last_failed_seq > it.last_passed_seq).into()),
+    ),
+    field(
+        Type::CommandKind,
+        "last_passed_at",
+        Type::Int,
+        Structure,
+        [
+            "Position of the last one that passed, 0 when none.",
+            "commands.kind(\"test\").last_passed_at > files.last_at",
+        ],
+        |it, _| Ok(count(kind(it)?.last_passed_seq)),
+    ),
+    field(
+        Type::CommandKind,
+        "last",
+        Type::Command,
+        Structure,
+        ["The newest one.", "commands.kind(\"test\").last.exists"],
+        |it, _| {
+            let kind = kind(it)?;
+            let last = (kind.count > 0).then(|| Rc::new(kind.last.clone()));
+            Ok(it.part(Part::Command(last)))
+        },
+    ),
+    field(
+        Type::Command,
+        "exists",
+        Type::Bool,
+        Structure,
+        ["Whether there is one.", "commands.last(\"git push\").exists"],
+        |it, _| Ok(command(it).is_some().into()),
+    ),
+    field(
+        Type::Command,
+        "text",
+        Type::Text,
+        Structure,
+        ["The command line.", "commands.last(\"git push\").text.contains(\"--force\")"],
+        |it, _| Ok(of_command(it, |it| it.text.clone().into())),
+    ),
+    field(
+        Type::Command,
+        "at",
+        Type::Int,
+        Structure,
+        ["Its position in the transcript.", "commands.last(\"git push\").at > files.last_at"],
+        |it, _| Ok(command(it).map_or_else(|| count(0), |it| count(it.seq))),
+    ),
+    with_values(
+        field(
+            Type::Command,
+            "outcome",
+            Type::Text,
+            Structure,
+            ["How the call ended.", "commands.last(\"git push\").outcome == \"succeeded\""],
+            |it, _| Ok(of_command(it, |it| outcome_name(it.outcome).into())),
+        ),
+        &["", "pending", "succeeded", "failed", "denied", "background"],
+    ),
+    with_values(
+        field(
+            Type::Command,
+            "verdict",
+            Type::Text,
+            Structure,
+            ["What it came to.", "commands.kind(\"test\").last.verdict == \"failed\""],
+            |it, _| Ok(of_command(it, |it| verdict_name(it.verdict).into())),
+        ),
+        &["", "unknown", "passed", "failed"],
+    ),
+    field(
+        Type::Command,
+        "quote",
+        Type::Text,
+        Structure,
+        [
+            "The line of output that decided, else empty.",
+            "commands.kind(\"test\").last.quote != \"\"",
+        ],
+        |it, _| Ok(of_command(it, |it| it.quote.clone().into())),
+    ),
+    field(
+        Type::Command,
+        "output",
+        Type::Text,
+        Structure,
+        ["End of its output.", "commands.last(\"git status\").output.contains(\"behind\")"],
+        |it, _| Ok(of_command(it, |it| it.output.clone().into())),
+    ),
+    field(
+        Type::Command,
+        "branch",
+        Type::Text,
+        Structure,
+        ["Git branch when it ran, else empty.", "commands.last(\"git commit\").branch == \"main\""],
+        |it, _| Ok(of_command(it, |it| it.branch.clone().into())),
+    ),
+    field(
+        Type::Files,
+        "count",
+        Type::Int,
+        Structure,
+        ["How many files.", "files.kind(\"code\").count > 0"],
+        |it, _| Ok(count(files(it).len())),
+    ),
+    field(
+        Type::Files,
+        "edits",
+        Type::Int,
+        Structure,
+        ["How many edits.", "files.edits > 20"],
+        |it, _| Ok(count(files(it).iter().map(|it| it.edits).sum::<u64>())),
+    ),
+    field(
+        Type::Files,
+        "last_at",
+        Type::Int,
+        Structure,
+        ["Position of the last edit, 0 when none.", "files.kind(\"code\").last_at == 0"],
+        |it, _| Ok(count(files(it).iter().map(|it| it.last_seq).max().unwrap_or(0))),
+    ),
+    field(
+        Type::Files,
+        "paths",
+        Type::Texts,
+        Structure,
+        ["Their paths.", "files.paths.len() > 3"],
+        |it, _| Ok(texts(files(it).iter().map(|it| it.path.clone()))),
+    ),
+    field(
+        Type::Files,
+        "last_path",
+        Type::Text,
+        Structure,
+        ["Path of the file edited last, else empty.", "files.last_path.ends_with(\".md\")"],
+        |it, _| {
+            let last = files(it).iter().max_by_key(|it| it.last_seq);
+            Ok(last.map(|it| it.path.clone()).unwrap_or_default().into())
+        },
+    ),
+    method(
+        Type::Files,
+        "kind",
+        &[(Type::Text, Domain::FileKind)],
+        (Type::Files, Structure),
+        ["Those of a kind.", "files.kind(\"code\").count > 0"],
+        |it, args| {
+            let kind = text_argument(args, 0)?;
+            Ok(some_files(it, |file| file.kinds.contains(&kind)))
+        },
+    ),
+    method(
+        Type::Files,
+        "matching",
+        FREE,
+        (Type::Files, Structure),
+        ["Those whose path matches a glob.", "files.matching(\"**/*.md\").count > 0"],
+        |it, args| {
+            let pattern = text_argument(args, 0)?;
+            Ok(some_files(it, |file| glob::path_matches(&pattern, &file.path)))
+        },
+    ),
+    field(
+        Type::Files,
+        "written",
+        Type::Files,
+        Structure,
+        ["Those made or replaced as a whole.", "files.written.count > 0"],
+        |it, _| Ok(some_files(it, |file| file.written)),
+    ),
+    method(
+        Type::Files,
+        "findings",
+        &[(Type::Text, Domain::Content)],
+        (Type::Findings, Structure),
+        ["What a content pattern found and still stands.", "files.findings(\"stub\").count == 0"],
+        |it, args| {
+            let pattern = text_argument(args, 0)?;
+            let all = it.context.facts.findings.iter();
+            let found = all.filter(|it| it.pattern == pattern).cloned().collect();
+            Ok(it.part(Part::Findings(Rc::new(found))))
+        },
+    ),
+    field(
+        Type::Findings,
+        "count",
+        Type::Int,
+        Structure,
+        ["How many.", "files.findings(\"stub\").count == 0"],
+        |it, _| Ok(count(findings(it).len())),
+    ),
+    field(
+        Type::Findings,
+        "list",
+        Type::Texts,
+        Structure,
+        ["Each as `path: line`.", "files.findings(\"stub\").list.len() == 0"],
+        |it, _| Ok(texts(findings(it).iter().map(|it| format!("{}: {}", it.path, it.excerpt)))),
+    ),
+    field(
+        Type::Todos,
+        "seen",
+        Type::Bool,
+        Structure,
+        ["Whether a todo tool was used.", "todos.seen"],
+        |it, _| Ok(it.context.facts.todos.seen.into()),
+    ),
+    field(Type::Todos, "total", Type::Int, Structure, ["Todos.", "todos.total > 0"], |it, _| {
+        Ok(count(it.context.facts.todos.items.len()))
+    }),
+    field(
+        Type::Todos,
+        "open",
+        Type::Int,
+        Structure,
+        ["Todos that are not completed.", "todos.open == 0"],
+        |it, _| Ok(count(open_todos(it).len())),
+    ),
+    field(
+        Type::Todos,
+        "open_list",
+        Type::Texts,
+        Structure,
+        ["Their texts with their status.", "todos.open_list.len() == 0"],
+        |it, _| Ok(texts(open_todos(it))),
+    ),
+    field(
+        Type::Todos,
+        "words",
+        Type::Text,
+        Words,
+        ["All todo texts, joined by line breaks.", "todos.words.contains(\"deploy\")"],
+        |it, _| {
+            let items = it.context.facts.todos.items.iter();
+            Ok(items.map(|it| it.content.as_str()).collect::<Vec<_>>().join("\n").into())
+        },
+    ),
+];
+
+fn last_command(it: &Object, args: &[Dynamic]) -> Result<Option<Rc<Command>>, String> {
+    let pattern = CommandPattern::parse(&text_argument(args, 0)?);
+    let recent = it.context.facts.commands.recent.iter().rev();
+    let mut ran = recent.filter(|it| it.outcome != Outcome::Denied);
+    Ok(ran
+        .find(|command| command.ran(&pattern, &it.context.lens.lens().value_options))
+        .cloned()
+        .map(Rc::new))
+}
+
+fn command(it: &Object) -> Option<&Command> {
+    if let Part::Command(command) = &it.part { command.as_deref() } else { None }
+}
+
+fn of_command(it: &Object, value: fn(&Command) -> Dynamic) -> Dynamic {
+    command(it).map_or_else(|| String::new().into(), value)
+}
+
+fn kind(it: &Object) -> Result<&crate::facts::KindFacts, String> {
+    if let Part::CommandKind(kind) = &it.part { Ok(kind) } else { Err("not a command kind".into()) }
+}
+
+fn files(it: &Object) -> &[EditedFile] {
+    if let Part::Files(Some(files)) = &it.part { files } else { &it.context.facts.files }
+}
+
+fn some_files(it: &Object, keep: impl Fn(&EditedFile) -> bool) -> Dynamic {
+    let some = files(it).iter().filter(|file| keep(file)).cloned().collect();
+    it.part(Part::Files(Some(Rc::new(some))))
+}
+
+fn findings(it: &Object) -> &[crate::facts::Finding] {
+    if let Part::Findings(findings) = &it.part { findings } else { &[] }
+}
+
+fn open_todos(it: &Object) -> Vec<String> {
+    let items = it.context.facts.todos.items.iter().filter(|it| it.status != "completed");
+    items.map(|it| format!("[{}] {}", it.status, it.content)).collect()
+}
+
+const fn outcome_name(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Pending => "pending",
+        Outcome::Succeeded => "succeeded",
+        Outcome::Failed => "failed",
+        Outcome::Denied => "denied",
+        Outcome::Background => "background",
+    }
+}
+
+const fn verdict_name(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Unknown => "unknown",
+        Verdict::Passed => "passed",
+        Verdict::Failed => "failed",
+    }
+}
