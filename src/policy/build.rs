@@ -1,0 +1,400 @@
+//! Turns layered entries into meaning: names resolved, expressions typed, defaults filled in.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::load::{Entry, Layers};
+use super::{
+    Check, Choice, Consideration, Expression, MessageChoice, Mode, OnError, Parse, Place, Policy,
+    Preference, Probe, SessionType, Severity, shapes,
+};
+use crate::facts::event::{EVENTS, EventKind};
+use crate::limits;
+use crate::script::check::{self, Typed};
+use crate::script::template::{self, Piece};
+use crate::script::types::{Evidence, Names, Type};
+use crate::source::node::Node;
+use crate::source::{Diagnostic, Span, suggest};
+use crate::time::Timestamp;
+
+mod settings;
+mod vocabulary;
+
+/// Everything needed to type expressions and to complain.
+pub(super) struct Builder<'a> {
+    pub(super) names: Names,
+    /// Facts read by what was typed since it was last emptied.
+    pub(super) uses: BTreeSet<String>,
+    pub(super) diagnostics: &'a mut Vec<Diagnostic>,
+}
+
+/// The policy that the layers mean; complaints are added to `diagnostics`.
+pub(super) fn build(
+    name: String,
+    layers: &Layers,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<Policy> {
+    let settings = settings::settings(&layers.manifests, diagnostics);
+    let vocabulary = vocabulary::vocabulary(&layers.vocabularies, diagnostics);
+    let ids = |entries: &[Entry]| entries.iter().map(|it| it.id.clone()).collect::<BTreeSet<_>>();
+    let names = Names {
+        command_kinds: vocabulary.lens.commands.iter().map(|it| it.name.clone()).collect(),
+        file_kinds: vocabulary.lens.files.iter().map(|it| it.name.clone()).collect(),
+        contents: vocabulary.lens.contents.iter().map(|it| it.name.clone()).collect(),
+        texts: vocabulary.texts.keys().cloned().collect(),
+        preferences: ids(&layers.preferences),
+        probes: ids(&layers.probes),
+        session_types: ids(&layers.session_types),
+    };
+    let mut builder = Builder { names, uses: BTreeSet::new(), diagnostics };
+    let checkers: BTreeMap<String, Check> = layers
+        .checkers
+        .iter()
+        .filter_map(|it| Some((it.id.clone(), builder.checker(it)?)))
+        .collect();
+    let checker_names: Vec<&str> = layers.checkers.iter().map(|it| it.id.as_str()).collect();
+    let considerations = layers
+        .considerations
+        .iter()
+        .filter_map(|it| builder.consideration(it, &checkers, &checker_names))
+        .collect();
+    let session_types =
+        layers.session_types.iter().filter_map(|it| builder.session_type(it)).collect();
+    let preferences = layers.preferences.iter().filter_map(|it| builder.preference(it)).collect();
+    let probes = layers.probes.iter().filter_map(|it| builder.probe(it)).collect();
+    let messages = builder.messages(&layers.messages);
+    Some(Policy {
+        name: settings.0.unwrap_or(name),
+        settings: settings.1,
+        considerations,
+        session_types,
+        preferences,
+        probes,
+        messages,
+        lens: vocabulary.lens,
+        texts: vocabulary.texts,
+        stop_words: vocabulary.stop_words,
+    })
+}
+
+/// The value of `on_error` by its name.
+pub(super) fn on_error(text: &str) -> Option<OnError> {
+    match text {
+        "allow" => Some(OnError::Allow),
+        "warn" => Some(OnError::Warn),
+        "block" => Some(OnError::Block),
+        _ => None,
+    }
+}
+
+/// The text of a node, or nothing.
+pub(super) fn text(node: Option<&Node>) -> String {
+    node.and_then(Node::text).unwrap_or_default().to_owned()
+}
+
+/// The texts of a list node.
+pub(super) fn texts(node: Option<&Node>) -> Vec<String> {
+    let items = node.and_then(Node::items).unwrap_or_default();
+    items.iter().filter_map(Node::text).map(str::to_owned).collect()
+}
+
+/// Where a node is written, for people.
+pub(super) fn place(span: &Span) -> Place {
+    let (line, column) = span.line_column();
+    let small = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
+    Place { file: span.source.name.clone(), line: small(line), column: small(column) }
+}
+
+impl Builder<'_> {
+    /// A typed expression of `wanted` type; anything wrong is complained about.
+    fn expression(&mut self, node: Option<&Node>, wanted: Type) -> Option<Expression> {
+        let node = node?;
+        let text = node.text()?;
+        let typed = check::check(text, &self.names);
+        self.uses.extend(typed.uses.iter().cloned());
+        self.complain(&typed, node, 0);
+        if typed.result != wanted && typed.result != Type::Any {
+            let message = format!("this must be {wanted}, and is a {}", typed.result);
+            let found = Diagnostic::error("type-mismatch", node.sub_span(0..text.len()), message);
+            self.diagnostics.push(found);
+        }
+        Some(Expression {
+            text: text.to_owned(),
+            place: place(&node.sub_span(0..text.len())),
+            uses: typed.uses.into_iter().collect(),
+            words_only: typed.evidence == Evidence::Words,
+        })
+    }
+
+    fn complain(&mut self, typed: &Typed, node: &Node, offset: usize) {
+        for finding in &typed.findings {
+            let range = finding.start.saturating_add(offset)..finding.end.saturating_add(offset);
+            let span = node.sub_span(range);
+            let found = Diagnostic::error(finding.code, span, finding.message.clone());
+            self.diagnostics.push(match &finding.help {
+                Some(help) => found.with_help(help.clone()),
+                None => found,
+            });
+        }
+    }
+
+    /// A template whose holes are typed.
+    fn template(&mut self, node: &Node) -> Option<String> {
+        let text = node.text()?;
+        match template::pieces(text) {
+            Err(at) => {
+                let span = node.sub_span(at..at.saturating_add(2));
+                let message = "this `${` has no closing brace".to_owned();
+                let found = Diagnostic::error("open-hole", span, message);
+                self.diagnostics
+                    .push(found.with_help("write `$${` for the two characters as text"));
+            }
+            Ok(pieces) => {
+                for piece in pieces {
+                    if let Piece::Hole { expression, start } = piece {
+                        self.hole(expression, start, node);
+                    }
+                }
+            }
+        }
+        Some(text.to_owned())
+    }
+
+    fn hole(&mut self, expression: &str, start: usize, node: &Node) {
+        let typed = check::check(expression, &self.names);
+        self.uses.extend(typed.uses.iter().cloned());
+        self.complain(&typed, node, start);
+        let shown =
+            matches!(typed.result, Type::Any | Type::Bool | Type::Int | Type::Text | Type::Texts);
+        if !shown {
+            let span = node.sub_span(start..start.saturating_add(expression.len()));
+            let message = format!("a {} cannot be shown as text", typed.result);
+            let found = Diagnostic::error("type-mismatch", span, message);
+            self.diagnostics.push(found.with_help("name one of its fields"));
+        }
+    }
+
+    /// A template, or a list of texts with conditions.
+    fn choices(&mut self, node: Option<&Node>) -> Vec<Choice> {
+        let Some(node) = node else { return Vec::new() };
+        match node.items() {
+            None => {
+                self.template(node).into_iter().map(|text| Choice { when: None, text }).collect()
+            }
+            Some(items) => items.iter().filter_map(|it| self.choice(it)).collect(),
+        }
+    }
+
+    fn choice(&mut self, node: &Node) -> Option<Choice> {
+        if node.entries().is_none() {
+            return self.template(node).map(|text| Choice { when: None, text });
+        }
+        let when = self.expression(node.get("when"), Type::Bool);
+        let text = self.template(node.get("text")?)?;
+        Some(Choice { when, text })
+    }
+
+    fn checker(&mut self, entry: &Entry) -> Option<Check> {
+        let Some(satisfied) = entry.get("satisfied") else {
+            self.missing(entry, "satisfied", "a checker says when it is satisfied");
+            return None;
+        };
+        self.uses.clear();
+        let satisfied = self.expression(Some(satisfied), Type::Bool)?;
+        let mut check = Check {
+            name: entry.id.clone(),
+            when: self.expression(entry.get("when"), Type::Bool),
+            satisfied,
+            blocking: self.expression(entry.get("blocking"), Type::Bool),
+            details: self.choices(entry.get("details")),
+            evidence: self.choices(entry.get("evidence")),
+            error: self.choices(entry.get("error")),
+            uses: Vec::new(),
+        };
+        check.uses = std::mem::take(&mut self.uses).into_iter().collect();
+        Some(check)
+    }
+
+    fn consideration(
+        &mut self,
+        entry: &Entry,
+        checkers: &BTreeMap<String, Check>,
+        checker_names: &[&str],
+    ) -> Option<Consideration> {
+        for key in ["category", "question", "severity"] {
+            if entry.get(key).is_none() {
+                self.missing(entry, key, "every consideration has it");
+            }
+        }
+        let check = self.check(entry, checkers, checker_names)?;
+        let own_when = self.expression(entry.get("when"), Type::Bool);
+        let severity = match text(entry.get("severity")).as_str() {
+            "blocker" => Severity::Blocker,
+            _ => Severity::Warning,
+        };
+        let mode = match text(entry.get("mode")).as_str() {
+            "warn" => Mode::Warn,
+            "shadow" => Mode::Shadow,
+            _ => Mode::Enforce,
+        };
+        let guidance = entry.get("guidance").or_else(|| entry.get("message"));
+        Some(Consideration {
+            id: entry.id.clone(),
+            category: text(entry.get("category")),
+            question: text(entry.get("question")),
+            guidance: text(guidance).trim().to_owned(),
+            severity,
+            enabled: entry.get("enabled").and_then(Node::bool).unwrap_or(true),
+            session_types: self.session_types(entry),
+            on: self.events(entry),
+            when: own_when,
+            check,
+            mode,
+            on_error: on_error(&text(entry.get("on_error"))).unwrap_or(OnError::Allow),
+            expires_millis: entry.get("expires").and_then(Node::date).map(Timestamp::millis),
+            place: entry.node().map(|it| place(&it.span)).unwrap_or_default(),
+        })
+    }
+
+    /// The check written in place, or the named one.
+    fn check(
+        &mut self,
+        entry: &Entry,
+        checkers: &BTreeMap<String, Check>,
+        known: &[&str],
+    ) -> Option<Check> {
+        if entry.get("satisfied").is_some() {
+            // `when` of the entry is the consideration's own.
+            let check = self.checker(entry)?;
+            return Some(Check { when: None, ..check });
+        }
+        let Some(node) = entry.get("checker") else {
+            self.missing(entry, "checker", "name a checker, or write `satisfied`");
+            return None;
+        };
+        let name = node.text()?;
+        if let Some(check) = checkers.get(name) {
+            return Some(check.clone());
+        }
+        if !known.contains(&name) {
+            let message = format!("there is no checker `{name}`");
+            let found = Diagnostic::error("unknown-checker", node.span.clone(), message);
+            self.diagnostics.push(match suggest::did_you_mean(name, known) {
+                Some(help) => found.with_help(help),
+                None => found,
+            });
+        }
+        None
+    }
+
+    /// amplihack's default is DEVELOPMENT only.
+    fn session_types(&mut self, entry: &Entry) -> Vec<String> {
+        let node = entry.get("applicable_session_types");
+        let items = node.and_then(Node::items).unwrap_or_default();
+        let known: Vec<String> = self.names.session_types.iter().cloned().collect();
+        let known: Vec<&str> = known.iter().map(String::as_str).collect();
+        for item in items {
+            let name = item.text().unwrap_or_default();
+            if name != "*" && !known.contains(&name) {
+                self.unknown("unknown-session-type", "session type", item, &known);
+            }
+        }
+        let types = texts(node);
+        if types.is_empty() { vec!["DEVELOPMENT".to_owned()] } else { types }
+    }
+
+    fn events(&mut self, entry: &Entry) -> Vec<String> {
+        let node = entry.get("on");
+        let known: Vec<&str> = EVENTS.iter().map(|it| it.name).collect();
+        let mut events = Vec::new();
+        for item in node.and_then(Node::items).unwrap_or_default() {
+            match item.text().and_then(EventKind::find) {
+                Some(kind) if kind.is_stop() => events.push(kind.name().to_owned()),
+                Some(kind) => {
+                    let message =
+                        format!("considerations are judged at stops, not at `{}`", kind.name());
+                    let found = Diagnostic::error("event-cannot-block", item.span.clone(), message);
+                    self.diagnostics.push(found.with_help("write `stop` or `subagent_stop`"));
+                }
+                None => self.unknown("unknown-event", "event", item, &known),
+            }
+        }
+        if node.is_none() {
+            events.push("stop".to_owned());
+        }
+        events
+    }
+
+    fn unknown(&mut self, code: &'static str, what: &str, node: &Node, known: &[&str]) {
+        let name = node.text().unwrap_or_default();
+        let found =
+            Diagnostic::error(code, node.span.clone(), format!("there is no {what} `{name}`"));
+        self.diagnostics.push(match suggest::did_you_mean(name, known) {
+            Some(help) => found.with_help(help),
+            None => found,
+        });
+    }
+
+    fn session_type(&mut self, entry: &Entry) -> Option<SessionType> {
+        let Some(when) = self.expression(entry.get("when"), Type::Bool) else {
+            self.missing(entry, "when", "a session type says which sessions are of it");
+            return None;
+        };
+        Some(SessionType { id: entry.id.clone(), when })
+    }
+
+    fn preference(&mut self, entry: &Entry) -> Option<Preference> {
+        let value = entry.get("value").and_then(Node::bool);
+        if value.is_none() && (entry.get("files").is_none() || entry.get("regexes").is_none()) {
+            self.missing(entry, "regexes", "a preference has `files` and `regexes`, or a `value`");
+            return None;
+        }
+        let (files, regexes) = (texts(entry.get("files")), texts(entry.get("regexes")));
+        Some(Preference { id: entry.id.clone(), value, files, regexes })
+    }
+
+    fn probe(&mut self, entry: &Entry) -> Option<Probe> {
+        let command = texts(entry.get("command"));
+        if command.is_empty() {
+            self.missing(entry, "command", "a probe runs a program");
+            return None;
+        }
+        let cures = entry.get("cures").and_then(Node::entries).unwrap_or_default();
+        let cures = cures.iter().map(|(key, value)| (text(Some(key)), text(Some(value)))).collect();
+        let parse = if text(entry.get("parse")) == "text" { Parse::Text } else { Parse::Json };
+        Some(Probe {
+            id: entry.id.clone(),
+            command,
+            timeout: entry.get("timeout").and_then(Node::duration).unwrap_or(limits::PROBE_TIMEOUT),
+            parse,
+            missing: text(entry.get("missing")),
+            cures,
+        })
+    }
+
+    /// Message texts; a pack's own come before the inherited ones.
+    fn messages(&mut self, nodes: &[Node]) -> BTreeMap<String, Vec<MessageChoice>> {
+        let mut messages: BTreeMap<String, Vec<MessageChoice>> = BTreeMap::new();
+        for (key, choices) in nodes.iter().filter_map(Node::entries).flatten() {
+            let id = key.text().unwrap_or_default();
+            if !shapes::MESSAGES.contains(&id) {
+                self.unknown("unknown-message", "message", key, shapes::MESSAGES);
+            }
+            for node in choices.items().unwrap_or_default() {
+                let voice = node.get("voice").and_then(Node::text).map(str::to_owned);
+                if let Some(choice) = self.choice(node) {
+                    let choice = MessageChoice { voice, choice };
+                    messages.entry(id.to_owned()).or_default().push(choice);
+                }
+            }
+        }
+        messages
+    }
+
+    fn missing(&mut self, entry: &Entry, key: &str, why: &str) {
+        if let Some(node) = entry.node() {
+            let message = format!("`{}` has no `{key}`", entry.id);
+            let found = Diagnostic::error("missing-key", node.span.clone(), message);
+            self.diagnostics.push(found.with_help(why));
+        }
+    }
+}

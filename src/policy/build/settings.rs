@@ -1,0 +1,83 @@
+//! The manifest's settings with their defaults.
+
+use std::time::Duration;
+
+use super::{on_error, text, texts};
+use crate::limits;
+use crate::policy::{Durability, Forgotten, Layout, OnError, Paths, Settings};
+use crate::source::node::Node;
+use crate::source::{Diagnostic, Level};
+use crate::state::guard::GuardLimits;
+
+/// Name and settings of the topmost manifest that sets each of them.
+pub(super) fn settings(
+    manifests: &[Node],
+    diagnostics: &mut Vec<Diagnostic>,
+) -> (Option<String>, Settings) {
+    let get = |key: &str| manifests.iter().find_map(|it| it.get(key)).filter(|it| !it.is_null());
+    let part = |section: &'static str, key: &'static str| {
+        manifests.iter().filter_map(|it| it.get(section)).find_map(|it| it.get(key))
+    };
+    warn_unsafe(part("durability", "fsync"), "state may be lost with the power", diagnostics);
+    warn_unsafe(part("durability", "verify"), "a torn write goes unnoticed", diagnostics);
+    let flag = |node: Option<&Node>| node.and_then(Node::bool).unwrap_or(true);
+    let number = |node: Option<&Node>, default: u32| {
+        node.and_then(Node::int).and_then(|it| u32::try_from(it).ok()).unwrap_or(default)
+    };
+    let guard = GuardLimits::default();
+    let delays = part("durability", "retry_delays").and_then(Node::items);
+    let delays = delays.map(|it| it.iter().filter_map(Node::duration).collect());
+    let sessions = part("sessions", "max_count").and_then(Node::int);
+    let name = manifests.first().and_then(|it| it.get("name")).and_then(Node::text);
+    let settings = Settings {
+        enabled: flag(get("enabled")),
+        on_error: on_error(&text(get("on_error"))).unwrap_or(OnError::Allow),
+        when_forgotten: match text(get("when_forgotten")).as_str() {
+            "block" => Forgotten::Block,
+            _ => Forgotten::Allow,
+        },
+        deadline: get("deadline").and_then(Node::duration).unwrap_or(limits::PROBE_TIMEOUT),
+        guard: GuardLimits {
+            max_consecutive_blocks: number(
+                part("guard", "max_consecutive_blocks"),
+                guard.max_consecutive_blocks,
+            ),
+            warn_from: number(part("guard", "warn_from"), guard.warn_from),
+            same_failure_max: number(part("guard", "same_failure_max"), guard.same_failure_max),
+            idle_blocks_max: number(part("guard", "idle_blocks_max"), guard.idle_blocks_max),
+        },
+        durability: Durability {
+            fsync: flag(part("durability", "fsync")),
+            verify: flag(part("durability", "verify")),
+            attempts: number(part("durability", "attempts"), 3),
+            retry_delays: delays
+                .unwrap_or_else(|| [100, 200, 400].map(Duration::from_millis).to_vec()),
+        },
+        paths: Paths {
+            layout: match text(part("paths", "layout")).as_str() {
+                "amplihack" => Layout::Amplihack,
+                _ => Layout::Policyd,
+            },
+            root: text(part("paths", "root")),
+            diagnostics: text(part("paths", "diagnostics")),
+        },
+        sessions_max_age: part("sessions", "max_age")
+            .and_then(Node::duration)
+            .unwrap_or(limits::SESSIONS_MAX_AGE),
+        sessions_max_count: sessions
+            .and_then(|it| usize::try_from(it).ok())
+            .unwrap_or(limits::SESSIONS_MAX_COUNT),
+        voice: get("voice").and_then(Node::text).unwrap_or("plain").to_owned(),
+        session_type_env: texts(get("session_type_env")),
+    };
+    (name.map(str::to_owned), settings)
+}
+
+/// Switching a safety off is allowed, and said.
+fn warn_unsafe(node: Option<&Node>, effect: &str, diagnostics: &mut Vec<Diagnostic>) {
+    if let Some(node) = node.filter(|it| it.bool() == Some(false)) {
+        let message = format!("unsafe setting: {effect}");
+        let found = Diagnostic::warning("unsafe-setting", node.span.clone(), message);
+        diagnostics.push(Diagnostic { level: Level::Warning, ..found });
+    }
+}

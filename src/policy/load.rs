@@ -1,0 +1,216 @@
+//! Loads a pack: file texts in, policy and every complaint out. Nothing stops at the first error.
+//! Lives here: parsing, shapes, and the layering of a pack over the one it extends.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Policy, build, shapes};
+use crate::limits;
+use crate::source::node::Node;
+use crate::source::shape::Kind;
+use crate::source::{Diagnostic, Level, Source, check, suggest, yaml};
+
+/// One pack as read from its folder.
+#[derive(Debug, Clone)]
+pub struct Pack {
+    /// Name shown to people: the folder, or `builtin`.
+    pub name: String,
+    /// Its files: name within the folder, and the text with the name shown to people.
+    pub files: Vec<(String, Arc<Source>)>,
+}
+
+/// A pack and what is wrong with it.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The policy, unless something is an error.
+    pub policy: Option<Policy>,
+    /// Everything wrong, in the order of the files.
+    pub diagnostics: Vec<Diagnostic>,
+    /// What the manifest says about errors, where the manifest itself is sound.
+    pub on_error: Option<super::OnError>,
+}
+
+/// An entry of a list or map file, the changing layer before the inherited ones.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub(super) id: String,
+    pub(super) layers: Vec<Node>,
+}
+
+impl Entry {
+    /// The value of a key in the topmost layer that sets it.
+    pub(super) fn get(&self, key: &str) -> Option<&Node> {
+        self.layers.iter().find_map(|it| it.get(key)).filter(|it| !it.is_null())
+    }
+
+    /// Where the entry is written: its topmost layer.
+    pub(super) fn node(&self) -> Option<&Node> {
+        self.layers.first()
+    }
+}
+
+/// All files of a pack and the packs below it, layered.
+#[derive(Debug, Default)]
+pub(super) struct Layers {
+    /// Manifests and vocabularies, topmost first.
+    pub(super) manifests: Vec<Node>,
+    pub(super) vocabularies: Vec<Node>,
+    pub(super) preferences: Vec<Entry>,
+    pub(super) probes: Vec<Entry>,
+    pub(super) session_types: Vec<Entry>,
+    pub(super) checkers: Vec<Entry>,
+    pub(super) considerations: Vec<Entry>,
+    pub(super) messages: Vec<Node>,
+}
+
+/// Loads `pack`, which may extend `builtin`.
+#[must_use]
+pub fn load(pack: &Pack, builtin: &Pack) -> Loaded {
+    let mut diagnostics = Vec::new();
+    let mut layers = Layers::default();
+    let own = read_files(pack, &mut diagnostics);
+    let manifest = own.get("policyd.yaml");
+    let extends = pack.name == builtin.name || manifest.is_none() || extends_builtin(manifest);
+    let on_error = manifest
+        .and_then(|it| it.get("on_error"))
+        .and_then(|it| it.text())
+        .and_then(build::on_error);
+    if extends && pack.name != builtin.name {
+        add(&mut layers, read_files(builtin, &mut diagnostics), true, &mut diagnostics);
+    }
+    // A folder without a manifest is an amplihack folder: its entries change the inherited ones.
+    add(&mut layers, own, manifest_less(pack), &mut diagnostics);
+    let name = pack.name.clone();
+    let policy = build::build(name, &layers, &mut diagnostics);
+    let sound = diagnostics.iter().all(|it| it.level != Level::Error);
+    Loaded { policy: policy.filter(|_| sound), diagnostics, on_error }
+}
+
+fn manifest_less(pack: &Pack) -> bool {
+    pack.files.iter().all(|(file, _)| file != "policyd.yaml")
+}
+
+fn extends_builtin(manifest: Option<&Node>) -> bool {
+    manifest
+        .and_then(|it| it.get("extends"))
+        .and_then(|it| it.items())
+        .is_some_and(|items| items.iter().any(|it| it.text() == Some("builtin")))
+}
+
+/// Parses every file and checks its shape; unsound files are left out.
+fn read_files(pack: &Pack, diagnostics: &mut Vec<Diagnostic>) -> BTreeMap<&'static str, Node> {
+    let mut nodes = BTreeMap::new();
+    for (file, source) in &pack.files {
+        let (node, complaints) = yaml::parse(source);
+        diagnostics.extend(complaints);
+        let Some(node) = node else { continue };
+        let Some(known) = shapes::FILES.iter().find(|it| it.file == file) else {
+            diagnostics.push(unknown_file(file, &node));
+            continue;
+        };
+        let before = diagnostics.len();
+        check::check(&node, &known.kind, diagnostics);
+        if diagnostics.len() == before || matches!(known.kind, Kind::List(_) | Kind::Map(_)) {
+            nodes.insert(known.file, node);
+        }
+    }
+    nodes
+}
+
+fn unknown_file(file: &str, node: &Node) -> Diagnostic {
+    let known: Vec<&str> = shapes::FILES.iter().map(|it| it.file).collect();
+    let start = node.span.clone();
+    let message = format!("`{file}` is not a file of a pack");
+    let found = Diagnostic::error("unknown-file", start, message);
+    match suggest::did_you_mean(file, &known) {
+        Some(help) => found.with_help(help),
+        None => found,
+    }
+}
+
+/// Puts the files of one pack on top of what is there.
+fn add(
+    layers: &mut Layers,
+    mut nodes: BTreeMap<&'static str, Node>,
+    implicit: bool,
+    diagnostics: &mut Vec<Diagnostic>,
+) {
+    let mut list = |file: &'static str, into: &mut Vec<Entry>| {
+        let node = nodes.remove(file);
+        let items = node.as_ref().and_then(Node::items).unwrap_or_default();
+        let entries = items.iter().filter_map(|it| {
+            Some((it.get("id")?.text()?.to_owned(), it.get("id")?.clone(), it.clone()))
+        });
+        layer(into, entries.collect(), implicit, diagnostics);
+    };
+    list("preferences.yaml", &mut layers.preferences);
+    list("probes.yaml", &mut layers.probes);
+    list("session_types.yaml", &mut layers.session_types);
+    list("considerations.yaml", &mut layers.considerations);
+    let checkers = nodes.remove("checkers.yaml");
+    let entries = checkers.as_ref().and_then(Node::entries).unwrap_or_default();
+    let entries = entries
+        .iter()
+        .filter_map(|(key, value)| Some((key.text()?.to_owned(), key.clone(), value.clone())));
+    layer(&mut layers.checkers, entries.collect(), implicit, diagnostics);
+    let mut top = |file: &str, into: &mut Vec<Node>| {
+        if let Some(node) = nodes.remove(file) {
+            into.insert(0, node);
+        }
+    };
+    top("policyd.yaml", &mut layers.manifests);
+    top("vocabulary.yaml", &mut layers.vocabularies);
+    top("messages.yaml", &mut layers.messages);
+}
+
+/// Adds entries, or puts them over the inherited entries of the same id.
+fn layer(
+    into: &mut Vec<Entry>,
+    entries: Vec<(String, Node, Node)>,
+    implicit: bool,
+    diagnostics: &mut Vec<Diagnostic>,
+) {
+    let inherited = into.len();
+    for (id, name, node) in entries {
+        let overrides = node.get("override").and_then(Node::bool).unwrap_or(false);
+        let place = into.iter().position(|it| it.id == id);
+        match place.and_then(|at| into.get_mut(at).map(|entry| (at, entry))) {
+            None => {
+                if overrides {
+                    diagnostics.push(nothing_to_override(&id, &name, into));
+                }
+                into.push(Entry { id, layers: vec![node] });
+            }
+            Some((at, entry)) if at < inherited && (overrides || implicit) => {
+                entry.layers.insert(0, node);
+            }
+            Some((at, entry)) => {
+                let message = format!("`{id}` is defined already");
+                let mut found = Diagnostic::error("duplicate-id", name.span.clone(), message);
+                if let Some(first) = entry.node() {
+                    found = found.with_related(first.span.clone(), "first defined here");
+                }
+                if at < inherited {
+                    found = found.with_help("write `override: true` to change the inherited entry");
+                }
+                diagnostics.push(found);
+            }
+        }
+    }
+    if into.len() > limits::RULES_MAX
+        && let Some(node) = into.last().and_then(Entry::node)
+    {
+        let message = format!("more than {} entries", limits::RULES_MAX);
+        diagnostics.push(Diagnostic::error("too-many-rules", node.span.clone(), message));
+    }
+}
+
+fn nothing_to_override(id: &str, name: &Node, known: &[Entry]) -> Diagnostic {
+    let message = format!("there is no inherited `{id}` to override");
+    let found = Diagnostic::error("unknown-override", name.span.clone(), message);
+    let known: Vec<&str> = known.iter().map(|it| it.id.as_str()).collect();
+    match suggest::nearest(id, &known) {
+        Some(near) => found.with_help(format!("did you mean `{near}`?")),
+        None => found.with_help("leave `override` out to add a new entry"),
+    }
+}

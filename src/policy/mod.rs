@@ -1,0 +1,293 @@
+//! The policy as meant: every rule resolved, every expression typed. No YAML, no spans to render.
+//! Lives here: the values. `load` makes them from files; `shapes` says what files may hold.
+
+mod build;
+pub mod builtin;
+pub mod load;
+pub mod shapes;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::facts::lens::Lens;
+use crate::script::pattern::TextPatternSource;
+use crate::state::guard::GuardLimits;
+
+/// A pack that loaded, with all it extends.
+///
+/// It is `Serialize` only for the compiled-pack cache; its written form is the pack.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Policy {
+    /// Name of the pack.
+    pub name: String,
+    /// What the manifest sets.
+    pub settings: Settings,
+    /// Checks at a stop, in the order of the files.
+    pub considerations: Vec<Consideration>,
+    /// Classification, first match wins.
+    pub session_types: Vec<SessionType>,
+    /// User preferences looked for in files.
+    pub preferences: Vec<Preference>,
+    /// External commands whose output is a fact.
+    pub probes: Vec<Probe>,
+    /// Texts, by message id; the first choice whose condition holds is used.
+    pub messages: BTreeMap<String, Vec<MessageChoice>>,
+    /// What the fold notices.
+    pub lens: Lens,
+    /// Text patterns by name.
+    pub texts: BTreeMap<String, TextPatternSource>,
+    /// Words that are never significant in a question.
+    pub stop_words: Vec<String>,
+}
+
+/// What the manifest sets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings {
+    /// Whether the pack judges at all.
+    pub enabled: bool,
+    /// What an event is answered when the pack cannot be evaluated.
+    pub on_error: OnError,
+    /// What a block that could not be remembered becomes.
+    pub when_forgotten: Forgotten,
+    /// Time that all probes of one event may take together.
+    pub deadline: Duration,
+    /// Numbers of the loop guard.
+    pub guard: GuardLimits,
+    /// How state is written.
+    pub durability: Durability,
+    /// Where state is kept.
+    pub paths: Paths,
+    /// Sessions not touched for this long are removed.
+    pub sessions_max_age: Duration,
+    /// Sessions kept at most.
+    pub sessions_max_count: usize,
+    /// Voice of the messages.
+    pub voice: String,
+    /// Variables that force the session type, first set wins.
+    pub session_type_env: Vec<String>,
+}
+
+/// How state is written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Durability {
+    /// Force it to the disk. Off is unsafe: a power loss may forget a block.
+    pub fsync: bool,
+    /// Read it back and compare. Off is unsafe: a torn write goes unnoticed.
+    pub verify: bool,
+    /// Attempts before the in-place fallback.
+    pub attempts: u32,
+    /// Waits between attempts; the last one doubles on.
+    pub retry_delays: Vec<Duration>,
+}
+
+/// Where state is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Paths {
+    /// Layout of the files under the root.
+    pub layout: Layout,
+    /// Root folder, relative to the project; empty for the layout's own.
+    pub root: String,
+    /// Folder of the diagnostic logs; empty for beside the state.
+    pub diagnostics: String,
+}
+
+/// Layout of the stored files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Layout {
+    /// `.policyd/sessions/<id>/…`
+    Policyd,
+    /// amplihack's `.claude/runtime/power-steering/<id>/…`
+    Amplihack,
+}
+
+/// What happens when something cannot be evaluated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OnError {
+    /// It does not count.
+    Allow,
+    /// It is said, and does not block.
+    Warn,
+    /// It counts as not satisfied.
+    Block,
+}
+
+/// What a block becomes that could not be remembered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Forgotten {
+    /// No block: an agent is never held by a guard that forgets.
+    Allow,
+    /// A block all the same.
+    Block,
+}
+
+/// Where something is written, for people.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// The file.
+    pub file: String,
+    /// Line from 1.
+    pub line: u32,
+    /// Column from 1, in characters.
+    pub column: u32,
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}:{}", self.file, self.line, self.column)
+    }
+}
+
+/// A typed expression.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Expression {
+    /// Its text, decoded.
+    pub text: String,
+    /// Where it is written.
+    pub place: Place,
+    /// Facts it reads.
+    pub uses: Vec<String>,
+    /// Whether it reads nothing but words, so that a blocker may not block on it.
+    pub words_only: bool,
+}
+
+/// One of several texts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Choice {
+    /// Holds where this text is used; always, where absent.
+    pub when: Option<Expression>,
+    /// A template.
+    pub text: String,
+}
+
+/// One text of a message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MessageChoice {
+    /// The voice it belongs to; every voice, where absent.
+    pub voice: Option<String>,
+    /// When it is used, and the text.
+    pub choice: Choice,
+}
+
+/// How much an unsatisfied consideration matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Severity {
+    /// It blocks the stop, on structural evidence.
+    Blocker,
+    /// It is said.
+    Warning,
+}
+
+/// How far a rule is in force.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Mode {
+    /// In force.
+    Enforce,
+    /// Said, never blocks.
+    Warn,
+    /// Recorded only.
+    Shadow,
+}
+
+/// A check at a stop.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Consideration {
+    /// Its id.
+    pub id: String,
+    /// Heading it is shown under.
+    pub category: String,
+    /// What is asked.
+    pub question: String,
+    /// What to do when it is not satisfied.
+    pub guidance: String,
+    /// How much it matters.
+    pub severity: Severity,
+    /// Whether it is judged at all.
+    pub enabled: bool,
+    /// Session types it applies to; `*` is all.
+    pub session_types: Vec<String>,
+    /// Neutral names of the events it is judged at.
+    pub on: Vec<String>,
+    /// Holds where it applies.
+    pub when: Option<Expression>,
+    /// How it is judged.
+    pub check: Check,
+    /// How far it is in force.
+    pub mode: Mode,
+    /// What an evaluation error means.
+    pub on_error: OnError,
+    /// From this time on it is not judged, in milliseconds.
+    pub expires_millis: Option<i64>,
+    /// Where it is written.
+    pub place: Place,
+}
+
+/// How a consideration is judged: a named checker, or written in place.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Check {
+    /// Name of the checker, or the consideration's id.
+    pub name: String,
+    /// Holds where the check applies.
+    pub when: Option<Expression>,
+    /// Holds where the consideration is satisfied.
+    pub satisfied: Expression,
+    /// Where it is not satisfied: whether a blocker blocks.
+    pub blocking: Option<Expression>,
+    /// One sentence that explains the result.
+    pub details: Vec<Choice>,
+    /// What decided.
+    pub evidence: Vec<Choice>,
+    /// What went wrong outside, for people.
+    pub error: Vec<Choice>,
+    /// Facts that any of its expressions and texts read.
+    pub uses: Vec<String>,
+}
+
+/// One session type.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionType {
+    /// Its id.
+    pub id: String,
+    /// Holds where a session is of this type.
+    pub when: Expression,
+}
+
+/// A user preference looked for in files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Preference {
+    /// Its id: `prefs.<id>`.
+    pub id: String,
+    /// Whether it is looked for; a fixed answer otherwise.
+    pub value: Option<bool>,
+    /// Files relative to the project, in order.
+    pub files: Vec<String>,
+    /// Regexes tried on each paragraph, comments and code left out.
+    pub regexes: Vec<String>,
+}
+
+/// How the output of a probe is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Parse {
+    /// As JSON.
+    Json,
+    /// As text without the last line break.
+    Text,
+}
+
+/// An external command whose output is a fact.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Probe {
+    /// Its id: `probes.<id>`.
+    pub id: String,
+    /// Program and arguments; never a shell line.
+    pub command: Vec<String>,
+    /// Time it may take.
+    pub timeout: Duration,
+    /// How its output is read.
+    pub parse: Parse,
+    /// Said when the program is not installed.
+    pub missing: String,
+    /// Said when its standard error contains the key.
+    pub cures: Vec<(String, String)>,
+}

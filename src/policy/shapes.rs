@@ -1,0 +1,226 @@
+//! What the files of a pack may hold: one table per file kind.
+//! The loader, the JSON Schemas and the documentation read these tables.
+
+use crate::source::shape::{Field, Kind};
+
+const TEXTS: Kind = Kind::List(&Kind::Text);
+const REGEXES: Kind = Kind::List(&Kind::Regex);
+const GLOBS: Kind = Kind::List(&Kind::Text);
+const DELAYS: Kind = Kind::List(&Kind::Duration);
+const ON_ERROR: Kind = Kind::Choice(&["allow", "warn", "block"]);
+
+const fn field(name: &'static str, kind: Kind, doc: &'static str) -> Field {
+    Field::optional(name, kind, doc)
+}
+
+const fn required(name: &'static str, kind: Kind, doc: &'static str) -> Field {
+    Field::required(name, kind, doc)
+}
+
+const CHOICE: &[Field] = &[
+    field("when", Kind::Expression, "Holds where this text is used; always, where absent."),
+    required("text", Kind::Template, "A template with `${expression}` holes."),
+];
+/// One template, or a list of texts of which the first fitting one is used.
+const CHOICES: Kind = Kind::Either(&[Kind::Template, Kind::List(&Kind::Record(CHOICE))]);
+const EVIDENCE_ITEM: Kind = Kind::Either(&[Kind::Template, Kind::Record(CHOICE)]);
+const EVIDENCE: Kind = Kind::List(&EVIDENCE_ITEM);
+
+const OVERRIDE: Field =
+    field("override", Kind::Bool, "Changes the inherited entry of this id, key by key.");
+
+/// The parts of a check, in a named checker or in a consideration.
+const CHECK_WHEN: Field =
+    field("when", Kind::Expression, "Holds where it applies; skipped elsewhere.");
+const SATISFIED: Field = field("satisfied", Kind::Expression, "Holds where nothing is amiss.");
+const BLOCKING: Field = field(
+    "blocking",
+    Kind::Expression,
+    "An unsatisfied blocker blocks only where this holds, and warns elsewhere.",
+);
+const DETAILS: Field = field("details", CHOICES, "One sentence that explains the result.");
+const EVIDENCES: Field = field("evidence", EVIDENCE, "What decided: commands, files, quotes.");
+const ERROR: Field = field("error", CHOICES, "What went wrong outside, such as a missing tool.");
+
+/// `considerations.yaml`: a superset of amplihack's format.
+pub const CONSIDERATION: &[Field] = &[
+    required("id", Kind::Text, "Its name in messages, logs and overrides."),
+    field("category", Kind::Text, "Heading it is shown under."),
+    field("question", Kind::Text, "What is asked."),
+    field("description", Kind::Text, "Why it is asked; for people."),
+    field("guidance", Kind::Text, "What to do when it is not satisfied."),
+    field("severity", Kind::Choice(&["blocker", "warning"]), "How much it matters."),
+    field("checker", Kind::Text, "A named checker of `checkers.yaml`, or `generic`."),
+    field("enabled", Kind::Bool, "Whether it is judged at all."),
+    field("applicable_session_types", TEXTS, "Session types it applies to; `*` is all."),
+    field("on", TEXTS, "Events it is judged at; `stop` by default."),
+    CHECK_WHEN,
+    SATISFIED,
+    BLOCKING,
+    DETAILS,
+    EVIDENCES,
+    ERROR,
+    field("message", Kind::Text, "Same as `guidance`."),
+    field("mode", Kind::Choice(&["enforce", "warn", "shadow"]), "How far it is in force."),
+    field("on_error", ON_ERROR, "What an evaluation error means; `allow` by default."),
+    field("expires", Kind::Date, "From this day on it is not judged."),
+    field("reason", Kind::Text, "Why it is an exception."),
+    OVERRIDE,
+];
+
+/// An entry of `checkers.yaml`.
+pub const CHECKER: &[Field] =
+    &[CHECK_WHEN, SATISFIED, BLOCKING, DETAILS, EVIDENCES, ERROR, OVERRIDE];
+
+/// An entry of `session_types.yaml`.
+pub const SESSION_TYPE: &[Field] = &[
+    required("id", Kind::Text, "Name of the type."),
+    field("when", Kind::Expression, "Holds where a session is of this type."),
+    field("description", Kind::Text, "For people."),
+    OVERRIDE,
+];
+
+/// An entry of `preferences.yaml`.
+pub const PREFERENCE: &[Field] = &[
+    required("id", Kind::Text, "Name of the fact: `prefs.<id>`."),
+    field("value", Kind::Bool, "A fixed answer; nothing is looked for."),
+    field("files", GLOBS, "Files relative to the project."),
+    field("regexes", REGEXES, "Tried on each paragraph, case not counted."),
+    field("description", Kind::Text, "For people."),
+    OVERRIDE,
+];
+
+/// An entry of `probes.yaml`.
+pub const PROBE: &[Field] = &[
+    required("id", Kind::Text, "Name of the fact: `probes.<id>`."),
+    field("command", TEXTS, "Program and arguments; never a shell line."),
+    field("timeout", Kind::Duration, "Time it may take."),
+    field("parse", Kind::Choice(&["json", "text"]), "How its output is read."),
+    field("missing", Kind::Text, "Said when the program is not installed."),
+    field("cures", Kind::Map(&Kind::Text), "Said when its error output contains the key."),
+    field("description", Kind::Text, "For people."),
+    OVERRIDE,
+];
+
+const MESSAGE_CHOICE: &[Field] = &[
+    field("voice", Kind::Text, "Voice it belongs to; every voice, where absent."),
+    field("when", Kind::Expression, "Holds where this text is used; always, where absent."),
+    required("text", Kind::Template, "A template with `${expression}` holes."),
+];
+
+const WRAPPER: &[Field] = &[
+    required("command", Kind::Text, "The words it starts with: `uv run`."),
+    field("value_options", TEXTS, "Its options that take a value from the next argument."),
+    field("skip", Kind::Int { min: 0, max: 9 }, "Arguments of its own before the program."),
+    field("shell_option", Kind::Text, "The option whose value is shell text: `-c`."),
+];
+
+const COMMAND_KIND: &[Field] = &[
+    required("programs", TEXTS, "Command patterns: `cargo test`, `npm run test*`."),
+    field("except", TEXTS, "Command patterns that are not of this kind."),
+    field("failed", REGEXES, "Output lines that mean failure, whatever the exit status."),
+    field("passed", REGEXES, "Output lines that mean success, where the status is hidden."),
+];
+
+const FILE_KIND: &[Field] = &[
+    required("globs", GLOBS, "Path globs."),
+    field("except", GLOBS, "Path globs that are not of this kind."),
+];
+
+const CONTENT: &[Field] = &[
+    required("regexes", REGEXES, "Tried on each line of edited text."),
+    field("files", TEXTS, "File kinds it is looked for in; all files, where absent."),
+    field("except_files", TEXTS, "File kinds it is not looked for in."),
+    field("unless", REGEXES, "Found anywhere in the same text, they excuse it."),
+];
+
+const TEXT_PATTERN: &[Field] = &[
+    field("phrases", TEXTS, "Whole words, any case."),
+    field("regexes", REGEXES, "Tried on each sentence, case not counted."),
+    field("unless", REGEXES, "Found in the same sentence, they excuse it."),
+];
+
+/// `vocabulary.yaml`: which commands, files and texts have a name.
+pub const VOCABULARY: &[Field] = &[
+    field("shell_tools", TEXTS, "Tools that run a shell command."),
+    field("edit_tools", TEXTS, "Tools that edit files."),
+    field("wrappers", Kind::List(&Kind::Record(WRAPPER)), "Programs that run another program."),
+    field("value_options", Kind::Map(&TEXTS), "Options that take a value, per program."),
+    field("commands", Kind::Map(&Kind::Record(COMMAND_KIND)), "Kinds of commands."),
+    field("files", Kind::Map(&Kind::Record(FILE_KIND)), "Kinds of files."),
+    field("contents", Kind::Map(&Kind::Record(CONTENT)), "Patterns in edited text."),
+    field("texts", Kind::Map(&Kind::Record(TEXT_PATTERN)), "Patterns in prose."),
+    field("stop_words", TEXTS, "Words that are never significant in a question."),
+];
+
+const DURABILITY: &[Field] = &[
+    field("fsync", Kind::Bool, "Force state to the disk."),
+    field("verify", Kind::Bool, "Read state back and compare."),
+    field("attempts", Kind::Int { min: 1, max: 20 }, "Attempts before the fallback."),
+    field("retry_delays", DELAYS, "Waits between attempts; the last one doubles on."),
+];
+
+const PATHS: &[Field] = &[
+    field("layout", Kind::Choice(&["policyd", "amplihack"]), "Layout of the stored files."),
+    field("root", Kind::Text, "Root folder, relative to the project."),
+    field("diagnostics", Kind::Text, "Folder of the diagnostic logs."),
+];
+
+const COUNT: Kind = Kind::Int { min: 0, max: 1000 };
+
+const GUARD: &[Field] = &[
+    field("max_consecutive_blocks", COUNT, "Blocks of one episode before the agent is let go."),
+    field("warn_from", COUNT, "Blocks from which the agent is warned."),
+    field("same_failure_max", Kind::Int { min: 1, max: 1000 }, "Stops with the same finding."),
+    field("idle_blocks_max", Kind::Int { min: 1, max: 1000 }, "Blocks in a row without a tool."),
+];
+
+const SESSIONS: &[Field] = &[
+    field("max_age", Kind::Duration, "Older sessions are removed."),
+    field("max_count", Kind::Int { min: 1, max: 100_000 }, "Sessions kept."),
+];
+
+/// `policyd.yaml`: the manifest.
+pub const MANIFEST: &[Field] = &[
+    required("version", Kind::Int { min: 1, max: 1 }, "Version of the pack format."),
+    field("name", Kind::Text, "Name of the pack."),
+    field("extends", Kind::List(&Kind::Choice(&["builtin"])), "Packs it builds on."),
+    field("enabled", Kind::Bool, "Whether the pack judges at all."),
+    field("on_error", ON_ERROR, "The answer when the pack cannot be evaluated."),
+    field("when_forgotten", Kind::Choice(&["allow", "block"]), "A block that was not saved."),
+    field("deadline", Kind::Duration, "Time all probes of one event may take together."),
+    field("voice", Kind::Text, "Voice of the messages."),
+    field("session_type_env", TEXTS, "Variables that force the session type."),
+    field("guard", Kind::Record(GUARD), "Numbers of the loop guard."),
+    field("durability", Kind::Record(DURABILITY), "How state is written."),
+    field("paths", Kind::Record(PATHS), "Where state is kept."),
+    field("sessions", Kind::Record(SESSIONS), "How long sessions are kept."),
+];
+
+/// One kind of file of a pack.
+#[derive(Debug)]
+pub struct FileShape {
+    /// File name in the folder of the pack.
+    pub file: &'static str,
+    /// What it holds.
+    pub kind: Kind,
+}
+
+/// Every kind of file a pack may hold.
+pub const FILES: &[FileShape] = &[
+    FileShape { file: "policyd.yaml", kind: Kind::Record(MANIFEST) },
+    FileShape { file: "vocabulary.yaml", kind: Kind::Record(VOCABULARY) },
+    FileShape { file: "preferences.yaml", kind: Kind::List(&Kind::Record(PREFERENCE)) },
+    FileShape { file: "probes.yaml", kind: Kind::List(&Kind::Record(PROBE)) },
+    FileShape { file: "session_types.yaml", kind: Kind::List(&Kind::Record(SESSION_TYPE)) },
+    FileShape { file: "checkers.yaml", kind: Kind::Map(&Kind::Record(CHECKER)) },
+    FileShape { file: "considerations.yaml", kind: Kind::List(&Kind::Record(CONSIDERATION)) },
+    FileShape {
+        file: "messages.yaml",
+        kind: Kind::Map(&Kind::List(&Kind::Record(MESSAGE_CHOICE))),
+    },
+];
+
+/// Messages the program says; other ids in `messages.yaml` are errors.
+pub const MESSAGES: &[&str] =
+    &["block_header", "block_footer", "warning_header", "release", "not_saved", "summary"];

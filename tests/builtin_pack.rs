@@ -1,0 +1,13 @@
+//! The built-in pack loads without a complaint.
+
+use policyd::policy::{builtin, load};
+use policyd::report::diagnostics;
+
+#[test]
+fn the_built_in_pack_has_no_finding() {
+    let pack = builtin::pack();
+    let loaded = load::load(&pack, &pack);
+    assert_eq!(diagnostics::render_compact(&loaded.diagnostics), "");
+    let policy = loaded.policy.expect("a sound pack is a policy");
+    assert!(policy.considerations.len() >= 6);
+}
