@@ -1,0 +1,152 @@
+//! Judges one consideration: applicable or not, satisfied or not, and what that leads to.
+
+use crate::facts::event::EventKind;
+use crate::limits;
+use crate::policy::{Choice, Consideration, Expression, Mode, OnError, Severity};
+use crate::script::{Evaluator, ScriptError, template};
+use crate::time::Timestamp;
+
+use super::verdict::{Consequence, Status, Verdict};
+
+/// Why a consideration is not judged at all, as far as names and dates can tell.
+pub(super) fn out_of_scope(
+    it: &Consideration,
+    kind: EventKind,
+    session_type: &str,
+    now: Timestamp,
+) -> Option<&'static str> {
+    let expired = it.expires_millis.is_some_and(|at| now.millis() >= at);
+    let type_fits = it.session_types.iter().any(|name| name == "*" || name == session_type);
+    if !it.enabled {
+        Some("disabled")
+    } else if expired {
+        Some("expired")
+    } else if !it.on.iter().any(|name| name == kind.name()) {
+        Some("other event")
+    } else if !type_fits {
+        Some("other session type")
+    } else {
+        None
+    }
+}
+
+/// Whether a consideration applies by its conditions; one that cannot be evaluated applies.
+pub(super) fn applies(it: &Consideration, evaluator: &mut Evaluator) -> bool {
+    let conditions = [it.when.as_ref(), it.check.when.as_ref()];
+    conditions.into_iter().flatten().all(|when| evaluator.eval_bool(&when.text).unwrap_or(true))
+}
+
+/// The verdict of a consideration that applies.
+pub(super) fn consider(it: &Consideration, evaluator: &mut Evaluator, explain: bool) -> Verdict {
+    let status = match evaluator.eval_bool(&it.check.satisfied.text) {
+        Ok(true) => Status::Satisfied,
+        Ok(false) => Status::Unsatisfied,
+        Err(error) => Status::Unknown(unknown(&it.check.satisfied, &error)),
+    };
+    let (consequence, softened) = consequence(it, &status, evaluator);
+    let known = !matches!(status, Status::Unknown(_));
+    let error = first(&it.check.error, evaluator).filter(|text| !text.is_empty());
+    let details = if known { first(&it.check.details, evaluator) } else { None };
+    let details = details.unwrap_or_else(|| match &status {
+        Status::Unknown(why) => why.clone(),
+        Status::Satisfied | Status::Unsatisfied | Status::Skipped(_) => it.question.clone(),
+    });
+    let evidence = if known { evidence(&it.check.evidence, evaluator) } else { Vec::new() };
+    let explanation = if explain { explanation(it, evaluator) } else { Vec::new() };
+    Verdict { status, consequence, softened, details, evidence, error, explanation, ..blank(it) }
+}
+
+/// The verdict of a consideration that was not judged.
+pub(super) fn skipped(it: &Consideration, why: &'static str) -> Verdict {
+    Verdict { status: Status::Skipped(why), details: why.to_owned(), ..blank(it) }
+}
+
+fn blank(it: &Consideration) -> Verdict {
+    Verdict {
+        id: it.id.clone(),
+        category: it.category.clone(),
+        question: it.question.clone(),
+        severity: it.severity,
+        mode: it.mode,
+        status: Status::Satisfied,
+        consequence: Consequence::None,
+        softened: None,
+        details: String::new(),
+        evidence: Vec::new(),
+        error: None,
+        guidance: it.guidance.clone(),
+        place: it.place.to_string(),
+        micros: 0,
+        explanation: Vec::new(),
+    }
+}
+
+fn unknown(expression: &Expression, error: &ScriptError) -> String {
+    format!("could not be judged: {} ({})", error.message, expression.place)
+}
+
+/// Status and consequence are separate: a blocker blocks on structural evidence only.
+fn consequence(
+    it: &Consideration,
+    status: &Status,
+    evaluator: &mut Evaluator,
+) -> (Consequence, Option<&'static str>) {
+    let unsatisfied = match status {
+        Status::Satisfied | Status::Skipped(_) => return (Consequence::None, None),
+        Status::Unsatisfied => true,
+        Status::Unknown(_) => false,
+    };
+    match (it.mode, it.on_error) {
+        (Mode::Shadow, _) => return (Consequence::Recorded, Some("shadow mode")),
+        (_, OnError::Allow) if !unsatisfied => return (Consequence::None, None),
+        (_, OnError::Warn) if !unsatisfied => return (Consequence::Warns, None),
+        (Mode::Warn, _) => return (Consequence::Warns, Some("warn mode")),
+        (Mode::Enforce, _) => {}
+    }
+    if it.severity == Severity::Warning {
+        return (Consequence::Warns, None);
+    }
+    if unsatisfied && it.check.satisfied.words_only {
+        return (Consequence::Warns, Some("words alone do not block"));
+    }
+    let blocking = it.check.blocking.as_ref().filter(|_| unsatisfied);
+    match blocking.map(|it| evaluator.eval_bool(&it.text)) {
+        None | Some(Ok(true)) => (Consequence::Blocks, None),
+        Some(Ok(false) | Err(_)) => (Consequence::Warns, Some("its `blocking` does not hold")),
+    }
+}
+
+/// The first text whose condition holds.
+pub(super) fn first(choices: &[Choice], evaluator: &mut Evaluator) -> Option<String> {
+    let choice = choices.iter().find(|it| holds(it, evaluator))?;
+    Some(template::render(&choice.text, evaluator).trim().to_owned())
+}
+
+fn holds(choice: &Choice, evaluator: &mut Evaluator) -> bool {
+    choice.when.as_ref().is_none_or(|it| evaluator.eval_bool(&it.text).unwrap_or(false))
+}
+
+fn evidence(choices: &[Choice], evaluator: &mut Evaluator) -> Vec<String> {
+    let mut found = Vec::new();
+    for choice in choices.iter().take(limits::EVIDENCE_MAX) {
+        if holds(choice, evaluator) {
+            let text = template::render(&choice.text, evaluator);
+            found.push(super::message::cut(text.trim(), limits::EVIDENCE_CHARS_MAX));
+        }
+    }
+    found.retain(|it| !it.is_empty());
+    found
+}
+
+fn explanation(it: &Consideration, evaluator: &mut Evaluator) -> Vec<(String, String)> {
+    let conditions = [it.when.as_ref(), it.check.when.as_ref(), Some(&it.check.satisfied)];
+    let mut parts = Vec::new();
+    for condition in conditions.into_iter().flatten() {
+        for (part, value) in evaluator.explain(&condition.text) {
+            let value = value.map_or_else(|error| format!("<{error}>"), |it| it.to_string());
+            parts.push((part, super::message::cut(&value, limits::EVIDENCE_CHARS_MAX)));
+        }
+    }
+    parts.dedup();
+    parts
+}

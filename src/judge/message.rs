@@ -1,0 +1,72 @@
+//! What is said: texts of the pack put together, the finding first, never longer than the bound.
+
+use crate::limits;
+use crate::policy::Policy;
+use crate::script::{Evaluator, template};
+
+use super::verdict::{Consequence, Verdict};
+
+/// The pack's text for a message id, in the pack's voice.
+pub(super) fn text(policy: &Policy, id: &str, evaluator: &mut Evaluator) -> String {
+    let choices = policy.messages.get(id).map(Vec::as_slice).unwrap_or_default();
+    let voice = &policy.settings.voice;
+    let fitting = choices.iter().find(|it| {
+        let spoken = it.voice.as_ref().is_none_or(|own| own == voice);
+        let when = it.choice.when.as_ref();
+        spoken && when.is_none_or(|it| evaluator.eval_bool(&it.text).unwrap_or(false))
+    });
+    fitting.map(|it| template::render(&it.choice.text, evaluator)).unwrap_or_default()
+}
+
+/// What a blocked agent is told: what failed, the evidence, what to do, how many blocks remain.
+pub(super) fn block_reason(
+    policy: &Policy,
+    verdicts: &[Verdict],
+    evaluator: &mut Evaluator,
+) -> String {
+    let header = text(policy, "block_header", evaluator);
+    let footer = text(policy, "block_footer", evaluator);
+    let of = |consequence| verdicts.iter().filter(move |it| it.consequence == consequence);
+    let mut body: Vec<String> = of(Consequence::Blocks).map(item).collect();
+    let warnings: Vec<String> =
+        of(Consequence::Warns).map(|it| format!("- {}: {}", it.id, it.details)).collect();
+    if !warnings.is_empty() {
+        body.push(format!(
+            "{}\n{}",
+            text(policy, "warning_header", evaluator),
+            warnings.join("\n")
+        ));
+    }
+    let frame = header.chars().count().saturating_add(footer.chars().count()).saturating_add(8);
+    let room = limits::SPOKEN_CHARS_MAX.saturating_sub(frame);
+    let body = cut(&body.join("\n\n"), room);
+    [header, body, footer].join("\n\n").trim().to_owned()
+}
+
+/// One failed consideration.
+fn item(it: &Verdict) -> String {
+    let mut lines = vec![format!("- {}: {}", it.id, it.details)];
+    lines.extend(it.evidence.iter().map(|it| format!("    {it}")));
+    lines.extend(it.error.iter().map(|it| format!("    error: {it}")));
+    if !it.guidance.is_empty() {
+        lines.push(format!("    what to do: {}", it.guidance));
+    }
+    lines.join("\n")
+}
+
+/// Warnings in one paragraph, for the user; empty when there are none.
+pub(super) fn warnings(verdicts: &[Verdict]) -> String {
+    let said = verdicts.iter().filter(|it| it.consequence == Consequence::Warns);
+    said.map(|it| format!("{}: {}", it.id, it.details)).collect::<Vec<_>>().join("; ")
+}
+
+/// The text, cut to a number of characters with a notice.
+#[must_use]
+pub fn cut(text: &str, chars_max: usize) -> String {
+    if text.chars().count() <= chars_max {
+        return text.to_owned();
+    }
+    let notice = " … [cut]";
+    let kept = chars_max.saturating_sub(notice.chars().count());
+    text.chars().take(kept).chain(notice.chars()).collect()
+}

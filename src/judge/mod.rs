@@ -1,0 +1,210 @@
+//! The judge: what to ask before deciding, and the decision. Pure: everything arrives as values.
+//!
+//! `plan` says which probes and preferences are needed; `decide` judges every consideration, asks
+//! the loop guard, and says what is to be remembered and spoken.
+
+pub mod combine;
+mod consider;
+pub mod message;
+mod outcome;
+pub mod preference;
+pub mod verdict;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+
+use crate::facts::Facts;
+use crate::facts::event::Event;
+use crate::policy::{Consideration, Policy};
+use crate::script::Evaluator;
+use crate::script::context::{Context, Memory, RuleFacts};
+use crate::state::guard::{self, Ruling, Stop};
+use crate::state::{FailedConsideration, GuardState, SessionState};
+
+pub use outcome::Outcome;
+use verdict::{Consequence, Verdict};
+
+/// What must be asked before deciding.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// Type of the session.
+    pub session_type: String,
+    /// Probes to run, by id.
+    pub probes: Vec<String>,
+    /// Preferences to look for, by id.
+    pub preferences: Vec<String>,
+}
+
+/// Why an event gets no opinion, whatever the rules say.
+#[must_use]
+pub fn no_opinion(event: &Event, facts: &Facts, interactive: bool) -> Option<&'static str> {
+    if event.agent_type.as_deref() == Some("") && event.kind.name() == "subagent_stop" {
+        return Some("an internal agent of the client");
+    }
+    if event.permission_mode.as_deref() == Some("plan") {
+        return Some("the agent is planning");
+    }
+    if interactive && event.running_in_background() > 0 {
+        return Some("background tasks are still running");
+    }
+    // A question to the human that has no answer yet: the agent waits, and may.
+    let asks = |name: &str| matches!(name, "AskUserQuestion" | "ExitPlanMode");
+    if facts.pending.last().is_some_and(|it| asks(&it.name)) {
+        return Some("the agent waits for the user");
+    }
+    None
+}
+
+/// Classifies the session and lists what the applicable considerations need to know.
+#[must_use]
+pub fn plan(
+    policy: &Policy,
+    context: &Context,
+    forced_type: Option<&str>,
+    evaluator: &mut Evaluator,
+) -> Plan {
+    let session_type = classify(policy, forced_type, evaluator);
+    context.learned.borrow_mut().session_type.clone_from(&session_type);
+    let mut uses = BTreeSet::new();
+    for it in &policy.considerations {
+        let out = consider::out_of_scope(it, context.event.kind, &session_type, context.now);
+        if out.is_none() && consider::applies(it, evaluator) {
+            uses.extend(it.check.uses.iter().map(String::as_str));
+            uses.extend(it.when.iter().flat_map(|it| it.uses.iter()).map(String::as_str));
+        }
+    }
+    let named = |prefix: &str| {
+        let names = uses.iter().filter_map(|it| it.strip_prefix(prefix));
+        names.filter(|it| !it.contains('.')).map(str::to_owned).collect()
+    };
+    Plan { session_type, probes: named("probes."), preferences: named("prefs.") }
+}
+
+fn classify(policy: &Policy, forced: Option<&str>, evaluator: &mut Evaluator) -> String {
+    let wanted = forced.map(str::to_ascii_uppercase);
+    if let Some(known) = policy.session_types.iter().find(|it| Some(&it.id) == wanted.as_ref()) {
+        return known.id.clone();
+    }
+    let first =
+        policy.session_types.iter().find(|it| evaluator.eval_bool(&it.when.text).unwrap_or(false));
+    first.map(|it| it.id.clone()).unwrap_or_default()
+}
+
+/// What `decide` needs besides the context.
+#[derive(Clone, Copy)]
+pub struct Bench<'a> {
+    /// The pack.
+    pub policy: &'a Policy,
+    /// Everything expressions see; the plan's answers are in it.
+    pub context: &'a Context,
+    /// What the session remembers, read under the lock.
+    pub state: &'a SessionState,
+    /// Time since some point, for timings; constant where they do not matter.
+    pub stopwatch: &'a dyn Fn() -> Duration,
+    /// Whether to record the values of the parts of each condition.
+    pub explain: bool,
+}
+
+/// Judges a stop.
+#[must_use]
+pub fn decide(bench: Bench<'_>, evaluator: &mut Evaluator) -> Outcome {
+    let guard = guard_of(bench.state, &bench.context.event);
+    bench.context.learned.borrow_mut().memory = Memory {
+        blocks: guard.consecutive_blocks,
+        total_blocks: guard.total_blocks,
+        turns: bench.state.turn_count,
+    };
+    let verdicts: Vec<Verdict> =
+        bench.policy.considerations.iter().map(|it| judge(it, bench, evaluator)).collect();
+    let failed: Vec<FailedConsideration> = verdicts
+        .iter()
+        .filter(|it| it.consequence == Consequence::Blocks)
+        .map(|it| FailedConsideration {
+            id: it.id.clone(),
+            details: it.details.clone(),
+            evidence: it.evidence.clone(),
+        })
+        .collect();
+    let fingerprint = fingerprint(failed.iter().map(|it| it.id.as_str()));
+    let facts = &bench.context.facts;
+    let episode = episode(&bench.context.event, facts, &guard.episode);
+    let stop = Stop {
+        episode: &episode,
+        fingerprint: fingerprint.as_deref(),
+        failed: &failed,
+        tools: facts.tools.total,
+        edits: facts.files.iter().map(|it| it.edits).sum(),
+    };
+    let (guard, ruling) =
+        guard::step(&guard, &stop, &bench.policy.settings.guard, bench.context.now);
+    outcome::outcome(bench, verdicts, (guard, ruling), evaluator)
+}
+
+fn judge(it: &Consideration, bench: Bench<'_>, evaluator: &mut Evaluator) -> Verdict {
+    let began = (bench.stopwatch)();
+    let context = bench.context;
+    let session_type = context.learned.borrow().session_type.clone();
+    let mut verdict = if let Some(why) =
+        consider::out_of_scope(it, context.event.kind, &session_type, context.now)
+    {
+        consider::skipped(it, why)
+    } else {
+        let keywords = keywords(&it.question, &bench.policy.stop_words);
+        context.learned.borrow_mut().rule = RuleFacts { id: it.id.clone(), keywords };
+        if consider::applies(it, evaluator) {
+            consider::consider(it, evaluator, bench.explain)
+        } else {
+            consider::skipped(it, "not applicable")
+        }
+    };
+    let took = (bench.stopwatch)().saturating_sub(began);
+    verdict.micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+    verdict
+}
+
+/// Significant words of a question: four letters or more, stop words left out.
+fn keywords(question: &str, stop_words: &[String]) -> Vec<String> {
+    let words = question.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase);
+    words.filter(|it| it.chars().count() >= 4 && !stop_words.contains(it)).collect()
+}
+
+/// First 16 hexadecimal digits of the SHA-256 of the sorted ids joined with `|` (amplihack).
+#[must_use]
+pub fn fingerprint<'a>(ids: impl Iterator<Item = &'a str>) -> Option<String> {
+    let ids: BTreeSet<&str> = ids.collect();
+    if ids.is_empty() {
+        return None;
+    }
+    let digest = Sha256::digest(ids.into_iter().collect::<Vec<_>>().join("|"));
+    Some(digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// The loop guard's memory for the agent that wants to stop.
+fn guard_of(state: &SessionState, event: &Event) -> GuardState {
+    match &event.agent_id {
+        Some(agent) => state.agents.get(agent).cloned().unwrap_or_default(),
+        None => state.main.clone(),
+    }
+}
+
+/// The human prompt that the agent works on. A prompt that no human wrote (the notice of a
+/// finished background task) goes on with the episode that is there.
+fn episode(event: &Event, facts: &Facts, stored: &str) -> String {
+    let prompts = &facts.prompts;
+    let last_human = prompts.last.last().or(prompts.first.last()).map(|it| it.id.as_str());
+    match event.prompt_id.as_deref() {
+        Some(id) if id == prompts.injected_id && !stored.is_empty() => stored.to_owned(),
+        Some(id) => id.to_owned(),
+        None => last_human.unwrap_or_default().to_owned(),
+    }
+}
+
+/// What the guard said, in the words of messages.
+fn release_reason(ruling: Ruling) -> &'static str {
+    match ruling {
+        Ruling::Release(reason) => reason.as_str(),
+        Ruling::Approve | Ruling::Block { .. } => "",
+    }
+}

@@ -1,0 +1,138 @@
+//! The outcome: decision, what is to be remembered, what is to be spoken.
+
+use super::combine::Decision;
+use super::verdict::{Consequence, Status, Verdict};
+use super::{Bench, message, release_reason};
+use crate::limits;
+use crate::script::Evaluator;
+use crate::script::context::OutcomeFacts;
+use crate::state::guard::Ruling;
+use crate::state::{CheckResults, GuardState, SessionState};
+
+/// What was decided about a stop.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// The decision.
+    pub decision: Decision,
+    /// Type of the session.
+    pub session_type: String,
+    /// What every consideration came to.
+    pub verdicts: Vec<Verdict>,
+    /// What the loop guard said.
+    pub ruling: Ruling,
+    /// Why the agent was let go, or empty.
+    pub release: &'static str,
+    /// What the agent is told where it is blocked.
+    pub reason: String,
+    /// What the user is told, or empty.
+    pub notice: String,
+    /// What the user is told where the block could not be remembered.
+    pub forgotten_notice: String,
+    /// One line about the check results, in the pack's voice.
+    pub summary: String,
+    /// The state to remember.
+    pub state: SessionState,
+    /// Whether it differs from what is remembered.
+    pub moved: bool,
+}
+
+/// Puts verdicts and the guard's ruling together.
+pub(super) fn outcome(
+    bench: Bench<'_>,
+    verdicts: Vec<Verdict>,
+    (guard, ruling): (GuardState, Ruling),
+    evaluator: &mut Evaluator,
+) -> Outcome {
+    let check_results = check_results(bench, &verdicts);
+    let facts = outcome_facts(bench, &verdicts, ruling, &check_results);
+    bench.context.learned.borrow_mut().outcome = facts;
+    let policy = bench.policy;
+    let blocked = matches!(ruling, Ruling::Block { .. });
+    let reason =
+        if blocked { message::block_reason(policy, &verdicts, evaluator) } else { String::new() };
+    let forgotten_notice =
+        if blocked { message::text(policy, "not_saved", evaluator) } else { String::new() };
+    let mut said = Vec::new();
+    if matches!(ruling, Ruling::Release(_)) {
+        said.push(message::text(policy, "release", evaluator));
+    }
+    let warnings = message::warnings(&verdicts);
+    if !blocked && !warnings.is_empty() {
+        said.push(format!("{} {warnings}", message::text(policy, "warning_header", evaluator)));
+    }
+    let summary = message::text(policy, "summary", evaluator);
+    let state = next_state(bench, guard, check_results);
+    Outcome {
+        decision: if blocked { Decision::Block } else { Decision::None },
+        session_type: bench.context.learned.borrow().session_type.clone(),
+        verdicts,
+        ruling,
+        release: release_reason(ruling),
+        reason,
+        notice: message::cut(&said.join("\n"), limits::SPOKEN_CHARS_MAX),
+        forgotten_notice,
+        summary,
+        moved: state != *bench.state,
+        state,
+    }
+}
+
+fn outcome_facts(
+    bench: Bench<'_>,
+    verdicts: &[Verdict],
+    ruling: Ruling,
+    results: &CheckResults,
+) -> OutcomeFacts {
+    let of = |consequence| verdicts.iter().filter(move |it| it.consequence == consequence);
+    let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+    let (block, remaining) = match ruling {
+        Ruling::Block { number, same_remaining, .. } => (number, same_remaining),
+        Ruling::Approve | Ruling::Release(_) => (0, 0),
+    };
+    OutcomeFacts {
+        failed: number(of(Consequence::Blocks).count()),
+        warned: number(of(Consequence::Warns).count()),
+        block: i64::from(block),
+        max_blocks: i64::from(bench.policy.settings.guard.max_consecutive_blocks),
+        remaining: i64::from(remaining),
+        release: release_reason(ruling).to_owned(),
+        failed_ids: of(Consequence::Blocks).map(|it| it.id.clone()).collect(),
+        workflow_compliant: results.workflow_compliant,
+        quality_score: i64::from(results.quality_score),
+    }
+}
+
+/// The seed's check results: share of satisfied checks among those that were judged.
+fn check_results(bench: Bench<'_>, verdicts: &[Verdict]) -> CheckResults {
+    let count = |status: &Status| verdicts.iter().filter(|it| it.status == *status).count();
+    let (satisfied, unsatisfied) = (count(&Status::Satisfied), count(&Status::Unsatisfied));
+    let judged = satisfied.saturating_add(unsatisfied);
+    let score = satisfied.saturating_mul(100).checked_div(judged).unwrap_or(100);
+    let files = bench.context.facts.files.iter().map(|it| it.path.clone());
+    CheckResults {
+        files_modified: files.collect(),
+        workflow_compliant: verdicts.iter().all(|it| it.consequence != Consequence::Blocks),
+        quality_score: u8::try_from(score).unwrap_or(100),
+    }
+}
+
+/// The state after this stop; the same state where there is nothing new to remember.
+fn next_state(bench: Bench<'_>, guard: GuardState, results: CheckResults) -> SessionState {
+    let mut state = bench.state.clone();
+    state.check_results = results;
+    match &bench.context.event.agent_id {
+        None => state.main = guard,
+        Some(agent) => {
+            let full =
+                state.agents.len() >= limits::AGENTS_MAX && !state.agents.contains_key(agent);
+            let oldest = state.agents.keys().next().cloned().filter(|_| full);
+            oldest.and_then(|it| state.agents.remove(&it));
+            state.agents.insert(agent.clone(), guard);
+        }
+    }
+    if state != *bench.state {
+        state.turn_count = state.turn_count.saturating_add(1);
+        state.last_check = Some(bench.context.now);
+    }
+    state
+}

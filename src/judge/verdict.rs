@@ -1,0 +1,90 @@
+//! Verdicts: what one consideration came to, status and consequence apart.
+
+use crate::policy::{Mode, Severity};
+
+/// Whether a consideration holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Status {
+    /// It holds.
+    Satisfied,
+    /// It does not hold.
+    Unsatisfied,
+    /// It was not judged, and why.
+    Skipped(&'static str),
+    /// It could not be judged, and why.
+    Unknown(String),
+}
+
+impl Status {
+    /// Stable name, as logged.
+    #[must_use]
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Satisfied => "satisfied",
+            Self::Unsatisfied => "unsatisfied",
+            Self::Skipped(_) => "skipped",
+            Self::Unknown(_) => "unknown",
+        }
+    }
+}
+
+/// What a status leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Consequence {
+    /// Nothing.
+    None,
+    /// Recorded only (shadow mode).
+    Recorded,
+    /// Said.
+    Warns,
+    /// Stands against the stop.
+    Blocks,
+}
+
+impl Consequence {
+    /// Stable name, as logged.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Recorded => "recorded",
+            Self::Warns => "warns",
+            Self::Blocks => "blocks",
+        }
+    }
+}
+
+/// What one consideration came to (the seed's `CheckResult`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    /// Its id.
+    pub id: String,
+    /// Heading it is shown under.
+    pub category: String,
+    /// What was asked.
+    pub question: String,
+    /// How much it matters.
+    pub severity: Severity,
+    /// How far it is in force.
+    pub mode: Mode,
+    /// Whether it holds.
+    pub status: Status,
+    /// What that leads to.
+    pub consequence: Consequence,
+    /// Why a blocker only warns, where it does.
+    pub softened: Option<&'static str>,
+    /// One sentence that explains the result.
+    pub details: String,
+    /// What decided.
+    pub evidence: Vec<String>,
+    /// What went wrong outside.
+    pub error: Option<String>,
+    /// What to do.
+    pub guidance: String,
+    /// Where it is written.
+    pub place: String,
+    /// Time it took, in microseconds.
+    pub micros: u64,
+    /// Parts of its conditions with their values, where asked for.
+    pub explanation: Vec<(String, String)>,
+}
