@@ -1,0 +1,252 @@
+//! Outcomes for people and programs: text grouped by category, and versioned JSON.
+
+use serde_json::{Value, json};
+
+use crate::facts::event::Event;
+use crate::judge::Outcome;
+use crate::judge::verdict::{Consequence, Status, Verdict};
+use crate::policy::{Mode, Severity};
+use crate::time::Timestamp;
+
+/// Version of the JSON report.
+pub const REPORT_VERSION: u32 = 1;
+
+/// What is known of an evaluation besides the outcome.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Circumstances {
+    /// Neutral name of the event.
+    pub event: String,
+    /// The session.
+    pub session_id: String,
+    /// Name of the pack.
+    pub pack: String,
+    /// `durable`, `degraded`, `not saved`, `unchanged` or `dry run`.
+    pub saved: String,
+    /// Why there was no opinion, where there was none.
+    pub no_opinion: Option<String>,
+    /// Anything the user should know: a broken pack, an unreadable transcript.
+    pub problems: Vec<String>,
+    /// Time of the whole evaluation, in microseconds.
+    pub micros: u64,
+}
+
+/// The report as JSON; `outcome` is absent where there was no opinion.
+#[must_use]
+pub fn to_json(outcome: Option<&Outcome>, around: &Circumstances) -> Value {
+    let verdicts = outcome.map(|it| it.verdicts.as_slice()).unwrap_or_default();
+    json!({
+        "version": REPORT_VERSION,
+        "event": around.event,
+        "session_id": around.session_id,
+        "decision": outcome.map_or("none", |it| it.decision.as_str()),
+        "release": outcome.map_or("", |it| it.release),
+        "no_opinion": around.no_opinion,
+        "session_type": outcome.map_or("", |it| it.session_type.as_str()),
+        "reason": outcome.map_or("", |it| it.reason.as_str()),
+        "notice": outcome.map_or("", |it| it.notice.as_str()),
+        "summary": outcome.map_or("", |it| it.summary.as_str()),
+        "check_results": outcome.map(|it| json!({
+            "files_modified": it.state.check_results.files_modified,
+            "workflow_compliant": it.state.check_results.workflow_compliant,
+            "quality_score": it.state.check_results.quality_score,
+        })),
+        "consecutive_blocks": outcome.map_or(0, |it| it.state.main.consecutive_blocks),
+        "considerations": verdicts.iter().map(verdict_json).collect::<Vec<_>>(),
+        "pack": around.pack,
+        "saved": around.saved,
+        "problems": around.problems,
+        "micros": around.micros,
+    })
+}
+
+/// The entry of `logs/decisions.jsonl`: what was decided, and every verdict that is not satisfied.
+#[must_use]
+pub fn log_entry(
+    now: Timestamp,
+    event: &Event,
+    outcome: &Outcome,
+    around: &Circumstances,
+    blocked: bool,
+) -> Value {
+    let guard = match &event.agent_id {
+        Some(agent) => outcome.state.agents.get(agent),
+        None => Some(&outcome.state.main),
+    };
+    let judged = outcome.verdicts.iter().filter(|it| !matches!(it.status, Status::Skipped(_)));
+    let verdicts = judged.map(|it| {
+        json!({
+            "id": it.id,
+            "status": it.status.as_str(),
+            "consequence": it.consequence.as_str(),
+            "details": it.details,
+            "evidence": it.evidence,
+            "micros": it.micros,
+        })
+    });
+    json!({
+        "version": REPORT_VERSION,
+        "timestamp": now.to_string(),
+        "event": event.kind.name(),
+        "session_id": event.session_id.as_str(),
+        "agent_id": event.agent_id,
+        "prompt_id": event.prompt_id,
+        "decision": outcome.decision.as_str(),
+        "spoken": blocked,
+        "release": outcome.release,
+        "session_type": outcome.session_type,
+        "consecutive_blocks": guard.map(|it| it.consecutive_blocks),
+        "verdicts": verdicts.collect::<Vec<_>>(),
+        "pack": around.pack,
+        "saved": around.saved,
+        "problems": around.problems,
+    })
+}
+
+/// One verdict as JSON.
+#[must_use]
+pub fn verdict_json(it: &Verdict) -> Value {
+    let why = match &it.status {
+        Status::Skipped(why) => Some((*why).to_owned()),
+        Status::Unknown(why) => Some(why.clone()),
+        Status::Satisfied | Status::Unsatisfied => None,
+    };
+    let mut value = json!({
+        "id": it.id,
+        "category": it.category,
+        "severity": severity(it.severity),
+        "mode": mode(it.mode),
+        "status": it.status.as_str(),
+        "why": why,
+        "consequence": it.consequence.as_str(),
+        "softened": it.softened,
+        "details": it.details,
+        "evidence": it.evidence,
+        "error": it.error,
+        "place": it.place,
+        "micros": it.micros,
+    });
+    if let (Value::Object(fields), false) = (&mut value, it.explanation.is_empty()) {
+        let parts = it.explanation.iter();
+        let parts = parts.map(|(part, value)| json!({"expression": part, "value": value}));
+        fields.insert("explanation".to_owned(), parts.collect());
+    }
+    value
+}
+
+const fn severity(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Blocker => "blocker",
+        Severity::Warning => "warning",
+    }
+}
+
+const fn mode(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Enforce => "enforce",
+        Mode::Warn => "warn",
+        Mode::Shadow => "shadow",
+    }
+}
+
+/// The report for people: what was decided, then every consideration by category.
+#[must_use]
+pub fn to_text(outcome: Option<&Outcome>, around: &Circumstances, color: bool) -> String {
+    let paint = Paint { color };
+    let mut text = String::new();
+    for problem in &around.problems {
+        line(&mut text, &format!("{} {problem}", paint.yellow("problem:")));
+    }
+    let Some(outcome) = outcome else {
+        let why = around.no_opinion.as_deref().unwrap_or("no rule applies");
+        line(&mut text, &format!("{} {why}", paint.bold("no opinion:")));
+        return text;
+    };
+    line(&mut text, &format!("{} {}", paint.bold("decision:"), decision(outcome, &paint)));
+    let kind = &outcome.session_type;
+    line(&mut text, &format!("{} {kind}, {}", paint.bold("session: "), outcome.summary));
+    let mut categories: Vec<&str> = Vec::new();
+    for it in &outcome.verdicts {
+        if !categories.contains(&it.category.as_str()) {
+            categories.push(&it.category);
+        }
+    }
+    let width = outcome.verdicts.iter().map(|it| it.id.chars().count()).max().unwrap_or(0);
+    for category in categories {
+        line(&mut text, "");
+        line(&mut text, &paint.bold(category));
+        for it in outcome.verdicts.iter().filter(|it| it.category == category) {
+            verdict_lines(&mut text, it, width, &paint);
+        }
+    }
+    if !outcome.reason.is_empty() {
+        line(&mut text, &format!("\n{}\n{}", paint.bold("the agent is told"), outcome.reason));
+    }
+    if !outcome.notice.is_empty() {
+        line(&mut text, &format!("\n{}\n{}", paint.bold("the user is told"), outcome.notice));
+    }
+    text
+}
+
+fn decision(outcome: &Outcome, paint: &Paint) -> String {
+    if outcome.decision == crate::judge::combine::Decision::Block {
+        return paint.red("block");
+    }
+    if outcome.release.is_empty() {
+        return paint.green("let through");
+    }
+    paint.yellow(&format!("let go ({})", outcome.release))
+}
+
+fn verdict_lines(text: &mut String, it: &Verdict, width: usize, paint: &Paint) {
+    let mark = match (&it.status, it.consequence) {
+        (Status::Satisfied, _) => paint.green("ok     "),
+        (Status::Skipped(_), _) => paint.dim("skipped"),
+        (_, Consequence::Blocks) => paint.red("BLOCKS "),
+        (_, Consequence::Warns) => paint.yellow("warns  "),
+        (Status::Unknown(_), _) => paint.yellow("unknown"),
+        (Status::Unsatisfied, Consequence::None | Consequence::Recorded) => paint.dim("shadow "),
+    };
+    let padding = " ".repeat(width.saturating_sub(it.id.chars().count()));
+    line(text, &format!("  {mark}  {}{padding}  {}", it.id, it.details));
+    let indent = " ".repeat(width.saturating_add(13));
+    for evidence in &it.evidence {
+        line(text, &format!("{indent}{}", paint.dim(evidence)));
+    }
+    if let Some(why) = it.softened {
+        line(text, &format!("{indent}{}", paint.dim(&format!("does not block: {why}"))));
+    }
+    for (part, value) in &it.explanation {
+        line(text, &format!("{indent}{part} = {value}"));
+    }
+}
+
+fn line(text: &mut String, content: &str) {
+    text.push_str(content);
+    text.push('\n');
+}
+
+/// Colours, or none.
+struct Paint {
+    color: bool,
+}
+
+impl Paint {
+    fn with(&self, code: &str, text: &str) -> String {
+        if self.color { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+    fn bold(&self, text: &str) -> String {
+        self.with("1", text)
+    }
+    fn dim(&self, text: &str) -> String {
+        self.with("2", text)
+    }
+    fn red(&self, text: &str) -> String {
+        self.with("1;31", text)
+    }
+    fn green(&self, text: &str) -> String {
+        self.with("32", text)
+    }
+    fn yellow(&self, text: &str) -> String {
+        self.with("33", text)
+    }
+}
