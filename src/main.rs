@@ -1,2 +1,38 @@
-//! The program.
-fn main() {}
+//! The program: builds the real World, hands over to `cli`, and exits.
+
+use std::ffi::OsString;
+use std::io::{IsTerminal, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+
+use policyd::cli::{self, Console};
+use policyd::world::real::RealWorld;
+
+fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let hook = cli::is_hook_call(&arguments);
+    if hook {
+        // The answer is the only thing a hook says; the panic itself is told below.
+        std::panic::set_hook(Box::new(|_| {}));
+    }
+    let world = RealWorld::new();
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        let mut console = Console {
+            stdin: &mut std::io::stdin().lock(),
+            stdout: &mut std::io::stdout().lock(),
+            stderr: &mut std::io::stderr().lock(),
+            terminal: std::io::stdout().is_terminal(),
+        };
+        cli::run(&world, &mut console, &arguments)
+    }));
+    match outcome {
+        Ok(code) => ExitCode::from(code),
+        // Nothing was said yet: an answer is spoken last, in one write.
+        Err(_) if hook => {
+            let answer = cli::internal_error_answer();
+            drop(std::io::stdout().lock().write_all(answer.as_bytes()));
+            ExitCode::SUCCESS
+        }
+        Err(_) => ExitCode::from(cli::EXIT_BROKEN),
+    }
+}

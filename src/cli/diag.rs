@@ -1,0 +1,66 @@
+//! `policyd diag`: what the seed's jq recipes answer, over the diagnostic logs of the sessions.
+
+use serde_json::Value;
+
+use super::{Console, DiagAction, DiagFilter, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, pack, project};
+use crate::id::SessionId;
+use crate::store::session::SessionStore;
+use crate::store::{health, log};
+use crate::world::World;
+
+/// Runs one question: exit 1 where failures or corruption were found.
+pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &DiagAction) -> u8 {
+    let Some(policy) = pack::sound(world, console, None) else { return EXIT_BROKEN };
+    let project = project::find(world, None);
+    let (store, _) = project::sessions(world, &project, &policy.settings);
+    match action {
+        DiagAction::Failures(filter) => failures(console, &entries(world, &store, filter), filter),
+        DiagAction::Retries(filter) => retries(console, &entries(world, &store, filter)),
+        DiagAction::Corruption(filter) => {
+            corruption(console, &entries(world, &store, filter), filter)
+        }
+        DiagAction::Tail(filter) => {
+            for entry in health::tail(&entries(world, &store, filter), filter.lines) {
+                console.say(&format!("{}\n", log::line(entry).trim_end()));
+            }
+            EXIT_OK
+        }
+    }
+}
+
+/// Entries of one session or of all, oldest first.
+fn entries(world: &dyn World, store: &SessionStore<'_>, filter: &DiagFilter) -> Vec<Value> {
+    let sessions = match &filter.session {
+        Some(id) => vec![SessionId::sanitise(id)],
+        None => store.sessions(),
+    };
+    let mut entries: Vec<Value> =
+        sessions.iter().flat_map(|id| log::read_all(world, &store.paths(id).log)).collect();
+    let time = |it: &Value| it.get("timestamp").and_then(Value::as_str).map(str::to_owned);
+    entries.sort_by_key(time);
+    entries
+}
+
+fn failures(console: &mut Console<'_>, entries: &[Value], filter: &DiagFilter) -> u8 {
+    let rows = health::failures(entries);
+    for row in rows.iter().rev().take(filter.lines).rev() {
+        console.say(&format!("{}\t{}\t{}\n", row.timestamp, row.operation, row.reason));
+    }
+    if rows.is_empty() { EXIT_OK } else { EXIT_FOUND }
+}
+
+fn retries(console: &mut Console<'_>, entries: &[Value]) -> u8 {
+    match health::retries(entries).mean() {
+        Some(mean) => console.say(&format!("{mean:.3} retries per save\n")),
+        None => console.say("no save was logged\n"),
+    }
+    EXIT_OK
+}
+
+fn corruption(console: &mut Console<'_>, entries: &[Value], filter: &DiagFilter) -> u8 {
+    let rows = health::corruption(entries);
+    for row in rows.iter().rev().take(filter.lines).rev() {
+        console.say(&format!("{}\t{}\n", row.timestamp, row.reason));
+    }
+    if rows.is_empty() { EXIT_OK } else { EXIT_FOUND }
+}

@@ -1,0 +1,287 @@
+//! The command line: arguments, exit codes, dispatch. One file per command.
+
+mod diag;
+mod eval;
+mod facts;
+mod lint;
+mod pack;
+mod project;
+mod rules;
+mod schema;
+mod state;
+
+use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+use crate::world::World;
+
+/// What an exit code means. `eval` in hook format always exits with 0.
+pub const EXIT_CODES: [(u8, &str); 4] = [
+    (EXIT_OK, "clean, or let through"),
+    (EXIT_FOUND, "findings, failed, rejected or blocked"),
+    (EXIT_USAGE, "usage error"),
+    (EXIT_BROKEN, "could not do the job"),
+];
+/// Clean, or let through.
+pub const EXIT_OK: u8 = 0;
+/// Findings, failed, rejected or blocked.
+pub const EXIT_FOUND: u8 = 1;
+/// Usage error.
+pub const EXIT_USAGE: u8 = 2;
+/// Could not do the job.
+pub const EXIT_BROKEN: u8 = 3;
+
+/// Streams of the process.
+pub struct Console<'a> {
+    /// Standard input.
+    pub stdin: &'a mut dyn Read,
+    /// Standard output.
+    pub stdout: &'a mut dyn Write,
+    /// Standard error.
+    pub stderr: &'a mut dyn Write,
+    /// Whether standard output is a terminal.
+    pub terminal: bool,
+}
+
+impl Console<'_> {
+    /// Writes to standard output; a closed pipe is nobody's problem.
+    fn say(&mut self, text: &str) {
+        drop(self.stdout.write_all(text.as_bytes()).and_then(|()| self.stdout.flush()));
+    }
+
+    /// Writes a line to standard error.
+    fn complain(&mut self, text: &str) {
+        drop(writeln!(self.stderr, "policyd: {text}"));
+    }
+
+    /// Whether output is coloured: a terminal, and `NO_COLOR` not set.
+    fn color(&self, world: &dyn World) -> bool {
+        self.terminal && world.env("NO_COLOR").is_none()
+    }
+}
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "policyd",
+    version,
+    about = "Decides what a coding agent may do, and whether it may stop",
+    after_help = "Exit codes: 0 clean or let through, 1 findings or blocked, 2 usage, 3 could not do the job.\n`eval` in hook format always exits with 0."
+)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Judge one hook event: event JSON on stdin, decision JSON on stdout
+    Eval(EvalArguments),
+    /// Check a pack: every error with its place
+    Lint(LintArguments),
+    /// List the active rules, their mode and where they are written
+    Rules(PackArguments),
+    /// Show the facts of a transcript as rules see them, or the table of all facts
+    Facts(FactsArguments),
+    /// Show, verify or reset the state of a session
+    State(StateArguments),
+    /// Read the diagnostic log of the sessions
+    Diag(DiagArguments),
+    /// Print the JSON Schema of a file kind
+    Schema(SchemaArguments),
+}
+
+/// Form of the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// The caller's protocol; exit code 0, whatever happens
+    Hook,
+    /// The full report
+    Json,
+    /// For people
+    Text,
+}
+
+#[derive(Debug, clap::Args)]
+struct EvalArguments {
+    /// The event: stop, subagent-stop, pre-tool-use, …
+    #[arg(long, value_name = "EVENT")]
+    hook: String,
+    /// Form of the answer
+    #[arg(long, value_enum, default_value = "hook")]
+    format: Format,
+    /// Folder of the pack
+    #[arg(long, value_name = "DIR")]
+    policies: Option<PathBuf>,
+    /// Read the event from a file instead of stdin
+    #[arg(long, value_name = "FILE")]
+    input: Option<PathBuf>,
+    /// Write nothing, move no state
+    #[arg(long)]
+    dry_run: bool,
+    /// Show the value of each part of each condition
+    #[arg(long)]
+    explain: bool,
+    /// Judge as of this time (RFC 3339)
+    #[arg(long, value_name = "TIME")]
+    now: Option<String>,
+}
+
+/// Form of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ListFormat {
+    /// For people
+    Text,
+    /// One line each
+    Compact,
+    /// For programs
+    Json,
+}
+
+#[derive(Debug, clap::Args)]
+struct LintArguments {
+    /// Folder of the pack; the project's own by default
+    path: Option<PathBuf>,
+    /// Form of the findings
+    #[arg(long, value_enum, default_value = "text")]
+    format: ListFormat,
+}
+
+#[derive(Debug, clap::Args)]
+struct PackArguments {
+    /// Folder of the pack; the project's own by default
+    #[arg(long, value_name = "DIR")]
+    policies: Option<PathBuf>,
+    /// Form of the list
+    #[arg(long, value_enum, default_value = "text")]
+    format: ListFormat,
+}
+
+#[derive(Debug, clap::Args)]
+struct FactsArguments {
+    /// A transcript; without one, the table of facts and functions is printed
+    transcript: Option<PathBuf>,
+    /// Folder of the pack
+    #[arg(long, value_name = "DIR")]
+    policies: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+struct StateArguments {
+    #[command(subcommand)]
+    action: StateAction,
+}
+
+#[derive(Debug, Subcommand)]
+enum StateAction {
+    /// Print the state of a session as JSON
+    Show {
+        /// The session id
+        session: String,
+    },
+    /// Check the state of a session; `code` is the seed's error code
+    Verify {
+        /// The session id
+        session: String,
+        /// Form of the answer
+        #[arg(long, value_enum, default_value = "text")]
+        format: ListFormat,
+    },
+    /// Forget a session: its counters return to zero
+    Reset {
+        /// The session id
+        session: String,
+    },
+    /// List the sessions, newest first
+    List,
+}
+
+#[derive(Debug, clap::Args)]
+struct DiagArguments {
+    #[command(subcommand)]
+    action: DiagAction,
+}
+
+#[derive(Debug, Subcommand)]
+enum DiagAction {
+    /// Entries that report a failure
+    Failures(DiagFilter),
+    /// How often saves were retried
+    Retries(DiagFilter),
+    /// Corrupt state files that were found
+    Corruption(DiagFilter),
+    /// The last entries
+    Tail(DiagFilter),
+}
+
+#[derive(Debug, Clone, clap::Args)]
+struct DiagFilter {
+    /// One session only
+    #[arg(long)]
+    session: Option<String>,
+    /// Entries at most
+    #[arg(long, short = 'n', default_value_t = 50)]
+    lines: usize,
+}
+
+#[derive(Debug, clap::Args)]
+struct SchemaArguments {
+    /// File kind, such as `considerations`; without one, the names are listed
+    name: Option<String>,
+}
+
+/// Runs the program and returns its exit code.
+pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString]) -> u8 {
+    let parsed = match Arguments::try_parse_from(arguments) {
+        Ok(parsed) => parsed,
+        Err(error) => return usage(&error, console, arguments),
+    };
+    match parsed.command {
+        Command::Eval(it) => eval::run(world, console, &it),
+        Command::Lint(it) => lint::run(world, console, &it),
+        Command::Rules(it) => rules::run(world, console, &it),
+        Command::Facts(it) => facts::run(world, console, &it),
+        Command::State(it) => state::run(world, console, &it.action),
+        Command::Diag(it) => diag::run(world, console, &it.action),
+        Command::Schema(it) => schema::run(console, &it),
+    }
+}
+
+/// A hook whose command line is wrong must not block: exit code 2 means "block" to its caller.
+fn usage(error: &clap::Error, console: &mut Console<'_>, arguments: &[OsString]) -> u8 {
+    let text = error.render().to_string();
+    if !error.use_stderr() {
+        console.say(&text);
+        return EXIT_OK;
+    }
+    if is_hook_call(arguments) {
+        let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        let notice = format!("policyd: {first}; the hook did nothing. Check its command line.");
+        let answer = crate::hook::claude_code::Answer { block: None, notice: Some(notice) };
+        console.say(&crate::hook::claude_code::render(&answer));
+        return EXIT_OK;
+    }
+    drop(console.stderr.write_all(text.as_bytes()));
+    EXIT_USAGE
+}
+
+/// What a hook says when the program itself failed: no opinion, and the user is told.
+#[must_use]
+pub fn internal_error_answer() -> String {
+    let notice = "policyd: internal error; nothing was checked at this event. Please report it.";
+    let notice = Some(notice.to_owned());
+    crate::hook::claude_code::render(&crate::hook::claude_code::Answer { block: None, notice })
+}
+
+/// Whether these arguments are a hook call: `eval`, and not in another format.
+#[must_use]
+pub fn is_hook_call(arguments: &[OsString]) -> bool {
+    let texts: Vec<_> = arguments.iter().skip(1).map(|it| it.to_string_lossy()).collect();
+    let evals = texts.iter().find(|it| !it.starts_with('-')).is_some_and(|it| it == "eval");
+    let format = texts.iter().zip(texts.iter().skip(1)).find(|(name, _)| *name == "--format");
+    let joined = texts.iter().find_map(|it| it.strip_prefix("--format="));
+    let format = format.map(|(_, value)| value.as_ref()).or(joined);
+    evals && !matches!(format, Some("json" | "text"))
+}

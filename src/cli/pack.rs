@@ -1,0 +1,196 @@
+//! Finds, reads and loads the pack of a project; keeps loaded packs in compiled form.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use super::Console;
+use super::project::{OWN_FOLDER, Project};
+use crate::limits;
+use crate::policy::load::{self, Loaded, Pack};
+use crate::policy::{Policy, builtin};
+use crate::source::{Diagnostic, Source};
+use crate::world::{FileKind, World, WorldError};
+
+/// Format of the compiled form; it changes with every field of [`Policy`].
+const COMPILED_FORMAT: &str = concat!(env!("CARGO_PKG_VERSION"), "/1");
+
+/// A pack as found on this machine.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// Its files, read.
+    pub(super) pack: Pack,
+    /// What could not be read.
+    pub(super) unreadable: Vec<String>,
+}
+
+/// Finds the pack: `--policies`, `$POLICYD_POLICIES`, `.policyd/policies/` at or above the project,
+/// `$XDG_CONFIG_HOME/policyd/policies/`, the built-in one.
+pub(super) fn find(world: &dyn World, project: &Project, named: Option<&Path>) -> Found {
+    let named = named.map(Path::to_path_buf);
+    let set = || world.env("POLICYD_POLICIES").map(|it| project.root.join(it));
+    if let Some(folder) = named.or_else(set) {
+        return read(world, &folder);
+    }
+    let above = project.root.ancestors().map(|it| it.join(OWN_FOLDER).join("policies"));
+    let config = world
+        .env("XDG_CONFIG_HOME")
+        .map(PathBuf::from)
+        .or_else(|| world.env("HOME").map(|home| Path::new(&home).join(".config")));
+    let user = config.map(|it| it.join("policyd").join("policies"));
+    let folder = above
+        .chain([project.main.join(OWN_FOLDER).join("policies")])
+        .chain(user)
+        .find(|it| world.stat(it).is_ok_and(|stat| stat.kind == FileKind::Folder));
+    match folder {
+        Some(folder) => read(world, &folder),
+        None => Found { pack: builtin::pack(), unreadable: Vec::new() },
+    }
+}
+
+/// Reads the YAML files of a folder.
+fn read(world: &dyn World, folder: &Path) -> Found {
+    let name = folder.display().to_string();
+    let mut found = Found { pack: Pack { name, files: Vec::new() }, unreadable: Vec::new() };
+    let names = match world.list(folder) {
+        Ok(names) => names,
+        Err(error) => {
+            found.unreadable.push(format!("{}: {error}", folder.display()));
+            return found;
+        }
+    };
+    let yaml = |name: &String| {
+        let path = Path::new(name);
+        path.extension().is_some_and(|it| it == "yaml" || it == "yml")
+    };
+    for file in names.into_iter().filter(yaml).take(limits::POLICY_FILES_MAX) {
+        let path = folder.join(&file);
+        match world.read(&path, limits::POLICY_FILE_BYTES_MAX).and_then(text) {
+            Ok(text) => {
+                let source = Source { name: path.display().to_string(), text };
+                found.pack.files.push((file, Arc::new(source)));
+            }
+            Err(error) => found.unreadable.push(format!("{}: {error}", path.display())),
+        }
+    }
+    if found.pack.files.is_empty() && found.unreadable.is_empty() {
+        found.unreadable.push(format!("{}: holds no policy file", folder.display()));
+    }
+    found
+}
+
+fn text(bytes: Vec<u8>) -> Result<String, WorldError> {
+    String::from_utf8(bytes).map_err(|_| WorldError::Refused("is not UTF-8 text".to_owned()))
+}
+
+/// A pack that is broken.
+#[derive(Debug)]
+pub(super) struct Broken {
+    /// What could not be read.
+    pub(super) unreadable: Vec<String>,
+    /// What is wrong in what was read.
+    pub(super) diagnostics: Vec<Diagnostic>,
+    /// What the manifest says about errors, where it is sound.
+    pub(super) on_error: Option<crate::policy::OnError>,
+}
+
+/// The policy of a found pack: from its compiled form where that is current, else loaded.
+pub(super) fn policy(world: &dyn World, found: &Found) -> Result<Policy, Broken> {
+    if !found.unreadable.is_empty() {
+        let Loaded { diagnostics, on_error, .. } = load::load(&found.pack, &builtin::pack());
+        return Err(Broken { unreadable: found.unreadable.clone(), diagnostics, on_error });
+    }
+    let key = key(&found.pack);
+    let path = compiled_path(world, &key);
+    if let Some(policy) = path.as_ref().and_then(|it| read_compiled(world, it, &key)) {
+        return Ok(policy);
+    }
+    let Loaded { policy, diagnostics, on_error } = load::load(&found.pack, &builtin::pack());
+    let Some(policy) = policy else {
+        return Err(Broken { unreadable: Vec::new(), diagnostics, on_error });
+    };
+    if let Some(path) = path {
+        write_compiled(world, &path, &key, &policy);
+    }
+    Ok(policy)
+}
+
+/// Key of the compiled form: every source byte of the pack and the built-in one, and the format.
+fn key(pack: &Pack) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    hash.update(COMPILED_FORMAT);
+    hash.update(builtin::FINGERPRINT.to_le_bytes());
+    hash.update(&pack.name);
+    for (file, source) in pack.files.iter().filter(|_| pack.name != builtin::NAME) {
+        hash.update(file);
+        hash.update([0]);
+        hash.update(source.text.len().to_le_bytes());
+        hash.update(&source.text);
+    }
+    hash.finalize().into()
+}
+
+fn compiled_path(world: &dyn World, key: &[u8; 32]) -> Option<PathBuf> {
+    if world.env("POLICYD_NO_CACHE").is_some() {
+        return None;
+    }
+    let cache = world
+        .env("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| world.env("HOME").map(|home| Path::new(&home).join(".cache")))?;
+    let name: String = key.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    Some(cache.join("policyd").join(format!("{name}.pack")))
+}
+
+/// The compiled form: its key, the digest of the rest, the rest. Anything else is a miss.
+fn read_compiled(world: &dyn World, path: &Path, key: &[u8; 32]) -> Option<Policy> {
+    let bytes = world.read(path, limits::POLICY_FILE_BYTES_MAX.saturating_mul(8)).ok()?;
+    let (own_key, rest) = bytes.split_at_checked(32)?;
+    let (digest, body) = rest.split_at_checked(32)?;
+    let current = own_key == key && digest == Sha256::digest(body).as_slice();
+    if current { postcard::from_bytes(body).ok() } else { None }
+}
+
+/// A cache: when it cannot be written, the next call loads again.
+fn write_compiled(world: &dyn World, path: &Path, key: &[u8; 32], policy: &Policy) {
+    let Ok(body) = postcard::to_stdvec(policy) else { return };
+    let bytes = [key.as_slice(), &Sha256::digest(&body), &body].concat();
+    let written = path.parent().map_or(Ok(()), |folder| world.create_folder(folder));
+    drop(written.and_then(|()| world.write(path, &bytes)));
+}
+
+/// What is broken and where, for the user: the first findings on one line each.
+pub(super) fn explain(broken: &Broken) -> String {
+    const SHOWN: usize = 5;
+    let errors = broken.diagnostics.iter().filter(|it| it.level == crate::source::Level::Error);
+    let lines: Vec<String> = broken
+        .unreadable
+        .iter()
+        .cloned()
+        .chain(errors.map(|it| format!("{}: {}", it.span.place(), it.message)))
+        .collect();
+    let more = lines.len().saturating_sub(SHOWN);
+    let mut text = lines.iter().take(SHOWN).cloned().collect::<Vec<_>>().join("; ");
+    if more > 0 {
+        text.push_str(&format!("; and {more} more"));
+    }
+    format!("the policy pack is broken: {text}")
+}
+
+/// The project's policy, or a complaint; for commands other than `eval`.
+pub(super) fn sound(
+    world: &dyn World,
+    console: &mut Console<'_>,
+    named: Option<&Path>,
+) -> Option<Policy> {
+    let project = super::project::find(world, None);
+    match policy(world, &find(world, &project, named)) {
+        Ok(policy) => Some(policy),
+        Err(broken) => {
+            console.complain(&explain(&broken));
+            console.complain("run `policyd lint` for every finding with its place");
+            None
+        }
+    }
+}

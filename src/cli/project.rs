@@ -1,0 +1,135 @@
+//! Where the agent works: the project's folder, its main checkout, and the switches that turn
+//! the gate off. Reads a few small files, runs nothing.
+
+use std::path::{Path, PathBuf};
+
+use crate::facts::event::Event;
+use crate::policy::{self, Settings};
+use crate::store::file::Durability;
+use crate::store::prune::Retention;
+use crate::store::session::{Layout, SessionStore};
+use crate::world::{FileKind, World};
+
+/// Folder of policyd's files in a project.
+pub(super) const OWN_FOLDER: &str = ".policyd";
+/// Folder of amplihack's power steering in a project.
+const AMPLIHACK_FOLDER: &str = ".claude/runtime/power-steering";
+
+/// Where the agent works.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Project {
+    /// The folder the agent works in now.
+    pub(super) folder: PathBuf,
+    /// The project: as the client says, else the git checkout around the folder.
+    pub(super) root: PathBuf,
+    /// Its main checkout: worktrees of one repository share their state.
+    pub(super) main: PathBuf,
+}
+
+/// Finds the project of an event.
+pub(super) fn find(world: &dyn World, event: Option<&Event>) -> Project {
+    let exists = |path: &PathBuf| world.stat(path).is_ok_and(|it| it.kind == FileKind::Folder);
+    let said = event.and_then(|it| it.folder.clone()).filter(exists);
+    let folder = said.unwrap_or_else(|| world.working_folder());
+    let named = world.env("CLAUDE_PROJECT_DIR").map(PathBuf::from).filter(exists);
+    let checkout = || folder.ancestors().find(|it| world.stat(&it.join(".git")).is_ok());
+    let root =
+        named.or_else(|| checkout().map(Path::to_path_buf)).unwrap_or_else(|| folder.clone());
+    let main = main_checkout(world, &root).unwrap_or_else(|| root.clone());
+    Project { folder, root, main }
+}
+
+/// The main checkout of a worktree: `.git` is a file that leads into the main `.git` folder.
+fn main_checkout(world: &dyn World, root: &Path) -> Option<PathBuf> {
+    let text = String::from_utf8(world.read(&root.join(".git"), 4096).ok()?).ok()?;
+    let own = root.join(text.strip_prefix("gitdir:")?.trim());
+    let common = world.read(&own.join("commondir"), 4096).ok()?;
+    let common = own.join(String::from_utf8(common).ok()?.trim());
+    let common = normal(&common);
+    let main = common.parent()?.to_path_buf();
+    (common.file_name()? == ".git").then_some(main)
+}
+
+/// The path without `.` and `..`, by its text alone.
+fn normal(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            std::path::Component::ParentDir => {
+                plain.pop();
+            }
+            std::path::Component::CurDir => {}
+            std::path::Component::Prefix(_)
+            | std::path::Component::RootDir
+            | std::path::Component::Normal(_) => plain.push(part),
+        }
+    }
+    plain
+}
+
+/// Where a project's sessions and logs are kept: environment, manifest, layout.
+pub(super) fn sessions<'w>(
+    world: &'w dyn World,
+    project: &Project,
+    settings: &Settings,
+) -> (SessionStore<'w>, PathBuf) {
+    let own = project.main.join(OWN_FOLDER);
+    let paths = &settings.paths;
+    let own_variable = world.env("POLICYD_STATE_DIR").map(|it| project.main.join(it));
+    let seed_variable = world.env("AMPLIHACK_PS_STATE_DIR").map(|it| project.main.join(it));
+    let manifest = (!paths.root.is_empty()).then(|| project.main.join(&paths.root));
+    let (root, layout) = match (own_variable.or(manifest), seed_variable, paths.layout) {
+        (Some(root), _, _) => (root, Layout::policyd()),
+        // The seed's variable names the folder of the session folders.
+        (None, Some(root), _) => (root, Layout::bare()),
+        (None, None, policy::Layout::Policyd) => (own.clone(), Layout::policyd()),
+        (None, None, policy::Layout::Amplihack) => (project.main.clone(), Layout::power_steering()),
+    };
+    let mut store = SessionStore::new(world, root, layout);
+    store.durability = durability(world, &settings.durability);
+    store.debug = debug(world);
+    store.retention = Some(Retention {
+        age_max: settings.sessions_max_age,
+        sessions_max: settings.sessions_max_count,
+    });
+    (store, own)
+}
+
+/// The manifest's numbers, changed by the environment (`POLICYD_*`, the seed's as aliases).
+fn durability(world: &dyn World, settings: &policy::Durability) -> Durability {
+    let get = |name: &str| {
+        world.env(&format!("POLICYD_{name}")).or_else(|| world.env(&format!("AMPLIHACK_PS_{name}")))
+    };
+    let no_fsync = get("NO_FSYNC").is_some_and(|it| it != "0");
+    Durability {
+        fsync: settings.fsync && !no_fsync,
+        verify: settings.verify,
+        retry_delays: settings.retry_delays.clone(),
+        attempts: get("MAX_RETRIES").and_then(|it| it.parse().ok()).unwrap_or(settings.attempts),
+    }
+}
+
+/// Whether the debug log is kept.
+pub(super) fn debug(world: &dyn World) -> bool {
+    let set = |name: &str| world.env(name).is_some_and(|it| it != "0");
+    set("POLICYD_DEBUG") || set("AMPLIHACK_PS_DEBUG")
+}
+
+/// Why the gate is switched off, if it is: a variable or a `.disabled` file, found from worktrees.
+pub(super) fn switched_off(world: &dyn World, project: &Project) -> Option<String> {
+    if let Some(value) = world.env("POLICYD_DISABLED")
+        && !matches!(value.as_str(), "0" | "false" | "no")
+    {
+        return Some(format!("POLICYD_DISABLED={value}"));
+    }
+    // amplihack: any text disables, even `0`.
+    if world.env("AMPLIHACK_SKIP_POWER_STEERING").is_some() {
+        return Some("AMPLIHACK_SKIP_POWER_STEERING is set".to_owned());
+    }
+    let roots = [&project.folder, &project.root, &project.main];
+    let files = roots.iter().flat_map(|root| {
+        ["", OWN_FOLDER, AMPLIHACK_FOLDER].map(|folder| root.join(folder).join(".disabled"))
+    });
+    let found = files.into_iter().find(|it| world.stat(it).is_ok());
+    found.map(|it| format!("{} exists", it.display()))
+}

@@ -1,0 +1,58 @@
+//! `policyd rules`: which rules are active, in which mode, from which file.
+
+use serde_json::json;
+
+use super::{Console, EXIT_BROKEN, EXIT_OK, ListFormat, PackArguments, pack};
+use crate::policy::{Consideration, Mode, Severity};
+use crate::world::World;
+
+/// Lists the considerations of a pack.
+pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &PackArguments) -> u8 {
+    let Some(policy) = pack::sound(world, console, arguments.policies.as_deref()) else {
+        return EXIT_BROKEN;
+    };
+    if arguments.format == ListFormat::Json {
+        let rules: Vec<_> = policy
+            .considerations
+            .iter()
+            .map(|it| {
+                json!({
+                    "id": it.id, "enabled": it.enabled, "severity": severity(it),
+                    "mode": mode(it), "on": it.on, "session_types": it.session_types,
+                    "checker": it.check.name, "place": it.place.to_string(),
+                })
+            })
+            .collect();
+        console.say(&format!("{}\n", json!({"version": 1, "pack": policy.name, "rules": rules})));
+        return EXIT_OK;
+    }
+    let width = policy.considerations.iter().map(|it| it.id.chars().count()).max().unwrap_or(0);
+    console.say(&format!("pack {}\n", policy.name));
+    for it in &policy.considerations {
+        let padding = " ".repeat(width.saturating_sub(it.id.chars().count()));
+        let state = if it.enabled { mode(it) } else { "off" };
+        console.say(&format!(
+            "  {}{padding}  {state:8} {:8} {:24} {}\n",
+            it.id,
+            severity(it),
+            it.session_types.join(","),
+            it.place
+        ));
+    }
+    EXIT_OK
+}
+
+fn severity(it: &Consideration) -> &'static str {
+    match it.severity {
+        Severity::Blocker => "blocker",
+        Severity::Warning => "warning",
+    }
+}
+
+fn mode(it: &Consideration) -> &'static str {
+    match it.mode {
+        Mode::Enforce => "enforce",
+        Mode::Warn => "warn",
+        Mode::Shadow => "shadow",
+    }
+}

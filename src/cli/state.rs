@@ -1,0 +1,124 @@
+//! `policyd state`: show, verify, reset and list the state of sessions.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::{
+    Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, StateAction, pack, project,
+};
+use crate::id::SessionId;
+use crate::limits;
+use crate::state::SessionState;
+use crate::store::file::Saved;
+use crate::store::session::{Origin, SessionStore};
+use crate::world::World;
+
+/// Runs one action.
+pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &StateAction) -> u8 {
+    let Some(policy) = pack::sound(world, console, None) else { return EXIT_BROKEN };
+    let project = project::find(world, None);
+    let (store, _) = project::sessions(world, &project, &policy.settings);
+    match action {
+        StateAction::Show { session } => {
+            with(console, session, |console, id| show(console, &store, id))
+        }
+        StateAction::Verify { session, format } => {
+            with(console, session, |console, id| verify(console, &store, id, *format))
+        }
+        StateAction::Reset { session } => {
+            with(console, session, |console, id| reset(console, &store, id))
+        }
+        StateAction::List => list(console, &store),
+    }
+}
+
+fn with(
+    console: &mut Console<'_>,
+    session: &str,
+    act: impl FnOnce(&mut Console<'_>, &SessionId) -> u8,
+) -> u8 {
+    match SessionId::parse(session) {
+        Some(id) => act(console, &id),
+        None => {
+            console
+                .complain(&format!("`{session}` is not a session id: letters, digits, `_`, `-`"));
+            EXIT_USAGE
+        }
+    }
+}
+
+fn show(console: &mut Console<'_>, store: &SessionStore<'_>, id: &SessionId) -> u8 {
+    match store.world.read(&store.paths(id).state, limits::STATE_FILE_BYTES_MAX) {
+        Ok(bytes) => {
+            console.say(&format!("{}\n", String::from_utf8_lossy(&bytes).trim_end()));
+            EXIT_OK
+        }
+        Err(error) => {
+            console.complain(&format!("the state of session {id} cannot be read: {error}"));
+            EXIT_BROKEN
+        }
+    }
+}
+
+/// The seed's codes: 0 success, 2 validation failed.
+fn verify(
+    console: &mut Console<'_>,
+    store: &SessionStore<'_>,
+    id: &SessionId,
+    format: ListFormat,
+) -> u8 {
+    let loaded = store.peek(id);
+    let (code, text) = match &loaded.origin {
+        Origin::Fresh => (0, "there is no state yet".to_owned()),
+        Origin::File => (0, "the state is sound".to_owned()),
+        Origin::Newer { version } => {
+            (0, format!("written by a newer version ({version}); read only"))
+        }
+        Origin::Recovered { reason, .. } => (2, format!("corrupt: {reason}")),
+    };
+    if format == ListFormat::Json {
+        let value = json!({
+            "version": 1, "session_id": id.as_str(), "code": code, "message": text,
+            "consecutive_blocks": loaded.state.main.consecutive_blocks,
+        });
+        console.say(&format!("{value}\n"));
+    } else {
+        console.say(&format!("{id}: {text}\n"));
+    }
+    if code == 0 { EXIT_OK } else { EXIT_FOUND }
+}
+
+fn reset(console: &mut Console<'_>, store: &SessionStore<'_>, id: &SessionId) -> u8 {
+    let mut locked = match store.lock(id, Duration::from_secs(2)) {
+        Ok(locked) => locked,
+        Err(error) => {
+            console.complain(&error.to_string());
+            return EXIT_BROKEN;
+        }
+    };
+    let old = locked.load().state;
+    let fresh = SessionState { revision: old.revision, ..SessionState::new(id.clone()) };
+    match locked.commit(&fresh) {
+        Saved::Durable { .. } | Saved::Degraded { .. } => {
+            console.say(&format!("{id}: the counters are back to zero\n"));
+            EXIT_OK
+        }
+        Saved::NotSaved { why, .. } => {
+            console.complain(&format!("the state could not be saved: {why}"));
+            EXIT_BROKEN
+        }
+    }
+}
+
+fn list(console: &mut Console<'_>, store: &SessionStore<'_>) -> u8 {
+    for id in store.sessions() {
+        let state = store.peek(&id).state;
+        let last = state.last_check.map(|it| it.to_string()).unwrap_or_default();
+        console.say(&format!(
+            "{last:24}  {:3} block(s) now, {:4} in all  {id}\n",
+            state.main.consecutive_blocks, state.main.total_blocks
+        ));
+    }
+    EXIT_OK
+}

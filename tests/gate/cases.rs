@@ -1,0 +1,304 @@
+//! Input -> expected data: the project's own cases of `tests/cases/`, and the cases about the
+//! replaced systems beside the project where they are. A table of agreement is printed.
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use policyd::facts::record;
+use policyd::judge;
+use policyd::judge::preference;
+use policyd::policy::{builtin, load};
+use policyd::script::pattern::prose_regex;
+use policyd::state::GuardState;
+use policyd::state::guard::{self, GuardLimits, Ruling, Stop};
+use policyd::time::Timestamp;
+use policyd::world::fake::FakeWorld;
+use serde_json::{Value, json};
+
+use crate::scene::Scene;
+
+/// Disagreements with the replaced systems that are meant, each with its reason.
+const REASONS: &[(&str, &str)] = &[
+    (
+        "hook/lock_custom_prompt",
+        "amplihack's lock mode is another feature; policyd never blocks without a cause",
+    ),
+    (
+        "hook/lock_foreign_session",
+        "no lock mode: policyd does not delete another program's lock file",
+    ),
+    (
+        "session/ops_wins_over_code",
+        "a session that edited code is judged as development (the case's own note agrees)",
+    ),
+];
+
+/// What a case of a kind gives; `None` where the kind is not of this test.
+fn run(kind: &str, input: &Value) -> Option<Value> {
+    Some(match kind {
+        "hook_io" => hook_io(input),
+        "disabled" => disabled(input),
+        "auto_approve" => auto_approve(input),
+        "loop_detect" => loop_detect(input)?,
+        "fingerprint" => fingerprint(input),
+        "stop_sequence" => stop_sequence(input),
+        "session_type" => session_type(input),
+        "merge_preference" => merge_preference(input),
+        "transcript_format" => transcript_format(input),
+        "checker" => checker(input)?,
+        _ => return None,
+    })
+}
+
+fn hook_io(input: &Value) -> Value {
+    let scene = Scene::new();
+    set_up(&scene.world, input);
+    if let Some(events) = input["events"].as_array() {
+        let mut scene = scene;
+        scene.events(events);
+        let called = scene.stop();
+        return json!({"exit_code": called.code, "decision": called.decision()});
+    }
+    let called = scene.call("stop", input["stdin"].as_str().unwrap_or_default(), &[]);
+    json!({"exit_code": called.code, "decision": called.decision()})
+}
+
+fn set_up(world: &FakeWorld, input: &Value) {
+    for (name, value) in input["env"].as_object().into_iter().flatten() {
+        world.set_env(name, value.as_str().unwrap());
+    }
+    for (path, text) in input["files"].as_object().into_iter().flatten() {
+        world.put(Path::new("/work").join(path), text.as_str().unwrap());
+    }
+}
+
+/// A session that would be blocked, with the switch of the case.
+fn disabled(input: &Value) -> Value {
+    let mut scene = Scene::new();
+    scene.events(&failing_events());
+    set_up(&scene.world, input);
+    if input["cwd_disabled_file"] == true {
+        scene.world.put("/work/.disabled", "");
+    }
+    if input["shared_disabled_file"] == true {
+        scene.world.put("/work/.claude/runtime/power-steering/.disabled", "");
+    }
+    if let Some(file) = input["file"].as_str() {
+        scene.world.put(Path::new("/work").join(file), "");
+    }
+    json!({"disabled": scene.stop().decision() != "block"})
+}
+
+fn failing_events() -> Vec<Value> {
+    vec![
+        json!({"user": "Add a parser"}),
+        json!({"tool": "Write", "input": {"file_path": "/work/a.py", "content": "x = 1\n"}}),
+        json!({"claude_user_tool_result": "File created successfully"}),
+        json!({"assistant": "Done."}),
+    ]
+}
+
+fn guard_after(blocks: u64, limits: &GuardLimits) -> (GuardState, Option<Ruling>) {
+    let mut state = GuardState::default();
+    let mut last = None;
+    for number in 0..blocks {
+        let fingerprint = format!("finding-{number}");
+        let stop = Stop {
+            episode: "p",
+            fingerprint: Some(&fingerprint),
+            failed: &[],
+            tools: number + 1,
+            edits: number,
+        };
+        let (next, ruling) = guard::step(&state, &stop, limits, Timestamp::default());
+        (state, last) = (next, Some(ruling));
+    }
+    (state, last)
+}
+
+fn auto_approve(input: &Value) -> Value {
+    let number = |key: &str| input[key].as_u64().unwrap();
+    let limits = GuardLimits {
+        max_consecutive_blocks: u32::try_from(number("max")).unwrap(),
+        warn_from: u32::try_from(number("warn_at")).unwrap(),
+        ..GuardLimits::default()
+    };
+    let blocks = number("consecutive_blocks").min(number("max"));
+    let (state, last) = guard_after(blocks, &limits);
+    let stop =
+        Stop { episode: "p", fingerprint: Some("one more"), failed: &[], tools: 99, edits: 99 };
+    let (_, ruling) = guard::step(&state, &stop, &limits, Timestamp::default());
+    let approve = matches!(ruling, Ruling::Release(_));
+    let escalation = match last {
+        Some(Ruling::Block { number, remaining, warn: true, .. }) if !approve => Some(format!(
+            "Warning: {number}/{} blocks used. Auto-approval in {remaining} more blocks if issues persist.",
+            limits.max_consecutive_blocks
+        )),
+        _ => None,
+    };
+    json!({"approve": approve, "escalation": escalation})
+}
+
+/// Fingerprints of the blocks so far and of this stop -> whether it is a loop.
+fn loop_detect(input: &Value) -> Option<Value> {
+    let before = input["failure_fingerprints"].as_array().or(input["fingerprints"].as_array())?;
+    let current = input["current"].as_str()?;
+    let state = GuardState {
+        episode: "p".to_owned(),
+        fingerprints: before.iter().map(|it| it.as_str().unwrap().to_owned()).collect(),
+        ..GuardState::default()
+    };
+    let stop = Stop { episode: "p", fingerprint: Some(current), failed: &[], tools: 9, edits: 9 };
+    let (_, ruling) = guard::step(&state, &stop, &GuardLimits::default(), Timestamp::default());
+    Some(json!({"loop": matches!(ruling, Ruling::Release(_))}))
+}
+
+fn fingerprint(input: &Value) -> Value {
+    let ids = input["ids"].as_array().unwrap().iter().map(|it| it.as_str().unwrap());
+    json!({"fingerprint": judge::fingerprint(ids)})
+}
+
+/// Several stops of one session; each transcript replaces the one before.
+fn stop_sequence(input: &Value) -> Value {
+    let world = FakeWorld::new();
+    let decisions: Vec<String> = input["transcripts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|events| {
+            let mut scene = Scene::new();
+            scene.world = world.clone();
+            scene.events(events.as_array().unwrap());
+            scene.stop().decision()
+        })
+        .collect();
+    json!({"decisions": decisions})
+}
+
+fn session_type(input: &Value) -> Value {
+    let mut scene = Scene::new();
+    set_up(&scene.world, input);
+    scene.events(input["events"].as_array().unwrap());
+    json!({"session_type": scene.report()["session_type"]})
+}
+
+fn merge_preference(input: &Value) -> Value {
+    let pack = builtin::pack();
+    let policy = load::load(&pack, &pack).policy.unwrap();
+    let preference = policy.preferences.iter().find(|it| it.id == "no_auto_merge").unwrap();
+    let regexes: Vec<_> = preference.regexes.iter().map(|it| prose_regex(it)).collect();
+    json!({"no_auto_merge": preference::found(input["text"].as_str().unwrap(), &regexes)})
+}
+
+fn transcript_format(input: &Value) -> Value {
+    json!({"format": record::format(input["first_line"].as_str().unwrap().as_bytes())})
+}
+
+/// What a checker of the built-in pack says, wherever it applies and whatever the session type.
+fn checker(input: &Value) -> Option<Value> {
+    let pack = builtin::pack();
+    let policy = load::load(&pack, &pack).policy.unwrap();
+    let id = input["consideration"].as_str().unwrap();
+    let check = &policy.considerations.iter().find(|it| it.id == id)?.check;
+    if check.uses.iter().any(|it| it.starts_with("probes.")) {
+        return None;
+    }
+    let mut scene = Scene::new();
+    let rule = json!([{"id": "asked", "category": "c", "question": "q", "severity": "blocker",
+        "satisfied": check.satisfied.text, "applicable_session_types": ["*"]}]);
+    scene.world.put("/work/.policyd/policies/considerations.yaml", rule.to_string());
+    scene.events(input["events"].as_array().unwrap());
+    let report = scene.report();
+    let verdicts = report["considerations"].as_array().unwrap();
+    let verdict = verdicts.iter().find(|it| it["id"] == "asked")?;
+    Some(json!({"satisfied": verdict["status"] == "satisfied"}))
+}
+
+/// Whether what was expected is there: objects by the keys that are expected, `not` negates.
+fn agrees(expected: &Value, got: &Value) -> bool {
+    match expected.as_object() {
+        Some(fields) => fields.iter().all(|(key, wanted)| match key.as_str() {
+            "not" => wanted != got,
+            "stdout" => {
+                let decision = wanted["decision"].as_str().unwrap_or("approve");
+                got["decision"] == decision
+            }
+            // Why a stop was let through is said in other words here.
+            "reasons" | "files_removed" => true,
+            _ => agrees(wanted, &got[key]),
+        }),
+        None => expected == got,
+    }
+}
+
+struct Tally {
+    rows: Vec<String>,
+    wrong: Vec<String>,
+    kinds: BTreeMap<String, (usize, usize)>,
+}
+
+fn judge_cases(cases: &[Value]) -> Tally {
+    let mut tally = Tally { rows: vec![], wrong: vec![], kinds: BTreeMap::new() };
+    for case in cases {
+        let (kind, name) = (case["kind"].as_str().unwrap(), case["name"].as_str().unwrap());
+        let Some(got) = run(kind, &case["input"]) else { continue };
+        let agrees = agrees(&case["expected"], &got);
+        let reason = REASONS.iter().find(|(it, _)| *it == name).map(|(_, why)| *why);
+        let counts = tally.kinds.entry(kind.to_owned()).or_default();
+        counts.1 += 1;
+        counts.0 += usize::from(agrees);
+        let verdict = match (agrees, reason) {
+            (true, _) => "agrees".to_owned(),
+            (false, Some(why)) => format!("differs: {why}"),
+            (false, None) => {
+                tally
+                    .wrong
+                    .push(format!("{kind} {name}: expected {}, got {got}", case["expected"]));
+                "WRONG".to_owned()
+            }
+        };
+        tally.rows.push(format!("{kind:18} {name:42} {verdict}"));
+    }
+    tally
+}
+
+fn report(tally: &Tally) {
+    for row in &tally.rows {
+        println!("{row}");
+    }
+    for (kind, (agreed, all)) in &tally.kinds {
+        println!("{kind:18} {agreed} of {all} agree");
+    }
+    assert!(tally.wrong.is_empty(), "\n{}", tally.wrong.join("\n"));
+}
+
+#[test]
+fn cases_of_the_replaced_system_agree_or_have_a_reason() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/cases/amplihack_cases.json");
+    let Ok(text) = std::fs::read_to_string(&path) else {
+        println!("skipped: ../shared is absent");
+        return;
+    };
+    let cases: Vec<Value> = serde_json::from_str(&text).unwrap();
+    report(&judge_cases(&cases));
+}
+
+#[test]
+fn own_cases_agree() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
+    let mut cases = vec![];
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let kind = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let list: Vec<Value> = serde_yaml::from_str(&text)
+            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        cases.extend(list.into_iter().map(|mut case| {
+            case["kind"] = kind.as_str().into();
+            case
+        }));
+    }
+    let tally = judge_cases(&cases);
+    assert_eq!(tally.rows.len(), cases.len(), "every own case is of a kind that runs");
+    assert!(cases.len() > 60, "{} own cases", cases.len());
+    report(&tally);
+}

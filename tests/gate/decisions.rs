@@ -1,0 +1,265 @@
+//! Decisions and what is said, as snapshots named by situation; and the laws of a stop.
+
+use serde_json::{Value, json};
+
+use crate::scene::Scene;
+use crate::support::snapshot;
+
+fn edit(path: &str, content: &str) -> Vec<Value> {
+    vec![
+        json!({"tool": "Write", "input": {"file_path": path, "content": content}}),
+        json!({"claude_user_tool_result": "File created successfully"}),
+    ]
+}
+
+fn ran(command: &str, output: &str, failed: bool) -> Vec<Value> {
+    vec![
+        json!({"tool": "Bash", "input": {"command": command}}),
+        json!({"claude_user_tool_result": output, "is_error": failed}),
+    ]
+}
+
+fn said(text: &str) -> Vec<Value> {
+    vec![json!({"assistant": text})]
+}
+
+fn asked(text: &str) -> Vec<Value> {
+    vec![json!({"user": text})]
+}
+
+/// What the caller and a person see of one stop.
+fn show(name: &str, parts: &[Vec<Value>]) -> Value {
+    let mut scene = Scene::new();
+    scene.events(&parts.concat());
+    let report = scene.run(
+        &["policyd", "eval", "--hook", "stop", "--format", "text", "--dry-run"],
+        scene.payload(&json!({})).to_string().as_bytes(),
+    );
+    let answer = scene.stop();
+    let spoken = answer.json();
+    let shown = format!(
+        "{}\n--- the caller reads ---\n{}",
+        report.stdout.trim_end(),
+        if answer.stdout.is_empty() { "(nothing)".to_owned() } else { format!("{spoken:#}") }
+    );
+    snapshot("decisions", &format!("stop__{name}"), shown);
+    spoken
+}
+
+#[test]
+fn situations_of_a_stop() {
+    let code = edit("/work/src/parser.rs", "pub fn parse() -> u8 { 1 }\n");
+    let passing = ran("cargo test -q", "test result: ok. 3 passed; 0 failed", false);
+    let failing =
+        ran("cargo test 2>&1 | tail -5", "test result: FAILED. 2 passed; 1 failed", false);
+    let ask = asked("Add a parser");
+    let done = said("The parser is in place.");
+
+    assert_eq!(show("question_only", &[asked("What is a parser?"), said("A reader.")]), json!({}));
+    let blocked = |value: &Value| value["decision"] == "block";
+    assert!(blocked(&show("code_without_test", &[ask.clone(), code.clone(), done.clone()])));
+    assert!(blocked(&show(
+        "tests_failing_behind_a_pipe",
+        &[ask.clone(), code.clone(), failing.clone(), done.clone()]
+    )));
+    assert!(!blocked(&show(
+        "tests_passing",
+        &[ask.clone(), code.clone(), passing.clone(), done.clone()]
+    )));
+    assert!(blocked(&show(
+        "edit_after_the_tests",
+        &[ask.clone(), code.clone(), passing.clone(), code.clone(), done.clone()]
+    )));
+    assert!(!blocked(&show(
+        "failing_then_passing",
+        &[ask.clone(), code.clone(), failing, passing.clone(), done.clone()]
+    )));
+    let todos = json!({"todos": [{"content": "Write it", "status": "completed"}, {"content": "Document it", "status": "in_progress"}]});
+    let todo = vec![
+        json!({"tool": "TodoWrite", "input": todos}),
+        json!({"claude_user_tool_result": "ok"}),
+    ];
+    assert!(blocked(&show(
+        "open_todo",
+        &[ask.clone(), code.clone(), passing.clone(), todo, done.clone()]
+    )));
+    let stub = edit("/work/src/lexer.rs", "fn lex() {\n    todo!()\n}\n");
+    assert!(blocked(&show("stub_left", &[ask.clone(), stub, passing.clone(), done])));
+    let left = said("The parser works. Next steps:\n- write the docs\n- add more tests");
+    assert!(!blocked(&show(
+        "words_alone_warn",
+        &[ask.clone(), code.clone(), passing.clone(), left]
+    )));
+    let main = [
+        ran("git status", "On branch main", false),
+        ran("git commit -am parser", "[main 1] parser", false),
+    ]
+    .concat();
+    assert!(!blocked(&show("commit_on_main_warns", &[ask, code, passing, main])));
+}
+
+#[test]
+fn the_agent_is_blocked_twice_then_the_user_is_told() {
+    let mut scene = Scene::new();
+    scene.events(&[asked("Add a parser"), edit("/work/a.py", "x = 1\n")].concat());
+    let mut spoken = Vec::new();
+    for turn in 0..4 {
+        let answer = scene.stop();
+        assert_eq!(answer.code, 0);
+        spoken.push(answer.json());
+        scene.events(&ran(&format!("ls {turn}"), "a.py", false));
+    }
+    let shown = spoken.iter().map(|it| format!("{it:#}")).collect::<Vec<_>>().join("\n");
+    snapshot("decisions", "stop__same_failure_four_times", shown);
+    let state = scene.state();
+    assert_eq!(
+        (state["consecutive_blocks"].as_u64(), state["releases"].as_u64()),
+        (Some(2), Some(2))
+    );
+    assert_eq!(state["revision"], 4);
+}
+
+#[test]
+fn a_block_that_cannot_be_remembered_is_not_spoken() {
+    use policyd::world::{WorldError, fake::Op};
+    let mut scene = Scene::new();
+    scene.events(&[asked("Add a parser"), edit("/work/a.py", "x = 1\n")].concat());
+    for op in [Op::Write, Op::SyncFile] {
+        let why = WorldError::Refused("No space left on device (os error 28)".to_owned());
+        scene.world.refuse_always(op, "state.json", why.clone());
+        scene.world.refuse_always(op, ".state.json.tmp", why);
+    }
+    let answer = scene.stop();
+    assert_eq!(answer.code, 0);
+    snapshot("decisions", "stop__disk_full", format!("{:#}", answer.json()));
+    assert_ne!(answer.decision(), "block");
+}
+
+#[test]
+fn what_is_no_stop_of_the_agent_gets_no_opinion() {
+    let mut scene = Scene::new();
+    scene.events(&[asked("Add a parser"), edit("/work/a.py", "x = 1\n")].concat());
+    let with = |changes: Value| {
+        let payload = scene.payload(&changes).to_string();
+        scene.call("stop", &payload, &["--dry-run"]).decision()
+    };
+    assert_eq!(with(json!({})), "block");
+    assert_eq!(with(json!({"permission_mode": "plan"})), "approve");
+    let running = json!([{"id": "b1", "type": "shell", "status": "running", "description": "d"}]);
+    assert_eq!(with(json!({"background_tasks": running})), "approve");
+    assert_eq!(with(json!({"session_id": ""})), "approve");
+    let internal = scene
+        .payload(&json!({"hook_event_name": "SubagentStop", "agent_type": "", "agent_id": "a"}));
+    let answer = scene.call("subagent-stop", &internal.to_string(), &[]);
+    assert_eq!(answer.stdout, "");
+}
+
+#[test]
+fn a_headless_run_loses_its_background_tasks_and_is_judged() {
+    let mut scene = Scene::new();
+    scene.events(&[asked("Add a parser"), edit("/work/a.py", "x = 1\n")].concat());
+    scene.world.set_env("CLAUDE_CODE_ENTRYPOINT", "sdk-cli");
+    let running = json!([{"id": "b1", "status": "running"}]);
+    let payload = scene.payload(&json!({"background_tasks": running})).to_string();
+    assert_eq!(scene.call("stop", &payload, &[]).decision(), "block");
+}
+
+#[test]
+fn a_pending_question_to_the_user_is_no_stop() {
+    let mut scene = Scene::new();
+    scene.events(&[asked("Add a parser"), edit("/work/a.py", "x = 1\n")].concat());
+    scene.events(&[json!({"tool": "AskUserQuestion", "input": {"questions": []}})]);
+    assert_eq!(scene.stop().decision(), "approve");
+}
+
+#[test]
+fn a_notice_of_a_background_task_does_not_begin_a_new_episode() {
+    let mut scene = Scene::new();
+    scene.events(&[asked("Add a parser"), edit("/work/a.py", "x = 1\n")].concat());
+    assert_eq!(scene.stop().decision(), "block");
+    // The client injects a prompt of its own with a new prompt id.
+    scene.raw(&json!({"type": "user", "uuid": "n1", "promptId": "notice", "origin": {"kind": "task-notification"},
+        "message": {"role": "user", "content": "<task-notification><status>completed</status></task-notification>"}}));
+    let payload = scene.payload(&json!({"prompt_id": "notice"})).to_string();
+    scene.call("stop", &payload, &[]);
+    assert_eq!(scene.state()["consecutive_blocks"], 2, "the count goes on");
+    assert_eq!(scene.state()["episode"], "p1");
+}
+
+#[test]
+fn a_broken_pack_lets_the_agent_go_and_tells_the_user_where() {
+    let mut scene = Scene::new();
+    scene.events(&[asked("Add a parser"), edit("/work/a.py", "x = 1\n")].concat());
+    scene.world.put(
+        "/work/.policyd/policies/considerations.yaml",
+        "- id: mine\n  category: C\n  question: Q?\n  severity: bloker\n  satisfied: \"todos.opn == 0\"\n",
+    );
+    let answer = scene.stop();
+    assert_eq!(answer.code, 0);
+    snapshot("decisions", "stop__broken_pack", format!("{:#}", answer.json()));
+    // The manifest may ask for a block; then it is spoken once per turn.
+    scene.world.put(
+        "/work/.policyd/policies/policyd.yaml",
+        "version: 1\nextends: [builtin]\non_error: block\n",
+    );
+    assert_eq!(scene.stop().decision(), "block");
+    let again = scene.payload(&json!({"stop_hook_active": true})).to_string();
+    assert_eq!(scene.call("stop", &again, &[]).decision(), "approve");
+}
+
+#[test]
+fn the_order_of_effects_of_a_block() {
+    let mut scene = Scene::new();
+    scene.events(&[asked("Add a parser"), edit("/work/a.py", "x = 1\n")].concat());
+    scene.world.clear_log();
+    assert_eq!(scene.stop().decision(), "block");
+    snapshot("effects", "stop__first_block", scene.world.log().join("\n"));
+    scene.world.clear_log();
+    scene.stop();
+    snapshot("effects", "stop__second_block", scene.world.log().join("\n"));
+    scene.world.clear_log();
+    let answer = scene.call("pre-tool-use", r#"{"session_id":"s"}"#, &[]);
+    assert_eq!(answer.stdout, "");
+    snapshot("effects", "event_without_rules", scene.world.log().join("\n"));
+}
+
+#[test]
+fn a_dry_run_writes_nothing() {
+    let mut scene = Scene::new();
+    scene.events(&[asked("Add a parser"), edit("/work/a.py", "x = 1\n")].concat());
+    let before = scene.world.files();
+    let payload = scene.payload(&json!({})).to_string();
+    assert_eq!(scene.call("stop", &payload, &["--dry-run"]).decision(), "block");
+    assert_eq!(scene.world.files(), before);
+}
+
+#[test]
+fn every_event_of_the_client_is_answered() {
+    let scene = Scene::new();
+    for row in &policyd::facts::event::EVENTS {
+        let payload = json!({"session_id": "s", "hook_event_name": row.client}).to_string();
+        let answer = scene.call(row.name, &payload, &[]);
+        assert_eq!((answer.code, answer.decision().as_str()), (0, "approve"), "{}", row.client);
+        assert!(answer.stdout.is_empty() || row.name == "stop", "{}", row.client);
+    }
+}
+
+#[test]
+fn what_is_said_stays_below_the_callers_bound() {
+    let mut scene = Scene::new();
+    let todos: Vec<_> = (0..150)
+        .map(
+            |n| json!({"content": format!("{n} {}", "very long ".repeat(50)), "status": "pending"}),
+        )
+        .collect();
+    scene.events(&asked("Do it"));
+    scene.events(&[
+        json!({"tool": "TodoWrite", "input": {"todos": todos}}),
+        json!({"claude_user_tool_result": "ok"}),
+    ]);
+    let answer = scene.stop().json();
+    let reason = answer["reason"].as_str().unwrap();
+    assert!(reason.chars().count() <= 9_000);
+    assert!(reason.contains("150 of 150 todos"), "the finding comes first");
+    assert!(reason.contains("Block 1;"), "and the footer stays");
+}

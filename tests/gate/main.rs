@@ -1,0 +1,15 @@
+//! The whole program on simulated machines: cases, decisions, effects, hostile input.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a failing case is a failing test; tables of agreement are printed; case files are real"
+)]
+
+mod cases;
+mod decisions;
+mod scene;
+#[path = "../support/mod.rs"]
+mod support;
