@@ -1,0 +1,208 @@
+//! Tidy: properties of the source text itself. Floors, headers, sizes, named paths, snapshots.
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "tidy reads the real source tree; failing to is a failure"
+)]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Reading order of the program, and its law: a module names only lower floors.
+const FLOORS: &[&[&str]] = &[
+    &["id", "time", "limits"],
+    &["source"],
+    &["facts", "state"],
+    &["script"],
+    &["policy"],
+    &["judge"],
+    &["hook", "report"],
+    &["world"], // Everything above this line is pure: it cannot even name an effect.
+    &["store", "probe"],
+    &["cli"],
+    &["main", "lib"],
+];
+const FILE_LINES_MAX: usize = 600;
+const TABLE_LINES_MAX: usize = 700;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn files(dir: &str, extension: &str) -> Vec<(PathBuf, String)> {
+    let (mut found, mut todo) = (vec![], vec![root().join(dir)]);
+    while let Some(dir) = todo.pop() {
+        for entry in fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                todo.push(path);
+            } else if path.extension().is_some_and(|it| it == extension) {
+                found.push((path.clone(), fs::read_to_string(path).unwrap()));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn floor(module: &str) -> Option<usize> {
+    FLOORS.iter().position(|floor| floor.contains(&module))
+}
+
+fn module(path: &Path) -> String {
+    let inner = path.strip_prefix(root().join("src")).unwrap();
+    inner.iter().next().unwrap().to_str().unwrap().trim_end_matches(".rs").to_owned()
+}
+
+/// Top-level modules that `text` names through `crate::` or `policyd::`, tests and comments left out.
+fn named(text: &str) -> BTreeSet<String> {
+    let code = text.split("#[cfg(test)]").next().unwrap();
+    let code: String =
+        code.lines().map(|line| line.split("//").next().unwrap()).collect::<Vec<_>>().join("\n");
+    let mut names = BTreeSet::new();
+    for rest in code.split("crate::").skip(1) {
+        match rest.strip_prefix('{') {
+            Some(group) => {
+                let (mut depth, mut word, mut fresh) = (0_i32, String::new(), true);
+                for c in group.chars() {
+                    match c {
+                        '{' => depth += 1,
+                        '}' if depth == 0 => break,
+                        '}' => depth -= 1,
+                        ',' if depth == 0 => fresh = true,
+                        c if fresh && (c.is_alphanumeric() || c == '_') => word.push(c),
+                        c if c.is_whitespace() && word.is_empty() => {}
+                        _ => {
+                            fresh = false;
+                        }
+                    }
+                    if !fresh && !word.is_empty() || c == ',' && !word.is_empty() {
+                        names.insert(std::mem::take(&mut word));
+                    }
+                }
+                names.insert(word);
+            }
+            None => {
+                names.insert(
+                    rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect(),
+                );
+            }
+        }
+    }
+    names.retain(|name| floor(name).is_some());
+    names
+}
+
+#[test]
+fn modules_name_only_lower_floors() {
+    let mut wrong = vec![];
+    for (path, text) in files("src", "rs") {
+        let own = module(&path);
+        let Some(own_floor) = floor(&own) else {
+            wrong.push(format!("{own}: is on no floor"));
+            continue;
+        };
+        for other in named(&text) {
+            if other != own && floor(&other).unwrap() >= own_floor {
+                let path = path.display();
+                wrong.push(format!("{path}: names `{other}`, which is not below `{own}`"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn files_say_what_lives_here_and_stay_small() {
+    let mut wrong = vec![];
+    for (path, text) in files("src", "rs").into_iter().chain(files("tests", "rs")) {
+        let path = path.strip_prefix(root()).unwrap().display().to_string();
+        let header = text.starts_with("//! ") || path == "src/lib.rs";
+        if !header {
+            wrong.push(format!("{path}: the first line is not a `//!` header"));
+        }
+        // Tables of rows are long and shallow.
+        let table = text.contains("pub(super) const ROWS");
+        let most = if table { TABLE_LINES_MAX } else { FILE_LINES_MAX };
+        if text.lines().count() > most {
+            wrong.push(format!("{path}: {} lines, over {most}", text.lines().count()));
+        }
+        for (index, line) in text.lines().enumerate() {
+            if line.trim_end() != line {
+                wrong.push(format!("{path}:{}: trailing blanks", index + 1));
+            }
+            if ["TODO", "FIXME", "XXX"].iter().any(|it| line.contains(&format!("// {it}"))) {
+                wrong.push(format!("{path}:{}: an open end", index + 1));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn no_module_is_a_drawer() {
+    for (path, _) in files("src", "rs") {
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        let drawers = ["utils", "util", "helpers", "helper", "common", "misc", "manager"];
+        assert!(!drawers.contains(&name), "{}", path.display());
+    }
+}
+
+#[test]
+fn every_path_in_the_architecture_exists() {
+    let text = fs::read_to_string(root().join("src/ARCHITECTURE.md")).unwrap();
+    let named: Vec<&str> =
+        text.split('`').filter(|it| it.starts_with("src/") || it.starts_with("tests/")).collect();
+    assert!(named.len() > 8, "the architecture names files");
+    for path in named {
+        assert!(root().join(path).exists(), "ARCHITECTURE.md names {path}, which does not exist");
+    }
+    for floor in FLOORS.iter().flat_map(|it| it.iter()).filter(|it| **it != "lib") {
+        assert!(text.contains(&format!("`{floor}`")), "ARCHITECTURE.md lacks the module {floor}");
+    }
+}
+
+#[test]
+fn every_snapshot_is_named_by_a_test() {
+    let mut sources: String =
+        files("src", "rs").into_iter().chain(files("tests", "rs")).map(|it| it.1).collect();
+    sources.extend(files("tests", "yaml").into_iter().map(|it| it.1));
+    let orphans: Vec<_> = files("snapshots", "snap")
+        .into_iter()
+        .filter(|(path, _)| {
+            let name = path.file_stem().unwrap().to_str().unwrap();
+            let situation = name.rsplit("__").next().unwrap();
+            !sources.contains(name) && !sources.contains(situation)
+        })
+        .map(|it| it.0)
+        .collect();
+    assert!(orphans.is_empty(), "orphan snapshots: {orphans:#?}");
+}
+
+#[test]
+fn the_top_level_is_fixed() {
+    let fixed = [
+        "Cargo.toml",
+        "Cargo.lock",
+        "src",
+        "policies",
+        "schemas",
+        "tests",
+        "snapshots",
+        "README.md",
+        "LICENSE",
+        "target",
+    ];
+    for entry in fs::read_dir(root()).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        assert!(name.starts_with('.') || fixed.contains(&name.as_str()), "{name} at the top level");
+    }
+}
+
+#[test]
+fn named_sees_groups_and_paths() {
+    let text =
+        "use crate::{facts::{Event, world}, state};\nfn f(x: crate::judge::X) {} // crate::cli";
+    assert_eq!(named(text), ["facts", "judge", "state"].map(String::from).into());
+}
