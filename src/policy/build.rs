@@ -251,7 +251,7 @@ impl Builder<'_> {
             mode,
             on_error: on_error(&text(entry.get("on_error"))).unwrap_or(OnError::Allow),
             expires_millis: entry.get("expires").and_then(Node::date).map(Timestamp::millis),
-            place: entry.node().map(|it| place(&it.span)).unwrap_or_default(),
+            place: entry.span().map(place).unwrap_or_default(),
         })
     }
 
@@ -391,9 +391,9 @@ impl Builder<'_> {
     }
 
     fn missing(&mut self, entry: &Entry, key: &str, why: &str) {
-        if let Some(node) = entry.node() {
+        if let Some(span) = entry.span() {
             let message = format!("`{}` has no `{key}`", entry.id);
-            let found = Diagnostic::error("missing-key", node.span.clone(), message);
+            let found = Diagnostic::error("missing-key", span.clone(), message);
             self.diagnostics.push(found.with_help(why));
         }
     }

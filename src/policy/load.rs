@@ -1,14 +1,14 @@
 //! Loads a pack: file texts in, policy and every complaint out. Nothing stops at the first error.
 //! Lives here: parsing, shapes, and the layering of a pack over the one it extends.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::{Policy, build, shapes};
 use crate::limits;
 use crate::source::node::Node;
 use crate::source::shape::Kind;
-use crate::source::{Diagnostic, Level, Source, check, suggest, yaml};
+use crate::source::{Diagnostic, Level, Source, Span, check, suggest, yaml};
 
 /// One pack as read from its folder.
 #[derive(Debug, Clone)]
@@ -43,9 +43,10 @@ impl Entry {
         self.layers.iter().find_map(|it| it.get(key)).filter(|it| !it.is_null())
     }
 
-    /// Where the entry is written: its topmost layer.
-    pub(super) fn node(&self) -> Option<&Node> {
-        self.layers.first()
+    /// Where the entry is written: the id in its topmost layer, or the whole of it.
+    pub(super) fn span(&self) -> Option<&Span> {
+        let top = self.layers.first()?;
+        Some(top.get("id").map_or(&top.span, |id| &id.span))
     }
 }
 
@@ -171,7 +172,9 @@ fn layer(
     diagnostics: &mut Vec<Diagnostic>,
 ) {
     let inherited = into.len();
+    let mut seen = BTreeSet::new();
     for (id, name, node) in entries {
+        let repeated = !seen.insert(id.clone());
         let overrides = node.get("override").and_then(Node::bool).unwrap_or(false);
         let place = into.iter().position(|it| it.id == id);
         match place.and_then(|at| into.get_mut(at).map(|entry| (at, entry))) {
@@ -181,16 +184,16 @@ fn layer(
                 }
                 into.push(Entry { id, layers: vec![node] });
             }
-            Some((at, entry)) if at < inherited && (overrides || implicit) => {
+            Some((at, entry)) if at < inherited && !repeated && (overrides || implicit) => {
                 entry.layers.insert(0, node);
             }
             Some((at, entry)) => {
                 let message = format!("`{id}` is defined already");
                 let mut found = Diagnostic::error("duplicate-id", name.span.clone(), message);
-                if let Some(first) = entry.node() {
-                    found = found.with_related(first.span.clone(), "first defined here");
+                if let Some(first) = entry.span() {
+                    found = found.with_related(first.clone(), "first defined here");
                 }
-                if at < inherited {
+                if at < inherited && !repeated {
                     found = found.with_help("write `override: true` to change the inherited entry");
                 }
                 diagnostics.push(found);
@@ -198,10 +201,10 @@ fn layer(
         }
     }
     if into.len() > limits::RULES_MAX
-        && let Some(node) = into.last().and_then(Entry::node)
+        && let Some(span) = into.last().and_then(Entry::span)
     {
         let message = format!("more than {} entries", limits::RULES_MAX);
-        diagnostics.push(Diagnostic::error("too-many-rules", node.span.clone(), message));
+        diagnostics.push(Diagnostic::error("too-many-rules", span.clone(), message));
     }
 }
 

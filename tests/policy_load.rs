@@ -1,0 +1,184 @@
+//! Loading packs: what people are told about a faulty one, and what layering means.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a failing case is a failing test")]
+
+mod support;
+
+use std::sync::Arc;
+
+use policyd::policy::load::{self, Loaded, Pack};
+use policyd::policy::{Mode, OnError, Policy, builtin};
+use policyd::report::diagnostics::{self, Style};
+use policyd::source::Source;
+use support::snapshot;
+
+fn pack(files: &[(&str, &str)]) -> Pack {
+    let source = |(name, text): &(&str, &str)| {
+        let source = Source { name: format!("policies/{name}"), text: (*text).to_owned() };
+        ((*name).to_owned(), Arc::new(source))
+    };
+    Pack { name: "mine".to_owned(), files: files.iter().map(source).collect() }
+}
+
+fn load(files: &[(&str, &str)]) -> Loaded {
+    load::load(&pack(files), &builtin::pack())
+}
+
+fn sound(files: &[(&str, &str)]) -> Policy {
+    let loaded = load(files);
+    let told = diagnostics::render_compact(&loaded.diagnostics);
+    loaded.policy.unwrap_or_else(|| panic!("{told}"))
+}
+
+/// A faulty pack: what people are told is a snapshot, and no policy comes out.
+fn told(name: &str, files: &[(&str, &str)]) {
+    let loaded = load(files);
+    assert!(loaded.policy.is_none(), "{name}: a faulty pack is no policy");
+    let text = diagnostics::render_text(&loaded.diagnostics, Style { color: false });
+    snapshot("diagnostics", &format!("pack__{name}"), text);
+}
+
+const RULE: &str = "- id: mine\n  category: C\n  question: Q?\n  severity: blocker\n";
+
+#[test]
+fn faulty_packs() {
+    let one =
+        |name: &str, rest: &str| told(name, &[("considerations.yaml", &format!("{RULE}{rest}"))]);
+    one("unknown_fact", "  satisfied: todo.open == 0\n");
+    one("unknown_field", "  satisfied: \"todos.opn == 0 && files.count > 0\"\n");
+    one("wrong_comparison", "  satisfied: 'todos.open == \"0\"'\n");
+    one("condition_is_a_number", "  satisfied: todos.open\n");
+    one("unknown_function", "  satisfied: commands.rann(\"git push\")\n");
+    one("unknown_command_kind", "  satisfied: commands.kind(\"tset\").passed\n");
+    one("impossible_value", "  satisfied: event.kind == \"stopp\"\n");
+    one(
+        "syntax_of_an_expression",
+        "  satisfied: >-\n    todos.open == 0 &&\n    && files.count == 0\n",
+    );
+    one("loop_in_an_expression", "  satisfied: \"while true {}\"\n");
+    one("open_hole", "  satisfied: todos.open == 0\n  details: \"open: ${todos.open\"\n");
+    one(
+        "wrong_hole",
+        "  satisfied: todos.open == 0\n  details: \"open: ${todos.opn} of ${todos}\"\n",
+    );
+    one("unknown_checker", "  checker: _check_todos_complet\n");
+    one("no_check_at_all", "");
+    one(
+        "unknown_session_type",
+        "  satisfied: todos.open == 0\n  applicable_session_types: [DEVELOPMNT]\n",
+    );
+    one("unknown_event", "  satisfied: todos.open == 0\n  on: [stopp, pre-tool-use]\n");
+    one("nothing_to_override", "  satisfied: todos.open == 0\n  override: true\n");
+    one(
+        "many_at_once",
+        "  satisfied: todos.opn == 0\n  severty: warning\n  enabled: yes\n  expires: tomorrow\n",
+    );
+    told(
+        "same_id_twice",
+        &[(
+            "considerations.yaml",
+            &format!("{RULE}  checker: generic\n{RULE}  checker: generic\n"),
+        )],
+    );
+    told(
+        "inherited_id_without_override",
+        &[
+            ("policyd.yaml", "version: 1\nextends: [builtin]\n"),
+            ("considerations.yaml", "- id: todos_complete\n  enabled: false\n"),
+        ],
+    );
+    told("unknown_file", &[("consideration.yaml", "- id: x\n")]);
+    told(
+        "duration_without_unit",
+        &[("policyd.yaml", "version: 1\nextends: [builtin]\ndeadline: 5\n")],
+    );
+    told("bad_regex", &[("vocabulary.yaml", "texts:\n  mine:\n    regexes: ['(open', 'fine']\n")]);
+    told("unknown_message", &[("messages.yaml", "block_heder:\n  - text: x\n")]);
+    told(
+        "standalone_pack_lacks_names",
+        &[
+            ("policyd.yaml", "version: 1\n"),
+            (
+                "considerations.yaml",
+                &format!("{RULE}  satisfied: commands.kind(\"test\").passed\n"),
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_folder_without_a_manifest_changes_the_built_in_pack() {
+    let list = "- id: todos_complete\n  category: Mine\n  question: Done?\n  severity: warning\n  checker: _check_todos_complete\n";
+    let policy = sound(&[("considerations.yaml", list)]);
+    let changed = policy.considerations.iter().find(|it| it.id == "todos_complete").unwrap();
+    assert_eq!((changed.category.as_str(), changed.question.as_str()), ("Mine", "Done?"));
+    assert_eq!(changed.session_types, ["*"], "what is not said is inherited");
+    assert!(policy.considerations.iter().any(|it| it.id == "local_testing"), "the rest stays");
+}
+
+#[test]
+fn an_override_changes_key_by_key() {
+    let manifest = ("policyd.yaml", "version: 1\nname: team\nextends: [builtin]\non_error: warn\n");
+    let list = "- id: local_testing\n  override: true\n  mode: shadow\n- id: next_steps\n  override: true\n  enabled: false\n";
+    let policy = sound(&[manifest, ("considerations.yaml", list)]);
+    let find = |id: &str| policy.considerations.iter().find(|it| it.id == id).unwrap();
+    assert_eq!(find("local_testing").mode, Mode::Shadow);
+    assert_eq!(find("local_testing").check.name, "_check_local_testing");
+    assert!(!find("next_steps").enabled);
+    assert_eq!((policy.name.as_str(), policy.settings.on_error), ("team", OnError::Warn));
+    assert_eq!(policy.settings.guard.max_consecutive_blocks, 5, "inherited settings stay");
+}
+
+#[test]
+fn a_manifest_without_extends_stands_alone() {
+    let rule = format!("{RULE}  satisfied: todos.open == 0\n  applicable_session_types: [\"*\"]\n");
+    let policy = sound(&[("policyd.yaml", "version: 1\n"), ("considerations.yaml", &rule)]);
+    assert_eq!(policy.considerations.len(), 1);
+    assert!(policy.session_types.is_empty());
+}
+
+#[test]
+fn a_vocabulary_name_replaces_the_inherited_one_and_lists_are_joined() {
+    let text = "commands:\n  test:\n    programs: [./check.sh]\nshell_tools: [Terminal]\n";
+    let policy = sound(&[("vocabulary.yaml", text)]);
+    let test = policy.lens.commands.iter().find(|it| it.name == "test").unwrap();
+    assert_eq!(test.programs, ["./check.sh"]);
+    assert!(policy.lens.shell_tools.contains(&"Terminal".to_owned()));
+    assert!(policy.lens.shell_tools.contains(&"Bash".to_owned()));
+}
+
+#[test]
+fn unsafe_settings_are_said_and_load() {
+    let manifest = "version: 1\nextends: [builtin]\ndurability: {fsync: false, verify: false}\n";
+    let loaded = load(&[("policyd.yaml", manifest)]);
+    assert!(loaded.policy.is_some());
+    let codes: Vec<_> = loaded.diagnostics.iter().map(|it| it.code).collect();
+    assert_eq!(codes, ["unsafe-setting", "unsafe-setting"]);
+}
+
+#[test]
+fn the_caret_is_under_the_same_name_in_every_scalar_style() {
+    for satisfied in [
+        "todos.opn == 0",
+        "'todos.opn == 0'",
+        "\"todos.\\x6fpn == 0\"",
+        ">-\n    true &&\n    todos.opn == 0",
+        "|\n    true\n    && todos.opn == 0",
+    ] {
+        let loaded = load(&[("considerations.yaml", &format!("{RULE}  satisfied: {satisfied}\n"))]);
+        let found: Vec<_> = loaded.diagnostics.iter().map(|it| it.span.text()).collect();
+        assert!(matches!(found.as_slice(), ["opn" | "\\x6fpn"]), "{satisfied}: {found:?}");
+    }
+}
+
+#[test]
+fn hostile_packs_are_refused_quickly() {
+    let deep = format!("- {}", "[".repeat(50_000));
+    let many = format!("{RULE}  checker: generic\n").repeat(6_000);
+    let long = format!("{RULE}  satisfied: \"{}\"\n", "true && ".repeat(3_000));
+    let nested = format!("{RULE}  satisfied: \"{}true{}\"\n", "(".repeat(500), ")".repeat(500));
+    for text in [deep, many, long, nested, "&a [*a, *a]".to_owned(), "x: &x {y: *x}".to_owned()] {
+        let loaded = load(&[("considerations.yaml", &text)]);
+        assert!(loaded.policy.is_none());
+        assert!(!loaded.diagnostics.is_empty());
+    }
+}
