@@ -1,0 +1,162 @@
+//! The expression language: every row of the table of facts works as its example says, and the
+//! sandbox holds.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a failing case is a failing test")]
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use policyd::facts::Facts;
+use policyd::facts::compiled::CompiledLens;
+use policyd::facts::event::EventKind;
+use policyd::facts::lens::Lens;
+use policyd::hook::claude_code;
+use policyd::script::check::check;
+use policyd::script::context::{Context, Learned, Reading};
+use policyd::script::members;
+use policyd::script::pattern::{TextPattern, TextPatternSource};
+use policyd::script::types::{Names, Type};
+use policyd::script::{Evaluator, Value};
+use policyd::time::Timestamp;
+
+/// Names that the examples of the table use.
+fn names() -> Names {
+    let set = |names: &[&str]| names.iter().map(|it| (*it).to_owned()).collect();
+    Names {
+        command_kinds: set(&["test"]),
+        file_kinds: set(&["code"]),
+        contents: set(&["stub"]),
+        texts: set(&["next_steps", "operations", "completion"]),
+        preferences: set(&["no_auto_merge"]),
+        probes: set(&["pr"]),
+        session_types: set(&["DEVELOPMENT"]),
+    }
+}
+
+fn evaluator() -> Evaluator {
+    let payload = br#"{"session_id":"s","prompt_id":"p","last_assistant_message":"All done."}"#;
+    let pattern = |_: &String| TextPattern::new(&TextPatternSource::default());
+    let answer = serde_json::json!({"state": "OPEN", "number": 7, "isDraft": false,
+        "statusCheckRollup": [{"conclusion": "SUCCESS"}]});
+    let learned = Learned {
+        session_type: "DEVELOPMENT".to_owned(),
+        probes: [("pr".to_owned(), Reading::Answer { code: 0, value: answer })].into(),
+        ..Learned::default()
+    };
+    Evaluator::new(Rc::new(Context {
+        event: claude_code::parse(payload, EventKind::find("stop").unwrap()).unwrap(),
+        facts: Facts::default(),
+        lens: Rc::new(CompiledLens::new(Lens::default())),
+        transcript_problem: None,
+        last_message: "All done.".to_owned(),
+        interactive: true,
+        project: "/work".into(),
+        patterns: names().texts.iter().map(|it| (it.clone(), pattern(it))).collect(),
+        now: Timestamp::from_millis(1_767_225_600_000),
+        learned: RefCell::new(learned),
+    }))
+}
+
+#[test]
+fn every_row_of_the_table_works_as_its_example_says() {
+    let (names, mut evaluator) = (names(), evaluator());
+    let mut rows = 0;
+    for row in members::tables() {
+        let typed = check(row.example, &names);
+        assert!(typed.findings.is_empty(), "{}: {:?}", row.example, typed.findings);
+        assert_eq!(typed.result, Type::Bool, "{}", row.example);
+        let value = evaluator.eval(row.example);
+        assert!(matches!(value, Ok(Value::Bool(_))), "{}: {value:?}", row.example);
+        assert!(row.doc.ends_with('.'), "{}: a sentence", row.name);
+        rows += 1;
+    }
+    assert!(rows > 80, "{rows} rows");
+}
+
+#[test]
+fn names_of_the_table_are_unique() {
+    let mut seen = std::collections::BTreeSet::new();
+    for row in members::tables() {
+        assert!(seen.insert((row.owner, row.name)), "{} {}", row.owner, row.name);
+    }
+}
+
+#[test]
+fn values_are_what_they_should_be() {
+    let mut evaluator = evaluator();
+    let mut is = |text: &str| evaluator.eval(text).expect(text);
+    assert_eq!(is("now.hour"), Value::Int(0));
+    assert_eq!(is("now.weekday"), Value::Int(4));
+    assert_eq!(is("now.date"), Value::Text("2026-01-01".to_owned()));
+    assert_eq!(is("probes.pr.number(\"number\") + 1"), Value::Int(8));
+    assert_eq!(
+        is("probes.pr.list(\"statusCheckRollup[].conclusion\").join(\"|\")"),
+        Value::Text("SUCCESS".to_owned())
+    );
+    assert_eq!(is("\"b\" in [\"a\", \"b\"] && !(\"c\" in [\"a\"])"), Value::Bool(true));
+    assert_eq!(
+        is("if files.count > 0 { \"some\" } else { \"none\" }"),
+        Value::Text("none".to_owned())
+    );
+    assert_eq!(is("-2 * 3 % 4"), Value::Int(-2));
+    assert_eq!(is("transcript.last_message.matches(\"^all\\\\s+done\")"), Value::Bool(true));
+    assert_eq!(is("\"straße\".len()"), Value::Int(6));
+}
+
+#[test]
+fn what_cannot_be_evaluated_is_an_error_not_a_crash() {
+    let mut evaluator = evaluator();
+    for text in [
+        "1 / 0 == 1",
+        "9223372036854775807 + 1 > 0",
+        "probes.other.ok",
+        "eval(\"1\")",
+        "print(\"x\")",
+        "sleep(1)",
+        "exit(1)",
+        "import \"x\"",
+        "while true {}",
+        "loop {}",
+        "let x = 1",
+        "|x| x",
+        "Fn(\"len\")",
+        "todos.nothing",
+        "nothing",
+        "()",
+        "",
+        "((((",
+    ] {
+        assert!(evaluator.eval(text).is_err(), "{text}");
+    }
+    assert!(evaluator.eval_bool("todos.open").is_err(), "a condition is true or false");
+}
+
+#[test]
+fn hostile_expressions_end_quickly() {
+    let mut evaluator = evaluator();
+    let nested =
+        |open: &str, close: &str| format!("{}1{}", open.repeat(1_000), close.repeat(1_000));
+    let doubling = format!("\"{}\"{}", "x".repeat(1_000), " + \"xxxxxxxxxx\"".repeat(300));
+    for text in [nested("(", ")"), nested("[", "]"), nested("!", ""), nested("-", ""), doubling] {
+        drop(evaluator.eval(&text));
+        drop(check(&text, &names()));
+    }
+    let long = format!("\"{}\".len() > 0", "x".repeat(9_000));
+    assert!(evaluator.eval(&long).is_err(), "longer than an expression may be");
+}
+
+#[test]
+fn an_explanation_names_the_parts() {
+    let mut evaluator = evaluator();
+    let parts = evaluator.explain("todos.open == 0 && (commands.total > 3 || files.count == 0)");
+    let shown: Vec<String> =
+        parts.iter().map(|(part, value)| format!("{part} = {}", value.as_ref().unwrap())).collect();
+    assert_eq!(
+        shown,
+        [
+            "todos.open = 0",
+            "commands.total = 0",
+            "files.count = 0",
+            "todos.open == 0 && (commands.total > 3 || files.count == 0) = true"
+        ]
+    );
+}
