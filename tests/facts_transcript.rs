@@ -26,7 +26,8 @@ fn read_now(world: &MemoryWorld) -> Reading {
 }
 
 fn read_until(world: &MemoryWorld, deadline: Duration) -> Reading {
-    let places = Places { transcript: Path::new("t"), cursor: Some(Path::new("c")) };
+    let places =
+        Places { transcript: Path::new("t"), cursor: Some(Path::new("c")), subagent: false };
     let key = Key::of(&facts_lens::test_lens());
     let reading = read(world, places, &facts_lens::compiled(), key, deadline);
     reading.cursor.iter().for_each(|it| keep(world, Path::new("c"), it));
@@ -53,7 +54,8 @@ fn session() -> Vec<u8> {
 fn every_split_gives_the_same(bytes: &[u8], step: usize) {
     let whole = fresh(bytes);
     let (lens, key) = (facts_lens::compiled(), Key::of(&facts_lens::test_lens()));
-    let places = Places { transcript: Path::new("t"), cursor: Some(Path::new("c")) };
+    let places =
+        Places { transcript: Path::new("t"), cursor: Some(Path::new("c")), subagent: false };
     let growing = MemoryWorld::default();
     for cut in (0..=bytes.len()).step_by(step) {
         // One world reads the file as it grows; another goes on from there to the end.
@@ -199,7 +201,7 @@ fn without_a_place_for_the_cursor_none_is_kept() {
     let world = MemoryWorld::default();
     world.put("t", &session());
     world.forbid_writes();
-    let places = Places { transcript: Path::new("t"), cursor: None };
+    let places = Places { transcript: Path::new("t"), cursor: None, subagent: false };
     let key = Key::of(&facts_lens::test_lens());
     for _ in 0..2 {
         let reading = read(&world, places, &facts_lens::compiled(), key, FOREVER);

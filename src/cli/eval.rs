@@ -259,7 +259,8 @@ impl Stopping<'_> {
                 ..Reading::default()
             },
             Some(transcript) => {
-                let places = Places { transcript, cursor: Some(cursor_path) };
+                let subagent = event.subagent_transcript;
+                let places = Places { transcript, cursor: Some(cursor_path), subagent };
                 let key = Key::of(&self.policy.lens);
                 transcript::read(self.world, places, &lens, key, deadline)
             }

@@ -15,7 +15,7 @@ use crate::world::World;
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &FactsArguments) -> u8 {
     match &arguments.transcript {
         None => table(console),
-        Some(path) => of_transcript(world, console, path, arguments.policies.as_deref()),
+        Some(path) => of_transcript(world, console, path, arguments),
     }
 }
 
@@ -53,11 +53,13 @@ fn of_transcript(
     world: &dyn World,
     console: &mut Console<'_>,
     path: &Path,
-    policies: Option<&Path>,
+    arguments: &FactsArguments,
 ) -> u8 {
-    let Some(policy) = pack::sound(world, console, policies) else { return EXIT_BROKEN };
+    let Some(policy) = pack::sound(world, console, arguments.policies.as_deref()) else {
+        return EXIT_BROKEN;
+    };
     let lens = CompiledLens::new(policy.lens);
-    let places = Places { transcript: path, cursor: None };
+    let places = Places { transcript: path, cursor: None, subagent: arguments.subagent };
     let deadline = world.elapsed().saturating_add(Duration::from_secs(600));
     let read = transcript::read(world, places, &lens, Key::of(lens.lens()), deadline);
     match serde_json::to_string_pretty(&read.facts) {

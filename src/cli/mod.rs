@@ -163,6 +163,9 @@ struct PackArguments {
 struct FactsArguments {
     /// A transcript; without one, the table of facts and functions is printed
     transcript: Option<PathBuf>,
+    /// It is a subagent's own transcript
+    #[arg(long)]
+    subagent: bool,
     /// Folder of the pack
     #[arg(long, value_name = "DIR")]
     policies: Option<PathBuf>,

@@ -113,6 +113,8 @@ pub struct Event {
     pub prompt_id: Option<String>,
     /// The transcript that tells what was done: the subagent's own where there is one.
     pub transcript: Option<PathBuf>,
+    /// Whether that is a subagent's own transcript.
+    pub subagent_transcript: bool,
     /// The folder the agent works in at this moment.
     pub folder: Option<PathBuf>,
     /// `default`, `plan`, `acceptEdits`, ….

@@ -21,9 +21,11 @@ use serde::{Deserialize, Serialize};
 
 pub use command::{Command, Outcome, Program, Verdict};
 
-/// Everything known of one transcript, main chain only. Every collection is bounded by `limits`.
+/// Everything known of one transcript: of its main chain, or of a subagent's own file. Every collection is bounded by `limits`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Facts {
+    /// Whether these are a subagent's facts: in its own transcript every record is a side chain.
+    pub sidechain: bool,
     /// Lines absorbed so far, and one more for each further tool call in a line; every `seq` below
     /// is a value this counter had, and no two tool calls share one.
     pub seq: u64,

@@ -74,6 +74,7 @@ fn event(mut fields: Map<String, Value>, kind: EventKind) -> Event {
         agent_id: filled("agent_id"),
         agent_type: text("agent_type"),
         prompt_id: filled("prompt_id"),
+        subagent_transcript: own.is_some(),
         transcript: own.or_else(|| filled("transcript_path")).map(PathBuf::from),
         folder: filled("cwd").map(PathBuf::from),
         permission_mode: filled("permission_mode"),

@@ -41,6 +41,8 @@ pub struct Places<'p> {
     pub transcript: &'p Path,
     /// The cursor.
     pub cursor: Option<&'p Path>,
+    /// Whether it is a subagent's own transcript.
+    pub subagent: bool,
 }
 
 /// Reads what is new in a transcript, until `deadline` at the latest (as `World::elapsed` tells).
@@ -53,6 +55,7 @@ pub fn read(
     deadline: Duration,
 ) -> Reading {
     let mut reading = Reading::default();
+    reading.facts.sidechain = places.subagent;
     let mut file = match world.open(places.transcript) {
         Ok(file) => file,
         Err(error) => return Reading { problem: Some(problem(places, &error)), ..reading },
@@ -65,6 +68,7 @@ pub fn read(
     if let Some((known, facts)) = saved(world, places, key)
         && known.identity == stat.identity
         && known.offset <= stat.length
+        && facts.sidechain == places.subagent
         && proof_at(file.as_mut(), known.offset) == Some(known.proof)
     {
         position = known;

@@ -263,3 +263,23 @@ fn what_is_said_stays_below_the_callers_bound() {
     assert!(reason.contains("150 of 150 todos"), "the finding comes first");
     assert!(reason.contains("Block 1;"), "and the footer stays");
 }
+
+#[test]
+fn a_subagent_is_judged_by_its_own_transcript_and_counted_apart() {
+    let mut scene = Scene::new();
+    scene.events(&asked("Delegate it"));
+    let rule = "- id: todos_complete\n  override: true\n  on: [stop, subagent_stop]\n";
+    scene.world.put("/work/.policyd/policies/considerations.yaml", rule);
+    let todos = json!({"todos": [{"content": "Look", "status": "pending"}]});
+    let line = json!({"type": "assistant", "isSidechain": true, "message": {"id": "m", "role": "assistant",
+        "content": [{"type": "tool_use", "id": "t1", "name": "TodoWrite", "input": todos}]}});
+    scene.world.put("/t/agent-a1.jsonl", format!("{line}\n"));
+    let payload = scene.payload(&json!({"hook_event_name": "SubagentStop", "agent_id": "a1",
+        "agent_type": "general-purpose", "agent_transcript_path": "/t/agent-a1.jsonl"}));
+    let answer = scene.call("subagent-stop", &payload.to_string(), &[]);
+    assert_eq!(answer.decision(), "block", "{}", answer.stdout);
+    let state = scene.state();
+    assert_eq!(state["consecutive_blocks"], 0, "the main agent is not counted");
+    assert_eq!(state["agents"]["a1"]["consecutive_blocks"], 1);
+    assert_eq!(scene.stop().decision(), "approve", "the main agent has no todos");
+}

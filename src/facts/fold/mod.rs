@@ -66,6 +66,9 @@ impl Facts {
     }
 
     fn apply(&mut self, record: Record<'_>, lens: &CompiledLens) {
+        if record.sidechain != self.sidechain {
+            return;
+        }
         self.place(&record);
         let replaces = record.replaces;
         let said_before = !replaces.is_empty() && self.tokens.is_counted(&replaces);

@@ -21,12 +21,9 @@ const CLIENT_TEXTS: [&str; 11] = [
     "Caveat:",
 ];
 
-/// What a line says; nothing for subagents and for state records.
+/// What a line says; nothing for state records.
 pub(super) fn record(line: Line<'_>) -> Record<'_> {
-    let mut record = Record::default();
-    if line.is_sidechain.0 {
-        return record;
-    }
+    let mut record = Record { sidechain: line.is_sidechain.0, ..Record::default() };
     match &*line.kind {
         "user" | "assistant" | "system" | "tool_use" | "tool_result" | "text" => {}
         "attachment" => {

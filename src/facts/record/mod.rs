@@ -26,6 +26,8 @@ pub struct Record<'a> {
     pub permission_mode: Cow<'a, str>,
     /// Id of the message where a later line with the same id replaces this one; else empty.
     pub replaces: Cow<'a, str>,
+    /// Whether it is of a subagent.
+    pub sidechain: bool,
     /// What happened, in order.
     pub entries: Vec<Entry<'a>>,
 }
