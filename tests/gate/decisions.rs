@@ -207,20 +207,27 @@ fn a_broken_pack_lets_the_agent_go_and_tells_the_user_where() {
     assert_eq!(scene.call("stop", &again, &[]).decision(), "approve");
 }
 
+/// The operations so far, without sizes, which change with every word of a message.
+fn effects(scene: &Scene) -> String {
+    let log = scene.world.log();
+    let plain = log.iter().map(|it| it.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end());
+    plain.collect::<Vec<_>>().join("\n")
+}
+
 #[test]
 fn the_order_of_effects_of_a_block() {
     let mut scene = Scene::new();
     scene.events(&[asked("Add a parser"), edit("/work/a.py", "x = 1\n")].concat());
     scene.world.clear_log();
     assert_eq!(scene.stop().decision(), "block");
-    snapshot("effects", "stop__first_block", scene.world.log().join("\n"));
+    snapshot("effects", "stop__first_block", effects(&scene));
     scene.world.clear_log();
     scene.stop();
-    snapshot("effects", "stop__second_block", scene.world.log().join("\n"));
+    snapshot("effects", "stop__second_block", effects(&scene));
     scene.world.clear_log();
     let answer = scene.call("pre-tool-use", r#"{"session_id":"s"}"#, &[]);
     assert_eq!(answer.stdout, "");
-    snapshot("effects", "event_without_rules", scene.world.log().join("\n"));
+    snapshot("effects", "event_without_rules", effects(&scene));
 }
 
 #[test]
