@@ -1,5 +1,5 @@
 //! Loading packs: what people are told about a faulty one, and what layering means.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a failing case is a failing test")]
+#![expect(clippy::panic, reason = "a failing case is a failing test")]
 
 mod support;
 
