@@ -132,7 +132,9 @@ fn files_say_what_lives_here_and_stay_small() {
             if line.trim_end() != line {
                 wrong.push(format!("{path}:{}: trailing blanks", index + 1));
             }
-            if ["TODO", "FIXME", "XXX"].iter().any(|it| line.contains(&format!("// {it}"))) {
+            let open = ["TODO", "FIXME", "XXX"];
+            if path.starts_with("src/") && open.iter().any(|it| line.contains(&format!("// {it}")))
+            {
                 wrong.push(format!("{path}:{}: an open end", index + 1));
             }
         }
