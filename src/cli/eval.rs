@@ -25,15 +25,18 @@ use crate::script::pattern::{TextPattern, prose_regex};
 use crate::source::suggest;
 use crate::state::SessionState;
 use crate::store::file::Saved;
-use crate::store::log;
 use crate::store::session::{LockError, LockedSession, SessionStore};
 use crate::store::transcript::{self, Places, Reading};
+use crate::store::{layout, log};
 use crate::time::Timestamp;
 use crate::world::overlay::OverlayWorld;
 use crate::world::{World, WorldError};
 
 /// Longest wait for the lock of a session; without it nothing is blocked.
 const LOCK_WAIT: Duration = Duration::from_secs(2);
+
+/// The decision log under policyd's own folder.
+const DECISION_LOG: &str = "logs/decisions.jsonl";
 
 /// Everything learned about one event, until it is spoken.
 #[derive(Debug, Default)]
@@ -151,7 +154,13 @@ fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
     let found = pack::find(world, &project, request.policies);
     let policy = match pack::policy(world, &found) {
         Ok(policy) => policy,
-        Err(broken) => return answer_broken(report, &broken, event),
+        Err(broken) => {
+            let report = answer_broken(report, &broken, event);
+            let blocked = report.answer.block.is_some();
+            let entry = report::broken_entry(request.now, event, &report.around, blocked);
+            append_decision(world, &project.main.join(project::OWN_FOLDER), entry);
+            return report;
+        }
     };
     report.around.pack.clone_from(&policy.name);
     if !policy.settings.enabled {
@@ -224,12 +233,14 @@ impl Stopping<'_> {
             None => SessionState::new(event.session_id.clone()),
         };
         let stopwatch = || world.elapsed();
+        let report_path = own.join(DECISION_LOG).display().to_string();
         let bench = Bench {
             policy: self.policy,
             context: &context,
             state: &state,
             stopwatch: &stopwatch,
             explain: self.request.explain,
+            report_path: &report_path,
         };
         let outcome = judge::decide(bench, &mut evaluator);
         let remembered = self.remember(locked.as_mut(), &outcome, &mut report);
@@ -387,26 +398,28 @@ impl Stopping<'_> {
         report.trace.extend(lines);
     }
 
-    /// The decision log never fails the caller.
     fn log(&self, own: &Path, outcome: &Outcome, report: &mut Report) {
-        let logs = own.join("logs");
         let event = &self.request.event;
         let blocked = report.answer.block.is_some();
         let entry = report::log_entry(self.request.now, event, outcome, &report.around, blocked);
-        let path = logs.join("decisions.jsonl");
-        let entry = [entry];
-        let written = log::append(self.world, &path, &entry)
-            || (self.world.create_folder(&logs).is_ok() && log::append(self.world, &path, &entry));
-        if !written {
-            report.note("the decision log could not be written");
-        }
+        append_decision(self.world, own, entry);
         if project::debug(self.world) {
             let now = self.request.now.to_string();
             let lines = report.trace.iter();
             let lines: Vec<_> =
                 lines.map(|it| serde_json::json!({"timestamp": now, "debug": it})).collect();
-            log::append(self.world, &logs.join("debug.jsonl"), &lines);
+            log::append(self.world, &own.join("logs").join("debug.jsonl"), &lines);
         }
+    }
+}
+
+/// The decision log never fails the caller; its folder is made when it is first missed.
+fn append_decision(world: &dyn World, own: &Path, entry: serde_json::Value) {
+    let (path, entry) = (own.join(DECISION_LOG), [entry]);
+    let made = || path.parent().is_some_and(|logs| world.create_folder(logs).is_ok());
+    if !log::append(world, &path, &entry) && made() {
+        layout::hide(world, own);
+        log::append(world, &path, &entry);
     }
 }
 

@@ -88,6 +88,9 @@ pub(super) fn sessions<'w>(
     let mut store = SessionStore::new(world, root, layout);
     store.durability = durability(world, &settings.durability);
     store.debug = debug(world);
+    if !paths.diagnostics.is_empty() {
+        store.diagnostics = Some(project.main.join(&paths.diagnostics));
+    }
     store.retention = Some(Retention {
         age_max: settings.sessions_max_age,
         sessions_max: settings.sessions_max_count,

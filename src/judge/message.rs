@@ -22,10 +22,11 @@ pub(super) fn text(policy: &Policy, id: &str, evaluator: &mut Evaluator) -> Stri
 pub(super) fn block_reason(
     policy: &Policy,
     verdicts: &[Verdict],
+    report_path: &str,
     evaluator: &mut Evaluator,
 ) -> String {
     let header = text(policy, "block_header", evaluator);
-    let footer = text(policy, "block_footer", evaluator);
+    let mut footer = text(policy, "block_footer", evaluator);
     let of = |consequence| verdicts.iter().filter(move |it| it.consequence == consequence);
     let mut body: Vec<String> = of(Consequence::Blocks).map(item).collect();
     let warnings: Vec<String> =
@@ -37,9 +38,15 @@ pub(super) fn block_reason(
             warnings.join("\n")
         ));
     }
-    let frame = header.chars().count().saturating_add(footer.chars().count()).saturating_add(8);
-    let room = limits::SPOKEN_CHARS_MAX.saturating_sub(frame);
-    let body = cut(&body.join("\n\n"), room);
+    let body = body.join("\n\n");
+    let frame = |footer: &str| {
+        let frame = header.chars().count().saturating_add(footer.chars().count());
+        limits::SPOKEN_CHARS_MAX.saturating_sub(frame.saturating_add(8))
+    };
+    if body.chars().count() > frame(&footer) {
+        footer = format!("The full report is the last entry of {report_path}\n\n{footer}");
+    }
+    let body = cut(&body, frame(&footer));
     [header, body, footer].join("\n\n").trim().to_owned()
 }
 

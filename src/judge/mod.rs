@@ -105,6 +105,8 @@ pub struct Bench<'a> {
     pub stopwatch: &'a dyn Fn() -> Duration,
     /// Whether to record the values of the parts of each condition.
     pub explain: bool,
+    /// Where the full report will be, for a message that had to be cut.
+    pub report_path: &'a str,
 }
 
 /// Judges a stop.

@@ -48,8 +48,11 @@ pub(super) fn outcome(
     bench.context.learned.borrow_mut().outcome = facts;
     let policy = bench.policy;
     let blocked = matches!(ruling, Ruling::Block { .. });
-    let reason =
-        if blocked { message::block_reason(policy, &verdicts, evaluator) } else { String::new() };
+    let reason = if blocked {
+        message::block_reason(policy, &verdicts, bench.report_path, evaluator)
+    } else {
+        String::new()
+    };
     let forgotten_notice =
         if blocked { message::text(policy, "not_saved", evaluator) } else { String::new() };
     let mut said = Vec::new();

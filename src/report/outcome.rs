@@ -102,6 +102,20 @@ pub fn log_entry(
     })
 }
 
+/// The entry of `logs/decisions.jsonl` for a pack that did not load.
+#[must_use]
+pub fn broken_entry(now: Timestamp, event: &Event, around: &Circumstances, blocked: bool) -> Value {
+    json!({
+        "version": REPORT_VERSION,
+        "timestamp": now.to_string(),
+        "event": event.kind.name(),
+        "session_id": event.session_id.as_str(),
+        "decision": if blocked { "block" } else { "none" },
+        "spoken": blocked,
+        "problems": around.problems,
+    })
+}
+
 /// One verdict as JSON.
 #[must_use]
 pub fn verdict_json(it: &Verdict) -> Value {

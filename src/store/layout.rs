@@ -1,16 +1,29 @@
 //! Where the files of a session lie: policyd's own layout, the seed's, or a template of a manifest.
-//! May not live here: reading or writing them.
+//! May not live here: reading or writing sessions.
 
 use std::path::{Path, PathBuf};
 
 use crate::id::SessionId;
+use crate::world::World;
 
 /// The state file of a session (seed 000).
 pub const STATE_FILE: &str = "state.json";
 /// The lock file of a session; never deleted while the session lives.
 pub const LOCK_FILE: &str = ".state.lock";
 /// The diagnostic log of a session (seed 000).
-const LOG_FILE: &str = "diagnostic.jsonl";
+pub const LOG_FILE: &str = "diagnostic.jsonl";
+
+/// What git sees of a root of our own: the policies.
+pub(super) const GITIGNORE: &str = "/*\n!/policies/\n!/.gitignore\n";
+
+/// Keeps everything but the policies of a root of our own out of git.
+pub fn hide(world: &dyn World, root: &Path) {
+    let path = root.join(".gitignore");
+    if world.stat(&path).is_err() {
+        // Without it git shows the files; nothing else depends on it.
+        world.write(&path, GITIGNORE.as_bytes()).ok();
+    }
+}
 
 /// Where sessions live under a root.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::diagnostic::{Code, Scene};
 use super::file::{self, Durability, Saved};
-use super::layout::STATE_FILE;
+use super::layout::{self, LOG_FILE, STATE_FILE};
 pub use super::layout::{Layout, SessionPaths};
 use super::prune::{Retention, prune};
 use super::recovery::{Damage, Found, find};
@@ -19,9 +19,6 @@ use crate::id::SessionId;
 use crate::limits::{QUARANTINE_FILES_MAX, STATE_FILE_BYTES_MAX};
 use crate::state::SessionState;
 use crate::world::{FileKind, HeldLock, World, WorldError};
-
-/// What git sees of a root of our own: the policies.
-const GITIGNORE: &str = "/*\n!/policies/\n!/.gitignore\n";
 
 /// The sessions under one root.
 #[derive(Clone)]
@@ -36,6 +33,9 @@ pub struct SessionStore<'a> {
     pub durability: Durability,
     /// How long sessions are kept; `None`: for ever.
     pub retention: Option<Retention>,
+    /// Folder of the diagnostic logs, one folder per session in it; `None`: beside the state
+    /// (seed 000: `DIAGNOSTIC_LOG_DIR`).
+    pub diagnostics: Option<PathBuf>,
     /// Whether loads are logged that are followed by no save (seed 000: `AMPLIHACK_PS_DEBUG=1`).
     pub debug: bool,
 }
@@ -81,6 +81,7 @@ impl<'a> SessionStore<'a> {
             layout,
             durability: Durability::default(),
             retention: Some(Retention::default()),
+            diagnostics: None,
             debug: false,
         }
     }
@@ -96,7 +97,13 @@ impl<'a> SessionStore<'a> {
     /// The files of a session.
     #[must_use]
     pub fn paths(&self, session: &SessionId) -> SessionPaths {
-        self.layout.paths(&self.root, session)
+        let paths = self.layout.paths(&self.root, session);
+        match &self.diagnostics {
+            Some(folder) => {
+                SessionPaths { log: folder.join(session.as_str()).join(LOG_FILE), ..paths }
+            }
+            None => paths,
+        }
     }
 
     /// The state of a session, without a lock and without any write; a corrupt file is left as it
@@ -124,7 +131,13 @@ impl<'a> SessionStore<'a> {
         };
         if is_new {
             self.world.create_folder(&paths.folder).map_err(LockError::Refused)?;
-            self.hide_root();
+            if self.layout.owns_root() {
+                layout::hide(self.world, &self.root);
+            }
+            if let (Some(_), Some(folder)) = (&self.diagnostics, paths.log.parent()) {
+                // Without it the log is not written, which fails nobody.
+                self.world.create_folder(folder).ok();
+            }
         }
         let mut answer = self.world.lock(&paths.lock, wait_max);
         if matches!(answer, Err(WorldError::Missing)) {
@@ -143,15 +156,6 @@ impl<'a> SessionStore<'a> {
         }
         let session = session.clone();
         Ok(LockedSession { store: self, session, paths, found: None, unlogged: None, _held: held })
-    }
-
-    /// Keeps everything but the policies of a root of our own out of git.
-    fn hide_root(&self) {
-        let path = self.root.join(".gitignore");
-        if self.layout.owns_root() && self.world.stat(&path).is_err() {
-            // Without it git shows the files; nothing else depends on it.
-            self.world.write(&path, GITIGNORE.as_bytes()).ok();
-        }
     }
 }
 

@@ -290,3 +290,44 @@ fn a_subagent_is_judged_by_its_own_transcript_and_counted_apart() {
     assert_eq!(state["agents"]["a1"]["consecutive_blocks"], 1);
     assert_eq!(scene.stop().decision(), "approve", "the main agent has no todos");
 }
+
+#[test]
+fn a_message_that_had_to_be_cut_says_where_the_whole_is() {
+    let mut scene = Scene::new();
+    scene.events(&asked("Do it"));
+    let rules: String = (0..80)
+        .map(|n| {
+            format!("- {{id: rule_{n}, category: C, question: Q, severity: blocker, satisfied: 'files.count > 99', applicable_session_types: ['*'], guidance: '{}'}}\n", "do this ".repeat(40))
+        })
+        .collect();
+    scene.world.put("/work/.policyd/policies/considerations.yaml", rules);
+    let answer = scene.stop().json();
+    let reason = answer["reason"].as_str().unwrap();
+    assert!(reason.chars().count() <= 9_000);
+    assert!(reason.contains("/work/.policyd/logs/decisions.jsonl"), "{reason}");
+    let log =
+        String::from_utf8(scene.world.get("/work/.policyd/logs/decisions.jsonl").unwrap()).unwrap();
+    assert!(log.contains("rule_79"), "the log has every finding");
+}
+
+#[test]
+fn a_broken_pack_is_logged() {
+    let mut scene = Scene::new();
+    scene.events(&asked("Do it"));
+    scene.world.put("/work/.policyd/policies/considerations.yaml", "- id: [x\n");
+    scene.stop();
+    let log =
+        String::from_utf8(scene.world.get("/work/.policyd/logs/decisions.jsonl").unwrap()).unwrap();
+    assert!(log.contains("the policy pack is broken"), "{log}");
+}
+
+#[test]
+fn diagnostic_logs_lie_where_the_manifest_says() {
+    let mut scene = Scene::new();
+    scene.events(&[asked("Add a parser"), edit("/work/a.py", "x = 1\n")].concat());
+    let manifest = "version: 1\nextends: [builtin]\npaths: {diagnostics: custom/logs}\n";
+    scene.world.put("/work/.policyd/policies/policyd.yaml", manifest);
+    assert_eq!(scene.stop().decision(), "block");
+    let log = scene.world.get("/work/custom/logs/session-1/diagnostic.jsonl").unwrap();
+    assert!(String::from_utf8(log).unwrap().contains("\"operation\": \"state_save\""));
+}

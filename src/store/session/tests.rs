@@ -87,7 +87,7 @@ fn effects_of_the_first_and_of_a_later_block() {
         "append $/s1/diagnostic.jsonl",
     ];
     assert_eq!(short(&world), later);
-    assert_eq!(world.get("/work/.policyd/.gitignore").unwrap(), GITIGNORE.as_bytes());
+    assert_eq!(world.get("/work/.policyd/.gitignore").unwrap(), layout::GITIGNORE.as_bytes());
     assert_eq!(load(&world).state.revision, 3);
 }
 
