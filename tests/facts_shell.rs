@@ -148,7 +148,7 @@ fn wrappers() {
     check("bash -lc \"cd x && cargo test\"", &["cd x", "cargo test"]);
     check("bash -c \"sh -c 'cargo test'\"", &["cargo test"]);
     check("bash -c 'cargo test; true'", &["?cargo test", "true"]);
-    check("bash run.sh", &["bash run.sh"]);
+    check("bash run.sh", &["run.sh"]);
     check("sudo bash -c 'timeout 5 make test'", &["make test"]);
     check("eval \"cargo test\"", &["cargo test"]);
     check("eval cargo test", &["cargo test"]);

@@ -54,6 +54,8 @@ fn faulty_packs() {
         "syntax_of_an_expression",
         "  satisfied: >-\n    todos.open == 0 &&\n    && files.count == 0\n",
     );
+    one("or_of_another_language", "  satisfied: todos.open == 0 or files.count == 0\n");
+    one("assignment", "  satisfied: todos.open = 0\n");
     one("loop_in_an_expression", "  satisfied: \"while true {}\"\n");
     one("open_hole", "  satisfied: todos.open == 0\n  details: \"open: ${todos.open\"\n");
     one(
@@ -129,19 +131,28 @@ fn an_override_changes_key_by_key() {
 }
 
 #[test]
-fn a_manifest_without_extends_stands_alone() {
+fn a_manifest_extends_the_built_in_pack_unless_it_says_otherwise() {
+    let policy = sound(&[("policyd.yaml", "guard: {max_consecutive_blocks: 2}\n")]);
+    assert!(policy.considerations.len() >= 6);
+    assert_eq!(policy.settings.guard.max_consecutive_blocks, 2);
+    assert_eq!(policy.name, "mine");
+}
+
+#[test]
+fn a_manifest_that_extends_nothing_stands_alone() {
     let rule = format!("{RULE}  satisfied: todos.open == 0\n  applicable_session_types: [\"*\"]\n");
-    let policy = sound(&[("policyd.yaml", "version: 1\n"), ("considerations.yaml", &rule)]);
+    let policy = sound(&[("policyd.yaml", "extends: []\n"), ("considerations.yaml", &rule)]);
     assert_eq!(policy.considerations.len(), 1);
     assert!(policy.session_types.is_empty());
 }
 
 #[test]
-fn a_vocabulary_name_replaces_the_inherited_one_and_lists_are_joined() {
+fn vocabularies_are_joined() {
     let text = "commands:\n  test:\n    programs: [./check.sh]\nshell_tools: [Terminal]\n";
     let policy = sound(&[("vocabulary.yaml", text)]);
     let test = policy.lens.commands.iter().find(|it| it.name == "test").unwrap();
-    assert_eq!(test.programs, ["./check.sh"]);
+    assert!(test.programs.contains(&"./check.sh".to_owned()));
+    assert!(test.programs.contains(&"pytest".to_owned()), "the inherited runners stay");
     assert!(policy.lens.shell_tools.contains(&"Terminal".to_owned()));
     assert!(policy.lens.shell_tools.contains(&"Bash".to_owned()));
 }
@@ -181,4 +192,12 @@ fn hostile_packs_are_refused_quickly() {
         assert!(loaded.policy.is_none());
         assert!(!loaded.diagnostics.is_empty());
     }
+}
+
+#[test]
+fn a_vocabulary_entry_can_replace_the_inherited_one() {
+    let text = "commands:\n  test:\n    override: true\n    programs: [./check.sh]\n";
+    let policy = sound(&[("vocabulary.yaml", text)]);
+    let test = policy.lens.commands.iter().find(|it| it.name == "test").unwrap();
+    assert_eq!(test.programs, ["./check.sh"]);
 }

@@ -46,7 +46,11 @@ fn failures(console: &mut Console<'_>, entries: &[Value], filter: &DiagFilter) -
     for row in rows.iter().rev().take(filter.lines).rev() {
         console.say(&format!("{}\t{}\t{}\n", row.timestamp, row.operation, row.reason));
     }
-    if rows.is_empty() { EXIT_OK } else { EXIT_FOUND }
+    if rows.is_empty() {
+        console.say("none\n");
+        return EXIT_OK;
+    }
+    EXIT_FOUND
 }
 
 fn retries(console: &mut Console<'_>, entries: &[Value]) -> u8 {
@@ -62,5 +66,9 @@ fn corruption(console: &mut Console<'_>, entries: &[Value], filter: &DiagFilter)
     for row in rows.iter().rev().take(filter.lines).rev() {
         console.say(&format!("{}\t{}\n", row.timestamp, row.reason));
     }
-    if rows.is_empty() { EXIT_OK } else { EXIT_FOUND }
+    if rows.is_empty() {
+        console.say("none\n");
+        return EXIT_OK;
+    }
+    EXIT_FOUND
 }

@@ -80,9 +80,9 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Eval
             report = evaluate(world, &request);
             EXIT_OK
         }
-        Err(problem) => {
+        Err((code, problem)) => {
             report.problem(problem);
-            EXIT_USAGE
+            code
         }
     };
     let took = world.elapsed().saturating_sub(began);
@@ -104,24 +104,26 @@ fn prepare<'a>(
     world: &dyn World,
     console: &mut Console<'_>,
     arguments: &'a EvalArguments,
-) -> Result<Request<'a>, String> {
+) -> Result<Request<'a>, (u8, String)> {
     let kind = EventKind::find(&arguments.hook).ok_or_else(|| {
         let known: Vec<&str> = crate::facts::event::EVENTS.iter().map(|it| it.name).collect();
         let help = suggest::did_you_mean(&arguments.hook, &known).unwrap_or_default();
-        format!("there is no event `{}`; {help}", arguments.hook)
+        (EXIT_USAGE, format!("there is no event `{}`; {help}", arguments.hook))
     })?;
     let now = match &arguments.now {
         None => world.now(),
-        Some(text) => Timestamp::parse(text)
-            .ok_or_else(|| format!("`{text}` is not a time; write 2026-01-31T10:00:00Z"))?,
+        Some(text) => Timestamp::parse(text).ok_or_else(|| {
+            (EXIT_USAGE, format!("`{text}` is not a time; write 2026-01-31T10:00:00Z"))
+        })?,
     };
     let bytes = match &arguments.input {
         Some(path) => world
             .read(path, limits::STDIN_BYTES_MAX)
-            .map_err(|error| format!("{}: {error}", path.display()))?,
+            .map_err(|error| (EXIT_BROKEN, format!("{}: {error}", path.display())))?,
         None => read_stdin(console),
     };
-    let event = claude_code::parse(&bytes, kind).map_err(|error| error.to_string())?;
+    let event =
+        claude_code::parse(&bytes, kind).map_err(|error| (EXIT_BROKEN, error.to_string()))?;
     let policies = arguments.policies.as_deref();
     let (explain, dry_run) = (arguments.explain, arguments.dry_run);
     Ok(Request { event, now, policies, explain, dry_run })

@@ -14,7 +14,7 @@ use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::world::World;
 
@@ -44,6 +44,8 @@ pub struct Console<'a> {
     pub stderr: &'a mut dyn Write,
     /// Whether standard output is a terminal.
     pub terminal: bool,
+    /// Whether standard input is a terminal; a hook's never is.
+    pub typed: bool,
 }
 
 impl Console<'_> {
@@ -259,15 +261,26 @@ fn usage(error: &clap::Error, console: &mut Console<'_>, arguments: &[OsString])
         console.say(&text);
         return EXIT_OK;
     }
-    if is_hook_call(arguments) {
-        let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
-        let notice = format!("policyd: {first}; the hook did nothing. Check its command line.");
+    if is_hook_call(arguments) || (!console.typed && !names_a_command(arguments)) {
+        let wrong = text.lines().take_while(|it| !it.starts_with("Usage")).map(str::trim);
+        let wrong = wrong.collect::<Vec<_>>().join(" ");
+        let wrong = wrong.trim().trim_start_matches("error: ");
+        let notice = format!(
+            "policyd: {wrong}; the hook did nothing. Its command line should be `policyd eval --hook stop`."
+        );
         let answer = crate::hook::claude_code::Answer { block: None, notice: Some(notice) };
         console.say(&crate::hook::claude_code::render(&answer));
         return EXIT_OK;
     }
     drop(console.stderr.write_all(text.as_bytes()));
     EXIT_USAGE
+}
+
+/// Whether the arguments name a command other than `eval`: then a person or a script called.
+fn names_a_command(arguments: &[OsString]) -> bool {
+    let named = arguments.iter().skip(1).map(|it| it.to_string_lossy());
+    let named = named.into_iter().find(|it| !it.starts_with('-')).unwrap_or_default();
+    Arguments::command().get_subcommands().any(|it| it.get_name() == named)
 }
 
 /// What a hook says when the program itself failed: no opinion, and the user is told.

@@ -42,15 +42,26 @@ pub(super) fn find(world: &dyn World, project: &Project, named: Option<&Path>) -
     let folder = above
         .chain([project.main.join(OWN_FOLDER).join("policies")])
         .chain(user)
-        .find(|it| world.stat(it).is_ok_and(|stat| stat.kind == FileKind::Folder));
+        .find(|it| holds_policies(world, it));
     match folder {
         Some(folder) => read(world, &folder),
         None => Found { pack: builtin::pack(), unreadable: Vec::new() },
     }
 }
 
-/// Reads the YAML files of a folder.
-fn read(world: &dyn World, folder: &Path) -> Found {
+/// Whether a folder holds a policy file; an empty one is no pack.
+fn holds_policies(world: &dyn World, folder: &Path) -> bool {
+    world.list(folder).is_ok_and(|names| names.iter().any(|it| is_yaml(it)))
+}
+
+fn is_yaml(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|it| it == "yaml" || it == "yml")
+}
+
+/// Reads the YAML files of a folder; for a file, of the folder it is in.
+fn read(world: &dyn World, named: &Path) -> Found {
+    let is_file = world.stat(named).is_ok_and(|it| it.kind == FileKind::File);
+    let folder = named.parent().filter(|_| is_file).unwrap_or(named);
     let name = folder.display().to_string();
     let mut found = Found { pack: Pack { name, files: Vec::new() }, unreadable: Vec::new() };
     let names = match world.list(folder) {
@@ -60,11 +71,7 @@ fn read(world: &dyn World, folder: &Path) -> Found {
             return found;
         }
     };
-    let yaml = |name: &String| {
-        let path = Path::new(name);
-        path.extension().is_some_and(|it| it == "yaml" || it == "yml")
-    };
-    for file in names.into_iter().filter(yaml).take(limits::POLICY_FILES_MAX) {
+    for file in names.into_iter().filter(|it| is_yaml(it)).take(limits::POLICY_FILES_MAX) {
         let path = folder.join(&file);
         match world.read(&path, limits::POLICY_FILE_BYTES_MAX).and_then(text) {
             Ok(text) => {

@@ -30,7 +30,12 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Pack
     console.say(&format!("pack {}\n", policy.name));
     for it in &policy.considerations {
         let padding = " ".repeat(width.saturating_sub(it.id.chars().count()));
-        let state = if it.enabled { mode(it) } else { "off" };
+        let expired = it.expires_millis.is_some_and(|at| world.now().millis() >= at);
+        let state = match (it.enabled, expired) {
+            (false, _) => "off",
+            (true, true) => "expired",
+            (true, false) => mode(it),
+        };
         console.say(&format!(
             "  {}{padding}  {state:8} {:8} {:24} {}\n",
             it.id,

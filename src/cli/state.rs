@@ -90,6 +90,10 @@ fn verify(
 }
 
 fn reset(console: &mut Console<'_>, store: &SessionStore<'_>, id: &SessionId) -> u8 {
+    if store.peek(id).origin == Origin::Fresh {
+        console.complain(&format!("there is no session {id}; `policyd state list` names them"));
+        return EXIT_BROKEN;
+    }
     let mut locked = match store.lock(id, Duration::from_secs(2)) {
         Ok(locked) => locked,
         Err(error) => {
@@ -112,12 +116,14 @@ fn reset(console: &mut Console<'_>, store: &SessionStore<'_>, id: &SessionId) ->
 }
 
 fn list(console: &mut Console<'_>, store: &SessionStore<'_>) -> u8 {
-    for id in store.sessions() {
-        let state = store.peek(&id).state;
+    let mut rows: Vec<_> =
+        store.sessions().into_iter().map(|id| (store.peek(&id).state, id)).collect();
+    rows.sort_by_key(|(state, _)| std::cmp::Reverse(state.last_check));
+    for (state, id) in rows {
         let last = state.last_check.map(|it| it.to_string()).unwrap_or_default();
         console.say(&format!(
-            "{last:24}  {:3} block(s) now, {:4} in all  {id}\n",
-            state.main.consecutive_blocks, state.main.total_blocks
+            "{last:24}  {:3} block(s) now, {:4} in all, {:3} let go  {id}\n",
+            state.main.consecutive_blocks, state.main.total_blocks, state.main.releases
         ));
     }
     EXIT_OK

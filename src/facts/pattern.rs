@@ -15,7 +15,15 @@ impl CommandPattern {
     /// Splits the pattern into its words; a pattern without words matches nothing.
     #[must_use]
     pub fn parse(text: &str) -> Self {
-        Self { words: text.split_whitespace().map(str::to_owned).collect() }
+        let mut words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+        // Programs are known by their base name, however they were called.
+        if let Some((first, base)) = words.first_mut().and_then(|it| {
+            let base = it.rsplit(['/', '\\']).next()?.to_owned();
+            Some((it, base))
+        }) {
+            *first = base;
+        }
+        Self { words }
     }
 
     /// Whether the program is one of those meant. `value_options` say which options take their

@@ -61,6 +61,18 @@ pub(super) fn skipped(it: &Consideration, why: &'static str) -> Verdict {
     Verdict { status: Status::Skipped(why), details: why.to_owned(), ..blank(it) }
 }
 
+/// The verdict of a consideration whose conditions do not hold.
+pub(super) fn not_applicable(
+    it: &Consideration,
+    evaluator: &mut Evaluator,
+    explain: bool,
+) -> Verdict {
+    let whens = [it.when.as_ref(), it.check.when.as_ref()];
+    let explanation =
+        if explain { values(whens.into_iter().flatten(), evaluator) } else { Vec::new() };
+    Verdict { explanation, ..skipped(it, "not applicable") }
+}
+
 fn blank(it: &Consideration) -> Verdict {
     Verdict {
         id: it.id.clone(),
@@ -140,8 +152,16 @@ fn evidence(choices: &[Choice], evaluator: &mut Evaluator) -> Vec<String> {
 
 fn explanation(it: &Consideration, evaluator: &mut Evaluator) -> Vec<(String, String)> {
     let conditions = [it.when.as_ref(), it.check.when.as_ref(), Some(&it.check.satisfied)];
+    values(conditions.into_iter().flatten(), evaluator)
+}
+
+/// The parts of conditions with their values.
+fn values<'c>(
+    conditions: impl Iterator<Item = &'c Expression>,
+    evaluator: &mut Evaluator,
+) -> Vec<(String, String)> {
     let mut parts = Vec::new();
-    for condition in conditions.into_iter().flatten() {
+    for condition in conditions {
         for (part, value) in evaluator.explain(&condition.text) {
             let value = value.map_or_else(|error| format!("<{error}>"), |it| it.to_string());
             parts.push((part, super::message::cut(&value, limits::EVIDENCE_CHARS_MAX)));

@@ -158,7 +158,7 @@ fn judge(it: &Consideration, bench: Bench<'_>, evaluator: &mut Evaluator) -> Ver
         if consider::applies(it, evaluator) {
             consider::consider(it, evaluator, bench.explain)
         } else {
-            consider::skipped(it, "not applicable")
+            consider::not_applicable(it, evaluator, bench.explain)
         }
     };
     let took = (bench.stopwatch)().saturating_sub(began);

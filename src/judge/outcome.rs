@@ -100,6 +100,9 @@ fn outcome_facts(
         remaining: i64::from(remaining),
         release: release_reason(ruling).to_owned(),
         failed_ids: of(Consequence::Blocks).map(|it| it.id.clone()).collect(),
+        failed_details: of(Consequence::Blocks)
+            .map(|it| format!("{}: {}", it.id, it.details))
+            .collect(),
         workflow_compliant: results.workflow_compliant,
         quality_score: i64::from(results.quality_score),
     }

@@ -63,8 +63,8 @@ pub(super) fn build(
     let probes = layers.probes.iter().filter_map(|it| builder.probe(it)).collect();
     let messages = builder.messages(&layers.messages);
     Some(Policy {
-        name: settings.0.unwrap_or(name),
-        settings: settings.1,
+        name,
+        settings,
         considerations,
         session_types,
         preferences,

@@ -71,7 +71,9 @@ pub fn load(pack: &Pack, builtin: &Pack) -> Loaded {
     let mut layers = Layers::default();
     let own = read_files(pack, &mut diagnostics);
     let manifest = own.get("policyd.yaml");
-    let extends = pack.name == builtin.name || manifest.is_none() || extends_builtin(manifest);
+    let extends = manifest.and_then(|it| it.get("extends")).is_none_or(names_builtin);
+    let own_name = manifest.and_then(|it| it.get("name")).and_then(Node::text);
+    let name = own_name.unwrap_or(&pack.name).to_owned();
     let on_error = manifest
         .and_then(|it| it.get("on_error"))
         .and_then(|it| it.text())
@@ -81,7 +83,6 @@ pub fn load(pack: &Pack, builtin: &Pack) -> Loaded {
     }
     // A folder without a manifest is an amplihack folder: its entries change the inherited ones.
     add(&mut layers, own, manifest_less(pack), &mut diagnostics);
-    let name = pack.name.clone();
     let policy = build::build(name, &layers, &mut diagnostics);
     let sound = diagnostics.iter().all(|it| it.level != Level::Error);
     Loaded { policy: policy.filter(|_| sound), diagnostics, on_error }
@@ -91,11 +92,8 @@ fn manifest_less(pack: &Pack) -> bool {
     pack.files.iter().all(|(file, _)| file != "policyd.yaml")
 }
 
-fn extends_builtin(manifest: Option<&Node>) -> bool {
-    manifest
-        .and_then(|it| it.get("extends"))
-        .and_then(|it| it.items())
-        .is_some_and(|items| items.iter().any(|it| it.text() == Some("builtin")))
+fn names_builtin(extends: &Node) -> bool {
+    extends.items().is_some_and(|items| items.iter().any(|it| it.text() == Some("builtin")))
 }
 
 /// Parses every file and checks its shape; unsound files are left out.
@@ -181,6 +179,7 @@ fn layer(
             None => {
                 if overrides {
                     diagnostics.push(nothing_to_override(&id, &name, into));
+                    continue;
                 }
                 into.push(Entry { id, layers: vec![node] });
             }

@@ -29,6 +29,9 @@ const EVIDENCE: Kind = Kind::List(&EVIDENCE_ITEM);
 const OVERRIDE: Field =
     field("override", Kind::Bool, "Changes the inherited entry of this id, key by key.");
 
+const REPLACES: Field =
+    field("override", Kind::Bool, "Replaces the inherited entry of this name; it is joined else.");
+
 /// The parts of a check, in a named checker or in a consideration.
 const CHECK_WHEN: Field =
     field("when", Kind::Expression, "Holds where it applies; skipped elsewhere.");
@@ -115,29 +118,38 @@ const WRAPPER: &[Field] = &[
     field("shell_option", Kind::Text, "The option whose value is shell text: `-c`."),
 ];
 
+/// How a command pattern is written.
+const PATTERNS: &str = "Command patterns: the program's name without its folder, then the words \
+     that follow it, options left out (`cargo test`, `npm run test*`, `check.sh`); a word with `-` \
+     must be among the options (`cargo fmt --check`). `*` stands for any letters.";
+
 const COMMAND_KIND: &[Field] = &[
-    required("programs", TEXTS, "Command patterns: `cargo test`, `npm run test*`."),
+    field("programs", TEXTS, PATTERNS),
     field("except", TEXTS, "Command patterns that are not of this kind."),
     field("failed", REGEXES, "Output lines that mean failure, whatever the exit status."),
     field("passed", REGEXES, "Output lines that mean success, where the status is hidden."),
+    REPLACES,
 ];
 
 const FILE_KIND: &[Field] = &[
-    required("globs", GLOBS, "Path globs."),
+    field("globs", GLOBS, "Path globs."),
     field("except", GLOBS, "Path globs that are not of this kind."),
+    REPLACES,
 ];
 
 const CONTENT: &[Field] = &[
-    required("regexes", REGEXES, "Tried on each line of edited text."),
+    field("regexes", REGEXES, "Tried on each line of edited text."),
     field("files", TEXTS, "File kinds it is looked for in; all files, where absent."),
     field("except_files", TEXTS, "File kinds it is not looked for in."),
     field("unless", REGEXES, "Found anywhere in the same text, they excuse it."),
+    REPLACES,
 ];
 
 const TEXT_PATTERN: &[Field] = &[
     field("phrases", TEXTS, "Whole words, any case."),
     field("regexes", REGEXES, "Tried on each sentence, case not counted."),
     field("unless", REGEXES, "Found in the same sentence, they excuse it."),
+    REPLACES,
 ];
 
 /// `vocabulary.yaml`: which commands, files and texts have a name.
@@ -182,9 +194,13 @@ const SESSIONS: &[Field] = &[
 
 /// `policyd.yaml`: the manifest.
 pub const MANIFEST: &[Field] = &[
-    required("version", Kind::Int { min: 1, max: 1 }, "Version of the pack format."),
+    field("version", Kind::Int { min: 1, max: 1 }, "Version of the pack format; 1."),
     field("name", Kind::Text, "Name of the pack."),
-    field("extends", Kind::List(&Kind::Choice(&["builtin"])), "Packs it builds on."),
+    field(
+        "extends",
+        Kind::List(&Kind::Choice(&["builtin"])),
+        "Packs it builds on: `[builtin]` by default, `[]` for none.",
+    ),
     field("enabled", Kind::Bool, "Whether the pack judges at all."),
     field("on_error", ON_ERROR, "The answer when the pack cannot be evaluated."),
     field("when_forgotten", Kind::Choice(&["allow", "block"]), "A block that was not saved."),

@@ -52,12 +52,28 @@ pub fn check(text: &str, names: &Names) -> Typed {
         Ok(expr) => checker.infer(&expr),
         Err(error) => {
             let start = error.offset.unwrap_or(0).min(text.len());
-            checker.report("expression-syntax", start, error.message, None);
+            let rest = text.get(start..).unwrap_or_default();
+            let help = other_spelling(rest).map(|it| format!("write `{it}`"));
+            checker.report("expression-syntax", start, error.message, help);
             Type::Any
         }
     };
     let Checker { uses, evidence, findings, .. } = checker;
     Typed { result, uses, evidence, findings }
+}
+
+/// What other languages write otherwise.
+fn other_spelling(rest: &str) -> Option<&'static str> {
+    let word = rest.get(..token_length(rest)).unwrap_or_default();
+    match word {
+        "or" => Some("||"),
+        "and" | "&" => Some("&&"),
+        "not" => Some("!"),
+        "=" | "is" | "===" => Some("=="),
+        "<>" | "!==" => Some("!="),
+        "null" | "None" | "nil" => Some("\"\""),
+        _ => None,
+    }
 }
 
 /// The comparisons and operands of an expression as texts, innermost first, the whole last.

@@ -93,6 +93,8 @@ pub struct OutcomeFacts {
     pub release: String,
     /// Ids of the unsatisfied blockers.
     pub failed_ids: Vec<String>,
+    /// The same with what is wrong with each.
+    pub failed_details: Vec<String>,
     /// Whether every blocker was satisfied.
     pub workflow_compliant: bool,
     /// Share of satisfied checks, 0 to 100.

@@ -361,6 +361,17 @@ pub(super) const ROWS: &[Member] = &[
     ),
     field(
         Type::Outcome,
+        "failed_details",
+        Type::Texts,
+        Neutral,
+        ["The same, each with what is wrong.", "outcome.failed_details.len() > 0"],
+        |it, _| {
+            let learned = it.context.learned.borrow();
+            Ok(super::members::texts(learned.outcome.failed_details.iter().cloned()))
+        },
+    ),
+    field(
+        Type::Outcome,
         "workflow_compliant",
         Type::Bool,
         Neutral,

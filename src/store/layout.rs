@@ -14,7 +14,7 @@ pub const LOCK_FILE: &str = ".state.lock";
 pub const LOG_FILE: &str = "diagnostic.jsonl";
 
 /// What git sees of a root of our own: the policies.
-pub(super) const GITIGNORE: &str = "/*\n!/policies/\n!/.gitignore\n";
+pub(super) const GITIGNORE: &str = "/*\n!/policies/\n";
 
 /// Keeps everything but the policies of a root of our own out of git.
 pub fn hide(world: &dyn World, root: &Path) {

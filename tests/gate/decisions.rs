@@ -331,3 +331,54 @@ fn diagnostic_logs_lie_where_the_manifest_says() {
     let log = scene.world.get("/work/custom/logs/session-1/diagnostic.jsonl").unwrap();
     assert!(String::from_utf8(log).unwrap().contains("\"operation\": \"state_save\""));
 }
+
+#[test]
+fn a_wrong_hook_line_never_blocks() {
+    let scene = Scene::new();
+    let payload = scene.payload(&json!({})).to_string();
+    for line in [
+        &["policyd"][..],
+        &["policyd", "stop"],
+        &["policyd", "--hook", "stop"],
+        &["policyd", "Eval", "--hook", "stop"],
+        &["policyd", "eval"],
+        &["policyd", "eval", "stop"],
+        &["policyd", "eval", "--hook", "stopp"],
+        &["policyd", "eval", "--hook", "stop", "--bogus"],
+        &["policyd", "eval", "--format", "hock", "--hook", "stop"],
+    ] {
+        let called = scene.run(line, payload.as_bytes());
+        assert_eq!(called.code, 0, "{line:?}");
+        assert!(called.json()["systemMessage"].is_string(), "{line:?}: {}", called.stdout);
+        assert_eq!(called.decision(), "approve", "{line:?}");
+    }
+    assert_eq!(scene.run(&["policyd", "lint", "--bogus"], b"").code, 2);
+}
+
+#[test]
+fn an_empty_folder_of_policies_is_no_pack() {
+    let mut scene = Scene::new();
+    scene.events(&[asked("Add a parser"), edit("/work/a.py", "x = 1\n")].concat());
+    scene.world.put_folder("/work/.policyd/policies");
+    assert_eq!(scene.stop().decision(), "block");
+}
+
+#[test]
+fn the_project_may_have_its_own_test_command() {
+    let mut scene = Scene::new();
+    let text = "commands:\n  test:\n    programs: [./check.sh]\n";
+    scene.world.put("/work/.policyd/policies/vocabulary.yaml", text);
+    scene.events(&[asked("Add a parser"), edit("/work/a.py", "x = 1\n")].concat());
+    for command in
+        ["./check.sh --fast", "bash ./check.sh", "cd /work && scripts/check.sh", "sh check.sh"]
+    {
+        scene.events(&edit("/work/a.py", "x = 2\n"));
+        assert_eq!(dry(&scene), "block", "the edit is newer");
+        scene.events(&ran(command, "all good", false));
+        assert_eq!(dry(&scene), "approve", "{command}");
+    }
+}
+
+fn dry(scene: &Scene) -> String {
+    scene.call("stop", &scene.payload(&json!({})).to_string(), &["--dry-run"]).decision()
+}

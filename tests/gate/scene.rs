@@ -136,6 +136,7 @@ impl Scene {
             stdout: &mut stdout,
             stderr: &mut stderr,
             terminal: false,
+            typed: false,
         };
         let arguments: Vec<_> = arguments.iter().map(Into::into).collect();
         let code = cli::run(&self.world, &mut console, &arguments);

@@ -128,8 +128,9 @@ fn inner(wrapper: &Wrapper, args: &[String], name: &str) -> Option<Meaning> {
         }
     }
     match (wrapper.shell_option.is_empty(), rest.is_empty()) {
-        (true, false) => Some(Meaning::Words(rest.to_vec())),
-        (true, true) | (false, false) => None, // nothing wrapped; or a script file
+        // For a shell that is a script file: `bash ./check.sh` runs `check.sh`.
+        (_, false) => Some(Meaning::Words(rest.to_vec())),
+        (true, true) => None,
         (false, true) => Some(Meaning::ShellInput(program(name, args))),
     }
 }

@@ -9,11 +9,8 @@ use crate::source::node::Node;
 use crate::source::{Diagnostic, Level};
 use crate::state::guard::GuardLimits;
 
-/// Name and settings of the topmost manifest that sets each of them.
-pub(super) fn settings(
-    manifests: &[Node],
-    diagnostics: &mut Vec<Diagnostic>,
-) -> (Option<String>, Settings) {
+/// Each setting of the topmost manifest that has it.
+pub(super) fn settings(manifests: &[Node], diagnostics: &mut Vec<Diagnostic>) -> Settings {
     let get = |key: &str| manifests.iter().find_map(|it| it.get(key)).filter(|it| !it.is_null());
     let part = |section: &'static str, key: &'static str| {
         manifests.iter().filter_map(|it| it.get(section)).find_map(|it| it.get(key))
@@ -28,8 +25,8 @@ pub(super) fn settings(
     let delays = part("durability", "retry_delays").and_then(Node::items);
     let delays = delays.map(|it| it.iter().filter_map(Node::duration).collect());
     let sessions = part("sessions", "max_count").and_then(Node::int);
-    let name = manifests.first().and_then(|it| it.get("name")).and_then(Node::text);
-    let settings = Settings {
+    warn_high_cap(part("guard", "max_consecutive_blocks"), diagnostics);
+    Settings {
         enabled: flag(get("enabled")),
         on_error: on_error(&text(get("on_error"))).unwrap_or(OnError::Allow),
         when_forgotten: match text(get("when_forgotten")).as_str() {
@@ -69,9 +66,20 @@ pub(super) fn settings(
             .unwrap_or(limits::SESSIONS_MAX_COUNT),
         voice: get("voice").and_then(Node::text).unwrap_or("plain").to_owned(),
         session_type_env: texts(get("session_type_env")),
-    };
-    (name.map(str::to_owned), settings)
+    }
 }
+
+/// Claude Code gives up after 8 blocks in a row: the agent would be let go unseen.
+fn warn_high_cap(node: Option<&Node>, diagnostics: &mut Vec<Diagnostic>) {
+    if let Some(node) = node.filter(|it| it.int().is_some_and(|cap| cap >= CLIENT_CAP)) {
+        let message = format!("the client itself gives up after {CLIENT_CAP} blocks in a row");
+        let found = Diagnostic::warning("cap-too-high", node.span.clone(), message);
+        diagnostics.push(found.with_help("stay below, so that the user is told"));
+    }
+}
+
+/// Consecutive blocks after which Claude Code 2.1.329 overrides a stop hook.
+const CLIENT_CAP: i64 = 8;
 
 /// Switching a safety off is allowed, and said.
 fn warn_unsafe(node: Option<&Node>, effect: &str, diagnostics: &mut Vec<Diagnostic>) {

@@ -15,7 +15,8 @@ pub(super) struct Vocabulary {
     pub(super) stop_words: Vec<String>,
 }
 
-/// Joins vocabularies, topmost first: a name replaces the inherited one, lists are joined.
+/// Joins vocabularies, topmost first: lists are joined, also those of entries with the same name,
+/// unless the upper entry says `override: true`.
 pub(super) fn vocabulary(nodes: &[Node], diagnostics: &mut Vec<Diagnostic>) -> Vocabulary {
     for regex in nodes.iter().flat_map(regexes) {
         if let Err(why) = regex.text().map_or(Ok(()), |it| compile_regex(it).map(|_| ())) {
@@ -30,37 +31,73 @@ pub(super) fn vocabulary(nodes: &[Node], diagnostics: &mut Vec<Diagnostic>) -> V
         edit_tools: joined("edit_tools"),
         wrappers: wrappers.map(wrapper).collect(),
         value_options: named(nodes, "value_options")
-            .map(|(program, node)| ValueOptions { program, options: texts(Some(node)) })
+            .map(|(program, entry)| ValueOptions { program, options: entry.whole() })
             .collect(),
-        commands: named(nodes, "commands").map(|(name, node)| command_kind(name, node)).collect(),
-        files: named(nodes, "files")
-            .map(|(name, node)| FileKindRow {
+        commands: named(nodes, "commands")
+            .map(|(name, entry)| CommandKind {
                 name,
-                globs: texts(node.get("globs")),
-                except: texts(node.get("except")),
+                programs: entry.list("programs"),
+                except: entry.list("except"),
+                failed: entry.list("failed"),
+                passed: entry.list("passed"),
             })
             .collect(),
-        contents: named(nodes, "contents").map(|(name, node)| content(name, node)).collect(),
+        files: named(nodes, "files")
+            .map(|(name, entry)| FileKindRow {
+                name,
+                globs: entry.list("globs"),
+                except: entry.list("except"),
+            })
+            .collect(),
+        contents: named(nodes, "contents")
+            .map(|(name, entry)| ContentPattern {
+                name,
+                regexes: entry.list("regexes"),
+                files: entry.list("files"),
+                except_files: entry.list("except_files"),
+                unless: entry.list("unless"),
+            })
+            .collect(),
     };
-    let patterns = named(nodes, "texts").map(|(name, node)| {
+    let patterns = named(nodes, "texts").map(|(name, entry)| {
         let source = TextPatternSource {
-            phrases: texts(node.get("phrases")),
-            regexes: texts(node.get("regexes")),
-            unless: texts(node.get("unless")),
+            phrases: entry.list("phrases"),
+            regexes: entry.list("regexes"),
+            unless: entry.list("unless"),
         };
         (name, source)
     });
     Vocabulary { lens, texts: patterns.collect(), stop_words: joined("stop_words") }
 }
 
-/// Entries of a map over all layers; the topmost layer that has a name wins.
-fn named<'n>(nodes: &'n [Node], key: &'n str) -> impl Iterator<Item = (String, &'n Node)> {
-    let mut found: BTreeMap<String, &'n Node> = BTreeMap::new();
+/// A named entry over all layers, topmost first.
+#[derive(Default)]
+struct Named<'n>(Vec<&'n Node>);
+
+impl Named<'_> {
+    /// A list of all layers, joined.
+    fn list(&self, key: &str) -> Vec<String> {
+        self.0.iter().flat_map(|it| texts(it.get(key))).collect()
+    }
+
+    /// Entries that are lists themselves, joined.
+    fn whole(&self) -> Vec<String> {
+        self.0.iter().flat_map(|it| texts(Some(it))).collect()
+    }
+}
+
+/// Entries of a map over all layers; one with `override: true` hides those below it.
+fn named<'n>(nodes: &'n [Node], key: &'n str) -> impl Iterator<Item = (String, Named<'n>)> {
+    let mut found: BTreeMap<String, (Named<'n>, bool)> = BTreeMap::new();
     let entries = nodes.iter().filter_map(move |it| it.get(key)?.entries()).flatten();
     for (name, node) in entries {
-        found.entry(text(Some(name))).or_insert(node);
+        let (layers, hides) = found.entry(text(Some(name))).or_default();
+        if !*hides {
+            layers.0.push(node);
+            *hides = node.get("override").and_then(Node::bool).unwrap_or(false);
+        }
     }
-    found.into_iter()
+    found.into_iter().map(|(name, (layers, _))| (name, layers))
 }
 
 fn wrapper(node: &Node) -> Wrapper {
@@ -70,26 +107,6 @@ fn wrapper(node: &Node) -> Wrapper {
         value_options: texts(node.get("value_options")),
         skip: usize::try_from(skip).unwrap_or(0),
         shell_option: text(node.get("shell_option")),
-    }
-}
-
-fn command_kind(name: String, node: &Node) -> CommandKind {
-    CommandKind {
-        name,
-        programs: texts(node.get("programs")),
-        except: texts(node.get("except")),
-        failed: texts(node.get("failed")),
-        passed: texts(node.get("passed")),
-    }
-}
-
-fn content(name: String, node: &Node) -> ContentPattern {
-    ContentPattern {
-        name,
-        regexes: texts(node.get("regexes")),
-        files: texts(node.get("files")),
-        except_files: texts(node.get("except_files")),
-        unless: texts(node.get("unless")),
     }
 }
 
