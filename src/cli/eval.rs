@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
+use super::log::DECISION_LOG;
 use super::project::{self, Project};
 use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, EvalArguments, Format, pack};
+use crate::facts::Facts;
 use crate::facts::compiled::CompiledLens;
 use crate::facts::cursor::Key;
 use crate::facts::event::{Event, EventKind};
@@ -34,9 +36,6 @@ use crate::world::{World, WorldError};
 
 /// Longest wait for the lock of a session; without it nothing is blocked.
 const LOCK_WAIT: Duration = Duration::from_secs(2);
-
-/// The decision log under policyd's own folder.
-const DECISION_LOG: &str = "logs/decisions.jsonl";
 
 /// Everything learned about one event, until it is spoken.
 #[derive(Debug, Default)]
@@ -279,6 +278,7 @@ impl Stopping<'_> {
             }
         };
         let cursor = read.cursor.take();
+        self.drop_mended(&mut read.facts);
         report.note(format!(
             "transcript: {} bytes read, cursor {}",
             read.bytes_read,
@@ -303,6 +303,22 @@ impl Stopping<'_> {
             learned: RefCell::new(Learned::default()),
         };
         (context, cursor)
+    }
+
+    /// Forgets findings that the file on the disk no longer has: they were mended by a command
+    /// (`sed -i`, `rm`) that the transcript does not tell.
+    fn drop_mended(&self, facts: &mut Facts) {
+        facts.findings.retain(|it| {
+            let path = self.project.folder.join(&it.path);
+            match self.world.read(&path, limits::POLICY_FILE_BYTES_MAX) {
+                Ok(bytes) => String::from_utf8_lossy(&bytes).contains(it.excerpt.as_str()),
+                // The file is gone; where its folder is not here either, nothing can be told.
+                Err(WorldError::Missing) => {
+                    path.parent().is_none_or(|folder| self.world.stat(folder).is_err())
+                }
+                Err(_) => true,
+            }
+        });
     }
 
     /// Looks for preferences and runs probes.

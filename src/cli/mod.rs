@@ -4,6 +4,7 @@ mod diag;
 mod eval;
 mod facts;
 mod lint;
+mod log;
 mod pack;
 mod project;
 mod rules;
@@ -89,6 +90,8 @@ enum Command {
     Facts(FactsArguments),
     /// Show, verify or reset the state of a session
     State(StateArguments),
+    /// List what was decided, newest last: what happened overnight
+    Log(LogArguments),
     /// Read the diagnostic log of the sessions
     Diag(DiagArguments),
     /// Print the JSON Schema of a file kind
@@ -204,6 +207,25 @@ enum StateAction {
 }
 
 #[derive(Debug, clap::Args)]
+struct LogArguments {
+    /// Sessions whose id starts with this
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
+    /// Not older than this: `12h`, `3d`
+    #[arg(long, value_name = "DURATION")]
+    since: Option<String>,
+    /// Only blocks, releases and problems
+    #[arg(long)]
+    notable: bool,
+    /// Entries at most
+    #[arg(long, short = 'n', default_value_t = 50)]
+    lines: usize,
+    /// Form of the list
+    #[arg(long, value_enum, default_value = "text")]
+    format: ListFormat,
+}
+
+#[derive(Debug, clap::Args)]
 struct DiagArguments {
     #[command(subcommand)]
     action: DiagAction,
@@ -249,6 +271,7 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         Command::Rules(it) => rules::run(world, console, &it),
         Command::Facts(it) => facts::run(world, console, &it),
         Command::State(it) => state::run(world, console, &it.action),
+        Command::Log(it) => log::run(world, console, &it),
         Command::Diag(it) => diag::run(world, console, &it.action),
         Command::Schema(it) => schema::run(console, &it),
     }

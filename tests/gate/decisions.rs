@@ -382,3 +382,25 @@ fn the_project_may_have_its_own_test_command() {
 fn dry(scene: &Scene) -> String {
     scene.call("stop", &scene.payload(&json!({})).to_string(), &["--dry-run"]).decision()
 }
+
+#[test]
+fn a_stub_that_is_gone_from_the_disk_is_no_finding() {
+    let mut scene = Scene::new();
+    scene.events(
+        &[asked("Add a lexer"), edit("/work/src/lexer.rs", "fn lex() {\n    todo!()\n}\n")]
+            .concat(),
+    );
+    scene.events(&ran(
+        "sed -i 's/todo!()/0/' src/lexer.rs && cargo test",
+        "test result: ok. 1 passed; 0 failed",
+        false,
+    ));
+    let stubs = |scene: &Scene| {
+        let report = scene.call("stop", &scene.payload(&json!({})).to_string(), &["--dry-run"]);
+        report.stdout.contains("philosophy_compliance")
+    };
+    scene.world.put("/work/src/lexer.rs", "fn lex() {\n    todo!()\n}\n");
+    assert!(stubs(&scene), "it stands on the disk");
+    scene.world.put("/work/src/lexer.rs", "fn lex() {\n    0\n}\n");
+    assert!(!stubs(&scene), "it was mended");
+}

@@ -1,0 +1,79 @@
+//! `policyd log`: what was decided, one line each, from the decision log of the project.
+
+use serde_json::Value;
+
+use super::{Console, EXIT_OK, EXIT_USAGE, ListFormat, LogArguments, project};
+use crate::store::log;
+use crate::time::{Timestamp, parse_duration};
+use crate::world::World;
+
+/// The decision log under policyd's own folder.
+pub(super) const DECISION_LOG: &str = "logs/decisions.jsonl";
+
+/// Lists decisions, oldest first.
+pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &LogArguments) -> u8 {
+    let oldest = match arguments.since.as_deref().map(parse_duration) {
+        None => Timestamp::from_millis(i64::MIN),
+        Some(Ok(age)) => {
+            let age = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
+            Timestamp::from_millis(world.now().millis().saturating_sub(age))
+        }
+        Some(Err(_)) => {
+            console.complain("--since takes a duration with a unit, such as 12h or 3d");
+            return EXIT_USAGE;
+        }
+    };
+    let project = project::find(world, None);
+    let path = project.main.join(project::OWN_FOLDER).join(DECISION_LOG);
+    let entries = log::read_all(world, &path);
+    let wanted: Vec<&Value> = entries
+        .iter()
+        .filter(|it| Timestamp::parse(text(it, "timestamp")).is_none_or(|at| at >= oldest))
+        .filter(|it| {
+            arguments.session.as_deref().is_none_or(|id| text(it, "session_id").starts_with(id))
+        })
+        .filter(|it| !arguments.notable || is_notable(it))
+        .collect();
+    let surplus = wanted.len().saturating_sub(arguments.lines);
+    for entry in wanted.into_iter().skip(surplus) {
+        match arguments.format {
+            ListFormat::Json => console.say(&format!("{entry}\n")),
+            ListFormat::Text | ListFormat::Compact => console.say(&line(entry)),
+        }
+    }
+    EXIT_OK
+}
+
+fn text<'e>(entry: &'e Value, key: &str) -> &'e str {
+    entry.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn is_notable(entry: &Value) -> bool {
+    let problems = entry.get("problems").and_then(Value::as_array);
+    text(entry, "decision") == "block"
+        || !text(entry, "release").is_empty()
+        || problems.is_some_and(|it| !it.is_empty())
+}
+
+/// `time  session  what  findings`
+fn line(entry: &Value) -> String {
+    let verdicts = entry.get("verdicts").and_then(Value::as_array).map(Vec::as_slice);
+    let findings: Vec<String> = verdicts
+        .unwrap_or_default()
+        .iter()
+        .filter(|it| matches!(text(it, "consequence"), "blocks" | "warns"))
+        .map(|it| format!("{}: {}", text(it, "id"), text(it, "details")))
+        .collect();
+    let problems = entry.get("problems").and_then(Value::as_array).map(Vec::as_slice);
+    let problems = problems.unwrap_or_default().iter().filter_map(Value::as_str).map(str::to_owned);
+    let release = text(entry, "release");
+    let what = match (text(entry, "decision"), release) {
+        ("block", _) if entry.get("spoken") == Some(&Value::Bool(false)) => "not spoken".to_owned(),
+        ("block", _) => "block".to_owned(),
+        (_, "") => "ok".to_owned(),
+        (_, why) => format!("let go ({why})"),
+    };
+    let said: Vec<String> = findings.into_iter().chain(problems).collect();
+    let session: String = text(entry, "session_id").chars().take(8).collect();
+    format!("{}  {session:8}  {what:26}  {}\n", text(entry, "timestamp"), said.join("; "))
+}
