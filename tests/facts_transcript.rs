@@ -58,7 +58,8 @@ fn every_split_gives_the_same(bytes: &[u8], step: usize) {
     for cut in (0..=bytes.len()).step_by(step) {
         // One world reads the file as it grows; another goes on from there to the end.
         growing.put("t", &bytes[..cut]);
-        let _grown = read(&growing, places, &lens, key, FOREVER);
+        let grown = read(&growing, places, &lens, key, FOREVER);
+        grown.cursor.iter().for_each(|it| keep(&growing, Path::new("c"), it));
         let world = growing.clone();
         world.put("t", bytes);
         let second = read(&world, places, &lens, key, FOREVER);
@@ -89,10 +90,17 @@ fn a_recorded_session_read_in_two_parts_gives_the_same_facts() {
     every_split_gives_the_same(&bytes[bytes.len() - 2_000..], 1);
 }
 
+/// A transcript of about that many messages.
+fn generated(messages: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    bench_transcript::write(&mut bytes, messages, false).ok();
+    bytes
+}
+
 #[test]
 fn only_what_is_new_is_read() {
     let world = MemoryWorld::default();
-    let mut bytes = bench_transcript::generate(40);
+    let mut bytes = generated(160);
     world.put("t", &bytes);
     let first = read_now(&world);
     assert_eq!((first.from_cursor, first.bytes_read), (false, bytes.len() as u64));
@@ -174,7 +182,7 @@ fn what_cannot_be_read_says_so() {
 #[test]
 fn a_deadline_stops_and_the_next_reading_goes_on() {
     let world = MemoryWorld::default();
-    let bytes = bench_transcript::generate(60);
+    let bytes = generated(240);
     world.put("t", &bytes);
     world.tick(Duration::from_millis(10));
     let first = read_until(&world, Duration::from_millis(35));
