@@ -9,7 +9,6 @@ use std::time::Duration;
 use super::project::{self, Project};
 use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, EvalArguments, Format, pack};
 use crate::facts::compiled::CompiledLens;
-use crate::facts::cursor::Key;
 use crate::facts::event::{Event, EventKind};
 use crate::hook::claude_code::{self, Answer};
 use crate::id::SessionId;
@@ -260,8 +259,7 @@ impl Stopping<'_> {
             },
             Some(transcript) => {
                 let places = Places { transcript, cursor: Some(cursor_path) };
-                let key = Key::of(&self.policy.lens);
-                transcript::read(self.world, places, &lens, key, deadline)
+                transcript::read(self.world, places, &lens, self.policy.lens_key, deadline)
             }
         };
         let cursor = read.cursor.take();
