@@ -2,6 +2,7 @@
 
 use policyd::policy::{builtin, load};
 use policyd::report::diagnostics;
+use policyd::script::pattern::compile_regex;
 
 #[test]
 fn the_built_in_pack_has_no_finding() {
@@ -10,4 +11,18 @@ fn the_built_in_pack_has_no_finding() {
     assert_eq!(diagnostics::render_compact(&loaded.diagnostics), "");
     let policy = loaded.policy.expect("a sound pack is a policy");
     assert!(policy.considerations.len() >= 6);
+}
+
+#[test]
+fn its_regexes_compile() {
+    let pack = builtin::pack();
+    let policy = load::load(&pack, &pack).policy.expect("a sound pack is a policy");
+    let lens = &policy.lens;
+    let commands = lens.commands.iter().flat_map(|it| it.failed.iter().chain(&it.passed));
+    let contents = lens.contents.iter().flat_map(|it| it.regexes.iter().chain(&it.unless));
+    let texts = policy.texts.values().flat_map(|it| it.regexes.iter().chain(&it.unless));
+    let preferences = policy.preferences.iter().flat_map(|it| &it.regexes);
+    for regex in commands.chain(contents).chain(texts).chain(preferences) {
+        assert_eq!(compile_regex(regex).err(), None, "{regex}");
+    }
 }

@@ -91,10 +91,17 @@ fn a_recorded_session_read_in_two_parts_gives_the_same_facts() {
     every_split_gives_the_same(&bytes[bytes.len() - 2_000..], 1);
 }
 
+/// A transcript of about that many messages.
+fn generated(messages: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    bench_transcript::write(&mut bytes, messages, false).ok();
+    bytes
+}
+
 #[test]
 fn only_what_is_new_is_read() {
     let world = MemoryWorld::default();
-    let mut bytes = bench_transcript::generate(40);
+    let mut bytes = generated(160);
     world.put("t", &bytes);
     let first = read_now(&world);
     assert_eq!((first.from_cursor, first.bytes_read), (false, bytes.len() as u64));
@@ -176,7 +183,7 @@ fn what_cannot_be_read_says_so() {
 #[test]
 fn a_deadline_stops_and_the_next_reading_goes_on() {
     let world = MemoryWorld::default();
-    let bytes = bench_transcript::generate(60);
+    let bytes = generated(240);
     world.put("t", &bytes);
     world.tick(Duration::from_millis(10));
     let first = read_until(&world, Duration::from_millis(35));

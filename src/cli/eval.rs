@@ -11,7 +11,6 @@ use super::project::{self, Project};
 use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, EvalArguments, Format, pack};
 use crate::facts::Facts;
 use crate::facts::compiled::CompiledLens;
-use crate::facts::cursor::Key;
 use crate::facts::event::{Event, EventKind};
 use crate::hook::claude_code::{self, Answer};
 use crate::id::SessionId;
@@ -273,8 +272,7 @@ impl Stopping<'_> {
             Some(transcript) => {
                 let subagent = event.subagent_transcript;
                 let places = Places { transcript, cursor: Some(cursor_path), subagent };
-                let key = Key::of(&self.policy.lens);
-                transcript::read(self.world, places, &lens, key, deadline)
+                transcript::read(self.world, places, &lens, self.policy.lens_key, deadline)
             }
         };
         let cursor = read.cursor.take();

@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::Console;
 use super::project::{OWN_FOLDER, Project};
+use crate::checksum::checksum;
 use crate::limits;
 use crate::policy::load::{self, Loaded, Pack};
 use crate::policy::{Policy, builtin};
@@ -14,7 +15,7 @@ use crate::source::{Diagnostic, Source};
 use crate::world::{FileKind, World, WorldError};
 
 /// Format of the compiled form; it changes with every field of [`Policy`].
-const COMPILED_FORMAT: &str = concat!(env!("CARGO_PKG_VERSION"), "/1");
+const COMPILED_FORMAT: &str = concat!(env!("CARGO_PKG_VERSION"), "/2");
 
 /// A pack as found on this machine.
 #[derive(Debug)]
@@ -62,6 +63,8 @@ fn is_yaml(name: &str) -> bool {
 fn read(world: &dyn World, named: &Path) -> Found {
     let is_file = world.stat(named).is_ok_and(|it| it.kind == FileKind::File);
     let folder = named.parent().filter(|_| is_file).unwrap_or(named);
+    let folder =
+        if folder.starts_with(builtin::NAME) { &Path::new(".").join(folder) } else { folder };
     let name = folder.display().to_string();
     let mut found = Found { pack: Pack { name, files: Vec::new() }, unreadable: Vec::new() };
     let names = match world.list(folder) {
@@ -150,19 +153,19 @@ fn compiled_path(world: &dyn World, key: &[u8; 32]) -> Option<PathBuf> {
     Some(cache.join("policyd").join(format!("{name}.pack")))
 }
 
-/// The compiled form: its key, the digest of the rest, the rest. Anything else is a miss.
+/// The compiled form: its key, the checksum of the rest, the rest. Anything else is a miss.
 fn read_compiled(world: &dyn World, path: &Path, key: &[u8; 32]) -> Option<Policy> {
     let bytes = world.read(path, limits::POLICY_FILE_BYTES_MAX.saturating_mul(8)).ok()?;
     let (own_key, rest) = bytes.split_at_checked(32)?;
-    let (digest, body) = rest.split_at_checked(32)?;
-    let current = own_key == key && digest == Sha256::digest(body).as_slice();
+    let (proof, body) = rest.split_at_checked(8)?;
+    let current = own_key == key && proof == checksum(&[body]);
     if current { postcard::from_bytes(body).ok() } else { None }
 }
 
 /// A cache: when it cannot be written, the next call loads again.
 fn write_compiled(world: &dyn World, path: &Path, key: &[u8; 32], policy: &Policy) {
     let Ok(body) = postcard::to_stdvec(policy) else { return };
-    let bytes = [key.as_slice(), &Sha256::digest(&body), &body].concat();
+    let bytes = [key.as_slice(), &checksum(&[&body]), &body].concat();
     let written = path.parent().map_or(Ok(()), |folder| world.create_folder(folder));
     drop(written.and_then(|()| world.write(path, &bytes)));
 }

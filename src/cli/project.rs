@@ -129,7 +129,9 @@ pub(super) fn switched_off(world: &dyn World, project: &Project) -> Option<Strin
     if world.env("AMPLIHACK_SKIP_POWER_STEERING").is_some() {
         return Some("AMPLIHACK_SKIP_POWER_STEERING is set".to_owned());
     }
-    let roots = [&project.folder, &project.root, &project.main];
+    // Mostly they are one folder.
+    let mut roots = vec![&project.folder, &project.root, &project.main];
+    roots.dedup();
     let files = roots.iter().flat_map(|root| {
         ["", OWN_FOLDER, AMPLIHACK_FOLDER].map(|folder| root.join(folder).join(".disabled"))
     });

@@ -2,19 +2,19 @@
 //! It is a cache: whatever does not fit exactly is no cursor, and the transcript is read again.
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::Facts;
 use super::lens::Lens;
+use crate::checksum::checksum;
 use crate::limits::{CURSOR_BYTES_MAX, CURSOR_PROOF_BYTES};
 
-const MAGIC: &[u8; 8] = b"policyd\x01"; // the last byte is the version of the format
-const HASH_BYTES: usize = 16;
+const MAGIC: &[u8; 8] = b"policyd\x02"; // the last byte is the version of the format
+const HASH_BYTES: usize = 8;
 
 type Hash = [u8; HASH_BYTES];
 
 /// What a cursor depends on beside the transcript: the lens and the program.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Key(Hash);
 
 impl Key {
@@ -22,7 +22,7 @@ impl Key {
     #[must_use]
     pub fn of(lens: &Lens) -> Self {
         let encoded = postcard::to_stdvec(lens).unwrap_or_default();
-        Self(hash(&[env!("CARGO_PKG_VERSION").as_bytes(), b"\0", &encoded]))
+        Self(checksum(&[env!("CARGO_PKG_VERSION").as_bytes(), &encoded]))
     }
 }
 
@@ -49,7 +49,7 @@ impl Position {
 /// What the last bytes before an offset come to.
 #[must_use]
 pub fn proof(bytes_before: &[u8]) -> Hash {
-    hash(&[bytes_before])
+    checksum(&[bytes_before])
 }
 
 /// Bytes of a cursor; `None` when they would be more than is kept.
@@ -59,31 +59,19 @@ pub fn encode(position: &Position, facts: &Facts, key: Key) -> Option<Vec<u8>> {
     if body.len() > CURSOR_BYTES_MAX {
         return None;
     }
-    let checksum = hash(&[&key.0, &body]);
-    Some([MAGIC.as_slice(), &key.0, &checksum, &body].concat())
+    let proof = checksum(&[&key.0, &body]);
+    Some([MAGIC.as_slice(), &key.0, &proof, &body].concat())
 }
 
 /// The cursor that `encode` made under the same key; anything else is `None`.
 #[must_use]
 pub fn decode(bytes: &[u8], key: Key) -> Option<(Position, Facts)> {
     let rest = bytes.strip_prefix(MAGIC)?.strip_prefix(&key.0)?;
-    let (checksum, body) = rest.split_at_checked(HASH_BYTES)?;
-    if body.len() > CURSOR_BYTES_MAX || checksum != hash(&[&key.0, body]) {
+    let (proof, body) = rest.split_at_checked(HASH_BYTES)?;
+    if body.len() > CURSOR_BYTES_MAX || proof != checksum(&[&key.0, body]) {
         return None;
     }
     postcard::from_bytes(body).ok()
-}
-
-fn hash(parts: &[&[u8]]) -> Hash {
-    let mut hasher = Sha256::new();
-    for part in parts {
-        hasher.update(part);
-    }
-    let mut short = Hash::default();
-    for (to, from) in short.iter_mut().zip(hasher.finalize()) {
-        *to = from;
-    }
-    short
 }
 
 #[cfg(test)]

@@ -30,6 +30,12 @@ pub(super) fn out_of_scope(
     }
 }
 
+/// The facts that its conditions and texts read.
+pub(super) fn uses(it: &Consideration) -> impl Iterator<Item = &str> {
+    let own = it.when.iter().flat_map(|when| when.uses.iter());
+    it.check.uses.iter().chain(own).map(String::as_str)
+}
+
 /// Whether a consideration applies by its conditions; one that cannot be evaluated applies.
 pub(super) fn applies(it: &Consideration, evaluator: &mut Evaluator) -> bool {
     let conditions = [it.when.as_ref(), it.check.when.as_ref()];

@@ -69,10 +69,14 @@ pub fn plan(
     context.learned.borrow_mut().session_type.clone_from(&session_type);
     let mut uses = BTreeSet::new();
     for it in &policy.considerations {
-        let out = consider::out_of_scope(it, context.event.kind, &session_type, context.now);
-        if out.is_none() && consider::applies(it, evaluator) {
-            uses.extend(it.check.uses.iter().map(String::as_str));
-            uses.extend(it.when.iter().flat_map(|it| it.uses.iter()).map(String::as_str));
+        let asks = |name: &&str| name.starts_with("probes.") || name.starts_with("prefs.");
+        let asked: Vec<&str> = consider::uses(it).filter(asks).collect();
+        // Most ask nothing, and need not be looked at before they are judged.
+        let applies = !asked.is_empty()
+            && consider::out_of_scope(it, context.event.kind, &session_type, context.now).is_none()
+            && consider::applies(it, evaluator);
+        if applies {
+            uses.extend(asked);
         }
     }
     let named = |prefix: &str| {
@@ -153,7 +157,9 @@ fn judge(it: &Consideration, bench: Bench<'_>, evaluator: &mut Evaluator) -> Ver
     {
         consider::skipped(it, why)
     } else {
-        let keywords = keywords(&it.question, &bench.policy.stop_words);
+        let wanted = consider::uses(it).any(|name| name == "rule.keywords_seen");
+        let keywords = |it: &Consideration| keywords(&it.question, &bench.policy.stop_words);
+        let keywords = if wanted { keywords(it) } else { Vec::new() };
         context.learned.borrow_mut().rule = RuleFacts { id: it.id.clone(), keywords };
         if consider::applies(it, evaluator) {
             consider::consider(it, evaluator, bench.explain)

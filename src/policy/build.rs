@@ -7,6 +7,7 @@ use super::{
     Check, Choice, Consideration, Expression, MessageChoice, Mode, OnError, Parse, Place, Policy,
     Preference, Probe, SessionType, Severity, shapes,
 };
+use crate::facts::cursor::Key;
 use crate::facts::event::{EVENTS, EventKind};
 use crate::limits;
 use crate::script::check::{self, Typed};
@@ -70,6 +71,7 @@ pub(super) fn build(
         preferences,
         probes,
         messages,
+        lens_key: Key::of(&vocabulary.lens),
         lens: vocabulary.lens,
         texts: vocabulary.texts,
         stop_words: vocabulary.stop_words,

@@ -42,6 +42,12 @@ const fn absorb(mut hash: u64, mut bytes: &[u8]) -> u64 {
     hash
 }
 
+/// Whether a source is a file of the built-in pack. Folders never have its name.
+#[must_use]
+pub fn wrote(source: &Source) -> bool {
+    source.name.strip_prefix(NAME).is_some_and(|rest| rest.starts_with('/'))
+}
+
 /// The built-in pack as if read from a folder.
 #[must_use]
 pub fn pack() -> Pack {

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::facts::cursor::Key;
 use crate::facts::lens::Lens;
 use crate::script::pattern::TextPatternSource;
 use crate::state::guard::GuardLimits;
@@ -36,6 +37,8 @@ pub struct Policy {
     pub messages: BTreeMap<String, Vec<MessageChoice>>,
     /// What the fold notices.
     pub lens: Lens,
+    /// What a cursor depends on of it; made here so that no call has to.
+    pub lens_key: Key,
     /// Text patterns by name.
     pub texts: BTreeMap<String, TextPatternSource>,
     /// Words that are never significant in a question.

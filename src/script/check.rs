@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use rhai::{ASTFlags, Expr, FnCallExpr, Position, Stmt};
+use rhai::{ASTFlags, Engine, Expr, FnCallExpr, Position, Stmt};
 
 use super::members::{self, Member};
 use super::pattern::compile_regex;
@@ -123,8 +123,13 @@ fn operand_text(rest: &str) -> String {
     rest.get(..end.map_or(rest.len(), |(at, _)| at)).unwrap_or_default().to_owned()
 }
 
+thread_local! {
+    /// One parser for all expressions of a pack: making one costs more than parsing with it.
+    static PARSER: Engine = sandbox();
+}
+
 fn root(text: &str) -> Result<Expr, ScriptError> {
-    let ast = compile(&sandbox(), text)?;
+    let ast = PARSER.with(|it| compile(it, text))?;
     let empty = || ScriptError { message: "an expression is missing".to_owned(), offset: Some(0) };
     match ast.statements() {
         [Stmt::Expr(expr)] => Ok((**expr).clone()),

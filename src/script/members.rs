@@ -35,7 +35,31 @@ pub struct Member {
 /// The row of `owner.name`, if there is one.
 #[must_use]
 pub fn find(owner: Type, name: &str) -> Option<&'static Member> {
-    tables().find(|row| row.owner == owner && row.name == name)
+    rows_of(owner).iter().find(|row| row.owner == owner && row.name == name)
+}
+
+/// The table that holds the rows of a type: members are looked up at every step of an expression.
+const fn rows_of(owner: Type) -> &'static [Member] {
+    match owner {
+        Type::Global => super::globals::ROWS,
+        Type::Event
+        | Type::Session
+        | Type::Transcript
+        | Type::Tokens
+        | Type::State
+        | Type::Now
+        | Type::Rule
+        | Type::Outcome => super::session_facts::ROWS,
+        Type::Tools
+        | Type::Commands
+        | Type::Command
+        | Type::CommandKind
+        | Type::Files
+        | Type::Findings
+        | Type::Todos => super::work_facts::ROWS,
+        Type::Patterns | Type::Preferences | Type::Probes | Type::Probe => super::pack_facts::ROWS,
+        Type::Text | Type::Texts | Type::Bool | Type::Int | Type::Any => super::builtins::ROWS,
+    }
 }
 
 /// All rows, in the order of the reference documentation.
@@ -99,4 +123,17 @@ pub(super) fn count(value: impl TryInto<i64>) -> Dynamic {
 pub(super) fn texts<S: Into<String>>(items: impl IntoIterator<Item = S>) -> Dynamic {
     let items = items.into_iter().take(crate::limits::EXPRESSION_ARRAY_MAX);
     Dynamic::from_array(items.map(|it| Dynamic::from(it.into())).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_is_found_by_its_owner_and_name() {
+        for row in tables() {
+            let found = find(row.owner, row.name).unwrap();
+            assert!(std::ptr::eq(found, row), "{}.{} is elsewhere or twice", row.owner, row.name);
+        }
+    }
 }

@@ -95,10 +95,13 @@ impl Evaluator {
     pub fn eval(&mut self, text: &str) -> Result<Value, ScriptError> {
         let ast = match self.parsed.get(text) {
             Some(known) => known.clone(),
-            None => Rc::new(compile(&self.engine, text)?),
+            None => {
+                let ast = Rc::new(compile(&self.engine, text)?);
+                self.parsed.insert(text.to_owned(), ast.clone());
+                ast
+            }
         };
         let result = self.engine.eval_ast_with_scope::<Dynamic>(&mut self.scope, &ast);
-        self.parsed.entry(text.to_owned()).or_insert(ast);
         let value = result.map_err(|error| runtime_error(&error, text))?;
         to_value(value).ok_or_else(|| ScriptError {
             message: "the value is neither true-or-false, a number, text nor a list".to_owned(),

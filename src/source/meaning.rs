@@ -1,5 +1,5 @@
-//! What a scalar means: nothing, a truth value, a number or text. `serde_yaml` decides, so that
-//! this tree cannot disagree with a typed reader of the same file.
+//! What a scalar means: nothing, a truth value, a number or text. `serde_yaml` decides what may be
+//! a number, so that this tree cannot disagree with a typed reader of the same file.
 
 use super::{Scalar, ScalarStyle};
 
@@ -28,8 +28,15 @@ pub fn meaning(scalar: &Scalar) -> Meaning {
     if text.is_empty() {
         return Meaning::Null;
     }
-    if !may_be_no_text(text) {
-        return Meaning::Text;
+    match text {
+        "null" | "Null" | "NULL" => return Meaning::Null,
+        "true" | "True" | "TRUE" => return Meaning::Bool(true),
+        "false" | "False" | "FALSE" => return Meaning::Bool(false),
+        _ if !may_be_no_text(text) => return Meaning::Text,
+        _ => {}
+    }
+    if let Some(value) = small_number(text) {
+        return Meaning::Int(value);
     }
     match serde_yaml::from_str::<serde_yaml::Value>(text) {
         Ok(serde_yaml::Value::Null) => Meaning::Null,
@@ -49,14 +56,22 @@ pub fn meaning(scalar: &Scalar) -> Meaning {
     }
 }
 
-/// Whether the YAML reader has to be asked: most scalars are words or sentences. A text of dashes
-/// and dots alone would be read as a document marker when it stands alone.
+/// A number as most are written: a few digits, no zero before them.
+fn small_number(text: &str) -> Option<i64> {
+    let plain = text.len() < 10 && text.bytes().all(|it| it.is_ascii_digit());
+    let padded = text.len() > 1 && text.starts_with('0');
+    if plain && !padded { text.parse().ok() } else { None }
+}
+
+/// Whether the YAML reader has to be asked: most scalars are words, options or sentences. A text of
+/// dashes and dots alone would be read as a document marker when it stands alone.
 fn may_be_no_text(text: &str) -> bool {
-    let telling = |c: char| c.is_ascii_digit() || "+-.~nNtTfF".contains(c);
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let possible = |c: char| c.is_ascii_alphanumeric() || "+-._~".contains(c);
-    text.starts_with(telling)
-        && text.chars().all(possible)
-        && !text.chars().all(|c| c == '-' || c == '.')
+    text == "~"
+        || unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.')
+            && text.chars().all(possible)
+            && !text.chars().all(|c| c == '-' || c == '.')
 }
 
 #[cfg(test)]
@@ -79,6 +94,25 @@ mod tests {
         assert_eq!(plain("18446744073709551615"), Meaning::Number(18_446_744_073_709_551_615.0));
         for text in ["yes", "on", "no", "0755", "1_000", "12:30", "---", "...", "-", "true && x"] {
             assert_eq!(plain(text), Meaning::Text, "{text}");
+        }
+    }
+
+    #[test]
+    fn words_are_read_as_serde_yaml_reads_them() {
+        let words = ["null", "Null", "true", "FALSE", "nul", "t", "truth", "nan", "nULL", "True"];
+        let numbers = ["0", "7", "10", "007", "1234567890", "1e3", "0x1f", ".5", ".inf", "12s"];
+        for word in words.into_iter().chain(numbers) {
+            for text in [format!("-{word}"), format!("+{word}"), format!("~{word}"), word.into()] {
+                let theirs: serde_yaml::Value = serde_yaml::from_str(&text).unwrap();
+                let ours = match plain(&text) {
+                    Meaning::Null => serde_yaml::Value::Null,
+                    Meaning::Bool(value) => value.into(),
+                    Meaning::Int(value) => value.into(),
+                    Meaning::Number(value) => value.into(),
+                    Meaning::Text => text.as_str().into(),
+                };
+                assert_eq!(ours, theirs, "{text}");
+            }
         }
     }
 

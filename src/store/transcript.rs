@@ -1,6 +1,7 @@
 //! The transcript as facts: only the bytes that are new since the last reading are read.
 //! Lives here: the order of reads, and when a cursor may be trusted. What lines mean is in `facts`.
 
+use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
@@ -13,6 +14,9 @@ use crate::world::{OpenFile, World, WorldError};
 
 /// Header of a cursor on top of its body, with room to spare.
 const CURSOR_FILE_BYTES_MAX: usize = CURSOR_BYTES_MAX + 1024;
+
+/// Room for what a client may append between the look at a transcript and its reading.
+const GROWTH_BYTES: usize = 4096;
 
 /// Keeps a cursor. It is a cache: a refusal only costs the next reading time.
 pub fn keep(world: &dyn World, path: &Path, cursor: &[u8]) {
@@ -77,7 +81,8 @@ pub fn read(
     }
     let start = position.offset;
     let mut lines = Lines::default();
-    reading.problem = tail(world, file.as_mut(), start, deadline, |chunk| {
+    let rest = start..stat.length;
+    reading.problem = tail(world, file.as_mut(), rest, deadline, |chunk| {
         reading.bytes_read += chunk.len() as u64;
         lines.push(chunk, |piece| match piece {
             Piece::Line(line) => reading.facts.absorb(line, lens),
@@ -97,15 +102,18 @@ pub fn read(
     reading
 }
 
-/// Hands on everything from `offset` to the end; what ended it too early is returned.
+/// Hands on everything from the start of `rest` to the end of the file, which may have grown
+/// beyond it; what ended it too early is returned.
 fn tail(
     world: &dyn World,
     file: &mut dyn OpenFile,
-    mut offset: u64,
+    rest: Range<u64>,
     deadline: Duration,
     mut take: impl FnMut(&[u8]),
 ) -> Option<WorldError> {
-    let mut buffer = vec![0; TRANSCRIPT_CHUNK_BYTES];
+    let expected = usize::try_from(rest.end.saturating_sub(rest.start)).unwrap_or(usize::MAX);
+    let room = expected.saturating_add(GROWTH_BYTES).min(TRANSCRIPT_CHUNK_BYTES);
+    let (mut offset, mut buffer) = (rest.start, vec![0; room]);
     loop {
         if world.elapsed() >= deadline {
             return Some(WorldError::TimedOut);
@@ -136,7 +144,7 @@ fn moved(
     cursor::encode(position, facts, key)
 }
 
-fn proof_at(file: &mut dyn OpenFile, offset: u64) -> Option<[u8; 16]> {
+fn proof_at(file: &mut dyn OpenFile, offset: u64) -> Option<[u8; 8]> {
     let (start, length) = Position::proof_range(offset);
     let mut bytes = vec![0; length];
     let mut filled = 0;

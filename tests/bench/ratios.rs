@@ -1,2 +1,315 @@
-//! Benchmarks that print ratios.
-fn main() {}
+//! What a hook call costs, as ratios to an empty Rust process of the same link mode in the same
+//! run: `cargo bench`. Another binary (a static one): `cargo bench -- --binary PATH`.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a benchmark that cannot run stops; it measures real processes, files and time"
+)]
+
+mod transcript;
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Rounds of the short cases; each round runs every case once, so that noise meets all alike.
+const ROUNDS: usize = 150;
+const COLD_ROUNDS: usize = 7;
+const MESSAGES: [usize; 3] = [200, 2_000, 20_000];
+/// User considerations whose cost is measured.
+const RULES: usize = 200;
+
+fn main() {
+    let machine = Machine::new();
+    let sessions = MESSAGES.map(|it| machine.session("plain", it, true));
+    let failing = machine.session("plain", 200, false);
+    let few = machine.session("one", 200, true);
+    let many = machine.session("many", 200, true);
+    machine.rules("one", 1);
+    machine.rules("many", 1 + RULES);
+
+    println!("{} {}", machine.binary.display(), if machine.is_static { "(static)" } else { "" });
+    let [small, middle, large] = &sessions;
+    let mut cases = vec![
+        Case::empty(&machine),
+        Case::stop("warm stop, 200 messages", small),
+        Case::stop("warm stop, 2,000 messages", middle),
+        Case::stop("warm stop, 20,000 messages", large),
+        Case::stop("warm stop, state saved durably", &failing),
+        Case { uncached: true, ..Case::stop("warm stop, no compiled pack", small) },
+        Case { hook: "post-tool-use", ..Case::stop("event without rules", small) },
+        Case::stop("one user consideration", &few),
+        Case::stop("201 user considerations", &many),
+    ];
+    for _ in 0..6 {
+        // The first stops write caches and enter the episode; what comes after repeats.
+        cases.iter().for_each(|it| it.run(&machine));
+    }
+    for _ in 0..ROUNDS {
+        cases.iter_mut().for_each(|it| it.measure(&machine));
+    }
+    warm_table(&cases);
+    cold_table(&machine, &sessions);
+    memory_table(&machine, large);
+}
+
+/// Ratios of the short cases.
+fn warm_table(cases: &[Case<'_>]) {
+    let [empty, small, middle, large, saved, uncached, none, few, many] = cases else { return };
+    let floor = empty.median();
+    println!("\n{:<40}{:>10}{:>10}  goal", "median of a whole process", "ms", "ratio");
+    let line = |case: &Case<'_>, goal: &str| {
+        let (ms, ratio) = (case.median() * 1e3, case.median() / floor);
+        println!("{:<40}{ms:>10.3}{ratio:>9.2}x  {goal}", case.name);
+    };
+    line(empty, "");
+    line(none, "");
+    line(small, "<= 3x, aim 1.8x");
+    line(middle, "<= 3x");
+    line(large, "<= 3x");
+    line(saved, "<= 4x, aim 2.2x");
+    line(uncached, "stated; aim 5x");
+    for case in [middle, large] {
+        let ratio = case.median() / small.median();
+        println!("{:<50}{ratio:>9.2}x  <= 1.2x", format!("{} / 200 messages", case.name));
+    }
+    let micros = (many.median() - few.median()) * 1e6 / count(RULES);
+    println!("{:<48}{micros:>9.1} µs  <= 20 µs", format!("each of {RULES} user considerations"));
+}
+
+/// Reading a whole transcript, against a plain scan for line ends of the same bytes.
+fn cold_table(machine: &Machine, sessions: &[Session]) {
+    println!(
+        "\n{:<30}{:>10}{:>10}{:>10}{:>10}  goal",
+        "cold stop (no cursor)", "MB", "ms", "MB/s", "of scan"
+    );
+    for session in sessions {
+        let mut case = Case::stop("", session);
+        let mut scans = Vec::new();
+        for _ in 0..COLD_ROUNDS {
+            session.forget();
+            case.measure(machine);
+            let began = Instant::now();
+            std::hint::black_box(newlines(&session.transcript));
+            scans.push(began.elapsed());
+        }
+        let megabytes = count(fs::metadata(&session.transcript).unwrap().len()) / 1e6;
+        let (cold, scan) = (case.median(), median(&mut scans));
+        let goal = if megabytes > 5.0 { ">= 500 MB/s" } else { "(mostly the process)" };
+        println!(
+            "{:<30}{megabytes:>10.1}{:>10.2}{:>10.0}{:>9.2}x  {goal}",
+            format!("{} messages", session.messages),
+            cold * 1e3,
+            megabytes / cold,
+            cold / scan,
+        );
+    }
+}
+
+/// Peak memory, warm and cold.
+fn memory_table(machine: &Machine, large: &Session) {
+    println!("\n{:<50}{:>10}  goal", "peak memory, 20,000 messages", "MB");
+    Case::stop("", large).run(machine);
+    let line = |name: &str, goal: &str| match machine.peak(large) {
+        Some(kilobytes) => println!("{name:<50}{:>10.1}  {goal}", count(kilobytes) / 1e3),
+        None => println!("{name:<50}{:>10}  {goal}", "?"),
+    };
+    line("warm", "<= 12 MB");
+    large.forget();
+    line("cold", "grows with the facts, not with the file");
+}
+
+/// Newlines of a file, read as the program reads it.
+fn newlines(path: &Path) -> usize {
+    let mut file = File::open(path).unwrap();
+    let mut buffer = vec![0; 256 * 1024];
+    let mut found = 0;
+    loop {
+        match file.read(&mut buffer).unwrap() {
+            0 => return found,
+            count => found += memchr::memchr_iter(b'\n', buffer.get(..count).unwrap()).count(),
+        }
+    }
+}
+
+/// One kind of process, and how long its runs took.
+struct Case<'s> {
+    name: &'static str,
+    /// `None`: the empty process.
+    session: Option<&'s Session>,
+    hook: &'static str,
+    uncached: bool,
+    took: Vec<Duration>,
+}
+
+impl<'s> Case<'s> {
+    fn empty(_: &Machine) -> Self {
+        let (session, hook, uncached, took) = (None, "", false, Vec::new());
+        Self { name: "empty process", session, hook, uncached, took }
+    }
+
+    fn stop(name: &'static str, session: &'s Session) -> Self {
+        let (session, hook, uncached, took) = (Some(session), "stop", false, Vec::new());
+        Self { name, session, hook, uncached, took }
+    }
+
+    fn run(&self, machine: &Machine) {
+        let mut command = match self.session {
+            Some(session) => machine.call(&machine.binary, session, self.hook),
+            None => machine.command(&machine.empty, machine.folder.path()),
+        };
+        if self.uncached {
+            command.env("POLICYD_NO_CACHE", "1");
+        }
+        let payload = self.session.map(|it| it.payload.as_str()).unwrap_or_default();
+        let mut child = command.spawn().unwrap();
+        // An empty process may be gone before it is written to.
+        drop(child.stdin.take().unwrap().write_all(payload.as_bytes()));
+        assert!(child.wait().unwrap().success(), "{}", self.name);
+    }
+
+    fn measure(&mut self, machine: &Machine) {
+        let began = Instant::now();
+        self.run(machine);
+        self.took.push(began.elapsed());
+    }
+
+    /// In seconds.
+    fn median(&self) -> f64 {
+        median(&mut self.took.clone())
+    }
+}
+
+fn median(took: &mut [Duration]) -> f64 {
+    took.sort();
+    took.get(took.len() / 2).unwrap().as_secs_f64()
+}
+
+fn count(value: impl TryInto<u32>) -> f64 {
+    f64::from(value.try_into().unwrap_or(u32::MAX))
+}
+
+/// A session of an agent: its transcript, and what a hook is told.
+struct Session {
+    messages: usize,
+    transcript: PathBuf,
+    payload: String,
+    /// Where policyd keeps it.
+    state: PathBuf,
+}
+
+impl Session {
+    /// Makes the next stop a cold one.
+    fn forget(&self) {
+        fs::remove_file(self.state.join("cursor.bin")).unwrap();
+    }
+}
+
+/// A temporary home with projects, and the programs to compare.
+struct Machine {
+    folder: tempfile::TempDir,
+    binary: PathBuf,
+    empty: PathBuf,
+    is_static: bool,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let arguments: Vec<String> = std::env::args().collect();
+        let named = arguments.iter().skip_while(|it| *it != "--binary").nth(1);
+        let binary = PathBuf::from(named.map_or(env!("CARGO_BIN_EXE_policyd"), String::as_str));
+        // A dynamic program names its loader near its beginning.
+        let mut start = Vec::new();
+        File::open(&binary).unwrap().take(4096).read_to_end(&mut start).unwrap();
+        let is_static = memchr::memmem::find(&start, b"/ld-").is_none();
+        let empty = empty_program(folder.path(), is_static);
+        fs::create_dir(folder.path().join("home")).unwrap();
+        Self { folder, binary, empty, is_static }
+    }
+
+    fn project(&self, name: &str) -> PathBuf {
+        let project = self.folder.path().join(name);
+        fs::create_dir_all(project.join(".git")).unwrap();
+        project
+    }
+
+    /// A session in a project; nothing was stopped in it yet.
+    fn session(&self, project: &str, messages: usize, passing: bool) -> Session {
+        let id = format!("{messages}-{}", if passing { "ok" } else { "failing" });
+        let project = self.project(project);
+        let transcript = project.join(format!("{id}.jsonl"));
+        let mut out = BufWriter::new(File::create(&transcript).unwrap());
+        transcript::write(&mut out, messages, passing).unwrap();
+        out.flush().unwrap();
+        let payload = format!(
+            r#"{{"session_id":"{id}","transcript_path":"{}","cwd":"{}","prompt_id":"p","permission_mode":"default","hook_event_name":"Stop","stop_hook_active":false,"last_assistant_message":"The parts are in place and work.","background_tasks":[]}}"#,
+            transcript.display(),
+            project.display()
+        );
+        let state = project.join(".policyd").join("sessions").join(&id);
+        Session { messages, transcript, payload, state }
+    }
+
+    /// Gives a project considerations of its own, each with a condition, a text and evidence.
+    fn rules(&self, project: &str, count: usize) {
+        let folder = self.project(project).join(".policyd").join("policies");
+        fs::create_dir_all(&folder).unwrap();
+        let mut file = File::create(folder.join("considerations.yaml")).unwrap();
+        for number in 0..count {
+            writeln!(
+                file,
+                r#"- id: rule_{number}
+  category: Rules of the project
+  question: Is part {number} of the change covered?
+  severity: blocker
+  applicable_session_types: ["*"]
+  when: files.count > 0 && tools.total > {number}
+  satisfied: files.kind("code").count >= 0 && !commands.ran("forbidden{number} now")
+  details: ${{files.count}} file(s) were edited
+  evidence: ["last edited: ${{files.last_path}}"]
+  guidance: Look at part {number} again."#
+            )
+            .unwrap();
+        }
+    }
+
+    fn command(&self, program: &Path, folder: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.env_clear().env("HOME", self.folder.path().join("home")).current_dir(folder);
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    }
+
+    fn call(&self, program: &Path, session: &Session, hook: &str) -> Command {
+        let mut command = self.command(program, session.transcript.parent().unwrap());
+        command.args(["eval", "--hook", hook]);
+        command
+    }
+
+    /// Peak memory of a stop in KB, where GNU time is installed.
+    fn peak(&self, session: &Session) -> Option<u64> {
+        let mut command = self.command(Path::new("/usr/bin/time"), self.folder.path());
+        command.args(["-f", "%M"]).arg(&self.binary).args(["eval", "--hook", "stop"]);
+        let mut child = command.stderr(Stdio::piped()).spawn().ok()?;
+        child.stdin.take()?.write_all(session.payload.as_bytes()).ok()?;
+        let output = child.wait_with_output().ok()?;
+        String::from_utf8(output.stderr).ok()?.trim().parse().ok()
+    }
+}
+
+/// Compiles `fn main() {}` in the link mode of the program it is compared with.
+fn empty_program(folder: &Path, is_static: bool) -> PathBuf {
+    let (source, program) = (folder.join("empty.rs"), folder.join("empty"));
+    fs::write(&source, "fn main() {}").unwrap();
+    let mut rustc = Command::new("rustc");
+    rustc.args(["--edition", "2024", "-O", "-C", "strip=symbols"]);
+    if is_static {
+        rustc.args(["-C", "target-feature=+crt-static"]);
+    }
+    assert!(rustc.arg("-o").arg(&program).arg(&source).status().unwrap().success());
+    program
+}
