@@ -178,7 +178,8 @@ fn wait_for_lock(file: File, wait_max: Duration) -> Result<File, WorldError> {
     }
     let (sender, receiver) = std::sync::mpsc::channel();
     // Where nobody waits any more the file is dropped, which frees the lock.
-    std::thread::spawn(move || sender.send(file.lock().map(|()| file)).ok());
+    let wait = move || sender.send(file.lock().map(|()| file)).ok();
+    std::thread::Builder::new().spawn(wait).map_err(|error| said(&error))?;
     match receiver.recv_timeout(wait_max) {
         Ok(answer) => answer.map_err(|error| said(&error)),
         Err(_) => Err(WorldError::TimedOut),
