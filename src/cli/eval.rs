@@ -26,7 +26,7 @@ use crate::source::suggest;
 use crate::state::SessionState;
 use crate::store::file::Saved;
 use crate::store::log;
-use crate::store::session::{LockError, LockedSession, SessionStore};
+use crate::store::session::{self, LockError, LockedSession, SessionStore};
 use crate::store::transcript::{self, Places, Reading};
 use crate::time::Timestamp;
 use crate::world::overlay::OverlayWorld;
@@ -52,8 +52,8 @@ impl Report {
     }
 
     /// Something the user should know; nothing is blocked because of it.
-    fn problem(&mut self, text: String) {
-        self.around.problems.push(text);
+    fn problem(&mut self, text: &str) {
+        self.around.problems.push(judge::message::cut(text, limits::PROBLEM_CHARS_MAX));
     }
 
     fn note(&mut self, text: impl Into<String>) {
@@ -78,7 +78,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Eval
             EXIT_OK
         }
         Err(problem) => {
-            report.problem(problem);
+            report.problem(&problem);
             EXIT_USAGE
         }
     };
@@ -151,7 +151,13 @@ fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
     let found = pack::find(world, &project, request.policies);
     let policy = match pack::policy(world, &found) {
         Ok(policy) => policy,
-        Err(broken) => return answer_broken(report, &broken, event),
+        Err(broken) => {
+            let report = answer_broken(report, &broken, event);
+            let blocked = report.answer.block.is_some();
+            let entry = report::unjudged_entry(request.now, event, &report.around, blocked);
+            log_decision(world, &project::own_root(world, &project), entry);
+            return report;
+        }
     };
     report.around.pack.clone_from(&policy.name);
     if !policy.settings.enabled {
@@ -176,7 +182,7 @@ fn answer_broken(mut report: Report, broken: &pack::Broken, event: &Event) -> Re
     if broken.on_error == Some(OnError::Block) && !event.stop_active {
         report.answer.block = Some(format!("policyd: {text}. Tell the user to mend it."));
     }
-    report.problem(format!("{text}; nothing was checked. Run `policyd lint`."));
+    report.problem(&format!("{text}; nothing was checked. Run `policyd lint`."));
     report
 }
 
@@ -215,7 +221,7 @@ impl Stopping<'_> {
         let mut locked = match store.lock(&event.session_id, LOCK_WAIT) {
             Ok(locked) => Some(locked),
             Err(error) => {
-                report.problem(lock_problem(&error));
+                report.problem(&lock_problem(&error));
                 None
             }
         };
@@ -271,7 +277,7 @@ impl Stopping<'_> {
             if read.from_cursor { "used" } else { "not used" }
         ));
         if let Some(problem) = &read.problem {
-            report.problem(format!("{problem}; nothing in it was checked"));
+            report.problem(&format!("{problem}; nothing in it was checked"));
         }
         let said = event.last_message.clone().filter(|it| !it.trim().is_empty());
         let last = || read.facts.messages.last.last().map(|it| it.text.clone());
@@ -300,6 +306,9 @@ impl Stopping<'_> {
             context.learned.borrow_mut().preferences.insert(id.clone(), found);
         }
         let policy = self.policy;
+        for it in policy.probes.iter().filter(|it| plan.probes.contains(&it.id)) {
+            report.note(format!("Executing: {}", it.command.join(" ")));
+        }
         let deadline = policy.settings.deadline;
         let readings =
             probe::gather(self.world, &policy.probes, &plan.probes, &self.project.folder, deadline);
@@ -357,11 +366,11 @@ impl Stopping<'_> {
         let (text, remembered) = match &saved {
             Saved::Durable { .. } => ("durable", true),
             Saved::Degraded { why, .. } => {
-                report.problem(format!("the state was saved in place only: {why}"));
+                report.problem(&format!("the state was saved in place only: {why}"));
                 ("degraded", true)
             }
             Saved::NotSaved { why, .. } => {
-                report.problem(format!("the state could not be saved: {why}"));
+                report.problem(&format!("the state could not be saved: {why}"));
                 ("not saved", false)
             }
         };
@@ -392,10 +401,7 @@ impl Stopping<'_> {
         let event = &self.request.event;
         let blocked = report.answer.block.is_some();
         let entry = report::log_entry(self.request.now, event, outcome, &report.around, blocked);
-        let path = logs.join("decisions.jsonl");
-        let entry = [entry];
-        let written = log::append(self.world, &path, &entry)
-            || (self.world.create_folder(&logs).is_ok() && log::append(self.world, &path, &entry));
+        let written = log_decision(self.world, own, entry);
         if !written {
             report.note("the decision log could not be written");
         }
@@ -407,6 +413,20 @@ impl Stopping<'_> {
             log::append(self.world, &logs.join("debug.jsonl"), &lines);
         }
     }
+}
+
+/// Appends to the decision log; its folder is made where there is none, hidden from git.
+fn log_decision(world: &dyn World, own: &Path, entry: serde_json::Value) -> bool {
+    let (logs, entry) = (own.join("logs"), [entry]);
+    let path = logs.join("decisions.jsonl");
+    if log::append(world, &path, &entry) {
+        return true;
+    }
+    let made = world.create_folder(&logs).is_ok();
+    if made {
+        session::hide_from_git(world, own);
+    }
+    made && log::append(world, &path, &entry)
 }
 
 /// The cursor lies beside the state; a subagent's transcript has its own.

@@ -21,7 +21,7 @@ use crate::state::SessionState;
 use crate::world::{FileKind, HeldLock, World, WorldError};
 
 /// What git sees of a root of our own: the policies.
-const GITIGNORE: &str = "/*\n!/policies/\n!/.gitignore\n";
+const GITIGNORE: &str = "/*\n!/policies/\n";
 
 /// The sessions under one root.
 #[derive(Clone)]
@@ -124,7 +124,9 @@ impl<'a> SessionStore<'a> {
         };
         if is_new {
             self.world.create_folder(&paths.folder).map_err(LockError::Refused)?;
-            self.hide_root();
+            if self.layout.owns_root() {
+                hide_from_git(self.world, &self.root);
+            }
         }
         let mut answer = self.world.lock(&paths.lock, wait_max);
         if matches!(answer, Err(WorldError::Missing)) {
@@ -144,14 +146,14 @@ impl<'a> SessionStore<'a> {
         let session = session.clone();
         Ok(LockedSession { store: self, session, paths, found: None, unlogged: None, _held: held })
     }
+}
 
-    /// Keeps everything but the policies of a root of our own out of git.
-    fn hide_root(&self) {
-        let path = self.root.join(".gitignore");
-        if self.layout.owns_root() && self.world.stat(&path).is_err() {
-            // Without it git shows the files; nothing else depends on it.
-            self.world.write(&path, GITIGNORE.as_bytes()).ok();
-        }
+/// Keeps everything but the policies of a root of our own out of git.
+pub fn hide_from_git(world: &dyn World, root: &Path) {
+    let path = root.join(".gitignore");
+    if world.stat(&path).is_err() {
+        // Without it git shows the files; nothing else depends on it.
+        world.write(&path, GITIGNORE.as_bytes()).ok();
     }
 }
 
