@@ -81,6 +81,8 @@ pub const PROMPTS_KEPT_MAX: usize = 12;
 pub const MESSAGES_KEPT_MAX: usize = 8;
 /// Text kept of one message or prompt, in bytes.
 pub const MESSAGE_TEXT_MAX: usize = 4 * 1024;
+/// Text judged of the last message that a payload carries, in bytes: its end.
+pub const LAST_MESSAGE_BYTES_MAX: usize = 256 * 1024;
 /// Tool calls remembered while their result is awaited.
 pub const PENDING_TOOLS_MAX: usize = 64;
 /// Skills remembered by name.
@@ -115,6 +117,8 @@ pub const LOG_FILES_MAX: usize = 3;
 
 /// Any string handed to a caller, in characters. Claude Code replaces strings over 10,000.
 pub const SPOKEN_CHARS_MAX: usize = 9_000;
+/// One problem that the user is told of, in characters: it may quote a path of any length.
+pub const PROBLEM_CHARS_MAX: usize = 2_000;
 /// Pieces of evidence kept per consideration.
 pub const EVIDENCE_MAX: usize = 10;
 /// One piece of evidence, in characters.

@@ -98,7 +98,7 @@ fn faulty_packs() {
     told(
         "standalone_pack_lacks_names",
         &[
-            ("policyd.yaml", "version: 1\n"),
+            ("policyd.yaml", "extends: []\n"),
             (
                 "considerations.yaml",
                 &format!("{RULE}  satisfied: commands.kind(\"test\").passed\n"),

@@ -53,8 +53,8 @@ impl Report {
     }
 
     /// Something the user should know; nothing is blocked because of it.
-    fn problem(&mut self, text: String) {
-        self.around.problems.push(text);
+    fn problem(&mut self, text: &str) {
+        self.around.problems.push(judge::message::cut(text, limits::PROBLEM_CHARS_MAX));
     }
 
     fn note(&mut self, text: impl Into<String>) {
@@ -79,7 +79,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Eval
             EXIT_OK
         }
         Err((code, problem)) => {
-            report.problem(problem);
+            report.problem(&problem);
             code
         }
     };
@@ -157,8 +157,8 @@ fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
         Err(broken) => {
             let report = answer_broken(report, &broken, event);
             let blocked = report.answer.block.is_some();
-            let entry = report::broken_entry(request.now, event, &report.around, blocked);
-            append_decision(world, &project.main.join(project::OWN_FOLDER), entry);
+            let entry = report::unjudged_entry(request.now, event, &report.around, blocked);
+            log_decision(world, &project::own_root(world, &project), entry);
             return report;
         }
     };
@@ -185,7 +185,7 @@ fn answer_broken(mut report: Report, broken: &pack::Broken, event: &Event) -> Re
     if broken.on_error == Some(OnError::Block) && !event.stop_active {
         report.answer.block = Some(format!("policyd: {text}. Tell the user to mend it."));
     }
-    report.problem(format!("{text}; nothing was checked. Run `policyd lint`."));
+    report.problem(&format!("{text}; nothing was checked. Run `policyd lint`."));
     report
 }
 
@@ -224,7 +224,7 @@ impl Stopping<'_> {
         let mut locked = match store.lock(&event.session_id, LOCK_WAIT) {
             Ok(locked) => Some(locked),
             Err(error) => {
-                report.problem(lock_problem(&error));
+                report.problem(&lock_problem(&error));
                 None
             }
         };
@@ -283,7 +283,7 @@ impl Stopping<'_> {
             if read.from_cursor { "used" } else { "not used" }
         ));
         if let Some(problem) = &read.problem {
-            report.problem(format!("{problem}; nothing in it was checked"));
+            report.problem(&format!("{problem}; nothing in it was checked"));
         }
         let said = event.last_message.clone().filter(|it| !it.trim().is_empty());
         let last = || read.facts.messages.last.last().map(|it| it.text.clone());
@@ -328,6 +328,9 @@ impl Stopping<'_> {
             context.learned.borrow_mut().preferences.insert(id.clone(), found);
         }
         let policy = self.policy;
+        for it in policy.probes.iter().filter(|it| plan.probes.contains(&it.id)) {
+            report.note(format!("Executing: {}", it.command.join(" ")));
+        }
         let deadline = policy.settings.deadline;
         let readings =
             probe::gather(self.world, &policy.probes, &plan.probes, &self.project.folder, deadline);
@@ -385,11 +388,11 @@ impl Stopping<'_> {
         let (text, remembered) = match &saved {
             Saved::Durable { .. } => ("durable", true),
             Saved::Degraded { why, .. } => {
-                report.problem(format!("the state was saved in place only: {why}"));
+                report.problem(&format!("the state was saved in place only: {why}"));
                 ("degraded", true)
             }
             Saved::NotSaved { why, .. } => {
-                report.problem(format!("the state could not be saved: {why}"));
+                report.problem(&format!("the state could not be saved: {why}"));
                 ("not saved", false)
             }
         };
@@ -418,7 +421,9 @@ impl Stopping<'_> {
         let event = &self.request.event;
         let blocked = report.answer.block.is_some();
         let entry = report::log_entry(self.request.now, event, outcome, &report.around, blocked);
-        append_decision(self.world, own, entry);
+        if !log_decision(self.world, own, entry) {
+            report.note("the decision log could not be written");
+        }
         if project::debug(self.world) {
             let now = self.request.now.to_string();
             let lines = report.trace.iter();
@@ -429,14 +434,17 @@ impl Stopping<'_> {
     }
 }
 
-/// The decision log never fails the caller; its folder is made when it is first missed.
-fn append_decision(world: &dyn World, own: &Path, entry: serde_json::Value) {
+/// Appends to the decision log; its folder is made where there is none, hidden from git.
+fn log_decision(world: &dyn World, own: &Path, entry: serde_json::Value) -> bool {
     let (path, entry) = (own.join(DECISION_LOG), [entry]);
-    let made = || path.parent().is_some_and(|logs| world.create_folder(logs).is_ok());
-    if !log::append(world, &path, &entry) && made() {
-        layout::hide(world, own);
-        log::append(world, &path, &entry);
+    if log::append(world, &path, &entry) {
+        return true;
     }
+    let made = path.parent().is_some_and(|logs| world.create_folder(logs).is_ok());
+    if made {
+        layout::hide(world, own);
+    }
+    made && log::append(world, &path, &entry)
 }
 
 /// The cursor lies beside the state; a subagent's transcript has its own.

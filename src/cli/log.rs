@@ -24,7 +24,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &LogA
         }
     };
     let project = project::find(world, None);
-    let path = project.main.join(project::OWN_FOLDER).join(DECISION_LOG);
+    let path = project::own_root(world, &project).join(DECISION_LOG);
     let entries = log::read_all(world, &path);
     let wanted: Vec<&Value> = entries
         .iter()

@@ -333,13 +333,61 @@ pub fn internal_error_answer() -> String {
     crate::hook::claude_code::render(&crate::hook::claude_code::Answer { block: None, notice })
 }
 
-/// Whether these arguments are a hook call: `eval`, and not in another format.
+/// Whether these arguments are a hook call: `eval`, and not in another format. It must hold for
+/// command lines that clap refuses too, so that none of them ends with 2 by accident: whatever
+/// names a hook is one, and a format counts as another one only where no `hook` contradicts it.
 #[must_use]
 pub fn is_hook_call(arguments: &[OsString]) -> bool {
-    let texts: Vec<_> = arguments.iter().skip(1).map(|it| it.to_string_lossy()).collect();
-    let evals = texts.iter().find(|it| !it.starts_with('-')).is_some_and(|it| it == "eval");
-    let format = texts.iter().zip(texts.iter().skip(1)).find(|(name, _)| *name == "--format");
-    let joined = texts.iter().find_map(|it| it.strip_prefix("--format="));
-    let format = format.map(|(_, value)| value.as_ref()).or(joined);
-    evals && !matches!(format, Some("json" | "text"))
+    let texts = arguments.iter().skip(1).map(|it| it.to_string_lossy());
+    let texts: Vec<_> = texts.take_while(|it| it != "--").collect();
+    let names_hook = texts.iter().any(|it| it == "--hook" || it.starts_with("--hook="));
+    let command = texts.iter().find(|it| !it.starts_with('-'));
+    let evals = names_hook || command.is_some_and(|it| it == "eval");
+    let separate = texts.iter().zip(texts.iter().skip(1)).filter(|(name, _)| *name == "--format");
+    let joined = texts.iter().filter_map(|it| it.strip_prefix("--format="));
+    let mut formats = separate.map(|(_, value)| value.as_ref()).chain(joined).peekable();
+    let other = formats.peek().is_some() && formats.all(|it| matches!(it, "json" | "text"));
+    evals && !other
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_hook(line: &str) -> bool {
+        let words = line.split_whitespace().map(OsString::from);
+        is_hook_call(&words.collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn whatever_names_a_hook_and_no_other_format_is_a_hook_call() {
+        for hook in [
+            "policyd eval",
+            "policyd eval --hook stop --format hook",
+            "policyd eval --hook stop --format",
+            "policyd eval --hook stop --format TEXT",
+            "policyd eval --hook stop -- --format text",
+            "policyd eval --format text --format hook",
+            "policyd --policies x eval --hook stop",
+            "policyd evl --hook=stop",
+        ] {
+            assert!(is_hook(hook), "{hook}");
+        }
+        for other in [
+            "policyd",
+            "policyd lint eval",
+            "policyd rules --policies eval",
+            "policyd eval --format text --hook",
+            "policyd eval --hook stop --format=json",
+        ] {
+            assert!(!is_hook(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn the_answer_to_an_internal_error_is_one_object_without_a_decision() {
+        let answer: serde_json::Value = serde_json::from_str(&internal_error_answer()).unwrap();
+        let keys: Vec<_> = answer.as_object().unwrap().keys().collect();
+        assert_eq!(keys, ["systemMessage"]);
+    }
 }

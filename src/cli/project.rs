@@ -67,18 +67,26 @@ fn normal(path: &Path) -> PathBuf {
     plain
 }
 
-/// Where a project's sessions and logs are kept: environment, manifest, layout.
+/// The root of our own where no manifest can be asked.
+pub(super) fn own_root(world: &dyn World, project: &Project) -> PathBuf {
+    let named = world.env("POLICYD_STATE_DIR").map(|it| project.main.join(it));
+    named.unwrap_or_else(|| project.main.join(OWN_FOLDER))
+}
+
+/// Where a project's sessions are kept, and the root of our own with the logs: environment,
+/// manifest, layout.
 pub(super) fn sessions<'w>(
     world: &'w dyn World,
     project: &Project,
     settings: &Settings,
 ) -> (SessionStore<'w>, PathBuf) {
-    let own = project.main.join(OWN_FOLDER);
     let paths = &settings.paths;
     let own_variable = world.env("POLICYD_STATE_DIR").map(|it| project.main.join(it));
     let seed_variable = world.env("AMPLIHACK_PS_STATE_DIR").map(|it| project.main.join(it));
     let manifest = (!paths.root.is_empty()).then(|| project.main.join(&paths.root));
-    let (root, layout) = match (own_variable.or(manifest), seed_variable, paths.layout) {
+    let named = own_variable.or(manifest);
+    let own = named.clone().unwrap_or_else(|| project.main.join(OWN_FOLDER));
+    let (root, layout) = match (named, seed_variable, paths.layout) {
         (Some(root), _, _) => (root, Layout::policyd()),
         // The seed's variable names the folder of the session folders.
         (None, Some(root), _) => (root, Layout::bare()),

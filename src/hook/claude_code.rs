@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use serde_json::{Map, Value};
 
 use crate::facts::event::{BackgroundTask, Event, EventKind};
+use crate::facts::fold::cut_front;
 use crate::id::SessionId;
 use crate::limits;
 
@@ -62,6 +63,8 @@ pub fn parse(bytes: &[u8], kind: EventKind) -> Result<Event, PayloadError> {
 fn event(mut fields: Map<String, Value>, kind: EventKind) -> Event {
     let text = |key: &str| fields.get(key).and_then(Value::as_str).map(str::to_owned);
     let filled = |key: &str| text(key).filter(|it| !it.is_empty());
+    // Ids are keys of the state: no payload makes them as long as it likes.
+    let id = |key: &str| filled(key).map(|it| it.chars().take(limits::NAME_TEXT_MAX).collect());
     let flag = |key: &str| fields.get(key).and_then(Value::as_bool);
     let session = filled("session_id");
     // A subagent's own transcript tells what it did.
@@ -71,15 +74,16 @@ fn event(mut fields: Map<String, Value>, kind: EventKind) -> Event {
         kind,
         session_id: SessionId::sanitise(session.as_deref().unwrap_or_default()),
         session_known: session.is_some(),
-        agent_id: filled("agent_id"),
+        agent_id: id("agent_id"),
         agent_type: text("agent_type"),
-        prompt_id: filled("prompt_id"),
+        prompt_id: id("prompt_id"),
         subagent_transcript: own.is_some(),
         transcript: own.or_else(|| filled("transcript_path")).map(PathBuf::from),
         folder: filled("cwd").map(PathBuf::from),
         permission_mode: filled("permission_mode"),
         stop_active: flag("stop_hook_active").or_else(|| flag("stopHookActive")).unwrap_or(false),
-        last_message: text("last_assistant_message"),
+        last_message: text("last_assistant_message")
+            .map(|it| cut_front(&it, limits::LAST_MESSAGE_BYTES_MAX).to_owned()),
         background: background.map(|all| all.iter().map(task).collect()).unwrap_or_default(),
         tool_name: filled("tool_name"),
         prompt: text("prompt"),
@@ -143,6 +147,20 @@ mod tests {
         assert!(!event.session_known);
         assert_eq!(event.transcript, None);
         assert!(!event.stop_active);
+    }
+
+    #[test]
+    fn ids_and_the_last_message_have_a_bound() {
+        let long = "x".repeat(300 * 1024);
+        let payload = format!(
+            r#"{{"agent_id":"{long}","prompt_id":"{long}","last_assistant_message":"{long}end"}}"#
+        );
+        let event = parse(payload.as_bytes(), stop()).unwrap();
+        assert_eq!(event.agent_id.unwrap().len(), limits::NAME_TEXT_MAX);
+        assert_eq!(event.prompt_id.unwrap().len(), limits::NAME_TEXT_MAX);
+        let message = event.last_message.unwrap();
+        assert_eq!(message.len(), limits::LAST_MESSAGE_BYTES_MAX);
+        assert!(message.ends_with("end"));
     }
 
     #[test]

@@ -64,7 +64,10 @@ pub(super) fn outcome(
         said.push(format!("{} {warnings}", message::text(policy, "warning_header", evaluator)));
     }
     let summary = message::text(policy, "summary", evaluator);
-    let state = next_state(bench, guard, check_results);
+    // What could not be read ends no episode: a guard whose counters return to zero because of
+    // it could hold an agent again and again.
+    let unread = bench.context.transcript_problem.is_some() && ruling == Ruling::Approve;
+    let state = if unread { bench.state.clone() } else { next_state(bench, guard, check_results) };
     Outcome {
         decision: if blocked { Decision::Block } else { Decision::None },
         session_type: bench.context.learned.borrow().session_type.clone(),

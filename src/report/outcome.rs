@@ -102,16 +102,25 @@ pub fn log_entry(
     })
 }
 
-/// The entry of `logs/decisions.jsonl` for a pack that did not load.
+/// The entry of `logs/decisions.jsonl` where nothing could be judged.
 #[must_use]
-pub fn broken_entry(now: Timestamp, event: &Event, around: &Circumstances, blocked: bool) -> Value {
+pub fn unjudged_entry(
+    now: Timestamp,
+    event: &Event,
+    around: &Circumstances,
+    blocked: bool,
+) -> Value {
     json!({
         "version": REPORT_VERSION,
         "timestamp": now.to_string(),
         "event": event.kind.name(),
         "session_id": event.session_id.as_str(),
+        "agent_id": event.agent_id,
+        "prompt_id": event.prompt_id,
         "decision": if blocked { "block" } else { "none" },
         "spoken": blocked,
+        "verdicts": [],
+        "saved": around.saved,
         "problems": around.problems,
     })
 }

@@ -4,6 +4,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -19,10 +20,12 @@ pub fn append(world: &dyn World, path: &Path, entries: &[Value]) -> bool {
         return true;
     }
     let mut text = Vec::new();
-    let end = end_of(world, path);
-    if end.is_some_and(|(length, _)| length >= LOG_BYTES_MAX) {
+    let mut end = end_of(world, path);
+    if is_full(end) {
         rotate(world, path);
-    } else if end.is_some_and(|(_, last)| last != b'\n') {
+        end = end_of(world, path);
+    }
+    if end.is_some_and(|(_, last)| last != b'\n') {
         text.push(b'\n'); // The last line was torn: it is not to spoil this one.
     }
     for entry in entries {
@@ -42,7 +45,19 @@ fn end_of(world: &dyn World, path: &Path) -> Option<(u64, u8)> {
     (count == 1).then_some((length, last))
 }
 
+fn is_full(end: Option<(u64, u8)>) -> bool {
+    end.is_some_and(|(length, _)| length >= LOG_BYTES_MAX)
+}
+
+/// Of several processes that find the log full, one rotates it; the others append. Two that did
+/// so at once would push whole logs over the end.
 fn rotate(world: &dyn World, path: &Path) {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let lock = path.with_file_name(format!(".{name}.lock"));
+    let Ok(_held) = world.lock(&lock, Duration::ZERO) else { return };
+    if !is_full(end_of(world, path)) {
+        return;
+    }
     for number in (1..LOG_FILES_MAX).rev() {
         // Gaps are normal: not every log has been rotated before.
         world.rename(&rotated(path, number), &rotated(path, number.saturating_add(1))).ok();
@@ -134,6 +149,10 @@ mod tests {
 
     const PATH: &str = "/work/diagnostic.jsonl";
 
+    fn is_lock(path: &Path) -> bool {
+        path.extension().is_some_and(|it| it == "lock")
+    }
+
     #[test]
     fn lines_have_pythons_separators() {
         let entry = json!({"a": [1, "x: y"], "b": {"success": false}, "c": {}, "d": []});
@@ -159,9 +178,24 @@ mod tests {
             let old = world.get(PATH).unwrap();
             world.put(PATH, [old.as_slice(), full.as_bytes(), b"\n"].concat());
         }
-        assert_eq!(world.files().len(), LOG_FILES_MAX + 1);
+        let logs = world.files().into_iter().filter(|it| it.starts_with("/work") && !is_lock(it));
+        assert_eq!(logs.count(), LOG_FILES_MAX + 1);
         let entries = read_all(&world, Path::new(PATH));
         assert_eq!(entries, [json!({"n": 2}), json!({"n": 3}), json!({"n": 4}), json!({"n": 5})]);
+    }
+
+    #[test]
+    fn while_another_process_rotates_entries_go_to_the_full_log() {
+        let world = FakeWorld::new();
+        world.put(PATH, "x".repeat(usize::try_from(LOG_BYTES_MAX).unwrap()));
+        let lock = Path::new("/work/.diagnostic.jsonl.lock");
+        let held = world.lock(lock, Duration::ZERO).unwrap();
+        assert!(append(&world, Path::new(PATH), &[json!({"n": 1})]));
+        assert_eq!(world.get(format!("{PATH}.1")), None);
+        drop(held);
+        assert!(append(&world, Path::new(PATH), &[json!({"n": 2})]));
+        assert!(world.get(format!("{PATH}.1")).is_some());
+        assert_eq!(read_all(&world, Path::new(PATH)), [json!({"n": 1}), json!({"n": 2})]);
     }
 
     #[test]

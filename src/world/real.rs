@@ -12,10 +12,6 @@ use std::time::{Duration, Instant, SystemTime};
 use super::{Command, CommandOutput, FileKind, FileStat, HeldLock, OpenFile, World, WorldError};
 use crate::time::Timestamp;
 
-/// First wait for a lock that is held; doubles up to `LOCK_POLL_MAX`.
-const LOCK_POLL_MIN: Duration = Duration::from_millis(1);
-const LOCK_POLL_MAX: Duration = Duration::from_millis(20);
-
 /// The machine this process runs on.
 #[derive(Debug)]
 pub struct RealWorld {
@@ -150,29 +146,43 @@ impl World for RealWorld {
     }
 
     fn lock(&self, path: &Path, wait_max: Duration) -> Result<Box<dyn HeldLock>, WorldError> {
-        let (began, mut pause) = (Instant::now(), LOCK_POLL_MIN);
+        let began = Instant::now();
         loop {
             let options = &mut OpenOptions::new();
             options.read(true).write(true).create(true);
             let file = open_regular(options, path, Links::Refuse)?;
-            match file.try_lock() {
-                // Pruning deletes whole session folders: a lock on a deleted file protects nothing.
-                Ok(()) if is_at(&file, path)? => return Ok(Box::new(RealLock { _file: file })),
-                Ok(()) => {}
-                Err(TryLockError::WouldBlock) => {}
+            let file = match file.try_lock() {
+                Ok(()) => file,
+                Err(TryLockError::WouldBlock) => {
+                    wait_for_lock(file, wait_max.saturating_sub(began.elapsed()))?
+                }
                 Err(TryLockError::Error(error)) => return Err(said(&error)),
+            };
+            // Pruning deletes whole session folders: a lock on a deleted file protects nothing.
+            if is_at(&file, path)? {
+                return Ok(Box::new(RealLock { _file: file }));
             }
-            let left = wait_max.saturating_sub(began.elapsed());
-            if left.is_zero() {
-                return Err(WorldError::TimedOut);
-            }
-            std::thread::sleep(pause.min(left));
-            pause = pause.saturating_mul(2).min(LOCK_POLL_MAX);
         }
     }
 
     fn run(&self, command: &Command) -> Result<CommandOutput, WorldError> {
         process::run(command)
+    }
+}
+
+/// Waits for a lock that is held. The machine keeps a queue of who waits; looking again and again
+/// would leave to chance who comes next, and among many some would never come.
+fn wait_for_lock(file: File, wait_max: Duration) -> Result<File, WorldError> {
+    if wait_max.is_zero() {
+        return Err(WorldError::TimedOut);
+    }
+    let (sender, receiver) = std::sync::mpsc::channel();
+    // Where nobody waits any more the file is dropped, which frees the lock.
+    let wait = move || sender.send(file.lock().map(|()| file)).ok();
+    std::thread::Builder::new().spawn(wait).map_err(|error| said(&error))?;
+    match receiver.recv_timeout(wait_max) {
+        Ok(answer) => answer.map_err(|error| said(&error)),
+        Err(_) => Err(WorldError::TimedOut),
     }
 }
 

@@ -64,6 +64,14 @@ impl Scene {
         self
     }
 
+    /// What an edit wrote stands on the disk.
+    fn carry_out(&self, input: &Value) {
+        let written = input["content"].as_str().or(input["new_string"].as_str());
+        if let (Some(path), Some(text)) = (input["file_path"].as_str(), written) {
+            self.world.put(std::path::Path::new("/work").join(path), text);
+        }
+    }
+
     /// Adds a record as it is.
     pub(crate) fn raw(&mut self, record: &Value) -> &mut Self {
         self.lines.push(record.to_string());
@@ -85,6 +93,7 @@ impl Scene {
         }
         if let Some(name) = event["tool"].as_str() {
             self.calls += 1;
+            self.carry_out(&event["input"]);
             return json!({"type": "assistant", "message": {"id": format!("m{}", self.lines.len()),
                 "role": "assistant", "content": [{"type": "tool_use", "id": id(&event["id"], self.calls),
                 "name": name, "input": event["input"]}]}});

@@ -247,7 +247,8 @@ fn cut(text: &str, bytes_max: usize) -> &str {
 }
 
 /// The end of a text, at most so many bytes, cut between characters.
-fn cut_front(text: &str, bytes_max: usize) -> &str {
+#[must_use]
+pub fn cut_front(text: &str, bytes_max: usize) -> &str {
     let start = text.len().saturating_sub(bytes_max);
     let start = (start..=text.len()).find(|start| text.is_char_boundary(*start));
     start.and_then(|start| text.get(start..)).unwrap_or_default()

@@ -1,5 +1,6 @@
 //! External commands under a deadline: no hanging, no zombies, bounded output.
-//! Threads live here and nowhere else: one per stream, so that no full pipe can block another.
+//! Threads live here and in the wait for a lock: one per stream, so that no full pipe can block
+//! another.
 
 use std::io::{self, Read, Write};
 use std::process::{Child, Stdio};

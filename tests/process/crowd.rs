@@ -1,0 +1,97 @@
+//! Many processes stop one session at once: no update is lost, no line is torn.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::hostile::AGENTS_TOO;
+use crate::machine::{Machine, alone, read_log};
+
+const WRITERS: usize = 16;
+const STOPS: usize = 200;
+
+/// The entries of a log and of what it was rotated to.
+fn rotated_too(path: &Path) -> Vec<Value> {
+    let name = path.file_name().unwrap().to_str().unwrap();
+    let names = fs::read_dir(path.parent().unwrap()).unwrap().map(|it| it.unwrap().path());
+    let logs = names.filter(|it| {
+        let own = it.file_name().unwrap().to_str().unwrap();
+        own == name || own.strip_prefix(name).is_some_and(|end| end.starts_with('.'))
+    });
+    logs.flat_map(|it| read_log(&it)).collect()
+}
+
+#[test]
+fn sixteen_writers_of_two_hundred_stops_lose_no_update() {
+    let _alone = alone();
+    let machine = Machine::new();
+    machine.untested();
+    assert!(machine.stop().blocks());
+    let before = machine.state();
+    let (began, payload) = (Instant::now(), machine.payload(&json!({})).to_string());
+    let blocks: usize = thread::scope(|scope| {
+        let writer = || {
+            let stop = || machine.run(&["eval", "--hook", "stop"], payload.as_bytes()).blocks();
+            (0..STOPS).filter(|_| stop()).count()
+        };
+        let writers: Vec<_> = (0..WRITERS).map(|_| scope.spawn(writer)).collect();
+        writers.into_iter().map(|it| it.join().unwrap()).sum()
+    });
+    let (after, all) = (machine.state(), u64::try_from(WRITERS * STOPS).unwrap());
+    eprintln!("{all} evaluations by {WRITERS} writers in {:?}", began.elapsed());
+    let number = |state: &Value, key: &str| state[key].as_u64().unwrap();
+    assert_eq!(number(&after, "revision"), number(&before, "revision") + all);
+    assert_eq!(number(&after, "turn_count"), number(&before, "turn_count") + all);
+    // One block before the crowd came and one in it: the same finding is blocked twice.
+    assert_eq!((blocks, number(&after, "total_blocks")), (1, 2));
+    assert_eq!(number(&after, "releases"), all - 1);
+
+    let decisions = rotated_too(&machine.file(".policyd/logs/decisions.jsonl"));
+    assert_eq!(decisions.len(), WRITERS * STOPS + 1, "every decision is logged, on its own line");
+    assert!(decisions.iter().all(|it| it["saved"] == "durable" && it["problems"] == json!([])));
+    let saves = rotated_too(&machine.session().join("diagnostic.jsonl"));
+    let revisions: BTreeSet<_> = saves.iter().filter_map(|it| it["revision"].as_u64()).collect();
+    assert_eq!(revisions, (1..=all + 1).collect());
+}
+
+#[test]
+fn concurrent_sessions_do_not_see_each_other() {
+    let machine = Machine::new();
+    machine.untested();
+    thread::scope(|scope| {
+        for number in 0..8 {
+            let machine = &machine;
+            scope.spawn(move || {
+                let id = json!({"session_id": format!("own-{number}")});
+                let blocks: Vec<_> = (0..4).map(|_| machine.stop_with(&id).blocks()).collect();
+                assert_eq!(blocks, [true, true, false, false]);
+            });
+        }
+    });
+    let listed = machine.run(&["state", "list"], b"");
+    assert_eq!(listed.stdout.matches("2 block(s) now,    2 in all").count(), 8, "{listed:?}");
+}
+
+#[test]
+fn a_subagent_has_counters_of_its_own() {
+    let machine = Machine::new();
+    machine.untested();
+    machine.put(".policyd/policies/considerations.yaml", AGENTS_TOO);
+    let blocked = |id: &str| {
+        let own = machine.path(&format!("agent-{id}.jsonl"));
+        fs::copy(machine.transcript(), &own).unwrap();
+        let payload = machine.payload(&json!({"hook_event_name": "SubagentStop",
+            "agent_id": id, "agent_type": "coder", "agent_transcript_path": own}));
+        machine.run(&["eval", "--hook", "subagent-stop"], payload.to_string().as_bytes()).blocks()
+    };
+    let ids = ["one", "two", "one", "one", "two", "two"];
+    assert_eq!(ids.map(blocked), [true, true, true, false, true, false]);
+    assert!(machine.stop().blocks(), "what subagents were told does not count for the main agent");
+    let state = machine.state();
+    let counters = ["/total_blocks", "/agents/one/total_blocks", "/agents/two/total_blocks"];
+    assert_eq!(counters.map(|it| state.pointer(it).unwrap().as_u64().unwrap()), [1, 2, 2]);
+}

@@ -1,0 +1,300 @@
+//! Hostile input: whatever arrives, the hook ends with 0, says nothing or one object, in bounded
+//! time and memory, and writes nowhere but under its own folder.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::machine::{Called, Machine, checked, ended, run};
+
+const STOP: &[&str] = &["eval", "--hook", "stop"];
+
+/// A check that subagents have to pass too.
+pub(crate) const AGENTS_TOO: &str = "- id: agents_too\n  category: Agents\n  question: Were tests run?\n  \
+    severity: blocker\n  on: [stop, subagent_stop]\n  satisfied: commands.kind(\"test\").passed\n";
+
+/// A stop with this on stdin, in bounded memory.
+fn fed(machine: &Machine, stdin: &[u8]) -> Called {
+    run(machine.confined("", STOP), stdin)
+}
+
+fn stopped(machine: &Machine, changes: &Value) -> Called {
+    fed(machine, machine.payload(changes).to_string().as_bytes())
+}
+
+#[test]
+fn payloads_that_are_no_payload_are_named_and_hold_nobody() {
+    let machine = Machine::new();
+    let fifty = format!("{{\"session_id\":\"{}\"}}", "x".repeat(50 << 20));
+    let twenty = format!("\"{}\"", "y".repeat(20 << 20));
+    let (arrays, objects) = ("[".repeat(100_000), "{\"a\":".repeat(100_000));
+    let deep =
+        format!("{{\"session_id\":\"s1\",\"tool_input\":{}1{}}}", arrays, "]".repeat(100_000));
+    for (stdin, said) in [
+        ("", "is empty"),
+        (" \n\t ", "is empty"),
+        ("stop", "not JSON"),
+        ("{\"session_id\":", "not JSON"),
+        ("[]", "not a JSON object"),
+        ("null", "not a JSON object"),
+        ("{} {}", "not JSON"),
+        ("\u{feff}", "is empty"),
+        ("\0", "not JSON"),
+        ("{\"session_id\":\"\\ud800\"}", "not JSON"),
+        (&fifty, "longer than"),
+        (&twenty, "longer than"),
+        (&arrays, "not JSON"),
+        (&objects, "not JSON"),
+        (&deep, "not JSON"),
+    ] {
+        let start: String = stdin.chars().take(20).collect();
+        let called = fed(&machine, stdin.as_bytes());
+        assert!(called.notice().contains(said), "{start:?}: {}", called.notice());
+        assert!(!called.blocks(), "{start:?}");
+    }
+    assert!(!machine.file(".policyd").exists(), "nothing was judged, so nothing is remembered");
+}
+
+#[test]
+fn payloads_that_are_odd_are_read() {
+    let machine = Machine::new();
+    machine.untested();
+    let usual = machine.payload(&json!({})).to_string();
+    let big = machine
+        .payload(&json!({"session_id": "s-big", "last_assistant_message": "z".repeat(15 << 20)}));
+    let odd: [(&str, Vec<u8>); 4] = [
+        ("a byte order mark", [b"\xef\xbb\xbf".as_slice(), usual.as_bytes()].concat()),
+        ("blanks around", format!("\r\n {} \n\n", usual.replace("s1", "s-blank")).into_bytes()),
+        ("invalid UTF-8", {
+            let text = usual.replace("s1", "s-utf8").replace("default", "de*fault");
+            text.bytes().map(|byte| if byte == b'*' { 0xff } else { byte }).collect()
+        }),
+        ("a text of 15 MB", big.to_string().into_bytes()),
+    ];
+    for (what, stdin) in odd {
+        assert!(fed(&machine, &stdin).blocks(), "{what}");
+    }
+}
+
+#[test]
+fn fields_of_any_type_count_as_absent() {
+    let machine = Machine::new();
+    machine.untested();
+    let usual = machine.payload(&json!({"agent_id": "a", "agent_type": "t", "effort": {}}));
+    let values = [
+        Value::Null,
+        json!(true),
+        json!(-1),
+        json!(1e300),
+        json!([]),
+        json!([[1], "x", null]),
+        json!({"a": {"b": 1}}),
+        json!(""),
+        json!("\u{1}\u{7f}\u{202e}\u{0}"),
+        json!("x".repeat(70_000)),
+    ];
+    for key in usual.as_object().unwrap().keys() {
+        for value in &values {
+            for event in ["stop", "subagent-stop"] {
+                let mut payload = usual.clone();
+                payload[key] = value.clone();
+                let called = run(
+                    machine.confined("", &["eval", "--hook", event]),
+                    payload.to_string().as_bytes(),
+                );
+                called.answer();
+            }
+        }
+    }
+    assert_eq!(machine.run(&["state", "verify", "s1"], b"").code, Some(0));
+}
+
+#[test]
+fn no_session_id_leads_out_of_the_state_root() {
+    let machine = Machine::new();
+    machine.untested();
+    fs::create_dir(machine.path("victim")).unwrap();
+    let before = machine.tree();
+    let long = "i".repeat(10_000);
+    for id in [
+        "../../../victim",
+        "../../victim/state.json",
+        "/etc/policyd",
+        "..",
+        ".",
+        "a/../../b",
+        "a\\..\\b",
+        "nul\0byte",
+        "line\nbreak",
+        "~/x",
+        "$(touch x)",
+        "\u{202e}id",
+        &long,
+    ] {
+        assert!(stopped(&machine, &json!({"session_id": id})).blocks(), "{id:?}");
+    }
+    // The agent's id is a key in a file and part of a file name.
+    machine.put(".policyd/policies/considerations.yaml", AGENTS_TOO);
+    let agent = json!({"agent_id": "../../../victim/x", "agent_type": "t",
+        "agent_transcript_path": machine.transcript()});
+    let payload = machine.payload(&agent).to_string();
+    assert!(machine.run(&["eval", "--hook", "subagent-stop"], payload.as_bytes()).blocks());
+    let (own, cache) = (machine.file(".policyd"), machine.path("cache"));
+    let outside = |it: &PathBuf| !it.starts_with(&own) && !it.starts_with(&cache);
+    let after: Vec<_> = machine.tree().into_iter().filter(outside).collect();
+    assert_eq!(after, before.into_iter().filter(outside).collect::<Vec<_>>());
+    let sessions = fs::read_dir(own.join("sessions")).unwrap();
+    let names: Vec<_> = sessions.map(|it| it.unwrap().file_name().into_string().unwrap()).collect();
+    let safe = |it: &String| it.len() <= 128 && SessionName::is_safe(it);
+    assert!(names.len() >= 10 && names.iter().all(safe), "{names:?}");
+}
+
+/// What a session folder may be called.
+struct SessionName;
+
+impl SessionName {
+    fn is_safe(name: &str) -> bool {
+        name.chars().all(|it| it.is_ascii_alphanumeric() || it == '_' || it == '-')
+    }
+}
+
+#[test]
+fn transcripts_that_are_no_file_are_told_and_hold_nobody() {
+    let machine = Machine::new();
+    let (pipe, loops) = (machine.path("pipe"), machine.path("loop"));
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    symlink(&loops, &loops).unwrap();
+    let closed = machine.path("closed");
+    fs::write(&closed, "{}\n").unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
+    fs::write(
+        machine.path("random"),
+        (0..1_000_000_u32).map(|it| it.to_le_bytes()[0] ^ 0x9d).collect::<Vec<_>>(),
+    )
+    .unwrap();
+    let special = ["/dev/zero", "/dev/full", "/dev/null", "/dev/tty", "/proc/self/mem", "/", ""];
+    let own = ["pipe", "loop", "closed", "random", "missing", "project"].map(|it| machine.path(it));
+    let named = special.iter().map(PathBuf::from).chain(own);
+    for path in named.chain([machine.path(&"n".repeat(5_000)), PathBuf::from("a\0b")]) {
+        let changes = json!({"transcript_path": path, "session_id": "odd-transcript"});
+        let called = stopped(&machine, &changes);
+        assert!(!called.blocks(), "{}", path.display());
+        assert!(called.notice().chars().count() < 2_200, "{}", called.notice());
+    }
+}
+
+#[test]
+fn a_transcript_full_of_rubbish_is_read_past() {
+    let machine = Machine::new();
+    let long = format!("{{\"type\":\"user\",\"x\":\"{}\"}}\n", "r".repeat(30 << 20));
+    let deep = format!("{}{}\n", "{\"a\":".repeat(50_000), "[".repeat(50_000));
+    fs::write(
+        machine.transcript(),
+        [long.as_bytes(), b"\0\0\0\n\xff\xfe\n", deep.as_bytes()].concat(),
+    )
+    .unwrap();
+    assert!(stopped(machine.untested(), &json!({})).blocks());
+}
+
+#[test]
+fn a_working_folder_that_is_none_does_not_matter() {
+    let machine = Machine::new();
+    machine.untested();
+    for (number, folder) in
+        [json!("/no/such"), json!(machine.transcript()), json!(""), json!("\0"), json!(7)]
+            .iter()
+            .enumerate()
+    {
+        let id = format!("folder-{number}");
+        assert!(stopped(&machine, &json!({"cwd": folder, "session_id": id})).blocks(), "{folder}");
+        assert!(machine.file(&format!(".policyd/sessions/{id}/state.json")).exists());
+    }
+}
+
+#[test]
+fn streams_that_are_closed_or_full_do_not_matter() {
+    let machine = Machine::new();
+    machine.untested();
+    fs::write(machine.path("stop.json"), machine.payload(&json!({})).to_string()).unwrap();
+    for redirect in [
+        "<&-",
+        "0<&- 1>&- 2>&-",
+        ">&- <../stop.json",
+        ">/dev/full <../stop.json",
+        "2>/dev/full <../stop.json",
+        "</dev/zero",
+        "</",
+    ] {
+        let mut shell = Command::new("sh");
+        let script = format!("ulimit -v 262144; exec \"$0\" eval --hook stop {redirect}");
+        shell.args(["-c", &script, env!("CARGO_BIN_EXE_policyd")]);
+        shell.current_dir(&machine.project).env_clear().env("HOME", machine.path("home"));
+        shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = shell.spawn().unwrap();
+        assert_eq!(ended(&mut child), Some(0), "{redirect}");
+        let output = child.wait_with_output().unwrap();
+        checked(&String::from_utf8(output.stdout).unwrap());
+    }
+}
+
+#[test]
+fn a_state_that_cannot_be_kept_blocks_nobody_and_is_told() {
+    for refuse in ["root", "sessions", "variable", "disk", "lock", "state"] {
+        let machine = Machine::new();
+        machine.untested();
+        let mut limits = "";
+        match refuse {
+            "root" => fs::write(machine.file(".policyd"), "").unwrap(),
+            "sessions" => machine.put(".policyd/sessions", ""),
+            "lock" => fs::create_dir_all(machine.session().join(".state.lock")).unwrap(),
+            "state" => {
+                fs::create_dir_all(machine.session().join("state.json/x")).unwrap();
+                fs::create_dir_all(machine.session().join(".state.json.tmp/x")).unwrap();
+            }
+            // No file may grow: what a full disk looks like.
+            "disk" => limits = "trap '' XFSZ; ulimit -f 0;",
+            _ => limits = "POLICYD_STATE_DIR=/proc/policyd; export POLICYD_STATE_DIR;",
+        }
+        for _ in 0..2 {
+            let payload = machine.payload(&json!({})).to_string();
+            let called = run(machine.confined(limits, STOP), payload.as_bytes());
+            assert!(!called.blocks(), "{refuse}: {called:?}");
+            assert!(called.notice().contains("not"), "{refuse}: {called:?}");
+        }
+    }
+}
+
+#[test]
+fn projects_may_have_any_name() {
+    let bytes = OsString::from_vec(b"by\xfftes".to_vec());
+    let names = ["a b", "quote\"s'", "line\nbreak", "$(touch x)", "-rf", "ünï", "{session_id}"];
+    for name in names.iter().map(OsString::from).chain([bytes]) {
+        let machine = Machine::with_project(&name);
+        machine.untested();
+        assert!(machine.stop().blocks(), "{}", name.display());
+        assert_eq!(machine.state()["consecutive_blocks"], 1);
+        let listed = machine.run(&["state", "list"], b"");
+        assert!(listed.stdout.contains("s1"), "{}", name.display());
+    }
+}
+
+#[test]
+fn an_environment_without_anything_will_do() {
+    let machine = Machine::new();
+    machine.untested();
+    let mut command = machine.command(STOP);
+    command.env_clear();
+    let payload = machine.payload(&json!({})).to_string();
+    assert!(run(command, payload.as_bytes()).blocks());
+    let odd = OsString::from_vec(b"\xff\xfe".to_vec());
+    let names =
+        ["HOME", "XDG_CACHE_HOME", "POLICYD_STATE_DIR", "POLICYD_POLICIES", "CLAUDE_PROJECT_DIR"];
+    let said = machine.stop_where(&names.map(|it| (it, odd.as_os_str())));
+    assert!(said.blocks(), "{said:?}");
+    assert!(!Path::new("/.policyd").exists());
+}

@@ -1,0 +1,21 @@
+//! The real binary as real processes: concurrency, kill -9, hostile input, usage errors, recorded
+//! clients, worktrees, the seed's layout and environment.
+#![cfg(unix)]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "tests of real processes on a real disk; what was skipped or measured is printed"
+)]
+
+mod crowd;
+mod environment;
+mod hostile;
+mod kill;
+mod layouts;
+mod machine;
+mod samples;
+mod usage;

@@ -1,0 +1,69 @@
+//! Usage errors: a hook never ends with 2, which its caller takes as a block; everyone else does.
+
+use crate::machine::{Called, Machine};
+
+fn called(line: &str) -> Called {
+    let machine = Machine::new();
+    let arguments: Vec<_> = line.split_whitespace().collect();
+    machine.run(&arguments, b"{}")
+}
+
+#[test]
+fn a_hook_with_a_wrong_command_line_says_so_and_ends_with_zero() {
+    for line in [
+        "eval",
+        "eval --hook",
+        "eval --hook nonsense",
+        "eval --hook=",
+        "eval --hook stop --bogus",
+        "eval --format hook --hook stop extra",
+        "eval --hook stop --format",
+        "eval --hook stop --format x",
+        "eval --hook stop --format=TEXT",
+        "eval --hook stop --now yesterday",
+        "eval --hook stop --input /no/such/file",
+        "eval --hook stop --hook stop",
+        // What reads like another format at a glance, and is none.
+        "eval --hook stop -- --format text",
+        "eval --format text --format hook --hook stop",
+        "eval --format json --format=hook --hook stop",
+        // An option in front of its command.
+        "--policies /x eval --hook stop",
+        "--hook stop eval",
+        "--bogus eval --hook stop",
+        "evl --hook stop",
+    ] {
+        let called = called(line);
+        assert!(!called.notice().is_empty(), "{line}: {called:?}");
+        assert!(!called.blocks(), "{line}");
+    }
+}
+
+#[test]
+fn everyone_else_ends_with_two() {
+    for line in [
+        "",
+        "nonsense",
+        "eval --format text",
+        "eval --format text --hook",
+        "eval --format json --hook stop --bogus",
+        "eval --hook nonsense --format=json",
+        "lint --bogus",
+        "state show",
+        "state show ../x",
+        "rules --policies eval --bogus",
+        "diag tail -n many",
+    ] {
+        let called = called(line);
+        assert_eq!(called.code, Some(2), "{line}: {called:?}");
+    }
+}
+
+#[test]
+fn help_and_version_are_for_people() {
+    for line in ["--help", "--version", "eval --help", "--help eval", "help eval"] {
+        let called = called(line);
+        assert_eq!(called.code, Some(0), "{line}");
+        assert!(called.stdout.contains("policyd") && called.stderr.is_empty(), "{line}");
+    }
+}
