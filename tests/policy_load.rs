@@ -69,6 +69,16 @@ fn faulty_packs() {
         "  satisfied: todos.open == 0\n  applicable_session_types: [DEVELOPMNT]\n",
     );
     one("unknown_event", "  satisfied: todos.open == 0\n  on: [stopp, pre-tool-use]\n");
+    one("judged_at_no_event", "  satisfied: todos.open == 0\n  on: []\n");
+    one("outcome_before_there_is_one", "  satisfied: outcome.failed == 0\n");
+    told(
+        "session_type_asks_a_probe",
+        &[("session_types.yaml", "- id: MINE\n  when: probes.pr.ok\n")],
+    );
+    told(
+        "unknown_file_kind",
+        &[("vocabulary.yaml", "contents:\n  mine:\n    regexes: [x]\n    files: [cod]\n")],
+    );
     one("nothing_to_override", "  satisfied: todos.open == 0\n  override: true\n");
     one(
         "many_at_once",
@@ -200,4 +210,13 @@ fn a_vocabulary_entry_can_replace_the_inherited_one() {
     let policy = sound(&[("vocabulary.yaml", text)]);
     let test = policy.lens.commands.iter().find(|it| it.name == "test").unwrap();
     assert_eq!(test.programs, ["./check.sh"]);
+}
+
+#[test]
+fn a_consideration_can_say_its_own_words_over_a_named_checker() {
+    let list = "- id: local_testing\n  override: true\n  details: my words\n  evidence: [\"seen: ${files.count}\"]\n";
+    let policy = sound(&[("considerations.yaml", list)]);
+    let changed = policy.considerations.iter().find(|it| it.id == "local_testing").unwrap();
+    assert_eq!(changed.check.details.first().unwrap().text, "my words");
+    assert_eq!(changed.check.evidence.len(), 1);
 }

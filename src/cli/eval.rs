@@ -209,7 +209,9 @@ impl Stopping<'_> {
         let (context, cursor) = self.context(&cursor_path, interactive, &mut report);
         let context = Rc::new(context);
         let keep = || cursor.iter().for_each(|it| transcript::keep(world, &cursor_path, it));
-        if let Some(why) = judge::no_opinion(event, &context.facts, interactive) {
+        // Half of a transcript is no evidence: the guard is not even stepped.
+        let unread = context.transcript_problem.as_ref().map(|_| "the transcript was not read");
+        if let Some(why) = unread.or(judge::no_opinion(event, &context.facts, interactive)) {
             keep();
             return report.silent(why);
         }

@@ -90,6 +90,8 @@ impl EventKind {
 pub struct BackgroundTask {
     /// Its id; a stopping subagent finds itself listed under its agent id.
     pub id: String,
+    /// `shell`, `subagent`, `workflow`, … as the client says.
+    pub kind: String,
     /// `running` or whatever the client says.
     pub status: String,
     /// What it does.
@@ -137,11 +139,20 @@ impl Event {
     /// Background tasks that still run, the stopping agent itself not counted.
     #[must_use]
     pub fn running_in_background(&self) -> usize {
+        self.running().count()
+    }
+
+    /// Those of them that are not plain shell commands.
+    #[must_use]
+    pub fn agents_in_background(&self) -> usize {
+        self.running().filter(|task| task.kind != "shell").count()
+    }
+
+    fn running(&self) -> impl Iterator<Item = &BackgroundTask> {
         let own = self.agent_id.as_deref();
         self.background
             .iter()
-            .filter(|task| task.status == "running" && Some(task.id.as_str()) != own)
-            .count()
+            .filter(move |task| task.status == "running" && Some(task.id.as_str()) != own)
     }
 }
 

@@ -93,7 +93,12 @@ fn event(mut fields: Map<String, Value>, kind: EventKind) -> Event {
 
 fn task(value: &Value) -> BackgroundTask {
     let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    BackgroundTask { id: text("id"), status: text("status"), description: text("description") }
+    BackgroundTask {
+        id: text("id"),
+        kind: text("type"),
+        status: text("status"),
+        description: text("description"),
+    }
 }
 
 /// What is said to Claude Code.

@@ -46,8 +46,9 @@ pub fn no_opinion(event: &Event, facts: &Facts, interactive: bool) -> Option<&'s
     if event.permission_mode.as_deref() == Some("plan") {
         return Some("the agent is planning");
     }
-    if interactive && event.running_in_background() > 0 {
-        return Some("background tasks are still running");
+    // Other agents come back with results; a shell may be a server that never ends.
+    if interactive && event.agents_in_background() > 0 {
+        return Some("background agents are still running");
     }
     // A question to the human that has no answer yet: the agent waits, and may.
     let asks = |name: &str| matches!(name, "AskUserQuestion" | "ExitPlanMode");
@@ -69,13 +70,17 @@ pub fn plan(
     context.learned.borrow_mut().session_type.clone_from(&session_type);
     let mut uses = BTreeSet::new();
     for it in &policy.considerations {
-        let asks = |name: &&str| name.starts_with("probes.") || name.starts_with("prefs.");
-        let asked: Vec<&str> = consider::uses(it).filter(asks).collect();
-        // Most ask nothing, and need not be looked at before they are judged.
-        let applies = !asked.is_empty()
-            && consider::out_of_scope(it, context.event.kind, &session_type, context.now).is_none()
-            && consider::applies(it, evaluator);
-        if applies {
+        let out = consider::out_of_scope(it, context.event.kind, &session_type, context.now);
+        // What a condition needs to know must be asked before it can be evaluated.
+        let whens = [it.when.as_ref(), it.check.when.as_ref()].into_iter().flatten();
+        let asked: Vec<&str> = whens.flat_map(|it| it.uses.iter()).map(String::as_str).collect();
+        let unknown_yet = |name: &&str| {
+            ["prefs.", "probes.", "state.", "rule."].iter().any(|it| name.starts_with(it))
+        };
+        let may_apply =
+            out.is_none() && (asked.iter().any(unknown_yet) || consider::applies(it, evaluator));
+        if may_apply {
+            uses.extend(it.check.uses.iter().map(String::as_str));
             uses.extend(asked);
         }
     }
@@ -136,9 +141,13 @@ pub fn decide(bench: Bench<'_>, evaluator: &mut Evaluator) -> Outcome {
     let fingerprint = fingerprint(failed.iter().map(|it| it.id.as_str()));
     let facts = &bench.context.facts;
     let episode = episode(&bench.context.event, facts, &guard.episode);
+    let digest = digest(
+        failed.iter().map(|it| format!("{}\n{}\n{}", it.id, it.details, it.evidence.join("\n"))),
+    );
     let stop = Stop {
         episode: &episode,
         fingerprint: fingerprint.as_deref(),
+        digest: digest.as_deref().unwrap_or_default(),
         failed: &failed,
         tools: facts.tools.total,
         edits: facts.files.iter().map(|it| it.edits).sum(),
@@ -178,14 +187,19 @@ fn keywords(question: &str, stop_words: &[String]) -> Vec<String> {
     words.filter(|it| it.chars().count() >= 4 && !stop_words.contains(it)).collect()
 }
 
-/// First 16 hexadecimal digits of the SHA-256 of the sorted ids joined with `|` (amplihack).
+/// Which considerations failed, as a short hash (amplihack's).
 #[must_use]
 pub fn fingerprint<'a>(ids: impl Iterator<Item = &'a str>) -> Option<String> {
-    let ids: BTreeSet<&str> = ids.collect();
-    if ids.is_empty() {
+    digest(ids.map(str::to_owned))
+}
+
+/// First 16 hexadecimal digits of the SHA-256 of the sorted texts joined with `|` (amplihack).
+fn digest(texts: impl Iterator<Item = String>) -> Option<String> {
+    let texts: BTreeSet<String> = texts.collect();
+    if texts.is_empty() {
         return None;
     }
-    let digest = Sha256::digest(ids.into_iter().collect::<Vec<_>>().join("|"));
+    let digest = Sha256::digest(texts.into_iter().collect::<Vec<_>>().join("|"));
     Some(digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect())
 }
 
@@ -197,14 +211,16 @@ fn guard_of(state: &SessionState, event: &Event) -> GuardState {
     }
 }
 
-/// The human prompt that the agent works on. A prompt that no human wrote (the notice of a
-/// finished background task) goes on with the episode that is there.
+/// The human prompt that the agent works on. A new episode needs a prompt that the transcript
+/// shows to be a human's: the notice of a finished background task, a wake-up or a reminder goes
+/// on with the episode that is there, so that nothing but a human can reset the count.
 fn episode(event: &Event, facts: &Facts, stored: &str) -> String {
     let prompts = &facts.prompts;
-    let last_human = prompts.last.last().or(prompts.first.last()).map(|it| it.id.as_str());
+    let mut humans = prompts.last.iter().rev().chain(prompts.first.iter().rev());
+    let last_human = humans.clone().next().map(|it| it.id.as_str());
     match event.prompt_id.as_deref() {
-        Some(id) if id == prompts.injected_id && !stored.is_empty() => stored.to_owned(),
-        Some(id) => id.to_owned(),
+        Some(id) if stored.is_empty() || humans.any(|it| it.id == id) => id.to_owned(),
+        Some(_) => stored.to_owned(),
         None => last_human.unwrap_or_default().to_owned(),
     }
 }

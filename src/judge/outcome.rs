@@ -64,10 +64,7 @@ pub(super) fn outcome(
         said.push(format!("{} {warnings}", message::text(policy, "warning_header", evaluator)));
     }
     let summary = message::text(policy, "summary", evaluator);
-    // What could not be read ends no episode: a guard whose counters return to zero because of
-    // it could hold an agent again and again.
-    let unread = bench.context.transcript_problem.is_some() && ruling == Ruling::Approve;
-    let state = if unread { bench.state.clone() } else { next_state(bench, guard, check_results) };
+    let state = next_state(bench, guard, check_results);
     Outcome {
         decision: if blocked { Decision::Block } else { Decision::None },
         session_type: bench.context.learned.borrow().session_type.clone(),
@@ -134,7 +131,9 @@ fn next_state(bench: Bench<'_>, guard: GuardState, results: CheckResults) -> Ses
         Some(agent) => {
             let full =
                 state.agents.len() >= limits::AGENTS_MAX && !state.agents.contains_key(agent);
-            let oldest = state.agents.keys().next().cloned().filter(|_| full);
+            // The one that blocked longest ago is the likeliest to be gone.
+            let oldest = state.agents.iter().min_by_key(|(_, it)| it.last_block);
+            let oldest = oldest.map(|(id, _)| id.clone()).filter(|_| full);
             oldest.and_then(|it| state.agents.remove(&it));
             state.agents.insert(agent.clone(), guard);
         }

@@ -20,11 +20,22 @@ use crate::time::Timestamp;
 mod settings;
 mod vocabulary;
 
+/// A check is judged before there is an outcome.
+const AT_A_CHECK: &[&str] = &["outcome"];
+/// A session is classified before anything is asked.
+const AT_CLASSIFICATION: &[&str] = &["prefs", "probes", "state", "rule", "outcome"];
+/// Nothing is asked for the sake of a message.
+const AT_A_MESSAGE: &[&str] = &["prefs", "probes", "rule"];
+const KNOWN_LATER: &str = "session types come first, then preferences and probes, then checks, \
+     then messages; each sees what came before it";
+
 /// Everything needed to type expressions and to complain.
 pub(super) struct Builder<'a> {
     pub(super) names: Names,
     /// Facts read by what was typed since it was last emptied.
     pub(super) uses: BTreeSet<String>,
+    /// Facts that are not known where what is typed now will be evaluated.
+    pub(super) unknown_here: &'static [&'static str],
     pub(super) diagnostics: &'a mut Vec<Diagnostic>,
 }
 
@@ -46,7 +57,8 @@ pub(super) fn build(
         probes: ids(&layers.probes),
         session_types: ids(&layers.session_types),
     };
-    let mut builder = Builder { names, uses: BTreeSet::new(), diagnostics };
+    let mut builder =
+        Builder { names, uses: BTreeSet::new(), unknown_here: AT_A_CHECK, diagnostics };
     let checkers: BTreeMap<String, Check> = layers
         .checkers
         .iter()
@@ -58,10 +70,12 @@ pub(super) fn build(
         .iter()
         .filter_map(|it| builder.consideration(it, &checkers, &checker_names))
         .collect();
+    builder.unknown_here = AT_CLASSIFICATION;
     let session_types =
         layers.session_types.iter().filter_map(|it| builder.session_type(it)).collect();
     let preferences = layers.preferences.iter().filter_map(|it| builder.preference(it)).collect();
     let probes = layers.probes.iter().filter_map(|it| builder.probe(it)).collect();
+    builder.unknown_here = AT_A_MESSAGE;
     let messages = builder.messages(&layers.messages);
     Some(Policy {
         name,
@@ -128,6 +142,17 @@ impl Builder<'_> {
     }
 
     fn complain(&mut self, typed: &Typed, node: &Node, offset: usize) {
+        for used in &typed.uses {
+            let global = used.split('.').next().unwrap_or_default();
+            if self.unknown_here.contains(&global) {
+                let text = node.text().unwrap_or_default();
+                let start = text.find(used.as_str()).unwrap_or(0);
+                let span = node.sub_span(start..start.saturating_add(used.len()));
+                let message = format!("`{global}` is not known here");
+                let found = Diagnostic::error("unknown-here", span, message);
+                self.diagnostics.push(found.with_help(KNOWN_LATER));
+            }
+        }
         for finding in &typed.findings {
             let range = finding.start.saturating_add(offset)..finding.end.saturating_add(offset);
             let span = node.sub_span(range);
@@ -275,7 +300,7 @@ impl Builder<'_> {
         };
         let name = node.text()?;
         if let Some(check) = checkers.get(name) {
-            return Some(check.clone());
+            return Some(self.overlaid(check.clone(), entry));
         }
         if !known.contains(&name) {
             let message = format!("there is no checker `{name}`");
@@ -286,6 +311,26 @@ impl Builder<'_> {
             });
         }
         None
+    }
+
+    /// A named checker with what the consideration says otherwise.
+    fn overlaid(&mut self, mut check: Check, entry: &Entry) -> Check {
+        self.uses.clear();
+        if entry.get("blocking").is_some() {
+            check.blocking = self.expression(entry.get("blocking"), Type::Bool);
+        }
+        let texts = [
+            ("details", &mut check.details),
+            ("evidence", &mut check.evidence),
+            ("error", &mut check.error),
+        ];
+        for (key, own) in texts {
+            if entry.get(key).is_some() {
+                *own = self.choices(entry.get(key));
+            }
+        }
+        check.uses.extend(std::mem::take(&mut self.uses));
+        check
     }
 
     /// amplihack's default is DEVELOPMENT only.
@@ -320,8 +365,14 @@ impl Builder<'_> {
                 None => self.unknown("unknown-event", "event", item, &known),
             }
         }
-        if node.is_none() {
-            events.push("stop".to_owned());
+        match node {
+            None => events.push("stop".to_owned()),
+            Some(node) if node.items().is_some_and(<[Node]>::is_empty) => {
+                let message = format!("`{}` is judged at no event", entry.id);
+                let found = Diagnostic::error("no-event", node.span.clone(), message);
+                self.diagnostics.push(found.with_help("leave `on` out, or write `enabled: false`"));
+            }
+            Some(_) => {}
         }
         events
     }

@@ -125,14 +125,6 @@ pub(super) const ROWS: &[Member] = &[
     ),
     field(
         Type::Transcript,
-        "readable",
-        Type::Bool,
-        Structure,
-        ["Whether the transcript could be read.", "transcript.readable"],
-        |it, _| Ok(it.context.transcript_problem.is_none().into()),
-    ),
-    field(
-        Type::Transcript,
         "prompts",
         Type::Int,
         Structure,

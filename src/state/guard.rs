@@ -7,10 +7,13 @@
 //! | nothing unsatisfied | `Approve` | the episode ends: its counters return to zero, a release is forgotten |
 //! | something, in an episode that was already let go | `Release(already_released)` | `releases` grows |
 //! | the finding that was let go, no edit since | `Release(already_released)` | `releases` grows |
-//! | something, blocks at the cap | `Release(max_blocks)` | finding and edits are remembered |
+//! | something, blocks at the cap of the episode or of the session | `Release(max_blocks)` | finding and edits are remembered |
 //! | the same finding for the last allowed time | `Release(same_failure)` | the same |
 //! | something, no tool ran after the last blocks | `Release(no_progress)` | the same |
 //! | something else | `Block` | counters grow |
+//!
+//! The cap of the session holds whatever a client calls an episode: blocks since the last clean
+//! stop are never more than `SESSION_CAP_FACTOR` times the cap of an episode.
 //!
 //! INVARIANT: within an episode `consecutive_blocks` never shrinks while something is unsatisfied;
 //! `total_blocks` and `releases` never shrink at all.
@@ -18,6 +21,9 @@
 use super::{BlockRecord, FailedConsideration, GuardState, Release};
 use crate::limits;
 use crate::time::Timestamp;
+
+/// Caps of an episode that one session may use up before a stop is clean again.
+const SESSION_CAP_FACTOR: u32 = 4;
 
 /// How long a guard may hold an agent; every number is set in the manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -45,6 +51,8 @@ pub struct Stop<'a> {
     pub episode: &'a str,
     /// Fingerprint of the unsatisfied blockers, or `None` when there are none.
     pub fingerprint: Option<&'a str>,
+    /// The same with details and evidence: what exactly was let go.
+    pub digest: &'a str,
     /// What is unsatisfied, for the history.
     pub failed: &'a [FailedConsideration],
     /// Tool calls so far.
@@ -112,7 +120,7 @@ pub fn step(
         return (end_episode(state), Ruling::Approve);
     };
     if let Some(reason) = release_reason(&state, stop, fingerprint, limits) {
-        return (release(state, stop, fingerprint, reason), Ruling::Release(reason));
+        return (release(state, stop, reason), Ruling::Release(reason));
     }
     block(state, stop, fingerprint, limits, now)
 }
@@ -137,7 +145,7 @@ fn end_counters(state: GuardState) -> GuardState {
 }
 
 fn end_episode(state: GuardState) -> GuardState {
-    GuardState { released: None, ..end_counters(state) }
+    GuardState { released: None, blocks_since_clean: 0, ..end_counters(state) }
 }
 
 fn idle_blocks(state: &GuardState, stop: &Stop<'_>) -> u32 {
@@ -156,14 +164,17 @@ fn release_reason(
 ) -> Option<ReleaseReason> {
     let let_go = state.released.as_ref().is_some_and(|it| {
         let same_episode = it.episode == stop.episode;
-        let same_finding = it.fingerprint == fingerprint && stop.edits <= it.edits;
+        let same_finding = it.finding == stop.digest && stop.edits <= it.edits;
         same_episode || same_finding
     });
     let same = state.fingerprints.iter().filter(|it| *it == fingerprint).count();
     let same = u32::try_from(same).unwrap_or(u32::MAX).saturating_add(1);
     if let_go {
         Some(ReleaseReason::AlreadyReleased)
-    } else if state.consecutive_blocks >= limits.max_consecutive_blocks {
+    } else if state.consecutive_blocks >= limits.max_consecutive_blocks
+        || state.blocks_since_clean
+            >= limits.max_consecutive_blocks.saturating_mul(SESSION_CAP_FACTOR)
+    {
         Some(ReleaseReason::MaxBlocks)
     } else if same >= limits.same_failure_max {
         Some(ReleaseReason::SameFailure)
@@ -174,16 +185,11 @@ fn release_reason(
     }
 }
 
-fn release(
-    mut state: GuardState,
-    stop: &Stop<'_>,
-    fingerprint: &str,
-    reason: ReleaseReason,
-) -> GuardState {
+fn release(mut state: GuardState, stop: &Stop<'_>, reason: ReleaseReason) -> GuardState {
     state.releases = state.releases.saturating_add(1);
     if reason != ReleaseReason::AlreadyReleased {
         state.released = Some(Release {
-            fingerprint: fingerprint.to_owned(),
+            finding: stop.digest.to_owned(),
             episode: stop.episode.to_owned(),
             edits: stop.edits,
             reason: reason.as_str().to_owned(),
@@ -202,6 +208,7 @@ fn block(
     state.idle_blocks = idle_blocks(&state, stop);
     state.consecutive_blocks = state.consecutive_blocks.saturating_add(1);
     state.total_blocks = state.total_blocks.saturating_add(1);
+    state.blocks_since_clean = state.blocks_since_clean.saturating_add(1);
     state.first_block = state.first_block.or(Some(now));
     state.last_block = Some(now);
     state.tools_at_block = stop.tools;
@@ -241,7 +248,14 @@ mod tests {
         tools: u64,
         edits: u64,
     ) -> Stop<'a> {
-        Stop { episode, fingerprint, failed: &[], tools, edits }
+        Stop {
+            episode,
+            fingerprint,
+            digest: fingerprint.unwrap_or_default(),
+            failed: &[],
+            tools,
+            edits,
+        }
     }
 
     /// Runs stops in order and returns the rulings as short words.
@@ -373,6 +387,18 @@ mod tests {
     }
 
     #[test]
+    fn a_client_that_names_a_new_episode_at_every_stop_is_let_go_too() {
+        let episodes: Vec<String> = (0..40).map(|n| format!("p{n}")).collect();
+        let stops: Vec<_> = episodes
+            .iter()
+            .zip(1..)
+            .map(|(episode, work)| stop(episode, Some("a"), work, work))
+            .collect();
+        let blocks = rulings(&stops).iter().filter(|it| it.starts_with("block")).count();
+        assert_eq!(blocks, 20);
+    }
+
+    #[test]
     fn history_stays_bounded() {
         let limits = GuardLimits {
             max_consecutive_blocks: 999,
@@ -384,6 +410,6 @@ mod tests {
             state = step(&state, &stop("p", Some("a"), tools, 0), &limits, NOW).0;
         }
         assert_eq!(state.history.len(), limits::BLOCK_HISTORY_MAX);
-        assert_eq!(state.consecutive_blocks, 200);
+        assert_eq!(state.consecutive_blocks, 200, "{limits:?}");
     }
 }

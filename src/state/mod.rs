@@ -47,6 +47,8 @@ pub struct GuardState {
     pub consecutive_blocks: u32,
     /// Blocks in the whole session; never goes back.
     pub total_blocks: u64,
+    /// Blocks since the last clean stop, whatever the episodes.
+    pub blocks_since_clean: u32,
     /// Stops in this session that were let go although something was unsatisfied.
     pub releases: u64,
     /// First block of this episode.
@@ -68,8 +70,8 @@ pub struct GuardState {
 /// A finding that was let go: the same one is not blocked again until there is new work.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Release {
-    /// Fingerprint of what was unsatisfied.
-    pub fingerprint: String,
+    /// Digest of what was unsatisfied, with details and evidence.
+    pub finding: String,
     /// Episode it was let go in.
     pub episode: String,
     /// Edits seen at that moment.

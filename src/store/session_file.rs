@@ -91,6 +91,7 @@ fn guard(raw: &Map<String, Value>) -> GuardState {
         consecutive_blocks,
         // A file of the seed does not have it, and it is never below the blocks that it has.
         total_blocks: number(raw, "total_blocks").max(u64::from(consecutive_blocks)),
+        blocks_since_clean: number32(raw, "blocks_since_clean"),
         releases: number(raw, "releases"),
         first_block: timestamp(raw, "first_block_timestamp"),
         last_block: timestamp(raw, "last_block_timestamp"),
@@ -98,7 +99,7 @@ fn guard(raw: &Map<String, Value>) -> GuardState {
         idle_blocks: number32(raw, "idle_blocks"),
         tools_at_block: number(raw, "tools_at_block"),
         released: released.map(|it| Release {
-            fingerprint: string(it, "fingerprint"),
+            finding: string(it, "finding"),
             episode: string(it, "episode"),
             edits: number(it, "edits"),
             reason: string(it, "reason"),
@@ -200,7 +201,7 @@ fn guard_keys(guard: &GuardState) -> Map<String, Value> {
     };
     let released = guard.released.as_ref().map(|it| {
         json!({
-            "fingerprint": it.fingerprint,
+            "finding": it.finding,
             "episode": it.episode,
             "edits": it.edits,
             "reason": it.reason,
@@ -209,6 +210,7 @@ fn guard_keys(guard: &GuardState) -> Map<String, Value> {
     object(json!({
         "consecutive_blocks": guard.consecutive_blocks,
         "total_blocks": guard.total_blocks,
+        "blocks_since_clean": guard.blocks_since_clean,
         "releases": guard.releases,
         "episode": guard.episode,
         "first_block_timestamp": text(guard.first_block),
@@ -249,6 +251,7 @@ mod tests {
             episode: "p1".to_owned(),
             consecutive_blocks: 2,
             total_blocks: 7,
+            blocks_since_clean: 3,
             releases: 1,
             first_block: at,
             last_block: at,
@@ -256,7 +259,7 @@ mod tests {
             idle_blocks: 1,
             tools_at_block: 12,
             released: Some(Release {
-                fingerprint: "f".to_owned(),
+                finding: "f".to_owned(),
                 episode: "p0".to_owned(),
                 edits: 3,
                 reason: "max_blocks".to_owned(),

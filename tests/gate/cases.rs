@@ -105,6 +105,7 @@ fn guard_after(blocks: u64, limits: &GuardLimits) -> (GuardState, Option<Ruling>
         let stop = Stop {
             episode: "p",
             fingerprint: Some(&fingerprint),
+            digest: &fingerprint,
             failed: &[],
             tools: number + 1,
             edits: number,
@@ -124,8 +125,14 @@ fn auto_approve(input: &Value) -> Value {
     };
     let blocks = number("consecutive_blocks").min(number("max"));
     let (state, last) = guard_after(blocks, &limits);
-    let stop =
-        Stop { episode: "p", fingerprint: Some("one more"), failed: &[], tools: 99, edits: 99 };
+    let stop = Stop {
+        episode: "p",
+        fingerprint: Some("one more"),
+        digest: "one more",
+        failed: &[],
+        tools: 99,
+        edits: 99,
+    };
     let (_, ruling) = guard::step(&state, &stop, &limits, Timestamp::default());
     let approve = matches!(ruling, Ruling::Release(_));
     let escalation = match last {
@@ -147,7 +154,14 @@ fn loop_detect(input: &Value) -> Option<Value> {
         fingerprints: before.iter().map(|it| it.as_str().unwrap().to_owned()).collect(),
         ..GuardState::default()
     };
-    let stop = Stop { episode: "p", fingerprint: Some(current), failed: &[], tools: 9, edits: 9 };
+    let stop = Stop {
+        episode: "p",
+        fingerprint: Some(current),
+        digest: current,
+        failed: &[],
+        tools: 9,
+        edits: 9,
+    };
     let (_, ruling) = guard::step(&state, &stop, &GuardLimits::default(), Timestamp::default());
     Some(json!({"loop": matches!(ruling, Ruling::Release(_))}))
 }

@@ -145,7 +145,8 @@ fn what_is_no_stop_of_the_agent_gets_no_opinion() {
     };
     assert_eq!(with(json!({})), "block");
     assert_eq!(with(json!({"permission_mode": "plan"})), "approve");
-    let running = json!([{"id": "b1", "type": "shell", "status": "running", "description": "d"}]);
+    let running =
+        json!([{"id": "b1", "type": "subagent", "status": "running", "description": "d"}]);
     assert_eq!(with(json!({"background_tasks": running})), "approve");
     assert_eq!(with(json!({"session_id": ""})), "approve");
     let internal = scene
@@ -159,7 +160,7 @@ fn a_headless_run_loses_its_background_tasks_and_is_judged() {
     let mut scene = Scene::new();
     scene.events(&[asked("Add a parser"), edit("/work/a.py", "x = 1\n")].concat());
     scene.world.set_env("CLAUDE_CODE_ENTRYPOINT", "sdk-cli");
-    let running = json!([{"id": "b1", "status": "running"}]);
+    let running = json!([{"id": "b1", "type": "subagent", "status": "running"}]);
     let payload = scene.payload(&json!({"background_tasks": running})).to_string();
     assert_eq!(scene.call("stop", &payload, &[]).decision(), "block");
 }
@@ -403,4 +404,51 @@ fn a_stub_that_is_gone_from_the_disk_is_no_finding() {
     assert!(stubs(&scene), "it stands on the disk");
     scene.world.put("/work/src/lexer.rs", "fn lex() {\n    0\n}\n");
     assert!(!stubs(&scene), "it was mended");
+}
+
+#[test]
+fn nothing_but_a_human_prompt_begins_an_episode() {
+    let mut scene = Scene::new();
+    scene.events(&[asked("Add a parser"), edit("/work/a.py", "x = 1\n")].concat());
+    let mut blocks = 0;
+    for turn in 0..12 {
+        // A reminder of the client's own, with a prompt id that no human stands behind.
+        scene.raw(&json!({"type": "user", "isMeta": true, "uuid": format!("m{turn}"), "promptId": format!("wake-{turn}"),
+            "message": {"role": "user", "content": "Scheduled wake-up"}}));
+        scene.events(&edit("/work/a.py", &format!("x = {turn}\n")));
+        let payload = scene.payload(&json!({"prompt_id": format!("wake-{turn}")})).to_string();
+        blocks += usize::from(scene.call("stop", &payload, &[]).decision() == "block");
+    }
+    assert!(blocks <= 5, "{blocks} blocks");
+}
+
+#[test]
+fn a_running_server_does_not_switch_the_gate_off() {
+    let mut scene = Scene::new();
+    scene.events(&[asked("Add a parser"), edit("/work/a.py", "x = 1\n")].concat());
+    let running =
+        json!([{"id": "b1", "type": "shell", "status": "running", "command": "npm run dev"}]);
+    let payload = scene.payload(&json!({"background_tasks": running})).to_string();
+    assert_eq!(scene.call("stop", &payload, &[]).decision(), "block");
+}
+
+#[test]
+fn a_condition_may_ask_for_preferences_and_probes() {
+    let mut scene = Scene::new();
+    scene.world.put("/work/.policyd/policies/considerations.yaml", "- {id: mine, category: C, question: Q, severity: blocker, applicable_session_types: ['*'], when: prefs.strict, satisfied: 'probes.who.text(\"\") == \"me\"', details: 'it is ${probes.who.text(\"\")}'}\n");
+    scene.world.put("/work/.policyd/policies/preferences.yaml", "- {id: strict, value: true}\n");
+    scene.world.put(
+        "/work/.policyd/policies/probes.yaml",
+        "- {id: who, command: [whoami], parse: text}\n",
+    );
+    let output = policyd::world::CommandOutput {
+        code: Some(0),
+        stdout: b"you\n".to_vec(),
+        stderr: vec![],
+        truncated: false,
+    };
+    scene.world.script(&["whoami"], Ok(output), std::time::Duration::ZERO);
+    scene.events(&asked("hello"));
+    let answer = scene.stop().json();
+    assert!(answer["reason"].as_str().unwrap().contains("mine: it is you"), "{answer:#}");
 }

@@ -25,6 +25,11 @@ pub(super) fn settings(manifests: &[Node], diagnostics: &mut Vec<Diagnostic>) ->
     let delays = part("durability", "retry_delays").and_then(Node::items);
     let delays = delays.map(|it| it.iter().filter_map(Node::duration).collect());
     let sessions = part("sessions", "max_count").and_then(Node::int);
+    let forgotten = get("when_forgotten").filter(|it| it.text() == Some("block"));
+    if let Some(node) = forgotten {
+        let message = "unsafe setting: a guard that forgets may hold the agent for ever";
+        diagnostics.push(Diagnostic::warning("unsafe-setting", node.span.clone(), message));
+    }
     warn_high_cap(part("guard", "max_consecutive_blocks"), diagnostics);
     Settings {
         enabled: flag(get("enabled")),

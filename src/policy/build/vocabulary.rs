@@ -6,8 +6,28 @@ use super::{text, texts};
 use crate::facts::lens::{CommandKind, ContentPattern, FileKindRow, Lens, ValueOptions, Wrapper};
 use crate::policy::builtin;
 use crate::script::pattern::{TextPatternSource, compile_regex};
-use crate::source::Diagnostic;
 use crate::source::node::Node;
+use crate::source::{Diagnostic, suggest};
+
+/// File kinds that content patterns name must exist.
+fn check_file_kinds(nodes: &[Node], lens: &Lens, diagnostics: &mut Vec<Diagnostic>) {
+    let known: Vec<&str> = lens.files.iter().map(|it| it.name.as_str()).collect();
+    let entries = nodes.iter().filter_map(|it| it.get("contents")?.entries()).flatten();
+    let named = entries.flat_map(|(_, entry)| {
+        ["files", "except_files"].into_iter().filter_map(|key| entry.get(key)?.items())
+    });
+    for node in named.flatten() {
+        let name = node.text().unwrap_or_default();
+        if !known.contains(&name) {
+            let message = format!("there is no file kind `{name}`");
+            let found = Diagnostic::error("unknown-name", node.span.clone(), message);
+            diagnostics.push(match suggest::did_you_mean(name, &known) {
+                Some(help) => found.with_help(help),
+                None => found,
+            });
+        }
+    }
+}
 
 /// What all vocabularies say together.
 pub(super) struct Vocabulary {
@@ -62,6 +82,7 @@ pub(super) fn vocabulary(nodes: &[Node], diagnostics: &mut Vec<Diagnostic>) -> V
             })
             .collect(),
     };
+    check_file_kinds(nodes, &lens, diagnostics);
     let patterns = named(nodes, "texts").map(|(name, entry)| {
         let source = TextPatternSource {
             phrases: entry.list("phrases"),
