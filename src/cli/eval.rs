@@ -2,6 +2,8 @@
 //! read payload, pack and transcript; plan; ask; lock and load; decide; save; log; speak.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
@@ -22,7 +24,7 @@ use crate::probe;
 use crate::report::outcome::{self as report, Circumstances};
 use crate::script::Evaluator;
 use crate::script::context::{self, Context, Learned};
-use crate::script::pattern::{TextPattern, prose_regex};
+use crate::script::pattern::{TextPattern, TextPatternSource, prose_regex};
 use crate::source::suggest;
 use crate::state::SessionState;
 use crate::store::file::Saved;
@@ -152,7 +154,7 @@ fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
         return report.silent(format!("switched off: {why}"));
     }
     let found = pack::find(world, &project, request.policies);
-    let policy = match pack::policy(world, &found) {
+    let mut policy = match pack::policy(world, &found) {
         Ok(policy) => policy,
         Err(broken) => {
             let report = answer_broken(report, &broken, event);
@@ -175,7 +177,11 @@ fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
     if !event.session_known {
         return report.silent("the payload names no session, so no block could be remembered");
     }
-    Stopping { world, request, policy: &policy, project: &project }.judge(report)
+    let (lens, texts) = (std::mem::take(&mut policy.lens), std::mem::take(&mut policy.texts));
+    let words = Words { lens: CompiledLens::new(lens), texts };
+    // The process ends with its answer: taking a policy apart would only delay it.
+    let policy = ManuallyDrop::new(policy);
+    Stopping { world, request, policy: &policy, project: &project }.judge(words, report)
 }
 
 /// A broken pack never breaks the agent: the user is told, and the manifest's `on_error` answers.
@@ -189,6 +195,12 @@ fn answer_broken(mut report: Report, broken: &pack::Broken, event: &Event) -> Re
     report
 }
 
+/// What facts are recognised by, taken out of the policy: the context keeps it.
+struct Words {
+    lens: CompiledLens,
+    texts: BTreeMap<String, TextPatternSource>,
+}
+
 /// A stop that is judged by a sound pack.
 struct Stopping<'a> {
     world: &'a dyn World,
@@ -198,7 +210,7 @@ struct Stopping<'a> {
 }
 
 impl Stopping<'_> {
-    fn judge(&self, mut report: Report) -> Report {
+    fn judge(&self, words: Words, mut report: Report) -> Report {
         let (world, event) = (self.world, &self.request.event);
         let (store, own) = project::sessions(world, self.project, &self.policy.settings);
         let interactive = world.env("CLAUDE_CODE_ENTRYPOINT").as_deref() != Some("sdk-cli")
@@ -206,7 +218,7 @@ impl Stopping<'_> {
 
         // Read the transcript, and see whether there is anything to judge.
         let cursor_path = cursor_path(&store, event);
-        let (context, cursor) = self.context(&cursor_path, interactive, &mut report);
+        let (context, cursor) = self.context(&cursor_path, words, interactive, &mut report);
         let context = Rc::new(context);
         let keep = || cursor.iter().for_each(|it| transcript::keep(world, &cursor_path, it));
         // Half of a transcript is no evidence: the guard is not even stepped.
@@ -215,7 +227,7 @@ impl Stopping<'_> {
             keep();
             return report.silent(why);
         }
-        let mut evaluator = Evaluator::new(context.clone());
+        let mut evaluator = ManuallyDrop::new(Evaluator::new(context.clone()));
 
         // Ask what must be asked before the lock is taken.
         let forced = self.policy.settings.session_type_env.iter().find_map(|it| world.env(it));
@@ -260,11 +272,11 @@ impl Stopping<'_> {
     fn context(
         &self,
         cursor_path: &Path,
+        words: Words,
         interactive: bool,
         report: &mut Report,
     ) -> (Context, Option<Vec<u8>>) {
         let event = self.request.event.clone();
-        let lens = CompiledLens::new(self.policy.lens.clone());
         let deadline = self.world.elapsed().saturating_add(self.policy.settings.deadline);
         let mut read = match &event.transcript {
             None => Reading {
@@ -274,7 +286,7 @@ impl Stopping<'_> {
             Some(transcript) => {
                 let subagent = event.subagent_transcript;
                 let places = Places { transcript, cursor: Some(cursor_path), subagent };
-                transcript::read(self.world, places, &lens, self.policy.lens_key, deadline)
+                transcript::read(self.world, places, &words.lens, self.policy.lens_key, deadline)
             }
         };
         let cursor = read.cursor.take();
@@ -289,16 +301,16 @@ impl Stopping<'_> {
         }
         let said = event.last_message.clone().filter(|it| !it.trim().is_empty());
         let last = || read.facts.messages.last.last().map(|it| it.text.clone());
-        let patterns = self.policy.texts.iter();
+        let patterns = words.texts.into_iter();
         let context = Context {
             last_message: said.or_else(last).unwrap_or_default(),
             event,
             transcript_problem: read.problem,
             facts: read.facts,
-            lens: Rc::new(lens),
+            lens: Rc::new(words.lens),
             interactive,
             project: self.project.root.clone(),
-            patterns: patterns.map(|(id, it)| (id.clone(), TextPattern::new(it))).collect(),
+            patterns: patterns.map(|(id, it)| (id, TextPattern::new(it))).collect(),
             now: self.request.now,
             learned: RefCell::new(Learned::default()),
         };

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use super::{Console, EXIT_BROKEN, EXIT_OK, FactsArguments, pack};
 use crate::facts::compiled::CompiledLens;
-use crate::facts::cursor::Key;
 use crate::script::members;
 use crate::script::types::Type;
 use crate::store::transcript::{self, Places};
@@ -61,7 +60,7 @@ fn of_transcript(
     let lens = CompiledLens::new(policy.lens);
     let places = Places { transcript: path, cursor: None, subagent: arguments.subagent };
     let deadline = world.elapsed().saturating_add(Duration::from_secs(600));
-    let read = transcript::read(world, places, &lens, Key::of(lens.lens()), deadline);
+    let read = transcript::read(world, places, &lens, policy.lens_key, deadline);
     match serde_json::to_string_pretty(&read.facts) {
         Ok(text) => console.say(&format!("{text}\n")),
         Err(error) => console.complain(&error.to_string()),

@@ -10,13 +10,14 @@ use crate::world::World;
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &LintArguments) -> u8 {
     let project = project::find(world, None);
     let found = pack::find(world, &project, arguments.path.as_deref());
+    let pack = found.pack();
     for problem in &found.unreadable {
         console.complain(problem);
     }
-    if found.pack.files.is_empty() {
+    if pack.files.is_empty() {
         return EXIT_BROKEN;
     }
-    let findings = load::load(&found.pack, &builtin::pack()).diagnostics;
+    let findings = load::load(&pack, &builtin::pack()).diagnostics;
     let text = match arguments.format {
         ListFormat::Text => {
             let style = diagnostics::Style { color: console.color(world) };
@@ -28,11 +29,11 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Lint
     console.say(&text);
     let errors = findings.iter().filter(|it| it.level == Level::Error).count();
     if arguments.format == ListFormat::Text {
-        let files = found.pack.files.len();
+        let files = pack.files.len();
         let warnings = findings.len().saturating_sub(errors);
         console.say(&format!(
             "{}: {files} file(s), {errors} error(s), {warnings} warning(s)\n",
-            found.pack.name
+            pack.name
         ));
     }
     if errors > 0 || !found.unreadable.is_empty() { EXIT_FOUND } else { EXIT_OK }

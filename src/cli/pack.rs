@@ -1,5 +1,6 @@
 //! Finds, reads and loads the pack of a project; keeps loaded packs in compiled form.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -20,10 +21,17 @@ const COMPILED_FORMAT: &str = concat!(env!("CARGO_PKG_VERSION"), "/2");
 /// A pack as found on this machine.
 #[derive(Debug)]
 pub(super) struct Found {
-    /// Its files, read.
-    pub(super) pack: Pack,
+    /// Its files, read; `None`: the built-in pack.
+    folder: Option<Pack>,
     /// What could not be read.
     pub(super) unreadable: Vec<String>,
+}
+
+impl Found {
+    /// The pack; the text of the built-in one is copied only when it is asked for.
+    pub(super) fn pack(&self) -> Cow<'_, Pack> {
+        self.folder.as_ref().map_or_else(|| Cow::Owned(builtin::pack()), Cow::Borrowed)
+    }
 }
 
 /// Finds the pack: `--policies`, `$POLICYD_POLICIES`, `.policyd/policies/` at or above the project,
@@ -46,7 +54,7 @@ pub(super) fn find(world: &dyn World, project: &Project, named: Option<&Path>) -
         .find(|it| holds_policies(world, it));
     match folder {
         Some(folder) => read(world, &folder),
-        None => Found { pack: builtin::pack(), unreadable: Vec::new() },
+        None => Found { folder: None, unreadable: Vec::new() },
     }
 }
 
@@ -66,12 +74,12 @@ fn read(world: &dyn World, named: &Path) -> Found {
     let folder =
         if folder.starts_with(builtin::NAME) { &Path::new(".").join(folder) } else { folder };
     let name = folder.display().to_string();
-    let mut found = Found { pack: Pack { name, files: Vec::new() }, unreadable: Vec::new() };
+    let (mut files, mut unreadable) = (Vec::new(), Vec::new());
     let names = match world.list(folder) {
         Ok(names) => names,
         Err(error) => {
-            found.unreadable.push(format!("{}: {error}", folder.display()));
-            return found;
+            unreadable.push(format!("{}: {error}", folder.display()));
+            Vec::new()
         }
     };
     for file in names.into_iter().filter(|it| is_yaml(it)).take(limits::POLICY_FILES_MAX) {
@@ -79,15 +87,15 @@ fn read(world: &dyn World, named: &Path) -> Found {
         match world.read(&path, limits::POLICY_FILE_BYTES_MAX).and_then(text) {
             Ok(text) => {
                 let source = Source { name: path.display().to_string(), text };
-                found.pack.files.push((file, Arc::new(source)));
+                files.push((file, Arc::new(source)));
             }
-            Err(error) => found.unreadable.push(format!("{}: {error}", path.display())),
+            Err(error) => unreadable.push(format!("{}: {error}", path.display())),
         }
     }
-    if found.pack.files.is_empty() && found.unreadable.is_empty() {
-        found.unreadable.push(format!("{}: holds no policy file", folder.display()));
+    if files.is_empty() && unreadable.is_empty() {
+        unreadable.push(format!("{}: holds no policy file", folder.display()));
     }
-    found
+    Found { folder: Some(Pack { name, files }), unreadable }
 }
 
 fn text(bytes: Vec<u8>) -> Result<String, WorldError> {
@@ -108,15 +116,15 @@ pub(super) struct Broken {
 /// The policy of a found pack: from its compiled form where that is current, else loaded.
 pub(super) fn policy(world: &dyn World, found: &Found) -> Result<Policy, Broken> {
     if !found.unreadable.is_empty() {
-        let Loaded { diagnostics, on_error, .. } = load::load(&found.pack, &builtin::pack());
+        let Loaded { diagnostics, on_error, .. } = load::load(&found.pack(), &builtin::pack());
         return Err(Broken { unreadable: found.unreadable.clone(), diagnostics, on_error });
     }
-    let key = key(&found.pack);
+    let key = key(found.folder.as_ref());
     let path = compiled_path(world, &key);
     if let Some(policy) = path.as_ref().and_then(|it| read_compiled(world, it, &key)) {
         return Ok(policy);
     }
-    let Loaded { policy, diagnostics, on_error } = load::load(&found.pack, &builtin::pack());
+    let Loaded { policy, diagnostics, on_error } = load::load(&found.pack(), &builtin::pack());
     let Some(policy) = policy else {
         return Err(Broken { unreadable: Vec::new(), diagnostics, on_error });
     };
@@ -127,12 +135,12 @@ pub(super) fn policy(world: &dyn World, found: &Found) -> Result<Policy, Broken>
 }
 
 /// Key of the compiled form: every source byte of the pack and the built-in one, and the format.
-fn key(pack: &Pack) -> [u8; 32] {
+fn key(pack: Option<&Pack>) -> [u8; 32] {
     let mut hash = Sha256::new();
     hash.update(COMPILED_FORMAT);
     hash.update(builtin::FINGERPRINT.to_le_bytes());
-    hash.update(&pack.name);
-    for (file, source) in pack.files.iter().filter(|_| pack.name != builtin::NAME) {
+    hash.update(pack.map_or(builtin::NAME, |it| it.name.as_str()));
+    for (file, source) in pack.iter().flat_map(|it| &it.files) {
         hash.update(file);
         hash.update([0]);
         hash.update(source.text.len().to_le_bytes());

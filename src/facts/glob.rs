@@ -7,6 +7,9 @@ use crate::limits::GLOB_ALTERNATIVES_MAX;
 /// `/` against the whole path, any other against the path or a tail of it that begins at a folder.
 #[must_use]
 pub fn path_matches(glob: &str, path: &str) -> bool {
+    if !glob.contains('{') {
+        return one_path_matches(glob.as_bytes(), path);
+    }
     alternatives(glob).iter().any(|one| one_path_matches(one.as_bytes(), path))
 }
 
@@ -16,6 +19,9 @@ pub fn word_matches(glob: &str, word: &str) -> bool {
     if !glob.contains(['*', '?', '{']) {
         return glob == word;
     }
+    if !glob.contains('{') {
+        return matches(glob.as_bytes(), word.as_bytes(), false);
+    }
     alternatives(glob).iter().any(|one| matches(one.as_bytes(), word.as_bytes(), false))
 }
 
@@ -24,7 +30,8 @@ fn one_path_matches(glob: &[u8], path: &str) -> bool {
         let base = path.rsplit('/').next().unwrap_or(path);
         return matches(glob, base.as_bytes(), true);
     }
-    if glob.starts_with(b"/") {
+    // `**/` stands for the folders that the tails leave out.
+    if glob.starts_with(b"/") || glob.starts_with(b"**/") {
         return matches(glob, path.as_bytes(), true);
     }
     let path = path.as_bytes();

@@ -43,6 +43,32 @@ impl LazyRegex {
         text.lines().filter(|line| self.is_match(line))
     }
 
+    /// The last line of the text in which the pattern occurs.
+    #[must_use]
+    pub fn last_line<'t>(&self, text: &'t str) -> Option<&'t str> {
+        let needs = self.needs.get_or_init(|| needs(&self.source));
+        if needs.any_of.is_empty() || needs.ignore_case {
+            return self.lines(text).next_back();
+        }
+        // Only lines that hold one of the literals can match, and they are few.
+        let mut hits = Vec::new();
+        for literal in &needs.any_of {
+            hits.extend(memmem::find_iter(text.as_bytes(), literal.as_bytes()));
+        }
+        hits.sort_unstable();
+        let mut rest = text;
+        while let Some(hit) = hits.pop() {
+            let Some(before) = rest.get(..hit) else { continue };
+            let start = before.rfind('\n').map_or(0, |end| end + 1);
+            let line = text.get(start..)?.lines().next()?;
+            if self.regex()?.is_match(line) {
+                return Some(line);
+            }
+            rest = text.get(..start)?;
+        }
+        None
+    }
+
     fn can_match(&self, text: &str) -> bool {
         let needs = self.needs.get_or_init(|| needs(&self.source));
         if needs.any_of.is_empty() || (needs.ignore_case && !text.is_ascii()) {
@@ -230,6 +256,20 @@ mod tests {
 
     fn literals(source: &str) -> Vec<String> {
         needs(source).any_of
+    }
+
+    #[test]
+    fn the_last_line_is_the_last_of_all_lines() {
+        let text = "1 failed\n0 failed, 2 passed\r\nfailed: 3 failed\n\nok 0 failed\nend";
+        for source in
+            ["[1-9] failed", "0 failed|ok", "passed$", "(?i)FAILED$", "x", "^.", "failed: "]
+        {
+            let regex = LazyRegex::new(source);
+            for cut in 0..=text.len() {
+                let text = text.get(..cut).unwrap();
+                assert_eq!(regex.last_line(text), regex.lines(text).next_back());
+            }
+        }
     }
 
     #[test]

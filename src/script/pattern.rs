@@ -1,6 +1,8 @@
 //! Text patterns: named sets of phrases and regexes that are looked for in prose.
 //! A phrase matches whole words only, without regard to case and spacing; it compiles nothing.
 
+use std::cell::OnceCell;
+
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 
@@ -18,18 +20,37 @@ pub struct TextPatternSource {
     pub unless: Vec<String>,
 }
 
-/// The set, its regexes compiled when first needed.
+/// The set, prepared when it is first looked for.
 #[derive(Debug)]
 pub struct TextPattern {
+    source: TextPatternSource,
+    prepared: OnceCell<Prepared>,
+}
+
+#[derive(Debug)]
+struct Prepared {
     phrases: Vec<Vec<String>>,
     regexes: Vec<LazyRegex>,
     unless: Vec<LazyRegex>,
 }
 
 impl TextPattern {
-    /// Prepares a set; compiles nothing yet.
+    /// Takes a set as it is; nothing is prepared yet.
     #[must_use]
-    pub fn new(source: &TextPatternSource) -> Self {
+    pub fn new(source: TextPatternSource) -> Self {
+        Self { source, prepared: OnceCell::new() }
+    }
+
+    /// The first sentence or line of `text` that the set matches, code spans left out.
+    #[must_use]
+    pub fn quote<'t>(&self, text: &'t str) -> Option<&'t str> {
+        let prepared = self.prepared.get_or_init(|| Prepared::new(&self.source));
+        prose_sentences(text).into_iter().find(|sentence| prepared.is_in(sentence))
+    }
+}
+
+impl Prepared {
+    fn new(source: &TextPatternSource) -> Self {
         let lazy = |texts: &[String]| texts.iter().map(|it| prose_regex(it)).collect();
         Self {
             phrases: source
@@ -42,15 +63,11 @@ impl TextPattern {
         }
     }
 
-    /// The first sentence or line of `text` that the set matches, code spans left out.
-    #[must_use]
-    pub fn quote<'t>(&self, text: &'t str) -> Option<&'t str> {
-        prose_sentences(text).into_iter().find(|sentence| {
-            let spoken: Vec<&str> = words(sentence).collect();
-            let hit = self.phrases.iter().any(|phrase| contains_phrase(&spoken, phrase))
-                || self.regexes.iter().any(|it| it.is_match(sentence));
-            hit && !self.unless.iter().any(|it| it.is_match(sentence))
-        })
+    fn is_in(&self, sentence: &str) -> bool {
+        let spoken: Vec<&str> = words(sentence).collect();
+        let hit = self.phrases.iter().any(|phrase| contains_phrase(&spoken, phrase))
+            || self.regexes.iter().any(|it| it.is_match(sentence));
+        hit && !self.unless.iter().any(|it| it.is_match(sentence))
     }
 }
 
@@ -133,7 +150,7 @@ mod tests {
         let own = |it: &[&str]| it.iter().map(|it| (*it).to_owned()).collect();
         let source =
             TextPatternSource { phrases: own(phrases), regexes: own(regexes), unless: own(unless) };
-        TextPattern::new(&source).quote(text)
+        TextPattern::new(source).quote(text)
     }
 
     #[test]

@@ -244,7 +244,8 @@ impl Machine {
         let transcript = project.join(format!("{id}.jsonl"));
         let mut out = BufWriter::new(File::create(&transcript).unwrap());
         transcript::write(&mut out, messages, passing).unwrap();
-        out.flush().unwrap();
+        // Written to the disk now: later it would be measured as part of a save.
+        out.into_inner().unwrap().sync_all().unwrap();
         let payload = format!(
             r#"{{"session_id":"{id}","transcript_path":"{}","cwd":"{}","prompt_id":"p","permission_mode":"default","hook_event_name":"Stop","stop_hook_active":false,"last_assistant_message":"The parts are in place and work.","background_tasks":[]}}"#,
             transcript.display(),

@@ -181,7 +181,7 @@ fn verdict<'o>(
 fn deciding_line<'o>(patterns: &[LazyRegex], output: &'o str) -> Option<&'o str> {
     patterns
         .iter()
-        .filter_map(|pattern| pattern.lines(output).next_back())
+        .filter_map(|pattern| pattern.last_line(output))
         .max_by_key(|line| line.as_ptr())
         .map(str::trim)
 }
