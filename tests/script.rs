@@ -34,7 +34,7 @@ fn names() -> Names {
 
 fn evaluator() -> Evaluator {
     let payload = br#"{"session_id":"s","prompt_id":"p","last_assistant_message":"All done."}"#;
-    let pattern = |_: &String| TextPattern::new(&TextPatternSource::default());
+    let pattern = |_: &String| TextPattern::new(TextPatternSource::default());
     let answer = serde_json::json!({"state": "OPEN", "number": 7, "isDraft": false,
         "statusCheckRollup": [{"conclusion": "SUCCESS"}]});
     let learned = Learned {

@@ -29,6 +29,10 @@ pub struct CompiledKind {
     except: Vec<CommandPattern>,
     /// Output lines that mean failure.
     pub failed: Vec<LazyRegex>,
+    /// Lines that mean failure where the exit status is hidden.
+    pub failed_if_hidden: Vec<LazyRegex>,
+    /// Lines that say that nothing ran.
+    pub empty: Vec<LazyRegex>,
     /// Output lines that mean success.
     pub passed: Vec<LazyRegex>,
 }
@@ -112,8 +116,10 @@ impl CompiledKind {
             name: kind.name.clone(),
             programs: kind.programs.iter().map(|text| CommandPattern::parse(text)).collect(),
             except: kind.except.iter().map(|text| CommandPattern::parse(text)).collect(),
-            failed: kind.failed.iter().map(|text| LazyRegex::new(text)).collect(),
-            passed: kind.passed.iter().map(|text| LazyRegex::new(text)).collect(),
+            failed: regexes(&kind.failed),
+            failed_if_hidden: regexes(&kind.failed_if_hidden),
+            empty: regexes(&kind.empty),
+            passed: regexes(&kind.passed),
         }
     }
 
@@ -123,6 +129,10 @@ impl CompiledKind {
         self.programs.iter().any(|pattern| lens.runs(program, pattern))
             && !self.except.iter().any(|pattern| lens.runs(program, pattern))
     }
+}
+
+fn regexes(sources: &[String]) -> Vec<LazyRegex> {
+    sources.iter().map(|text| LazyRegex::new(text)).collect()
 }
 
 impl CompiledContent {

@@ -55,6 +55,11 @@ pub struct CommandKind {
     pub except: Vec<String>,
     /// Regexes of output lines that mean failure, whatever the exit status.
     pub failed: Vec<String>,
+    /// Regexes of output lines that mean failure where the exit status cannot tell. They may be
+    /// wider: a passing run that prints `2 errors` is not doubted.
+    pub failed_if_hidden: Vec<String>,
+    /// Regexes of output lines that say that nothing ran, which is neither.
+    pub empty: Vec<String>,
     /// Regexes of output lines that mean success, where the exit status cannot tell.
     pub passed: Vec<String>,
 }

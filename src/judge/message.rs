@@ -6,6 +6,9 @@ use crate::script::{Evaluator, template};
 
 use super::verdict::{Consequence, Verdict};
 
+/// Header or footer of a block; the rest is for the finding.
+const FRAME_CHARS_MAX: usize = limits::SPOKEN_CHARS_MAX / 6;
+
 /// The pack's text for a message id, in the pack's voice.
 pub(super) fn text(policy: &Policy, id: &str, evaluator: &mut Evaluator) -> String {
     let choices = policy.messages.get(id).map(Vec::as_slice).unwrap_or_default();
@@ -25,8 +28,8 @@ pub(super) fn block_reason(
     report_path: &str,
     evaluator: &mut Evaluator,
 ) -> String {
-    let header = text(policy, "block_header", evaluator);
-    let mut footer = text(policy, "block_footer", evaluator);
+    let header = cut(&text(policy, "block_header", evaluator), FRAME_CHARS_MAX);
+    let mut footer = cut(&text(policy, "block_footer", evaluator), FRAME_CHARS_MAX);
     let of = |consequence| verdicts.iter().filter(move |it| it.consequence == consequence);
     let mut body: Vec<String> = of(Consequence::Blocks).map(item).collect();
     let warnings: Vec<String> =

@@ -127,6 +127,12 @@ const COMMAND_KIND: &[Field] = &[
     field("programs", TEXTS, PATTERNS),
     field("except", TEXTS, "Command patterns that are not of this kind."),
     field("failed", REGEXES, "Output lines that mean failure, whatever the exit status."),
+    field(
+        "failed_if_hidden",
+        REGEXES,
+        "Output lines that mean failure where the status is hidden.",
+    ),
+    field("empty", REGEXES, "Output lines that say that nothing ran, which is neither."),
     field("passed", REGEXES, "Output lines that mean success, where the status is hidden."),
     REPLACES,
 ];

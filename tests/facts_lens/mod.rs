@@ -46,6 +46,8 @@ pub(crate) fn test_lens() -> Lens {
         ],
         commands: vec![
             CommandKind {
+                failed_if_hidden: Vec::new(),
+                empty: Vec::new(),
                 name: "test".to_owned(),
                 programs: texts(&[
                     "cargo test",

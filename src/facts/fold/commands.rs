@@ -161,20 +161,24 @@ fn verdict<'o>(
         Outcome::Pending | Outcome::Denied | Outcome::Background => return (Verdict::Unknown, ""),
         Outcome::Failed | Outcome::Succeeded => {}
     }
-    let failed = deciding_line(&kind.failed, ending.output);
+    let meant: Vec<&Program> =
+        command.programs.iter().filter(|program| kind.includes(program, lens)).collect();
+    let decisive = !meant.is_empty() && meant.iter().all(|program| program.decisive);
+    let line = |patterns| deciding_line(patterns, ending.output);
+    let hidden = || line(&kind.failed_if_hidden).filter(|_| !decisive);
+    let failed = line(&kind.failed).or_else(hidden);
     if ending.outcome == Outcome::Failed || failed.is_some() {
         let quote = failed.unwrap_or_else(|| last_line(ending.output));
         return (Verdict::Failed, cut(quote, EVIDENCE_CHARS_MAX));
     }
-    let passed = deciding_line(&kind.passed, ending.output);
-    let meant: Vec<&Program> =
-        command.programs.iter().filter(|program| kind.includes(program, lens)).collect();
-    let decisive = !meant.is_empty() && meant.iter().all(|program| program.decisive);
-    if passed.is_some() || decisive {
-        let quote = passed.unwrap_or_else(|| last_line(ending.output));
-        return (Verdict::Passed, cut(quote, EVIDENCE_CHARS_MAX));
+    match (line(&kind.passed), line(&kind.empty)) {
+        (Some(quote), _) => (Verdict::Passed, cut(quote, EVIDENCE_CHARS_MAX)),
+        (None, Some(quote)) => (Verdict::Unknown, cut(quote, EVIDENCE_CHARS_MAX)),
+        (None, None) if decisive => {
+            (Verdict::Passed, cut(last_line(ending.output), EVIDENCE_CHARS_MAX))
+        }
+        (None, None) => (Verdict::Unknown, ""),
     }
-    (Verdict::Unknown, "")
 }
 
 /// The last line that any of the patterns matches; summaries stand at the end.

@@ -93,10 +93,15 @@ impl Facts {
         file.written |= change.whole;
         let kinds = file.kinds.clone();
         let removed = self.remove_findings(path, change, lens);
+        let known: BTreeSet<String> = removed.iter().map(|it| it.excerpt.clone()).collect();
         if let Some(undo) = undos.iter_mut().find(|undo| undo.path == path) {
             undo.removed.extend(removed.into_iter().filter(|finding| finding.seq != self.seq));
         }
-        self.add_findings(path, &kinds, change.new, lens);
+        // What stood there before the agent came is not its doing.
+        let inherited = |excerpt: &str| {
+            !known.contains(excerpt) && change.old.lines().any(|line| line.trim() == excerpt)
+        };
+        self.add_findings(path, &kinds, change.new, inherited, lens);
     }
 
     /// Counts one edit of a file and moves it to the end; what was known before is returned.
@@ -136,6 +141,7 @@ impl Facts {
         path: &str,
         kinds: &BTreeSet<String>,
         text: &str,
+        inherited: impl Fn(&str) -> bool,
         lens: &CompiledLens,
     ) {
         if text.is_empty() {
@@ -143,12 +149,12 @@ impl Facts {
         }
         for pattern in lens.contents().iter().filter(|pattern| pattern.applies_to(kinds)) {
             for line in pattern.lines(text).into_iter().take(FINDINGS_KEPT_MAX) {
-                let finding = Finding {
-                    pattern: pattern.name.clone(),
-                    path: path.to_owned(),
-                    excerpt: cut(line.trim(), EVIDENCE_CHARS_MAX).to_owned(),
-                    seq: self.seq,
-                };
+                let excerpt = cut(line.trim(), EVIDENCE_CHARS_MAX).to_owned();
+                if inherited(&excerpt) {
+                    continue;
+                }
+                let (pattern, path) = (pattern.name.clone(), path.to_owned());
+                let finding = Finding { pattern, path, excerpt, seq: self.seq };
                 super::push_bounded(&mut self.findings, finding, FINDINGS_KEPT_MAX);
             }
         }

@@ -62,6 +62,8 @@ pub(super) fn vocabulary(nodes: &[Node], diagnostics: &mut Vec<Diagnostic>) -> V
                 programs: entry.list("programs"),
                 except: entry.list("except"),
                 failed: entry.list("failed"),
+                failed_if_hidden: entry.list("failed_if_hidden"),
+                empty: entry.list("empty"),
                 passed: entry.list("passed"),
             })
             .collect(),
@@ -136,7 +138,7 @@ fn wrapper(node: &Node) -> Wrapper {
 
 /// Every regex written in a vocabulary.
 fn regexes(node: &Node) -> Vec<&Node> {
-    let keys = ["failed", "passed", "regexes", "unless"];
+    let keys = ["failed", "failed_if_hidden", "empty", "passed", "regexes", "unless"];
     let sections = ["commands", "contents", "texts"];
     let entries = sections.iter().filter_map(|it| node.get(it)?.entries()).flatten();
     entries
