@@ -8,7 +8,7 @@ use super::Facts;
 use super::lens::Lens;
 use crate::limits::{CURSOR_BYTES_MAX, CURSOR_PROOF_BYTES};
 
-const MAGIC: &[u8; 8] = b"policyd\x01"; // the last byte is the version of the format
+const MAGIC: &[u8; 8] = b"policyd\x02"; // the last byte is the version of the format
 const HASH_BYTES: usize = 16;
 
 type Hash = [u8; HASH_BYTES];
