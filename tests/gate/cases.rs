@@ -249,7 +249,8 @@ fn every_checker() -> String {
 }
 
 /// Short forms of events for cases: `edit: path` with `text`, `ran: command` with `printed` and
-/// `failed`, `repeat: n` with an event whose `#` becomes the number, `compacted`.
+/// `failed`, `called: tool` with `input`, `repeat: n` with an event whose `#` becomes the number,
+/// `compacted`.
 fn spread(events: &[Value]) -> Vec<Value> {
     let mut all = Vec::new();
     for event in events {
@@ -262,6 +263,9 @@ fn spread(events: &[Value]) -> Vec<Value> {
             let text = event["text"].as_str().unwrap_or("x = 1\n");
             all.push(json!({"tool": "Write", "input": {"file_path": path, "content": text}}));
             all.push(json!({"claude_user_tool_result": "File created successfully"}));
+        } else if let Some(tool) = event["called"].as_str() {
+            all.push(json!({"tool": tool, "input": event["input"]}));
+            all.push(json!({"claude_user_tool_result": "ok"}));
         } else if event["compacted"] == true {
             all.push(json!({"record": {"type": "system", "subtype": "compact_boundary"}}));
         } else if let Some(command) = event["ran"].as_str() {
@@ -392,6 +396,11 @@ fn own_cases_agree() {
             case["kind"] = kind.as_str().into();
             case
         }));
+    }
+    let pack = builtin::pack();
+    for it in load::load(&pack, &pack).policy.unwrap().considerations {
+        let of_it = cases.iter().filter(|case| case["input"]["consideration"] == it.id.as_str());
+        assert!(of_it.count() >= 6, "{}: fewer than six situations", it.id);
     }
     let tally = judge_cases(&cases);
     assert_eq!(tally.rows.len(), cases.len(), "every own case is of a kind that runs");
