@@ -71,7 +71,7 @@ pub const SHELL_TEXT_MAX: usize = 64 * 1024;
 pub const FILES_KEPT_MAX: usize = 300;
 /// Kinds of commands kept; more are not told apart.
 pub const COMMAND_KINDS_MAX: usize = 200;
-/// Findings of content patterns kept over all files.
+/// Findings of one content pattern kept over all files.
 pub const FINDINGS_KEPT_MAX: usize = 100;
 /// Todos kept.
 pub const TODOS_KEPT_MAX: usize = 200;

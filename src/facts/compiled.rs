@@ -159,7 +159,7 @@ impl CompiledContent {
     pub fn lines<'t>(&self, text: &'t str) -> Vec<&'t str> {
         let mut found: Vec<&str> = Vec::new();
         for regex in &self.regexes {
-            for line in regex.lines(text) {
+            for line in regex.places(text) {
                 if !found.iter().any(|known| std::ptr::eq(*known, line)) {
                     found.push(line);
                 }

@@ -8,7 +8,7 @@ use super::lens::Lens;
 use crate::checksum::checksum;
 use crate::limits::{CURSOR_BYTES_MAX, CURSOR_PROOF_BYTES};
 
-const MAGIC: &[u8; 8] = b"policyd\x02"; // the last byte is the version of the format
+const MAGIC: &[u8; 8] = b"policyd\x03"; // the last byte is the version of the format
 const HASH_BYTES: usize = 8;
 
 type Hash = [u8; HASH_BYTES];

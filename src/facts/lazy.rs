@@ -69,6 +69,23 @@ impl LazyRegex {
         None
     }
 
+    /// The places where the pattern occurs, each as the line it begins in. A pattern that names a
+    /// line break is held against the whole text, any other against each line.
+    #[must_use]
+    pub fn places<'t>(&self, text: &'t str) -> Vec<&'t str> {
+        if !self.source.contains(r"\n") {
+            return self.lines(text).collect();
+        }
+        let Some(regex) = self.can_match(text).then(|| self.regex()).flatten() else {
+            return Vec::new();
+        };
+        let lines = regex.find_iter(text).filter_map(|found| {
+            let start = text.get(..found.start())?.rfind('\n').map_or(0, |at| at + 1);
+            text.get(start..)?.lines().find(|line| !line.trim().is_empty())
+        });
+        lines.collect()
+    }
+
     fn can_match(&self, text: &str) -> bool {
         let needs = self.needs.get_or_init(|| needs(&self.source));
         if needs.any_of.is_empty() || (needs.ignore_case && !text.is_ascii()) {
@@ -295,6 +312,14 @@ mod tests {
         ] {
             assert_eq!(literals(source), expected, "{source}");
         }
+    }
+
+    #[test]
+    fn a_pattern_over_two_lines_is_found_where_it_begins() {
+        let stub = LazyRegex::new(r"(?m)^\s*def \w+\(\):[ \t]*\n\s*pass$");
+        assert_eq!(stub.places("x = 1\n\ndef f():\n    pass\n"), ["def f():"]);
+        assert!(stub.places("def f():\n    return 1\n").is_empty());
+        assert_eq!(LazyRegex::new("TODO").places("a\n# TODO b\n"), ["# TODO b"]);
     }
 
     #[test]

@@ -60,6 +60,8 @@ pub struct Facts {
     pub permission_mode: String,
     /// Skills invoked by name.
     pub skills: BTreeSet<String>,
+    /// Skills a human asked for by name, without having the client load them.
+    pub skills_asked: BTreeSet<String>,
     /// Tool calls whose result has not arrived, oldest first.
     pub pending: Vec<PendingTool>,
 }

@@ -49,6 +49,42 @@ pub(super) const ROWS: &[Member] = &[
     ),
     method(
         Type::Patterns,
+        "messages_quote",
+        PATTERN,
+        (Type::Text, Words),
+        [
+            "The sentence of one of the agent's last texts that matches, else empty.",
+            "patterns.messages_quote(\"completion\") != \"\"",
+        ],
+        |it, args| {
+            let messages = it.context.facts.messages.last.iter();
+            let said =
+                messages.map(|it| it.text.as_str()).chain([it.context.last_message.as_str()]);
+            Ok(any_quote(it, args, said)?.unwrap_or_default().into())
+        },
+    ),
+    method(
+        Type::Patterns,
+        "prompted_at",
+        PATTERN,
+        (Type::Int, Words),
+        [
+            "Position of the newest prompt by a human that matches, 0 when none.",
+            "files.last_at > patterns.prompted_at(\"operations\")",
+        ],
+        |it, args| {
+            let prompts = &it.context.facts.prompts;
+            let mut newest = 0;
+            for prompt in prompts.first.iter().chain(&prompts.last) {
+                if any_quote(it, args, [prompt.text.as_str()])?.is_some() {
+                    newest = newest.max(prompt.seq);
+                }
+            }
+            Ok(count(newest))
+        },
+    ),
+    method(
+        Type::Patterns,
         "in_prompts",
         PATTERN,
         (Type::Bool, Words),

@@ -71,6 +71,13 @@ impl Prepared {
     }
 }
 
+/// How many sentences of `text` are questions, code left out.
+#[must_use]
+pub fn questions(text: &str) -> usize {
+    let asks = |it: &&&str| it.trim_end().ends_with('?') && words(it).nth(1).is_some();
+    prose_sentences(text).iter().filter(asks).count()
+}
+
 /// A regex for prose: no regard to case, `^` and `$` at each line.
 #[must_use]
 pub fn prose_regex(source: &str) -> LazyRegex {

@@ -180,6 +180,39 @@ pub(super) const ROWS: &[Member] = &[
     ),
     field(
         Type::Transcript,
+        "questions_in_message",
+        Type::Int,
+        Words,
+        [
+            "Questions in the agent's last text, code left out.",
+            "transcript.questions_in_message > 3",
+        ],
+        |it, _| Ok(count(super::pattern::questions(&it.context.last_message))),
+    ),
+    field(
+        Type::Transcript,
+        "compacted_at",
+        Type::Int,
+        Structure,
+        [
+            "Position of the last compaction, 0 when none.",
+            "todos.last_at < transcript.compacted_at",
+        ],
+        |it, _| Ok(count(it.context.facts.compactions.last_seq)),
+    ),
+    field(
+        Type::Transcript,
+        "objective_kept",
+        Type::Bool,
+        Words,
+        [
+            "Whether a text since the last compaction speaks of the first prompt; true without one.",
+            "transcript.objective_kept",
+        ],
+        |it, _| Ok(objective_kept(&it.context).into()),
+    ),
+    field(
+        Type::Transcript,
         "compactions",
         Type::Int,
         Structure,
@@ -379,6 +412,23 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(count(it.context.learned.borrow().outcome.quality_score)),
     ),
 ];
+
+/// Whether a long word of the first prompt occurs in what the agent said since the compaction.
+fn objective_kept(context: &super::context::Context) -> bool {
+    let facts = &context.facts;
+    let since = facts.compactions.last_seq;
+    let said = facts.messages.last.iter().filter(|it| it.seq > since).map(|it| it.text.as_str());
+    let said: Vec<String> =
+        said.chain([context.last_message.as_str()]).flat_map(long_words).collect();
+    let objective = facts.prompts.first.first().map(|it| long_words(&it.text)).unwrap_or_default();
+    since == 0 || objective.is_empty() || objective.iter().any(|it| said.contains(it))
+}
+
+/// Words of five letters or more, which are seldom without a meaning of their own.
+fn long_words(text: &str) -> Vec<String> {
+    let words = text.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase);
+    words.filter(|it| it.chars().count() >= 5).collect()
+}
 
 /// Significant words of the question that occur, as whole words, in what the agent did.
 fn keywords_seen(context: &super::context::Context) -> Vec<String> {

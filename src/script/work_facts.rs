@@ -66,6 +66,25 @@ pub(super) const ROWS: &[Member] = &[
         |it, args| Ok(it.context.facts.skills.contains(&text_argument(args, 0)?).into()),
     ),
     field(
+        Type::Tools,
+        "skills",
+        Type::Texts,
+        Structure,
+        ["Names of the skills that were invoked.", "tools.skills.len() == 0"],
+        |it, _| Ok(texts(it.context.facts.skills.iter().cloned())),
+    ),
+    field(
+        Type::Tools,
+        "skills_missed",
+        Type::Texts,
+        Structure,
+        [
+            "Names of the skills that a human asked for and nobody invoked.",
+            "tools.skills_missed.len() == 0",
+        ],
+        |it, _| Ok(texts(skills_missed(&it.context.facts))),
+    ),
+    field(
         Type::Commands,
         "total",
         Type::Int,
@@ -286,6 +305,28 @@ pub(super) const ROWS: &[Member] = &[
             Ok(some_files(it, |file| glob::path_matches(&pattern, &file.path)))
         },
     ),
+    method(
+        Type::Files,
+        "named_in",
+        FREE,
+        (Type::Files, Structure),
+        [
+            "Those whose base name occurs in a text.",
+            "files.named_in(commands.last(\"eslint\").output).count > 0",
+        ],
+        |it, args| {
+            let text = text_argument(args, 0)?;
+            Ok(some_files(it, |file| names_file(&text, base_name(&file.path))))
+        },
+    ),
+    field(
+        Type::Files,
+        "at_root",
+        Type::Files,
+        Structure,
+        ["Those directly in the project's folder.", "files.at_root.written.count == 0"],
+        |it, _| Ok(some_files(it, |file| is_at_root(&it.context, &file.path))),
+    ),
     field(
         Type::Files,
         "written",
@@ -344,6 +385,14 @@ pub(super) const ROWS: &[Member] = &[
     ),
     field(
         Type::Todos,
+        "last_at",
+        Type::Int,
+        Structure,
+        ["Position of the last change of the list, 0 when none.", "todos.last_at > files.last_at"],
+        |it, _| Ok(count(it.context.facts.todos.last_seq)),
+    ),
+    field(
+        Type::Todos,
         "open_list",
         Type::Texts,
         Structure,
@@ -392,6 +441,35 @@ fn files(it: &Object) -> &[EditedFile] {
 fn some_files(it: &Object, keep: impl Fn(&EditedFile) -> bool) -> Dynamic {
     let some = files(it).iter().filter(|file| keep(file)).cloned().collect();
     it.part(Part::Files(Some(Rc::new(some))))
+}
+
+/// Skills asked for that were not invoked; a plugin's name before the last colon does not count.
+fn skills_missed(facts: &crate::facts::Facts) -> Vec<String> {
+    let plain = |name: &str| name.rsplit(':').next().unwrap_or(name).to_lowercase();
+    let used: Vec<String> = facts.skills.iter().map(|it| plain(it)).collect();
+    facts.skills_asked.iter().filter(|it| !used.contains(&plain(it))).cloned().collect()
+}
+
+fn base_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Whether a file's name stands in a text and is not the end or beginning of another name.
+fn names_file(text: &str, name: &str) -> bool {
+    let part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
+    !name.is_empty()
+        && text.match_indices(name).any(|(at, found)| {
+            let before = text.get(..at).and_then(|it| it.chars().next_back());
+            let after = text.get(at.saturating_add(found.len())..).and_then(|it| it.chars().next());
+            !part(before) && !part(after)
+        })
+}
+
+/// A path without a folder of its own lies at the root, whatever the root is.
+fn is_at_root(context: &super::context::Context, path: &str) -> bool {
+    let folder = path.strip_suffix(base_name(path)).unwrap_or_default();
+    let folder = folder.trim_end_matches('/');
+    matches!(folder, "" | ".") || context.project.to_str() == Some(folder)
 }
 
 fn findings(it: &Object) -> &[crate::facts::Finding] {

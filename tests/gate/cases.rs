@@ -1,19 +1,22 @@
 //! Input -> expected data: the project's own cases of `tests/cases/`, and the cases about the
 //! replaced systems beside the project where they are. A table of agreement is printed.
+use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use policyd::facts::record;
 use policyd::judge;
 use policyd::judge::preference;
 use policyd::policy::{builtin, load};
 use policyd::script::pattern::prose_regex;
+use policyd::source::Source;
 use policyd::state::GuardState;
 use policyd::state::guard::{self, GuardLimits, Ruling, Stop};
 use policyd::time::Timestamp;
 use policyd::world::fake::FakeWorld;
 use serde_json::{Value, json};
 
+use crate::forge;
 use crate::scene::Scene;
 
 /// Disagreements with the replaced systems that are meant, each with its reason.
@@ -44,7 +47,13 @@ fn run(kind: &str, input: &Value) -> Option<Value> {
         "session_type" => session_type(input),
         "merge_preference" => merge_preference(input),
         "transcript_format" => transcript_format(input),
-        "checker" => checker(input)?,
+        "checker" => checker(input),
+        "ci_status" => forge::ci_status(input),
+        "pr_state_json" => forge::pr_state_json(input),
+        "evidence_pr" => forge::evidence_pr(input),
+        "evidence_ci" => forge::evidence_ci(input),
+        "consideration_schema" => consideration_schema(input),
+        "compaction_todos" => compaction_todos(input),
         _ => return None,
     })
 }
@@ -207,24 +216,121 @@ fn transcript_format(input: &Value) -> Value {
     json!({"format": record::format(input["first_line"].as_str().unwrap().as_bytes())})
 }
 
-/// What a checker of the built-in pack says, wherever it applies and whatever the session type.
-fn checker(input: &Value) -> Option<Value> {
-    let pack = builtin::pack();
-    let policy = load::load(&pack, &pack).policy.unwrap();
+/// What a checker of the built-in pack says wherever it applies and whatever the session type is
+/// (`satisfied`), and what its consideration comes to in this session.
+fn checker(input: &Value) -> Value {
     let id = input["consideration"].as_str().unwrap();
-    let check = &policy.considerations.iter().find(|it| it.id == id)?.check;
-    if check.uses.iter().any(|it| it.starts_with("probes.")) {
-        return None;
-    }
     let mut scene = Scene::new();
-    let rule = json!([{"id": "asked", "category": "c", "question": "q", "severity": "blocker",
-        "satisfied": check.satisfied.text, "applicable_session_types": ["*"]}]);
-    scene.world.put("/work/.policyd/policies/considerations.yaml", rule.to_string());
-    scene.events(input["events"].as_array().unwrap());
+    set_up(&scene.world, input);
+    forge::script_gh(&scene.world, &input["gh"]);
+    scene.world.set_env("XDG_CACHE_HOME", "/cache");
+    scene.world.put("/work/.policyd/policies/considerations.yaml", every_checker());
+    COMPILED
+        .with_borrow(|packs| packs.iter().for_each(|(path, bytes)| scene.world.put(path, bytes)));
+    scene.events(&spread(input["events"].as_array().unwrap()));
     let report = scene.report();
-    let verdicts = report["considerations"].as_array().unwrap();
-    let verdict = verdicts.iter().find(|it| it["id"] == "asked")?;
-    Some(json!({"satisfied": verdict["status"] == "satisfied"}))
+    if COMPILED.with_borrow(Vec::is_empty) {
+        let files = scene.world.files().into_iter().filter(|it| it.starts_with("/cache"));
+        COMPILED.set(files.map(|it| (it.clone(), scene.world.get(&it).unwrap())).collect());
+    }
+    let asked = forge::verdict(&report, &format!("asked_{id}"));
+    assert_ne!(asked["status"], "unknown", "{id}: {asked}");
+    let own = forge::verdict(&report, id);
+    let evidence = own["evidence"].as_array().into_iter().flatten();
+    let evidence = evidence.filter_map(Value::as_str).collect::<Vec<_>>().join("\n");
+    json!({"satisfied": asked["status"] == "satisfied", "status": own["status"],
+        "consequence": own["consequence"], "details": own["details"], "evidence": evidence})
+}
+
+thread_local! {
+    /// The compiled pack of `every_checker`, which is the same for every case.
+    static COMPILED: RefCell<Vec<(PathBuf, Vec<u8>)>> = const { RefCell::new(Vec::new()) };
+    static EVERY_CHECKER: String = {
+        let pack = builtin::pack();
+        let policy = load::load(&pack, &pack).policy.unwrap();
+        let asked = policy.considerations.iter().map(|it| {
+            json!({"id": format!("asked_{}", it.id), "category": "c", "question": "q",
+                "severity": "blocker", "satisfied": it.check.satisfied.text,
+                "applicable_session_types": ["*"]})
+        });
+        let switched_on = json!({"id": "presentation_needed", "enabled": true});
+        Value::Array(asked.chain([switched_on]).collect()).to_string()
+    };
+}
+
+/// A pack that asks every checker of the built-in one wherever it applies.
+fn every_checker() -> String {
+    EVERY_CHECKER.with(String::clone)
+}
+
+/// Short forms of events for cases: `edit: path` with `text`, `ran: command` with `printed` and
+/// `failed`, `called: tool` with `input`, `repeat: n` with an event whose `#` becomes the number,
+/// `compacted`.
+fn spread(events: &[Value]) -> Vec<Value> {
+    let mut all = Vec::new();
+    for event in events {
+        if let Some(times) = event["repeat"].as_u64() {
+            for number in 0..times {
+                let text = event["event"].to_string().replace('#', &number.to_string());
+                all.extend(spread(&[serde_json::from_str(&text).unwrap()]));
+            }
+        } else if let Some(path) = event["edit"].as_str() {
+            let text = event["text"].as_str().unwrap_or("x = 1\n");
+            all.push(json!({"tool": "Write", "input": {"file_path": path, "content": text}}));
+            all.push(json!({"claude_user_tool_result": "File created successfully"}));
+        } else if let Some(tool) = event["called"].as_str() {
+            all.push(json!({"tool": tool, "input": event["input"]}));
+            all.push(json!({"claude_user_tool_result": "ok"}));
+        } else if event["compacted"] == true {
+            all.push(json!({"record": {"type": "system", "subtype": "compact_boundary"}}));
+        } else if let Some(command) = event["ran"].as_str() {
+            all.push(json!({"tool": "Bash", "input": {"command": command}}));
+            all.push(
+                json!({"claude_user_tool_result": event["printed"].as_str().unwrap_or_default(),
+                "is_error": event["failed"] == true}),
+            );
+        } else {
+            all.push(event.clone());
+        }
+    }
+    all
+}
+
+/// Whether a consideration alone is a sound pack.
+fn consideration_schema(input: &Value) -> Value {
+    let mut own = builtin::pack();
+    own.name = "own".to_owned();
+    let text = json!([input["consideration"]]).to_string();
+    let source = Source { name: "considerations.yaml".to_owned(), text };
+    own.files = vec![("considerations.yaml".to_owned(), source.into())];
+    json!({"valid": load::load(&own, &builtin::pack()).policy.is_some()})
+}
+
+/// A list kept before a compaction and never touched again.
+fn compaction_todos(input: &Value) -> Value {
+    let mut scene = Scene::new();
+    let said = |key: &str| -> Vec<String> {
+        let texts = input[key].as_array().unwrap().iter();
+        texts.map(|it| it.as_str().unwrap().to_owned()).collect()
+    };
+    let todos: Vec<Value> = said("pre")
+        .iter()
+        .flat_map(|it| it.lines())
+        .filter_map(|it| it.strip_prefix("TODO: "))
+        .map(|it| json!({"content": it, "status": "pending"}))
+        .collect();
+    scene.events(&[
+        json!({"user": said("pre")[0]}),
+        json!({"tool": "TodoWrite", "input": {"todos": todos}}),
+        json!({"claude_user_tool_result": "ok"}),
+    ]);
+    scene.events(&spread(&[json!({"compacted": true})]));
+    for text in said("post") {
+        scene.events(&[json!({"assistant": text})]);
+    }
+    let verdict = forge::verdict(&scene.report(), "compaction_handling");
+    let passed = verdict["status"] == "satisfied";
+    json!({"passed": passed, "warning": if passed { Value::Null } else { verdict["details"].clone() }})
 }
 
 /// Whether what was expected is there: objects by the keys that are expected, `not` negates.
@@ -310,6 +416,11 @@ fn own_cases_agree() {
             case["kind"] = kind.as_str().into();
             case
         }));
+    }
+    let pack = builtin::pack();
+    for it in load::load(&pack, &pack).policy.unwrap().considerations {
+        let of_it = cases.iter().filter(|case| case["input"]["consideration"] == it.id.as_str());
+        assert!(of_it.count() >= 6, "{}: fewer than six situations", it.id);
     }
     let tally = judge_cases(&cases);
     assert_eq!(tally.rows.len(), cases.len(), "every own case is of a kind that runs");

@@ -10,6 +10,8 @@
 
 mod cases;
 mod decisions;
+mod forge;
 mod scene;
+mod sessions;
 #[path = "../support/mod.rs"]
 mod support;

@@ -46,7 +46,8 @@ impl Scene {
     }
 
     /// Adds events: `user`, `assistant`, `tool` with `input` and `id`, `tool_result` with `id`
-    /// (a flat line), `claude_user_tool_result` with `id` (as Claude Code writes it).
+    /// (a flat line), `claude_user_tool_result` with `id` (as Claude Code writes it), `record` (a
+    /// line as it is).
     pub(crate) fn events(&mut self, events: &[Value]) -> &mut Self {
         for event in events {
             // A result comes from a call: one without any is what `git status` printed.
@@ -82,6 +83,9 @@ impl Scene {
         let id = |given: &Value, number: usize| {
             given.as_str().map_or_else(|| format!("toolu_{number}"), str::to_owned)
         };
+        if event["record"].is_object() {
+            return event["record"].clone();
+        }
         if let Some(text) = event["user"].as_str() {
             self.prompts += 1;
             return json!({"type": "user", "uuid": format!("u{}", self.lines.len()),

@@ -155,7 +155,7 @@ impl Facts {
                 }
                 let (pattern, path) = (pattern.name.clone(), path.to_owned());
                 let finding = Finding { pattern, path, excerpt, seq: self.seq };
-                super::push_bounded(&mut self.findings, finding, FINDINGS_KEPT_MAX);
+                keep_finding(&mut self.findings, finding);
             }
         }
     }
@@ -164,7 +164,7 @@ impl Facts {
     pub(super) fn retract(&mut self, undo: EditUndo, seq: u64) {
         self.findings.retain(|finding| finding.path != undo.path || finding.seq != seq);
         for finding in undo.removed {
-            super::push_bounded(&mut self.findings, finding, FINDINGS_KEPT_MAX);
+            keep_finding(&mut self.findings, finding);
         }
         self.findings.sort_by_key(|finding| finding.seq);
         let Some(index) = self.files.iter().position(|file| file.path == undo.path) else { return };
@@ -177,6 +177,18 @@ impl Facts {
         let place = self.files.partition_point(|file| file.last_seq <= restored.last_seq);
         self.files.insert(place, restored);
     }
+}
+
+/// Appends a finding; over the bound the oldest of the same pattern goes, so that a pattern that
+/// is found often does not push out one that is found seldom.
+fn keep_finding(findings: &mut Vec<Finding>, finding: Finding) {
+    let same = |it: &Finding| it.pattern == finding.pattern;
+    if findings.iter().filter(|it| same(it)).count() >= FINDINGS_KEPT_MAX
+        && let Some(oldest) = findings.iter().position(same)
+    {
+        findings.remove(oldest);
+    }
+    findings.push(finding);
 }
 
 /// Whether an edit inside the line of a finding takes the finding away.

@@ -76,6 +76,7 @@ impl Facts {
         for entry in record.entries {
             match entry {
                 Entry::Prompt { id, text, queued } => self.prompt(&id, &text, queued),
+                Entry::Asked(name) => self.asked(&name),
                 Entry::Injected { id } => self.prompts.inject(&id),
                 Entry::Said(text) if !said_before => self.messages.push(self.seq, &text),
                 Entry::Said(_) => {}
@@ -132,6 +133,12 @@ impl Facts {
             id: cut(id, NAME_TEXT_MAX).to_owned(),
             text: cut(text, MESSAGE_TEXT_MAX).to_owned(),
         });
+    }
+
+    fn asked(&mut self, name: &str) {
+        if self.skills_asked.len() < SKILLS_KEPT_MAX {
+            self.skills_asked.insert(cut(name, NAME_TEXT_MAX).to_owned());
+        }
     }
 
     fn skill(&mut self, name: &str) {

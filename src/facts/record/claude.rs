@@ -107,7 +107,9 @@ fn user<'a>(line: Line<'a>, entries: &mut Vec<Entry<'a>>) {
     if !human || notification {
         entries.push(Entry::Injected { id: line.prompt_id.0 });
     } else if !has_result {
-        let text = typed(joined(content, is_human_text));
+        let text = joined(content, is_human_text);
+        entries.extend(asked_skill(&text).map(|it| Entry::Asked(it.to_owned().into())));
+        let text = typed(text);
         if !text.is_empty() {
             let id = or(line.prompt_id, or_text(line.uuid, line.id));
             entries.push(Entry::Prompt { id, text, queued: false });
@@ -123,17 +125,25 @@ fn is_human_text(text: &str) -> bool {
     !CLIENT_TEXTS.iter().any(|start| text.trim_start().starts_with(start))
 }
 
+/// The skill that a prompt names in the client's tag. With a slash the client loads it itself.
+fn asked_skill(text: &str) -> Option<&str> {
+    let name = tagged(text, "command-name")?;
+    (!name.is_empty() && !name.starts_with('/')).then_some(name)
+}
+
+/// What stands in a tag of a text that begins as the client writes commands.
+fn tagged<'t>(text: &'t str, tag: &str) -> Option<&'t str> {
+    if !text.trim_start().starts_with("<command-") {
+        return None;
+    }
+    let (_, rest) = text.split_once(&format!("<{tag}>"))?;
+    Some(rest.split_once(&format!("</{tag}>"))?.0.trim())
+}
+
 /// A typed slash command as it was typed: `/fix the login bug`.
 fn typed(text: Cow<'_, str>) -> Cow<'_, str> {
-    let tagged = |tag: &str| {
-        let (_, rest) = text.split_once(&format!("<{tag}>"))?;
-        Some(rest.split_once(&format!("</{tag}>"))?.0.trim())
-    };
-    if !text.trim_start().starts_with("<command-") {
-        return text;
-    }
-    let Some(name) = tagged("command-name") else { return text };
-    match tagged("command-args") {
+    let Some(name) = tagged(&text, "command-name") else { return text };
+    match tagged(&text, "command-args") {
         Some(args) if !args.is_empty() => Cow::Owned(format!("{name} {args}")),
         Some(_) | None => Cow::Owned(name.to_owned()),
     }

@@ -35,6 +35,8 @@ pub struct Record<'a> {
 /// One thing that happened on the main chain.
 #[derive(Debug)]
 pub enum Entry<'a> {
+    /// A human named a skill that the client did not load.
+    Asked(Cow<'a, str>),
     /// A human asked.
     Prompt {
         /// `promptId`, else `uuid`.
