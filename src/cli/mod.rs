@@ -391,3 +391,30 @@ mod tests {
         assert_eq!(keys, ["systemMessage"]);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_plain_hook_call_means_what_the_full_reader_says() {
+        let plain = |words: &[&str]| {
+            let arguments: Vec<OsString> = words.iter().map(OsString::from).collect();
+            let read = Arguments::try_parse_from(&arguments).map(|it| format!("{:?}", it.command));
+            let short = plain_hook_call(&arguments).map(|it| format!("Eval({it:?})"));
+            assert!(short.is_none() || short == read.ok(), "{words:?}");
+            short.is_some()
+        };
+        assert!(plain(&["policyd", "eval", "--hook", "stop"]));
+        assert!(plain(&["policyd", "eval", "--hook", "no such event"]));
+        for others in [
+            &["policyd", "eval", "--hook", "--help"] as &[&str],
+            &["policyd", "eval", "--hook"],
+            &["policyd", "eval", "--hook", "stop", "--dry-run"],
+            &["policyd", "eval", "--hook=stop", "--explain"],
+            &["policyd", "lint", "--hook", "stop"],
+        ] {
+            assert!(!plain(others), "{others:?}");
+        }
+    }
+}
