@@ -390,11 +390,6 @@ mod tests {
         let keys: Vec<_> = answer.as_object().unwrap().keys().collect();
         assert_eq!(keys, ["systemMessage"]);
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
 
     #[test]
     fn the_plain_hook_call_means_what_the_full_reader_says() {

@@ -133,6 +133,20 @@ pub(super) const ROWS: &[Member] = &[
     ),
     field(
         Type::Transcript,
+        "last_prompt_at",
+        Type::Int,
+        Structure,
+        [
+            "Position of the last prompt by a human, 0 when none.",
+            "tools.last_at > transcript.last_prompt_at",
+        ],
+        |it, _| {
+            let prompts = &it.context.facts.prompts;
+            Ok(count(prompts.last.last().or(prompts.first.last()).map_or(0, |it| it.seq)))
+        },
+    ),
+    field(
+        Type::Transcript,
         "messages",
         Type::Int,
         Structure,

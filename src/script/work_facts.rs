@@ -46,6 +46,14 @@ pub(super) const ROWS: &[Member] = &[
         ["Name of the newest tool call, else empty.", "tools.last == \"Bash\""],
         |it, _| Ok(it.context.facts.tools.last_name.clone().into()),
     ),
+    field(
+        Type::Tools,
+        "last_at",
+        Type::Int,
+        Structure,
+        ["Position of the newest tool call, 0 when none.", "tools.last_at > files.last_at"],
+        |it, _| Ok(count(it.context.facts.tools.last_seq)),
+    ),
     method(
         Type::Tools,
         "count",
@@ -477,7 +485,9 @@ fn findings(it: &Object) -> &[crate::facts::Finding] {
 }
 
 fn open_todos(it: &Object) -> Vec<String> {
-    let items = it.context.facts.todos.items.iter().filter(|it| it.status != "completed");
+    let items = it.context.facts.todos.items.iter().filter(|it| {
+        !matches!(it.status.as_str(), "completed" | "cancelled" | "canceled" | "deleted")
+    });
     items.map(|it| format!("[{}] {}", it.status, it.content)).collect()
 }
 

@@ -452,3 +452,102 @@ fn a_condition_may_ask_for_preferences_and_probes() {
     let answer = scene.stop().json();
     assert!(answer["reason"].as_str().unwrap().contains("mine: it is you"), "{answer:#}");
 }
+
+/// Output of a test run after an edit -> whether the stop is blocked.
+#[test]
+fn what_a_test_run_came_to() {
+    let cases: &[(&str, &str, bool, bool)] = &[
+        // The status is hidden: the output decides.
+        ("npx mocha | tail", "  4 passing (5ms)\n  1 failing", false, true),
+        ("bats tests | tail", "ok 1 a\nnot ok 2 b", false, true),
+        ("dotnet test | tail -5", "Passed! - Failed: 0\nFailed!  - Failed: 1", false, true),
+        (
+            "cargo test | tail",
+            "test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\nerror: test failed, to rerun pass `--lib`",
+            false,
+            true,
+        ),
+        (
+            "cargo test 2>&1 | tail -5",
+            "   Doc-tests x\n\ntest result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out",
+            false,
+            false,
+        ),
+        ("bun test | tail", " 5 pass\n 0 fail", false, false),
+        ("cargo test > out 2>&1; echo exit=$?", "exit=0", false, false),
+        ("cargo test > out 2>&1; echo exit=$?", "exit=101", false, true),
+        ("mypy src; pytest -q", "Found 3 errors in 1 file\n5 passed in 0.1s", false, false),
+        // The status tells: words in the output do not.
+        ("npm test", "import finished with 2 errors (expected)\nTests: 5 passed", false, false),
+        ("pytest -q", "ERROR could not connect, retrying\n3 passed in 1.0s", false, false),
+        ("go test -v ./...", "--- PASS: TestParse/2_errors\nok  \tx/y\t0.01s", false, false),
+        (
+            "npm test && git commit -am 'Fix 3 errors in parser'",
+            "5 passed\n[b 1] Fix 3 errors in parser",
+            false,
+            false,
+        ),
+        ("pytest -q", "3 failed, 12 passed in 1.0s", false, true),
+        ("pytest -q", "Exit code 1\n1 failed", true, true),
+        // Nothing ran.
+        (
+            "cargo test nosuch",
+            "test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 12 filtered out",
+            false,
+            true,
+        ),
+        ("npx jest", "No tests found, exiting with code 0", false, true),
+        ("go test ./...", "?   \tx/y\t[no test files]", false, true),
+        // Ways to run them.
+        ("./run_tests.sh", "all good", false, false),
+        ("python3.11 -W ignore -m pytest", "3 passed", false, false),
+        ("mvn -q clean test", "", false, false),
+        ("./gradlew :app:testDebugUnitTest", "BUILD SUCCESSFUL in 3s", false, false),
+        ("coverage run -m pytest", "3 passed", false, false),
+        ("cmake --build build --target test", "100% tests passed", false, false),
+        ("sed -i 's/1/2/' a.py && pytest -q", "3 passed in 0.1s", false, false),
+        ("echo 'cargo test'", "cargo test", false, true),
+    ];
+    for (command, output, error, blocked) in cases {
+        let mut scene = Scene::new();
+        scene.events(
+            &[asked("Add a parser"), edit("/work/a.py", "x = 1\n"), ran(command, output, *error)]
+                .concat(),
+        );
+        let spoken = dry(&scene);
+        assert_eq!(spoken == "block", *blocked, "{command}: {output}");
+    }
+}
+
+#[test]
+fn todos_of_an_earlier_task_do_not_hold_an_answer() {
+    let mut scene = Scene::new();
+    let todos = json!({"todos": [{"content": "A", "status": "pending"}, {"content": "B", "status": "cancelled"}]});
+    scene.events(
+        &[
+            asked("Do it"),
+            vec![
+                json!({"tool": "TodoWrite", "input": todos}),
+                json!({"claude_user_tool_result": "ok"}),
+            ],
+        ]
+        .concat(),
+    );
+    let answer = scene.stop().json();
+    assert!(answer["reason"].as_str().unwrap().contains("1 of 2 todos"), "{answer:#}");
+    scene.events(&[asked("Forget that. What is 2 + 2?"), said("4")].concat());
+    assert_eq!(dry(&scene), "approve");
+}
+
+#[test]
+fn what_stood_in_a_file_before_is_not_the_agents_doing() {
+    let mut scene = Scene::new();
+    let change = json!({"file_path": "/work/a.py", "old_string": "# TODO old\nx = 1", "new_string": "# TODO old\nx = 2"});
+    scene.events(&asked("Set x to 2"));
+    scene.events(&[
+        json!({"tool": "Edit", "input": change}),
+        json!({"claude_user_tool_result": "ok"}),
+    ]);
+    scene.events(&ran("pytest -q", "3 passed", false));
+    assert_eq!(dry(&scene), "approve");
+}
