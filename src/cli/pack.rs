@@ -7,7 +7,7 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 use super::Console;
-use super::project::{OWN_FOLDER, Project};
+use super::project::{OWN_FOLDER, Project, is_on};
 use crate::checksum::checksum;
 use crate::limits;
 use crate::policy::load::{self, Loaded, Pack};
@@ -150,7 +150,7 @@ fn key(pack: Option<&Pack>) -> [u8; 32] {
 }
 
 fn compiled_path(world: &dyn World, key: &[u8; 32]) -> Option<PathBuf> {
-    if world.env("POLICYD_NO_CACHE").is_some() {
+    if is_on(world, "POLICYD_NO_CACHE") {
         return None;
     }
     let cache = world

@@ -111,7 +111,7 @@ fn durability(world: &dyn World, settings: &policy::Durability) -> Durability {
     let get = |name: &str| {
         world.env(&format!("POLICYD_{name}")).or_else(|| world.env(&format!("AMPLIHACK_PS_{name}")))
     };
-    let no_fsync = get("NO_FSYNC").is_some_and(|it| it != "0");
+    let no_fsync = is_on(world, "POLICYD_NO_FSYNC") || is_on(world, "AMPLIHACK_PS_NO_FSYNC");
     Durability {
         fsync: settings.fsync && !no_fsync,
         verify: settings.verify,
@@ -120,18 +120,21 @@ fn durability(world: &dyn World, settings: &policy::Durability) -> Durability {
     }
 }
 
+/// Whether a variable switches something on: set, and none of the usual words for no.
+pub(super) fn is_on(world: &dyn World, name: &str) -> bool {
+    let off = ["0", "false", "no", "off"];
+    world.env(name).is_some_and(|it| !off.contains(&it.to_ascii_lowercase().as_str()))
+}
+
 /// Whether the debug log is kept.
 pub(super) fn debug(world: &dyn World) -> bool {
-    let set = |name: &str| world.env(name).is_some_and(|it| it != "0");
-    set("POLICYD_DEBUG") || set("AMPLIHACK_PS_DEBUG")
+    is_on(world, "POLICYD_DEBUG") || is_on(world, "AMPLIHACK_PS_DEBUG")
 }
 
 /// Why the gate is switched off, if it is: a variable or a `.disabled` file, found from worktrees.
 pub(super) fn switched_off(world: &dyn World, project: &Project) -> Option<String> {
-    if let Some(value) = world.env("POLICYD_DISABLED")
-        && !matches!(value.as_str(), "0" | "false" | "no")
-    {
-        return Some(format!("POLICYD_DISABLED={value}"));
+    if is_on(world, "POLICYD_DISABLED") {
+        return Some("POLICYD_DISABLED is set".to_owned());
     }
     // amplihack: any text disables, even `0`.
     if world.env("AMPLIHACK_SKIP_POWER_STEERING").is_some() {

@@ -198,14 +198,13 @@ fn a_broken_pack_lets_the_agent_go_and_tells_the_user_where() {
     let answer = scene.stop();
     assert_eq!(answer.code, 0);
     snapshot("decisions", "stop__broken_pack", format!("{:#}", answer.json()));
-    // The manifest may ask for a block; then it is spoken once per turn.
+    // The manifest may ask for a block; it is counted and let go like any other.
     scene.world.put(
         "/work/.policyd/policies/policyd.yaml",
         "version: 1\nextends: [builtin]\non_error: block\n",
     );
-    assert_eq!(scene.stop().decision(), "block");
-    let again = scene.payload(&json!({"stop_hook_active": true})).to_string();
-    assert_eq!(scene.call("stop", &again, &[]).decision(), "approve");
+    let spoken: Vec<_> = (0..4).map(|_| scene.stop().decision()).collect();
+    assert_eq!(spoken, ["block", "block", "approve", "approve"]);
 }
 
 /// The operations so far, without sizes, which change with every word of a message.
@@ -550,4 +549,16 @@ fn what_stood_in_a_file_before_is_not_the_agents_doing() {
     ]);
     scene.events(&ran("pytest -q", "3 passed", false));
     assert_eq!(dry(&scene), "approve");
+}
+
+#[test]
+fn scratch_files_are_not_the_projects_code() {
+    let mut scene = Scene::new();
+    scene.world.set_env("HOME", "/home/me");
+    scene.events(&asked("Try it"));
+    scene.events(&edit("/tmp/scratch.py", "x = 1  # TODO: later\n"));
+    scene.events(&edit("/home/me/.claude/hooks/x.sh", "true\n"));
+    assert_eq!(dry(&scene), "approve");
+    scene.events(&edit("/work/a.py", "x = 1\n"));
+    assert_eq!(dry(&scene), "block");
 }

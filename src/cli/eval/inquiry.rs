@@ -1,0 +1,180 @@
+//! What is read and asked before deciding: the transcript's tail, the files that findings speak
+//! of, preferences, probes.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use super::Stopping;
+use super::speech::Report;
+use crate::cli::project::Project;
+use crate::facts::Facts;
+use crate::facts::compiled::CompiledLens;
+use crate::facts::event::Event;
+use crate::id::SessionId;
+use crate::judge::{self, Plan, preference};
+use crate::limits;
+use crate::probe;
+use crate::script::context::{self, Context, Learned};
+use crate::script::pattern::{TextPattern, TextPatternSource, prose_regex};
+use crate::store::session::SessionStore;
+use crate::store::transcript::{self, Places, Reading};
+use crate::world::WorldError;
+
+/// What facts are recognised by, taken out of the policy: the context keeps it.
+pub(super) struct Words {
+    pub(super) lens: CompiledLens,
+    pub(super) texts: BTreeMap<String, TextPatternSource>,
+}
+
+impl Stopping<'_> {
+    /// Everything that expressions see, the transcript's tail read; and the cursor to keep.
+    pub(super) fn context(
+        &self,
+        cursor_path: &Path,
+        words: Words,
+        interactive: bool,
+        report: &mut Report,
+    ) -> (Context, Option<Vec<u8>>) {
+        let event = self.request.event.clone();
+        let deadline = self.world.elapsed().saturating_add(self.policy.settings.deadline);
+        let mut read = match &event.transcript {
+            None => Reading {
+                problem: Some("the payload names no transcript".to_owned()),
+                ..Reading::default()
+            },
+            Some(transcript) => {
+                let subagent = event.subagent_transcript;
+                let places = Places { transcript, cursor: Some(cursor_path), subagent };
+                transcript::read(self.world, places, &words.lens, self.policy.lens_key, deadline)
+            }
+        };
+        let cursor = read.cursor.take();
+        self.drop_foreign(&mut read.facts);
+        self.drop_mended(&mut read.facts);
+        report.note(format!(
+            "transcript: {} bytes read, cursor {}",
+            read.bytes_read,
+            if read.from_cursor { "used" } else { "not used" }
+        ));
+        if let Some(problem) = &read.problem {
+            report.problem(&format!("{problem}; nothing in it was checked"));
+        }
+        let said = event.last_message.clone().filter(|it| !it.trim().is_empty());
+        let last = || read.facts.messages.last.last().map(|it| it.text.clone());
+        let patterns = words.texts.into_iter();
+        let context = Context {
+            last_message: said.or_else(last).unwrap_or_default(),
+            event,
+            transcript_problem: read.problem,
+            facts: read.facts,
+            lens: Rc::new(words.lens),
+            interactive,
+            project: self.project.root.clone(),
+            patterns: patterns.map(|(id, it)| (id, TextPattern::new(it))).collect(),
+            now: self.request.now,
+            learned: RefCell::new(Learned::default()),
+        };
+        (context, cursor)
+    }
+
+    /// Forgets scratch files: those in temporary folders and in the client's own, unless the
+    /// project itself lies there.
+    fn drop_foreign(&self, facts: &mut Facts) {
+        let Project { folder, root, main } = self.project;
+        let said = self.request.event.folder.as_ref();
+        let own: Vec<&PathBuf> = [folder, root, main].into_iter().chain(said).collect();
+        let home = self.world.env("HOME").map(|it| Path::new(&it).join(".claude"));
+        let scratch: Vec<PathBuf> = ["/tmp", "/var/tmp", "/private/tmp"]
+            .iter()
+            .map(PathBuf::from)
+            .chain(self.world.env("TMPDIR").map(PathBuf::from))
+            .chain(home)
+            .collect();
+        let foreign = |path: &str| {
+            let path = Path::new(path);
+            scratch.iter().any(|it| path.starts_with(it))
+                && !own.iter().any(|it| path.starts_with(it))
+        };
+        facts.files.retain(|it| !foreign(&it.path));
+        facts.findings.retain(|it| !foreign(&it.path));
+    }
+
+    /// Forgets findings that the file on the disk no longer has: they were mended by a command
+    /// (`sed -i`, `rm`) that the transcript does not tell.
+    fn drop_mended(&self, facts: &mut Facts) {
+        facts.findings.retain(|it| {
+            let path = self.project.folder.join(&it.path);
+            match self.world.read(&path, limits::POLICY_FILE_BYTES_MAX) {
+                Ok(bytes) => String::from_utf8_lossy(&bytes).contains(it.excerpt.as_str()),
+                // The file is gone; where its folder is not here either, nothing can be told.
+                Err(WorldError::Missing) => {
+                    path.parent().is_none_or(|folder| self.world.stat(folder).is_err())
+                }
+                Err(_) => true,
+            }
+        });
+    }
+
+    /// Looks for preferences and runs probes.
+    pub(super) fn ask(&self, plan: &Plan, context: &Context, report: &mut Report) {
+        report.note(format!("session type: {}", plan.session_type));
+        for id in &plan.preferences {
+            let found = self.preference(id, report);
+            report.note(format!("Preference detected: {id} = {found}"));
+            context.learned.borrow_mut().preferences.insert(id.clone(), found);
+        }
+        let policy = self.policy;
+        for it in policy.probes.iter().filter(|it| plan.probes.contains(&it.id)) {
+            report.note(format!("Executing: {}", it.command.join(" ")));
+        }
+        let deadline = policy.settings.deadline;
+        let readings =
+            probe::gather(self.world, &policy.probes, &plan.probes, &self.project.folder, deadline);
+        for (id, reading) in &readings {
+            report.note(match reading {
+                context::Reading::Answer { code, value } => {
+                    format!(
+                        "probe {id}: exit {code}, {}",
+                        judge::message::cut(&value.to_string(), 400)
+                    )
+                }
+                context::Reading::Failed(why) => format!("probe {id} failed: {why}"),
+            });
+        }
+        context.learned.borrow_mut().probes = readings;
+    }
+
+    /// Whether a preference is found; a file that cannot be read is no preference.
+    fn preference(&self, id: &str, report: &mut Report) -> bool {
+        let Some(it) = self.policy.preferences.iter().find(|it| it.id == id) else { return false };
+        if let Some(value) = it.value {
+            return value;
+        }
+        let regexes: Vec<_> = it.regexes.iter().map(|it| prose_regex(it)).collect();
+        report.note(format!("Preference pattern: {}", it.regexes.join(" | ")));
+        it.files.iter().any(|file| {
+            let path = self.project.root.join(file);
+            report.note(format!("Reading {}", path.display()));
+            match self.world.read(&path, limits::POLICY_FILE_BYTES_MAX) {
+                Ok(bytes) => preference::found(&String::from_utf8_lossy(&bytes), &regexes),
+                Err(WorldError::Missing) => false,
+                Err(error) => {
+                    report.note(format!("WARNING: {}: {error}", path.display()));
+                    false
+                }
+            }
+        })
+    }
+}
+
+/// The cursor lies beside the state; a subagent's transcript has its own.
+pub(super) fn cursor_path(store: &SessionStore<'_>, event: &Event) -> PathBuf {
+    let folder = store.paths(&event.session_id).folder;
+    let own = event.agent_id.as_deref().filter(|_| event.kind.name() == "subagent_stop");
+    folder.join(match own {
+        Some(agent) => format!("cursor-{}.bin", SessionId::sanitise(agent)),
+        None => "cursor.bin".to_owned(),
+    })
+}

@@ -1,0 +1,113 @@
+//! What an evaluation learned, logged and spoken: the decision log, then one write to the caller.
+
+use std::path::Path;
+
+use super::Request;
+use crate::cli::log::DECISION_LOG;
+use crate::cli::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EvalArguments, Format, project};
+use crate::hook::claude_code::{self, Answer};
+use crate::judge::{self, Outcome};
+use crate::limits;
+use crate::report::outcome::{self as report, Circumstances};
+use crate::store::{layout, log};
+use crate::world::World;
+
+/// Everything learned about one event, until it is spoken.
+#[derive(Debug, Default)]
+pub(super) struct Report {
+    pub(super) outcome: Option<Outcome>,
+    pub(super) answer: Answer,
+    pub(super) around: Circumstances,
+    /// What the debug log says.
+    pub(super) trace: Vec<String>,
+}
+
+impl Report {
+    pub(super) fn silent(mut self, why: impl Into<String>) -> Self {
+        self.around.no_opinion = Some(why.into());
+        self
+    }
+
+    /// Something the user should know; nothing is blocked because of it.
+    pub(super) fn problem(&mut self, text: &str) {
+        self.around.problems.push(judge::message::cut(text, limits::PROBLEM_CHARS_MAX));
+    }
+
+    pub(super) fn note(&mut self, text: impl Into<String>) {
+        self.trace.push(text.into());
+    }
+}
+
+/// Logs the decision, and the trace where debugging is on.
+pub(super) fn log(
+    world: &dyn World,
+    own: &Path,
+    request: &Request<'_>,
+    outcome: &Outcome,
+    report: &mut Report,
+) {
+    let blocked = report.answer.block.is_some();
+    let entry = report::log_entry(request.now, &request.event, outcome, &report.around, blocked);
+    if !log_decision(world, own, entry) {
+        report.note("the decision log could not be written");
+    }
+    if project::debug(world) {
+        let now = request.now.to_string();
+        let lines = report.trace.iter();
+        let lines: Vec<_> =
+            lines.map(|it| serde_json::json!({"timestamp": now, "debug": it})).collect();
+        log::append(world, &own.join("logs").join("debug.jsonl"), &lines);
+    }
+}
+
+/// Appends to the decision log; its folder is made where there is none, hidden from git.
+pub(super) fn log_decision(world: &dyn World, own: &Path, entry: serde_json::Value) -> bool {
+    let (path, entry) = (own.join(DECISION_LOG), [entry]);
+    if log::append(world, &path, &entry) {
+        return true;
+    }
+    let made = path.parent().is_some_and(|logs| world.create_folder(logs).is_ok());
+    if made {
+        layout::hide(world, own);
+    }
+    made && log::append(world, &path, &entry)
+}
+
+/// Speaks last: one write, in the form that was asked for.
+pub(super) fn speak(
+    world: &dyn World,
+    console: &mut Console<'_>,
+    arguments: &EvalArguments,
+    report: &Report,
+    usage: u8,
+) -> u8 {
+    let blocked = report.answer.block.is_some();
+    match arguments.format {
+        Format::Hook => {
+            let mut answer = report.answer.clone();
+            let problems = report.around.problems.iter().map(|it| format!("policyd: {it}"));
+            let said: Vec<String> = problems.chain(answer.notice.take()).collect();
+            let notice = judge::message::cut(&said.join("\n"), limits::SPOKEN_CHARS_MAX);
+            answer.notice = (!notice.is_empty()).then_some(notice);
+            console.say(&claude_code::render(&answer));
+            return EXIT_OK;
+        }
+        Format::Json => {
+            let value = report::to_json(report.outcome.as_ref(), &report.around);
+            console.say(&format!("{value:#}\n"));
+        }
+        Format::Text => {
+            let color = console.color(world);
+            console.say(&report::to_text(report.outcome.as_ref(), &report.around, color));
+        }
+    }
+    if project::debug(world) {
+        report.trace.iter().for_each(|it| console.complain(it));
+    }
+    match (usage, report.outcome.is_none() && !report.around.problems.is_empty(), blocked) {
+        (EXIT_OK, false, false) => EXIT_OK,
+        (EXIT_OK, false, true) => EXIT_FOUND,
+        (EXIT_OK, true, _) => EXIT_BROKEN,
+        (code, _, _) => code,
+    }
+}
