@@ -218,8 +218,13 @@ impl Stopping<'_> {
         let context = Rc::new(context);
         let keep = || cursor.iter().for_each(|it| transcript::keep(world, &cursor_path, it));
         // Half of a transcript is no evidence: the guard is not even stepped.
-        let unread = context.transcript_problem.as_ref().map(|_| "the transcript was not read");
-        if let Some(why) = unread.or(judge::no_opinion(event, &context.facts, interactive)) {
+        if context.transcript_problem.is_some() {
+            let entry = report::unjudged_entry(self.request.now, event, &report.around, false);
+            speech::log_decision(world, &own, entry);
+            keep();
+            return report.silent("the transcript was not read");
+        }
+        if let Some(why) = judge::no_opinion(event, &context.facts, interactive) {
             keep();
             return report.silent(why);
         }

@@ -83,7 +83,7 @@ fn a_subagent_has_counters_of_its_own() {
     machine.put(".policyd/policies/considerations.yaml", AGENTS_TOO);
     let blocked = |id: &str| {
         let own = machine.path(&format!("agent-{id}.jsonl"));
-        fs::copy(machine.transcript(), &own).unwrap();
+        fs::write(&own, machine.subagents_records()).unwrap();
         let payload = machine.payload(&json!({"hook_event_name": "SubagentStop",
             "agent_id": id, "agent_type": "coder", "agent_transcript_path": own}));
         machine.run(&["eval", "--hook", "subagent-stop"], payload.to_string().as_bytes()).blocks()

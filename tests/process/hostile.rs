@@ -140,8 +140,11 @@ fn no_session_id_leads_out_of_the_state_root() {
     }
     // The agent's id is a key in a file and part of a file name.
     machine.put(".policyd/policies/considerations.yaml", AGENTS_TOO);
+    let own = machine.path("agent.jsonl");
+    fs::write(&own, machine.subagents_records()).unwrap();
+    let before: Vec<_> = before.into_iter().chain([own.clone()]).collect();
     let agent = json!({"agent_id": "../../../victim/x", "agent_type": "t",
-        "agent_transcript_path": machine.transcript()});
+        "agent_transcript_path": own});
     let payload = machine.payload(&agent).to_string();
     assert!(machine.run(&["eval", "--hook", "subagent-stop"], payload.as_bytes()).blocks());
     let (own, cache) = (machine.file(".policyd"), machine.path("cache"));

@@ -47,6 +47,11 @@ fn five_hundred_kills_leave_a_state_that_never_went_back() {
         ["revision", "total_blocks", "turn_count"].map(|key| state[key].as_u64().unwrap())
     };
     let _alone = alone();
+    // No cap lets go here, so that every stop moves the counters.
+    machine.put(
+        ".policyd/policies/policyd.yaml",
+        "guard: {max_consecutive_blocks: 1000, idle_blocks_max: 1000}\n",
+    );
     // The first call compiles the pack, which the others find compiled.
     machine.untested().stop().answer();
     let mut last = counters(&machine.state());

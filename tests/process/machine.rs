@@ -114,6 +114,17 @@ impl Machine {
         self.path("transcript.jsonl")
     }
 
+    /// The records of the transcript as a subagent's own file has them.
+    pub(crate) fn subagents_records(&self) -> String {
+        let text = fs::read_to_string(self.transcript()).unwrap();
+        let line = |line: &str| {
+            let mut record: Value = serde_json::from_str(line).unwrap();
+            record["isSidechain"] = true.into();
+            format!("{record}\n")
+        };
+        text.lines().map(line).collect()
+    }
+
     /// Adds records to the transcript.
     pub(crate) fn record(&self, records: &[Value]) -> &Self {
         let mut file =
