@@ -142,7 +142,8 @@ fn no_session_id_leads_out_of_the_state_root() {
     machine.put(".policyd/policies/considerations.yaml", AGENTS_TOO);
     let own = machine.path("agent.jsonl");
     fs::write(&own, machine.subagents_records()).unwrap();
-    let before: Vec<_> = before.into_iter().chain([own.clone()]).collect();
+    let mut before: Vec<_> = before.into_iter().chain([own.clone()]).collect();
+    before.sort();
     let agent = json!({"agent_id": "../../../victim/x", "agent_type": "t",
         "agent_transcript_path": own});
     let payload = machine.payload(&agent).to_string();
