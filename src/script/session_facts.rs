@@ -415,7 +415,8 @@ fn objective_kept(context: &super::context::Context) -> bool {
     let facts = &context.facts;
     let since = facts.compactions.last_seq;
     let said = facts.messages.last.iter().filter(|it| it.seq > since).map(|it| it.text.as_str());
-    let said: Vec<String> = said.chain([context.last_message.as_str()]).flat_map(long_words).collect();
+    let said: Vec<String> =
+        said.chain([context.last_message.as_str()]).flat_map(long_words).collect();
     let objective = facts.prompts.first.first().map(|it| long_words(&it.text)).unwrap_or_default();
     since == 0 || objective.is_empty() || objective.iter().any(|it| said.contains(it))
 }

@@ -211,7 +211,8 @@ fn checker(input: &Value) -> Value {
     forge::script_gh(&scene.world, &input["gh"]);
     scene.world.set_env("XDG_CACHE_HOME", "/cache");
     scene.world.put("/work/.policyd/policies/considerations.yaml", every_checker());
-    COMPILED.with_borrow(|packs| packs.iter().for_each(|(path, bytes)| scene.world.put(path, bytes)));
+    COMPILED
+        .with_borrow(|packs| packs.iter().for_each(|(path, bytes)| scene.world.put(path, bytes)));
     scene.events(&spread(input["events"].as_array().unwrap()));
     let report = scene.report();
     if COMPILED.with_borrow(Vec::is_empty) {
@@ -270,8 +271,10 @@ fn spread(events: &[Value]) -> Vec<Value> {
             all.push(json!({"record": {"type": "system", "subtype": "compact_boundary"}}));
         } else if let Some(command) = event["ran"].as_str() {
             all.push(json!({"tool": "Bash", "input": {"command": command}}));
-            all.push(json!({"claude_user_tool_result": event["printed"].as_str().unwrap_or_default(),
-                "is_error": event["failed"] == true}));
+            all.push(
+                json!({"claude_user_tool_result": event["printed"].as_str().unwrap_or_default(),
+                "is_error": event["failed"] == true}),
+            );
         } else {
             all.push(event.clone());
         }
@@ -302,8 +305,11 @@ fn compaction_todos(input: &Value) -> Value {
         .filter_map(|it| it.strip_prefix("TODO: "))
         .map(|it| json!({"content": it, "status": "pending"}))
         .collect();
-    scene.events(&[json!({"user": said("pre")[0]}), json!({"tool": "TodoWrite", "input": {"todos": todos}}),
-        json!({"claude_user_tool_result": "ok"})]);
+    scene.events(&[
+        json!({"user": said("pre")[0]}),
+        json!({"tool": "TodoWrite", "input": {"todos": todos}}),
+        json!({"claude_user_tool_result": "ok"}),
+    ]);
     scene.events(&spread(&[json!({"compacted": true})]));
     for text in said("post") {
         scene.events(&[json!({"assistant": text})]);

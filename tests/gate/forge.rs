@@ -20,7 +20,8 @@ pub(crate) fn script_gh(world: &FakeWorld, gh: &Value) {
     let text = |key: &str| gh[key].as_str().unwrap_or_default().as_bytes().to_vec();
     let stdout = if gh["json"].is_null() { text("stdout") } else { gh["json"].to_string().into() };
     let code = i32::try_from(gh["code"].as_i64().unwrap_or(0)).unwrap();
-    let output = CommandOutput { code: Some(code), stdout, stderr: text("stderr"), truncated: false };
+    let output =
+        CommandOutput { code: Some(code), stdout, stderr: text("stderr"), truncated: false };
     let takes = Duration::from_secs(gh["seconds"].as_u64().unwrap_or(0));
     let answer = if gh["missing"] == true { Err(WorldError::Missing) } else { Ok(output) };
     world.script(&["gh"], answer, takes);
@@ -121,7 +122,10 @@ fn status(state: &str) -> Value {
 
 /// Situation, answer of `gh`, whether satisfied and consequence without and with the preference.
 fn rows() -> Vec<(&'static str, Value, [&'static str; 2])> {
-    let green = || open(json!([run("SUCCESS")]));
+    [unanswered(), checks(), states()].concat()
+}
+
+fn unanswered() -> Vec<(&'static str, Value, [&'static str; 2])> {
     let failed = |stderr: &str| json!({"code": 1, "stderr": stderr});
     vec![
         ("gh is not installed", json!({"missing": true}), ["unsatisfied warns"; 2]),
@@ -136,24 +140,51 @@ fn rows() -> Vec<(&'static str, Value, [&'static str; 2])> {
             ["unsatisfied warns"; 2],
         ),
         ("gh fails otherwise", failed("HTTP 502: Bad Gateway\n"), ["unsatisfied warns"; 2]),
-        ("gh does not answer in time", json!({"json": {}, "seconds": 30}), ["unsatisfied warns"; 2]),
+        (
+            "gh does not answer in time",
+            json!({"json": {}, "seconds": 30}),
+            ["unsatisfied warns"; 2],
+        ),
         ("gh answers with something else", json!({"stdout": "<html>"}), ["unsatisfied warns"; 2]),
-        ("a check run passes", green(), ["satisfied none"; 2]),
-        ("a check run fails", open(json!([run("SUCCESS"), run("FAILURE")])), ["unsatisfied blocks"; 2]),
+    ]
+}
+
+fn checks() -> Vec<(&'static str, Value, [&'static str; 2])> {
+    vec![
+        ("a check run passes", open(json!([run("SUCCESS")])), ["satisfied none"; 2]),
+        (
+            "a check run fails",
+            open(json!([run("SUCCESS"), run("FAILURE")])),
+            ["unsatisfied blocks"; 2],
+        ),
         ("a check run was cancelled", open(json!([run("CANCELLED")])), ["unsatisfied blocks"; 2]),
         ("a check run is stale", open(json!([run("STALE")])), ["unsatisfied warns"; 2]),
-        ("a check run is under way", open(json!([run("SUCCESS"), run("")])), ["unsatisfied warns"; 2]),
+        (
+            "a check run is under way",
+            open(json!([run("SUCCESS"), run("")])),
+            ["unsatisfied warns"; 2],
+        ),
         (
             "skipped and neutral check runs",
             open(json!([run("SKIPPED"), run("NEUTRAL"), run("SUCCESS")])),
             ["satisfied none"; 2],
         ),
         ("a commit status passes", open(json!([status("SUCCESS")])), ["satisfied none"; 2]),
-        ("a commit status fails", open(json!([status("SUCCESS"), status("FAILURE")])), ["unsatisfied blocks"; 2]),
+        (
+            "a commit status fails",
+            open(json!([status("SUCCESS"), status("FAILURE")])),
+            ["unsatisfied blocks"; 2],
+        ),
         ("a commit status is an error", open(json!([status("ERROR")])), ["unsatisfied blocks"; 2]),
         ("a commit status is pending", open(json!([status("PENDING")])), ["unsatisfied warns"; 2]),
         ("both shapes", open(json!([run("SUCCESS"), status("SUCCESS")])), ["satisfied none"; 2]),
         ("no checks at all", open(json!([])), ["satisfied none"; 2]),
+    ]
+}
+
+fn states() -> Vec<(&'static str, Value, [&'static str; 2])> {
+    let green = || open(json!([run("SUCCESS")]));
+    vec![
         ("a draft", with(green(), "isDraft", true), ["unsatisfied warns"; 2]),
         (
             "a draft that fails",

@@ -36,17 +36,31 @@ fn a_rich_development_session() {
     let todos = json!({"todos": [{"content": "Write the command", "status": "completed"},
         {"content": "Document it", "status": "pending"}]});
     scene.events(&[json!({"user": "Add a new export command, and address the review comments"})]);
-    scene.events(&[json!({"tool": "TodoWrite", "input": todos}), json!({"claude_user_tool_result": "ok"})]);
+    scene.events(&[
+        json!({"tool": "TodoWrite", "input": todos}),
+        json!({"claude_user_tool_result": "ok"}),
+    ]);
     scene.events(&wrote("/work/src/export.py", "def main(parser):\n    parser.add_argument('--out')\n    # workaround: the writer is slow\n    raise NotImplementedError\n"));
     scene.events(&wrote("/work/debug_output.txt", "x\n"));
     scene.events(&ran("ruff check src", "src/export.py:1:1: F401\nFound 1 error.", true));
     scene.events(&ran("pytest -q", "3 passed in 0.1s", false));
-    scene.events(&wrote("/work/src/export.py", "def main(parser):\n    parser.add_argument('--out')\n    # TODO: write it\n"));
+    scene.events(&wrote(
+        "/work/src/export.py",
+        "def main(parser):\n    parser.add_argument('--out')\n    # TODO: write it\n",
+    ));
     scene.events(&ran("pre-commit run --all-files", "ruff....Passed", false));
-    scene.events(&ran("git status", "On branch feat/export\nYour branch is behind 'origin/main' by 5 commits", false));
+    scene.events(&ran(
+        "git status",
+        "On branch feat/export\nYour branch is behind 'origin/main' by 5 commits",
+        false,
+    ));
     scene.events(&ran("git commit -am export --no-verify", "[feat/export 1] export", false));
     scene.events(&ran("git push", "To github.com:a/b", false));
-    scene.events(&ran("gh pr create --title Export --body 'Quick fix'", "https://github.com/a/b/pull/41", false));
+    scene.events(&ran(
+        "gh pr create --title Export --body 'Quick fix'",
+        "https://github.com/a/b/pull/41",
+        false,
+    ));
     scene.events(&ran("gh pr checks", "test\tfail\t1m", true));
     scene.events(&[json!({"assistant": "The command is there. Still working on it. Next steps:\n- write the docs"})]);
     snapshot("decisions", "session__development", report(&scene));
@@ -55,9 +69,14 @@ fn a_rich_development_session() {
 #[test]
 fn a_rich_investigation_session() {
     let mut scene = Scene::new();
-    scene.events(&[json!({"user": "Investigate why the cache is slow and write the findings into a document"})]);
+    scene.events(&[
+        json!({"user": "Investigate why the cache is slow and write the findings into a document"}),
+    ]);
     for path in ["cache.rs", "store.rs", "main.rs"] {
-        scene.events(&[json!({"tool": "Read", "input": {"file_path": path}}), json!({"claude_user_tool_result": "…"})]);
+        scene.events(&[
+            json!({"tool": "Read", "input": {"file_path": path}}),
+            json!({"claude_user_tool_result": "…"}),
+        ]);
     }
     scene.events(&[json!({"assistant": "Which machine? Which version? Which load? Which disk?\nI will now look at the profile."})]);
     snapshot("decisions", "session__investigation", report(&scene));
@@ -66,7 +85,10 @@ fn a_rich_investigation_session() {
 #[test]
 fn informational_sessions_are_not_bothered() {
     for (asked, answered) in [
-        ("What does this project do?", "It parses logs. Want more? Shall I look? Which part? The API?"),
+        (
+            "What does this project do?",
+            "It parses logs. Want more? Shall I look? Which part? The API?",
+        ),
         ("How large is cli.py?", "It has 300 lines. I have not finished counting the comments."),
         ("Is the next step to rebase?", "Next steps: rebase. CI is failing on main."),
         ("thanks!", "You are welcome."),
