@@ -130,7 +130,7 @@ fn findings_follow_the_text() {
 
 #[test]
 fn patches_name_their_files() {
-    let patch = "*** Begin Patch\n*** Update File: src/a.rs\n-x\n+y // TODO\n*** Add File: b.md\n+z\n*** End Patch";
+    let patch = "*** Begin Patch\n*** Update File: src/a.rs\n-x\n+y /* TODO */\n*** Add File: b.md\n+z\n*** End Patch";
     for input in [json!({"input": patch}), json!({"patch": patch}), json!(patch)] {
         let facts = facts(&[call("p", "apply_patch", input)]);
         let paths: Vec<&str> = facts.files.iter().map(|f| f.path.as_str()).collect();
