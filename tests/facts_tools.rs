@@ -6,7 +6,7 @@ mod facts_lens;
 mod facts_session;
 
 use facts_session::{
-    assistant, bash, call, denied, every_kind, failed, output, result, said, with,
+    assistant, bash, call, denied, every_kind, failed, output, result, said, user, with,
 };
 use policyd::facts::{Facts, Outcome, Verdict};
 use serde_json::{Value, json};
@@ -130,7 +130,7 @@ fn findings_follow_the_text() {
 
 #[test]
 fn patches_name_their_files() {
-    let patch = "*** Begin Patch\n*** Update File: src/a.rs\n-x\n+y //TODO\n*** Add File: b.md\n+z\n*** End Patch";
+    let patch = "*** Begin Patch\n*** Update File: src/a.rs\n-x\n+y /* TODO */\n*** Add File: b.md\n+z\n*** End Patch";
     for input in [json!({"input": patch}), json!({"patch": patch}), json!(patch)] {
         let facts = facts(&[call("p", "apply_patch", input)]);
         let paths: Vec<&str> = facts.files.iter().map(|f| f.path.as_str()).collect();
@@ -352,4 +352,14 @@ fn calls_in_one_line_have_positions_of_their_own() {
     let facts = facts(&[line, failed("b", "Exit code 1"), output("a", "")]);
     let shown: Vec<_> = facts.commands.recent.iter().map(|c| (c.seq, c.outcome)).collect();
     assert_eq!(shown, [(1, Outcome::Succeeded), (2, Outcome::Failed)]);
+}
+
+#[test]
+fn a_skill_named_without_a_slash_is_asked_for() {
+    let named = |name: &str| user(&format!("<command-name>{name}</command-name>"));
+    let facts =
+        facts(&[named("review"), named("/deploy"), user("use <command-name>x</command-name>")]);
+    let names = |it: &std::collections::BTreeSet<String>| it.iter().cloned().collect::<Vec<_>>();
+    assert_eq!(names(&facts.skills_asked), ["review"], "the client loads what has a slash");
+    assert_eq!(names(&facts.skills), ["deploy"]);
 }

@@ -4,7 +4,6 @@
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::print_stdout,
-    clippy::too_many_lines,
     clippy::disallowed_methods,
     reason = "a failing case is a failing test; tables of agreement are printed; case files are real"
 )]
