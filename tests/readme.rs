@@ -1,0 +1,52 @@
+//! The README's examples are run: what it prints is what the program prints.
+#![expect(clippy::disallowed_methods, reason = "the real README and the real binary")]
+
+use std::process::Command;
+
+const README: &str = include_str!("../README.md");
+
+/// Fenced blocks of one language.
+fn blocks(language: &str) -> Vec<&'static str> {
+    let opening = format!("```{language}\n");
+    README.split(&opening).skip(1).filter_map(|rest| rest.split("```").next()).collect()
+}
+
+#[test]
+fn the_first_command_prints_what_the_readme_shows() {
+    let command = blocks("sh")[0].lines().next().unwrap();
+    let arguments = command.strip_prefix("cargo run -q -- ").unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_policyd"))
+        .args(arguments.split_whitespace())
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    assert_eq!(String::from_utf8(output.stdout).unwrap().trim(), blocks("json")[0].trim());
+}
+
+#[test]
+fn the_packs_in_the_readme_are_sound() {
+    let folder = tempfile::tempdir().unwrap();
+    let packs = blocks("yaml");
+    assert!(packs.len() >= 2);
+    for pack in packs {
+        let file = pack.lines().next().unwrap().rsplit('/').next().unwrap();
+        std::fs::write(folder.path().join(file), pack).unwrap();
+    }
+    let lint = Command::new(env!("CARGO_BIN_EXE_policyd"))
+        .arg("lint")
+        .arg(folder.path())
+        .output()
+        .unwrap();
+    assert!(lint.status.success(), "{}", String::from_utf8_lossy(&lint.stdout));
+}
+
+#[test]
+fn every_command_in_the_readme_exists() {
+    let help = Command::new(env!("CARGO_BIN_EXE_policyd")).arg("--help").output().unwrap();
+    let help = String::from_utf8(help.stdout).unwrap();
+    let named = README.split("`policyd ").skip(1).filter_map(|it| it.split([' ', '`']).next());
+    for command in named {
+        assert!(help.contains(&format!("  {command} ")), "policyd {command}");
+    }
+}
