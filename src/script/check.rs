@@ -6,6 +6,7 @@ use rhai::{ASTFlags, Engine, Expr, FnCallExpr, Position, Stmt};
 
 use super::members::{self, Member};
 use super::pattern::compile_regex;
+use super::tokens::{operand_text, other_spelling, token_length};
 use super::types::{Domain, Evidence, Names, Type};
 use super::{ScriptError, byte_offset, compile, sandbox};
 use crate::source::suggest;
@@ -62,73 +63,12 @@ pub fn check(text: &str, names: &Names) -> Typed {
     Typed { result, uses, evidence, findings }
 }
 
-/// What other languages write otherwise.
-fn other_spelling(rest: &str) -> Option<&'static str> {
-    let word = rest.get(..token_length(rest)).unwrap_or_default();
-    match word {
-        "or" => Some("||"),
-        "and" | "&" => Some("&&"),
-        "not" => Some("!"),
-        "=" | "is" | "===" => Some("=="),
-        "<>" | "!==" => Some("!="),
-        "null" | "None" | "nil" => Some("\"\""),
-        _ => None,
-    }
-}
-
-/// The comparisons and operands of an expression as texts, innermost first, the whole last.
-#[must_use]
-pub fn operands(text: &str) -> Vec<String> {
-    let Ok(expr) = root(text) else { return Vec::new() };
-    let mut starts = Vec::new();
-    operand_starts(&expr, &mut starts);
-    let mut parts: Vec<String> = starts
-        .iter()
-        .filter_map(|position| byte_offset(text, *position))
-        .filter_map(|start| text.get(start..).map(operand_text))
-        .collect();
-    parts.push(text.to_owned());
-    parts.dedup();
-    parts
-}
-
-#[expect(clippy::wildcard_enum_match_arm, reason = "Rhai has more forms than the language allows")]
-fn operand_starts(expr: &Expr, starts: &mut Vec<Position>) {
-    match expr {
-        Expr::And(items, _) | Expr::Or(items, _) => {
-            items.iter().for_each(|it| operand_starts(it, starts));
-        }
-        Expr::FnCall(call, _) if call.op_token.is_some() => {
-            call.args.iter().for_each(|it| operand_starts(it, starts));
-        }
-        Expr::Dot(..) => starts.push(expr.start_position()),
-        _ => {}
-    }
-}
-
-/// The dotted chain that `rest` starts with: `a.b("x").c`.
-fn operand_text(rest: &str) -> String {
-    let (mut depth, mut quoted) = (0_usize, false);
-    let end = rest.char_indices().find(|(_, c)| {
-        match c {
-            '"' => quoted = !quoted,
-            _ if quoted => {}
-            '(' | '[' => depth = depth.saturating_add(1),
-            ')' | ']' if depth > 0 => depth = depth.saturating_sub(1),
-            c if depth == 0 => return !(c.is_alphanumeric() || matches!(c, '_' | '.')),
-            _ => {}
-        }
-        false
-    });
-    rest.get(..end.map_or(rest.len(), |(at, _)| at)).unwrap_or_default().to_owned()
-}
-
 thread_local! {
     /// One parser for all expressions of a pack: making one costs more than parsing with it.
     static PARSER: Engine = sandbox();
 }
 
-fn root(text: &str) -> Result<Expr, ScriptError> {
+pub(super) fn root(text: &str) -> Result<Expr, ScriptError> {
     let ast = PARSER.with(|it| compile(it, text))?;
     let empty = || ScriptError { message: "an expression is missing".to_owned(), offset: Some(0) };
     match ast.statements() {
@@ -511,23 +451,4 @@ impl Checker<'_> {
             _ => operand_text(rest),
         }
     }
-}
-
-/// Bytes of the token that `rest` starts with: a name, a number, a string, an operator.
-fn token_length(rest: &str) -> usize {
-    let Some(first) = rest.chars().next() else { return 0 };
-    let run = |keep: fn(char) -> bool| rest.find(|c| !keep(c)).unwrap_or(rest.len());
-    if first == '"' {
-        let mut escaped = false;
-        let inner = rest.char_indices().skip(1).find(|(_, c)| {
-            let ends = *c == '"' && !escaped;
-            escaped = *c == '\\' && !escaped;
-            ends
-        });
-        return inner.map_or(rest.len(), |(at, _)| at.saturating_add(1));
-    }
-    if first.is_alphanumeric() || first == '_' {
-        return run(|c| c.is_alphanumeric() || c == '_');
-    }
-    run(|c| "=!<>&|+-*/%?".contains(c)).max(first.len_utf8())
 }

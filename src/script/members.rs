@@ -42,21 +42,10 @@ pub fn find(owner: Type, name: &str) -> Option<&'static Member> {
 const fn rows_of(owner: Type) -> &'static [Member] {
     match owner {
         Type::Global => super::globals::ROWS,
-        Type::Event
-        | Type::Session
-        | Type::Transcript
-        | Type::Tokens
-        | Type::State
-        | Type::Now
-        | Type::Rule
-        | Type::Outcome => super::session_facts::ROWS,
-        Type::Tools
-        | Type::Commands
-        | Type::Command
-        | Type::CommandKind
-        | Type::Files
-        | Type::Findings
-        | Type::Todos => super::work_facts::ROWS,
+        Type::Event | Type::Session | Type::Transcript | Type::Tokens => super::session_facts::ROWS,
+        Type::State | Type::Now | Type::Rule | Type::Outcome => super::memory_facts::ROWS,
+        Type::Tools | Type::Commands | Type::Command | Type::CommandKind => super::work_facts::ROWS,
+        Type::Files | Type::Findings | Type::Todos => super::file_facts::ROWS,
         Type::Patterns | Type::Preferences | Type::Probes | Type::Probe => super::pack_facts::ROWS,
         Type::Text | Type::Texts | Type::Bool | Type::Int | Type::Any => super::builtins::ROWS,
     }
@@ -68,7 +57,9 @@ pub fn tables() -> impl Iterator<Item = &'static Member> {
         .iter()
         .chain(super::session_facts::ROWS)
         .chain(super::work_facts::ROWS)
+        .chain(super::file_facts::ROWS)
         .chain(super::pack_facts::ROWS)
+        .chain(super::memory_facts::ROWS)
         .chain(super::builtins::ROWS)
 }
 

@@ -5,12 +5,15 @@
 mod builtins;
 pub mod check;
 pub mod context;
+mod file_facts;
 mod globals;
 pub mod members;
+mod memory_facts;
 mod pack_facts;
 pub mod pattern;
 mod session_facts;
 pub mod template;
+mod tokens;
 pub mod types;
 mod work_facts;
 
@@ -126,7 +129,7 @@ impl Evaluator {
     /// The parts of an expression with their values, outermost last; for explanations.
     #[must_use]
     pub fn explain(&mut self, text: &str) -> Vec<(String, Result<Value, ScriptError>)> {
-        check::operands(text)
+        tokens::operands(text)
             .into_iter()
             .map(|part| {
                 let value = self.eval(&part);

@@ -1,6 +1,5 @@
-//! Facts about the event, the session, what was said, the memory and the clock.
+//! Facts about the event, the session, what was said, and tokens.
 
-use chrono::{DateTime, Datelike, Timelike, Utc};
 use rhai::Dynamic;
 
 use super::members::{Member, count, field, method, text_argument, with_values};
@@ -19,7 +18,7 @@ const KINDS: &[&str] = &{
     names
 };
 
-/// Rows of `event`, `session`, `transcript`, `tokens`, `state`, `now` and `outcome`.
+/// Rows of `event`, `session`, `transcript` and `tokens`.
 pub(super) const ROWS: &[Member] = &[
     with_values(
         field(
@@ -265,166 +264,6 @@ pub(super) const ROWS: &[Member] = &[
         ["Model of the last API call, else empty.", "tokens.model.starts_with(\"claude\")"],
         |it, _| Ok(it.context.facts.tokens.model.clone().into()),
     ),
-    field(
-        Type::State,
-        "blocks",
-        Type::Int,
-        Structure,
-        ["Blocks in this episode.", "state.blocks < 3"],
-        |it, _| Ok(count(it.context.learned.borrow().memory.blocks)),
-    ),
-    field(
-        Type::State,
-        "total_blocks",
-        Type::Int,
-        Structure,
-        ["Blocks in the whole session.", "state.total_blocks > 10"],
-        |it, _| Ok(count(it.context.learned.borrow().memory.total_blocks)),
-    ),
-    field(
-        Type::State,
-        "turns",
-        Type::Int,
-        Structure,
-        ["Stops that moved the state.", "state.turns > 1"],
-        |it, _| Ok(count(it.context.learned.borrow().memory.turns)),
-    ),
-    field(
-        Type::Now,
-        "hour",
-        Type::Int,
-        Neutral,
-        ["Hour of the day in UTC, 0 to 23.", "now.hour >= 22"],
-        |it, _| Ok(count(clock(it.context.now.millis()).hour())),
-    ),
-    field(
-        Type::Now,
-        "weekday",
-        Type::Int,
-        Neutral,
-        ["Day of the week, 1 is Monday.", "now.weekday >= 6"],
-        |it, _| Ok(count(clock(it.context.now.millis()).weekday().number_from_monday())),
-    ),
-    field(
-        Type::Now,
-        "date",
-        Type::Text,
-        Neutral,
-        ["Date in UTC, `2026-01-31`.", "now.date < \"2027-01-01\""],
-        |it, _| Ok(clock(it.context.now.millis()).format("%Y-%m-%d").to_string().into()),
-    ),
-    field(
-        Type::Rule,
-        "id",
-        Type::Text,
-        Neutral,
-        ["Id of the consideration that is being judged.", "rule.id != \"\""],
-        |it, _| Ok(it.context.learned.borrow().rule.id.clone().into()),
-    ),
-    field(
-        Type::Rule,
-        "keywords_seen",
-        Type::Texts,
-        Words,
-        [
-            "Significant words of its question that the agent wrote, ran or edited.",
-            "rule.keywords_seen.len() > 0",
-        ],
-        |it, _| Ok(super::members::texts(keywords_seen(&it.context))),
-    ),
-    field(
-        Type::Outcome,
-        "failed",
-        Type::Int,
-        Neutral,
-        ["Blockers that are not satisfied.", "outcome.failed > 1"],
-        |it, _| Ok(count(it.context.learned.borrow().outcome.failed)),
-    ),
-    field(
-        Type::Outcome,
-        "warned",
-        Type::Int,
-        Neutral,
-        ["Warnings.", "outcome.warned > 0"],
-        |it, _| Ok(count(it.context.learned.borrow().outcome.warned)),
-    ),
-    field(
-        Type::Outcome,
-        "block",
-        Type::Int,
-        Neutral,
-        ["Number of this block in its episode.", "outcome.block > 1"],
-        |it, _| Ok(count(it.context.learned.borrow().outcome.block)),
-    ),
-    field(
-        Type::Outcome,
-        "max_blocks",
-        Type::Int,
-        Neutral,
-        ["Blocks at which the agent is let go.", "outcome.max_blocks == 5"],
-        |it, _| Ok(count(it.context.learned.borrow().outcome.max_blocks)),
-    ),
-    field(
-        Type::Outcome,
-        "remaining",
-        Type::Int,
-        Neutral,
-        [
-            "Blocks that remain for the same finding before the agent is let go.",
-            "outcome.remaining == 0",
-        ],
-        |it, _| Ok(count(it.context.learned.borrow().outcome.remaining)),
-    ),
-    with_values(
-        field(
-            Type::Outcome,
-            "release",
-            Type::Text,
-            Neutral,
-            ["Why the agent was let go, else empty.", "outcome.release == \"max_blocks\""],
-            |it, _| Ok(it.context.learned.borrow().outcome.release.clone().into()),
-        ),
-        &["", "max_blocks", "same_failure", "no_progress", "already_released", "not_saved"],
-    ),
-    field(
-        Type::Outcome,
-        "failed_ids",
-        Type::Texts,
-        Neutral,
-        ["Ids of the unsatisfied blockers.", "outcome.failed_ids.contains(\"local_testing\")"],
-        |it, _| {
-            Ok(super::members::texts(
-                it.context.learned.borrow().outcome.failed_ids.iter().cloned(),
-            ))
-        },
-    ),
-    field(
-        Type::Outcome,
-        "failed_details",
-        Type::Texts,
-        Neutral,
-        ["The same, each with what is wrong.", "outcome.failed_details.len() > 0"],
-        |it, _| {
-            let learned = it.context.learned.borrow();
-            Ok(super::members::texts(learned.outcome.failed_details.iter().cloned()))
-        },
-    ),
-    field(
-        Type::Outcome,
-        "workflow_compliant",
-        Type::Bool,
-        Neutral,
-        ["Whether every blocker was satisfied.", "!outcome.workflow_compliant"],
-        |it, _| Ok(it.context.learned.borrow().outcome.workflow_compliant.into()),
-    ),
-    field(
-        Type::Outcome,
-        "quality_score",
-        Type::Int,
-        Neutral,
-        ["Share of satisfied checks, 0 to 100.", "outcome.quality_score < 70"],
-        |it, _| Ok(count(it.context.learned.borrow().outcome.quality_score)),
-    ),
 ];
 
 /// Whether a long word of the first prompt occurs in what the agent said since the compaction.
@@ -444,27 +283,8 @@ fn long_words(text: &str) -> Vec<String> {
     words.filter(|it| it.chars().count() >= 5).collect()
 }
 
-/// Significant words of the question that occur, as whole words, in what the agent did.
-fn keywords_seen(context: &super::context::Context) -> Vec<String> {
-    let facts = &context.facts;
-    let messages = facts.messages.last.iter().map(|it| it.text.as_str());
-    let commands = facts.commands.recent.iter().map(|it| it.text.as_str());
-    let files = facts.files.iter().map(|it| it.path.as_str());
-    let done = messages.chain(commands).chain(files).chain([context.last_message.as_str()]);
-    let words: std::collections::BTreeSet<String> = done
-        .flat_map(|it| it.split(|c: char| !c.is_alphanumeric()))
-        .map(str::to_lowercase)
-        .collect();
-    let keywords = context.learned.borrow().rule.keywords.clone();
-    keywords.into_iter().filter(|it| words.contains(it)).collect()
-}
-
 fn prompt(prompt: Option<&crate::facts::Prompt>) -> Dynamic {
     prompt.map(|it| it.text.clone()).unwrap_or_default().into()
-}
-
-fn clock(millis: i64) -> DateTime<Utc> {
-    DateTime::from_timestamp_millis(millis).unwrap_or_default()
 }
 
 /// A JSON value as text: texts as they are, nothing for null, JSON for the rest.

@@ -1,4 +1,4 @@
-//! Facts about the agent's work: tools, commands, files, todos.
+//! Facts about what the agent did: tools and commands.
 
 use std::rc::Rc;
 
@@ -6,13 +6,13 @@ use rhai::Dynamic;
 
 use super::context::{Object, Part};
 use super::members::{Member, count, field, method, text_argument, texts, with_values};
-use super::types::{Domain, Evidence::Structure, Evidence::Words, Type};
+use super::types::{Domain, Evidence::Structure, Type};
 use crate::facts::pattern::CommandPattern;
-use crate::facts::{Command, EditedFile, Outcome, Verdict, glob};
+use crate::facts::{Command, Outcome, Verdict};
 
 const FREE: &[(Type, Domain)] = &[(Type::Text, Domain::Free)];
 
-/// Rows of `tools`, `commands`, `files`, `todos` and what they lead to.
+/// Rows of `tools`, `commands` and what they lead to.
 pub(super) const ROWS: &[Member] = &[
     field(
         Type::Tools,
@@ -248,176 +248,6 @@ pub(super) const ROWS: &[Member] = &[
         ["Git branch when it ran, else empty.", "commands.last(\"git commit\").branch == \"main\""],
         |it, _| Ok(of_command(it, |it| it.branch.clone().into())),
     ),
-    field(
-        Type::Files,
-        "count",
-        Type::Int,
-        Structure,
-        ["How many files.", "files.kind(\"code\").count > 0"],
-        |it, _| Ok(count(files(it).len())),
-    ),
-    field(
-        Type::Files,
-        "edits",
-        Type::Int,
-        Structure,
-        ["How many edits.", "files.edits > 20"],
-        |it, _| Ok(count(files(it).iter().map(|it| it.edits).sum::<u64>())),
-    ),
-    field(
-        Type::Files,
-        "last_at",
-        Type::Int,
-        Structure,
-        ["Position of the last edit, 0 when none.", "files.kind(\"code\").last_at == 0"],
-        |it, _| Ok(count(files(it).iter().map(|it| it.last_seq).max().unwrap_or(0))),
-    ),
-    field(
-        Type::Files,
-        "paths",
-        Type::Texts,
-        Structure,
-        ["Their paths.", "files.paths.len() > 3"],
-        |it, _| Ok(texts(files(it).iter().map(|it| it.path.clone()))),
-    ),
-    field(
-        Type::Files,
-        "last_path",
-        Type::Text,
-        Structure,
-        ["Path of the file edited last, else empty.", "files.last_path.ends_with(\".md\")"],
-        |it, _| {
-            let last = files(it).iter().max_by_key(|it| it.last_seq);
-            Ok(last.map(|it| it.path.clone()).unwrap_or_default().into())
-        },
-    ),
-    method(
-        Type::Files,
-        "kind",
-        &[(Type::Text, Domain::FileKind)],
-        (Type::Files, Structure),
-        ["Those of a kind.", "files.kind(\"code\").count > 0"],
-        |it, args| {
-            let kind = text_argument(args, 0)?;
-            Ok(some_files(it, |file| file.kinds.contains(&kind)))
-        },
-    ),
-    method(
-        Type::Files,
-        "matching",
-        FREE,
-        (Type::Files, Structure),
-        ["Those whose path matches a glob.", "files.matching(\"**/*.md\").count > 0"],
-        |it, args| {
-            let pattern = text_argument(args, 0)?;
-            Ok(some_files(it, |file| glob::path_matches(&pattern, &file.path)))
-        },
-    ),
-    method(
-        Type::Files,
-        "named_in",
-        FREE,
-        (Type::Files, Structure),
-        [
-            "Those whose base name occurs in a text.",
-            "files.named_in(commands.last(\"eslint\").output).count > 0",
-        ],
-        |it, args| {
-            let text = text_argument(args, 0)?;
-            Ok(some_files(it, |file| names_file(&text, base_name(&file.path))))
-        },
-    ),
-    field(
-        Type::Files,
-        "at_root",
-        Type::Files,
-        Structure,
-        ["Those directly in the project's folder.", "files.at_root.written.count == 0"],
-        |it, _| Ok(some_files(it, |file| is_at_root(&it.context, &file.path))),
-    ),
-    field(
-        Type::Files,
-        "written",
-        Type::Files,
-        Structure,
-        ["Those made or replaced as a whole.", "files.written.count > 0"],
-        |it, _| Ok(some_files(it, |file| file.written)),
-    ),
-    method(
-        Type::Files,
-        "findings",
-        &[(Type::Text, Domain::Content)],
-        (Type::Findings, Structure),
-        ["What a content pattern found and still stands.", "files.findings(\"stub\").count == 0"],
-        |it, args| {
-            let pattern = text_argument(args, 0)?;
-            let all = it.context.facts.findings.iter();
-            let found = all.filter(|it| it.pattern == pattern).cloned().collect();
-            Ok(it.part(Part::Findings(Rc::new(found))))
-        },
-    ),
-    field(
-        Type::Findings,
-        "count",
-        Type::Int,
-        Structure,
-        ["How many.", "files.findings(\"stub\").count == 0"],
-        |it, _| Ok(count(findings(it).len())),
-    ),
-    field(
-        Type::Findings,
-        "list",
-        Type::Texts,
-        Structure,
-        ["Each as `path: line`.", "files.findings(\"stub\").list.len() == 0"],
-        |it, _| Ok(texts(findings(it).iter().map(|it| format!("{}: {}", it.path, it.excerpt)))),
-    ),
-    field(
-        Type::Todos,
-        "seen",
-        Type::Bool,
-        Structure,
-        ["Whether a todo tool was used.", "todos.seen"],
-        |it, _| Ok(it.context.facts.todos.seen.into()),
-    ),
-    field(Type::Todos, "total", Type::Int, Structure, ["Todos.", "todos.total > 0"], |it, _| {
-        Ok(count(it.context.facts.todos.items.len()))
-    }),
-    field(
-        Type::Todos,
-        "open",
-        Type::Int,
-        Structure,
-        ["Todos that are not completed.", "todos.open == 0"],
-        |it, _| Ok(count(open_todos(it).len())),
-    ),
-    field(
-        Type::Todos,
-        "last_at",
-        Type::Int,
-        Structure,
-        ["Position of the last change of the list, 0 when none.", "todos.last_at > files.last_at"],
-        |it, _| Ok(count(it.context.facts.todos.last_seq)),
-    ),
-    field(
-        Type::Todos,
-        "open_list",
-        Type::Texts,
-        Structure,
-        ["Their texts with their status.", "todos.open_list.len() == 0"],
-        |it, _| Ok(texts(open_todos(it))),
-    ),
-    field(
-        Type::Todos,
-        "words",
-        Type::Text,
-        Words,
-        ["All todo texts, joined by line breaks.", "todos.words.contains(\"deploy\")"],
-        |it, _| {
-            let items = it.context.facts.todos.items.iter();
-            Ok(items.map(|it| it.content.as_str()).collect::<Vec<_>>().join("\n").into())
-        },
-    ),
 ];
 
 fn last_command(it: &Object, args: &[Dynamic]) -> Result<Option<Rc<Command>>, String> {
@@ -442,53 +272,11 @@ fn kind(it: &Object) -> Result<&crate::facts::KindFacts, String> {
     if let Part::CommandKind(kind) = &it.part { Ok(kind) } else { Err("not a command kind".into()) }
 }
 
-fn files(it: &Object) -> &[EditedFile] {
-    if let Part::Files(Some(files)) = &it.part { files } else { &it.context.facts.files }
-}
-
-fn some_files(it: &Object, keep: impl Fn(&EditedFile) -> bool) -> Dynamic {
-    let some = files(it).iter().filter(|file| keep(file)).cloned().collect();
-    it.part(Part::Files(Some(Rc::new(some))))
-}
-
 /// Skills asked for that were not invoked; a plugin's name before the last colon does not count.
 fn skills_missed(facts: &crate::facts::Facts) -> Vec<String> {
     let plain = |name: &str| name.rsplit(':').next().unwrap_or(name).to_lowercase();
     let used: Vec<String> = facts.skills.iter().map(|it| plain(it)).collect();
     facts.skills_asked.iter().filter(|it| !used.contains(&plain(it))).cloned().collect()
-}
-
-fn base_name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
-}
-
-/// Whether a file's name stands in a text and is not the end or beginning of another name.
-fn names_file(text: &str, name: &str) -> bool {
-    let part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
-    !name.is_empty()
-        && text.match_indices(name).any(|(at, found)| {
-            let before = text.get(..at).and_then(|it| it.chars().next_back());
-            let after = text.get(at.saturating_add(found.len())..).and_then(|it| it.chars().next());
-            !part(before) && !part(after)
-        })
-}
-
-/// A path without a folder of its own lies at the root, whatever the root is.
-fn is_at_root(context: &super::context::Context, path: &str) -> bool {
-    let folder = path.strip_suffix(base_name(path)).unwrap_or_default();
-    let folder = folder.trim_end_matches('/');
-    matches!(folder, "" | ".") || context.project.to_str() == Some(folder)
-}
-
-fn findings(it: &Object) -> &[crate::facts::Finding] {
-    if let Part::Findings(findings) = &it.part { findings } else { &[] }
-}
-
-fn open_todos(it: &Object) -> Vec<String> {
-    let items = it.context.facts.todos.items.iter().filter(|it| {
-        !matches!(it.status.as_str(), "completed" | "cancelled" | "canceled" | "deleted")
-    });
-    items.map(|it| format!("[{}] {}", it.status, it.content)).collect()
 }
 
 const fn outcome_name(outcome: Outcome) -> &'static str {

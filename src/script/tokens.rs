@@ -1,0 +1,86 @@
+//! Expressions as text: their tokens, their operands, what other languages write otherwise.
+
+use rhai::{Expr, Position};
+
+use super::byte_offset;
+use super::check::root;
+
+/// The comparisons and operands of an expression as texts, innermost first, the whole last.
+#[must_use]
+pub(super) fn operands(text: &str) -> Vec<String> {
+    let Ok(expr) = root(text) else { return Vec::new() };
+    let mut starts = Vec::new();
+    operand_starts(&expr, &mut starts);
+    let mut parts: Vec<String> = starts
+        .iter()
+        .filter_map(|position| byte_offset(text, *position))
+        .filter_map(|start| text.get(start..).map(operand_text))
+        .collect();
+    parts.push(text.to_owned());
+    parts.dedup();
+    parts
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "Rhai has more forms than the language allows")]
+fn operand_starts(expr: &Expr, starts: &mut Vec<Position>) {
+    match expr {
+        Expr::And(items, _) | Expr::Or(items, _) => {
+            items.iter().for_each(|it| operand_starts(it, starts));
+        }
+        Expr::FnCall(call, _) if call.op_token.is_some() => {
+            call.args.iter().for_each(|it| operand_starts(it, starts));
+        }
+        Expr::Dot(..) => starts.push(expr.start_position()),
+        _ => {}
+    }
+}
+
+/// The dotted chain that `rest` starts with: `a.b("x").c`.
+pub(super) fn operand_text(rest: &str) -> String {
+    let (mut depth, mut quoted) = (0_usize, false);
+    let end = rest.char_indices().find(|(_, c)| {
+        match c {
+            '"' => quoted = !quoted,
+            _ if quoted => {}
+            '(' | '[' => depth = depth.saturating_add(1),
+            ')' | ']' if depth > 0 => depth = depth.saturating_sub(1),
+            c if depth == 0 => return !(c.is_alphanumeric() || matches!(c, '_' | '.')),
+            _ => {}
+        }
+        false
+    });
+    rest.get(..end.map_or(rest.len(), |(at, _)| at)).unwrap_or_default().to_owned()
+}
+
+/// Bytes of the token that `rest` starts with: a name, a number, a string, an operator.
+pub(super) fn token_length(rest: &str) -> usize {
+    let Some(first) = rest.chars().next() else { return 0 };
+    let run = |keep: fn(char) -> bool| rest.find(|c| !keep(c)).unwrap_or(rest.len());
+    if first == '"' {
+        let mut escaped = false;
+        let inner = rest.char_indices().skip(1).find(|(_, c)| {
+            let ends = *c == '"' && !escaped;
+            escaped = *c == '\\' && !escaped;
+            ends
+        });
+        return inner.map_or(rest.len(), |(at, _)| at.saturating_add(1));
+    }
+    if first.is_alphanumeric() || first == '_' {
+        return run(|c| c.is_alphanumeric() || c == '_');
+    }
+    run(|c| "=!<>&|+-*/%?".contains(c)).max(first.len_utf8())
+}
+
+/// What other languages write otherwise.
+pub(super) fn other_spelling(rest: &str) -> Option<&'static str> {
+    let word = rest.get(..token_length(rest)).unwrap_or_default();
+    match word {
+        "or" => Some("||"),
+        "and" | "&" => Some("&&"),
+        "not" => Some("!"),
+        "=" | "is" | "===" => Some("=="),
+        "<>" | "!==" => Some("!="),
+        "null" | "None" | "nil" => Some("\"\""),
+        _ => None,
+    }
+}
