@@ -259,6 +259,11 @@ impl Stopping<'_> {
         };
         let outcome = judge::decide(bench, &mut evaluator);
         let remembered = self.remember(locked.as_mut(), &outcome, &mut report);
+        let unsafe_settings =
+            [(store.durability.fsync, "no fsync"), (store.durability.verify, "no verify")];
+        for (_, what) in unsafe_settings.iter().filter(|(safe, _)| !safe) {
+            report.around.saved.push_str(&format!(", unsafe: {what}"));
+        }
         keep();
         drop(locked);
 

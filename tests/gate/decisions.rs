@@ -562,3 +562,15 @@ fn scratch_files_are_not_the_projects_code() {
     scene.events(&edit("/work/a.py", "x = 1\n"));
     assert_eq!(dry(&scene), "block");
 }
+
+#[test]
+fn unsafe_settings_stand_in_the_log() {
+    let mut scene = Scene::new();
+    scene.world.set_env("AMPLIHACK_PS_NO_FSYNC", "1");
+    scene.events(&[asked("Add a parser"), edit("/work/a.py", "x = 1\n")].concat());
+    assert_eq!(scene.stop().decision(), "block");
+    let log =
+        String::from_utf8(scene.world.get("/work/.policyd/logs/decisions.jsonl").unwrap()).unwrap();
+    assert!(log.contains("durable, unsafe: no fsync"), "{log}");
+    assert!(!scene.world.log().iter().any(|it| it.starts_with("sync_file")));
+}
