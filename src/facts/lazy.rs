@@ -21,6 +21,8 @@ pub struct LazyRegex {
 struct Needs {
     /// Empty: nothing is known, the regex itself must look.
     any_of: Vec<String>,
+    /// Further sets, of each of which a matching text must contain one too.
+    also: Vec<Vec<String>>,
     ignore_case: bool,
 }
 
@@ -91,13 +93,14 @@ impl LazyRegex {
         if needs.any_of.is_empty() || (needs.ignore_case && !text.is_ascii()) {
             return true; // beyond ASCII, letters fold in ways a byte search does not know
         }
-        needs.any_of.iter().any(|literal| {
+        let holds = |literal: &String| {
             if needs.ignore_case {
                 contains_ignoring_case(text.as_bytes(), literal.as_bytes())
             } else {
                 memmem::find(text.as_bytes(), literal.as_bytes()).is_some()
             }
-        })
+        };
+        needs.any_of.iter().any(holds) && needs.also.iter().all(|set| set.iter().any(holds))
     }
 
     fn regex(&self) -> Option<&Regex> {
@@ -126,20 +129,32 @@ fn contains_ignoring_case(text: &[u8], literal: &[u8]) -> bool {
 fn needs(source: &str) -> Needs {
     let ignoring = ["(?i)", "(?im)"].iter().find_map(|flags| source.strip_prefix(flags));
     let (body, ignore_case) = ignoring.map_or((source, false), |body| (body, true));
-    let mut reader = LiteralReader { rest: body.chars().peekable(), depth: 0 };
+    let mut reader =
+        LiteralReader { rest: body.chars().peekable(), depth: 0, branches: 0, sets: Vec::new() };
     let any_of = match reader.alternation() {
         Some(found) if reader.rest.next().is_none() => found,
         Some(_) | None => Vec::new(),
     };
-    let foldable = !ignore_case || any_of.iter().all(|literal| literal.is_ascii());
-    let any_of = if foldable { any_of } else { Vec::new() };
-    Needs { any_of, ignore_case }
+    let foldable = |set: &[String]| !ignore_case || set.iter().all(|literal| literal.is_ascii());
+    let any_of = if foldable(&any_of) { any_of } else { Vec::new() };
+    // What one of several branches needs, the others do not.
+    let mut also = if reader.branches == 1 { reader.sets } else { Vec::new() };
+    also.retain(|set| *set != any_of && foldable(set));
+    also.truncate(SETS_MAX);
+    Needs { any_of, also, ignore_case }
 }
 
 struct LiteralReader<'s> {
     rest: std::iter::Peekable<std::str::Chars<'s>>,
     depth: usize,
+    /// Branches of the whole pattern.
+    branches: usize,
+    /// Sets of literals, of each of which the last of these branches needs one.
+    sets: Vec<Vec<String>>,
 }
+
+/// Sets looked for before a pattern is compiled.
+const SETS_MAX: usize = 3;
 
 impl LiteralReader<'_> {
     /// Literals of all branches together, or `None` when the pattern was not understood. An empty
@@ -159,6 +174,7 @@ impl LiteralReader<'_> {
     fn branch(&mut self) -> Option<Vec<String>> {
         let mut best: Vec<String> = Vec::new();
         let mut run = String::new();
+        self.branches += usize::from(self.depth == 0);
         while let Some(c) = self.rest.next_if(|c| !matches!(c, '|' | ')')) {
             let atom = self.atom(c)?;
             let repeated = self.repetition()?;
@@ -170,6 +186,9 @@ impl LiteralReader<'_> {
                 }
                 (Atom::Other(found), Repeated::Once | Repeated::AtLeastOnce) => {
                     keep_better(&mut best, vec![std::mem::take(&mut run)]);
+                    if self.depth == 0 && found.iter().any(|literal| literal.len() > 1) {
+                        self.sets.push(found.clone());
+                    }
                     keep_better(&mut best, found);
                 }
                 (Atom::Literal(_) | Atom::Other(_), Repeated::Perhaps) => {
@@ -320,6 +339,17 @@ mod tests {
         assert_eq!(stub.places("x = 1\n\ndef f():\n    pass\n"), ["def f():"]);
         assert!(stub.places("def f():\n    return 1\n").is_empty());
         assert_eq!(LazyRegex::new("TODO").places("a\n# TODO b\n"), ["# TODO b"]);
+    }
+
+    #[test]
+    fn a_text_must_hold_a_literal_of_every_group() {
+        let pattern = LazyRegex::new(r"(?im)\b(update|add)\b.*\b(docs?|readme)\b");
+        assert!(!pattern.can_match("Add a parser"));
+        assert!(pattern.can_match("add it to the README"));
+        let branches = LazyRegex::new(r"(foo|bar) (baz|qux)|(one|two)");
+        assert!(branches.can_match("one"));
+        let perhaps = LazyRegex::new(r"(not|n't) (yet )?(done|finished)");
+        assert!(perhaps.can_match("not done") && !perhaps.can_match("Done"));
     }
 
     #[test]
