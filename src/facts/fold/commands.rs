@@ -171,14 +171,16 @@ fn verdict<'o>(
         let quote = failed.unwrap_or_else(|| last_line(ending.output));
         return (Verdict::Failed, cut(quote, EVIDENCE_CHARS_MAX));
     }
-    match (line(&kind.passed), line(&kind.empty)) {
-        (Some(quote), _) => (Verdict::Passed, cut(quote, EVIDENCE_CHARS_MAX)),
-        (None, Some(quote)) => (Verdict::Unknown, cut(quote, EVIDENCE_CHARS_MAX)),
-        (None, None) if decisive => {
-            (Verdict::Passed, cut(last_line(ending.output), EVIDENCE_CHARS_MAX))
-        }
-        (None, None) => (Verdict::Unknown, ""),
+    if let Some(quote) = line(&kind.passed) {
+        return (Verdict::Passed, cut(quote, EVIDENCE_CHARS_MAX));
     }
+    if let Some(quote) = line(&kind.empty) {
+        return (Verdict::Unknown, cut(quote, EVIDENCE_CHARS_MAX));
+    }
+    if decisive {
+        return (Verdict::Passed, cut(last_line(ending.output), EVIDENCE_CHARS_MAX));
+    }
+    (Verdict::Unknown, "")
 }
 
 /// The last line that any of the patterns matches; summaries stand at the end.
