@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::command::Program;
-use super::glob::path_matches;
+use super::glob::PathGlob;
 use super::lazy::LazyRegex;
-use super::lens::{CommandKind, ContentPattern, Lens};
+use super::lens::{CommandKind, ContentPattern, FileKindRow, Lens};
 use super::pattern::CommandPattern;
 use crate::limits::COMMAND_KINDS_MAX;
 
@@ -16,6 +16,7 @@ use crate::limits::COMMAND_KINDS_MAX;
 #[derive(Debug, Default)]
 pub struct CompiledLens {
     lens: Arc<Lens>,
+    files: OnceCell<Vec<CompiledFiles>>,
     kinds: OnceCell<Vec<CompiledKind>>,
     contents: OnceCell<Vec<CompiledContent>>,
 }
@@ -37,6 +38,14 @@ pub struct CompiledKind {
     pub passed: Vec<LazyRegex>,
 }
 
+/// A kind of files, ready to match.
+#[derive(Debug)]
+struct CompiledFiles {
+    name: String,
+    globs: Vec<PathGlob>,
+    except: Vec<PathGlob>,
+}
+
 /// A content pattern, ready to match.
 #[derive(Debug)]
 pub struct CompiledContent {
@@ -52,7 +61,7 @@ impl CompiledLens {
     /// Takes the lens as it is; nothing is compiled yet.
     #[must_use]
     pub fn new(lens: impl Into<Arc<Lens>>) -> Self {
-        Self { lens: lens.into(), kinds: OnceCell::new(), contents: OnceCell::new() }
+        Self { lens: lens.into(), ..Self::default() }
     }
 
     /// The lens as written.
@@ -100,13 +109,24 @@ impl CompiledLens {
     /// The kinds of files that a path belongs to.
     #[must_use]
     pub fn file_kinds(&self, path: &str) -> BTreeSet<String> {
-        let belongs = |globs: &[String]| globs.iter().any(|glob| path_matches(glob, path));
-        self.lens
-            .files
+        self.files
+            .get_or_init(|| self.lens.files.iter().map(CompiledFiles::new).collect())
             .iter()
-            .filter(|row| belongs(&row.globs) && !belongs(&row.except))
-            .map(|row| row.name.clone())
+            .filter(|kind| kind.includes(path))
+            .map(|kind| kind.name.clone())
             .collect()
+    }
+}
+
+impl CompiledFiles {
+    fn new(kind: &FileKindRow) -> Self {
+        let globs = |texts: &[String]| texts.iter().map(|text| PathGlob::new(text)).collect();
+        Self { name: kind.name.clone(), globs: globs(&kind.globs), except: globs(&kind.except) }
+    }
+
+    fn includes(&self, path: &str) -> bool {
+        let any = |globs: &[PathGlob]| globs.iter().any(|glob| glob.matches(path));
+        any(&self.globs) && !any(&self.except)
     }
 }
 

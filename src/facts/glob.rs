@@ -1,16 +1,37 @@
 //! Globs over paths and words: `*`, `**`, `?`, `{a,b}`. Lives here: matching, nothing else.
 //! May not live here: reading folders; a glob is only ever held against text.
 
+use std::cell::OnceCell;
+
 use crate::limits::GLOB_ALTERNATIVES_MAX;
+
+/// A path glob that is held against many paths: its braces are expanded once, at the first path.
+#[derive(Debug)]
+pub struct PathGlob {
+    glob: String,
+    alternatives: OnceCell<Vec<String>>,
+}
+
+impl PathGlob {
+    /// Takes the glob as it is; nothing is expanded yet.
+    #[must_use]
+    pub fn new(glob: &str) -> Self {
+        Self { glob: glob.to_owned(), alternatives: OnceCell::new() }
+    }
+
+    /// Whether a path matches, by the rules of [`path_matches`].
+    #[must_use]
+    pub fn matches(&self, path: &str) -> bool {
+        let expanded = self.alternatives.get_or_init(|| alternatives(&self.glob));
+        expanded.iter().any(|one| one_path_matches(one.as_bytes(), path))
+    }
+}
 
 /// Whether a path matches: a glob without `/` is held against the base name, one that starts with
 /// `/` against the whole path, any other against the path or a tail of it that begins at a folder.
 #[must_use]
 pub fn path_matches(glob: &str, path: &str) -> bool {
-    if !glob.contains('{') {
-        return one_path_matches(glob.as_bytes(), path);
-    }
-    alternatives(glob).iter().any(|one| one_path_matches(one.as_bytes(), path))
+    PathGlob::new(glob).matches(path)
 }
 
 /// Whether a word matches; `*` crosses any character, since words have no folders.
