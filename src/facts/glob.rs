@@ -37,8 +37,10 @@ pub fn path_matches(glob: &str, path: &str) -> bool {
 /// Whether a word matches; `*` crosses any character, since words have no folders.
 #[must_use]
 pub fn word_matches(glob: &str, word: &str) -> bool {
-    if !glob.contains(['*', '?', '{']) {
-        return glob == word;
+    // Most words are turned away by their first byte.
+    let first = glob.bytes().next().filter(|byte| !b"*?{".contains(byte));
+    if first.is_some() && first != word.bytes().next() {
+        return false;
     }
     if !glob.contains('{') {
         return matches(glob.as_bytes(), word.as_bytes(), false);

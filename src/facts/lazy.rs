@@ -13,6 +13,8 @@ use crate::limits::{REGEX_COMPILED_MAX, REGEX_SOURCE_MAX};
 pub struct LazyRegex {
     source: String,
     needs: OnceCell<Needs>,
+    /// One for each literal of `any_of`, for texts that are searched whole.
+    finders: OnceCell<Vec<memmem::Finder<'static>>>,
     compiled: OnceCell<Option<Regex>>,
 }
 
@@ -53,10 +55,11 @@ impl LazyRegex {
             return self.lines(text).next_back();
         }
         // Only lines that hold one of the literals can match, and they are few.
-        let mut hits = Vec::new();
-        for literal in &needs.any_of {
-            hits.extend(memmem::find_iter(text.as_bytes(), literal.as_bytes()));
-        }
+        let finders = self.finders.get_or_init(|| {
+            needs.any_of.iter().map(|text| memmem::Finder::new(text).into_owned()).collect()
+        });
+        let mut hits: Vec<usize> =
+            finders.iter().flat_map(|finder| finder.find_iter(text.as_bytes())).collect();
         hits.sort_unstable();
         let mut rest = text;
         while let Some(hit) = hits.pop() {
