@@ -21,6 +21,7 @@ use crate::time::Timestamp;
 #[expect(missing_docs, reason = "each is the method of World of that name")]
 pub enum Op {
     Read,
+    ReadAt,
     List,
     CreateFolder,
     Write,
@@ -39,6 +40,7 @@ impl Op {
     fn word(self) -> &'static str {
         match self {
             Self::Read => "read",
+            Self::ReadAt => "read_at",
             Self::List => "list",
             Self::CreateFolder => "create_folder",
             Self::Write => "write",
@@ -76,6 +78,7 @@ struct Machine {
     disk: Disk,
     now: Timestamp,
     elapsed: Duration,
+    tick: Duration,
     env: BTreeMap<String, String>,
     scripts: Vec<Script>,
     log: Vec<String>,
@@ -85,6 +88,21 @@ struct Machine {
     refusals: Vec<Refusal>,
     no_exchange: bool,
     corrupt_reads: u32,
+}
+
+impl Machine {
+    /// The error of a standing refusal that fits, which is used up by it.
+    fn refused(&mut self, op: Op, shown: &str) -> Result<(), WorldError> {
+        let refusal = self
+            .refusals
+            .iter_mut()
+            .find(|it| it.op == op && it.times > 0 && shown.ends_with(&it.path_end));
+        let Some(refusal) = refusal else { return Ok(()) };
+        if refusal.times != u32::MAX {
+            refusal.times = refusal.times.saturating_sub(1);
+        }
+        Err(refusal.error.clone())
+    }
 }
 
 /// The simulated machine. Its working folder is `/work`, which exists.
@@ -122,6 +140,11 @@ impl FakeWorld {
         let mut machine = self.machine.borrow_mut();
         machine.now = machine.now.plus(by);
         machine.elapsed = machine.elapsed.saturating_add(by);
+    }
+
+    /// Lets time pass before each look at the elapsed time.
+    pub fn tick(&self, step: Duration) {
+        self.machine.borrow_mut().tick = step;
     }
 
     /// Sets the wall clock, backwards too.
@@ -275,15 +298,7 @@ impl FakeWorld {
         if let Some((_, error)) = machine.refuse_at.take_if(|(at, _)| *at == number) {
             return Err(error);
         }
-        let refusal = machine
-            .refusals
-            .iter_mut()
-            .find(|it| it.op == op && it.times > 0 && shown.ends_with(&it.path_end));
-        let Some(refusal) = refusal else { return Ok(()) };
-        if refusal.times != u32::MAX {
-            refusal.times = refusal.times.saturating_sub(1);
-        }
-        Err(refusal.error.clone())
+        machine.refused(op, &shown)
     }
 
     /// One operation on the disk, which is not reached when it is refused.

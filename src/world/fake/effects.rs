@@ -17,6 +17,8 @@ impl World for FakeWorld {
     }
 
     fn elapsed(&self) -> Duration {
+        let tick = self.machine.borrow().tick;
+        self.advance(tick);
         self.machine.borrow().elapsed
     }
 
@@ -156,7 +158,10 @@ impl OpenFile for FakeFile {
     }
 
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize, WorldError> {
-        let bytes = self.world.machine.borrow().disk.read(&self.path)?;
+        // Part of the read that opening was counted as, but it can be refused on its own.
+        let machine = &mut *self.world.machine.borrow_mut();
+        machine.refused(Op::ReadAt, &shown(&self.path))?;
+        let bytes = machine.disk.read(&self.path)?;
         let start = usize::try_from(offset).unwrap_or(usize::MAX);
         let rest = bytes.get(start..).unwrap_or_default();
         let count = rest.len().min(buffer.len());

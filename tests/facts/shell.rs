@@ -1,8 +1,6 @@
 //! What command lines run: programs, arguments, files written, and whose success the line tells.
 
-#[cfg(test)]
-mod facts_lens;
-
+use crate::lens;
 use policyd::facts::Program;
 use policyd::facts::shell::parse;
 
@@ -21,7 +19,7 @@ fn show(programs: &[Program]) -> Vec<String> {
 }
 
 fn check(line: &str, expected: &[&str]) {
-    let (programs, understood) = parse(line, &facts_lens::compiled());
+    let (programs, understood) = parse(line, &lens::compiled());
     assert_eq!(show(&programs), expected, "{line}");
     assert!(understood, "not understood: {line}");
 }
@@ -162,7 +160,7 @@ fn wrappers() {
 
 #[test]
 fn broken_and_hostile_text_is_listed_as_far_as_found() {
-    let lens = facts_lens::compiled();
+    let lens = lens::compiled();
     for (line, expected) in [
         ("cargo test && ; echo x", &["cargo test", "echo x"][..]),
         ("cat <<A && b; c\nx\nA\n", &["cat", "?b", "c"]),

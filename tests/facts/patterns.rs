@@ -1,15 +1,13 @@
 //! Command patterns held against command lines.
 
-#[cfg(test)]
-mod facts_lens;
-
+use crate::lens;
 use policyd::facts::Command;
 use policyd::facts::pattern::CommandPattern;
 use policyd::facts::shell::parse;
 
 #[test]
 fn patterns_and_the_lines_they_match() {
-    let lens = facts_lens::compiled();
+    let lens = lens::compiled();
     for (pattern, line, expected) in [
         ("cargo test", "cargo test", true),
         ("cargo test", "cargo test --release foo", true),

@@ -1,43 +1,51 @@
 //! Reading a transcript: cursors, cuts, torn ends, files that change under it.
 
-#[path = "bench/transcript.rs"]
-mod bench_transcript;
-#[cfg(test)]
-mod facts_lens;
-#[cfg(test)]
-mod facts_session;
-#[cfg(test)]
-mod facts_world;
-
 use std::path::Path;
 use std::time::Duration;
 
-use facts_session::{every_kind, said, user};
-use facts_world::MemoryWorld;
+use crate::bench_transcript;
+use crate::lens;
+use crate::session::{every_kind, said, user};
 use policyd::facts::Facts;
 use policyd::facts::cursor::Key;
 use policyd::limits::TRANSCRIPT_LINE_BYTES_MAX;
 use policyd::store::transcript::{Places, Reading, keep, read};
+use policyd::world::fake::{FakeWorld, Op, Survival};
+use policyd::world::{World, WorldError};
 
 const FOREVER: Duration = Duration::from_secs(1_000);
+const TRANSCRIPT: &str = "/work/t";
+const CURSOR: &str = "/work/c";
 
-fn read_now(world: &MemoryWorld) -> Reading {
+/// Sets the content; the file stays the same file.
+fn set(world: &FakeWorld, path: &str, bytes: &[u8]) {
+    world.write(Path::new(path), bytes).unwrap();
+}
+
+fn writes(world: &FakeWorld) -> Vec<String> {
+    world.log().into_iter().filter(|line| line.starts_with("write")).collect()
+}
+
+fn read_now(world: &FakeWorld) -> Reading {
     read_until(world, FOREVER)
 }
 
-fn read_until(world: &MemoryWorld, deadline: Duration) -> Reading {
-    let places =
-        Places { transcript: Path::new("t"), cursor: Some(Path::new("c")), subagent: false };
-    let key = Key::of(&facts_lens::test_lens());
-    let reading = read(world, places, &facts_lens::compiled(), key, deadline);
-    reading.cursor.iter().for_each(|it| keep(world, Path::new("c"), it));
+fn read_until(world: &FakeWorld, deadline: Duration) -> Reading {
+    let places = Places {
+        transcript: Path::new(TRANSCRIPT),
+        cursor: Some(Path::new(CURSOR)),
+        subagent: false,
+    };
+    let key = Key::of(&lens::test_lens());
+    let reading = read(world, places, &lens::compiled(), key, deadline);
+    reading.cursor.iter().for_each(|it| keep(world, Path::new(CURSOR), it));
     reading
 }
 
 /// The facts of a reading without any cursor.
 fn fresh(bytes: &[u8]) -> Facts {
-    let world = MemoryWorld::default();
-    world.put("t", bytes);
+    let world = FakeWorld::new();
+    set(&world, TRANSCRIPT, bytes);
     read_now(&world).facts
 }
 
@@ -52,17 +60,20 @@ fn session() -> Vec<u8> {
 
 fn every_split_gives_the_same(bytes: &[u8], step: usize) {
     let whole = fresh(bytes);
-    let (lens, key) = (facts_lens::compiled(), Key::of(&facts_lens::test_lens()));
-    let places =
-        Places { transcript: Path::new("t"), cursor: Some(Path::new("c")), subagent: false };
-    let growing = MemoryWorld::default();
+    let (lens, key) = (lens::compiled(), Key::of(&lens::test_lens()));
+    let places = Places {
+        transcript: Path::new(TRANSCRIPT),
+        cursor: Some(Path::new(CURSOR)),
+        subagent: false,
+    };
+    let growing = FakeWorld::new();
     for cut in (0..=bytes.len()).step_by(step) {
         // One world reads the file as it grows; another goes on from there to the end.
-        growing.put("t", bytes.get(..cut).unwrap_or_default());
+        set(&growing, TRANSCRIPT, bytes.get(..cut).unwrap_or_default());
         let grown = read(&growing, places, &lens, key, FOREVER);
-        grown.cursor.iter().for_each(|it| keep(&growing, Path::new("c"), it));
-        let world = growing.clone();
-        world.put("t", bytes);
+        grown.cursor.iter().for_each(|it| keep(&growing, Path::new(CURSOR), it));
+        let world = growing.reboot(Survival::EVERYTHING);
+        set(&world, TRANSCRIPT, bytes);
         let second = read(&world, places, &lens, key, FOREVER);
         assert!(second.from_cursor, "cut at {cut}");
         assert_eq!(second.facts, whole, "cut at {cut}");
@@ -100,19 +111,20 @@ fn generated(messages: usize) -> Vec<u8> {
 
 #[test]
 fn only_what_is_new_is_read() {
-    let world = MemoryWorld::default();
+    let world = FakeWorld::new();
     let mut bytes = generated(160);
-    world.put("t", &bytes);
+    set(&world, TRANSCRIPT, &bytes);
     let first = read_now(&world);
     assert_eq!((first.from_cursor, first.bytes_read), (false, bytes.len() as u64));
     let more = format!("{}\n", said("new", "later"));
     bytes.extend_from_slice(more.as_bytes());
-    world.put("t", &bytes);
+    set(&world, TRANSCRIPT, &bytes);
     let second = read_now(&world);
     assert_eq!((second.from_cursor, second.bytes_read), (true, more.len() as u64));
     assert_eq!(second.facts, fresh(&bytes));
-    world.forbid_writes();
+    world.clear_log();
     let third = read_now(&world);
+    assert!(writes(&world).is_empty(), "written although nothing moved");
     assert_eq!(
         (third.bytes_read, &third.facts),
         (0, &second.facts),
@@ -123,33 +135,33 @@ fn only_what_is_new_is_read() {
 #[test]
 fn another_file_or_a_changed_one_is_read_from_the_start() {
     let bytes = session();
-    let start = |world: &MemoryWorld| {
-        world.put("t", &bytes);
+    let start = |world: &FakeWorld| {
+        set(world, TRANSCRIPT, &bytes);
         read_now(world);
     };
-    let world = MemoryWorld::default();
+    let world = FakeWorld::new();
     start(&world);
-    world.put("t", &bytes[..bytes.len() / 2]);
+    set(&world, TRANSCRIPT, &bytes[..bytes.len() / 2]);
     assert!(!read_now(&world).from_cursor, "shorter");
     start(&world);
     let mut changed = bytes.clone();
     let last = changed.len() - 5;
     changed[last] ^= 1;
-    world.put("t", &changed);
+    set(&world, TRANSCRIPT, &changed);
     assert!(!read_now(&world).from_cursor, "other bytes before the offset");
     start(&world);
-    world.replace("t", &bytes);
+    world.put(TRANSCRIPT, &bytes);
     let replaced = read_now(&world);
     assert!(!replaced.from_cursor, "another file of the same name");
     assert_eq!(replaced.facts, fresh(&bytes));
     start(&world);
-    world.put("c", b"garbage");
+    set(&world, CURSOR, b"garbage");
     assert_eq!(read_now(&world).facts, fresh(&bytes));
 }
 
 #[test]
 fn an_unfinished_line_counts_as_soon_as_it_is_whole() {
-    let world = MemoryWorld::default();
+    let world = FakeWorld::new();
     let (first, second) = (user("one").to_string(), user("two").to_string());
     let torn = format!("{first}\n{}", second.trim_end_matches('}'));
     for (bytes, prompts) in [
@@ -158,33 +170,34 @@ fn an_unfinished_line_counts_as_soon_as_it_is_whole() {
         (format!("{first}\n{second}\n"), 2),
         (format!("{first}\n{second}\n{first}"), 3),
     ] {
-        world.put("t", bytes.as_bytes());
+        set(&world, TRANSCRIPT, bytes.as_bytes());
         assert_eq!(read_now(&world).facts.prompts.count, prompts, "{bytes}");
     }
 }
 
 #[test]
 fn what_cannot_be_read_says_so() {
-    let world = MemoryWorld::default();
+    let world = FakeWorld::new();
     for (setup, text) in [("", "no such file"), ("folder", "not a regular file")] {
         if setup == "folder" {
-            world.make_folder("t");
+            world.put_folder(TRANSCRIPT);
         }
         let reading = read_now(&world);
         assert_eq!(reading.facts, Facts::default());
         assert!(reading.problem.unwrap().contains(text));
     }
-    let world = MemoryWorld::default();
-    world.put("t", &session());
-    world.fail_reads_after(0);
+    let world = FakeWorld::new();
+    set(&world, TRANSCRIPT, &session());
+    let refused = WorldError::Refused("input/output error".to_owned());
+    world.refuse_always(Op::ReadAt, "t", refused);
     assert!(read_now(&world).problem.unwrap().contains("input/output"));
 }
 
 #[test]
 fn a_deadline_stops_and_the_next_reading_goes_on() {
-    let world = MemoryWorld::default();
+    let world = FakeWorld::new();
     let bytes = generated(240);
-    world.put("t", &bytes);
+    set(&world, TRANSCRIPT, &bytes);
     world.tick(Duration::from_millis(10));
     let first = read_until(&world, Duration::from_millis(35));
     assert!(first.problem.unwrap().contains("too long"));
@@ -205,13 +218,14 @@ fn a_line_over_the_bound_is_skipped_and_what_follows_is_read() {
 
 #[test]
 fn without_a_place_for_the_cursor_none_is_kept() {
-    let world = MemoryWorld::default();
-    world.put("t", &session());
-    world.forbid_writes();
-    let places = Places { transcript: Path::new("t"), cursor: None, subagent: false };
-    let key = Key::of(&facts_lens::test_lens());
+    let world = FakeWorld::new();
+    set(&world, TRANSCRIPT, &session());
+    world.clear_log();
+    let places = Places { transcript: Path::new(TRANSCRIPT), cursor: None, subagent: false };
+    let key = Key::of(&lens::test_lens());
     for _ in 0..2 {
-        let reading = read(&world, places, &facts_lens::compiled(), key, FOREVER);
+        let reading = read(&world, places, &lens::compiled(), key, FOREVER);
         assert_eq!((reading.from_cursor, reading.problem), (false, None));
     }
+    assert!(writes(&world).is_empty(), "a cursor was kept");
 }

@@ -1,28 +1,11 @@
 //! What the fold makes of tool calls and their results: each test is one situation of a session.
 
-#[cfg(test)]
-mod facts_lens;
-#[cfg(test)]
-mod facts_session;
-
-use facts_session::{
-    assistant, bash, call, denied, every_kind, failed, output, result, said, user, with,
+use crate::session::{
+    assistant, bash, call, denied, every_kind, facts, failed, output, prompts, result, said, user,
+    with,
 };
 use policyd::facts::{Facts, Outcome, Verdict};
 use serde_json::{Value, json};
-
-fn facts(lines: &[Value]) -> Facts {
-    let lens = facts_lens::compiled();
-    let mut facts = Facts::default();
-    for line in lines {
-        facts.absorb(line.to_string().as_bytes(), &lens);
-    }
-    facts
-}
-
-fn prompts(facts: &Facts) -> Vec<&str> {
-    facts.prompts.first.iter().chain(&facts.prompts.last).map(|p| p.text.as_str()).collect()
-}
 
 fn findings(facts: &Facts) -> Vec<(&str, &str)> {
     facts.findings.iter().map(|f| (f.pattern.as_str(), f.excerpt.as_str())).collect()

@@ -1,26 +1,9 @@
 //! What the fold makes of prompts, messages, tokens and damaged lines: each test is one situation.
 
-#[cfg(test)]
-mod facts_lens;
-#[cfg(test)]
-mod facts_session;
-
-use facts_session::{bash, call, every_kind, result, said, user, with};
+use crate::lens;
+use crate::session::{bash, call, every_kind, facts, prompts, result, said, user, with};
 use policyd::facts::{Facts, Verdict};
 use serde_json::{Value, json};
-
-fn facts(lines: &[Value]) -> Facts {
-    let lens = facts_lens::compiled();
-    let mut facts = Facts::default();
-    for line in lines {
-        facts.absorb(line.to_string().as_bytes(), &lens);
-    }
-    facts
-}
-
-fn prompts(facts: &Facts) -> Vec<&str> {
-    facts.prompts.first.iter().chain(&facts.prompts.last).map(|p| p.text.as_str()).collect()
-}
 
 #[test]
 fn who_is_human() {
@@ -144,7 +127,7 @@ fn everything_is_bounded() {
 
 #[test]
 fn lines_that_are_no_records_are_counted() {
-    let lens = facts_lens::compiled();
+    let lens = lens::compiled();
     for (line, skipped) in [
         (&b"not json"[..], 1),
         (b"{\"type\":\"user\"", 1),
@@ -166,7 +149,7 @@ fn lines_that_are_no_records_are_counted() {
 
 #[test]
 fn damaged_text_is_read_all_the_same() {
-    let lens = facts_lens::compiled();
+    let lens = lens::compiled();
     for line in [
         &b"\0\0{\"type\":\"user\",\"message\":{\"content\":\"x\xff\xfey\"}}"[..],
         b"{\"type\":\"user\",\"message\":{\"content\":\"x\\ud83d y\"}}",
@@ -191,7 +174,7 @@ fn damaged_text_is_read_all_the_same() {
 
 #[test]
 fn mutated_records_never_fail() {
-    let lens = facts_lens::compiled();
+    let lens = lens::compiled();
     let lines: Vec<Vec<u8>> = every_kind().iter().map(|l| l.to_string().into_bytes()).collect();
     let mut random = 0x2545_f491_4f6c_dd1d_u64;
     let mut next = |below: usize| {

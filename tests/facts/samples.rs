@@ -1,9 +1,7 @@
 //! Recorded sessions of real clients, where they lie beside the repository: the facts one reads
 //! out of them by eye.
 
-#[cfg(test)]
-mod facts_lens;
-
+use crate::lens;
 use policyd::facts::{Facts, Outcome, Verdict};
 
 #[expect(
@@ -17,7 +15,7 @@ fn sample(name: &str) -> Option<Facts> {
         eprintln!("skipped: ../shared is absent");
         return None;
     };
-    let lens = facts_lens::compiled();
+    let lens = lens::compiled();
     let mut facts = Facts::default();
     bytes.split(|b| *b == b'\n').for_each(|line| facts.absorb(line, &lens));
     Some(facts)

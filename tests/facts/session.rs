@@ -1,6 +1,24 @@
-//! Transcript lines for tests, one function per thing that can happen in a session.
+//! Transcript lines for tests, one function per thing that can happen in a session, and their facts.
 
+use policyd::facts::Facts;
 use serde_json::{Value, json};
+
+use crate::lens;
+
+/// What the fold makes of these lines.
+pub(crate) fn facts(lines: &[Value]) -> Facts {
+    let lens = lens::compiled();
+    let mut facts = Facts::default();
+    for line in lines {
+        facts.absorb(line.to_string().as_bytes(), &lens);
+    }
+    facts
+}
+
+/// The texts of the prompts that are kept.
+pub(crate) fn prompts(facts: &Facts) -> Vec<&str> {
+    facts.prompts.first.iter().chain(&facts.prompts.last).map(|p| p.text.as_str()).collect()
+}
 
 pub(crate) fn user(text: &str) -> Value {
     json!({"type": "user", "uuid": "u", "promptId": "p", "message": {"role": "user", "content": text}})
