@@ -21,7 +21,7 @@ impl Facts {
         let empty = Input::default();
         let decoded;
         let (input, text) = match input {
-            Either::One(input) => (input, ""),
+            Either::One(input) => (input.as_ref(), ""),
             // Copilot and Codex write the input as JSON inside a string.
             Either::Text(text) => {
                 decoded = decode_input(text).unwrap_or_default();

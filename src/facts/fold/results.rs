@@ -1,5 +1,7 @@
 //! Results of tool calls: how a call ended, and what that changes.
 
+use std::borrow::Cow;
+
 use super::super::Facts;
 use super::super::command::Outcome;
 use super::super::compiled::CompiledLens;
@@ -20,7 +22,7 @@ const REFUSALS: [&str; 6] = [
 
 impl Facts {
     pub(super) fn result(&mut self, result: &ToolResult<'_>, lens: &CompiledLens) {
-        let (code, output) = code_and_output(result);
+        let code = result.exit_code.or_else(|| leading_code(&result.text.first_line()));
         let outcome = outcome(result, code);
         match outcome {
             Outcome::Denied => self.tools.denied += 1,
@@ -31,7 +33,7 @@ impl Facts {
         let Some(index) = self.pending.iter().rposition(|tool| tool.id == id) else { return };
         let call = self.pending.remove(index);
         if lens.is_shell_tool(&call.name) {
-            let ending = Ending { outcome, exit_code: code, output: &output };
+            let ending = Ending { outcome, exit_code: code, output: &output(result) };
             self.command_ended(call.seq, &ending, lens);
         }
         // A command that failed may well have written before it did; a refused one did not.
@@ -45,13 +47,16 @@ impl Facts {
                 self.retract(undo, call.seq);
             }
         } else if call.name == "TaskCreate" && outcome == Outcome::Succeeded {
-            self.task_created(&call.subject, &result.task_id, &result.text);
+            self.task_created(&call.subject, &result.task_id, &result.text.text());
         }
     }
 }
 
 fn outcome(result: &ToolResult<'_>, code: Option<i32>) -> Outcome {
-    let refused = || REFUSALS.iter().any(|start| result.text.starts_with(start));
+    let refused = || {
+        let text = result.text.first_line();
+        REFUSALS.iter().any(|start| text.starts_with(start))
+    };
     let marked = !result.denial.is_empty() && result.denial != "interrupted";
     if marked || (result.error && refused()) {
         Outcome::Denied
@@ -66,25 +71,32 @@ fn outcome(result: &ToolResult<'_>, code: Option<i32>) -> Outcome {
     }
 }
 
-/// The exit code where one is named, and the output without the line that names it.
-fn code_and_output<'r>(result: &'r ToolResult<'_>) -> (Option<i32>, std::borrow::Cow<'r, str>) {
-    let (code, rest) = leading_code(&result.text);
-    let code = result.exit_code.or(code);
-    let output = match (result.stdout.is_empty(), result.stderr.is_empty()) {
-        (true, true) => rest.into(),
-        (false, true) => result.stdout.as_ref().into(),
-        (true, false) => result.stderr.as_ref().into(),
-        (false, false) => format!("{}\n{}", result.stdout, result.stderr).into(),
-    };
-    (code, output)
+/// What the command printed, without the line that names its exit code.
+fn output<'r>(result: &'r ToolResult<'_>) -> Cow<'r, str> {
+    let (stdout, stderr) = (result.stdout.text(), result.stderr.text());
+    match (stdout.is_empty(), stderr.is_empty()) {
+        (true, true) => without_code(result.text.text()),
+        (false, true) => stdout,
+        (true, false) => stderr,
+        (false, false) => format!("{stdout}\n{stderr}").into(),
+    }
 }
 
-/// `Exit code 101` on the first line.
-fn leading_code(text: &str) -> (Option<i32>, &str) {
-    let text_after = text.strip_prefix("Error: ").unwrap_or(text);
-    let (line, rest) = text_after.split_once('\n').unwrap_or((text_after, ""));
-    match line.strip_prefix("Exit code ").and_then(|code| code.trim().parse().ok()) {
-        Some(code) => (Some(code), rest),
-        None => (None, text),
+fn without_code(text: Cow<'_, str>) -> Cow<'_, str> {
+    let (line, rest) = text.split_once('\n').unwrap_or((&text, ""));
+    let skipped = leading_code(line).map(|_| text.len() - rest.len());
+    match (skipped, text) {
+        (None, text) => text,
+        (Some(skipped), Cow::Borrowed(text)) => text.get(skipped..).unwrap_or_default().into(),
+        (Some(skipped), Cow::Owned(mut text)) => {
+            text.drain(..skipped);
+            text.into()
+        }
     }
+}
+
+/// `Exit code 101`, which is a line of its own before the output.
+fn leading_code(line: &str) -> Option<i32> {
+    let line = line.strip_prefix("Error: ").unwrap_or(line);
+    line.strip_prefix("Exit code ")?.trim().parse().ok()
 }

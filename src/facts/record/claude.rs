@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use super::lenient::{Either, Flag, Text};
-use super::wire::{Attachment, Block, InnerBlock, Line, Message, ToolUseResult, Usage};
+use super::output::Output;
+use super::wire::{Attachment, Block, Line, Message, ToolUseResult, Usage};
 use super::{Entry, Record, TokenUse, ToolResult, joined, or};
 
 /// Beginnings of user texts that the client wrote itself.
@@ -51,9 +52,8 @@ pub(super) fn record(line: Line<'_>) -> Record<'_> {
 }
 
 fn attachment<'a>(line: Line<'a>, record: &mut Record<'a>) {
-    let Either::One(Attachment { kind, prompt, command_mode, origin }) = line.attachment else {
-        return;
-    };
+    let Either::One(attachment) = line.attachment else { return };
+    let Attachment { kind, prompt, command_mode, origin } = *attachment;
     if &*kind != "queued_command" {
         return;
     }
@@ -81,11 +81,11 @@ fn user<'a>(line: Line<'a>, entries: &mut Vec<Entry<'a>>) {
     };
     if content.elements().any(is_result) {
         let mut told = Told { details: line.tool_use_result, denial: line.tool_denial_kind.0 };
-        for element in elements(content) {
+        for element in content.into_elements() {
             if let Either::One(element) = element
                 && &*element.kind == "tool_result"
             {
-                block(element, Some(std::mem::take(&mut told)), entries);
+                block(*element, Some(std::mem::take(&mut told)), entries);
             }
         }
         return;
@@ -151,7 +151,10 @@ fn typed(text: Cow<'_, str>) -> Cow<'_, str> {
 
 fn assistant<'a>(line: Line<'a>, entries: &mut Vec<Entry<'a>>) {
     let (content, message) = match line.message {
-        Either::One(Message { id, model, content, usage }) => (content, Some((id, model, usage))),
+        Either::One(message) => {
+            let Message { id, model, content, usage } = *message;
+            (content, Some((id, model, usage)))
+        }
         Either::Text(text) => (Either::Text(text), None),
         Either::Many(_) | Either::None => (line.content, None),
     };
@@ -163,10 +166,10 @@ fn assistant<'a>(line: Line<'a>, entries: &mut Vec<Entry<'a>>) {
             entries.push(Entry::Usage(token_use(id.0, model.0, &usage)));
         }
     }
-    for element in elements(content) {
+    for element in content.into_elements() {
         match element {
             Either::Text(text) => entries.push(Entry::Said(text)),
-            Either::One(found) => block(found, None, entries),
+            Either::One(found) => block(*found, None, entries),
             Either::Many(_) | Either::None => {}
         }
     }
@@ -183,14 +186,6 @@ fn token_use<'a>(id: Cow<'a, str>, model: Cow<'a, str>, usage: &Usage) -> TokenU
     }
 }
 
-fn elements<'a, T>(content: Either<'a, T>) -> Vec<Either<'a, T>> {
-    match content {
-        Either::Many(elements) => elements,
-        Either::None => Vec::new(),
-        single @ (Either::Text(_) | Either::One(_)) => vec![single],
-    }
-}
-
 /// What a user line says of its result beside the block itself.
 #[derive(Default)]
 struct Told<'a> {
@@ -201,15 +196,13 @@ struct Told<'a> {
 fn block<'a>(block: Block<'a>, told: Option<Told<'a>>, entries: &mut Vec<Entry<'a>>) {
     match &*block.kind {
         "text" if !block.text.is_empty() => entries.push(Entry::Said(block.text.0)),
-        "tool_use" => entries.push(Entry::Call {
-            id: block.id.0,
-            name: block.name.0,
-            input: Box::new(block.input),
-        }),
+        "tool_use" => {
+            entries.push(Entry::Call { id: block.id.0, name: block.name.0, input: block.input })
+        }
         "tool_result" => {
             let mut result = ToolResult {
                 id: or(block.tool_use_id, block.id),
-                text: inner_text(block.content),
+                text: block.content,
                 error: block.is_error.0,
                 ..ToolResult::default()
             };
@@ -217,8 +210,8 @@ fn block<'a>(block: Block<'a>, told: Option<Told<'a>>, entries: &mut Vec<Entry<'
             result.denial = told.denial;
             match told.details {
                 Either::One(details) => {
-                    result.stdout = details.stdout.0;
-                    result.stderr = details.stderr.0;
+                    result.stdout = details.stdout;
+                    result.stderr = details.stderr;
                     result.interrupted = details.interrupted.0;
                     result.background = !details.background_task_id.is_empty();
                     if let Either::One(task) = details.task {
@@ -234,32 +227,7 @@ fn block<'a>(block: Block<'a>, told: Option<Told<'a>>, entries: &mut Vec<Entry<'
     }
 }
 
-fn inner_text<'a>(content: Either<'a, InnerBlock<'a>>) -> Cow<'a, str> {
-    let mut texts = elements(content).into_iter().filter_map(|element| match element {
-        Either::Text(text) => Some(text),
-        Either::One(block) => Some(block.text.0),
-        Either::Many(_) | Either::None => None,
-    });
-    let first = texts.next().unwrap_or_default();
-    texts.fold(first, |whole, next| Cow::Owned(format!("{whole}\n{next}")))
-}
-
 fn flat_block(line: Line<'_>) -> Block<'_> {
-    let content = match line.content {
-        Either::Text(text) => Either::Text(text),
-        Either::One(block) => Either::One(InnerBlock { text: block.text }),
-        Either::Many(blocks) => Either::Many(
-            blocks
-                .into_iter()
-                .map(|element| match element {
-                    Either::Text(text) => Either::Text(text),
-                    Either::One(block) => Either::One(InnerBlock { text: block.text }),
-                    Either::Many(_) | Either::None => Either::None,
-                })
-                .collect(),
-        ),
-        Either::None => Either::None,
-    };
     Block {
         kind: line.kind,
         text: line.text,
@@ -268,6 +236,6 @@ fn flat_block(line: Line<'_>) -> Block<'_> {
         input: line.input,
         tool_use_id: line.tool_use_id,
         is_error: Flag(line.is_error.0),
-        content,
+        content: Output::Text(joined(line.content, |_| true)),
     }
 }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::lenient::{Either, Text};
+use super::output::Output;
 use super::wire::{CodexOutput, Input, Line, Payload, Usage};
 use super::{Entry, Record, TokenUse, ToolResult, joined};
 
@@ -18,7 +19,7 @@ pub(super) fn record(line: Line<'_>) -> Record<'_> {
         }
         ("compacted", _) => record.entries.push(Entry::Compacted),
         ("event_msg", "token_count") => record.entries.extend(usage(&payload)),
-        ("response_item", _) => record.entries.extend(item(payload)),
+        ("response_item", _) => record.entries.extend(item(*payload)),
         _ => {}
     }
     record
@@ -35,15 +36,13 @@ fn item(payload: Payload<'_>) -> Option<Entry<'_>> {
             let text = joined(payload.content, |_| true);
             (!text.is_empty()).then_some(Entry::Said(text))
         }
-        "function_call" => {
-            Some(Entry::Call { id, name: payload.name.0, input: Box::new(payload.arguments) })
-        }
+        "function_call" => Some(Entry::Call { id, name: payload.name.0, input: payload.arguments }),
         "custom_tool_call" => {
-            let input = Either::One(Input { input: payload.input, ..Input::default() });
-            Some(Entry::Call { id, name: payload.name.0, input: Box::new(input) })
+            let input = Either::One(Box::new(Input { input: payload.input, ..Input::default() }));
+            Some(Entry::Call { id, name: payload.name.0, input })
         }
         "local_shell_call" => {
-            Some(Entry::Call { id, name: Cow::Borrowed("shell"), input: Box::new(payload.action) })
+            Some(Entry::Call { id, name: Cow::Borrowed("shell"), input: payload.action })
         }
         "function_call_output" | "custom_tool_call_output" => Some(output(id, payload.output)),
         _ => None,
@@ -59,7 +58,8 @@ fn output<'a>(id: Cow<'a, str>, output: Either<'a, CodexOutput<'a>>) -> Entry<'a
                 (text, code)
             }
         },
-        Either::One(CodexOutput { content, metadata, .. }) => {
+        Either::One(output) => {
+            let CodexOutput { content, metadata, .. } = *output;
             let code = metadata.one().and_then(|metadata| metadata.exit_code.parse().ok());
             let code = code.or_else(|| exit_code(&content));
             (content.0, code)
@@ -74,6 +74,7 @@ fn output<'a>(id: Cow<'a, str>, output: Either<'a, CodexOutput<'a>>) -> Entry<'a
         Either::None => (Cow::Borrowed(""), None),
     };
     let error = code.is_some_and(|code| code != 0);
+    let text = Output::Text(text);
     Entry::Result(ToolResult { id, text, error, exit_code: code, ..ToolResult::default() })
 }
 

@@ -1,7 +1,8 @@
 //! Copilot's transcript lines: dotted events with `data`, `event` lines, and flat `role` lines.
 
 use super::lenient::{Either, Flag};
-use super::wire::{CopilotData, CopilotResult, FunctionCall, Line, ToolRequest};
+use super::output::Output;
+use super::wire::{CopilotData, CopilotResult, Line, ToolRequest};
 use super::{Entry, Record, ToolResult, joined, or};
 
 /// Whether a line is Copilot's: `role` without `message`, `event`, or a dotted type.
@@ -15,7 +16,7 @@ pub(super) fn is_copilot(line: &Line<'_>) -> bool {
 pub(super) fn record(line: Line<'_>) -> Record<'_> {
     let mut entries = Vec::new();
     let data = match line.data {
-        Either::One(data) => data,
+        Either::One(data) => *data,
         Either::Text(_) | Either::Many(_) | Either::None => CopilotData {
             content: line.content,
             tool_requests: line.tool_requests,
@@ -49,12 +50,13 @@ pub(super) fn record(line: Line<'_>) -> Record<'_> {
 fn calls<'a>(requests: Either<'a, ToolRequest<'a>>, entries: &mut Vec<Entry<'a>>) {
     let Either::Many(requests) = requests else { return };
     for request in requests {
-        let Either::One(ToolRequest { id, name, arguments, function }) = request else { continue };
+        let Either::One(request) = request else { continue };
+        let ToolRequest { id, name, arguments, function } = *request;
         let (name, input) = match function {
-            Either::One(FunctionCall { name, arguments }) => (name, arguments),
+            Either::One(call) => (call.name, call.arguments),
             Either::Text(_) | Either::Many(_) | Either::None => (name, arguments),
         };
-        entries.push(Entry::Call { id: id.0, name: name.0, input: Box::new(input) });
+        entries.push(Entry::Call { id: id.0, name: name.0, input });
     }
 }
 
@@ -71,5 +73,6 @@ fn result<'a>(data: CopilotData<'a>) -> Entry<'a> {
         (false, Either::None) => text(data.result),
         (false, content) => joined(content, |_| true),
     };
+    let text = Output::Text(text);
     Entry::Result(ToolResult { id: data.tool_call_id.0, text, error, ..ToolResult::default() })
 }

@@ -1,6 +1,7 @@
 //! Gemini's session lines: messages that a later line with the same id replaces.
 
 use super::lenient::Either;
+use super::output::Output;
 use super::wire::{GeminiCall, Line};
 use super::{Entry, Record, TokenUse, ToolResult, joined};
 
@@ -48,8 +49,9 @@ pub(super) fn record(line: Line<'_>) -> Record<'_> {
 }
 
 fn call_and_result<'a>(call: Either<'a, GeminiCall<'a>>, entries: &mut Vec<Entry<'a>>) {
-    let Either::One(GeminiCall { id, name, args, status, result_display }) = call else { return };
-    entries.push(Entry::Call { id: id.0.clone(), name: name.0, input: Box::new(args) });
+    let Either::One(call) = call else { return };
+    let GeminiCall { id, name, args, status, result_display } = *call;
+    entries.push(Entry::Call { id: id.0.clone(), name: name.0, input: args });
     let (error, denial) = match &*status {
         "success" => (false, ""),
         "error" => (true, ""),
@@ -58,7 +60,7 @@ fn call_and_result<'a>(call: Either<'a, GeminiCall<'a>>, entries: &mut Vec<Entry
     };
     entries.push(Entry::Result(ToolResult {
         id: id.0,
-        text: result_display.0,
+        text: Output::Text(result_display.0),
         error,
         denial: denial.into(),
         ..ToolResult::default()

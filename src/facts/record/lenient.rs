@@ -113,8 +113,8 @@ impl<'de> Deserialize<'de> for Count {
 pub enum Either<'a, T> {
     /// A text.
     Text(Cow<'a, str>),
-    /// An object.
-    One(T),
+    /// An object. Boxed: the shapes hold one another, and most lines use few of them.
+    One(Box<T>),
     /// A list; what is neither text nor object in it is left out.
     Many(Vec<Either<'a, T>>),
     /// Anything else.
@@ -128,6 +128,15 @@ impl<'a, T> Either<'a, T> {
         match self {
             Self::One(value) => Some(value),
             Self::Text(_) | Self::Many(_) | Self::None => None,
+        }
+    }
+
+    /// The elements of a list, the value itself where it is none, as values of their own.
+    pub fn into_elements(self) -> Vec<Self> {
+        match self {
+            Self::Many(values) => values,
+            Self::Text(_) | Self::One(_) => vec![self],
+            Self::None => Vec::new(),
         }
     }
 
@@ -162,7 +171,7 @@ impl<'de: 'a, 'a, T: Deserialize<'de>> Visitor<'de> for EitherVisitor<'a, T> {
         Ok(Either::Text(Cow::Owned(text.to_owned())))
     }
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-        T::deserialize(MapAccessDeserializer::new(map)).map(Either::One)
+        T::deserialize(MapAccessDeserializer::new(map)).map(|it| Either::One(Box::new(it)))
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
         let mut values = Vec::new();

@@ -7,12 +7,14 @@ mod codex;
 mod copilot;
 mod gemini;
 pub mod lenient;
+pub mod output;
 #[expect(missing_docs, reason = "field names are those of the clients")]
 pub mod wire;
 
 use std::borrow::Cow;
 
 use lenient::{Either, Text};
+use output::Output;
 use wire::{Block, Input, Line};
 
 /// What one line says.
@@ -60,7 +62,7 @@ pub enum Entry<'a> {
         /// Tool name.
         name: Cow<'a, str>,
         /// Its input.
-        input: Box<Either<'a, Input<'a>>>,
+        input: Either<'a, Input<'a>>,
     },
     /// A tool answered.
     Result(ToolResult<'a>),
@@ -76,11 +78,11 @@ pub struct ToolResult<'a> {
     /// Id of the call.
     pub id: Cow<'a, str>,
     /// What the agent saw.
-    pub text: Cow<'a, str>,
+    pub text: Output<'a>,
     /// Standard output and standard error, where told apart; else empty.
-    pub stdout: Cow<'a, str>,
+    pub stdout: Output<'a>,
     /// See `stdout`.
-    pub stderr: Cow<'a, str>,
+    pub stderr: Output<'a>,
     /// Whether it is marked as an error.
     pub error: bool,
     /// Why it was not run, empty when it was.

@@ -4,6 +4,7 @@
 use serde::Deserialize;
 
 use super::lenient::{Count, Either, Flag, Text};
+use super::output::Output;
 
 /// One line of any client.
 #[derive(Debug, Default, Deserialize)]
@@ -136,7 +137,7 @@ pub struct Block<'a> {
     pub tool_use_id: Text<'a>,
     pub is_error: Flag,
     #[serde(borrow)]
-    pub content: Either<'a, InnerBlock<'a>>,
+    pub content: Output<'a>,
 }
 
 /// A block inside a tool result.
@@ -203,9 +204,9 @@ pub struct TodoInput<'a> {
 #[serde(default, rename_all = "camelCase")]
 pub struct ToolUseResult<'a> {
     #[serde(borrow)]
-    pub stdout: Text<'a>,
+    pub stdout: Output<'a>,
     #[serde(borrow)]
-    pub stderr: Text<'a>,
+    pub stderr: Output<'a>,
     pub interrupted: Flag,
     #[serde(borrow)]
     pub background_task_id: Text<'a>,

@@ -1,0 +1,124 @@
+//! What a tool printed, as its line holds it: decoded when it is looked at, since most of it (files
+//! that were read, above all) never is.
+
+use std::borrow::Cow;
+
+use serde::de::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use super::lenient::Either;
+use super::repaired;
+use super::wire::InnerBlock;
+
+/// A text, or a list of blocks that hold texts.
+#[derive(Debug, Clone)]
+pub enum Output<'a> {
+    /// Known as text.
+    Text(Cow<'a, str>),
+    /// As written, not decoded.
+    Json(&'a RawValue),
+}
+
+impl Output<'_> {
+    /// The whole text; the texts of several blocks one after the other.
+    #[must_use]
+    pub fn text(&self) -> Cow<'_, str> {
+        match self {
+            Self::Text(text) => Cow::Borrowed(text),
+            Self::Json(json) => decoded(json.get()),
+        }
+    }
+
+    /// The text up to its first line break, often without decoding the rest.
+    #[must_use]
+    pub fn first_line(&self) -> Cow<'_, str> {
+        let text = match self {
+            Self::Text(text) => Cow::Borrowed(text.as_ref()),
+            Self::Json(json) => match first_line_as_written(json.get()) {
+                Some(line) => Cow::Owned(decoded(&format!("{line}\"")).into_owned()),
+                None => decoded(json.get()),
+            },
+        };
+        match text {
+            Cow::Borrowed(text) => Cow::Borrowed(before_line_break(text)),
+            Cow::Owned(text) => Cow::Owned(before_line_break(&text).to_owned()),
+        }
+    }
+}
+
+impl Default for Output<'_> {
+    fn default() -> Self {
+        Self::Text(Cow::Borrowed(""))
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Output<'a> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        <&RawValue>::deserialize(from).map(Self::Json)
+    }
+}
+
+fn before_line_break(text: &str) -> &str {
+    text.split_once('\n').map_or(text, |(line, _)| line)
+}
+
+/// A JSON string up to its first line break; `None` when it has none, or is no string.
+fn first_line_as_written(json: &str) -> Option<&str> {
+    let mut from = json.starts_with('"').then_some(1)?;
+    loop {
+        let escape = from + json.get(from..)?.find('\\')?;
+        if json.get(escape..)?.starts_with("\\n") {
+            return json.get(..escape);
+        }
+        from = escape + 2;
+    }
+}
+
+fn decoded(json: &str) -> Cow<'_, str> {
+    if let Ok(content) = serde_json::from_str(json) {
+        return inner_text(content);
+    }
+    // Only what no decoder looked at yet can be wrong in here: halves of surrogate pairs.
+    let content = repaired(json.as_bytes())
+        .and_then(|json| Some(inner_text(serde_json::from_slice(&json).ok()?).into_owned()));
+    Cow::Owned(content.unwrap_or_default())
+}
+
+/// The texts of a content, one a line.
+fn inner_text<'a>(content: Either<'a, InnerBlock<'a>>) -> Cow<'a, str> {
+    let mut texts = content.into_elements().into_iter().filter_map(|element| match element {
+        Either::Text(text) => Some(text),
+        Either::One(block) => Some(block.text.0),
+        Either::Many(_) | Either::None => None,
+    });
+    let first = texts.next().unwrap_or_default();
+    texts.fold(first, |whole, next| Cow::Owned(format!("{whole}\n{next}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_as_written_reads_as_its_text() {
+        for (json, text) in [
+            (r#""a\nb""#, "a\nb"),
+            (r#""a \"b\"\nc""#, "a \"b\"\nc"),
+            (r#""""#, ""),
+            (r#""one line""#, "one line"),
+            (r#""\\n""#, "\\n"),
+            (r#"[{"type":"text","text":"a"},"b\nc",7]"#, "a\nb\nc"),
+            (r#"{"text":"a\tb"}"#, "a\tb"),
+            (r#""cut \ud83d""#, "cut \u{fffd}"),
+            ("17", ""),
+            ("null", ""),
+            ("[[]]", ""),
+        ] {
+            let output: Output<'_> = serde_json::from_str(json).unwrap();
+            assert_eq!(output.text(), text, "{json}");
+            assert_eq!(output.first_line(), text.split('\n').next().unwrap(), "{json}");
+            let known = Output::Text(text.into());
+            assert_eq!((known.text(), known.first_line()), (output.text(), output.first_line()));
+        }
+    }
+}
