@@ -13,7 +13,7 @@ use crate::limits::{REGEX_COMPILED_MAX, REGEX_SOURCE_MAX};
 pub struct LazyRegex {
     source: String,
     needs: OnceCell<Needs>,
-    /// One for each literal of `any_of`, for texts that are searched whole.
+    /// One for each literal a line is recognised by, for texts that are searched whole.
     finders: OnceCell<Vec<memmem::Finder<'static>>>,
     compiled: OnceCell<Option<Regex>>,
 }
@@ -25,6 +25,8 @@ struct Needs {
     any_of: Vec<String>,
     /// Further sets, of each of which a matching text must contain one too.
     also: Vec<Vec<String>>,
+    /// What a matching line begins with, empty when that is not known.
+    line_start: String,
     ignore_case: bool,
 }
 
@@ -56,10 +58,20 @@ impl LazyRegex {
         }
         // Only lines that hold one of the literals can match, and they are few.
         let finders = self.finders.get_or_init(|| {
-            needs.any_of.iter().map(|text| memmem::Finder::new(text).into_owned()).collect()
+            let literals = match needs.line_start.as_str() {
+                "" => needs.any_of.as_slice(),
+                _ => std::slice::from_ref(&needs.line_start),
+            };
+            literals.iter().map(|text| memmem::Finder::new(text).into_owned()).collect()
         });
-        let mut hits: Vec<usize> =
-            finders.iter().flat_map(|finder| finder.find_iter(text.as_bytes())).collect();
+        let bytes = text.as_bytes();
+        let at_line_start =
+            |hit: usize| hit.checked_sub(1).is_none_or(|before| bytes.get(before) == Some(&b'\n'));
+        let mut hits: Vec<usize> = finders
+            .iter()
+            .flat_map(|finder| finder.find_iter(bytes))
+            .filter(|hit| needs.line_start.is_empty() || at_line_start(*hit))
+            .collect();
         hits.sort_unstable();
         let mut rest = text;
         while let Some(hit) = hits.pop() {
@@ -144,7 +156,33 @@ fn needs(source: &str) -> Needs {
     let mut also = if reader.branches == 1 { reader.sets } else { Vec::new() };
     also.retain(|set| *set != any_of && foldable(set));
     also.truncate(SETS_MAX);
-    Needs { any_of, also, ignore_case }
+    let line_start = if reader.branches == 1 && !any_of.is_empty() {
+        leading_literal(body)
+    } else {
+        String::new()
+    };
+    Needs { any_of, also, line_start, ignore_case }
+}
+
+/// What every match of a pattern without alternatives begins with, if it begins at a line's start.
+fn leading_literal(pattern: &str) -> String {
+    let mut literal = String::new();
+    let mut rest = pattern.strip_prefix('^').unwrap_or_default().chars();
+    while let Some(c) = rest.next() {
+        match c {
+            '*' | '?' | '{' => {
+                literal.pop(); // perhaps none of it
+                break;
+            }
+            '\\' => match rest.next() {
+                Some(c) if c.is_ascii_punctuation() => literal.push(c),
+                Some(_) | None => break,
+            },
+            '.' | '^' | '$' | '|' | '(' | ')' | '[' | '+' => break,
+            c => literal.push(c),
+        }
+    }
+    literal
 }
 
 struct LiteralReader<'s> {
@@ -212,6 +250,8 @@ impl LiteralReader<'_> {
             '\\' => match self.rest.next()? {
                 '<' | '>' => None,
                 c if c.is_ascii_punctuation() => Some(Atom::Literal(c)),
+                't' => Some(Atom::Literal('\t')),
+                'n' => Some(Atom::Literal('\n')),
                 'b' if self.rest.peek() == Some(&'{') => None,
                 'b' | 'B' | 'd' | 'D' | 's' | 'S' | 'w' | 'W' | 'A' | 'z' => {
                     Some(Atom::Other(Vec::new()))
@@ -301,7 +341,7 @@ mod tests {
     fn the_last_line_is_the_last_of_all_lines() {
         let text = "1 failed\n0 failed, 2 passed\r\nfailed: 3 failed\n\nok 0 failed\nend";
         for source in
-            ["[1-9] failed", "0 failed|ok", "passed$", "(?i)FAILED$", "x", "^.", "failed: "]
+            ["[1-9] failed", "0 failed|ok", "passed$", "(?i)FAILED$", "x", "^.", "failed: ", "^ok"]
         {
             let regex = LazyRegex::new(source);
             for cut in 0..=text.len() {
@@ -317,6 +357,7 @@ mod tests {
             (r"\bTODO\b", &["TODO"][..]),
             (r"\b(TODO|FIXME|XXX)\b", &["TODO", "FIXME", "XXX"]),
             (r"^\s*raise NotImplementedError", &["raise NotImplementedError"]),
+            (r"^FAIL\t", &["FAIL\t"]),
             (r"test result: ok\. \d+ passed", &["test result: ok. "]),
             (r"(?i)not implemented", &["not implemented"]),
             (r"(?im)^done\b", &["done"]),
@@ -333,6 +374,25 @@ mod tests {
             ("unclosed(", &[]),
         ] {
             assert_eq!(literals(source), expected, "{source}");
+        }
+    }
+
+    #[test]
+    fn lines_are_recognised_by_their_beginning() {
+        for (source, expected) in [
+            (r"^FAILED \((failures|errors)=", "FAILED ("),
+            (r"^ok\s+\S+", "ok"),
+            (r"^ab?c", "a"),
+            (r"^ab*c", "a"),
+            (r"^a{0}b", ""),
+            (r"^=+ x", "="),
+            (r"^a|b", ""),
+            (r"^(a|b)c", ""),
+            (r"^\s*a", ""),
+            (r"a", ""),
+            (r"a|^b", ""),
+        ] {
+            assert_eq!(needs(source).line_start, expected, "{source}");
         }
     }
 
@@ -371,11 +431,14 @@ mod tests {
                 "a", "b", "ab", "(", ")", "(?:", "|", "*", "+", "?", ".", "^", "$", "\\b", "\\.",
                 "[ab]", "[^a]", "{2}", "{0,1}", "\\s", " ", "(?i)", "k",
             ]), 0..9),
-            text in "[abkAB. \u{212a}]{0,8}",
+            text in "[abkAB. \n\u{212a}]{0,8}",
         ) {
             let source = pieces.concat();
             if let Ok(regex) = Regex::new(&source) {
-                prop_assert_eq!(LazyRegex::new(&source).is_match(&text), regex.is_match(&text), "{}", source);
+                let lazy = LazyRegex::new(&source);
+                prop_assert_eq!(lazy.is_match(&text), regex.is_match(&text), "{}", source);
+                let last = text.lines().rfind(|line| regex.is_match(line));
+                prop_assert_eq!(lazy.last_line(&text), last, "{}", source);
             }
         }
     }
