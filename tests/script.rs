@@ -11,7 +11,9 @@ use policyd::facts::event::EventKind;
 use policyd::facts::lens::Lens;
 use policyd::hook::claude_code;
 use policyd::script::check::check;
-use policyd::script::context::{Context, Learned, Reading};
+use policyd::script::context::{
+    Context, Learned, Memory, OutcomeFacts, Reading, RuleFacts, Spoken,
+};
 use policyd::script::members;
 use policyd::script::pattern::{TextPattern, TextPatternSource};
 use policyd::script::types::{Names, Type};
@@ -33,6 +35,10 @@ fn names() -> Names {
 }
 
 fn evaluator() -> Evaluator {
+    Evaluator::new(Rc::new(context()))
+}
+
+fn context() -> Context {
     let payload = br#"{"session_id":"s","prompt_id":"p","last_assistant_message":"All done."}"#;
     let pattern = |_: &String| TextPattern::new(TextPatternSource::default());
     let answer = serde_json::json!({"state": "OPEN", "number": 7, "isDraft": false,
@@ -42,7 +48,7 @@ fn evaluator() -> Evaluator {
         probes: [("pr".to_owned(), Reading::Answer { code: 0, value: answer })].into(),
         ..Learned::default()
     };
-    Evaluator::new(Rc::new(Context {
+    Context {
         event: claude_code::parse(payload, EventKind::find("stop").unwrap()).unwrap(),
         facts: Facts::default(),
         lens: Rc::new(CompiledLens::new(Lens::default())),
@@ -53,7 +59,47 @@ fn evaluator() -> Evaluator {
         patterns: names().texts.iter().map(|it| (it.clone(), pattern(it))).collect(),
         now: Timestamp::from_millis(1_767_225_600_000),
         learned: RefCell::new(learned),
-    }))
+        spoken: Spoken::default(),
+    }
+}
+
+#[test]
+fn what_is_learned_later_is_seen_by_what_was_evaluated_before() {
+    let learned = || {
+        let rule = RuleFacts { id: "rule_2".to_owned(), keywords: vec!["done".to_owned()] };
+        let outcome = OutcomeFacts {
+            failed: 2,
+            warned: 2,
+            block: 2,
+            max_blocks: 5,
+            remaining: 3,
+            release: "cap".to_owned(),
+            failed_ids: vec!["a".to_owned()],
+            failed_details: vec!["b".to_owned()],
+            workflow_compliant: true,
+            quality_score: 100,
+        };
+        let probes = [("pr".to_owned(), Reading::Failed("no forge".to_owned()))].into();
+        Learned {
+            session_type: "SIMPLE".to_owned(),
+            memory: Memory { blocks: 3, total_blocks: 4, turns: 5 },
+            preferences: [("no_auto_merge".to_owned(), true)].into(),
+            probes,
+            rule,
+            outcome,
+        }
+    };
+    let mut changed = 0;
+    for row in members::tables() {
+        let context = Rc::new(context());
+        let mut evaluator = Evaluator::new(context.clone());
+        let before = evaluator.eval(row.example);
+        *context.learned.borrow_mut() = learned();
+        let after = evaluator.eval(row.example);
+        assert_eq!(after, Evaluator::new(context).eval(row.example), "{}", row.example);
+        changed += usize::from(before != after);
+    }
+    assert!(changed > 10, "{changed} rows read what is learned");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The context of one evaluation: every value an expression can see, gathered before it runs.
 //! Lives here: values and the handles (`Object`) under which Rhai sees them. No logic of rules.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -10,8 +10,9 @@ use serde_json::Value;
 
 use crate::facts::compiled::CompiledLens;
 use crate::facts::event::Event;
-use crate::facts::{Command, EditedFile, Facts, Finding, KindFacts};
+use crate::facts::{Command, Facts, Finding, KindFacts};
 use crate::script::pattern::TextPattern;
+use crate::script::prose::Prose;
 use crate::time::Timestamp;
 
 /// Everything that expressions can read. It is built once per evaluation of a pack.
@@ -37,6 +38,42 @@ pub struct Context {
     pub now: Timestamp,
     /// What is learned while a pack is evaluated.
     pub learned: RefCell<Learned>,
+    /// What was said, prepared when it is first looked at.
+    pub spoken: Spoken,
+}
+
+/// What the agent and the humans said, as prose.
+#[derive(Debug, Default)]
+pub struct Spoken {
+    messages: OnceCell<Vec<Prose>>,
+    prompts: OnceCell<Vec<Prose>>,
+}
+
+impl Context {
+    /// The agent's last texts, the one of the payload at the end.
+    pub fn messages(&self) -> &[Prose] {
+        self.spoken.messages.get_or_init(|| {
+            let earlier = self.facts.messages.last.iter().map(|it| it.text.as_str());
+            earlier.chain([self.last_message.as_str()]).map(Prose::new).collect()
+        })
+    }
+
+    /// The prompts by humans that are kept, oldest first.
+    pub fn prompts(&self) -> &[Prose] {
+        self.spoken.prompts.get_or_init(|| {
+            let prompts = &self.facts.prompts;
+            prompts.first.iter().chain(&prompts.last).map(|it| Prose::new(&it.text)).collect()
+        })
+    }
+}
+
+/// The globals that answer from `Learned`.
+const LEARNED: [&str; 6] = ["session", "state", "prefs", "probes", "rule", "outcome"];
+
+/// Whether an expression may have another value later in the same evaluation. A text that only
+/// contains such a name counts too.
+pub(super) fn reads_learned(expression: &str) -> bool {
+    LEARNED.iter().any(|name| expression.contains(name))
 }
 
 /// What is learned while a pack is evaluated: answers first, then verdicts.
@@ -148,8 +185,8 @@ pub enum Part {
     Command(Option<Rc<Command>>),
     /// All commands of one kind.
     CommandKind(Rc<KindFacts>),
-    /// `files`: all of them (`None`), or some.
-    Files(Option<Rc<Vec<EditedFile>>>),
+    /// `files`: all of them (`None`), or some by their places, rising.
+    Files(Option<Rc<[usize]>>),
     /// Content findings of one pattern.
     Findings(Rc<Vec<Finding>>),
     /// `todos`

@@ -19,7 +19,7 @@ pub(super) const ROWS: &[Member] = &[
         Type::Int,
         Structure,
         ["How many files.", "files.kind(\"code\").count > 0"],
-        |it, _| Ok(count(files(it).len())),
+        |it, _| Ok(count(files(it).count())),
     ),
     field(
         Type::Files,
@@ -27,7 +27,7 @@ pub(super) const ROWS: &[Member] = &[
         Type::Int,
         Structure,
         ["How many edits.", "files.edits > 20"],
-        |it, _| Ok(count(files(it).iter().map(|it| it.edits).sum::<u64>())),
+        |it, _| Ok(count(files(it).map(|it| it.edits).sum::<u64>())),
     ),
     field(
         Type::Files,
@@ -35,7 +35,7 @@ pub(super) const ROWS: &[Member] = &[
         Type::Int,
         Structure,
         ["Position of the last edit, 0 when none.", "files.kind(\"code\").last_at == 0"],
-        |it, _| Ok(count(files(it).iter().map(|it| it.last_seq).max().unwrap_or(0))),
+        |it, _| Ok(count(files(it).map(|it| it.last_seq).max().unwrap_or(0))),
     ),
     field(
         Type::Files,
@@ -43,7 +43,7 @@ pub(super) const ROWS: &[Member] = &[
         Type::Texts,
         Structure,
         ["Their paths.", "files.paths.len() > 3"],
-        |it, _| Ok(texts(files(it).iter().map(|it| it.path.clone()))),
+        |it, _| Ok(texts(files(it).map(|it| it.path.clone()))),
     ),
     field(
         Type::Files,
@@ -52,7 +52,7 @@ pub(super) const ROWS: &[Member] = &[
         Structure,
         ["Path of the file edited last, else empty.", "files.last_path.ends_with(\".md\")"],
         |it, _| {
-            let last = files(it).iter().max_by_key(|it| it.last_seq);
+            let last = files(it).max_by_key(|it| it.last_seq);
             Ok(last.map(|it| it.path.clone()).unwrap_or_default().into())
         },
     ),
@@ -185,13 +185,20 @@ pub(super) const ROWS: &[Member] = &[
     ),
 ];
 
-fn files(it: &Object) -> &[EditedFile] {
-    if let Part::Files(Some(files)) = &it.part { files } else { &it.context.facts.files }
+fn files(it: &Object) -> impl Iterator<Item = &EditedFile> {
+    numbered_files(it).map(|(_, file)| file)
+}
+
+/// The files of a handle, each with its place among all.
+fn numbered_files(it: &Object) -> impl Iterator<Item = (usize, &EditedFile)> {
+    let some = if let Part::Files(Some(places)) = &it.part { Some(places) } else { None };
+    let all = it.context.facts.files.iter().enumerate();
+    all.filter(move |(place, _)| some.is_none_or(|places| places.binary_search(place).is_ok()))
 }
 
 fn some_files(it: &Object, keep: impl Fn(&EditedFile) -> bool) -> Dynamic {
-    let some = files(it).iter().filter(|file| keep(file)).cloned().collect();
-    it.part(Part::Files(Some(Rc::new(some))))
+    let some = numbered_files(it).filter(|(_, file)| keep(file)).map(|(place, _)| place);
+    it.part(Part::Files(Some(some.collect())))
 }
 
 fn base_name(path: &str) -> &str {

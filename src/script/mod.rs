@@ -11,6 +11,7 @@ pub mod members;
 mod memory_facts;
 mod pack_facts;
 pub mod pattern;
+pub mod prose;
 mod session_facts;
 pub mod template;
 mod tokens;
@@ -70,8 +71,17 @@ impl std::fmt::Display for Value {
 pub struct Evaluator {
     engine: Engine,
     scope: Scope<'static>,
-    /// Parsed expressions: conditions are asked when planning and again when deciding.
-    parsed: BTreeMap<String, Rc<AST>>,
+    /// Conditions are asked when planning and again when deciding.
+    known: BTreeMap<String, Known>,
+}
+
+/// An expression that was evaluated before.
+#[derive(Debug)]
+enum Known {
+    /// Its value cannot change any more.
+    Value(Value),
+    /// It reads what is learned between evaluations.
+    Parsed(Rc<AST>),
 }
 
 impl Evaluator {
@@ -88,7 +98,7 @@ impl Evaluator {
                 scope.push_dynamic(row.name, value);
             }
         }
-        Self { engine, scope, parsed: BTreeMap::new() }
+        Self { engine, scope, known: BTreeMap::new() }
     }
 
     /// The value of an expression that passed the load-time checks.
@@ -96,20 +106,24 @@ impl Evaluator {
     /// # Errors
     /// A probe that could not answer, a limit, an overflow: a rule takes it as unknown.
     pub fn eval(&mut self, text: &str) -> Result<Value, ScriptError> {
-        let ast = match self.parsed.get(text) {
-            Some(known) => known.clone(),
-            None => {
-                let ast = Rc::new(compile(&self.engine, text)?);
-                self.parsed.insert(text.to_owned(), ast.clone());
-                ast
-            }
+        let ast = match self.known.get(text) {
+            Some(Known::Value(value)) => return Ok(value.clone()),
+            Some(Known::Parsed(ast)) => ast.clone(),
+            None => Rc::new(compile(&self.engine, text)?),
         };
         let result = self.engine.eval_ast_with_scope::<Dynamic>(&mut self.scope, &ast);
-        let value = result.map_err(|error| runtime_error(&error, text))?;
-        to_value(value).ok_or_else(|| ScriptError {
-            message: "the value is neither true-or-false, a number, text nor a list".to_owned(),
-            offset: Some(0),
-        })
+        let value = result.map_err(|error| runtime_error(&error, text)).and_then(|value| {
+            to_value(value).ok_or_else(|| ScriptError {
+                message: "the value is neither true-or-false, a number, text nor a list".to_owned(),
+                offset: Some(0),
+            })
+        });
+        let known = match &value {
+            Ok(value) if !context::reads_learned(text) => Known::Value(value.clone()),
+            Ok(_) | Err(_) => Known::Parsed(ast),
+        };
+        self.known.insert(text.to_owned(), known);
+        value
     }
 
     /// The value of a condition.

@@ -7,6 +7,8 @@ use serde_json::Value;
 
 use super::context::{Object, Part, Reading};
 use super::members::{Member, count, field, method, text_argument, texts};
+use super::pattern::TextPattern;
+use super::prose::Prose;
 use super::session_facts::json_text;
 use super::types::{Domain, Evidence::Structure, Evidence::Words, Type};
 
@@ -40,12 +42,7 @@ pub(super) const ROWS: &[Member] = &[
         PATTERN,
         (Type::Bool, Words),
         ["Whether one of the agent's last texts matches.", "patterns.in_messages(\"completion\")"],
-        |it, args| {
-            let messages = it.context.facts.messages.last.iter();
-            let said =
-                messages.map(|it| it.text.as_str()).chain([it.context.last_message.as_str()]);
-            Ok(any_quote(it, args, said)?.is_some().into())
-        },
+        |it, args| Ok(any_quote(it, args, it.context.messages())?.is_some().into()),
     ),
     method(
         Type::Patterns,
@@ -56,12 +53,7 @@ pub(super) const ROWS: &[Member] = &[
             "The sentence of one of the agent's last texts that matches, else empty.",
             "patterns.messages_quote(\"completion\") != \"\"",
         ],
-        |it, args| {
-            let messages = it.context.facts.messages.last.iter();
-            let said =
-                messages.map(|it| it.text.as_str()).chain([it.context.last_message.as_str()]);
-            Ok(any_quote(it, args, said)?.unwrap_or_default().into())
-        },
+        |it, args| Ok(any_quote(it, args, it.context.messages())?.unwrap_or_default().into()),
     ),
     method(
         Type::Patterns,
@@ -73,14 +65,10 @@ pub(super) const ROWS: &[Member] = &[
             "files.last_at > patterns.prompted_at(\"operations\")",
         ],
         |it, args| {
-            let prompts = &it.context.facts.prompts;
-            let mut newest = 0;
-            for prompt in prompts.first.iter().chain(&prompts.last) {
-                if any_quote(it, args, [prompt.text.as_str()])?.is_some() {
-                    newest = newest.max(prompt.seq);
-                }
-            }
-            Ok(count(newest))
+            let (pattern, prompts) = (pattern(it, args)?, &it.context.facts.prompts);
+            let known = prompts.first.iter().chain(&prompts.last).zip(it.context.prompts());
+            let hits = known.filter(|(_, prose)| pattern.quote(prose).is_some());
+            Ok(count(hits.map(|(prompt, _)| prompt.seq).max().unwrap_or(0)))
         },
     ),
     method(
@@ -89,11 +77,7 @@ pub(super) const ROWS: &[Member] = &[
         PATTERN,
         (Type::Bool, Words),
         ["Whether a prompt by a human matches.", "patterns.in_prompts(\"operations\")"],
-        |it, args| {
-            let prompts = &it.context.facts.prompts;
-            let asked = prompts.first.iter().chain(&prompts.last).map(|it| it.text.as_str());
-            Ok(any_quote(it, args, asked)?.is_some().into())
-        },
+        |it, args| Ok(any_quote(it, args, it.context.prompts())?.is_some().into()),
     ),
     method(
         Type::Patterns,
@@ -104,11 +88,7 @@ pub(super) const ROWS: &[Member] = &[
             "The sentence of a human's prompt that matches, else empty.",
             "patterns.prompt_quote(\"operations\") != \"\"",
         ],
-        |it, args| {
-            let prompts = &it.context.facts.prompts;
-            let asked = prompts.first.iter().chain(&prompts.last).map(|it| it.text.as_str());
-            Ok(any_quote(it, args, asked)?.unwrap_or_default().into())
-        },
+        |it, args| Ok(any_quote(it, args, it.context.prompts())?.unwrap_or_default().into()),
     ),
     field(
         Type::Probe,
@@ -208,16 +188,20 @@ pub(super) fn probe(it: &Object, id: &str) -> Dynamic {
 }
 
 fn message_quote(it: &Object, args: &[Dynamic]) -> Result<Option<String>, String> {
-    any_quote(it, args, [it.context.last_message.as_str()])
+    any_quote(it, args, it.context.messages().last())
+}
+
+fn pattern<'o>(it: &'o Object, args: &[Dynamic]) -> Result<&'o TextPattern, String> {
+    let name = text_argument(args, 0)?;
+    it.context.patterns.get(&name).ok_or_else(|| format!("no text pattern `{name}`"))
 }
 
 fn any_quote<'t>(
     it: &Object,
     args: &[Dynamic],
-    said: impl IntoIterator<Item = &'t str>,
+    said: impl IntoIterator<Item = &'t Prose>,
 ) -> Result<Option<String>, String> {
-    let name = text_argument(args, 0)?;
-    let pattern = it.context.patterns.get(&name).ok_or(format!("no text pattern `{name}`"))?;
+    let pattern = pattern(it, args)?;
     Ok(said.into_iter().find_map(|it| pattern.quote(it)).map(|it| it.trim().to_owned()))
 }
 

@@ -6,6 +6,7 @@ use std::cell::OnceCell;
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 
+use super::prose::{self, Prose, Sentence};
 use crate::facts::lazy::LazyRegex;
 use crate::limits;
 
@@ -41,11 +42,11 @@ impl TextPattern {
         Self { source, prepared: OnceCell::new() }
     }
 
-    /// The first sentence or line of `text` that the set matches, code spans left out.
+    /// The first sentence or line that the set matches.
     #[must_use]
-    pub fn quote<'t>(&self, text: &'t str) -> Option<&'t str> {
+    pub fn quote<'t>(&self, text: &'t Prose) -> Option<&'t str> {
         let prepared = self.prepared.get_or_init(|| Prepared::new(&self.source));
-        prose_sentences(text).into_iter().find(|sentence| prepared.is_in(sentence))
+        text.sentences().find(|sentence| prepared.is_in(sentence)).map(|it| it.text())
     }
 }
 
@@ -56,26 +57,18 @@ impl Prepared {
             phrases: source
                 .phrases
                 .iter()
-                .map(|it| words(it).map(str::to_lowercase).collect())
+                .map(|it| prose::words(it).map(str::to_lowercase).collect())
                 .collect(),
             regexes: lazy(&source.regexes),
             unless: lazy(&source.unless),
         }
     }
 
-    fn is_in(&self, sentence: &str) -> bool {
-        let spoken: Vec<&str> = words(sentence).collect();
-        let hit = self.phrases.iter().any(|phrase| contains_phrase(&spoken, phrase))
-            || self.regexes.iter().any(|it| it.is_match(sentence));
-        hit && !self.unless.iter().any(|it| it.is_match(sentence))
+    fn is_in(&self, sentence: &Sentence<'_>) -> bool {
+        let any = |regexes: &[LazyRegex]| regexes.iter().any(|it| it.is_match(sentence.text()));
+        let hit = self.phrases.iter().any(|it| sentence.has_phrase(it)) || any(&self.regexes);
+        hit && !any(&self.unless)
     }
-}
-
-/// How many sentences of `text` are questions, code left out.
-#[must_use]
-pub fn questions(text: &str) -> usize {
-    let asks = |it: &&&str| it.trim_end().ends_with('?') && words(it).nth(1).is_some();
-    prose_sentences(text).iter().filter(asks).count()
 }
 
 /// A regex for prose: no regard to case, `^` and `$` at each line.
@@ -98,66 +91,15 @@ pub fn compile_regex(source: &str) -> Result<Regex, String> {
     })
 }
 
-fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !(c.is_alphanumeric() || c == '\'' || c == '-'))
-        .filter(|it| !it.is_empty())
-}
-
-fn contains_phrase(spoken: &[&str], phrase: &[String]) -> bool {
-    !phrase.is_empty()
-        && spoken
-            .windows(phrase.len())
-            .any(|window| window.iter().zip(phrase).all(|(word, wanted)| same_word(word, wanted)))
-}
-
-fn same_word(word: &str, lower: &str) -> bool {
-    word.len() == lower.len() && word.to_lowercase() == *lower
-}
-
-/// Sentences and lines of `text` that are prose: fenced blocks are left out, code spans cut.
-fn prose_sentences(text: &str) -> Vec<&str> {
-    let mut fenced = false;
-    let mut found = Vec::new();
-    for line in text.lines() {
-        if line.trim_start().starts_with("```") {
-            fenced = !fenced;
-        } else if !fenced {
-            found.extend(line.split('`').step_by(2).flat_map(sentences));
-        }
-    }
-    found
-}
-
-fn sentences(line: &str) -> Vec<&str> {
-    let ends = |at: usize| line.get(at..).is_none_or(|rest| rest.starts_with(char::is_whitespace));
-    let mut found = Vec::new();
-    let mut start = 0;
-    for (at, c) in line.char_indices() {
-        let after = at.saturating_add(c.len_utf8());
-        if matches!(c, '.' | '!' | '?') && ends(after) {
-            found.extend(line.get(start..after));
-            start = after;
-        }
-    }
-    found.extend(line.get(start..));
-    found.retain(|it| !it.trim().is_empty());
-    found
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn quote<'t>(
-        phrases: &[&str],
-        regexes: &[&str],
-        unless: &[&str],
-        text: &'t str,
-    ) -> Option<&'t str> {
+    fn quote(phrases: &[&str], regexes: &[&str], unless: &[&str], text: &str) -> Option<String> {
         let own = |it: &[&str]| it.iter().map(|it| (*it).to_owned()).collect();
         let source =
             TextPatternSource { phrases: own(phrases), regexes: own(regexes), unless: own(unless) };
-        TextPattern::new(source).quote(text)
+        TextPattern::new(source).quote(&Prose::new(text)).map(str::to_owned)
     }
 
     #[test]
@@ -165,7 +107,7 @@ mod tests {
         assert_eq!(quote(&["sync"], &[], &[], "an asynchronous call"), None);
         assert_eq!(quote(&["ci"], &[], &[], "be specific"), None);
         assert_eq!(
-            quote(&["next steps"], &[], &[], "Next   STEPS: none"),
+            quote(&["next steps"], &[], &[], "Next   STEPS: none").as_deref(),
             Some("Next   STEPS: none")
         );
     }
@@ -173,7 +115,14 @@ mod tests {
     #[test]
     fn the_sentence_that_matched_is_quoted() {
         let text = "All good. I still need to add tests. Bye.";
-        assert_eq!(quote(&["still need to"], &[], &[], text), Some(" I still need to add tests."));
+        let found = quote(&["still need to"], &[], &[], text);
+        assert_eq!(found.as_deref(), Some(" I still need to add tests."));
+    }
+
+    #[test]
+    fn letters_beyond_ascii_match_in_any_case() {
+        assert!(quote(&["nächste schritte"], &[], &[], "NÄCHSTE Schritte: keine").is_some());
+        assert!(quote(&["nächste"], &[], &[], "nachste").is_none());
     }
 
     #[test]

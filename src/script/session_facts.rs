@@ -3,6 +3,7 @@
 use rhai::Dynamic;
 
 use super::members::{Member, count, field, method, text_argument, with_values};
+use super::prose::Prose;
 use super::types::{Domain, Evidence::Neutral, Evidence::Structure, Evidence::Words, Type};
 
 const KINDS: &[&str] = &{
@@ -200,7 +201,7 @@ pub(super) const ROWS: &[Member] = &[
             "Questions in the agent's last text, code left out.",
             "transcript.questions_in_message > 3",
         ],
-        |it, _| Ok(count(super::pattern::questions(&it.context.last_message))),
+        |it, _| Ok(count(it.context.messages().last().map_or(0, Prose::questions))),
     ),
     field(
         Type::Transcript,

@@ -16,7 +16,7 @@ use crate::id::SessionId;
 use crate::judge::{self, Plan, preference};
 use crate::limits;
 use crate::probe;
-use crate::script::context::{self, Context, Learned};
+use crate::script::context::{self, Context, Learned, Spoken};
 use crate::script::pattern::{TextPattern, TextPatternSource, prose_regex};
 use crate::store::session::SessionStore;
 use crate::store::transcript::{self, Places, Reading};
@@ -75,6 +75,7 @@ impl Stopping<'_> {
             patterns: patterns.map(|(id, it)| (id, TextPattern::new(it))).collect(),
             now: self.request.now,
             learned: RefCell::new(Learned::default()),
+            spoken: Spoken::default(),
         };
         (context, cursor)
     }
