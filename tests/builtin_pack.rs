@@ -10,7 +10,11 @@ fn the_built_in_pack_has_no_finding() {
     let loaded = load::load(&pack, &pack);
     assert_eq!(diagnostics::render_compact(&loaded.diagnostics), "");
     let policy = loaded.policy.expect("a sound pack is a policy");
-    assert_eq!(policy.considerations.len(), 26, "amplihack's 25 and `compaction_handling`");
+    assert_eq!(
+        policy.considerations.len(),
+        28,
+        "amplihack's 25, `compaction_handling` and two more forges"
+    );
     let categories = policy.considerations.iter().map(|it| it.category.as_str());
     assert_eq!(categories.collect::<std::collections::BTreeSet<_>>().len(), 6);
 }

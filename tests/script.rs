@@ -31,6 +31,7 @@ fn names() -> Names {
         preferences: set(&["no_auto_merge"]),
         probes: set(&["pr"]),
         session_types: set(&["DEVELOPMENT"]),
+        forges: set(&["gitlab"]),
     }
 }
 
@@ -55,6 +56,7 @@ fn context() -> Context {
         transcript_problem: None,
         last_message: "All done.".to_owned(),
         interactive: true,
+        forge: "gitlab".to_owned(),
         project: "/work".into(),
         patterns: names().texts.iter().map(|it| (it.clone(), pattern(it))).collect(),
         now: Timestamp::from_millis(1_767_225_600_000),

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::facts::event::Event;
+use crate::limits;
 use crate::policy::{self, Settings};
 use crate::store::file::Durability;
 use crate::store::prune::Retention;
@@ -48,6 +49,31 @@ fn main_checkout(world: &dyn World, root: &Path) -> Option<PathBuf> {
     let common = normal(&common);
     let main = common.parent()?.to_path_buf();
     (common.file_name()? == ".git").then_some(main)
+}
+
+/// Address of the remote that the project is published to: `origin`, else the first one.
+pub(super) fn remote(world: &dyn World, project: &Project) -> Option<String> {
+    let config =
+        world.read(&project.main.join(".git").join("config"), limits::GIT_CONFIG_BYTES_MAX);
+    remote_address(&String::from_utf8(config.ok()?).ok()?).map(str::to_owned)
+}
+
+fn remote_address(config: &str) -> Option<&str> {
+    let mut remote = None;
+    let mut first = None;
+    for line in config.lines().map(str::trim) {
+        if let Some(section) = line.strip_prefix('[') {
+            remote = section.strip_prefix("remote \"").and_then(|it| it.split('"').next());
+        } else if let (Some(name), Some((key, address))) = (remote, line.split_once('='))
+            && key.trim() == "url"
+        {
+            if name == "origin" {
+                return Some(address.trim());
+            }
+            first = first.or(Some(address.trim()));
+        }
+    }
+    first
 }
 
 /// The path without `.` and `..`, by its text alone.
@@ -148,4 +174,21 @@ pub(super) fn switched_off(world: &dyn World, project: &Project) -> Option<Strin
     });
     let found = files.into_iter().find(|it| world.stat(it).is_ok());
     found.map(|it| format!("{} exists", it.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::remote_address;
+
+    #[test]
+    fn a_project_is_published_to_origin_or_to_the_first_remote() {
+        let core = "[core]\n\tbare = false\n\turl = x\n";
+        let other = "[remote \"fork\"]\n\turl = git@codeberg.org:me/it.git\n\tfetch = +refs/*\n";
+        let origin = "[remote \"origin\"]\n\turl = https://gitlab.com/a/b.git\n";
+        let address = |texts: &[&str]| remote_address(&texts.concat()).map(str::to_owned);
+        assert_eq!(address(&[core]), None);
+        assert_eq!(address(&[core, other]).as_deref(), Some("git@codeberg.org:me/it.git"));
+        assert_eq!(address(&[other, core, origin]).as_deref(), Some("https://gitlab.com/a/b.git"));
+        assert_eq!(address(&["[branch \"main\"]\n\tremote = origin\n"]), None);
+    }
 }

@@ -74,9 +74,10 @@ pub fn plan(
         // What a condition needs to know must be asked before it can be evaluated.
         let whens = [it.when.as_ref(), it.check.when.as_ref()].into_iter().flatten();
         let asked: Vec<&str> = whens.flat_map(|it| it.uses.iter()).map(String::as_str).collect();
-        let unknown_yet = |name: &&str| {
-            ["prefs.", "probes.", "state.", "rule."].iter().any(|it| name.starts_with(it))
-        };
+        // A probe that was not asked is an error, so that a condition that gets that far applies;
+        // the others have a value, which may not be theirs yet.
+        let unknown_yet =
+            |name: &&str| ["prefs.", "state.", "rule."].iter().any(|it| name.starts_with(it));
         let may_apply =
             out.is_none() && (asked.iter().any(unknown_yet) || consider::applies(it, evaluator));
         if may_apply {

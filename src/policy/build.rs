@@ -56,6 +56,7 @@ pub(super) fn build(
         preferences: ids(&layers.preferences),
         probes: ids(&layers.probes),
         session_types: ids(&layers.session_types),
+        forges: vocabulary.forges.iter().map(|(name, _)| name.clone()).collect(),
     };
     let mut builder =
         Builder { names, uses: BTreeSet::new(), unknown_here: AT_A_CHECK, diagnostics };
@@ -89,6 +90,7 @@ pub(super) fn build(
         lens: vocabulary.lens,
         texts: vocabulary.texts,
         stop_words: vocabulary.stop_words,
+        forges: vocabulary.forges,
     })
 }
 

@@ -43,6 +43,8 @@ pub struct Policy {
     pub texts: BTreeMap<String, TextPatternSource>,
     /// Words that are never significant in a question.
     pub stop_words: Vec<String>,
+    /// Forges by name, with what the address of a remote there contains.
+    pub forges: Vec<(String, Vec<String>)>,
 }
 
 /// What the manifest sets.

@@ -390,6 +390,9 @@ impl Checker<'_> {
         if path == "session.type" {
             return self.names.session_types.iter().map(String::as_str).collect();
         }
+        if path == "session.forge" {
+            return self.names.forges.iter().map(String::as_str).chain([""]).collect();
+        }
         let name = path.rsplit('.').next().unwrap_or_default();
         let owner = if path.starts_with("event.") {
             Type::Event

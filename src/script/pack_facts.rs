@@ -166,7 +166,7 @@ pub(super) const ROWS: &[Member] = &[
         PATH,
         (Type::Texts, Structure),
         [
-            "The values at a path, `[]` standing for every element; nulls and empty texts left out.",
+            "The values at a path; `[]` is every element of a list, `[key=text]` those with that value. Nulls and empty texts are left out.",
             "probes.pr.list(\"statusCheckRollup[].conclusion\").contains(\"FAILURE\")",
         ],
         |it, args| {
@@ -225,17 +225,28 @@ fn with_values<T>(
     })?
 }
 
-/// Values at a path such as `a.b[].c`; the empty path is the whole answer.
+/// Values at a path such as `a.b[].c` or `[head=main].ci`; the empty path is the whole answer.
 fn values<'v>(root: &'v Value, path: &str) -> Vec<&'v Value> {
     let mut found = vec![root];
-    for step in path.split('.').filter(|it| !it.is_empty()) {
-        let (key, each) = step.strip_suffix("[]").map_or((step, false), |key| (key, true));
-        found = found
-            .into_iter()
-            .filter_map(|it| if key.is_empty() { Some(it) } else { it.get(key) })
-            .collect();
-        if each {
-            found = found.into_iter().filter_map(Value::as_array).flatten().collect();
+    let mut rest = path;
+    while !rest.is_empty() {
+        let (key, after) = rest.split_at(rest.find(['.', '[']).unwrap_or(rest.len()));
+        if !key.is_empty() {
+            found = found.into_iter().filter_map(|it| it.get(key)).collect();
+        }
+        rest = after.strip_prefix('.').unwrap_or(after);
+        // The elements of a list: all of them, or those with a certain value.
+        if let Some((wanted, after)) = rest.strip_prefix('[').and_then(|it| it.split_once(']')) {
+            let elements = found.into_iter().filter_map(Value::as_array).flatten();
+            found = match wanted.split_once('=') {
+                Some((key, text)) => elements
+                    .filter(|it| it.get(key).is_some_and(|it| json_text(it) == text))
+                    .collect(),
+                None => elements.collect(),
+            };
+            rest = after.strip_prefix('.').unwrap_or(after);
+        } else if rest.starts_with('[') {
+            return Vec::new(); // never closed
         }
     }
     found
@@ -252,5 +263,15 @@ mod tests {
         assert_eq!(texts("a[].b"), ["x", ""]);
         assert_eq!(texts("n"), ["3"]);
         assert!(texts("missing[].b").is_empty());
+        let pulls = serde_json::json!([
+            {"head": "v1.2", "ci": "success", "labels": [{"name": "x"}]},
+            {"head": "main", "ci": "failure"},
+            {"head": "v1.2", "ci": "pending"},
+        ]);
+        let texts = |path| values(&pulls, path).into_iter().map(json_text).collect::<Vec<_>>();
+        assert_eq!(texts("[head=v1.2].ci"), ["success", "pending"]);
+        assert_eq!(texts("[head=v1.2].labels[].name"), ["x"]);
+        assert_eq!(texts("[].head"), ["v1.2", "main", "v1.2"]);
+        assert!(texts("[head=other].ci").is_empty() && texts("[head").is_empty());
     }
 }

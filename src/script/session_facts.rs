@@ -124,6 +124,17 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(it.context.facts.branch.clone().into()),
     ),
     field(
+        Type::Session,
+        "forge",
+        Type::Text,
+        Structure,
+        [
+            "The forge of `vocabulary.yaml` that the project's remote is on, else empty.",
+            "session.forge == \"gitlab\"",
+        ],
+        |it, _| Ok(it.context.forge.clone().into()),
+    ),
+    field(
         Type::Transcript,
         "prompts",
         Type::Int,

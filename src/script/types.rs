@@ -135,4 +135,6 @@ pub struct Names {
     pub probes: BTreeSet<String>,
     /// Session types.
     pub session_types: BTreeSet<String>,
+    /// Forges.
+    pub forges: BTreeSet<String>,
 }

@@ -222,7 +222,9 @@ fn checker(input: &Value) -> Value {
     let id = input["consideration"].as_str().unwrap();
     let mut scene = Scene::new();
     set_up(&scene.world, input);
-    forge::script_gh(&scene.world, &input["gh"]);
+    for program in ["gh", "glab", "tea"] {
+        forge::script(&scene.world, program, &input[program]);
+    }
     scene.world.set_env("XDG_CACHE_HOME", "/cache");
     scene.world.put("/work/.policyd/policies/considerations.yaml", every_checker());
     COMPILED

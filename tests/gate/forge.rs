@@ -1,4 +1,5 @@
-//! The forge: pull requests and their checks through a scripted `gh`, seed 001 row by row.
+//! The forge: pull requests and their checks through a scripted `gh`, `glab` or `tea`; seed 001
+//! row by row.
 use std::time::Duration;
 
 use policyd::world::fake::FakeWorld;
@@ -11,20 +12,25 @@ use crate::support::snapshot;
 const PREFERENCES: &str = "/work/.claude/context/USER_PREFERENCES.md";
 const NO_AUTO_MERGE: &str = "**NEVER Merge PRs Without Explicit Permission**\n";
 
-/// Scripts `gh`: `{json: …}`, `{stderr: …, code: n}`, `{stdout: …}`, `{seconds: n}`; without an
-/// object it is not installed.
-pub(crate) fn script_gh(world: &FakeWorld, gh: &Value) {
-    if gh.is_null() {
+fn script_gh(world: &FakeWorld, gh: &Value) {
+    script(world, "gh", gh);
+}
+
+/// Scripts a forge's program: `{json: …}`, `{stderr: …, code: n}`, `{stdout: …}`, `{seconds: n}`;
+/// without an object it is not installed.
+pub(crate) fn script(world: &FakeWorld, program: &str, answer: &Value) {
+    if answer.is_null() {
         return;
     }
-    let text = |key: &str| gh[key].as_str().unwrap_or_default().as_bytes().to_vec();
-    let stdout = if gh["json"].is_null() { text("stdout") } else { gh["json"].to_string().into() };
-    let code = i32::try_from(gh["code"].as_i64().unwrap_or(0)).unwrap();
+    let text = |key: &str| answer[key].as_str().unwrap_or_default().as_bytes().to_vec();
+    let stdout =
+        if answer["json"].is_null() { text("stdout") } else { answer["json"].to_string().into() };
+    let code = i32::try_from(answer["code"].as_i64().unwrap_or(0)).unwrap();
     let output =
         CommandOutput { code: Some(code), stdout, stderr: text("stderr"), truncated: false };
-    let takes = Duration::from_secs(gh["seconds"].as_u64().unwrap_or(0));
-    let answer = if gh["missing"] == true { Err(WorldError::Missing) } else { Ok(output) };
-    world.script(&["gh"], answer, takes);
+    let takes = Duration::from_secs(answer["seconds"].as_u64().unwrap_or(0));
+    let answer = if answer["missing"] == true { Err(WorldError::Missing) } else { Ok(output) };
+    world.script(&[program], answer, takes);
 }
 
 /// The verdict of a consideration in a report.
@@ -269,11 +275,58 @@ fn a_preference_changed_during_the_session_counts_at_the_next_stop() {
     assert_eq!(said(&scene), undecided);
 }
 
+/// A session that edited code on a branch and published nothing.
+fn edited_on(branch: &str) -> Scene {
+    let mut scene = Scene::new();
+    let prompt = json!({"user": "Add a parser", "branch": branch});
+    scene.events(&[&[prompt], &pushed()[1..5]].concat());
+    scene.world.clear_log();
+    scene
+}
+
+fn asked(scene: &Scene) -> bool {
+    scene.world.log().iter().any(|it| it.contains("gh pr view"))
+}
+
 #[test]
 fn nothing_published_asks_no_forge() {
-    let mut scene = Scene::new();
-    scene.events(&pushed()[..5]);
-    scene.world.clear_log();
-    assert_eq!(verdict(&scene.report(), "ci_status")["status"], "skipped");
-    assert!(!scene.world.log().iter().any(|it| it.contains("gh pr view")), "no process was run");
+    for branch in ["", "main"] {
+        let scene = edited_on(branch);
+        assert_eq!(verdict(&scene.report(), "ci_status")["status"], "skipped");
+        assert!(!asked(&scene), "no process was run on `{branch}`");
+    }
+}
+
+#[test]
+fn a_branch_with_a_pull_request_is_checked_although_nothing_was_published_yet() {
+    let scene = edited_on("feat/x");
+    script_gh(&scene.world, &open(json!([run("FAILURE")])));
+    let said = verdict(&scene.report(), "ci_status");
+    assert_eq!(said["details"], "PR #7: CI checks are failing");
+    assert_eq!(said["consequence"], "blocks");
+    // Without one, or without the program, nothing is said.
+    for gh in [json!({"code": 1, "stderr": "no pull requests found"}), json!({"missing": true})] {
+        let scene = edited_on("feat/x");
+        script_gh(&scene.world, &gh);
+        assert_eq!(verdict(&scene.report(), "ci_status")["status"], "skipped", "{gh}");
+        assert!(asked(&scene));
+    }
+}
+
+#[test]
+fn the_forge_is_the_one_the_remote_is_on() {
+    for (address, id) in [
+        ("git@github.com:a/b.git", "ci_status"),
+        ("https://gitlab.example.org/a/b", "ci_status_gitlab"),
+        ("ssh://git@codeberg.org/a/b", "ci_status_gitea"),
+        ("https://git.example.org/a/b", "ci_status"),
+    ] {
+        let mut scene = Scene::new();
+        scene.world.put("/work/.git/config", format!("[remote \"origin\"]\n\turl = {address}\n"));
+        let report = scene.events(&pushed()).report();
+        for it in ["ci_status", "ci_status_gitlab", "ci_status_gitea"] {
+            let applies = verdict(&report, it)["status"] != "skipped";
+            assert_eq!(applies, it == id, "{it} for {address}");
+        }
+    }
 }

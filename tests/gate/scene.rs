@@ -45,7 +45,7 @@ impl Scene {
         Self { world, lines: Vec::new(), calls: 0, prompts: 0 }
     }
 
-    /// Adds events: `user`, `assistant`, `tool` with `input` and `id`, `tool_result` with `id`
+    /// Adds events: `user` (with `branch`), `assistant`, `tool` with `input` and `id`, `tool_result` with `id`
     /// (a flat line), `claude_user_tool_result` with `id` (as Claude Code writes it), `record` (a
     /// line as it is).
     pub(crate) fn events(&mut self, events: &[Value]) -> &mut Self {
@@ -89,7 +89,8 @@ impl Scene {
         if let Some(text) = event["user"].as_str() {
             self.prompts += 1;
             return json!({"type": "user", "uuid": format!("u{}", self.lines.len()),
-                "promptId": format!("p{}", self.prompts), "message": {"role": "user", "content": text}});
+                "promptId": format!("p{}", self.prompts), "gitBranch": event["branch"],
+                "message": {"role": "user", "content": text}});
         }
         if let Some(text) = event["assistant"].as_str() {
             return json!({"type": "assistant", "message": {"id": format!("m{}", self.lines.len()),

@@ -32,7 +32,7 @@ fn a_rich_development_session() {
         "mergeable": "MERGEABLE", "reviewDecision": "CHANGES_REQUESTED", "statusCheckRollup": [
             {"name": "build", "status": "COMPLETED", "conclusion": "SUCCESS"},
             {"name": "test", "status": "COMPLETED", "conclusion": "FAILURE"}]}});
-    forge::script_gh(&scene.world, &failing);
+    forge::script(&scene.world, "gh", &failing);
     let todos = json!({"todos": [{"content": "Write the command", "status": "completed"},
         {"content": "Document it", "status": "pending"}]});
     scene.events(&[json!({"user": "Add a new export command, and address the review comments"})]);

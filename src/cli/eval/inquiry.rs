@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use super::Stopping;
 use super::speech::Report;
-use crate::cli::project::Project;
+use crate::cli::project::{self, Project};
 use crate::facts::Facts;
 use crate::facts::compiled::CompiledLens;
 use crate::facts::event::Event;
@@ -72,12 +72,22 @@ impl Stopping<'_> {
             lens: Rc::new(words.lens),
             interactive,
             project: self.project.root.clone(),
+            forge: self.forge(),
             patterns: patterns.map(|(id, it)| (id, TextPattern::new(it))).collect(),
             now: self.request.now,
             learned: RefCell::new(Learned::default()),
             spoken: Spoken::default(),
         };
         (context, cursor)
+    }
+
+    /// The forge that the project is published to.
+    fn forge(&self) -> String {
+        let Some(address) = project::remote(self.world, self.project) else { return String::new() };
+        let address = address.to_ascii_lowercase();
+        let mut forges = self.policy.forges.iter();
+        let found = forges.find(|(_, parts)| parts.iter().any(|it| address.contains(it.as_str())));
+        found.map(|(name, _)| name.clone()).unwrap_or_default()
     }
 
     /// Forgets scratch files: those in temporary folders and in the client's own, unless the

@@ -34,6 +34,8 @@ pub(super) struct Vocabulary {
     pub(super) lens: Lens,
     pub(super) texts: BTreeMap<String, TextPatternSource>,
     pub(super) stop_words: Vec<String>,
+    /// Forges by name, with what the address of a remote there contains.
+    pub(super) forges: Vec<(String, Vec<String>)>,
 }
 
 /// Joins vocabularies, topmost first: lists are joined, also those of entries with the same name,
@@ -93,7 +95,8 @@ pub(super) fn vocabulary(nodes: &[Node], diagnostics: &mut Vec<Diagnostic>) -> V
         };
         (name, source)
     });
-    Vocabulary { lens, texts: patterns.collect(), stop_words: joined("stop_words") }
+    let forges = named(nodes, "forges").map(|(name, entry)| (name, entry.whole())).collect();
+    Vocabulary { lens, texts: patterns.collect(), stop_words: joined("stop_words"), forges }
 }
 
 /// A named entry over all layers, topmost first.
