@@ -233,7 +233,8 @@ impl Stopping<'_> {
         // Ask what must be asked before the lock is taken.
         let forced = self.policy.settings.session_type_env.iter().find_map(|it| world.env(it));
         let plan = judge::plan(self.policy, &context, forced.as_deref(), &mut evaluator);
-        self.ask(&plan, &context, &mut report);
+        let memory = store.paths(&event.session_id).folder;
+        self.ask(&plan, (&context, &mut evaluator), &memory, &mut report);
 
         // Decide on fresh state, under the lock; a block is durable before it is spoken.
         let mut locked = match store.lock(&event.session_id, LOCK_WAIT) {

@@ -1,6 +1,7 @@
 //! Turns layered entries into meaning: names resolved, expressions typed, defaults filled in.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use super::load::{Entry, Layers};
 use super::{
@@ -22,8 +23,8 @@ mod vocabulary;
 
 /// A check is judged before there is an outcome.
 const AT_A_CHECK: &[&str] = &["outcome"];
-/// A session is classified before anything is asked.
-const AT_CLASSIFICATION: &[&str] = &["prefs", "probes", "state", "rule", "outcome"];
+/// A session is classified, and questions are put, before anything is known from outside.
+const BEFORE_ASKING: &[&str] = &["prefs", "probes", "state", "rule", "outcome"];
 /// Nothing is asked for the sake of a message.
 const AT_A_MESSAGE: &[&str] = &["prefs", "probes", "rule"];
 const KNOWN_LATER: &str = "session types come first, then preferences and probes, then checks, \
@@ -36,6 +37,8 @@ pub(super) struct Builder<'a> {
     pub(super) uses: BTreeSet<String>,
     /// Facts that are not known where what is typed now will be evaluated.
     pub(super) unknown_here: &'static [&'static str],
+    /// Time all probes of one stop may take together.
+    pub(super) deadline: Duration,
     pub(super) diagnostics: &'a mut Vec<Diagnostic>,
 }
 
@@ -58,8 +61,8 @@ pub(super) fn build(
         session_types: ids(&layers.session_types),
         forges: vocabulary.forges.iter().map(|(name, _)| name.clone()).collect(),
     };
-    let mut builder =
-        Builder { names, uses: BTreeSet::new(), unknown_here: AT_A_CHECK, diagnostics };
+    let (uses, deadline) = (BTreeSet::new(), settings.deadline);
+    let mut builder = Builder { names, uses, unknown_here: AT_A_CHECK, deadline, diagnostics };
     let checkers: BTreeMap<String, Check> = layers
         .checkers
         .iter()
@@ -71,7 +74,7 @@ pub(super) fn build(
         .iter()
         .filter_map(|it| builder.consideration(it, &checkers, &checker_names))
         .collect();
-    builder.unknown_here = AT_CLASSIFICATION;
+    builder.unknown_here = BEFORE_ASKING;
     let session_types =
         layers.session_types.iter().filter_map(|it| builder.session_type(it)).collect();
     let preferences = layers.preferences.iter().filter_map(|it| builder.preference(it)).collect();
@@ -415,11 +418,31 @@ impl Builder<'_> {
         }
         let cures = entry.get("cures").and_then(Node::entries).unwrap_or_default();
         let cures = cures.iter().map(|(key, value)| (text(Some(key)), text(Some(value)))).collect();
-        let parse = if text(entry.get("parse")) == "text" { Parse::Text } else { Parse::Json };
+        let parse = match text(entry.get("parse")).as_str() {
+            "text" => Parse::Text,
+            "reply" => Parse::Reply,
+            _ => Parse::Json,
+        };
+        let enabled = entry.get("enabled").and_then(Node::bool).unwrap_or(true);
+        let timeout = entry.get("timeout").and_then(Node::duration);
+        if let (Some(took), Some(node)) = (timeout, entry.get("timeout"))
+            && enabled
+            && took > self.deadline
+        {
+            let message = "all probes of one stop together may not take that long".to_owned();
+            let found = Diagnostic::warning("timeout-over-deadline", node.span.clone(), message);
+            let deadline = crate::time::duration_text(self.deadline);
+            self.diagnostics.push(found.with_help(format!(
+                "raise `deadline` in policyd.yaml, which is {deadline}, above it"
+            )));
+        }
         Some(Probe {
             id: entry.id.clone(),
+            enabled,
             command,
-            timeout: entry.get("timeout").and_then(Node::duration).unwrap_or(limits::PROBE_TIMEOUT),
+            stdin: entry.get("stdin").and_then(|it| self.template(it)).unwrap_or_default(),
+            timeout: timeout.unwrap_or(limits::PROBE_TIMEOUT),
+            cache: entry.get("cache").and_then(Node::duration),
             parse,
             missing: text(entry.get("missing")),
             cures,

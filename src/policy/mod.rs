@@ -278,6 +278,8 @@ pub enum Parse {
     Json,
     /// As text without the last line break.
     Text,
+    /// As what a model says: the JSON object in it, else its text.
+    Reply,
 }
 
 /// An external command whose output is a fact.
@@ -285,12 +287,18 @@ pub enum Parse {
 pub struct Probe {
     /// Its id: `probes.<id>`.
     pub id: String,
+    /// Whether it is run at all.
+    pub enabled: bool,
     /// Program and arguments; never a shell line.
     pub command: Vec<String>,
+    /// Template of its standard input.
+    pub stdin: String,
     /// Time it may take.
     pub timeout: Duration,
     /// How its output is read.
     pub parse: Parse,
+    /// For how long the same question is not asked again.
+    pub cache: Option<Duration>,
     /// Said when the program is not installed.
     pub missing: String,
     /// Said when its standard error contains the key.

@@ -96,9 +96,16 @@ pub const PREFERENCE: &[Field] = &[
 /// An entry of `probes.yaml`.
 pub const PROBE: &[Field] = &[
     required("id", Kind::Text, "Name of the fact: `probes.<id>`."),
+    field("enabled", Kind::Bool, "Whether it is run at all; `true` by default."),
     field("command", TEXTS, "Program and arguments; never a shell line."),
+    field("stdin", Kind::Template, "What is written to its standard input."),
     field("timeout", Kind::Duration, "Time it may take."),
-    field("parse", Kind::Choice(&["json", "text"]), "How its output is read."),
+    field(
+        "parse",
+        Kind::Choice(&["json", "text", "reply"]),
+        "How its output is read: `reply` is the JSON object in what a model says, else its text.",
+    ),
+    field("cache", Kind::Duration, "For how long the same question is not asked again."),
     field("missing", Kind::Text, "Said when the program is not installed."),
     field("cures", Kind::Map(&Kind::Text), "Said when its error output contains the key."),
     field("description", Kind::Text, "For people."),

@@ -10,43 +10,58 @@ use serde_json::Value;
 use crate::limits;
 use crate::policy::{Parse, Probe};
 use crate::script::context::Reading;
+use crate::script::reply;
 use crate::world::{Command, CommandOutput, World, WorldError};
 
-/// Runs the probes of `wanted` in order, in `folder`, until `deadline` is used up.
+/// Variables that probes run with: no pager, no prompt, no colour, no update notice in the output;
+/// and an agent that is asked to judge is not itself held at its stop, which would ask another one.
+const ENVIRONMENT: [(&str, &str); 5] = [
+    ("GH_PAGER", "cat"),
+    ("GH_PROMPT_DISABLED", "1"),
+    ("GH_NO_UPDATE_NOTIFIER", "1"),
+    ("NO_COLOR", "1"),
+    ("POLICYD_DISABLED", "1"),
+];
+
+/// A probe that is to be run, and what it is told.
+#[derive(Debug)]
+pub struct Question<'p> {
+    /// The probe.
+    pub probe: &'p Probe,
+    /// Its standard input.
+    pub stdin: String,
+}
+
+/// Runs probes in order, in `folder`, until `deadline` is used up.
 #[must_use]
 pub fn gather(
     world: &dyn World,
-    probes: &[Probe],
-    wanted: &[String],
+    questions: &[Question<'_>],
     folder: &Path,
     deadline: Duration,
 ) -> BTreeMap<String, Reading> {
     let began = world.elapsed();
     let mut readings = BTreeMap::new();
-    for id in wanted {
-        let Some(probe) = probes.iter().find(|it| it.id == *id) else { continue };
+    for question in questions {
+        let id = &question.probe.id;
         let left = deadline.saturating_sub(world.elapsed().saturating_sub(began));
         let reading = if left.is_zero() {
             Reading::Failed(format!("probe `{id}` was not run: the time for probes was used up"))
         } else {
-            run(world, probe, folder, left.min(probe.timeout))
+            run(world, question, folder, left.min(question.probe.timeout))
         };
         readings.insert(id.clone(), reading);
     }
     readings
 }
 
-fn run(world: &dyn World, probe: &Probe, folder: &Path, deadline: Duration) -> Reading {
+fn run(world: &dyn World, question: &Question<'_>, folder: &Path, deadline: Duration) -> Reading {
+    let probe = question.probe;
     let command = Command {
         argv: probe.command.clone(),
         folder: folder.to_owned(),
-        stdin: Vec::new(),
-        // No pager, no prompt, no colour, and no update notice in the output.
-        env: ["GH_PAGER=cat", "GH_PROMPT_DISABLED=1", "GH_NO_UPDATE_NOTIFIER=1", "NO_COLOR=1"]
-            .iter()
-            .filter_map(|it| it.split_once('='))
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .collect(),
+        stdin: question.stdin.clone().into_bytes(),
+        env: ENVIRONMENT.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
         deadline,
         output_max: limits::PROBE_OUTPUT_MAX,
     };
@@ -82,6 +97,7 @@ fn read(probe: &Probe, output: &CommandOutput) -> Reading {
     let stdout = String::from_utf8_lossy(&output.stdout);
     match probe.parse {
         Parse::Text => Reading::Answer { code, value: Value::String(stdout.trim_end().to_owned()) },
+        Parse::Reply => Reading::Answer { code, value: reply::content(&stdout) },
         Parse::Json if output.truncated => {
             Reading::Failed(format!("its output is longer than {} bytes", limits::PROBE_OUTPUT_MAX))
         }

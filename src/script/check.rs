@@ -393,9 +393,13 @@ impl Checker<'_> {
         if path == "session.forge" {
             return self.names.forges.iter().map(String::as_str).chain([""]).collect();
         }
-        let name = path.rsplit('.').next().unwrap_or_default();
+        let called = path.strip_suffix(')').and_then(|it| it.rsplit_once('('));
+        let member = called.map_or(path.as_str(), |(member, _)| member);
+        let name = member.rsplit('.').next().unwrap_or_default();
         let owner = if path.starts_with("event.") {
             Type::Event
+        } else if path.starts_with("probes.") {
+            Type::Probe
         } else if path.starts_with("outcome.") {
             Type::Outcome
         } else if path.starts_with("commands.") {

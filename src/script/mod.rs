@@ -12,6 +12,7 @@ mod memory_facts;
 mod pack_facts;
 pub mod pattern;
 pub mod prose;
+pub mod reply;
 mod session_facts;
 pub mod template;
 mod tokens;

@@ -6,9 +6,10 @@ use rhai::Dynamic;
 use serde_json::Value;
 
 use super::context::{Object, Part, Reading};
-use super::members::{Member, count, field, method, text_argument, texts};
+use super::members::{Member, count, field, method, text_argument, texts, with_values};
 use super::pattern::TextPattern;
 use super::prose::Prose;
+use super::reply;
 use super::session_facts::json_text;
 use super::types::{Domain, Evidence::Structure, Evidence::Words, Type};
 
@@ -131,10 +132,33 @@ pub(super) const ROWS: &[Member] = &[
         (Type::Text, Structure),
         ["The value at a path as text, else empty.", "probes.pr.text(\"state\") == \"OPEN\""],
         |it, args| {
-            with_values(it, args, |found| {
+            at_path(it, args, |found| {
                 found.first().map(|it| json_text(it)).unwrap_or_default().into()
             })
         },
+    ),
+    with_values(
+        method(
+            Type::Probe,
+            "verdict",
+            PATH,
+            (Type::Text, Structure),
+            [
+                "What the reply at a path says: `SATISFIED: …` or `NOT SATISFIED: …` at the start of a line; `unknown` where it says neither, or could not answer.",
+                "probes.pr.verdict(\"\") == \"unknown\"",
+            ],
+            |it, args| {
+                let path = text_argument(args, 0)?;
+                with_reading(it, |reading| match reading {
+                    Reading::Answer { value, .. } => {
+                        values(value, &path).first().map_or("unknown", |it| reply::verdict(it))
+                    }
+                    Reading::Failed(_) => "unknown",
+                })
+                .map(Dynamic::from)
+            },
+        ),
+        &["satisfied", "unsatisfied", "unknown"],
     ),
     method(
         Type::Probe,
@@ -143,7 +167,7 @@ pub(super) const ROWS: &[Member] = &[
         (Type::Bool, Structure),
         ["Whether the value at a path is true.", "probes.pr.flag(\"isDraft\")"],
         |it, args| {
-            with_values(it, args, |found| {
+            at_path(it, args, |found| {
                 found.first().is_some_and(|it| it.as_bool() == Some(true)).into()
             })
         },
@@ -155,9 +179,7 @@ pub(super) const ROWS: &[Member] = &[
         (Type::Int, Structure),
         ["The whole number at a path, else 0.", "probes.pr.number(\"number\") > 0"],
         |it, args| {
-            with_values(it, args, |found| {
-                count(found.first().and_then(|it| it.as_i64()).unwrap_or(0))
-            })
+            at_path(it, args, |found| count(found.first().and_then(|it| it.as_i64()).unwrap_or(0)))
         },
     ),
     method(
@@ -170,7 +192,7 @@ pub(super) const ROWS: &[Member] = &[
             "probes.pr.list(\"statusCheckRollup[].conclusion\").contains(\"FAILURE\")",
         ],
         |it, args| {
-            with_values(it, args, |found| {
+            at_path(it, args, |found| {
                 texts(found.into_iter().map(json_text).filter(|it| !it.is_empty()))
             })
         },
@@ -213,7 +235,7 @@ fn with_reading<T>(it: &Object, look: impl FnOnce(&Reading) -> T) -> Result<T, S
 }
 
 /// Looks at the values at a path of a probe's answer.
-fn with_values<T>(
+fn at_path<T>(
     it: &Object,
     args: &[Dynamic],
     look: impl FnOnce(Vec<&Value>) -> T,

@@ -158,6 +158,14 @@ pub(super) const ROWS: &[Member] = &[
     ),
     field(
         Type::Transcript,
+        "position",
+        Type::Int,
+        Structure,
+        ["How far the transcript goes: lines read, and tool calls.", "transcript.position > 100"],
+        |it, _| Ok(count(it.context.facts.seq)),
+    ),
+    field(
+        Type::Transcript,
         "messages",
         Type::Int,
         Structure,

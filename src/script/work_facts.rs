@@ -100,6 +100,17 @@ pub(super) const ROWS: &[Member] = &[
         ["Shell commands.", "commands.total > 0"],
         |it, _| Ok(count(it.context.facts.commands.total)),
     ),
+    field(
+        Type::Commands,
+        "recent",
+        Type::Texts,
+        Structure,
+        ["The last commands with what they came to, oldest first.", "commands.recent.len() > 20"],
+        |it, _| {
+            let recent = &it.context.facts.commands.recent;
+            Ok(texts(recent.iter().map(|it| format!("{} ({})", it.text, came_to(it)))))
+        },
+    ),
     method(
         Type::Commands,
         "ran",
@@ -277,6 +288,13 @@ fn skills_missed(facts: &crate::facts::Facts) -> Vec<String> {
     let plain = |name: &str| name.rsplit(':').next().unwrap_or(name).to_lowercase();
     let used: Vec<String> = facts.skills.iter().map(|it| plain(it)).collect();
     facts.skills_asked.iter().filter(|it| !used.contains(&plain(it))).cloned().collect()
+}
+
+fn came_to(command: &Command) -> String {
+    match command.quote.as_str() {
+        "" => outcome_name(command.outcome).to_owned(),
+        quote => format!("{}: {quote}", outcome_name(command.outcome)),
+    }
 }
 
 const fn outcome_name(outcome: Outcome) -> &'static str {

@@ -1,6 +1,7 @@
 //! Durable memory: one value in one file, session state under a lock, logs, the transcript's tail.
 //! Lives here: the order of effects that makes them safe. May not live here: what a value means.
 
+pub mod answers;
 pub mod diagnostic;
 pub mod file;
 pub mod health;

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use self::disk::Disk;
 pub use self::disk::{Content, Survival};
-use super::{CommandOutput, WorldError};
+use super::{Command, CommandOutput, WorldError};
 use crate::time::Timestamp;
 
 /// Kinds of operations that can be refused; each is one word of the log.
@@ -81,6 +81,7 @@ struct Machine {
     tick: Duration,
     env: BTreeMap<String, String>,
     scripts: Vec<Script>,
+    ran: Vec<Command>,
     log: Vec<String>,
     ops: u32,
     crash_at: Option<u32>,
@@ -200,6 +201,12 @@ impl FakeWorld {
             Some(script) => script.answers.push_back((answer, takes)),
             None => scripts.push(Script { argv_start, answers: VecDeque::from([(answer, takes)]) }),
         }
+    }
+
+    /// The commands that were run so far.
+    #[must_use]
+    pub fn ran(&self) -> Vec<Command> {
+        self.machine.borrow().ran.clone()
     }
 
     /// Every operation so far, one line each: `write state.json 312`. Paths under the working

@@ -11,6 +11,7 @@
 mod cases;
 mod decisions;
 mod forge;
+mod judge;
 mod scene;
 mod sessions;
 #[path = "../support/mod.rs"]

@@ -15,9 +15,11 @@ use crate::facts::event::Event;
 use crate::id::SessionId;
 use crate::judge::{self, Plan, preference};
 use crate::limits;
-use crate::probe;
+use crate::probe::{self, Question};
 use crate::script::context::{self, Context, Learned, Spoken};
 use crate::script::pattern::{TextPattern, TextPatternSource, prose_regex};
+use crate::script::{Evaluator, template};
+use crate::store::answers::{self, Answers};
 use crate::store::session::SessionStore;
 use crate::store::transcript::{self, Places, Reading};
 use crate::world::WorldError;
@@ -128,21 +130,21 @@ impl Stopping<'_> {
         });
     }
 
-    /// Looks for preferences and runs probes.
-    pub(super) fn ask(&self, plan: &Plan, context: &Context, report: &mut Report) {
+    /// Looks for preferences and runs probes. `memory`: the folder of the session.
+    pub(super) fn ask(
+        &self,
+        plan: &Plan,
+        (context, evaluator): (&Context, &mut Evaluator),
+        memory: &Path,
+        report: &mut Report,
+    ) {
         report.note(format!("session type: {}", plan.session_type));
         for id in &plan.preferences {
             let found = self.preference(id, report);
             report.note(format!("Preference detected: {id} = {found}"));
             context.learned.borrow_mut().preferences.insert(id.clone(), found);
         }
-        let policy = self.policy;
-        for it in policy.probes.iter().filter(|it| plan.probes.contains(&it.id)) {
-            report.note(format!("Executing: {}", it.command.join(" ")));
-        }
-        let deadline = policy.settings.deadline;
-        let readings =
-            probe::gather(self.world, &policy.probes, &plan.probes, &self.project.folder, deadline);
+        let readings = self.readings(plan, evaluator, memory, report);
         for (id, reading) in &readings {
             report.note(match reading {
                 context::Reading::Answer { code, value } => {
@@ -155,6 +157,53 @@ impl Stopping<'_> {
             });
         }
         context.learned.borrow_mut().probes = readings;
+    }
+
+    /// What the probes of the plan answer, now or some time ago.
+    fn readings(
+        &self,
+        plan: &Plan,
+        evaluator: &mut Evaluator,
+        memory: &Path,
+        report: &mut Report,
+    ) -> BTreeMap<String, context::Reading> {
+        let (world, now, folder) = (self.world, self.request.now, &self.project.folder);
+        let (mut known, mut questions) = (BTreeMap::new(), Vec::new());
+        let wanted = self.policy.probes.iter().filter(|it| plan.probes.contains(&it.id));
+        let (off, wanted): (Vec<_>, Vec<_>) = wanted.partition(|it| !it.enabled);
+        for probe in off {
+            let why = format!("probe `{}` is switched off (`enabled: false`)", probe.id);
+            known.insert(probe.id.clone(), context::Reading::Failed(why));
+        }
+        if wanted.is_empty() {
+            return known;
+        }
+        let mut answers = Answers::load(world, memory);
+        for probe in wanted {
+            let stdin = template::render(&probe.stdin, evaluator);
+            let asked = answers::question(probe, folder, &stdin);
+            match answers.find(probe, &asked, now) {
+                Some(reading) => {
+                    report.note(format!("probe {} was asked the same before", probe.id));
+                    known.insert(probe.id.clone(), reading);
+                }
+                None => {
+                    report.note(format!("Executing: {}", probe.command.join(" ")));
+                    questions.push((Question { probe, stdin }, asked));
+                }
+            }
+        }
+        let (questions, asked): (Vec<_>, Vec<_>) = questions.into_iter().unzip();
+        let deadline = self.policy.settings.deadline;
+        let readings = probe::gather(world, &questions, folder, deadline);
+        for (question, asked) in questions.iter().zip(&asked) {
+            if let Some(reading) = readings.get(&question.probe.id) {
+                answers.keep(question.probe, asked, now, reading);
+            }
+        }
+        answers.save(world);
+        known.extend(readings);
+        known
     }
 
     /// Whether a preference is found; a file that cannot be read is no preference.

@@ -131,7 +131,9 @@ impl World for FakeWorld {
     fn run(&self, command: &Command) -> Result<CommandOutput, WorldError> {
         self.op(Op::Run, Path::new(&command.argv.join(" ")), "")?;
         let (answer, takes) = {
-            let scripts = &mut self.machine.borrow_mut().scripts;
+            let machine = &mut *self.machine.borrow_mut();
+            machine.ran.push(command.clone());
+            let scripts = &mut machine.scripts;
             let script =
                 scripts.iter_mut().rev().find(|it| command.argv.starts_with(&it.argv_start));
             let answers = &mut script.ok_or(WorldError::Missing)?.answers;
