@@ -50,3 +50,11 @@ fn every_command_in_the_readme_exists() {
         assert!(help.contains(&format!("  {command} ")), "policyd {command}");
     }
 }
+
+#[test]
+fn the_exit_codes_are_those_of_the_program() {
+    let readme = README.split_whitespace().collect::<Vec<_>>().join(" ");
+    for (code, meaning) in policyd::cli::EXIT_CODES {
+        assert!(readme.contains(&format!("{code} {meaning}")), "{code} {meaning}");
+    }
+}

@@ -1,5 +1,6 @@
-//! The command line: arguments, exit codes, dispatch. One file per command.
+//! The command line: exit codes, dispatch, and what is a hook call. One file per command.
 
+mod arguments;
 mod diag;
 mod eval;
 mod facts;
@@ -11,13 +12,15 @@ mod rules;
 mod schema;
 mod state;
 
+use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
 use std::io::{Read, Write};
-use std::path::PathBuf;
-
-use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::world::World;
+use arguments::{
+    Arguments, Command, DiagAction, DiagFilter, EvalArguments, FactsArguments, Format,
+    LintArguments, ListFormat, LogArguments, PackArguments, SchemaArguments, StateAction,
+};
 
 /// What an exit code means. `eval` in hook format always exits with 0.
 pub const EXIT_CODES: [(u8, &str); 4] = [
@@ -64,199 +67,6 @@ impl Console<'_> {
     fn color(&self, world: &dyn World) -> bool {
         self.terminal && world.env("NO_COLOR").is_none()
     }
-}
-
-#[derive(Debug, Parser)]
-#[command(
-    name = "policyd",
-    version,
-    about = "Decides what a coding agent may do, and whether it may stop",
-    after_help = "Exit codes: 0 clean or let through, 1 findings or blocked, 2 usage, 3 could not do the job.\n`eval` in hook format always exits with 0."
-)]
-struct Arguments {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
-    /// Judge one hook event: event JSON on stdin, decision JSON on stdout
-    Eval(EvalArguments),
-    /// Check a pack: every error with its place
-    Lint(LintArguments),
-    /// List the active rules, their mode and where they are written
-    Rules(PackArguments),
-    /// Show the facts of a transcript as rules see them, or the table of all facts
-    Facts(FactsArguments),
-    /// Show, verify or reset the state of a session
-    State(StateArguments),
-    /// List what was decided, newest last: what happened overnight
-    Log(LogArguments),
-    /// Read the diagnostic log of the sessions
-    Diag(DiagArguments),
-    /// Print the JSON Schema of a file kind
-    Schema(SchemaArguments),
-}
-
-/// Form of the answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// The caller's protocol; exit code 0, whatever happens
-    Hook,
-    /// The full report
-    Json,
-    /// For people
-    Text,
-}
-
-#[derive(Debug, clap::Args)]
-struct EvalArguments {
-    /// The event: stop, subagent-stop, pre-tool-use, …
-    #[arg(long, value_name = "EVENT")]
-    hook: String,
-    /// Form of the answer
-    #[arg(long, value_enum, default_value = "hook")]
-    format: Format,
-    /// Folder of the pack
-    #[arg(long, value_name = "DIR")]
-    policies: Option<PathBuf>,
-    /// Read the event from a file instead of stdin
-    #[arg(long, value_name = "FILE")]
-    input: Option<PathBuf>,
-    /// Write nothing, move no state
-    #[arg(long)]
-    dry_run: bool,
-    /// Show the value of each part of each condition
-    #[arg(long)]
-    explain: bool,
-    /// Judge as of this time (RFC 3339)
-    #[arg(long, value_name = "TIME")]
-    now: Option<String>,
-}
-
-/// Form of a list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ListFormat {
-    /// For people
-    Text,
-    /// One line each
-    Compact,
-    /// For programs
-    Json,
-}
-
-#[derive(Debug, clap::Args)]
-struct LintArguments {
-    /// Folder of the pack; the project's own by default
-    path: Option<PathBuf>,
-    /// Form of the findings
-    #[arg(long, value_enum, default_value = "text")]
-    format: ListFormat,
-}
-
-#[derive(Debug, clap::Args)]
-struct PackArguments {
-    /// Folder of the pack; the project's own by default
-    #[arg(long, value_name = "DIR")]
-    policies: Option<PathBuf>,
-    /// Form of the list
-    #[arg(long, value_enum, default_value = "text")]
-    format: ListFormat,
-}
-
-#[derive(Debug, clap::Args)]
-struct FactsArguments {
-    /// A transcript; without one, the table of facts and functions is printed
-    transcript: Option<PathBuf>,
-    /// It is a subagent's own transcript
-    #[arg(long)]
-    subagent: bool,
-    /// Folder of the pack
-    #[arg(long, value_name = "DIR")]
-    policies: Option<PathBuf>,
-}
-
-#[derive(Debug, clap::Args)]
-struct StateArguments {
-    #[command(subcommand)]
-    action: StateAction,
-}
-
-#[derive(Debug, Subcommand)]
-enum StateAction {
-    /// Print the state of a session as JSON
-    Show {
-        /// The session id
-        session: String,
-    },
-    /// Check the state of a session; `code` is the seed's error code
-    Verify {
-        /// The session id
-        session: String,
-        /// Form of the answer
-        #[arg(long, value_enum, default_value = "text")]
-        format: ListFormat,
-    },
-    /// Forget a session: its counters return to zero
-    Reset {
-        /// The session id
-        session: String,
-    },
-    /// List the sessions, newest first
-    List,
-}
-
-#[derive(Debug, clap::Args)]
-struct LogArguments {
-    /// Sessions whose id starts with this
-    #[arg(long, value_name = "ID")]
-    session: Option<String>,
-    /// Not older than this: `12h`, `3d`
-    #[arg(long, value_name = "DURATION")]
-    since: Option<String>,
-    /// Only blocks, releases and problems
-    #[arg(long)]
-    notable: bool,
-    /// Entries at most
-    #[arg(long, short = 'n', default_value_t = 50)]
-    lines: usize,
-    /// Form of the list
-    #[arg(long, value_enum, default_value = "text")]
-    format: ListFormat,
-}
-
-#[derive(Debug, clap::Args)]
-struct DiagArguments {
-    #[command(subcommand)]
-    action: DiagAction,
-}
-
-#[derive(Debug, Subcommand)]
-enum DiagAction {
-    /// Entries that report a failure
-    Failures(DiagFilter),
-    /// How often saves were retried
-    Retries(DiagFilter),
-    /// Corrupt state files that were found
-    Corruption(DiagFilter),
-    /// The last entries
-    Tail(DiagFilter),
-}
-
-#[derive(Debug, Clone, clap::Args)]
-struct DiagFilter {
-    /// One session only
-    #[arg(long)]
-    session: Option<String>,
-    /// Entries at most
-    #[arg(long, short = 'n', default_value_t = 50)]
-    lines: usize,
-}
-
-#[derive(Debug, clap::Args)]
-struct SchemaArguments {
-    /// File kind, such as `considerations`; without one, the names are listed
-    name: Option<String>,
 }
 
 /// Runs the program and returns its exit code.

@@ -1,0 +1,206 @@
+//! What the command line may say: one struct for each command.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+use super::EXIT_CODES;
+
+/// The exit codes, for people.
+fn exit_codes() -> String {
+    let codes = EXIT_CODES.map(|(code, meaning)| format!("{code} {meaning}"));
+    format!("Exit codes: {}.\n`eval` in hook format always exits with 0.", codes.join("; "))
+}
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "policyd",
+    version,
+    about = "Decides what a coding agent may do, and whether it may stop",
+    after_help = exit_codes()
+)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Judge one hook event: event JSON on stdin, decision JSON on stdout
+    Eval(EvalArguments),
+    /// Check a pack: every error with its place
+    Lint(LintArguments),
+    /// List the active rules, their mode and where they are written
+    Rules(PackArguments),
+    /// Show the facts of a transcript as rules see them, or the table of all facts
+    Facts(FactsArguments),
+    /// Show, verify or reset the state of a session
+    State(StateArguments),
+    /// List what was decided, newest last: what happened overnight
+    Log(LogArguments),
+    /// Read the diagnostic log of the sessions
+    Diag(DiagArguments),
+    /// Print the JSON Schema of a file kind
+    Schema(SchemaArguments),
+}
+
+/// Form of the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// The caller's protocol; exit code 0, whatever happens
+    Hook,
+    /// The full report
+    Json,
+    /// For people
+    Text,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct EvalArguments {
+    /// The event: stop, subagent-stop, pre-tool-use, …
+    #[arg(long, value_name = "EVENT")]
+    pub(super) hook: String,
+    /// Form of the answer
+    #[arg(long, value_enum, default_value = "hook")]
+    pub(super) format: Format,
+    /// Folder of the pack
+    #[arg(long, value_name = "DIR")]
+    pub(super) policies: Option<PathBuf>,
+    /// Read the event from a file instead of stdin
+    #[arg(long, value_name = "FILE")]
+    pub(super) input: Option<PathBuf>,
+    /// Write nothing, move no state
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// Show the value of each part of each condition
+    #[arg(long)]
+    pub(super) explain: bool,
+    /// Judge as of this time (RFC 3339)
+    #[arg(long, value_name = "TIME")]
+    pub(super) now: Option<String>,
+}
+
+/// Form of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum ListFormat {
+    /// For people
+    Text,
+    /// One line each
+    Compact,
+    /// For programs
+    Json,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct LintArguments {
+    /// Folder of the pack; the project's own by default
+    pub(super) path: Option<PathBuf>,
+    /// Form of the findings
+    #[arg(long, value_enum, default_value = "text")]
+    pub(super) format: ListFormat,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct PackArguments {
+    /// Folder of the pack; the project's own by default
+    #[arg(long, value_name = "DIR")]
+    pub(super) policies: Option<PathBuf>,
+    /// Form of the list
+    #[arg(long, value_enum, default_value = "text")]
+    pub(super) format: ListFormat,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct FactsArguments {
+    /// A transcript; without one, the table of facts and functions is printed
+    pub(super) transcript: Option<PathBuf>,
+    /// It is a subagent's own transcript
+    #[arg(long)]
+    pub(super) subagent: bool,
+    /// Folder of the pack
+    #[arg(long, value_name = "DIR")]
+    pub(super) policies: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct StateArguments {
+    #[command(subcommand)]
+    pub(super) action: StateAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum StateAction {
+    /// Print the state of a session as JSON
+    Show {
+        /// The session id
+        session: String,
+    },
+    /// Check the state of a session; `code` is the seed's error code
+    Verify {
+        /// The session id
+        session: String,
+        /// Form of the answer
+        #[arg(long, value_enum, default_value = "text")]
+        format: ListFormat,
+    },
+    /// Forget a session: its counters return to zero
+    Reset {
+        /// The session id
+        session: String,
+    },
+    /// List the sessions, newest first
+    List,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct LogArguments {
+    /// Sessions whose id starts with this
+    #[arg(long, value_name = "ID")]
+    pub(super) session: Option<String>,
+    /// Not older than this: `12h`, `3d`
+    #[arg(long, value_name = "DURATION")]
+    pub(super) since: Option<String>,
+    /// Only blocks, releases and problems
+    #[arg(long)]
+    pub(super) notable: bool,
+    /// Entries at most
+    #[arg(long, short = 'n', default_value_t = 50)]
+    pub(super) lines: usize,
+    /// Form of the list
+    #[arg(long, value_enum, default_value = "text")]
+    pub(super) format: ListFormat,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct DiagArguments {
+    #[command(subcommand)]
+    pub(super) action: DiagAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum DiagAction {
+    /// Entries that report a failure
+    Failures(DiagFilter),
+    /// How often saves were retried
+    Retries(DiagFilter),
+    /// Corrupt state files that were found
+    Corruption(DiagFilter),
+    /// The last entries
+    Tail(DiagFilter),
+}
+
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct DiagFilter {
+    /// One session only
+    #[arg(long)]
+    pub(super) session: Option<String>,
+    /// Entries at most
+    #[arg(long, short = 'n', default_value_t = 50)]
+    pub(super) lines: usize,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct SchemaArguments {
+    /// File kind, such as `considerations`; without one, the names are listed
+    pub(super) name: Option<String>,
+}
