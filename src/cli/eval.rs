@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::log::DECISION_LOG;
 use super::project::{self, Project};
-use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE, EvalArguments, pack};
+use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE, EvalArguments, amplihack, pack};
 use crate::facts::compiled::CompiledLens;
 use crate::facts::event::{Event, EventKind};
 use crate::hook::claude_code;
@@ -125,6 +125,13 @@ fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
     if let Some(why) = project::switched_off(world, &project) {
         return report.silent(format!("switched off: {why}"));
     }
+    let switches = amplihack::switches(world, &project).unwrap_or_else(|problem| {
+        report.problem(&problem);
+        None
+    });
+    if let Some(switches) = switches.as_ref().filter(|it| it.off) {
+        return report.silent(format!("switched off: {}", switches.why()));
+    }
     let found = pack::find(world, &project, request.policies);
     let mut policy = match pack::policy(world, &found) {
         Ok(policy) => policy,
@@ -137,6 +144,9 @@ fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
         }
     };
     report.around.pack.clone_from(&policy.name);
+    for problem in switches.iter().flat_map(|it| it.apply(&mut policy)) {
+        report.problem(&problem);
+    }
     if !policy.settings.enabled {
         return report.silent("the pack is switched off (`enabled: false`)");
     }

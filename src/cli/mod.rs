@@ -1,5 +1,6 @@
 //! The command line: exit codes, dispatch, and what is a hook call. One file per command.
 
+mod amplihack;
 mod arguments;
 mod diag;
 mod eval;

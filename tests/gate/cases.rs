@@ -4,11 +4,14 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use policyd::facts::record;
+use policyd::facts::record::lenient::Either;
+use policyd::facts::record::wire::Input;
+use policyd::facts::record::{self, Entry};
 use policyd::judge;
 use policyd::judge::preference;
 use policyd::policy::{builtin, load};
 use policyd::script::pattern::prose_regex;
+use policyd::script::reply;
 use policyd::source::Source;
 use policyd::state::GuardState;
 use policyd::state::guard::{self, GuardLimits, Ruling, Stop};
@@ -35,6 +38,32 @@ const REASONS: &[(&str, &str)] = &[
     ),
 ];
 
+/// Kinds about things that policyd does not do, each with the reason; their cases are listed.
+const KIND_REASONS: &[(&str, &str)] = &[
+    (
+        "addressed_heuristic",
+        "what the agent says of a finding is no evidence that it is met: the finding is judged anew",
+    ),
+    (
+        "compaction_events",
+        "compactions are read from the transcript; no other file can tell of them or lead elsewhere",
+    ),
+    (
+        "compaction_recent",
+        "a compaction replaces messages by a summary: that one is gone is no finding",
+    ),
+];
+
+/// Kinds that `tests/shared_state_cases.rs` runs.
+const ELSEWHERE: &[&str] = &[
+    "diagnostics",
+    "session_id_sanitize",
+    "session_id_valid",
+    "state_load",
+    "state_save_fault",
+    "state_validate",
+];
+
 /// What a case of a kind gives; `None` where the kind is not of this test.
 fn run(kind: &str, input: &Value) -> Option<Value> {
     Some(match kind {
@@ -54,6 +83,9 @@ fn run(kind: &str, input: &Value) -> Option<Value> {
         "evidence_ci" => forge::evidence_ci(input),
         "consideration_schema" => consideration_schema(input),
         "compaction_todos" => compaction_todos(input),
+        "config_validate" => config_validate(input),
+        "transcript_normalize" => transcript_normalize(input),
+        "llm_verdict_parse" => llm_verdict_parse(input),
         _ => return None,
     })
 }
@@ -78,6 +110,21 @@ fn set_up(world: &FakeWorld, input: &Value) {
     for (path, text) in input["files"].as_object().into_iter().flatten() {
         world.put(Path::new("/work").join(path), text.as_str().unwrap());
     }
+}
+
+/// Whether amplihack's configuration of a project is taken as it is, without a complaint.
+fn config_validate(input: &Value) -> Value {
+    let mut scene = Scene::new();
+    scene.events(&failing_events());
+    let path = "/work/.claude/tools/amplihack/.power_steering_config";
+    scene.world.put(path, input["config"].to_string());
+    json!({"valid": scene.report()["problems"].as_array().unwrap().is_empty()})
+}
+
+/// A model's reply to one question; without a clear verdict it holds nobody.
+fn llm_verdict_parse(input: &Value) -> Value {
+    let content = reply::content(input["response"].as_str().unwrap());
+    json!({"satisfied": reply::verdict(&content) != "unsatisfied"})
 }
 
 /// A session that would be blocked, with the switch of the case.
@@ -214,6 +261,57 @@ fn merge_preference(input: &Value) -> Value {
 
 fn transcript_format(input: &Value) -> Value {
     json!({"format": record::format(input["first_line"].as_str().unwrap().as_bytes())})
+}
+
+/// What the lines of a transcript say, one message a line that says something.
+fn transcript_normalize(input: &Value) -> Value {
+    let lines = input["lines"].as_array().unwrap().iter().map(|it| it.as_str().unwrap());
+    let messages = lines.filter_map(|line| {
+        let (mut who, mut text, mut tools) = ("", String::new(), vec![]);
+        for entry in record::read(line.as_bytes())?.entries {
+            match entry {
+                Entry::Prompt { text: said, .. } => (who, text) = ("user", said.into_owned()),
+                Entry::Said(said) => (who, text) = ("assistant", said.into_owned()),
+                Entry::Call { name, input, .. } => {
+                    who = "assistant";
+                    tools.push(json!({"name": name, "input": call_input(&input)}));
+                }
+                Entry::Asked(_)
+                | Entry::Injected { .. }
+                | Entry::Result(_)
+                | Entry::Usage(_)
+                | Entry::Compacted => {}
+            }
+        }
+        (!who.is_empty()).then(|| json!({"type": who, "text": text, "tools": tools}))
+    });
+    json!({"messages": messages.collect::<Vec<_>>()})
+}
+
+/// The fields of a tool's input that facts are made of.
+fn call_input(input: &Either<'_, Input<'_>>) -> Value {
+    let decoded;
+    let input = match input {
+        Either::One(input) => input.as_ref(),
+        Either::Text(text) => {
+            decoded = record::decode_input(text).unwrap_or_default();
+            &decoded
+        }
+        Either::Many(_) | Either::None => return json!({}),
+    };
+    let command = if let Either::Text(text) = &input.command { text.as_ref() } else { "" };
+    let fields = [
+        ("command", command),
+        ("file_path", &*input.file_path),
+        ("path", &*input.path),
+        ("content", &*input.content),
+        ("old_string", &*input.old_string),
+        ("new_string", &*input.new_string),
+    ];
+    let said = fields.into_iter().filter(|(_, text)| !text.is_empty());
+    said.map(|(name, text)| (name.to_owned(), json!(text)))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
 }
 
 /// What a checker of the built-in pack says wherever it applies and whatever the session type is
@@ -362,7 +460,16 @@ fn judge_cases(cases: &[Value]) -> Tally {
     let mut tally = Tally { rows: vec![], wrong: vec![], kinds: BTreeMap::new() };
     for case in cases {
         let (kind, name) = (case["kind"].as_str().unwrap(), case["name"].as_str().unwrap());
-        let Some(got) = run(kind, &case["input"]) else { continue };
+        if let Some((_, why)) = KIND_REASONS.iter().find(|(it, _)| *it == kind) {
+            tally.kinds.entry(kind.to_owned()).or_default().1 += 1;
+            tally.rows.push(format!("{kind:18} {name:42} not done here: {why}"));
+            continue;
+        }
+        let Some(got) = run(kind, &case["input"]) else {
+            let elsewhere = ELSEWHERE.contains(&kind);
+            assert!(elsewhere, "{kind} {name}: no test runs cases of this kind");
+            continue;
+        };
         let agrees = agrees(&case["expected"], &got);
         let reason = REASONS.iter().find(|(it, _)| *it == name).map(|(_, why)| *why);
         let counts = tally.kinds.entry(kind.to_owned()).or_default();
