@@ -163,6 +163,9 @@ pub(super) struct LogArguments {
     /// Only blocks, releases and problems
     #[arg(long)]
     pub(super) notable: bool,
+    /// Counts instead of entries: decisions, checks, preferences
+    #[arg(long)]
+    pub(super) summary: bool,
     /// Entries at most
     #[arg(long, short = 'n', default_value_t = 50)]
     pub(super) lines: usize,

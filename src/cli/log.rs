@@ -1,5 +1,7 @@
 //! `policyd log`: what was decided, one line each, from the decision log of the project.
 
+mod summary;
+
 use serde_json::Value;
 
 use super::{Console, EXIT_OK, EXIT_USAGE, ListFormat, LogArguments, project};
@@ -34,6 +36,14 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &LogA
         })
         .filter(|it| !arguments.notable || is_notable(it))
         .collect();
+    if arguments.summary {
+        let summary = summary::Summary::of(&wanted);
+        console.say(&match arguments.format {
+            ListFormat::Json => format!("{:#}\n", summary.to_json()),
+            ListFormat::Text | ListFormat::Compact => summary.to_text(),
+        });
+        return EXIT_OK;
+    }
     let surplus = wanted.len().saturating_sub(arguments.lines);
     for entry in wanted.into_iter().skip(surplus) {
         match arguments.format {

@@ -407,7 +407,8 @@ impl Builder<'_> {
             return None;
         }
         let (files, regexes) = (texts(entry.get("files")), texts(entry.get("regexes")));
-        Some(Preference { id: entry.id.clone(), value, files, regexes })
+        let once = text(entry.get("cache")) == "session";
+        Some(Preference { id: entry.id.clone(), value, files, regexes, once })
     }
 
     fn probe(&mut self, entry: &Entry) -> Option<Probe> {

@@ -269,6 +269,8 @@ pub struct Preference {
     pub files: Vec<String>,
     /// Regexes tried on each paragraph, comments and code left out.
     pub regexes: Vec<String>,
+    /// Whether it is looked for only once in a session.
+    pub once: bool,
 }
 
 /// How the output of a probe is read.

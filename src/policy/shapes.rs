@@ -89,6 +89,11 @@ pub const PREFERENCE: &[Field] = &[
     field("value", Kind::Bool, "A fixed answer; nothing is looked for."),
     field("files", GLOBS, "Files relative to the project."),
     field("regexes", REGEXES, "Tried on each paragraph, case not counted."),
+    field(
+        "cache",
+        Kind::Choice(&["none", "session"]),
+        "`session`: looked for once in a session; by default it is at each stop.",
+    ),
     field("description", Kind::Text, "For people."),
     OVERRIDE,
 ];

@@ -1,5 +1,7 @@
 //! Outcomes for people and programs: text grouped by category, and versioned JSON.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use crate::facts::event::Event;
@@ -26,6 +28,8 @@ pub struct Circumstances {
     pub no_opinion: Option<String>,
     /// Anything the user should know: a broken pack, an unreadable transcript.
     pub problems: Vec<String>,
+    /// Preferences that were asked for, and whether they were found.
+    pub preferences: BTreeMap<String, bool>,
     /// Time of the whole evaluation, in microseconds.
     pub micros: u64,
 }
@@ -52,6 +56,7 @@ pub fn to_json(outcome: Option<&Outcome>, around: &Circumstances) -> Value {
         })),
         "consecutive_blocks": outcome.map_or(0, |it| it.state.main.consecutive_blocks),
         "considerations": verdicts.iter().map(verdict_json).collect::<Vec<_>>(),
+        "preferences": around.preferences,
         "pack": around.pack,
         "saved": around.saved,
         "problems": around.problems,
@@ -83,23 +88,17 @@ pub fn log_entry(
             "micros": it.micros,
         })
     });
-    json!({
-        "version": REPORT_VERSION,
-        "timestamp": now.to_string(),
-        "event": event.kind.name(),
-        "session_id": event.session_id.as_str(),
-        "agent_id": event.agent_id,
-        "prompt_id": event.prompt_id,
+    let decided = json!({
         "decision": outcome.decision.as_str(),
         "spoken": blocked,
         "release": outcome.release,
         "session_type": outcome.session_type,
         "consecutive_blocks": guard.map(|it| it.consecutive_blocks),
         "verdicts": verdicts.collect::<Vec<_>>(),
+        "preferences": around.preferences,
         "pack": around.pack,
-        "saved": around.saved,
-        "problems": around.problems,
-    })
+    });
+    entry(now, event, around, decided)
 }
 
 /// The entry of `logs/decisions.jsonl` where nothing could be judged.
@@ -110,19 +109,28 @@ pub fn unjudged_entry(
     around: &Circumstances,
     blocked: bool,
 ) -> Value {
-    json!({
+    let decision = if blocked { "block" } else { "none" };
+    entry(now, event, around, json!({"decision": decision, "spoken": blocked, "verdicts": []}))
+}
+
+/// What every entry begins and ends with, around what was decided.
+fn entry(now: Timestamp, event: &Event, around: &Circumstances, decided: Value) -> Value {
+    let mut entry = json!({
         "version": REPORT_VERSION,
         "timestamp": now.to_string(),
         "event": event.kind.name(),
         "session_id": event.session_id.as_str(),
         "agent_id": event.agent_id,
         "prompt_id": event.prompt_id,
-        "decision": if blocked { "block" } else { "none" },
-        "spoken": blocked,
-        "verdicts": [],
-        "saved": around.saved,
-        "problems": around.problems,
-    })
+    });
+    let end = json!({"saved": around.saved, "problems": around.problems});
+    if let (Value::Object(all), Value::Object(decided), Value::Object(end)) =
+        (&mut entry, decided, end)
+    {
+        all.extend(decided);
+        all.extend(end);
+    }
+    entry
 }
 
 /// One verdict as JSON.

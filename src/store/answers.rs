@@ -1,5 +1,6 @@
-//! Answers of probes that may be used again, kept per session: a stop that repeats asks a model or
-//! a slow program once. A cache: it is written without fsync, and whatever is odd in it is no answer.
+//! Answers that may be used again, kept per session: a stop that repeats asks a model or a slow
+//! program once, and looks for a preference once where it says so. A cache: it is written without
+//! fsync, and whatever is odd in it is no answer.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use serde_json::Value;
 
 use crate::checksum::checksum;
 use crate::limits::ANSWERS_BYTES_MAX;
-use crate::policy::Probe;
+use crate::policy::{Preference, Probe};
 use crate::script::context::Reading;
 use crate::time::Timestamp;
 use crate::world::World;
@@ -22,8 +23,24 @@ const FILE: &str = "answers.json";
 #[derive(Debug)]
 pub struct Answers {
     path: PathBuf,
-    kept: BTreeMap<String, Answer>,
+    kept: Kept,
     changed: bool,
+}
+
+/// What the file holds.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+struct Kept {
+    probes: BTreeMap<String, Answer>,
+    preferences: BTreeMap<String, Found>,
+}
+
+/// Whether a preference was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Found {
+    /// What was looked for, as a checksum.
+    asked: String,
+    found: bool,
 }
 
 /// The newest answer of one probe.
@@ -38,18 +55,39 @@ struct Answer {
 }
 
 impl Answers {
+    /// No answers yet, of the session with that folder.
+    #[must_use]
+    pub fn none(session_folder: &Path) -> Self {
+        Self { path: session_folder.join(FILE), kept: Kept::default(), changed: false }
+    }
+
     /// Reads what is kept in the folder of a session.
     #[must_use]
     pub fn load(world: &dyn World, session_folder: &Path) -> Self {
-        let path = session_folder.join(FILE);
-        let bytes = world.read(&path, ANSWERS_BYTES_MAX).unwrap_or_default();
-        Self { path, kept: serde_json::from_slice(&bytes).unwrap_or_default(), changed: false }
+        let empty = Self::none(session_folder);
+        let bytes = world.read(&empty.path, ANSWERS_BYTES_MAX).unwrap_or_default();
+        Self { kept: serde_json::from_slice(&bytes).unwrap_or_default(), ..empty }
+    }
+
+    /// Whether a preference was found before; nothing where it is looked for at each stop.
+    #[must_use]
+    pub fn preference(&self, it: &Preference) -> Option<bool> {
+        let known = self.kept.preferences.get(&it.id).filter(|_| it.once)?;
+        (known.asked == sought(it)).then_some(known.found)
+    }
+
+    /// Keeps whether a preference was found.
+    pub fn keep_preference(&mut self, it: &Preference, found: bool) {
+        if it.once {
+            self.kept.preferences.insert(it.id.clone(), Found { asked: sought(it), found });
+            self.changed = true;
+        }
     }
 
     /// The answer to the same question, if it is not older than the probe allows.
     #[must_use]
     pub fn find(&self, probe: &Probe, asked: &str, now: Timestamp) -> Option<Reading> {
-        let kept = self.kept.get(&probe.id).filter(|it| it.asked == asked)?;
+        let kept = self.kept.probes.get(&probe.id).filter(|it| it.asked == asked)?;
         let age = now.millis().checked_sub(kept.at).and_then(|it| u64::try_from(it).ok())?;
         let fresh = Duration::from_millis(age) < probe.cache?;
         fresh.then(|| Reading::Answer { code: kept.code, value: kept.value.clone() })
@@ -60,7 +98,7 @@ impl Answers {
         if let (Some(_), Reading::Answer { code, value }) = (probe.cache, reading) {
             let (asked, value) = (asked.to_owned(), value.clone());
             let answer = Answer { asked, at: now.millis(), code: *code, value };
-            self.kept.insert(probe.id.clone(), answer);
+            self.kept.probes.insert(probe.id.clone(), answer);
             self.changed = true;
         }
     }
@@ -83,7 +121,16 @@ pub fn question(probe: &Probe, folder: &Path, stdin: &str) -> String {
     let folder = folder.to_string_lossy();
     let mut parts: Vec<&[u8]> = probe.command.iter().map(|it| it.as_bytes()).collect();
     parts.extend([folder.as_bytes(), stdin.as_bytes()]);
-    checksum(&parts).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&parts)
+}
+
+/// What a preference looks for.
+fn sought(it: &Preference) -> String {
+    hex(&it.files.iter().chain(&it.regexes).map(|it| it.as_bytes()).collect::<Vec<_>>())
+}
+
+fn hex(parts: &[&[u8]]) -> String {
+    checksum(parts).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
@@ -126,6 +173,28 @@ mod tests {
     }
 
     #[test]
+    fn a_preference_is_kept_where_it_says_so() {
+        let (world, folder) = (FakeWorld::new(), Path::new("/s"));
+        let regexes = vec!["never".to_owned()];
+        let once = Preference {
+            id: "p".to_owned(),
+            value: None,
+            files: vec!["a.md".to_owned()],
+            regexes,
+            once: true,
+        };
+        let always = Preference { once: false, ..once.clone() };
+        let mut answers = Answers::none(folder);
+        answers.keep_preference(&always, true);
+        assert_eq!((answers.preference(&always), answers.preference(&once)), (None, None));
+        answers.keep_preference(&once, true);
+        answers.save(&world);
+        let answers = Answers::load(&world, folder);
+        assert_eq!(answers.preference(&once), Some(true));
+        assert_eq!(answers.preference(&Preference { regexes: vec![], ..once }), None, "it changed");
+    }
+
+    #[test]
     fn failures_and_odd_files_are_no_answers() {
         let (world, judge) = (FakeWorld::new(), judge());
         let folder = Path::new("/s");
@@ -135,7 +204,7 @@ mod tests {
         assert!(world.get(folder.join(FILE)).is_none(), "nothing was written");
         for odd in [&b"{"[..], b"[]", br#"{"judge": 3}"#, &[0xff; 40]] {
             world.put(folder.join(FILE), odd);
-            assert!(Answers::load(&world, folder).kept.is_empty());
+            assert_eq!(Answers::load(&world, folder).kept, Kept::default());
         }
     }
 }

@@ -275,6 +275,22 @@ fn a_preference_changed_during_the_session_counts_at_the_next_stop() {
     assert_eq!(said(&scene), undecided);
 }
 
+#[test]
+fn a_preference_may_be_looked_for_once_in_a_session() {
+    let mut scene = Scene::new();
+    script_gh(&scene.world, &with(open(json!([run("SUCCESS")])), "mergeable", "UNKNOWN"));
+    let once = "- {id: no_auto_merge, override: true, cache: session}\n";
+    scene.world.put("/work/.policyd/policies/preferences.yaml", once);
+    scene.world.put(PREFERENCES, NO_AUTO_MERGE);
+    scene.events(&pushed());
+    let found = |scene: &Scene| scene.report()["preferences"]["no_auto_merge"].clone();
+    assert_eq!(found(&scene), true);
+    scene.world.put(PREFERENCES, "Merge when it is green.\n");
+    assert_eq!(found(&scene), true, "kept for the session");
+    scene.world.put("/work/.policyd/policies/preferences.yaml", "[]");
+    assert_eq!(found(&scene), false, "looked for again");
+}
+
 /// A session that edited code on a branch and published nothing.
 fn edited_on(branch: &str) -> Scene {
     let mut scene = Scene::new();

@@ -15,6 +15,7 @@ use crate::facts::event::Event;
 use crate::id::SessionId;
 use crate::judge::{self, Plan, preference};
 use crate::limits;
+use crate::policy::{Preference, Probe};
 use crate::probe::{self, Question};
 use crate::script::context::{self, Context, Learned, Spoken};
 use crate::script::pattern::{TextPattern, TextPatternSource, prose_regex};
@@ -139,12 +140,24 @@ impl Stopping<'_> {
         report: &mut Report,
     ) {
         report.note(format!("session type: {}", plan.session_type));
-        for id in &plan.preferences {
-            let found = self.preference(id, report);
-            report.note(format!("Preference detected: {id} = {found}"));
-            context.learned.borrow_mut().preferences.insert(id.clone(), found);
+        let preferences = self.policy.preferences.iter();
+        let preferences: Vec<_> =
+            preferences.filter(|it| plan.preferences.contains(&it.id)).collect();
+        let probes = self.policy.probes.iter();
+        let probes: Vec<_> = probes.filter(|it| plan.probes.contains(&it.id)).collect();
+        let remembers = preferences.iter().any(|it| it.once)
+            || probes.iter().any(|it| it.enabled && it.cache.is_some());
+        let mut answers =
+            if remembers { Answers::load(self.world, memory) } else { Answers::none(memory) };
+        for it in preferences {
+            let found = answers.preference(it).unwrap_or_else(|| self.preference(it, report));
+            answers.keep_preference(it, found);
+            report.note(format!("Preference detected: {} = {found}", it.id));
+            report.around.preferences.insert(it.id.clone(), found);
+            context.learned.borrow_mut().preferences.insert(it.id.clone(), found);
         }
-        let readings = self.readings(plan, evaluator, memory, report);
+        let readings = self.readings(&probes, evaluator, &mut answers, report);
+        answers.save(self.world);
         for (id, reading) in &readings {
             report.note(match reading {
                 context::Reading::Answer { code, value } => {
@@ -162,24 +175,19 @@ impl Stopping<'_> {
     /// What the probes of the plan answer, now or some time ago.
     fn readings(
         &self,
-        plan: &Plan,
+        probes: &[&Probe],
         evaluator: &mut Evaluator,
-        memory: &Path,
+        answers: &mut Answers,
         report: &mut Report,
     ) -> BTreeMap<String, context::Reading> {
         let (world, now, folder) = (self.world, self.request.now, &self.project.folder);
         let (mut known, mut questions) = (BTreeMap::new(), Vec::new());
-        let wanted = self.policy.probes.iter().filter(|it| plan.probes.contains(&it.id));
-        let (off, wanted): (Vec<_>, Vec<_>) = wanted.partition(|it| !it.enabled);
-        for probe in off {
-            let why = format!("probe `{}` is switched off (`enabled: false`)", probe.id);
-            known.insert(probe.id.clone(), context::Reading::Failed(why));
-        }
-        if wanted.is_empty() {
-            return known;
-        }
-        let mut answers = Answers::load(world, memory);
-        for probe in wanted {
+        for probe in probes {
+            if !probe.enabled {
+                let why = format!("probe `{}` is switched off (`enabled: false`)", probe.id);
+                known.insert(probe.id.clone(), context::Reading::Failed(why));
+                continue;
+            }
             let stdin = template::render(&probe.stdin, evaluator);
             let asked = answers::question(probe, folder, &stdin);
             match answers.find(probe, &asked, now) {
@@ -201,14 +209,12 @@ impl Stopping<'_> {
                 answers.keep(question.probe, asked, now, reading);
             }
         }
-        answers.save(world);
         known.extend(readings);
         known
     }
 
     /// Whether a preference is found; a file that cannot be read is no preference.
-    fn preference(&self, id: &str, report: &mut Report) -> bool {
-        let Some(it) = self.policy.preferences.iter().find(|it| it.id == id) else { return false };
+    fn preference(&self, it: &Preference, report: &mut Report) -> bool {
         if let Some(value) = it.value {
             return value;
         }

@@ -1,0 +1,167 @@
+//! What the entries of the decision log come to: decisions, how often each check was satisfied,
+//! how often preferences were found.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::text;
+
+/// Counts over entries of the decision log.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Summary {
+    stops: usize,
+    sessions: usize,
+    blocked: usize,
+    /// Let go although something was unsatisfied, by reason.
+    released: BTreeMap<String, usize>,
+    with_problems: usize,
+    checks: BTreeMap<String, Check>,
+    preferences: BTreeMap<String, Preference>,
+}
+
+/// How often a check came to what.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Check {
+    satisfied: usize,
+    unsatisfied: usize,
+    unknown: usize,
+    blocked: usize,
+    warned: usize,
+}
+
+/// How often a preference was asked for, and found.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Preference {
+    asked: usize,
+    found: usize,
+}
+
+impl Summary {
+    /// Counts entries.
+    pub(super) fn of(entries: &[&Value]) -> Self {
+        let mut summary = Self { stops: entries.len(), ..Self::default() };
+        let sessions: std::collections::BTreeSet<&str> =
+            entries.iter().map(|it| text(it, "session_id")).collect();
+        summary.sessions = sessions.len();
+        for entry in entries {
+            summary.add(entry);
+        }
+        summary
+    }
+
+    fn add(&mut self, entry: &Value) {
+        let spoken = entry.get("spoken") == Some(&Value::Bool(true));
+        self.blocked += usize::from(text(entry, "decision") == "block" && spoken);
+        let release = text(entry, "release");
+        if !release.is_empty() {
+            *self.released.entry(release.to_owned()).or_default() += 1;
+        }
+        let problems = entry.get("problems").and_then(Value::as_array);
+        self.with_problems += usize::from(problems.is_some_and(|it| !it.is_empty()));
+        for it in entry.get("verdicts").and_then(Value::as_array).into_iter().flatten() {
+            let check = self.checks.entry(text(it, "id").to_owned()).or_default();
+            check.satisfied += usize::from(text(it, "status") == "satisfied");
+            check.unsatisfied += usize::from(text(it, "status") == "unsatisfied");
+            check.unknown += usize::from(text(it, "status") == "unknown");
+            check.blocked += usize::from(text(it, "consequence") == "blocks");
+            check.warned += usize::from(text(it, "consequence") == "warns");
+        }
+        for (id, found) in entry.get("preferences").and_then(Value::as_object).into_iter().flatten()
+        {
+            let preference = self.preferences.entry(id.clone()).or_default();
+            preference.asked += 1;
+            preference.found += usize::from(found == &Value::Bool(true));
+        }
+    }
+
+    /// For programs.
+    pub(super) fn to_json(&self) -> Value {
+        let checks = self.checks.iter().map(|(id, it)| {
+            let counts = json!({"satisfied": it.satisfied, "unsatisfied": it.unsatisfied,
+                "unknown": it.unknown, "blocked": it.blocked, "warned": it.warned});
+            (id.clone(), counts)
+        });
+        let preferences = self.preferences.iter();
+        let preferences =
+            preferences.map(|(id, it)| (id.clone(), json!({"asked": it.asked, "found": it.found})));
+        json!({
+            "version": 1,
+            "stops": self.stops,
+            "sessions": self.sessions,
+            "blocked": self.blocked,
+            "released": self.released,
+            "with_problems": self.with_problems,
+            "checks": checks.collect::<serde_json::Map<_, _>>(),
+            "preferences": preferences.collect::<serde_json::Map<_, _>>(),
+        })
+    }
+
+    /// For people: what fails most stands first.
+    pub(super) fn to_text(&self) -> String {
+        let released: usize = self.released.values().sum();
+        let through = self.stops.saturating_sub(self.blocked).saturating_sub(released);
+        let mut lines = vec![format!(
+            "{} stop(s) of {} session(s): {through} let through, {} blocked, {released} let go, {} with problems",
+            self.stops, self.sessions, self.blocked, self.with_problems
+        )];
+        lines.extend(self.released.iter().map(|(why, count)| format!("  let go {count}x: {why}")));
+        let mut checks: Vec<_> = self.checks.iter().collect();
+        checks.sort_by_key(|(id, it)| (std::cmp::Reverse(it.unsatisfied), id.as_str()));
+        let width = self.checks.keys().chain(self.preferences.keys()).map(String::len).max();
+        let width = width.unwrap_or(0).max("preference".len());
+        if !checks.is_empty() {
+            let head = "satisfied  unsatisfied  unknown  blocked  warned";
+            lines.push(format!("\n{:width$}  {head}", "check"));
+        }
+        for (id, it) in checks {
+            let all = it.satisfied.saturating_add(it.unsatisfied).max(1);
+            let share = it.satisfied.saturating_mul(100) / all;
+            lines.push(format!(
+                "{id:width$}  {:4} {share:3}%  {:11}  {:7}  {:7}  {:6}",
+                it.satisfied, it.unsatisfied, it.unknown, it.blocked, it.warned
+            ));
+        }
+        if !self.preferences.is_empty() {
+            lines.push(format!("\n{:width$}  asked  found", "preference"));
+        }
+        for (id, it) in &self.preferences {
+            lines.push(format!("{id:width$}  {:5}  {:5}", it.asked, it.found));
+        }
+        lines.join("\n") + "\n"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_counted() {
+        let verdict = |id: &str, status: &str, consequence: &str| json!({"id": id, "status": status, "consequence": consequence});
+        let entries = [
+            json!({"session_id": "a", "decision": "block", "spoken": true, "release": "",
+                "verdicts": [verdict("ci_status", "unsatisfied", "blocks"), verdict("todos", "satisfied", "none")],
+                "preferences": {"no_auto_merge": true}, "problems": []}),
+            json!({"session_id": "a", "decision": "none", "spoken": false, "release": "same_failure",
+                "verdicts": [verdict("ci_status", "unsatisfied", "blocks"), verdict("next", "unsatisfied", "warns")],
+                "preferences": {"no_auto_merge": false}, "problems": ["x"]}),
+            json!({"session_id": "b", "decision": "none", "spoken": false, "verdicts": [verdict("ci_status", "satisfied", "none")]}),
+        ];
+        let summary = Summary::of(&entries.iter().collect::<Vec<_>>());
+        let counted = summary.to_json();
+        assert_eq!((&counted["stops"], &counted["sessions"]), (&json!(3), &json!(2)));
+        assert_eq!((&counted["blocked"], &counted["with_problems"]), (&json!(1), &json!(1)));
+        assert_eq!(counted["released"], json!({"same_failure": 1}));
+        let ci = json!({"satisfied": 1, "unsatisfied": 2, "unknown": 0, "blocked": 2, "warned": 0});
+        assert_eq!(counted["checks"]["ci_status"], ci);
+        assert_eq!(counted["preferences"]["no_auto_merge"], json!({"asked": 2, "found": 1}));
+        let shown = summary.to_text();
+        let lines: Vec<&str> = shown.lines().collect();
+        assert_eq!(
+            lines[0],
+            "3 stop(s) of 2 session(s): 1 let through, 1 blocked, 1 let go, 1 with problems"
+        );
+        assert!(lines[4].starts_with("ci_status         1  33%            2"), "{shown}");
+    }
+}
