@@ -108,6 +108,10 @@ pub const COUNTER_MAX: i64 = 1_000;
 pub const STATE_FILE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Corrupt state files kept beside the current one.
 pub const QUARANTINE_FILES_MAX: usize = 3;
+/// The file of circuit breakers, in bytes; a larger one is put aside.
+pub const BREAKER_FILE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Failures that a circuit breaker may be set to wait for.
+pub const BREAKER_THRESHOLD_MAX: usize = 1_000;
 /// Attempts to save one file.
 pub const SAVE_ATTEMPTS_MAX: u32 = 10;
 /// Sessions looked at and deleted when old ones are pruned, so that no hook call waits for it.

@@ -2,6 +2,7 @@
 //! read payload, pack and transcript; plan; ask; lock and load; decide; save; log; speak.
 
 mod inquiry;
+mod probing;
 mod speech;
 
 use std::mem::ManuallyDrop;
@@ -163,7 +164,9 @@ fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
     let words = Words { lens: CompiledLens::new(lens), texts };
     // The process ends with its answer: taking a policy apart would only delay it.
     let policy = ManuallyDrop::new(policy);
-    Stopping { world, request, policy: &policy, project: &project }.judge(words, report)
+    let (store, own) = project::sessions(world, &project, &policy.settings);
+    Stopping { world, request, policy: &policy, project: &project, store: &store, own: &own }
+        .judge(words, report)
 }
 
 /// A broken pack never breaks the agent: the user is told, and the manifest's `on_error` answers.
@@ -213,24 +216,27 @@ struct Stopping<'a> {
     request: &'a Request<'a>,
     policy: &'a Policy,
     project: &'a Project,
+    store: &'a SessionStore<'a>,
+    /// The root of our own.
+    own: &'a Path,
 }
 
 impl Stopping<'_> {
     fn judge(&self, words: Words, mut report: Report) -> Report {
         let (world, event) = (self.world, &self.request.event);
-        let (store, own) = project::sessions(world, self.project, &self.policy.settings);
+        let (store, own) = (self.store, self.own);
         let interactive = world.env("CLAUDE_CODE_ENTRYPOINT").as_deref() != Some("sdk-cli")
             && world.env("CLAUDE_CODE_SESSION_ATTENDED").as_deref() != Some("0");
 
         // Read the transcript, and see whether there is anything to judge.
-        let cursor_path = cursor_path(&store, event);
+        let cursor_path = cursor_path(store, event);
         let (context, cursor) = self.context(&cursor_path, words, interactive, &mut report);
         let context = Rc::new(context);
         let keep = || cursor.iter().for_each(|it| transcript::keep(world, &cursor_path, it));
         // Half of a transcript is no evidence: the guard is not even stepped.
         if context.transcript_problem.is_some() {
             let entry = report::unjudged_entry(self.request.now, event, &report.around, false);
-            speech::log_decision(world, &own, entry);
+            speech::log_decision(world, own, entry);
             keep();
             return report.silent("the transcript was not read");
         }
@@ -280,7 +286,7 @@ impl Stopping<'_> {
 
         // Log, then hand over what is to be spoken.
         self.answer(&outcome, remembered, &mut report);
-        speech::log(world, &own, self.request, &outcome, &mut report);
+        speech::log(world, own, self.request, &outcome, &mut report);
         report.outcome = Some(outcome);
         report
     }

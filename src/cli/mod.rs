@@ -2,6 +2,7 @@
 
 mod amplihack;
 mod arguments;
+mod breaker;
 mod diag;
 mod eval;
 mod facts;
@@ -19,8 +20,9 @@ use std::io::{Read, Write};
 
 use crate::world::World;
 use arguments::{
-    Arguments, Command, DiagAction, DiagFilter, EvalArguments, FactsArguments, Format,
-    LintArguments, ListFormat, LogArguments, PackArguments, SchemaArguments, StateAction,
+    Arguments, BreakerAction, CallResult, Command, DiagAction, DiagFilter, EvalArguments,
+    FactsArguments, Format, LintArguments, ListFormat, LogArguments, PackArguments,
+    SchemaArguments, StateAction,
 };
 
 /// What an exit code means. `eval` in hook format always exits with 0.
@@ -87,6 +89,7 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         Command::State(it) => state::run(world, console, &it.action),
         Command::Log(it) => log::run(world, console, &it),
         Command::Diag(it) => diag::run(world, console, &it.action),
+        Command::Breaker(it) => breaker::run(world, console, &it.action),
         Command::Schema(it) => schema::run(console, &it),
     }
 }

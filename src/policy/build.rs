@@ -79,6 +79,7 @@ pub(super) fn build(
         layers.session_types.iter().filter_map(|it| builder.session_type(it)).collect();
     let preferences = layers.preferences.iter().filter_map(|it| builder.preference(it)).collect();
     let probes = layers.probes.iter().filter_map(|it| builder.probe(it)).collect();
+    let breakers = settings::breakers(&layers.breakers);
     builder.unknown_here = AT_A_MESSAGE;
     let messages = builder.messages(&layers.messages);
     Some(Policy {
@@ -88,6 +89,7 @@ pub(super) fn build(
         session_types,
         preferences,
         probes,
+        breakers,
         messages,
         lens_key: Key::of(&vocabulary.lens),
         lens: vocabulary.lens,
@@ -444,6 +446,10 @@ impl Builder<'_> {
             stdin: entry.get("stdin").and_then(|it| self.template(it)).unwrap_or_default(),
             timeout: timeout.unwrap_or(limits::PROBE_TIMEOUT),
             cache: entry.get("cache").and_then(Node::duration),
+            breaker: match text(entry.get("breaker")) {
+                named if named.is_empty() => format!("probe/{}", entry.id),
+                named => named,
+            },
             parse,
             missing: text(entry.get("missing")),
             cures,

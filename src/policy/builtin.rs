@@ -14,6 +14,7 @@ pub const FILES: &[(&str, &str)] = &[
     ("vocabulary.yaml", include_str!("../../policies/vocabulary.yaml")),
     ("preferences.yaml", include_str!("../../policies/preferences.yaml")),
     ("probes.yaml", include_str!("../../policies/probes.yaml")),
+    ("breakers.yaml", include_str!("../../policies/breakers.yaml")),
     ("session_types.yaml", include_str!("../../policies/session_types.yaml")),
     ("checkers.yaml", include_str!("../../policies/checkers.yaml")),
     ("considerations.yaml", include_str!("../../policies/considerations.yaml")),

@@ -58,6 +58,7 @@ pub(super) struct Layers {
     pub(super) vocabularies: Vec<Node>,
     pub(super) preferences: Vec<Entry>,
     pub(super) probes: Vec<Entry>,
+    pub(super) breakers: Vec<Entry>,
     pub(super) session_types: Vec<Entry>,
     pub(super) checkers: Vec<Entry>,
     pub(super) considerations: Vec<Entry>,
@@ -146,12 +147,16 @@ fn add(
     list("probes.yaml", &mut layers.probes);
     list("session_types.yaml", &mut layers.session_types);
     list("considerations.yaml", &mut layers.considerations);
-    let checkers = nodes.remove("checkers.yaml");
-    let entries = checkers.as_ref().and_then(Node::entries).unwrap_or_default();
-    let entries = entries
-        .iter()
-        .filter_map(|(key, value)| Some((key.text()?.to_owned(), key.clone(), value.clone())));
-    layer(&mut layers.checkers, entries.collect(), implicit, diagnostics);
+    let mut map = |file: &'static str, into: &mut Vec<Entry>| {
+        let node = nodes.remove(file);
+        let entries = node.as_ref().and_then(Node::entries).unwrap_or_default();
+        let entries = entries
+            .iter()
+            .filter_map(|(key, value)| Some((key.text()?.to_owned(), key.clone(), value.clone())));
+        layer(into, entries.collect(), implicit, diagnostics);
+    };
+    map("checkers.yaml", &mut layers.checkers);
+    map("breakers.yaml", &mut layers.breakers);
     let mut top = |file: &str, into: &mut Vec<Node>| {
         if let Some(node) = nodes.remove(file) {
             into.insert(0, node);

@@ -12,8 +12,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::facts::cursor::Key;
+use crate::facts::glob::word_matches;
 use crate::facts::lens::Lens;
 use crate::script::pattern::TextPatternSource;
+use crate::state::breaker;
 use crate::state::guard::GuardLimits;
 
 /// A pack that loaded, with all it extends.
@@ -43,6 +45,8 @@ pub struct Policy {
     pub texts: BTreeMap<String, TextPatternSource>,
     /// Words that are never significant in a question.
     pub stop_words: Vec<String>,
+    /// Settings of circuit breakers by the glob over their names.
+    pub breakers: Vec<(String, breaker::Settings)>,
     /// Forges by name, with what the address of a remote there contains.
     pub forges: Vec<(String, Vec<String>)>,
 }
@@ -273,6 +277,16 @@ pub struct Preference {
     pub once: bool,
 }
 
+impl Policy {
+    /// The settings of a breaker: those of the longest glob that its name matches.
+    #[must_use]
+    pub fn breaker(&self, key: &str) -> breaker::Settings {
+        let fitting = self.breakers.iter().filter(|(glob, _)| word_matches(glob, key));
+        let longest = fitting.max_by_key(|(glob, _)| glob.len());
+        longest.map(|(_, settings)| *settings).unwrap_or_default()
+    }
+}
+
 /// How the output of a probe is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Parse {
@@ -301,6 +315,8 @@ pub struct Probe {
     pub parse: Parse,
     /// For how long the same question is not asked again.
     pub cache: Option<Duration>,
+    /// Name of its circuit breaker.
+    pub breaker: String,
     /// Said when the program is not installed.
     pub missing: String,
     /// Said when its standard error contains the key.

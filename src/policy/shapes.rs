@@ -111,8 +111,22 @@ pub const PROBE: &[Field] = &[
         "How its output is read: `reply` is the JSON object in what a model says, else its text.",
     ),
     field("cache", Kind::Duration, "For how long the same question is not asked again."),
+    field("breaker", Kind::Text, "Name of its circuit breaker; `probe/<id>` by default."),
     field("missing", Kind::Text, "Said when the program is not installed."),
     field("cures", Kind::Map(&Kind::Text), "Said when its error output contains the key."),
+    field("description", Kind::Text, "For people."),
+    OVERRIDE,
+];
+
+const BREAKER_COUNT: Kind = Kind::Int { min: 1, max: 1000 };
+
+/// An entry of `breakers.yaml`; its key is a glob over names of breakers.
+pub const BREAKER: &[Field] = &[
+    field("threshold", BREAKER_COUNT, "Failures within the window that open it."),
+    field("window", Kind::Duration, "How long a failure counts."),
+    field("cooldown", Kind::Duration, "How long it stays open."),
+    field("half_open_interval", Kind::Duration, "Time between two probes while it is half open."),
+    field("recovery_threshold", BREAKER_COUNT, "Successes in a row that close it."),
     field("description", Kind::Text, "For people."),
     OVERRIDE,
 ];
@@ -247,6 +261,7 @@ pub const FILES: &[FileShape] = &[
     FileShape { file: "vocabulary.yaml", kind: Kind::Record(VOCABULARY) },
     FileShape { file: "preferences.yaml", kind: Kind::List(&Kind::Record(PREFERENCE)) },
     FileShape { file: "probes.yaml", kind: Kind::List(&Kind::Record(PROBE)) },
+    FileShape { file: "breakers.yaml", kind: Kind::Map(&Kind::Record(BREAKER)) },
     FileShape { file: "session_types.yaml", kind: Kind::List(&Kind::Record(SESSION_TYPE)) },
     FileShape { file: "checkers.yaml", kind: Kind::Map(&Kind::Record(CHECKER)) },
     FileShape { file: "considerations.yaml", kind: Kind::List(&Kind::Record(CONSIDERATION)) },

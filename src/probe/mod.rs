@@ -1,7 +1,6 @@
-//! Runs external commands whose answers are facts, all of them under one deadline.
-//! Lives here: running and reading. Which probes are needed, `judge::plan` says.
+//! Runs external commands whose answers are facts. Lives here: running one and reading its output.
+//! Which probes are needed, `judge::plan` says; their breakers and their deadline are kept above.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -32,30 +31,35 @@ pub struct Question<'p> {
     pub stdin: String,
 }
 
-/// Runs probes in order, in `folder`, until `deadline` is used up.
-#[must_use]
-pub fn gather(
-    world: &dyn World,
-    questions: &[Question<'_>],
-    folder: &Path,
-    deadline: Duration,
-) -> BTreeMap<String, Reading> {
-    let began = world.elapsed();
-    let mut readings = BTreeMap::new();
-    for question in questions {
-        let id = &question.probe.id;
-        let left = deadline.saturating_sub(world.elapsed().saturating_sub(began));
-        let reading = if left.is_zero() {
-            Reading::Failed(format!("probe `{id}` was not run: the time for probes was used up"))
-        } else {
-            run(world, question, folder, left.min(question.probe.timeout))
-        };
-        readings.insert(id.clone(), reading);
-    }
-    readings
+/// What came of a probe.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answered {
+    /// What expressions see of it.
+    pub reading: Reading,
+    /// How its circuit breaker takes it.
+    pub health: Health,
 }
 
-fn run(world: &dyn World, question: &Question<'_>, folder: &Path, deadline: Duration) -> Reading {
+/// Whether a program works, as one call of it shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Health {
+    /// It answered.
+    Works,
+    /// It did not, and may do so another time: it was too slow, or failed for no known reason.
+    Fails,
+    /// It said what is missing (a login, a pull request, the program itself): asking again is
+    /// neither harmful nor of use, so that its breaker does not count it.
+    Unwell,
+}
+
+/// Runs a probe in `folder`, for `deadline` at most.
+#[must_use]
+pub fn ask(
+    world: &dyn World,
+    question: &Question<'_>,
+    folder: &Path,
+    deadline: Duration,
+) -> Answered {
     let probe = question.probe;
     let command = Command {
         argv: probe.command.clone(),
@@ -65,48 +69,58 @@ fn run(world: &dyn World, question: &Question<'_>, folder: &Path, deadline: Dura
         deadline,
         output_max: limits::PROBE_OUTPUT_MAX,
     };
+    let failed = |health: Health, why: String| Answered { reading: Reading::Failed(why), health };
     match world.run(&command) {
         Ok(output) => read(probe, &output),
         Err(WorldError::Missing) if !probe.missing.is_empty() => {
-            Reading::Failed(probe.missing.clone())
+            failed(Health::Unwell, probe.missing.clone())
         }
         Err(WorldError::TimedOut) => {
             let limit = crate::time::duration_text(deadline);
-            Reading::Failed(format!("`{}` did not answer within {limit}", probe.command.join(" ")))
+            let why = format!("`{}` did not answer within {limit}", probe.command.join(" "));
+            failed(Health::Fails, why)
         }
         Err(error) => {
             let program = probe.command.first().cloned().unwrap_or_default();
-            Reading::Failed(format!("`{program}` could not be run: {error}"))
+            failed(Health::Unwell, format!("`{program}` could not be run: {error}"))
         }
     }
 }
 
-fn read(probe: &Probe, output: &CommandOutput) -> Reading {
+fn read(probe: &Probe, output: &CommandOutput) -> Answered {
+    let failed = |health: Health, why: String| Answered { reading: Reading::Failed(why), health };
+    let answer = |code: i32, value: Value| Answered {
+        reading: Reading::Answer { code, value },
+        health: Health::Works,
+    };
     let stderr = String::from_utf8_lossy(&output.stderr);
     let code = output.code.unwrap_or(-1);
     if code != 0 {
         let cure =
             probe.cures.iter().find(|(key, _)| stderr.to_lowercase().contains(&key.to_lowercase()));
         let first = stderr.lines().find(|it| !it.trim().is_empty()).unwrap_or("no error output");
-        let plain = || {
-            let command = probe.command.join(" ");
-            format!("`{command}` exited with {code}: {}", first.trim())
+        return match cure {
+            Some((_, cure)) => failed(Health::Unwell, cure.clone()),
+            None => {
+                let command = probe.command.join(" ");
+                failed(Health::Fails, format!("`{command}` exited with {code}: {}", first.trim()))
+            }
         };
-        return Reading::Failed(cure.map_or_else(plain, |(_, cure)| cure.clone()));
     }
     let stdout = String::from_utf8_lossy(&output.stdout);
     match probe.parse {
-        Parse::Text => Reading::Answer { code, value: Value::String(stdout.trim_end().to_owned()) },
-        Parse::Reply => Reading::Answer { code, value: reply::content(&stdout) },
+        Parse::Text => answer(code, Value::String(stdout.trim_end().to_owned())),
+        Parse::Reply => answer(code, reply::content(&stdout)),
         Parse::Json if output.truncated => {
-            Reading::Failed(format!("its output is longer than {} bytes", limits::PROBE_OUTPUT_MAX))
+            let most = limits::PROBE_OUTPUT_MAX;
+            failed(Health::Fails, format!("its output is longer than {most} bytes"))
         }
         Parse::Json => match serde_json::from_str(&stdout) {
-            Ok(value) => Reading::Answer { code, value },
-            Err(error) => Reading::Failed(format!(
-                "`{}` did not answer with JSON: {error}",
-                probe.command.join(" ")
-            )),
+            Ok(value) => answer(code, value),
+            Err(error) => {
+                let command = probe.command.join(" ");
+                failed(Health::Fails, format!("`{command}` did not answer with JSON: {error}"))
+            }
         },
     }
 }

@@ -1,6 +1,7 @@
 //! What a session remembers between hook calls. Lives here: the values; `guard` holds the step.
 //! May not live here: files, clocks, JSON.
 
+pub mod breaker;
 pub mod guard;
 
 use std::collections::BTreeMap;

@@ -148,6 +148,7 @@ mod tests {
             timeout: Duration::from_secs(30),
             parse: Parse::Reply,
             cache: Some(Duration::from_secs(60)),
+            breaker: "probe/judge".to_owned(),
             missing: String::new(),
             cures: Vec::new(),
         }

@@ -2,6 +2,7 @@
 //! Lives here: the order of effects that makes them safe. May not live here: what a value means.
 
 pub mod answers;
+pub mod breakers;
 pub mod diagnostic;
 pub mod file;
 pub mod health;

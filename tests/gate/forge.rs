@@ -291,6 +291,45 @@ fn a_preference_may_be_looked_for_once_in_a_session() {
     assert_eq!(found(&scene), false, "looked for again");
 }
 
+#[test]
+fn a_forge_that_fails_again_and_again_is_left_alone() {
+    let mut scene = Scene::new();
+    script_gh(&scene.world, &json!({"code": 1, "stderr": "HTTP 502: Bad Gateway\n"}));
+    scene.events(&pushed());
+    let said = |scene: &Scene| {
+        scene.world.advance(Duration::from_secs(60));
+        verdict(&scene.report(), "ci_status")["error"].as_str().unwrap_or_default().to_owned()
+    };
+    let asked = |scene: &Scene| scene.world.ran().len();
+    for _ in 0..3 {
+        assert!(said(&scene).ends_with("exited with 1: HTTP 502: Bad Gateway"));
+    }
+    let rejected = said(&scene);
+    assert!(rejected.starts_with("it failed too often and is left alone for 241s"), "{rejected}");
+    assert!(rejected.ends_with("HTTP 502: Bad Gateway"), "{rejected}");
+    assert_eq!(asked(&scene), 3);
+    // After the cooldown one call tries again; where it works, all do.
+    scene.world.advance(Duration::from_secs(300));
+    script_gh(&scene.world, &open(json!([run("SUCCESS")])));
+    assert!(said(&scene).ends_with("Bad Gateway"), "the last scripted failure");
+    scene.world.advance(Duration::from_secs(301));
+    assert_eq!(said(&scene), "");
+    assert_eq!(said(&scene), "");
+    assert_eq!(asked(&scene), 6);
+}
+
+#[test]
+fn what_a_forge_says_of_itself_is_no_failure_of_it() {
+    let mut scene = Scene::new();
+    script_gh(&scene.world, &json!({"code": 1, "stderr": "no pull requests found\n"}));
+    scene.events(&pushed());
+    for _ in 0..5 {
+        let said = verdict(&scene.report(), "ci_status");
+        assert_eq!(said["error"], "no pull request was found for this branch; run `gh pr create`");
+    }
+    assert_eq!(scene.world.ran().len(), 5);
+}
+
 /// A session that edited code on a branch and published nothing.
 fn edited_on(branch: &str) -> Scene {
     let mut scene = Scene::new();

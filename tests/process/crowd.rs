@@ -9,7 +9,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use crate::hostile::AGENTS_TOO;
-use crate::machine::{Machine, alone, read_log};
+use crate::machine::{Machine, alone, read_json, read_log};
 
 const WRITERS: usize = 16;
 const STOPS: usize = 200;
@@ -94,4 +94,37 @@ fn a_subagent_has_counters_of_its_own() {
     let state = machine.state();
     let counters = ["/total_blocks", "/agents/one/total_blocks", "/agents/two/total_blocks"];
     assert_eq!(counters.map(|it| state.pointer(it).unwrap().as_u64().unwrap()), [1, 2, 2]);
+}
+
+/// Processes that hammer one breaker at once.
+const CALLERS: usize = 64;
+
+#[test]
+fn one_of_many_callers_is_the_probe_and_no_failure_is_lost() {
+    let machine = Machine::new();
+    let crowd = |arguments: &[&str]| -> usize {
+        thread::scope(|scope| {
+            let call = || usize::from(machine.run(arguments, b"").code == Some(0));
+            let callers: Vec<_> = (0..CALLERS).map(|_| scope.spawn(call)).collect();
+            callers.into_iter().map(|it| it.join().unwrap()).sum()
+        })
+    };
+    let settings = "api/x: {threshold: 1000, window: 1h, cooldown: 1s, half_open_interval: 1h}\n";
+    machine.put(".policyd/policies/breakers.yaml", settings);
+    assert_eq!(crowd(&["breaker", "record", "api/x", "failure", "--error", "529"]), CALLERS);
+    let file = machine.file(".policyd/state/circuit-breakers.json");
+    assert_eq!(read_json(&file)["api/x"]["failure_count"], CALLERS, "no failure is lost");
+    // With the threshold reached, it opens; once cooled, one caller in an hour is the probe.
+    machine.put(".policyd/policies/breakers.yaml", &settings.replace("1000", "2"));
+    assert_eq!(crowd(&["breaker", "record", "api/x", "failure"]), CALLERS);
+    assert_eq!(read_json(&file)["api/x"]["state"], "OPEN");
+    let rejected = machine.run(&["breaker", "allow", "api/x"], b"");
+    assert!(rejected.code == Some(0) || rejected.stdout.contains("retry after"), "{rejected:?}");
+    let mut record = read_json(&file);
+    record["api/x"]["cooldown_until"] = "2020-01-01T00:00:00Z".into();
+    record["api/x"]["state"] = "OPEN".into();
+    fs::write(&file, record.to_string()).unwrap();
+    assert_eq!(crowd(&["breaker", "allow", "api/x"]), 1, "one probe");
+    assert_eq!(machine.run(&["breaker", "reset", "api/x"], b"").code, Some(0));
+    assert_eq!(crowd(&["breaker", "allow", "api/x"]), CALLERS);
 }

@@ -15,12 +15,11 @@ use crate::facts::event::Event;
 use crate::id::SessionId;
 use crate::judge::{self, Plan, preference};
 use crate::limits;
-use crate::policy::{Preference, Probe};
-use crate::probe::{self, Question};
+use crate::policy::Preference;
+use crate::script::Evaluator;
 use crate::script::context::{self, Context, Learned, Spoken};
 use crate::script::pattern::{TextPattern, TextPatternSource, prose_regex};
-use crate::script::{Evaluator, template};
-use crate::store::answers::{self, Answers};
+use crate::store::answers::Answers;
 use crate::store::session::SessionStore;
 use crate::store::transcript::{self, Places, Reading};
 use crate::world::WorldError;
@@ -170,47 +169,6 @@ impl Stopping<'_> {
             });
         }
         context.learned.borrow_mut().probes = readings;
-    }
-
-    /// What the probes of the plan answer, now or some time ago.
-    fn readings(
-        &self,
-        probes: &[&Probe],
-        evaluator: &mut Evaluator,
-        answers: &mut Answers,
-        report: &mut Report,
-    ) -> BTreeMap<String, context::Reading> {
-        let (world, now, folder) = (self.world, self.request.now, &self.project.folder);
-        let (mut known, mut questions) = (BTreeMap::new(), Vec::new());
-        for probe in probes {
-            if !probe.enabled {
-                let why = format!("probe `{}` is switched off (`enabled: false`)", probe.id);
-                known.insert(probe.id.clone(), context::Reading::Failed(why));
-                continue;
-            }
-            let stdin = template::render(&probe.stdin, evaluator);
-            let asked = answers::question(probe, folder, &stdin);
-            match answers.find(probe, &asked, now) {
-                Some(reading) => {
-                    report.note(format!("probe {} was asked the same before", probe.id));
-                    known.insert(probe.id.clone(), reading);
-                }
-                None => {
-                    report.note(format!("Executing: {}", probe.command.join(" ")));
-                    questions.push((Question { probe, stdin }, asked));
-                }
-            }
-        }
-        let (questions, asked): (Vec<_>, Vec<_>) = questions.into_iter().unzip();
-        let deadline = self.policy.settings.deadline;
-        let readings = probe::gather(world, &questions, folder, deadline);
-        for (question, asked) in questions.iter().zip(&asked) {
-            if let Some(reading) = readings.get(&question.probe.id) {
-                answers.keep(question.probe, asked, now, reading);
-            }
-        }
-        known.extend(readings);
-        known
     }
 
     /// Whether a preference is found; a file that cannot be read is no preference.

@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use super::{on_error, text, texts};
 use crate::limits;
+use crate::policy::load::Entry;
 use crate::policy::{Durability, Forgotten, Layout, OnError, Paths, Settings};
 use crate::source::node::Node;
 use crate::source::{Diagnostic, Level};
+use crate::state::breaker;
 use crate::state::guard::GuardLimits;
 
 /// Each setting of the topmost manifest that has it.
@@ -72,6 +74,28 @@ pub(super) fn settings(manifests: &[Node], diagnostics: &mut Vec<Diagnostic>) ->
         voice: get("voice").and_then(Node::text).unwrap_or("plain").to_owned(),
         session_type_env: texts(get("session_type_env")),
     }
+}
+
+/// Circuit breakers by the glob over their names; what an entry leaves out is the seed's number.
+pub(super) fn breakers(entries: &[Entry]) -> Vec<(String, breaker::Settings)> {
+    let seed = breaker::Settings::default();
+    let settings = |entry: &Entry| {
+        let count = |key: &str, default: u32| {
+            let found = entry.get(key).and_then(Node::int);
+            found.and_then(|it| u32::try_from(it).ok()).unwrap_or(default)
+        };
+        let span = |key: &str, default: Duration| {
+            entry.get(key).and_then(Node::duration).unwrap_or(default)
+        };
+        breaker::Settings {
+            threshold: count("threshold", seed.threshold),
+            window: span("window", seed.window),
+            cooldown: span("cooldown", seed.cooldown),
+            half_open_interval: span("half_open_interval", seed.half_open_interval),
+            recovery_threshold: count("recovery_threshold", seed.recovery_threshold),
+        }
+    };
+    entries.iter().map(|it| (it.id.clone(), settings(it))).collect()
 }
 
 /// Claude Code gives up after 8 blocks in a row: the agent would be let go unseen.

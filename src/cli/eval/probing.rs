@@ -1,0 +1,93 @@
+//! The probes of a stop: answered from memory where they may be, each through its circuit breaker,
+//! all of them under one deadline.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::Stopping;
+use super::speech::Report;
+use crate::policy::Probe;
+use crate::probe::{self, Answered, Health, Question};
+use crate::script::context::Reading;
+use crate::script::{Evaluator, template};
+use crate::state::breaker::{Answer, Event};
+use crate::store::answers::{self, Answers};
+use crate::store::breakers::BreakerStore;
+use crate::time::duration_text;
+
+impl Stopping<'_> {
+    /// What probes answer, now or some time ago.
+    pub(super) fn readings(
+        &self,
+        probes: &[&Probe],
+        evaluator: &mut Evaluator,
+        answers: &mut Answers,
+        report: &mut Report,
+    ) -> BTreeMap<String, Reading> {
+        let began = self.world.elapsed();
+        let mut readings = BTreeMap::new();
+        for probe in probes {
+            let spent = self.world.elapsed().saturating_sub(began);
+            let left = self.policy.settings.deadline.saturating_sub(spent);
+            let reading = if probe.enabled {
+                self.reading(probe, evaluator, (answers, left), report)
+            } else {
+                Reading::Failed(format!("probe `{}` is switched off (`enabled: false`)", probe.id))
+            };
+            readings.insert(probe.id.clone(), reading);
+        }
+        readings
+    }
+
+    fn reading(
+        &self,
+        probe: &Probe,
+        evaluator: &mut Evaluator,
+        (answers, left): (&mut Answers, Duration),
+        report: &mut Report,
+    ) -> Reading {
+        let (id, folder, now) = (&probe.id, &self.project.folder, self.request.now);
+        let question = Question { probe, stdin: template::render(&probe.stdin, evaluator) };
+        let asked = answers::question(probe, folder, &question.stdin);
+        if let Some(reading) = answers.find(probe, &asked, now) {
+            report.note(format!("probe {id} was asked the same before"));
+            return reading;
+        }
+        if left.is_zero() {
+            let why = format!("probe `{id}` was not run: the time for probes was used up");
+            return Reading::Failed(why);
+        }
+        report.note(format!("Executing: {}", probe.command.join(" ")));
+        let Answered { reading, .. } = self.through_breaker(&question, left);
+        answers.keep(probe, &asked, now, &reading);
+        reading
+    }
+
+    /// Runs a probe, unless it failed too often lately.
+    fn through_breaker(&self, question: &Question<'_>, left: Duration) -> Answered {
+        let (world, key) = (self.world, question.probe.breaker.as_str());
+        let settings = self.policy.breaker(key);
+        let breakers = BreakerStore::new(world, self.own, self.store.durability.clone());
+        let (breaker, answer) = breakers.request(key, &settings, self.request.now);
+        if let Answer::Rejected { wait } = answer {
+            let wait = duration_text(Duration::from_secs(wait.as_secs().saturating_add(1)));
+            let last = &breaker.last_error;
+            let why = format!(
+                "it failed too often and is left alone for {wait} (breaker `{key}`); the last time: {last}"
+            );
+            return Answered { reading: Reading::Failed(why), health: Health::Unwell };
+        }
+        let answered =
+            probe::ask(world, question, &self.project.folder, left.min(question.probe.timeout));
+        let event = match (&answered.health, &answered.reading) {
+            (Health::Works, _) => Some(Event::Success),
+            (Health::Fails, Reading::Failed(why)) => Some(Event::Failure(why)),
+            (Health::Fails, Reading::Answer { .. }) | (Health::Unwell, _) => None,
+        };
+        if let Some(event) = event {
+            // A breaker that cannot be written counts nothing; the answer stands.
+            let _refused = breakers.record(key, event, &settings, self.request.now);
+        }
+        answered
+    }
+}

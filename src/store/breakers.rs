@@ -1,0 +1,238 @@
+//! Circuit breakers of a project, shared by all its processes: `state/circuit-breakers.json` in the
+//! seed's format, with a few keys more. Looked at without a lock, changed under one.
+//!
+//! Beside the seed's keys a record holds `failure_times` (the sliding window), `last_error` and
+//! `last_probe_time`. A record that has only the seed's is read as if its failures had all been at
+//! `last_failure_time`. Keys that are not ours are kept, in records and beside them.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::file::{self, Durability};
+use crate::limits::{BREAKER_FILE_BYTES_MAX, BREAKER_THRESHOLD_MAX, EVIDENCE_CHARS_MAX};
+use crate::state::breaker::{self, Answer, Breaker, Event, Phase, Settings};
+use crate::time::Timestamp;
+use crate::world::{World, WorldError};
+
+/// Under the root of our own.
+const FILE: &str = "state/circuit-breakers.json";
+const LOCK: &str = "state/.circuit-breakers.lock";
+/// The seed's log of recoveries.
+const RECOVERY_LOG: &str = "logs/circuit-recovery.log";
+
+/// Longest wait of a hook for the lock; a breaker that cannot be asked admits.
+const LOCK_WAIT: Duration = Duration::from_secs(1);
+
+/// The breakers under one root.
+#[derive(Clone)]
+pub struct BreakerStore<'a> {
+    world: &'a dyn World,
+    root: PathBuf,
+    durability: Durability,
+    lock_wait: Duration,
+}
+
+impl<'a> BreakerStore<'a> {
+    /// Those under a root of our own.
+    #[must_use]
+    pub fn new(world: &'a dyn World, root: &Path, durability: Durability) -> Self {
+        Self { world, root: root.to_owned(), durability, lock_wait: LOCK_WAIT }
+    }
+
+    /// The same for a caller that has that long to wait for the lock.
+    #[must_use]
+    pub fn patient(self, lock_wait: Duration) -> Self {
+        Self { lock_wait, ..self }
+    }
+
+    /// A breaker as it stands, without a lock.
+    #[must_use]
+    pub fn peek(&self, key: &str) -> Breaker {
+        self.read().get(key).map(breaker_of).unwrap_or_default()
+    }
+
+    /// All breakers by key.
+    #[must_use]
+    pub fn all(&self) -> Vec<(String, Breaker)> {
+        self.read().iter().map(|(key, it)| (key.clone(), breaker_of(it))).collect()
+    }
+
+    /// Whether a call may be made now, and the breaker that says so. The lock is taken only where
+    /// the answer moves the breaker; one that cannot be moved admits.
+    #[must_use]
+    pub fn request(&self, key: &str, settings: &Settings, now: Timestamp) -> (Breaker, Answer) {
+        let known = self.peek(key);
+        let (next, answer) = breaker::step(&known, Event::Request, settings, now);
+        if next == known {
+            return (known, answer);
+        }
+        self.step(key, Event::Request, settings, now).unwrap_or((next, Answer::Admitted))
+    }
+
+    /// Takes the result of a call in. Nothing is written where it changes nothing.
+    ///
+    /// # Errors
+    /// The lock was not free, or the file could not be written.
+    pub fn record(
+        &self,
+        key: &str,
+        event: Event<'_>,
+        settings: &Settings,
+        now: Timestamp,
+    ) -> Result<Breaker, WorldError> {
+        let known = self.peek(key);
+        if breaker::step(&known, event, settings, now).0 == known {
+            return Ok(known);
+        }
+        self.step(key, event, settings, now).map(|(breaker, _)| breaker)
+    }
+
+    /// Forgets a breaker; says whether there was one.
+    ///
+    /// # Errors
+    /// The lock was not free, or the file could not be written.
+    pub fn reset(&self, key: &str) -> Result<bool, WorldError> {
+        let _held = self.lock()?;
+        let mut records = self.read();
+        let known = records.remove(key).is_some();
+        if known {
+            self.write(&records)?;
+        }
+        Ok(known)
+    }
+
+    /// One step on fresh state, under the lock.
+    fn step(
+        &self,
+        key: &str,
+        event: Event<'_>,
+        settings: &Settings,
+        now: Timestamp,
+    ) -> Result<(Breaker, Answer), WorldError> {
+        let _held = self.lock()?;
+        let mut records = self.read();
+        let known = records.get(key).map(breaker_of).unwrap_or_default();
+        let (mut next, answer) = breaker::step(&known, event, settings, now);
+        if next != known {
+            next.last_change = next.last_change.or(Some(now));
+            let record = record_of(&next, records.get(key));
+            records.insert(key.to_owned(), record);
+            self.write(&records)?;
+        }
+        if known.phase == Phase::HalfOpen && next.phase == Phase::Closed {
+            let line = format!("{} Circuit recovered: {key}\n", whole_seconds(now));
+            // A log that cannot be written is no reason to forget the recovery.
+            let _refused = self.world.append(&self.root.join(RECOVERY_LOG), line.as_bytes());
+        }
+        Ok((next, answer))
+    }
+
+    fn lock(&self) -> Result<Box<dyn crate::world::HeldLock>, WorldError> {
+        let path = self.root.join(LOCK);
+        match self.world.lock(&path, self.lock_wait) {
+            Err(WorldError::Missing) => {
+                for folder in ["state", "logs"] {
+                    self.world.create_folder(&self.root.join(folder))?;
+                }
+                self.world.lock(&path, self.lock_wait)
+            }
+            answer => answer,
+        }
+    }
+
+    /// The records by key; a file that is no JSON object reads as none.
+    fn read(&self) -> Map<String, Value> {
+        let bytes = self.world.read(&self.root.join(FILE), BREAKER_FILE_BYTES_MAX);
+        bytes.ok().and_then(|it| serde_json::from_slice(&it).ok()).unwrap_or_default()
+    }
+
+    fn write(&self, records: &Map<String, Value>) -> Result<(), WorldError> {
+        let path = self.root.join(FILE);
+        self.put_aside(&path);
+        let text = format!("{:#}\n", Value::Object(records.clone()));
+        match file::save(self.world, &path, text.as_bytes(), &self.durability) {
+            file::Saved::Durable { .. } | file::Saved::Degraded { .. } => Ok(()),
+            file::Saved::NotSaved { why, .. } => Err(WorldError::Refused(why)),
+        }
+    }
+
+    /// Keeps a file that cannot be read beside the one that replaces it.
+    fn put_aside(&self, path: &Path) {
+        let bytes = self.world.read(path, BREAKER_FILE_BYTES_MAX);
+        let whole = |bytes: &[u8]| serde_json::from_slice::<Map<String, Value>>(bytes).is_ok();
+        let unreadable = match &bytes {
+            Ok(bytes) => !whole(bytes),
+            Err(error) => *error != WorldError::Missing,
+        };
+        if unreadable {
+            let mut aside = path.as_os_str().to_owned();
+            aside.push(".corrupt");
+            let _refused = self.world.rename(path, Path::new(&aside));
+        }
+    }
+}
+
+/// A record of the file. Anything missing or odd reads as if it had not happened.
+fn breaker_of(record: &Value) -> Breaker {
+    let time = |key: &str| record.get(key).and_then(Value::as_str).and_then(Timestamp::parse);
+    let count = |key: &str| record.get(key).and_then(Value::as_u64).unwrap_or(0);
+    let phase = match record.get("state").and_then(Value::as_str) {
+        Some("OPEN") => Phase::Open,
+        Some("HALF_OPEN") => Phase::HalfOpen,
+        _ => Phase::Closed,
+    };
+    let last_failure = time("last_failure_time");
+    let times = record.get("failure_times").and_then(Value::as_array);
+    let failures = match (times, last_failure) {
+        (Some(times), _) => {
+            times.iter().filter_map(Value::as_str).filter_map(Timestamp::parse).collect()
+        }
+        (None, Some(last)) => {
+            let known = usize::try_from(count("failure_count")).unwrap_or(usize::MAX);
+            vec![last; known.min(BREAKER_THRESHOLD_MAX)]
+        }
+        (None, None) => Vec::new(),
+    };
+    let last_error = record.get("last_error").and_then(Value::as_str).unwrap_or_default();
+    Breaker {
+        phase,
+        failures,
+        successes: u32::try_from(count("success_count")).unwrap_or(u32::MAX),
+        last_failure,
+        last_error: last_error.to_owned(),
+        last_change: time("last_state_change"),
+        cooldown_until: time("cooldown_until"),
+        last_probe: time("last_probe_time"),
+    }
+}
+
+/// The record of a breaker, over what the file knew beside it.
+fn record_of(breaker: &Breaker, known: Option<&Value>) -> Value {
+    let time = |at: Option<Timestamp>| at.map_or(Value::Null, |at| whole_seconds(at).into());
+    let precise = |at: &Timestamp| Value::from(at.to_string());
+    let error: String = breaker.last_error.chars().take(EVIDENCE_CHARS_MAX).collect();
+    let ours = json!({
+        "state": breaker.phase.as_str(),
+        "failure_count": breaker.failures.len(),
+        "success_count": breaker.successes,
+        "last_failure_time": time(breaker.last_failure),
+        "last_state_change": time(breaker.last_change),
+        "cooldown_until": time(breaker.cooldown_until),
+        "failure_window_start": time(breaker.failures.first().copied()),
+        "failure_times": breaker.failures.iter().map(precise).collect::<Vec<_>>(),
+        "last_probe_time": breaker.last_probe.as_ref().map(precise),
+        "last_error": error,
+    });
+    let mut record = known.and_then(Value::as_object).cloned().unwrap_or_default();
+    if let Value::Object(ours) = ours {
+        record.extend(ours);
+    }
+    Value::Object(record)
+}
+
+/// The seed's form of a time: without a fraction where there is none.
+fn whole_seconds(at: Timestamp) -> String {
+    at.to_string().replace(".000Z", "Z")
+}
