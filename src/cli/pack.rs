@@ -43,11 +43,7 @@ pub(super) fn find(world: &dyn World, project: &Project, named: Option<&Path>) -
         return read(world, &folder);
     }
     let above = project.root.ancestors().map(|it| it.join(OWN_FOLDER).join("policies"));
-    let config = world
-        .env("XDG_CONFIG_HOME")
-        .map(PathBuf::from)
-        .or_else(|| world.env("HOME").map(|home| Path::new(&home).join(".config")));
-    let user = config.map(|it| it.join("policyd").join("policies"));
+    let user = user_folder(world, "XDG_CONFIG_HOME", ".config").map(|it| it.join("policies"));
     let folder = above
         .chain([project.main.join(OWN_FOLDER).join("policies")])
         .chain(user)
@@ -153,12 +149,15 @@ fn compiled_path(world: &dyn World, key: &[u8; 32]) -> Option<PathBuf> {
     if is_on(world, "POLICYD_NO_CACHE") {
         return None;
     }
-    let cache = world
-        .env("XDG_CACHE_HOME")
-        .map(PathBuf::from)
-        .or_else(|| world.env("HOME").map(|home| Path::new(&home).join(".cache")))?;
     let name: String = key.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    Some(cache.join("policyd").join(format!("{name}.pack")))
+    Some(user_folder(world, "XDG_CACHE_HOME", ".cache")?.join(format!("{name}.pack")))
+}
+
+/// The user's folder of policyd: where an XDG variable says, else below the home folder.
+fn user_folder(world: &dyn World, variable: &str, below_home: &str) -> Option<PathBuf> {
+    let named = world.env(variable).map(PathBuf::from);
+    let base = named.or_else(|| Some(Path::new(&world.env("HOME")?).join(below_home)))?;
+    Some(base.join("policyd"))
 }
 
 /// The compiled form: its key, the checksum of the rest, the rest. Anything else is a miss.

@@ -95,8 +95,12 @@ fn normal(path: &Path) -> PathBuf {
 
 /// The root of our own where no manifest can be asked.
 pub(super) fn own_root(world: &dyn World, project: &Project) -> PathBuf {
-    let named = world.env("POLICYD_STATE_DIR").map(|it| project.main.join(it));
-    named.unwrap_or_else(|| project.main.join(OWN_FOLDER))
+    folder_of(world, project, "POLICYD_STATE_DIR").unwrap_or_else(|| project.main.join(OWN_FOLDER))
+}
+
+/// The folder that a variable names, relative to the project.
+fn folder_of(world: &dyn World, project: &Project, variable: &str) -> Option<PathBuf> {
+    world.env(variable).map(|it| project.main.join(it))
 }
 
 /// Where a project's sessions are kept, and the root of our own with the logs: environment,
@@ -107,8 +111,8 @@ pub(super) fn sessions<'w>(
     settings: &Settings,
 ) -> (SessionStore<'w>, PathBuf) {
     let paths = &settings.paths;
-    let own_variable = world.env("POLICYD_STATE_DIR").map(|it| project.main.join(it));
-    let seed_variable = world.env("AMPLIHACK_PS_STATE_DIR").map(|it| project.main.join(it));
+    let own_variable = folder_of(world, project, "POLICYD_STATE_DIR");
+    let seed_variable = folder_of(world, project, "AMPLIHACK_PS_STATE_DIR");
     let manifest = (!paths.root.is_empty()).then(|| project.main.join(&paths.root));
     let named = own_variable.or(manifest);
     let own = named.clone().unwrap_or_else(|| project.main.join(OWN_FOLDER));

@@ -1,12 +1,15 @@
 //! Regexes compiled at their first possible match: a text that lacks the literals a pattern needs
 //! is turned away without compiling, since compiling costs a hundred times the search.
 
+mod literals;
+
 use std::cell::OnceCell;
 
 use memchr::memmem;
 use regex::{Regex, RegexBuilder};
 
 use crate::limits::{REGEX_COMPILED_MAX, REGEX_SOURCE_MAX};
+use literals::{Needs, needs};
 
 /// A regex that costs nothing until a text could match it.
 #[derive(Debug, Default)]
@@ -16,18 +19,6 @@ pub struct LazyRegex {
     /// One for each literal a line is recognised by, for texts that are searched whole.
     finders: OnceCell<Vec<memmem::Finder<'static>>>,
     compiled: OnceCell<Option<Regex>>,
-}
-
-/// Literals of which a matching text must contain at least one.
-#[derive(Debug, Default)]
-struct Needs {
-    /// Empty: nothing is known, the regex itself must look.
-    any_of: Vec<String>,
-    /// Further sets, of each of which a matching text must contain one too.
-    also: Vec<Vec<String>>,
-    /// What a matching line begins with, empty when that is not known.
-    line_start: String,
-    ignore_case: bool,
 }
 
 impl LazyRegex {
@@ -139,203 +130,10 @@ fn contains_ignoring_case(text: &[u8], literal: &[u8]) -> bool {
     })
 }
 
-/// Reads literals out of the source of a pattern. It understands only what is plain and gives up
-/// at anything else; giving up costs time, never a match.
-fn needs(source: &str) -> Needs {
-    let ignoring = ["(?i)", "(?im)"].iter().find_map(|flags| source.strip_prefix(flags));
-    let (body, ignore_case) = ignoring.map_or((source, false), |body| (body, true));
-    let mut reader =
-        LiteralReader { rest: body.chars().peekable(), depth: 0, branches: 0, sets: Vec::new() };
-    let any_of = match reader.alternation() {
-        Some(found) if reader.rest.next().is_none() => found,
-        Some(_) | None => Vec::new(),
-    };
-    let foldable = |set: &[String]| !ignore_case || set.iter().all(|literal| literal.is_ascii());
-    let any_of = if foldable(&any_of) { any_of } else { Vec::new() };
-    // What one of several branches needs, the others do not.
-    let mut also = if reader.branches == 1 { reader.sets } else { Vec::new() };
-    also.retain(|set| *set != any_of && foldable(set));
-    also.truncate(SETS_MAX);
-    let line_start = if reader.branches == 1 && !any_of.is_empty() {
-        leading_literal(body)
-    } else {
-        String::new()
-    };
-    Needs { any_of, also, line_start, ignore_case }
-}
-
-/// What every match of a pattern without alternatives begins with, if it begins at a line's start.
-fn leading_literal(pattern: &str) -> String {
-    let mut literal = String::new();
-    let mut rest = pattern.strip_prefix('^').unwrap_or_default().chars();
-    while let Some(c) = rest.next() {
-        match c {
-            '*' | '?' | '{' => {
-                literal.pop(); // perhaps none of it
-                break;
-            }
-            '\\' => match rest.next() {
-                Some(c) if c.is_ascii_punctuation() => literal.push(c),
-                Some(_) | None => break,
-            },
-            '.' | '^' | '$' | '|' | '(' | ')' | '[' | '+' => break,
-            c => literal.push(c),
-        }
-    }
-    literal
-}
-
-struct LiteralReader<'s> {
-    rest: std::iter::Peekable<std::str::Chars<'s>>,
-    depth: usize,
-    /// Branches of the whole pattern.
-    branches: usize,
-    /// Sets of literals, of each of which the last of these branches needs one.
-    sets: Vec<Vec<String>>,
-}
-
-/// Sets looked for before a pattern is compiled.
-const SETS_MAX: usize = 3;
-
-impl LiteralReader<'_> {
-    /// Literals of all branches together, or `None` when the pattern was not understood. An empty
-    /// list says that a branch needs nothing.
-    fn alternation(&mut self) -> Option<Vec<String>> {
-        let mut all = self.branch()?;
-        let mut needless = all.is_empty();
-        while self.rest.next_if_eq(&'|').is_some() {
-            let branch = self.branch()?;
-            needless |= branch.is_empty();
-            all.extend(branch);
-        }
-        Some(if needless { Vec::new() } else { all })
-    }
-
-    /// The most telling literals of one branch.
-    fn branch(&mut self) -> Option<Vec<String>> {
-        let mut best: Vec<String> = Vec::new();
-        let mut run = String::new();
-        self.branches += usize::from(self.depth == 0);
-        while let Some(c) = self.rest.next_if(|c| !matches!(c, '|' | ')')) {
-            let atom = self.atom(c)?;
-            let repeated = self.repetition()?;
-            match (atom, repeated) {
-                (Atom::Literal(c), Repeated::Once) => run.push(c),
-                (Atom::Literal(c), Repeated::AtLeastOnce) => {
-                    run.push(c);
-                    keep_better(&mut best, vec![std::mem::take(&mut run)]);
-                }
-                (Atom::Other(found), Repeated::Once | Repeated::AtLeastOnce) => {
-                    keep_better(&mut best, vec![std::mem::take(&mut run)]);
-                    if self.depth == 0 && found.iter().any(|literal| literal.len() > 1) {
-                        self.sets.push(found.clone());
-                    }
-                    keep_better(&mut best, found);
-                }
-                (Atom::Literal(_) | Atom::Other(_), Repeated::Perhaps) => {
-                    keep_better(&mut best, vec![std::mem::take(&mut run)]);
-                }
-            }
-        }
-        keep_better(&mut best, vec![run]);
-        Some(best)
-    }
-
-    fn atom(&mut self, first: char) -> Option<Atom> {
-        match first {
-            '(' => self.group().map(Atom::Other),
-            '[' => self.class().map(|()| Atom::Other(Vec::new())),
-            '.' | '^' | '$' => Some(Atom::Other(Vec::new())),
-            '*' | '+' | '?' | '{' => None, // repeats nothing: not ours to judge
-            '\\' => match self.rest.next()? {
-                '<' | '>' => None,
-                c if c.is_ascii_punctuation() => Some(Atom::Literal(c)),
-                't' => Some(Atom::Literal('\t')),
-                'n' => Some(Atom::Literal('\n')),
-                'b' if self.rest.peek() == Some(&'{') => None,
-                'b' | 'B' | 'd' | 'D' | 's' | 'S' | 'w' | 'W' | 'A' | 'z' => {
-                    Some(Atom::Other(Vec::new()))
-                }
-                _ => None,
-            },
-            c => Some(Atom::Literal(c)),
-        }
-    }
-
-    fn group(&mut self) -> Option<Vec<String>> {
-        if self.depth >= 16 {
-            return None;
-        }
-        if self.rest.next_if_eq(&'?').is_some() && self.rest.next()? != ':' {
-            return None; // flags and names
-        }
-        self.depth += 1;
-        let found = self.alternation()?;
-        self.depth -= 1;
-        self.rest.next_if_eq(&')')?;
-        Some(found)
-    }
-
-    fn class(&mut self) -> Option<()> {
-        self.rest.next_if_eq(&'^');
-        self.rest.next_if_eq(&']');
-        loop {
-            match self.rest.next()? {
-                ']' => return Some(()),
-                '[' => return None, // nested and named classes
-                '\\' => {
-                    self.rest.next()?;
-                }
-                _ => {}
-            }
-        }
-    }
-
-    fn repetition(&mut self) -> Option<Repeated> {
-        let repeated = match self.rest.peek() {
-            Some('*' | '?') => Repeated::Perhaps,
-            Some('+') => Repeated::AtLeastOnce,
-            Some('{') => {
-                while self.rest.next()? != '}' {}
-                self.rest.next_if_eq(&'?');
-                return Some(Repeated::Perhaps);
-            }
-            _ => return Some(Repeated::Once),
-        };
-        self.rest.next();
-        self.rest.next_if_eq(&'?');
-        Some(repeated)
-    }
-}
-
-enum Atom {
-    Literal(char),
-    /// Anything else, with the literals it needs.
-    Other(Vec<String>),
-}
-
-enum Repeated {
-    Once,
-    AtLeastOnce,
-    Perhaps,
-}
-
-/// Long literals turn more texts away; of several branches the shortest decides.
-fn keep_better(best: &mut Vec<String>, found: Vec<String>) {
-    let telling = |literals: &[String]| literals.iter().map(String::len).min().unwrap_or(0);
-    if telling(&found) > telling(best) {
-        *best = found;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    fn literals(source: &str) -> Vec<String> {
-        needs(source).any_of
-    }
 
     #[test]
     fn the_last_line_is_the_last_of_all_lines() {
@@ -348,51 +146,6 @@ mod tests {
                 let text = text.get(..cut).unwrap();
                 assert_eq!(regex.last_line(text), regex.lines(text).next_back());
             }
-        }
-    }
-
-    #[test]
-    fn literals_of_usual_patterns() {
-        for (source, expected) in [
-            (r"\bTODO\b", &["TODO"][..]),
-            (r"\b(TODO|FIXME|XXX)\b", &["TODO", "FIXME", "XXX"]),
-            (r"^\s*raise NotImplementedError", &["raise NotImplementedError"]),
-            (r"^FAIL\t", &["FAIL\t"]),
-            (r"test result: ok\. \d+ passed", &["test result: ok. "]),
-            (r"(?i)not implemented", &["not implemented"]),
-            (r"(?im)^done\b", &["done"]),
-            (r"[0-9]+ failed", &[" failed"]),
-            (r"ab?c", &["a"]),
-            (r"a|", &[]),
-            (r".*", &[]),
-            (r"(abc)?d", &["d"]),
-            (r"x{0,3}yz", &["yz"]),
-            (r"(?P<n>abc)", &[]),
-            (r"(?x) a b c", &[]),
-            (r"\x41bc", &[]),
-            (r"(foo|b(ar|az)) qux", &[" qux"]),
-            ("unclosed(", &[]),
-        ] {
-            assert_eq!(literals(source), expected, "{source}");
-        }
-    }
-
-    #[test]
-    fn lines_are_recognised_by_their_beginning() {
-        for (source, expected) in [
-            (r"^FAILED \((failures|errors)=", "FAILED ("),
-            (r"^ok\s+\S+", "ok"),
-            (r"^ab?c", "a"),
-            (r"^ab*c", "a"),
-            (r"^a{0}b", ""),
-            (r"^=+ x", "="),
-            (r"^a|b", ""),
-            (r"^(a|b)c", ""),
-            (r"^\s*a", ""),
-            (r"a", ""),
-            (r"a|^b", ""),
-        ] {
-            assert_eq!(needs(source).line_start, expected, "{source}");
         }
     }
 
