@@ -51,11 +51,26 @@ fn main_checkout(world: &dyn World, root: &Path) -> Option<PathBuf> {
     (common.file_name()? == ".git").then_some(main)
 }
 
-/// Address of the remote that the project is published to: `origin`, else the first one.
-pub(super) fn remote(world: &dyn World, project: &Project) -> Option<String> {
-    let config =
-        world.read(&project.main.join(".git").join("config"), limits::GIT_CONFIG_BYTES_MAX);
-    remote_address(&String::from_utf8(config.ok()?).ok()?).map(str::to_owned)
+/// Host of the remote that the project is published to, in small letters: of `origin`, else of the
+/// first remote; nothing for a folder of this machine.
+pub(super) fn remote_host(world: &dyn World, project: &Project) -> Option<String> {
+    let config = project.main.ancestors().find_map(|it| git_config(world, &it.join(".git")))?;
+    host(remote_address(&config)?).map(|it| it.to_ascii_lowercase())
+}
+
+/// The text of a checkout's git configuration; `.git` may be a file that leads to it.
+fn git_config(world: &dyn World, git: &Path) -> Option<String> {
+    let read = |path: &Path| {
+        let bytes = world.read(path, limits::GIT_CONFIG_BYTES_MAX).ok()?;
+        String::from_utf8(bytes).ok()
+    };
+    read(&git.join("config")).or_else(|| {
+        let leads_to = read(git)?;
+        let folder = git.parent()?.join(leads_to.strip_prefix("gitdir:")?.trim());
+        let shared = read(&folder.join("commondir"));
+        let shared = shared.map_or_else(|| folder.clone(), |it| folder.join(it.trim()));
+        read(&normal(&shared).join("config"))
+    })
 }
 
 fn remote_address(config: &str) -> Option<&str> {
@@ -65,15 +80,27 @@ fn remote_address(config: &str) -> Option<&str> {
         if let Some(section) = line.strip_prefix('[') {
             remote = section.strip_prefix("remote \"").and_then(|it| it.split('"').next());
         } else if let (Some(name), Some((key, address))) = (remote, line.split_once('='))
-            && key.trim() == "url"
+            && key.trim().eq_ignore_ascii_case("url")
         {
+            let address = address.trim().trim_matches('"');
             if name == "origin" {
-                return Some(address.trim());
+                return Some(address);
             }
-            first = first.or(Some(address.trim()));
+            first = first.or(Some(address));
         }
     }
     first
+}
+
+/// The host in `https://user@host:1/path`, `ssh://host/path` or `user@host:path`.
+fn host(address: &str) -> Option<&str> {
+    let (authority, is_url) = match address.split_once("://") {
+        Some((_, rest)) => (rest.split('/').next()?, true),
+        None => (address.split_once(':')?.0, false),
+    };
+    let host = authority.rsplit('@').next()?;
+    let host = if is_url { host.split(':').next()? } else { host };
+    (!host.is_empty() && !host.contains(['/', '\\'])).then_some(host)
 }
 
 /// The path without `.` and `..`, by its text alone.
@@ -182,7 +209,7 @@ pub(super) fn switched_off(world: &dyn World, project: &Project) -> Option<Strin
 
 #[cfg(test)]
 mod tests {
-    use super::remote_address;
+    use super::{host, remote_address};
 
     #[test]
     fn a_project_is_published_to_origin_or_to_the_first_remote() {
@@ -193,6 +220,25 @@ mod tests {
         assert_eq!(address(&[core]), None);
         assert_eq!(address(&[core, other]).as_deref(), Some("git@codeberg.org:me/it.git"));
         assert_eq!(address(&[other, core, origin]).as_deref(), Some("https://gitlab.com/a/b.git"));
+        assert_eq!(address(&["[remote \"origin\"]\n\tURL = \"a:b\"\n"]).as_deref(), Some("a:b"));
         assert_eq!(address(&["[branch \"main\"]\n\tremote = origin\n"]), None);
+    }
+
+    #[test]
+    fn the_host_alone_names_the_forge() {
+        for (address, expected) in [
+            ("https://github.com/a/b.git", Some("github.com")),
+            ("https://me:github_pat_x@git.corp.com:8443/x", Some("git.corp.com")),
+            ("ssh://git@gitlab.com/acme/github-sync", Some("gitlab.com")),
+            ("git@github.com:go-gitea/gitea.git", Some("github.com")),
+            ("codeberg.org:a/b", Some("codeberg.org")),
+            ("/srv/github/backup.git", None),
+            ("../github/b", None),
+            ("./a:b", None),
+            ("file:///srv/github.git", None),
+            ("", None),
+        ] {
+            assert_eq!(host(address), expected, "{address}");
+        }
     }
 }

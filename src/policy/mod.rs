@@ -47,7 +47,7 @@ pub struct Policy {
     pub stop_words: Vec<String>,
     /// Settings of circuit breakers by the glob over their names.
     pub breakers: Vec<(String, breaker::Settings)>,
-    /// Forges by name, with what the address of a remote there contains.
+    /// Forges by name, with what the host of a remote there contains.
     pub forges: Vec<(String, Vec<String>)>,
 }
 

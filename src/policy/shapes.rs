@@ -194,7 +194,11 @@ pub const VOCABULARY: &[Field] = &[
     field("files", Kind::Map(&Kind::Record(FILE_KIND)), "Kinds of files."),
     field("contents", Kind::Map(&Kind::Record(CONTENT)), "Patterns in edited text."),
     field("texts", Kind::Map(&Kind::Record(TEXT_PATTERN)), "Patterns in prose."),
-    field("forges", Kind::Map(&TEXTS), "What the address of a remote on each forge contains."),
+    field(
+        "forges",
+        Kind::Map(&TEXTS),
+        "What the host of a remote on each forge contains, in small letters.",
+    ),
     field("stop_words", TEXTS, "Words that are never significant in a question."),
 ];
 

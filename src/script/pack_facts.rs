@@ -188,7 +188,7 @@ pub(super) const ROWS: &[Member] = &[
         PATH,
         (Type::Texts, Structure),
         [
-            "The values at a path; `[]` is every element of a list, `[key=text]` those with that value. Nulls and empty texts are left out.",
+            "The values at a path; `[]` is every element of a list, `[0]` the first, `[key=text]` those with that value. Nulls and empty texts are left out.",
             "probes.pr.list(\"statusCheckRollup[].conclusion\").contains(\"FAILURE\")",
         ],
         |it, args| {
@@ -247,7 +247,8 @@ fn at_path<T>(
     })?
 }
 
-/// Values at a path such as `a.b[].c` or `[head=main].ci`; the empty path is the whole answer.
+/// Values at a path such as `a.b[].c`, `a[0].c` or `[head=main].ci`; the empty path is the whole
+/// answer, and a path that is none of these leads nowhere.
 fn values<'v>(root: &'v Value, path: &str) -> Vec<&'v Value> {
     let mut found = vec![root];
     let mut rest = path;
@@ -257,21 +258,39 @@ fn values<'v>(root: &'v Value, path: &str) -> Vec<&'v Value> {
             found = found.into_iter().filter_map(|it| it.get(key)).collect();
         }
         rest = after.strip_prefix('.').unwrap_or(after);
-        // The elements of a list: all of them, or those with a certain value.
-        if let Some((wanted, after)) = rest.strip_prefix('[').and_then(|it| it.split_once(']')) {
-            let elements = found.into_iter().filter_map(Value::as_array).flatten();
-            found = match wanted.split_once('=') {
-                Some((key, text)) => elements
-                    .filter(|it| it.get(key).is_some_and(|it| json_text(it) == text))
-                    .collect(),
-                None => elements.collect(),
-            };
+        if let Some(inside) = rest.strip_prefix('[') {
+            let Some((wanted, after)) = inside_brackets(inside) else { return Vec::new() };
+            found = elements(found, wanted);
             rest = after.strip_prefix('.').unwrap_or(after);
-        } else if rest.starts_with('[') {
-            return Vec::new(); // never closed
         }
     }
     found
+}
+
+/// Elements of lists: all of them, one by its place, or those with a certain value; one such
+/// condition may follow another.
+fn elements<'v>(found: Vec<&'v Value>, wanted: &str) -> Vec<&'v Value> {
+    let (lists, others): (Vec<_>, Vec<_>) = found.into_iter().partition(|it| it.is_array());
+    let lists = lists.into_iter().filter_map(Value::as_array);
+    match (wanted.split_once('='), wanted.parse::<usize>()) {
+        (Some((key, text)), _) => {
+            let fits = |it: &&Value| it.get(key).is_some_and(|it| json_text(it) == text);
+            others.into_iter().chain(lists.flatten()).filter(fits).collect()
+        }
+        (None, Ok(place)) => lists.filter_map(|it| it.get(place)).collect(),
+        (None, Err(_)) if wanted.is_empty() => lists.flatten().collect(),
+        (None, Err(_)) => Vec::new(),
+    }
+}
+
+/// What stands before the bracket that closes a step, and what follows; a wanted value may hold
+/// brackets of its own.
+fn inside_brackets(rest: &str) -> Option<(&str, &str)> {
+    let closes = |after: &str| after.is_empty() || after.starts_with(['.', '[']);
+    rest.match_indices(']').find_map(|(at, _)| {
+        let after = rest.get(at.saturating_add(1)..).filter(|it| closes(it))?;
+        Some((rest.get(..at)?, after))
+    })
 }
 
 #[cfg(test)]
@@ -294,6 +313,12 @@ mod tests {
         assert_eq!(texts("[head=v1.2].ci"), ["success", "pending"]);
         assert_eq!(texts("[head=v1.2].labels[].name"), ["x"]);
         assert_eq!(texts("[].head"), ["v1.2", "main", "v1.2"]);
-        assert!(texts("[head=other].ci").is_empty() && texts("[head").is_empty());
+        assert_eq!(texts("[head=v1.2][ci=pending].head"), ["v1.2"]);
+        assert_eq!(texts("[1].head"), ["main"]);
+        for nowhere in ["[head=other].ci", "[head", "[9].head", "[-1].head", "[x].head", "[]head"] {
+            assert!(texts(nowhere).is_empty(), "{nowhere}");
+        }
+        let odd = serde_json::json!([{"head": "feat]x", "ci": "failure"}]);
+        assert_eq!(values(&odd, "[head=feat]x].ci"), [&serde_json::json!("failure")]);
     }
 }

@@ -330,41 +330,49 @@ fn what_a_forge_says_of_itself_is_no_failure_of_it() {
     assert_eq!(scene.world.ran().len(), 5);
 }
 
-/// A session that edited code on a branch and published nothing.
+/// A session on GitHub that edited code on a branch and published nothing.
 fn edited_on(branch: &str) -> Scene {
     let mut scene = Scene::new();
+    on(&scene.world, "git@github.com:a/b.git");
     let prompt = json!({"user": "Add a parser", "branch": branch});
     scene.events(&[&[prompt], &pushed()[1..5]].concat());
     scene.world.clear_log();
     scene
 }
 
-fn asked(scene: &Scene) -> bool {
-    scene.world.log().iter().any(|it| it.contains("gh pr view"))
+/// The project's remote.
+fn on(world: &FakeWorld, address: &str) {
+    world.put("/work/.git/config", format!("[remote \"origin\"]\n\turl = {address}\n"));
 }
 
 #[test]
 fn nothing_published_asks_no_forge() {
-    for branch in ["", "main"] {
+    for branch in ["", "main", "develop"] {
         let scene = edited_on(branch);
         assert_eq!(verdict(&scene.report(), "ci_status")["status"], "skipped");
-        assert!(!asked(&scene), "no process was run on `{branch}`");
+        assert_eq!(scene.world.ran(), [], "no process was run on `{branch}`");
     }
+    let nowhere = edited_on("feat/x");
+    on(&nowhere.world, "/srv/github/b.git");
+    assert_eq!(verdict(&nowhere.report(), "ci_status")["status"], "skipped");
+    assert_eq!(nowhere.world.ran(), []);
 }
 
 #[test]
-fn a_branch_with_a_pull_request_is_checked_although_nothing_was_published_yet() {
+fn a_branch_with_a_pull_request_is_told_of_its_checks_although_nothing_was_published_yet() {
     let scene = edited_on("feat/x");
     script_gh(&scene.world, &open(json!([run("FAILURE")])));
     let said = verdict(&scene.report(), "ci_status");
     assert_eq!(said["details"], "PR #7: CI checks are failing");
-    assert_eq!(said["consequence"], "blocks");
-    // Without one, or without the program, nothing is said.
-    for gh in [json!({"code": 1, "stderr": "no pull requests found"}), json!({"missing": true})] {
+    assert_eq!(said["consequence"], "warns", "work that stays here holds nobody");
+    // Without one that is open, or without the program, nothing is said.
+    let closed = with(open(json!([run("FAILURE")])), "state", "CLOSED");
+    let none = json!({"code": 1, "stderr": "no pull requests found"});
+    for gh in [none, closed, json!({"missing": true})] {
         let scene = edited_on("feat/x");
         script_gh(&scene.world, &gh);
         assert_eq!(verdict(&scene.report(), "ci_status")["status"], "skipped", "{gh}");
-        assert!(asked(&scene));
+        assert_eq!(scene.world.ran().len(), 1);
     }
 }
 
@@ -375,9 +383,10 @@ fn the_forge_is_the_one_the_remote_is_on() {
         ("https://gitlab.example.org/a/b", "ci_status_gitlab"),
         ("ssh://git@codeberg.org/a/b", "ci_status_gitea"),
         ("https://git.example.org/a/b", "ci_status"),
+        ("git@github.com:go-gitea/gitea.git", "ci_status"),
     ] {
         let mut scene = Scene::new();
-        scene.world.put("/work/.git/config", format!("[remote \"origin\"]\n\turl = {address}\n"));
+        on(&scene.world, address);
         let report = scene.events(&pushed()).report();
         for it in ["ci_status", "ci_status_gitlab", "ci_status_gitea"] {
             let applies = verdict(&report, it)["status"] != "skipped";

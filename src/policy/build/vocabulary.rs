@@ -34,7 +34,7 @@ pub(super) struct Vocabulary {
     pub(super) lens: Lens,
     pub(super) texts: BTreeMap<String, TextPatternSource>,
     pub(super) stop_words: Vec<String>,
-    /// Forges by name, with what the address of a remote there contains.
+    /// Forges by name, with what the host of a remote there contains.
     pub(super) forges: Vec<(String, Vec<String>)>,
 }
 
