@@ -142,9 +142,8 @@ pub fn decide(bench: Bench<'_>, evaluator: &mut Evaluator) -> Outcome {
     let fingerprint = fingerprint(failed.iter().map(|it| it.id.as_str()));
     let facts = &bench.context.facts;
     let episode = episode(&bench.context.event, facts, &guard.episode);
-    let digest = digest(
-        failed.iter().map(|it| format!("{}\n{}\n{}", it.id, it.details, it.evidence.join("\n"))),
-    );
+    // Evidence may be a model's words, which are never the same twice.
+    let digest = digest(failed.iter().map(|it| format!("{}\n{}", it.id, it.details)));
     let stop = Stop {
         episode: &episode,
         fingerprint: fingerprint.as_deref(),

@@ -51,7 +51,7 @@ pub struct Stop<'a> {
     pub episode: &'a str,
     /// Fingerprint of the unsatisfied blockers, or `None` when there are none.
     pub fingerprint: Option<&'a str>,
-    /// The same with details and evidence: what exactly was let go.
+    /// The same with details: what exactly was let go.
     pub digest: &'a str,
     /// What is unsatisfied, for the history.
     pub failed: &'a [FailedConsideration],
