@@ -29,7 +29,9 @@ pub(super) struct Switches {
 /// # Errors
 /// Why it is not used, in one sentence that names the file and the cure.
 pub(super) fn switches(world: &dyn World, project: &Project) -> Result<Option<Switches>, String> {
-    let path = project.main.join(PATH);
+    // A worktree has a copy of its own.
+    let own = project.root.join(PATH);
+    let path = if world.stat(&own).is_ok() { own } else { project.main.join(PATH) };
     let wrong = |why: &str| format!("{} is not used: {why}", path.display());
     match world.read(&path, limits::POLICY_FILE_BYTES_MAX) {
         Err(WorldError::Missing) => Ok(None),
@@ -74,6 +76,7 @@ impl Switches {
             let ids: Vec<String> = policy.considerations.iter().map(|it| it.id.clone()).collect();
             match policy.considerations.iter_mut().find(|it| it.id == *id) {
                 Some(it) => it.enabled &= on,
+                None if *on => {} // as it is anyway
                 None => {
                     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
                     let help = suggest::did_you_mean(id, &ids).unwrap_or_default();

@@ -329,7 +329,8 @@ fn timestamp(at: SystemTime) -> Timestamp {
 
 /// The machine's error in our words.
 fn said(error: &io::Error) -> WorldError {
-    if error.kind() == io::ErrorKind::NotFound {
+    let missing = [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory];
+    if missing.contains(&error.kind()) {
         WorldError::Missing
     } else if error.kind() == io::ErrorKind::AlreadyExists {
         WorldError::Exists
