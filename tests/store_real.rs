@@ -160,6 +160,7 @@ fn run(script: &str, stdin: &[u8], deadline: Duration) -> Result<CommandOutput, 
         folder: std::env::temp_dir(),
         stdin: stdin.to_vec(),
         env: vec![("GREETING".to_owned(), "hello".to_owned())],
+        env_removed: vec!["HOME".to_owned()],
         deadline,
         output_max: 10_000,
     })
@@ -171,7 +172,7 @@ fn commands_answer_with_both_streams_cut_at_the_bound() {
     let output = run(many, b"", WAIT).unwrap();
     assert_eq!((output.code, output.truncated), (Some(3), true));
     assert_eq!((output.stdout.len(), output.stderr.len()), (10_000, 10_000));
-    let echo = run("echo $GREETING; cat", b"there", WAIT).unwrap();
+    let echo = run("echo $GREETING${HOME-}; cat", b"there", WAIT).unwrap();
     assert_eq!((echo.stdout.as_slice(), echo.truncated), (b"hello\nthere".as_slice(), false));
     let deaf = run("exec true", &vec![b'x'; 1 << 20], WAIT).unwrap();
     assert_eq!(deaf.code, Some(0));
@@ -203,10 +204,9 @@ fn programs_that_are_not_there_are_missing() {
     let command = |argv: &[&str], folder: &str| Command {
         argv: argv.iter().map(|&it| it.to_owned()).collect(),
         folder: folder.into(),
-        stdin: Vec::new(),
-        env: Vec::new(),
         deadline: WAIT,
         output_max: 10,
+        ..Command::default()
     };
     let run = |command: Command| RealWorld::new().run(&command);
     assert_eq!(run(command(&["no-such-program-here"], "/")), Err(WorldError::Missing));
@@ -221,9 +221,9 @@ fn the_seeds_recipes_work() {
     let world = RealWorld::new();
     let shell = |script: &str| {
         let argv = ["sh", "-c", script].map(str::to_owned).to_vec();
-        let (stdin, env) = (Vec::new(), Vec::new());
         let folder = folder.path().to_owned();
-        let command = Command { argv, folder, stdin, env, deadline: WAIT, output_max: 1 << 16 };
+        let command =
+            Command { argv, folder, deadline: WAIT, output_max: 1 << 16, ..Command::default() };
         String::from_utf8(world.run(&command).unwrap().stdout).unwrap()
     };
     if shell("command -v jq").is_empty() {

@@ -34,8 +34,9 @@ use crate::world::overlay::OverlayWorld;
 use inquiry::{Words, cursor_path};
 use speech::Report;
 
-/// Longest wait for the lock of a session; without it nothing is blocked.
-const LOCK_WAIT: Duration = Duration::from_secs(2);
+/// Longest wait for the lock of a session; without it nothing is blocked. A disk that stalls for
+/// seconds while others save must not cost a stop its place.
+const LOCK_WAIT: Duration = Duration::from_secs(5);
 
 /// Judges one event and speaks.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &EvalArguments) -> u8 {
@@ -250,7 +251,7 @@ impl Stopping<'_> {
         let forced = self.policy.settings.session_type_env.iter().find_map(|it| world.env(it));
         let plan = judge::plan(self.policy, &context, forced.as_deref(), &mut evaluator);
         let memory = store.paths(&event.session_id).folder;
-        self.ask(&plan, (&context, &mut evaluator), &memory, &mut report);
+        let answers = self.ask(&plan, (&context, &mut evaluator), &memory, &mut report);
 
         // Decide on fresh state, under the lock; a block is durable before it is spoken.
         let mut locked = match store.lock(&event.session_id, LOCK_WAIT) {
@@ -260,6 +261,9 @@ impl Stopping<'_> {
                 None
             }
         };
+        if locked.is_some() {
+            answers.save(world);
+        }
         let state = match &mut locked {
             Some(locked) => locked.load().state,
             None => SessionState::new(event.session_id.clone()),

@@ -37,8 +37,8 @@ pub(super) struct Builder<'a> {
     pub(super) uses: BTreeSet<String>,
     /// Facts that are not known where what is typed now will be evaluated.
     pub(super) unknown_here: &'static [&'static str],
-    /// Time all probes of one stop may take together.
-    pub(super) deadline: Duration,
+    /// Time all probes of one stop may take together, where a pack beside the built-in one says so.
+    pub(super) deadline: Option<Duration>,
     pub(super) diagnostics: &'a mut Vec<Diagnostic>,
 }
 
@@ -48,7 +48,7 @@ pub(super) fn build(
     layers: &Layers,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Option<Policy> {
-    let settings = settings::settings(&layers.manifests, diagnostics);
+    let mut settings = settings::settings(&layers.manifests, diagnostics);
     let vocabulary = vocabulary::vocabulary(&layers.vocabularies, diagnostics);
     let ids = |entries: &[Entry]| entries.iter().map(|it| it.id.clone()).collect::<BTreeSet<_>>();
     let names = Names {
@@ -61,7 +61,7 @@ pub(super) fn build(
         session_types: ids(&layers.session_types),
         forges: vocabulary.forges.iter().map(|(name, _)| name.clone()).collect(),
     };
-    let (uses, deadline) = (BTreeSet::new(), settings.deadline);
+    let (uses, deadline) = (BTreeSet::new(), settings::own_deadline(&layers.manifests));
     let mut builder = Builder { names, uses, unknown_here: AT_A_CHECK, deadline, diagnostics };
     let checkers: BTreeMap<String, Check> = layers
         .checkers
@@ -78,7 +78,12 @@ pub(super) fn build(
     let session_types =
         layers.session_types.iter().filter_map(|it| builder.session_type(it)).collect();
     let preferences = layers.preferences.iter().filter_map(|it| builder.preference(it)).collect();
-    let probes = layers.probes.iter().filter_map(|it| builder.probe(it)).collect();
+    let probes: Vec<Probe> = layers.probes.iter().filter_map(|it| builder.probe(it)).collect();
+    if deadline.is_none() {
+        // Whoever switches a slow probe on means it to have its time.
+        let slowest = probes.iter().filter(|it| it.enabled).map(|it| it.timeout).max();
+        settings.deadline = settings.deadline.max(slowest.unwrap_or_default());
+    }
     let breakers = settings::breakers(&layers.breakers);
     builder.unknown_here = AT_A_MESSAGE;
     let messages = builder.messages(&layers.messages);
@@ -428,15 +433,16 @@ impl Builder<'_> {
         };
         let enabled = entry.get("enabled").and_then(Node::bool).unwrap_or(true);
         let timeout = entry.get("timeout").and_then(Node::duration);
-        if let (Some(took), Some(node)) = (timeout, entry.get("timeout"))
+        if let (Some(took), Some(node), Some(deadline)) =
+            (timeout, entry.get("timeout"), self.deadline)
             && enabled
-            && took > self.deadline
+            && took > deadline
         {
             let message = "all probes of one stop together may not take that long".to_owned();
             let found = Diagnostic::warning("timeout-over-deadline", node.span.clone(), message);
-            let deadline = crate::time::duration_text(self.deadline);
+            let deadline = crate::time::duration_text(deadline);
             self.diagnostics.push(found.with_help(format!(
-                "raise `deadline` in policyd.yaml, which is {deadline}, above it"
+                "raise `deadline` in policyd.yaml, which is {deadline}, above it, or leave it out"
             )));
         }
         Some(Probe {

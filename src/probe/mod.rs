@@ -22,6 +22,10 @@ const ENVIRONMENT: [(&str, &str); 5] = [
     ("POLICYD_DISABLED", "1"),
 ];
 
+/// Variables that probes do not inherit: with them a `claude` that is asked to judge takes itself
+/// for one inside another's session, and refuses.
+const NOT_INHERITED: [&str; 2] = ["CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT"];
+
 /// A probe that is to be run, and what it is told.
 #[derive(Debug)]
 pub struct Question<'p> {
@@ -66,6 +70,7 @@ pub fn ask(
         folder: folder.to_owned(),
         stdin: question.stdin.clone().into_bytes(),
         env: ENVIRONMENT.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
+        env_removed: NOT_INHERITED.map(str::to_owned).to_vec(),
         deadline,
         output_max: limits::PROBE_OUTPUT_MAX,
     };
@@ -110,11 +115,14 @@ fn read(probe: &Probe, output: &CommandOutput) -> Answered {
     let stdout = String::from_utf8_lossy(&output.stdout);
     match probe.parse {
         Parse::Text => answer(code, Value::String(stdout.trim_end().to_owned())),
-        Parse::Reply => answer(code, reply::content(&stdout)),
-        Parse::Json if output.truncated => {
+        Parse::Json | Parse::Reply if output.truncated => {
             let most = limits::PROBE_OUTPUT_MAX;
             failed(Health::Fails, format!("its output is longer than {most} bytes"))
         }
+        Parse::Reply => match reply::content(&stdout) {
+            Ok(value) => answer(code, value),
+            Err(why) => failed(Health::Fails, format!("`{}`: {why}", probe.command.join(" "))),
+        },
         Parse::Json => match serde_json::from_str(&stdout) {
             Ok(value) => answer(code, value),
             Err(error) => {

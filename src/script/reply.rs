@@ -3,23 +3,37 @@
 
 use serde_json::Value;
 
-/// Keys under which agent clients put the text of a reply (`claude -p --output-format json`,
-/// `gemini --output-format json`).
-const ENVELOPES: [&str; 2] = ["result", "response"];
-
 /// Places at which a JSON object is looked for in prose.
 const OBJECTS_TRIED_MAX: usize = 32;
 
 /// The JSON object in a reply, without a client's envelope; its text where there is none.
-#[must_use]
-pub fn content(reply: &str) -> Value {
-    let found = object(reply);
-    let inner =
-        found.as_ref().and_then(|it| ENVELOPES.iter().find_map(|key| it.get(key)?.as_str()));
-    match inner {
-        Some(text) => object(text).unwrap_or_else(|| Value::String(text.trim().to_owned())),
-        None => found.unwrap_or_else(|| Value::String(reply.trim().to_owned())),
+///
+/// # Errors
+/// What the client said instead, where it says itself that it failed.
+pub fn content(reply: &str) -> Result<Value, String> {
+    let whole: Option<Value> = serde_json::from_str(reply).ok();
+    // Clients that print every event end with the result.
+    let mut events = whole.as_ref().and_then(Value::as_array).into_iter().flatten().rev();
+    let last = events.find(|it| envelope(it).is_some()).cloned();
+    let Some(found) = last.or_else(|| object(reply)) else {
+        return Ok(Value::String(reply.trim().to_owned()));
+    };
+    match envelope(&found) {
+        None => Ok(found),
+        Some(text) if found.get("is_error") == Some(&Value::Bool(true)) => Err(text.to_owned()),
+        Some(text) => Ok(object(text).unwrap_or_else(|| Value::String(text.trim().to_owned()))),
     }
+}
+
+/// The text that a client wraps: `claude -p --output-format json` has it under `result`,
+/// `gemini --output-format json` under `response`.
+fn envelope(object: &Value) -> Option<&str> {
+    let alone = object.as_object()?.len() == 1;
+    let text = |key: &str| object.get(key)?.as_str();
+    let claude = object.get("type").and_then(Value::as_str) == Some("result");
+    let gemini = object.get("stats").is_some();
+    let result = text("result").filter(|_| claude || alone);
+    result.or_else(|| text("response").filter(|_| gemini || alone))
 }
 
 /// The first JSON object in a text.
@@ -34,7 +48,7 @@ fn object(text: &str) -> Option<Value> {
 /// What a reply says of a question: `satisfied`, `unsatisfied`, or `unknown`. A verdict stands at
 /// the beginning of a line, in capitals or with a colon behind it; no other word decides, so that
 /// "no issues" or "nothing failed" in an explanation means nothing (amplihack took the word `no`
-/// anywhere for a refusal).
+/// anywhere for a refusal). One that takes itself back (`Satisfied: no, …`) is none.
 #[must_use]
 pub fn verdict(reply: &Value) -> &'static str {
     match reply {
@@ -53,18 +67,31 @@ pub fn verdict(reply: &Value) -> &'static str {
 
 fn line_verdict(line: &str) -> Option<&'static str> {
     let plain = line.trim_start_matches(|c: char| !c.is_alphanumeric());
+    // What follows the words of a verdict, where they are one.
     let said = |words: &str| {
         let (head, rest) = plain.split_at_checked(words.len())?;
         let ends = !rest.starts_with(|c: char| c.is_alphanumeric());
         let marked = head == words || rest.trim_start_matches(['*', '_']).starts_with(':');
         let alone = rest.chars().all(|c| !c.is_alphanumeric());
-        (head.eq_ignore_ascii_case(words) && ends && (marked || alone)).then_some(())
+        (head.eq_ignore_ascii_case(words) && ends && (marked || alone)).then_some(rest)
     };
     if said("NOT SATISFIED").or_else(|| said("UNSATISFIED")).is_some() {
-        Some("unsatisfied")
-    } else {
-        said("SATISFIED").map(|()| "satisfied")
+        return Some("unsatisfied");
     }
+    said("SATISFIED").filter(|rest| !takes_back(rest)).map(|_| "satisfied")
+}
+
+/// Whether a refusal follows the verdict at once, or a question mark. `no issues` explains,
+/// `no, …` refuses.
+fn takes_back(rest: &str) -> bool {
+    let said = rest.trim_start_matches(|c: char| !c.is_alphanumeric());
+    let end = said.find(|c: char| !c.is_alphanumeric()).unwrap_or(said.len());
+    let (first, after) = said.split_at(end);
+    let goes_on = after.strip_prefix(' ').is_some_and(|it| it.starts_with(char::is_alphanumeric));
+    rest.starts_with('?')
+        || first.eq_ignore_ascii_case("not")
+        || first.eq_ignore_ascii_case("false")
+        || (first.eq_ignore_ascii_case("no") && !goes_on)
 }
 
 #[cfg(test)]
@@ -78,14 +105,18 @@ mod tests {
             (r#"{"a": "SATISFIED"}"#, json!({"a": "SATISFIED"})),
             ("Here it is:\n```json\n{\"a\": 1}\n```\nDone.", json!({"a": 1})),
             (r#"{"type":"result","result":"```json\n{\"a\": 2}\n```"}"#, json!({"a": 2})),
-            (r#"{"response":"SATISFIED: fine"}"#, json!("SATISFIED: fine")),
+            (r#"{"response":"SATISFIED: fine","stats":{}}"#, json!("SATISFIED: fine")),
+            (r#"[{"type":"init"},{"type":"result","result":"{\"a\": 4}"}]"#, json!({"a": 4})),
+            (r#"{"a": "SATISFIED", "result": "x"}"#, json!({"a": "SATISFIED", "result": "x"})),
             ("use {braces} and {\"a\": 3}", json!({"a": 3})),
             ("SATISFIED: fine\n", json!("SATISFIED: fine")),
             ("{ broken", json!("{ broken")),
             ("", json!("")),
         ] {
-            assert_eq!(content(reply), expected, "{reply}");
+            assert_eq!(content(reply), Ok(expected), "{reply}");
         }
+        let failed = r#"{"type":"result","is_error":true,"result":"API Error: overloaded"}"#;
+        assert_eq!(content(failed), Err("API Error: overloaded".to_owned()));
     }
 
     #[test]
@@ -100,6 +131,11 @@ mod tests {
             (json!("satisfied"), "satisfied"),
             (json!("Let me see.\n\nNOT SATISFIED: no test"), "unsatisfied"),
             (json!("Satisfied users are what we want"), "unknown"),
+            (json!("Satisfied: no, the parser is missing"), "unknown"),
+            (json!("Satisfied: no"), "unknown"),
+            (json!("SATISFIED: not at all"), "unknown"),
+            (json!("SATISFIED? No."), "unknown"),
+            (json!("**SATISFIED**: no test is missing"), "satisfied"),
             (json!("No problems were found."), "unknown"),
             (json!("SATISFIEDLY done"), "unknown"),
             (json!(""), "unknown"),

@@ -78,7 +78,7 @@ impl Answers {
 
     /// Keeps whether a preference was found.
     pub fn keep_preference(&mut self, it: &Preference, found: bool) {
-        if it.once {
+        if it.once && self.preference(it) != Some(found) {
             self.kept.preferences.insert(it.id.clone(), Found { asked: sought(it), found });
             self.changed = true;
         }
@@ -103,24 +103,25 @@ impl Answers {
         }
     }
 
-    /// Writes them where one was added. A refusal only costs the next stop time.
+    /// Writes them where one was added; the folder of the session is there. A refusal only costs
+    /// the next stop time.
     pub fn save(&self, world: &dyn World) {
         if self.changed
             && let Ok(bytes) = serde_json::to_vec(&self.kept)
             && bytes.len() <= ANSWERS_BYTES_MAX
-            && self.path.parent().is_some_and(|folder| world.create_folder(folder).is_ok())
         {
             let _refused = world.write(&self.path, &bytes);
         }
     }
 }
 
-/// What is asked of a probe: its command, its folder and its standard input.
+/// What is asked of a probe: its command and how it is read, its folder, the branch there, and its
+/// standard input.
 #[must_use]
-pub fn question(probe: &Probe, folder: &Path, stdin: &str) -> String {
-    let folder = folder.to_string_lossy();
+pub fn question(probe: &Probe, (folder, branch): (&Path, &str), stdin: &str) -> String {
+    let (folder, parse) = (folder.to_string_lossy(), format!("{:?}", probe.parse));
     let mut parts: Vec<&[u8]> = probe.command.iter().map(|it| it.as_bytes()).collect();
-    parts.extend([folder.as_bytes(), stdin.as_bytes()]);
+    parts.extend([parse.as_bytes(), folder.as_bytes(), branch.as_bytes(), stdin.as_bytes()]);
     hex(&parts)
 }
 
@@ -158,9 +159,10 @@ mod tests {
     fn the_same_question_is_answered_from_memory_for_a_while() {
         let (world, judge) = (FakeWorld::new(), judge());
         let folder = Path::new("/w/.policyd/sessions/s");
-        let asked = question(&judge, folder, "is it done?");
+        let asked = question(&judge, (folder, "main"), "is it done?");
         let at = |seconds: i64| Timestamp::from_millis(1_700_000_000_000 + seconds * 1000);
         let answer = Reading::Answer { code: 0, value: serde_json::json!({"a": "SATISFIED"}) };
+        world.put_folder(folder);
         let mut answers = Answers::load(&world, folder);
         assert_eq!(answers.find(&judge, &asked, at(0)), None);
         answers.keep(&judge, &asked, at(0), &answer);
@@ -169,7 +171,14 @@ mod tests {
         assert_eq!(answers.find(&judge, &asked, at(59)), Some(answer));
         assert_eq!(answers.find(&judge, &asked, at(60)), None, "too old");
         assert_eq!(answers.find(&judge, &asked, at(-1)), None, "a clock that went back");
-        assert_eq!(answers.find(&judge, &question(&judge, folder, "more?"), at(1)), None);
+        let text = Probe { parse: Parse::Text, ..judge.clone() };
+        for other in [
+            question(&judge, (folder, "main"), "more?"),
+            question(&judge, (folder, "feat/x"), "is it done?"),
+            question(&text, (folder, "main"), "is it done?"),
+        ] {
+            assert_eq!(answers.find(&judge, &other, at(1)), None);
+        }
         assert_eq!(answers.find(&Probe { cache: None, ..judge }, &asked, at(1)), None);
     }
 
@@ -185,6 +194,7 @@ mod tests {
             once: true,
         };
         let always = Preference { once: false, ..once.clone() };
+        world.put_folder(folder);
         let mut answers = Answers::none(folder);
         answers.keep_preference(&always, true);
         assert_eq!((answers.preference(&always), answers.preference(&once)), (None, None));

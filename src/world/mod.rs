@@ -74,7 +74,7 @@ impl fmt::Display for WorldError {
 impl std::error::Error for WorldError {}
 
 /// An external command: program and arguments, never a shell line.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Command {
     /// Program and arguments.
     pub argv: Vec<String>,
@@ -84,6 +84,8 @@ pub struct Command {
     pub stdin: Vec<u8>,
     /// Variables set in addition to the inherited ones.
     pub env: Vec<(String, String)>,
+    /// Variables that are not inherited.
+    pub env_removed: Vec<String>,
     /// After this time its whole process group is killed.
     pub deadline: Duration,
     /// Bytes kept of each output stream; the rest is read and dropped.

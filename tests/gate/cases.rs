@@ -123,7 +123,7 @@ fn config_validate(input: &Value) -> Value {
 
 /// A model's reply to one question; without a clear verdict it holds nobody.
 fn llm_verdict_parse(input: &Value) -> Value {
-    let content = reply::content(input["response"].as_str().unwrap());
+    let content = reply::content(input["response"].as_str().unwrap()).unwrap_or_default();
     json!({"satisfied": reply::verdict(&content) != "unsatisfied"})
 }
 

@@ -15,7 +15,6 @@ const SWITCHED_ON: &str = "- {id: judge, override: true, enabled: true}\n";
 fn session(said: &str, replies: &[&str]) -> Scene {
     let mut scene = Scene::new();
     scene.world.put("/work/.policyd/policies/probes.yaml", SWITCHED_ON);
-    scene.world.put("/work/.policyd/policies/policyd.yaml", "version: 1\ndeadline: 50s\n");
     for reply in replies {
         let stdout = reply.as_bytes().to_vec();
         let answer = CommandOutput { code: Some(0), stdout, stderr: Vec::new(), truncated: false };
@@ -93,6 +92,12 @@ fn the_same_question_is_asked_once() {
         assert_eq!(objective(&scene)["status"], "unsatisfied");
     }
     assert_eq!(asked(&scene), 1);
+    // What the client writes of a block is no work.
+    let feedback = json!({"type": "user", "uuid": "f", "isMeta": true,
+        "message": {"role": "user", "content": "Stop hook feedback: not done yet"}});
+    scene.events(&[json!({"record": feedback})]);
+    assert_eq!(objective(&scene)["status"], "unsatisfied");
+    assert_eq!(asked(&scene), 1);
     scene.events(&[
         json!({"tool": "Bash", "input": {"command": "cargo test"}}),
         json!({"claude_user_tool_result": "test result: ok. 4 passed; 0 failed"}),
@@ -102,6 +107,34 @@ fn the_same_question_is_asked_once() {
     scene.world.advance(Duration::from_secs(3600));
     assert_eq!(objective(&scene)["status"], "satisfied");
     assert_eq!(asked(&scene), 3, "answers do not last for ever");
+}
+
+#[test]
+fn a_judge_that_finds_other_words_each_time_does_not_hold_again() {
+    let reply =
+        |number: usize| format!(r#"{{"objective_completion": "NOT SATISFIED: reason {number}"}}"#);
+    let replies: Vec<String> = (0..9).map(reply).collect();
+    let replies: Vec<&str> = replies.iter().map(String::as_str).collect();
+    let mut scene = session("All is done.", &replies);
+    let mut decisions = vec![];
+    for number in 0..3 {
+        decisions.push(scene.stop().decision());
+        scene.events(&[json!({"assistant": format!("It is done ({number}).")})]);
+    }
+    for number in 0..4 {
+        scene
+            .events(&[json!({"user": "Why?"}), json!({"assistant": format!("Because {number}.")})]);
+        decisions.push(scene.stop().decision());
+    }
+    let expected = ["block", "block", "approve", "approve", "approve", "approve", "approve"];
+    assert_eq!(decisions, expected);
+}
+
+#[test]
+fn a_judge_that_cannot_be_asked_is_told_of() {
+    let scene = session("All is done.", &[]);
+    let problems = scene.report()["problems"].clone();
+    assert_eq!(problems[0], "probe `judge`: the program of the probe `judge` is not installed");
 }
 
 #[test]

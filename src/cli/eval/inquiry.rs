@@ -85,10 +85,11 @@ impl Stopping<'_> {
 
     /// The forge that the project is published to.
     fn forge(&self) -> String {
-        let Some(address) = project::remote(self.world, self.project) else { return String::new() };
-        let address = address.to_ascii_lowercase();
+        let Some(host) = project::remote_host(self.world, self.project) else {
+            return String::new();
+        };
         let mut forges = self.policy.forges.iter();
-        let found = forges.find(|(_, parts)| parts.iter().any(|it| address.contains(it.as_str())));
+        let found = forges.find(|(_, parts)| parts.iter().any(|it| host.contains(it.as_str())));
         found.map(|(name, _)| name.clone()).unwrap_or_default()
     }
 
@@ -130,14 +131,15 @@ impl Stopping<'_> {
         });
     }
 
-    /// Looks for preferences and runs probes. `memory`: the folder of the session.
+    /// Looks for preferences and runs probes; the answers are to be saved. `memory`: the folder of
+    /// the session.
     pub(super) fn ask(
         &self,
         plan: &Plan,
         (context, evaluator): (&Context, &mut Evaluator),
         memory: &Path,
         report: &mut Report,
-    ) {
+    ) -> Answers {
         report.note(format!("session type: {}", plan.session_type));
         let preferences = self.policy.preferences.iter();
         let preferences: Vec<_> =
@@ -149,14 +151,16 @@ impl Stopping<'_> {
         let mut answers =
             if remembers { Answers::load(self.world, memory) } else { Answers::none(memory) };
         for it in preferences {
-            let found = answers.preference(it).unwrap_or_else(|| self.preference(it, report));
-            answers.keep_preference(it, found);
+            let found = it.value.or_else(|| answers.preference(it)).or_else(|| {
+                let found = self.preference(it, report);
+                found.inspect(|found| answers.keep_preference(it, *found))
+            });
+            let found = found.unwrap_or(false);
             report.note(format!("Preference detected: {} = {found}", it.id));
             report.around.preferences.insert(it.id.clone(), found);
             context.learned.borrow_mut().preferences.insert(it.id.clone(), found);
         }
-        let readings = self.readings(&probes, evaluator, &mut answers, report);
-        answers.save(self.world);
+        let readings = self.readings(&probes, (context, evaluator), &mut answers, report);
         for (id, reading) in &readings {
             report.note(match reading {
                 context::Reading::Answer { code, value } => {
@@ -169,16 +173,15 @@ impl Stopping<'_> {
             });
         }
         context.learned.borrow_mut().probes = readings;
+        answers
     }
 
-    /// Whether a preference is found; a file that cannot be read is no preference.
-    fn preference(&self, it: &Preference, report: &mut Report) -> bool {
-        if let Some(value) = it.value {
-            return value;
-        }
+    /// Whether a preference is found; nothing where a file could not be read and none says it.
+    fn preference(&self, it: &Preference, report: &mut Report) -> Option<bool> {
         let regexes: Vec<_> = it.regexes.iter().map(|it| prose_regex(it)).collect();
         report.note(format!("Preference pattern: {}", it.regexes.join(" | ")));
-        it.files.iter().any(|file| {
+        let mut unread = false;
+        let found = it.files.iter().any(|file| {
             let path = self.project.root.join(file);
             report.note(format!("Reading {}", path.display()));
             match self.world.read(&path, limits::POLICY_FILE_BYTES_MAX) {
@@ -186,10 +189,12 @@ impl Stopping<'_> {
                 Err(WorldError::Missing) => false,
                 Err(error) => {
                     report.note(format!("WARNING: {}: {error}", path.display()));
+                    unread = true;
                     false
                 }
             }
-        })
+        });
+        (found || !unread).then_some(found)
     }
 }
 

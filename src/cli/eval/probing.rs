@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use super::Stopping;
 use super::speech::Report;
-use crate::policy::Probe;
+use crate::policy::{Parse, Probe};
 use crate::probe::{self, Answered, Health, Question};
-use crate::script::context::Reading;
+use crate::script::context::{Context, Reading};
 use crate::script::{Evaluator, template};
 use crate::state::breaker::{Answer, Event};
 use crate::store::answers::{self, Answers};
@@ -20,7 +20,7 @@ impl Stopping<'_> {
     pub(super) fn readings(
         &self,
         probes: &[&Probe],
-        evaluator: &mut Evaluator,
+        (context, evaluator): (&Context, &mut Evaluator),
         answers: &mut Answers,
         report: &mut Report,
     ) -> BTreeMap<String, Reading> {
@@ -30,7 +30,7 @@ impl Stopping<'_> {
             let spent = self.world.elapsed().saturating_sub(began);
             let left = self.policy.settings.deadline.saturating_sub(spent);
             let reading = if probe.enabled {
-                self.reading(probe, evaluator, (answers, left), report)
+                self.reading(probe, (context, evaluator), (answers, left), report)
             } else {
                 Reading::Failed(format!("probe `{}` is switched off (`enabled: false`)", probe.id))
             };
@@ -42,13 +42,14 @@ impl Stopping<'_> {
     fn reading(
         &self,
         probe: &Probe,
-        evaluator: &mut Evaluator,
+        (context, evaluator): (&Context, &mut Evaluator),
         (answers, left): (&mut Answers, Duration),
         report: &mut Report,
     ) -> Reading {
         let (id, folder, now) = (&probe.id, &self.project.folder, self.request.now);
         let question = Question { probe, stdin: template::render(&probe.stdin, evaluator) };
-        let asked = answers::question(probe, folder, &question.stdin);
+        let branch = context.facts.branch.as_str();
+        let asked = answers::question(probe, (folder, branch), &question.stdin);
         if let Some(reading) = answers.find(probe, &asked, now) {
             report.note(format!("probe {id} was asked the same before"));
             return reading;
@@ -58,7 +59,13 @@ impl Stopping<'_> {
             return Reading::Failed(why);
         }
         report.note(format!("Executing: {}", probe.command.join(" ")));
-        let Answered { reading, .. } = self.through_breaker(&question, left);
+        let Answered { reading, health } = self.through_breaker(&question, left);
+        // Nobody sees that a judge is missing where the facts decide instead.
+        if let (Parse::Reply, Reading::Failed(why), Health::Fails | Health::Unwell) =
+            (probe.parse, &reading, health)
+        {
+            report.problem(&format!("probe `{id}`: {why}"));
+        }
         answers.keep(probe, &asked, now, &reading);
         reading
     }

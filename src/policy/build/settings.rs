@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::{on_error, text, texts};
 use crate::limits;
+use crate::policy::builtin;
 use crate::policy::load::Entry;
 use crate::policy::{Durability, Forgotten, Layout, OnError, Paths, Settings};
 use crate::source::node::Node;
@@ -74,6 +75,12 @@ pub(super) fn settings(manifests: &[Node], diagnostics: &mut Vec<Diagnostic>) ->
         voice: get("voice").and_then(Node::text).unwrap_or("plain").to_owned(),
         session_type_env: texts(get("session_type_env")),
     }
+}
+
+/// The deadline of probes that a pack of one's own sets.
+pub(super) fn own_deadline(manifests: &[Node]) -> Option<Duration> {
+    let own = manifests.iter().filter(|it| !builtin::wrote(&it.span.source));
+    own.filter_map(|it| it.get("deadline")).find_map(Node::duration)
 }
 
 /// Circuit breakers by the glob over their names; what an entry leaves out is the seed's number.

@@ -51,6 +51,9 @@ fn spawn(command: &Command) -> Result<Child, WorldError> {
     }
     let mut process = std::process::Command::new(program);
     process.args(arguments).current_dir(&command.folder);
+    for name in &command.env_removed {
+        process.env_remove(name);
+    }
     process.envs(command.env.iter().map(|(name, value)| (name, value)));
     process.stdin(if command.stdin.is_empty() { Stdio::null() } else { Stdio::piped() });
     process.stdout(Stdio::piped()).stderr(Stdio::piped());
