@@ -122,6 +122,15 @@ fn faulty_packs() {
 }
 
 #[test]
+fn a_fault_in_the_vocabulary_is_told_alone() {
+    let rule = format!("{RULE}  satisfied: commands.kind(\"deploy\").passed\n");
+    let vocabulary = "comands:\n  deploy: {programs: [deploy.sh]}\n";
+    let loaded = load(&[("considerations.yaml", &rule), ("vocabulary.yaml", vocabulary)]);
+    let found: Vec<&str> = loaded.diagnostics.iter().map(|it| it.code).collect();
+    assert_eq!(found, ["unknown-key"], "names that it would have defined are not called unknown");
+}
+
+#[test]
 fn a_folder_without_a_manifest_changes_the_built_in_pack() {
     let list = "- id: todos_complete\n  category: Mine\n  question: Done?\n  severity: warning\n  checker: _check_todos_complete\n";
     let policy = sound(&[("considerations.yaml", list)]);

@@ -32,6 +32,7 @@ fn names() -> Names {
         probes: set(&["pr"]),
         session_types: set(&["DEVELOPMENT"]),
         forges: set(&["gitlab"]),
+        incomplete: false,
     }
 }
 
@@ -56,6 +57,7 @@ fn context() -> Context {
         transcript_problem: None,
         last_message: "All done.".to_owned(),
         interactive: true,
+        main_branches: vec!["main".to_owned()],
         forge: "gitlab".to_owned(),
         project: "/work".into(),
         patterns: names().texts.iter().map(|it| (it.clone(), pattern(it))).collect(),

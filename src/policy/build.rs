@@ -60,6 +60,7 @@ pub(super) fn build(
         probes: ids(&layers.probes),
         session_types: ids(&layers.session_types),
         forges: vocabulary.forges.iter().map(|(name, _)| name.clone()).collect(),
+        incomplete: layers.incomplete,
     };
     let (uses, deadline) = (BTreeSet::new(), settings::own_deadline(&layers.manifests));
     let mut builder = Builder { names, uses, unknown_here: AT_A_CHECK, deadline, diagnostics };
@@ -100,6 +101,7 @@ pub(super) fn build(
         lens: vocabulary.lens,
         texts: vocabulary.texts,
         stop_words: vocabulary.stop_words,
+        main_branches: vocabulary.main_branches,
         forges: vocabulary.forges,
     })
 }

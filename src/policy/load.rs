@@ -63,7 +63,12 @@ pub(super) struct Layers {
     pub(super) checkers: Vec<Entry>,
     pub(super) considerations: Vec<Entry>,
     pub(super) messages: Vec<Node>,
+    /// Whether a vocabulary had to be left out, so that names may be missing.
+    pub(super) incomplete: bool,
 }
+
+/// The file that defines most names.
+const VOCABULARY: &str = "vocabulary.yaml";
 
 /// Loads `pack`, which may extend `builtin`.
 #[must_use]
@@ -71,6 +76,7 @@ pub fn load(pack: &Pack, builtin: &Pack) -> Loaded {
     let mut diagnostics = Vec::new();
     let mut layers = Layers::default();
     let own = read_files(pack, &mut diagnostics);
+    let owns_vocabulary = own.contains_key(VOCABULARY);
     let manifest = own.get("policyd.yaml");
     let extends = manifest.and_then(|it| it.get("extends")).is_none_or(names_builtin);
     let own_name = manifest.and_then(|it| it.get("name")).and_then(Node::text);
@@ -84,6 +90,8 @@ pub fn load(pack: &Pack, builtin: &Pack) -> Loaded {
     }
     // A folder without a manifest is an amplihack folder: its entries change the inherited ones.
     add(&mut layers, own, manifest_less(pack), &mut diagnostics);
+    let written = pack.files.iter().any(|(file, _)| file == VOCABULARY);
+    layers.incomplete = written && !owns_vocabulary;
     let policy = build::build(name, &layers, &mut diagnostics);
     let sound = diagnostics.iter().all(|it| it.level != Level::Error);
     Loaded { policy: policy.filter(|_| sound), diagnostics, on_error }
@@ -163,7 +171,7 @@ fn add(
         }
     };
     top("policyd.yaml", &mut layers.manifests);
-    top("vocabulary.yaml", &mut layers.vocabularies);
+    top(VOCABULARY, &mut layers.vocabularies);
     top("messages.yaml", &mut layers.messages);
 }
 

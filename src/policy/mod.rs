@@ -45,6 +45,8 @@ pub struct Policy {
     pub texts: BTreeMap<String, TextPatternSource>,
     /// Words that are never significant in a question.
     pub stop_words: Vec<String>,
+    /// Branches that everybody builds on.
+    pub main_branches: Vec<String>,
     /// Settings of circuit breakers by the glob over their names.
     pub breakers: Vec<(String, breaker::Settings)>,
     /// Forges by name, with what the host of a remote there contains.

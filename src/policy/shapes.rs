@@ -194,6 +194,7 @@ pub const VOCABULARY: &[Field] = &[
     field("files", Kind::Map(&Kind::Record(FILE_KIND)), "Kinds of files."),
     field("contents", Kind::Map(&Kind::Record(CONTENT)), "Patterns in edited text."),
     field("texts", Kind::Map(&Kind::Record(TEXT_PATTERN)), "Patterns in prose."),
+    field("main_branches", TEXTS, "Branches that everybody builds on."),
     field(
         "forges",
         Kind::Map(&TEXTS),

@@ -288,7 +288,7 @@ impl Checker<'_> {
     }
 
     fn pack_name(&mut self, name: &str, known: &BTreeSet<String>, what: &str, start: usize) {
-        if !known.contains(name) {
+        if !known.contains(name) && !self.names.incomplete {
             let known: Vec<&str> = known.iter().map(String::as_str).collect();
             let help = suggest::did_you_mean(name, &known)
                 .or_else(|| Some(format!("the pack defines no {what}")));
@@ -379,7 +379,8 @@ impl Checker<'_> {
         let known: Vec<&str> = self.closed_values(fact);
         if !known.is_empty() && !known.contains(&text.as_str()) {
             let start = byte_offset(self.text, value.start_position()).unwrap_or(0);
-            let help = suggest::did_you_mean(text, &known);
+            let named: Vec<&str> = known.into_iter().filter(|it| !it.is_empty()).collect();
+            let help = suggest::did_you_mean(text, &named);
             let message = format!("`{}` is never \"{text}\"", self.slice(fact));
             self.report("impossible-value", start, message, help);
         }
@@ -390,7 +391,7 @@ impl Checker<'_> {
         if path == "session.type" {
             return self.names.session_types.iter().map(String::as_str).collect();
         }
-        if path == "session.forge" {
+        if path == "session.forge" && !self.names.incomplete {
             return self.names.forges.iter().map(String::as_str).chain([""]).collect();
         }
         let called = path.strip_suffix(')').and_then(|it| it.rsplit_once('('));

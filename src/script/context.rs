@@ -32,6 +32,8 @@ pub struct Context {
     pub interactive: bool,
     /// The project's folder.
     pub project: PathBuf,
+    /// Branches that everybody builds on.
+    pub main_branches: Vec<String>,
     /// The forge that the project's remote is on, empty where none of the known ones is.
     pub forge: String,
     /// Named text patterns of the pack.

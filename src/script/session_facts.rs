@@ -2,7 +2,7 @@
 
 use rhai::Dynamic;
 
-use super::members::{Member, count, field, method, text_argument, with_values};
+use super::members::{Member, count, field, method, text_argument, texts, with_values};
 use super::prose::Prose;
 use super::types::{Domain, Evidence::Neutral, Evidence::Structure, Evidence::Words, Type};
 
@@ -122,6 +122,14 @@ pub(super) const ROWS: &[Member] = &[
         Structure,
         ["Git branch last seen, else empty.", "session.branch == \"main\""],
         |it, _| Ok(it.context.facts.branch.clone().into()),
+    ),
+    field(
+        Type::Session,
+        "main_branches",
+        Type::Texts,
+        Neutral,
+        ["The `main_branches` of `vocabulary.yaml`.", "session.branch in session.main_branches"],
+        |it, _| Ok(texts(it.context.main_branches.iter().cloned())),
     ),
     field(
         Type::Session,

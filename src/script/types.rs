@@ -137,4 +137,6 @@ pub struct Names {
     pub session_types: BTreeSet<String>,
     /// Forges.
     pub forges: BTreeSet<String>,
+    /// Whether a vocabulary could not be read: then no name is taken for unknown.
+    pub incomplete: bool,
 }

@@ -74,6 +74,7 @@ impl Stopping<'_> {
             lens: Rc::new(words.lens),
             interactive,
             project: self.project.root.clone(),
+            main_branches: self.policy.main_branches.clone(),
             forge: self.forge(),
             patterns: patterns.map(|(id, it)| (id, TextPattern::new(it))).collect(),
             now: self.request.now,

@@ -34,6 +34,7 @@ pub(super) struct Vocabulary {
     pub(super) lens: Lens,
     pub(super) texts: BTreeMap<String, TextPatternSource>,
     pub(super) stop_words: Vec<String>,
+    pub(super) main_branches: Vec<String>,
     /// Forges by name, with what the host of a remote there contains.
     pub(super) forges: Vec<(String, Vec<String>)>,
 }
@@ -96,7 +97,8 @@ pub(super) fn vocabulary(nodes: &[Node], diagnostics: &mut Vec<Diagnostic>) -> V
         (name, source)
     });
     let forges = named(nodes, "forges").map(|(name, entry)| (name, entry.whole())).collect();
-    Vocabulary { lens, texts: patterns.collect(), stop_words: joined("stop_words"), forges }
+    let (stop_words, main_branches) = (joined("stop_words"), joined("main_branches"));
+    Vocabulary { lens, texts: patterns.collect(), stop_words, main_branches, forges }
 }
 
 /// A named entry over all layers, topmost first.
