@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 
 use crate::forge;
 use crate::scene::Scene;
+use crate::support::snapshot;
 
 /// Disagreements with the replaced systems that are meant, each with its reason.
 const REASONS: &[(&str, &str)] = &[
@@ -340,6 +341,52 @@ fn checker(input: &Value) -> Value {
     let evidence = evidence.filter_map(Value::as_str).collect::<Vec<_>>().join("\n");
     json!({"satisfied": asked["status"] == "satisfied", "status": own["status"],
         "consequence": own["consequence"], "details": own["details"], "evidence": evidence})
+}
+
+/// What is said where only this consideration of the built-in pack is switched on. `compiled`:
+/// the pack in compiled form, once there is one.
+fn situation(case: &Value, all: &[String], compiled: &mut Vec<(PathBuf, Vec<u8>)>) -> String {
+    let (input, mut scene) = (&case["input"], Scene::new());
+    let id = input["consideration"].as_str().unwrap();
+    set_up(&scene.world, input);
+    for program in ["gh", "glab", "tea"] {
+        forge::script(&scene.world, program, &input[program]);
+    }
+    let switched = all.iter().map(|it| json!({"id": it, "override": true, "enabled": it == id}));
+    let pack = Value::from(switched.collect::<Vec<_>>()).to_string();
+    scene.world.put("/work/.policyd/policies/considerations.yaml", pack);
+    scene.world.set_env("XDG_CACHE_HOME", "/cache");
+    compiled.iter().for_each(|(path, bytes)| scene.world.put(path, bytes));
+    scene.events(&spread(input["events"].as_array().unwrap()));
+    let report = scene.report();
+    let files = scene.world.files().into_iter().filter(|it| it.starts_with("/cache"));
+    *compiled = files.map(|it| (it.clone(), scene.world.get(&it).unwrap())).collect();
+    let own = forge::verdict(&report, id);
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let said = format!("{}{}", text(&report["reason"]), text(&report["notice"]));
+    let said = said.lines().map(|line| format!("  | {line}").trim_end().to_owned() + "\n");
+    let [status, consequence, details] =
+        ["status", "consequence", "details"].map(|key| text(&own[key]));
+    let name = text(&case["name"]);
+    format!("{name}\n  {status}, {consequence}: {details}\n{}", said.collect::<String>())
+}
+
+/// The whole message of every situation of every consideration.
+#[test]
+fn situations_are_said_in_whole() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/checker.yaml");
+    let cases: Vec<Value> = serde_yaml::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let all = load::load(&builtin::pack(), &builtin::pack()).policy.unwrap().considerations;
+    let all: Vec<String> = all.into_iter().map(|it| it.id).collect();
+    let mut by_id: BTreeMap<&str, (String, Vec<_>)> = BTreeMap::new();
+    for case in &cases {
+        let id = case["input"]["consideration"].as_str().unwrap();
+        let (text, compiled) = by_id.entry(id).or_default();
+        text.push_str(&situation(case, &all, compiled));
+    }
+    for (id, (text, _)) in by_id {
+        snapshot("situations", id, text.trim_end());
+    }
 }
 
 thread_local! {

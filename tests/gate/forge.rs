@@ -347,7 +347,7 @@ fn on(world: &FakeWorld, address: &str) {
 
 #[test]
 fn nothing_published_asks_no_forge() {
-    for branch in ["", "main", "develop"] {
+    for branch in ["", "main"] {
         let scene = edited_on(branch);
         assert_eq!(verdict(&scene.report(), "ci_status")["status"], "skipped");
         assert_eq!(scene.world.ran(), [], "no process was run on `{branch}`");

@@ -98,6 +98,52 @@ fn the_debug_log_says_what_was_read_asked_and_found() {
     }
 }
 
+/// The rows of seed 001's error table, with a program of that behaviour on the path: what is said,
+/// and that nobody is held.
+#[test]
+fn whatever_gh_does_is_told_with_its_cure() {
+    const ROWS: [(&str, &str); 8] = [
+        (
+            "echo 'To get started with GitHub CLI, please run:  gh auth login' >&2; exit 4",
+            "the pull request could not be checked: the GitHub CLI is not logged in; run `gh auth login`",
+        ),
+        (
+            "echo 'no pull requests found for branch \"x\"' >&2; exit 1",
+            "the pull request could not be checked: no pull request was found for this branch; run `gh pr create`",
+        ),
+        (
+            "echo 'fatal: not a git repository' >&2; exit 1",
+            "the pull request could not be checked: this folder is not a git repository",
+        ),
+        ("echo '<html>'", "did not answer with JSON: expected value at line 1 column 1"),
+        ("echo null", "the pull request could not be checked: the answer of `gh` names no state"),
+        ("echo 'HTTP 502' >&2; exit 1", "exited with 1: HTTP 502"),
+        ("kill -9 $$", "exited with -1: no error output"),
+        ("sleep 60", "did not answer within 500ms"),
+    ];
+    for (script, expected) in ROWS {
+        let (machine, path) = published();
+        let pack = "- {id: pr, override: true, timeout: 500ms}\n";
+        machine.put(".policyd/policies/probes.yaml", pack);
+        machine.put("bin/gh", &format!("#!/bin/sh\n{script}\n"));
+        let mut command = machine.command(&["eval", "--hook", "stop", "--format", "json"]);
+        command.env("PATH", &path);
+        let called =
+            crate::machine::run(command, machine.payload(&json!({})).to_string().as_bytes());
+        let report: serde_json::Value = serde_json::from_str(&called.stdout).unwrap();
+        let verdicts = report["considerations"].as_array().unwrap();
+        let ci = verdicts.iter().find(|it| it["id"] == "ci_status").unwrap();
+        assert!(ci["details"].as_str().unwrap().ends_with(expected), "{script}: {ci:#}");
+        assert_eq!((&ci["status"], &ci["consequence"]), (&json!("unsatisfied"), &json!("warns")));
+        assert_eq!((called.code, &report["decision"]), (Some(0), &json!("none")), "{script}");
+    }
+    let (machine, _) = published();
+    fs::remove_file(machine.file("bin/gh")).unwrap();
+    let empty = machine.file("bin").into_os_string();
+    let said = machine.stop_where(&[("PATH", empty.as_os_str())]);
+    assert!(said.notice().contains("the GitHub CLI is not installed; install `gh`"), "{said:?}");
+}
+
 #[test]
 fn a_probe_that_hangs_holds_no_lock_and_ends() {
     let (machine, path) = published();
