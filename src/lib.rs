@@ -2,6 +2,7 @@
 
 pub mod checksum;
 pub mod cli;
+pub mod deferred;
 pub mod facts;
 pub mod hook;
 pub mod id;

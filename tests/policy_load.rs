@@ -230,6 +230,6 @@ fn a_consideration_can_say_its_own_words_over_a_named_checker() {
     let list = "- id: local_testing\n  override: true\n  details: my words\n  evidence: [\"seen: ${files.count}\"]\n";
     let policy = sound(&[("considerations.yaml", list)]);
     let changed = policy.considerations.iter().find(|it| it.id == "local_testing").unwrap();
-    assert_eq!(changed.check.details.first().unwrap().text, "my words");
-    assert_eq!(changed.check.evidence.len(), 1);
+    assert_eq!(changed.check.body.details.first().unwrap().text, "my words");
+    assert_eq!(changed.check.body.evidence.len(), 1);
 }

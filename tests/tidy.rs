@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// Reading order of the program, and its law: a module names only lower floors.
 const FLOORS: &[&[&str]] = &[
-    &["checksum", "id", "time", "limits"],
+    &["checksum", "deferred", "id", "time", "limits"],
     &["source"],
     &["facts", "state"],
     &["script"],

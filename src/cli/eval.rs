@@ -12,12 +12,12 @@ use std::time::Duration;
 
 use super::log::DECISION_LOG;
 use super::project::{self, Project};
-use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE, EvalArguments, amplihack, pack};
+use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE, EvalArguments, Format, amplihack, pack};
 use crate::facts::compiled::CompiledLens;
 use crate::facts::event::{Event, EventKind};
 use crate::hook::claude_code;
 use crate::judge::combine::Decision;
-use crate::judge::{self, Bench, Outcome};
+use crate::judge::{self, Bench, Detail, Outcome};
 use crate::limits;
 use crate::policy::{Forgotten, OnError, Policy};
 use crate::report::outcome as report;
@@ -36,7 +36,7 @@ use speech::Report;
 
 /// Longest wait for the lock of a session; without it nothing is blocked. A disk that stalls for
 /// seconds while others save must not cost a stop its place.
-const LOCK_WAIT: Duration = Duration::from_secs(5);
+const LOCK_WAIT: Duration = Duration::from_secs(4);
 
 /// Judges one event and speaks.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &EvalArguments) -> u8 {
@@ -69,7 +69,7 @@ struct Request<'a> {
     event: Event,
     now: Timestamp,
     policies: Option<&'a Path>,
-    explain: bool,
+    detail: Detail,
     dry_run: bool,
 }
 
@@ -99,8 +99,12 @@ fn prepare<'a>(
     let event =
         claude_code::parse(&bytes, kind).map_err(|error| (EXIT_BROKEN, error.to_string()))?;
     let policies = arguments.policies.as_deref();
-    let (explain, dry_run) = (arguments.explain, arguments.dry_run);
-    Ok(Request { event, now, policies, explain, dry_run })
+    let detail = match (arguments.explain, arguments.format) {
+        (true, _) => Detail::Values,
+        (false, Format::Hook) if !project::debug(world) => Detail::Findings,
+        (false, Format::Hook | Format::Json | Format::Text) => Detail::Everything,
+    };
+    Ok(Request { event, now, policies, detail, dry_run: arguments.dry_run })
 }
 
 /// Standard input up to one byte over the bound, so that a longer payload is noticed.
@@ -275,7 +279,7 @@ impl Stopping<'_> {
             context: &context,
             state: &state,
             stopwatch: &stopwatch,
-            explain: self.request.explain,
+            detail: self.request.detail,
             report_path: &report_path,
         };
         let outcome = judge::decide(bench, &mut evaluator);

@@ -16,7 +16,7 @@ use crate::source::{Diagnostic, Source};
 use crate::world::{FileKind, World, WorldError};
 
 /// Format of the compiled form; it changes with every field of [`Policy`].
-const COMPILED_FORMAT: &str = concat!(env!("CARGO_PKG_VERSION"), "/4");
+const COMPILED_FORMAT: &str = concat!(env!("CARGO_PKG_VERSION"), "/5");
 
 /// A pack as found on this machine.
 #[derive(Debug)]

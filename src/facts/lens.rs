@@ -3,19 +3,21 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::deferred::Deferred;
+
 /// What the fold looks for. It is made by the policy loader and known to the fold only as data.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lens {
     /// Programs that run another program given in their arguments.
-    pub wrappers: Vec<Wrapper>,
+    pub wrappers: Deferred<Vec<Wrapper>>,
     /// Options that take their value from the next argument, per program.
-    pub value_options: Vec<ValueOptions>,
+    pub value_options: Deferred<Vec<ValueOptions>>,
     /// Named kinds of commands, such as `test`.
-    pub commands: Vec<CommandKind>,
+    pub commands: Deferred<Vec<CommandKind>>,
     /// Named kinds of files, such as `code`.
-    pub files: Vec<FileKindRow>,
+    pub files: Deferred<Vec<FileKindRow>>,
     /// Named patterns looked for in edited text.
-    pub contents: Vec<ContentPattern>,
+    pub contents: Deferred<Vec<ContentPattern>>,
     /// Names of tools that edit files, with the input keys of path and text.
     pub edit_tools: Vec<String>,
     /// Names of tools that run a shell command.

@@ -6,6 +6,7 @@ use crate::policy::{Choice, Consideration, Expression, Mode, OnError, Severity};
 use crate::script::{Evaluator, ScriptError, template};
 use crate::time::Timestamp;
 
+use super::Detail;
 use super::verdict::{Consequence, Status, Verdict};
 
 /// Why a consideration is not judged at all, as far as names and dates can tell.
@@ -43,22 +44,26 @@ pub(super) fn applies(it: &Consideration, evaluator: &mut Evaluator) -> bool {
 }
 
 /// The verdict of a consideration that applies.
-pub(super) fn consider(it: &Consideration, evaluator: &mut Evaluator, explain: bool) -> Verdict {
-    let status = match evaluator.eval_bool(&it.check.satisfied.text) {
+pub(super) fn consider(it: &Consideration, evaluator: &mut Evaluator, detail: Detail) -> Verdict {
+    let status = match evaluator.eval_bool(&it.check.body.satisfied.text) {
         Ok(true) => Status::Satisfied,
         Ok(false) => Status::Unsatisfied,
-        Err(error) => Status::Unknown(unknown(&it.check.satisfied, &error)),
+        Err(error) => Status::Unknown(unknown(&it.check.body.satisfied, &error)),
     };
+    if status == Status::Satisfied && detail == Detail::Findings {
+        return blank(it);
+    }
     let (consequence, softened) = consequence(it, &status, evaluator);
     let known = !matches!(status, Status::Unknown(_));
-    let error = first(&it.check.error, evaluator).filter(|text| !text.is_empty());
-    let details = if known { first(&it.check.details, evaluator) } else { None };
+    let error = first(&it.check.body.error, evaluator).filter(|text| !text.is_empty());
+    let details = if known { first(&it.check.body.details, evaluator) } else { None };
     let details = details.unwrap_or_else(|| match &status {
         Status::Unknown(why) => why.clone(),
         Status::Satisfied | Status::Unsatisfied | Status::Skipped(_) => it.question.clone(),
     });
-    let evidence = if known { evidence(&it.check.evidence, evaluator) } else { Vec::new() };
-    let explanation = if explain { explanation(it, evaluator) } else { Vec::new() };
+    let evidence = if known { evidence(&it.check.body.evidence, evaluator) } else { Vec::new() };
+    let explanation =
+        if detail == Detail::Values { explanation(it, evaluator) } else { Vec::new() };
     Verdict { status, consequence, softened, details, evidence, error, explanation, ..blank(it) }
 }
 
@@ -71,11 +76,14 @@ pub(super) fn skipped(it: &Consideration, why: &'static str) -> Verdict {
 pub(super) fn not_applicable(
     it: &Consideration,
     evaluator: &mut Evaluator,
-    explain: bool,
+    detail: Detail,
 ) -> Verdict {
     let whens = [it.when.as_ref(), it.check.when.as_ref()];
-    let explanation =
-        if explain { values(whens.into_iter().flatten(), evaluator) } else { Vec::new() };
+    let explanation = if detail == Detail::Values {
+        values(whens.into_iter().flatten(), evaluator)
+    } else {
+        Vec::new()
+    };
     Verdict { explanation, ..skipped(it, "not applicable") }
 }
 
@@ -124,10 +132,10 @@ fn consequence(
     if it.severity == Severity::Warning {
         return (Consequence::Warns, None);
     }
-    if unsatisfied && it.check.satisfied.words_only {
+    if unsatisfied && it.check.body.satisfied.words_only {
         return (Consequence::Warns, Some("words alone do not block"));
     }
-    let blocking = it.check.blocking.as_ref().filter(|_| unsatisfied);
+    let blocking = it.check.body.blocking.as_ref().filter(|_| unsatisfied);
     match blocking.map(|it| evaluator.eval_bool(&it.text)) {
         None | Some(Ok(true)) => (Consequence::Blocks, None),
         Some(Ok(false) | Err(_)) => (Consequence::Warns, Some("its `blocking` does not hold")),
@@ -157,7 +165,7 @@ fn evidence(choices: &[Choice], evaluator: &mut Evaluator) -> Vec<String> {
 }
 
 fn explanation(it: &Consideration, evaluator: &mut Evaluator) -> Vec<(String, String)> {
-    let conditions = [it.when.as_ref(), it.check.when.as_ref(), Some(&it.check.satisfied)];
+    let conditions = [it.when.as_ref(), it.check.when.as_ref(), Some(&it.check.body.satisfied)];
     values(conditions.into_iter().flatten(), evaluator)
 }
 

@@ -102,6 +102,17 @@ fn classify(policy: &Policy, forced: Option<&str>, evaluator: &mut Evaluator) ->
     first.map(|it| it.id.clone()).unwrap_or_default()
 }
 
+/// How much is said of each consideration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Detail {
+    /// Texts where something is amiss: what a hook can say, and what it costs at every stop.
+    Findings,
+    /// Texts of every consideration that was judged.
+    Everything,
+    /// The values of the parts of each condition, too.
+    Values,
+}
+
 /// What `decide` needs besides the context.
 #[derive(Clone, Copy)]
 pub struct Bench<'a> {
@@ -113,8 +124,8 @@ pub struct Bench<'a> {
     pub state: &'a SessionState,
     /// Time since some point, for timings; constant where they do not matter.
     pub stopwatch: &'a dyn Fn() -> Duration,
-    /// Whether to record the values of the parts of each condition.
-    pub explain: bool,
+    /// How much is said of each consideration.
+    pub detail: Detail,
     /// Where the full report will be, for a message that had to be cut.
     pub report_path: &'a str,
 }
@@ -171,9 +182,9 @@ fn judge(it: &Consideration, bench: Bench<'_>, evaluator: &mut Evaluator) -> Ver
         let keywords = if wanted { keywords(it) } else { Vec::new() };
         context.learned.borrow_mut().rule = RuleFacts { id: it.id.clone(), keywords };
         if consider::applies(it, evaluator) {
-            consider::consider(it, evaluator, bench.explain)
+            consider::consider(it, evaluator, bench.detail)
         } else {
-            consider::not_applicable(it, evaluator, bench.explain)
+            consider::not_applicable(it, evaluator, bench.detail)
         }
     };
     let took = (bench.stopwatch)().saturating_sub(began);

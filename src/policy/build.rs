@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::load::{Entry, Layers};
 use super::{
-    Check, Choice, Consideration, Expression, MessageChoice, Mode, OnError, Parse, Place, Policy,
-    Preference, Probe, SessionType, Severity, shapes,
+    Check, CheckBody, Choice, Consideration, Expression, MessageChoice, Mode, OnError, Parse,
+    Place, Policy, Preference, Probe, SessionType, Severity, shapes,
 };
 use crate::facts::cursor::Key;
 use crate::facts::event::{EVENTS, EventKind};
@@ -78,7 +78,8 @@ pub(super) fn build(
     builder.unknown_here = BEFORE_ASKING;
     let session_types =
         layers.session_types.iter().filter_map(|it| builder.session_type(it)).collect();
-    let preferences = layers.preferences.iter().filter_map(|it| builder.preference(it)).collect();
+    let preferences: Vec<Preference> =
+        layers.preferences.iter().filter_map(|it| builder.preference(it)).collect();
     let probes: Vec<Probe> = layers.probes.iter().filter_map(|it| builder.probe(it)).collect();
     if deadline.is_none() {
         // Whoever switches a slow probe on means it to have its time.
@@ -93,16 +94,16 @@ pub(super) fn build(
         settings,
         considerations,
         session_types,
-        preferences,
-        probes,
-        breakers,
-        messages,
+        preferences: preferences.into(),
+        probes: probes.into(),
+        breakers: breakers.into(),
+        messages: messages.into(),
         lens_key: Key::of(&vocabulary.lens),
         lens: vocabulary.lens,
         texts: vocabulary.texts,
-        stop_words: vocabulary.stop_words,
+        stop_words: vocabulary.stop_words.into(),
         main_branches: vocabulary.main_branches,
-        forges: vocabulary.forges,
+        forges: vocabulary.forges.into(),
     })
 }
 
@@ -241,18 +242,16 @@ impl Builder<'_> {
         };
         self.uses.clear();
         let satisfied = self.expression(Some(satisfied), Type::Bool)?;
-        let mut check = Check {
-            name: entry.id.clone(),
-            when: self.expression(entry.get("when"), Type::Bool),
+        let when = self.expression(entry.get("when"), Type::Bool);
+        let body = CheckBody {
             satisfied,
             blocking: self.expression(entry.get("blocking"), Type::Bool),
             details: self.choices(entry.get("details")),
             evidence: self.choices(entry.get("evidence")),
             error: self.choices(entry.get("error")),
-            uses: Vec::new(),
         };
-        check.uses = std::mem::take(&mut self.uses).into_iter().collect();
-        Some(check)
+        let uses: Vec<String> = std::mem::take(&mut self.uses).into_iter().collect();
+        Some(Check { name: entry.id.clone(), when, body: body.into(), uses: uses.into() })
     }
 
     fn consideration(
@@ -328,23 +327,24 @@ impl Builder<'_> {
     }
 
     /// A named checker with what the consideration says otherwise.
-    fn overlaid(&mut self, mut check: Check, entry: &Entry) -> Check {
+    fn overlaid(&mut self, check: Check, entry: &Entry) -> Check {
         self.uses.clear();
+        let (mut body, mut uses) = (check.body.into_inner(), check.uses.into_inner());
         if entry.get("blocking").is_some() {
-            check.blocking = self.expression(entry.get("blocking"), Type::Bool);
+            body.blocking = self.expression(entry.get("blocking"), Type::Bool);
         }
         let texts = [
-            ("details", &mut check.details),
-            ("evidence", &mut check.evidence),
-            ("error", &mut check.error),
+            ("details", &mut body.details),
+            ("evidence", &mut body.evidence),
+            ("error", &mut body.error),
         ];
         for (key, own) in texts {
             if entry.get(key).is_some() {
                 *own = self.choices(entry.get(key));
             }
         }
-        check.uses.extend(std::mem::take(&mut self.uses));
-        check
+        uses.extend(std::mem::take(&mut self.uses));
+        Check { body: body.into(), uses: uses.into(), ..check }
     }
 
     /// amplihack's default is DEVELOPMENT only.

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::deferred::Deferred;
 use crate::facts::cursor::Key;
 use crate::facts::glob::word_matches;
 use crate::facts::lens::Lens;
@@ -32,25 +33,25 @@ pub struct Policy {
     /// Classification, first match wins.
     pub session_types: Vec<SessionType>,
     /// User preferences looked for in files.
-    pub preferences: Vec<Preference>,
+    pub preferences: Deferred<Vec<Preference>>,
     /// External commands whose output is a fact.
-    pub probes: Vec<Probe>,
+    pub probes: Deferred<Vec<Probe>>,
     /// Texts, by message id; the first choice whose condition holds is used.
-    pub messages: BTreeMap<String, Vec<MessageChoice>>,
+    pub messages: Deferred<BTreeMap<String, Vec<MessageChoice>>>,
     /// What the fold notices.
     pub lens: Lens,
     /// What a cursor depends on of it; made here so that no call has to.
     pub lens_key: Key,
     /// Text patterns by name.
-    pub texts: BTreeMap<String, TextPatternSource>,
+    pub texts: BTreeMap<String, Deferred<TextPatternSource>>,
     /// Words that are never significant in a question.
-    pub stop_words: Vec<String>,
+    pub stop_words: Deferred<Vec<String>>,
     /// Branches that everybody builds on.
     pub main_branches: Vec<String>,
     /// Settings of circuit breakers by the glob over their names.
-    pub breakers: Vec<(String, breaker::Settings)>,
+    pub breakers: Deferred<Vec<(String, breaker::Settings)>>,
     /// Forges by name, with what the host of a remote there contains.
-    pub forges: Vec<(String, Vec<String>)>,
+    pub forges: Deferred<Vec<(String, Vec<String>)>>,
 }
 
 /// What the manifest sets.
@@ -151,7 +152,7 @@ impl std::fmt::Display for Place {
 }
 
 /// A typed expression.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Expression {
     /// Its text, decoded.
     pub text: String,
@@ -241,6 +242,15 @@ pub struct Check {
     pub name: String,
     /// Holds where the check applies.
     pub when: Option<Expression>,
+    /// What is asked where it applies.
+    pub body: Deferred<CheckBody>,
+    /// Facts that any of its expressions and texts read.
+    pub uses: Deferred<Vec<String>>,
+}
+
+/// What a check asks and says where it applies.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct CheckBody {
     /// Holds where the consideration is satisfied.
     pub satisfied: Expression,
     /// Where it is not satisfied: whether a blocker blocks.
@@ -251,8 +261,6 @@ pub struct Check {
     pub evidence: Vec<Choice>,
     /// What went wrong outside, for people.
     pub error: Vec<Choice>,
-    /// Facts that any of its expressions and texts read.
-    pub uses: Vec<String>,
 }
 
 /// One session type.

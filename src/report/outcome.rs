@@ -64,7 +64,8 @@ pub fn to_json(outcome: Option<&Outcome>, around: &Circumstances) -> Value {
     })
 }
 
-/// The entry of `logs/decisions.jsonl`: what was decided, and every verdict that is not satisfied.
+/// The entry of `logs/decisions.jsonl`: what was decided, every verdict, and why where it is not
+/// satisfied.
 #[must_use]
 pub fn log_entry(
     now: Timestamp,
@@ -79,14 +80,17 @@ pub fn log_entry(
     };
     let judged = outcome.verdicts.iter().filter(|it| !matches!(it.status, Status::Skipped(_)));
     let verdicts = judged.map(|it| {
-        json!({
+        let mut entry = json!({
             "id": it.id,
             "status": it.status.as_str(),
             "consequence": it.consequence.as_str(),
-            "details": it.details,
-            "evidence": it.evidence,
             "micros": it.micros,
-        })
+        });
+        if let (Value::Object(fields), true) = (&mut entry, it.status != Status::Satisfied) {
+            fields.insert("details".to_owned(), it.details.as_str().into());
+            fields.insert("evidence".to_owned(), it.evidence.clone().into());
+        }
+        entry
     });
     let decided = json!({
         "decision": outcome.decision.as_str(),

@@ -7,6 +7,7 @@ use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 
 use super::prose::{self, Prose, Sentence};
+use crate::deferred::Deferred;
 use crate::facts::lazy::LazyRegex;
 use crate::limits;
 
@@ -24,7 +25,7 @@ pub struct TextPatternSource {
 /// The set, prepared when it is first looked for.
 #[derive(Debug)]
 pub struct TextPattern {
-    source: TextPatternSource,
+    source: Deferred<TextPatternSource>,
     prepared: OnceCell<Prepared>,
 }
 
@@ -38,8 +39,8 @@ struct Prepared {
 impl TextPattern {
     /// Takes a set as it is; nothing is prepared yet.
     #[must_use]
-    pub fn new(source: TextPatternSource) -> Self {
-        Self { source, prepared: OnceCell::new() }
+    pub fn new(source: impl Into<Deferred<TextPatternSource>>) -> Self {
+        Self { source: source.into(), prepared: OnceCell::new() }
     }
 
     /// The first sentence or line that the set matches.

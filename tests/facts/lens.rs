@@ -34,7 +34,8 @@ pub(crate) fn test_lens() -> Lens {
             wrapper("npx", &["-p", "--package"], 0, ""),
             wrapper("xargs", &["-n", "-I", "-P", "-L"], 0, ""),
             wrapper("{bash,sh,zsh}", &["-o", "--rcfile"], 0, "-c"),
-        ],
+        ]
+        .into(),
         value_options: vec![
             values("git", &["-C", "-c", "-m"]),
             values("cargo", &["-p", "--package", "--manifest-path", "--test"]),
@@ -43,7 +44,8 @@ pub(crate) fn test_lens() -> Lens {
             values("npm", &["--prefix"]),
             values("go", &["-C"]),
             values("uv", &["--directory"]),
-        ],
+        ]
+        .into(),
         commands: vec![
             CommandKind {
                 failed_if_hidden: Vec::new(),
@@ -75,7 +77,8 @@ pub(crate) fn test_lens() -> Lens {
                 programs: texts(&["git push --force*", "git push -f"]),
                 ..CommandKind::default()
             },
-        ],
+        ]
+        .into(),
         files: vec![
             FileKindRow {
                 name: "code".to_owned(),
@@ -92,7 +95,8 @@ pub(crate) fn test_lens() -> Lens {
                 globs: texts(&["*.md", "docs/**"]),
                 ..FileKindRow::default()
             },
-        ],
+        ]
+        .into(),
         contents: vec![
             ContentPattern {
                 name: "todo".to_owned(),
@@ -107,7 +111,8 @@ pub(crate) fn test_lens() -> Lens {
                 unless: texts(&["@abstractmethod"]),
                 ..ContentPattern::default()
             },
-        ],
+        ]
+        .into(),
         edit_tools: texts(&[
             "Write",
             "Edit",

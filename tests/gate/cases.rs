@@ -397,7 +397,7 @@ thread_local! {
         let policy = load::load(&pack, &pack).policy.unwrap();
         let asked = policy.considerations.iter().map(|it| {
             json!({"id": format!("asked_{}", it.id), "category": "c", "question": "q",
-                "severity": "blocker", "satisfied": it.check.satisfied.text,
+                "severity": "blocker", "satisfied": it.check.body.satisfied.text,
                 "applicable_session_types": ["*"]})
         });
         let switched_on = json!({"id": "presentation_needed", "enabled": true});

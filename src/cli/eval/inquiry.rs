@@ -9,6 +9,7 @@ use std::rc::Rc;
 use super::Stopping;
 use super::speech::Report;
 use crate::cli::project::{self, Project};
+use crate::deferred::Deferred;
 use crate::facts::Facts;
 use crate::facts::compiled::CompiledLens;
 use crate::facts::event::Event;
@@ -27,7 +28,7 @@ use crate::world::WorldError;
 /// What facts are recognised by, taken out of the policy: the context keeps it.
 pub(super) struct Words {
     pub(super) lens: CompiledLens,
-    pub(super) texts: BTreeMap<String, TextPatternSource>,
+    pub(super) texts: BTreeMap<String, Deferred<TextPatternSource>>,
 }
 
 impl Stopping<'_> {
@@ -142,6 +143,9 @@ impl Stopping<'_> {
         report: &mut Report,
     ) -> Answers {
         report.note(format!("session type: {}", plan.session_type));
+        if plan.preferences.is_empty() && plan.probes.is_empty() {
+            return Answers::none(memory);
+        }
         let preferences = self.policy.preferences.iter();
         let preferences: Vec<_> =
             preferences.filter(|it| plan.preferences.contains(&it.id)).collect();

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{text, texts};
+use crate::deferred::Deferred;
 use crate::facts::lens::{CommandKind, ContentPattern, FileKindRow, Lens, ValueOptions, Wrapper};
 use crate::policy::builtin;
 use crate::script::pattern::{TextPatternSource, compile_regex};
@@ -32,7 +33,7 @@ fn check_file_kinds(nodes: &[Node], lens: &Lens, diagnostics: &mut Vec<Diagnosti
 /// What all vocabularies say together.
 pub(super) struct Vocabulary {
     pub(super) lens: Lens,
-    pub(super) texts: BTreeMap<String, TextPatternSource>,
+    pub(super) texts: BTreeMap<String, Deferred<TextPatternSource>>,
     pub(super) stop_words: Vec<String>,
     pub(super) main_branches: Vec<String>,
     /// Forges by name, with what the host of a remote there contains.
@@ -55,10 +56,11 @@ pub(super) fn vocabulary(nodes: &[Node], diagnostics: &mut Vec<Diagnostic>) -> V
     let lens = Lens {
         shell_tools: joined("shell_tools"),
         edit_tools: joined("edit_tools"),
-        wrappers: wrappers.map(wrapper).collect(),
+        wrappers: wrappers.map(wrapper).collect::<Vec<_>>().into(),
         value_options: named(nodes, "value_options")
             .map(|(program, entry)| ValueOptions { program, options: entry.whole() })
-            .collect(),
+            .collect::<Vec<_>>()
+            .into(),
         commands: named(nodes, "commands")
             .map(|(name, entry)| CommandKind {
                 name,
@@ -69,14 +71,16 @@ pub(super) fn vocabulary(nodes: &[Node], diagnostics: &mut Vec<Diagnostic>) -> V
                 empty: entry.list("empty"),
                 passed: entry.list("passed"),
             })
-            .collect(),
+            .collect::<Vec<_>>()
+            .into(),
         files: named(nodes, "files")
             .map(|(name, entry)| FileKindRow {
                 name,
                 globs: entry.list("globs"),
                 except: entry.list("except"),
             })
-            .collect(),
+            .collect::<Vec<_>>()
+            .into(),
         contents: named(nodes, "contents")
             .map(|(name, entry)| ContentPattern {
                 name,
@@ -85,7 +89,8 @@ pub(super) fn vocabulary(nodes: &[Node], diagnostics: &mut Vec<Diagnostic>) -> V
                 except_files: entry.list("except_files"),
                 unless: entry.list("unless"),
             })
-            .collect(),
+            .collect::<Vec<_>>()
+            .into(),
     };
     check_file_kinds(nodes, &lens, diagnostics);
     let patterns = named(nodes, "texts").map(|(name, entry)| {
@@ -94,7 +99,7 @@ pub(super) fn vocabulary(nodes: &[Node], diagnostics: &mut Vec<Diagnostic>) -> V
             regexes: entry.list("regexes"),
             unless: entry.list("unless"),
         };
-        (name, source)
+        (name, source.into())
     });
     let forges = named(nodes, "forges").map(|(name, entry)| (name, entry.whole())).collect();
     let (stop_words, main_branches) = (joined("stop_words"), joined("main_branches"));
