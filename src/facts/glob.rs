@@ -9,7 +9,26 @@ use crate::limits::GLOB_ALTERNATIVES_MAX;
 #[derive(Debug)]
 pub struct PathGlob {
     glob: String,
-    alternatives: OnceCell<Vec<String>>,
+    alternatives: OnceCell<Vec<Alternative>>,
+}
+
+/// A glob without braces.
+#[derive(Debug)]
+struct Alternative {
+    glob: String,
+    /// The longest text that every path it matches contains.
+    literal: String,
+}
+
+impl Alternative {
+    fn new(glob: String) -> Self {
+        let literal = glob.split(['*', '?', '/']).max_by_key(|it| it.len()).unwrap_or_default();
+        Self { literal: literal.to_owned(), glob }
+    }
+
+    fn matches(&self, path: &str) -> bool {
+        path.contains(&self.literal) && one_path_matches(self.glob.as_bytes(), path)
+    }
 }
 
 impl PathGlob {
@@ -22,8 +41,10 @@ impl PathGlob {
     /// Whether a path matches, by the rules of [`path_matches`].
     #[must_use]
     pub fn matches(&self, path: &str) -> bool {
-        let expanded = self.alternatives.get_or_init(|| alternatives(&self.glob));
-        expanded.iter().any(|one| one_path_matches(one.as_bytes(), path))
+        let expanded = self
+            .alternatives
+            .get_or_init(|| alternatives(&self.glob).into_iter().map(Alternative::new).collect());
+        expanded.iter().any(|it| it.matches(path))
     }
 }
 
@@ -49,6 +70,12 @@ pub fn word_matches(glob: &str, word: &str) -> bool {
 }
 
 fn one_path_matches(glob: &[u8], path: &str) -> bool {
+    // Most globs are `*.rs`: an ending of the base name.
+    if let Some(ending) = glob.strip_prefix(b"*")
+        && !ending.iter().any(|byte| b"*?/".contains(byte))
+    {
+        return path.as_bytes().ends_with(ending);
+    }
     if !glob.contains(&b'/') {
         let base = path.rsplit('/').next().unwrap_or(path);
         return matches(glob, base.as_bytes(), true);
@@ -184,6 +211,10 @@ mod tests {
             ("test_?.py", "test_12.py", false),
             ("docs/**", "/w/docs/a/b.md", true),
             ("a?b", "a/b", false),
+            ("*", "a/b", true),
+            ("*rc", "/home/.bashrc", true),
+            ("*rc", "src/c", false),
+            ("*", "", true),
             (".github/workflows/*", "/w/.github/workflows/ci.yml", true),
             ("*.{rs", "x.{rs", true),
             ("", "x", false),
