@@ -14,6 +14,23 @@ pub fn checksum(parts: &[&[u8]]) -> [u8; 8] {
     state.to_le_bytes()
 }
 
+/// A number that changes with every byte of the texts (FNV-1a), known at compile time: what cannot
+/// change while the program runs is not hashed by every call.
+#[must_use]
+pub const fn fingerprint(texts: &[&str]) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut rest = texts;
+    while let [text, tail @ ..] = rest {
+        let mut bytes = text.as_bytes();
+        while let [byte, tail @ ..] = bytes {
+            hash = (hash ^ *byte as u64).wrapping_mul(0x0100_0000_01b3);
+            bytes = tail;
+        }
+        rest = tail;
+    }
+    hash
+}
+
 /// Sixteen bytes a step: both halves are multiplied, so that every bit meets every other.
 fn absorb(mut state: u64, bytes: &[u8]) -> u64 {
     let [_, one, other] = SEEDS;

@@ -8,15 +8,28 @@ use sha2::{Digest, Sha256};
 
 use super::Console;
 use super::project::{OWN_FOLDER, Project, is_on};
-use crate::checksum::checksum;
+use crate::checksum::{checksum, fingerprint};
 use crate::limits;
 use crate::policy::load::{self, Loaded, Pack};
 use crate::policy::{Policy, builtin};
 use crate::source::{Diagnostic, Source};
 use crate::world::{FileKind, World, WorldError};
 
-/// Format of the compiled form; it changes with every field of [`Policy`].
-const COMPILED_FORMAT: &str = concat!(env!("CARGO_PKG_VERSION"), "/5");
+/// The sources of every type that the compiled form holds, and of what makes it: where one of them
+/// changes, what was kept before is no pack any more.
+const COMPILED_BY: u64 = fingerprint(&[
+    env!("CARGO_PKG_VERSION"),
+    include_str!("../deferred.rs"),
+    include_str!("../facts/lens.rs"),
+    include_str!("../policy/build.rs"),
+    include_str!("../policy/build/settings.rs"),
+    include_str!("../policy/build/vocabulary.rs"),
+    include_str!("../policy/load.rs"),
+    include_str!("../policy/mod.rs"),
+    include_str!("../script/pattern.rs"),
+    include_str!("../state/breaker.rs"),
+    include_str!("../state/guard.rs"),
+]);
 
 /// A pack as found on this machine.
 #[derive(Debug)]
@@ -130,10 +143,10 @@ pub(super) fn policy(world: &dyn World, found: &Found) -> Result<Policy, Broken>
     Ok(policy)
 }
 
-/// Key of the compiled form: every source byte of the pack and the built-in one, and the format.
+/// Key of the compiled form: every source byte of the pack and the built-in one, and what made it.
 fn key(pack: Option<&Pack>) -> [u8; 32] {
     let mut hash = Sha256::new();
-    hash.update(COMPILED_FORMAT);
+    hash.update(COMPILED_BY.to_le_bytes());
     hash.update(builtin::FINGERPRINT.to_le_bytes());
     hash.update(pack.map_or(builtin::NAME, |it| it.name.as_str()));
     for (file, source) in pack.iter().flat_map(|it| &it.files) {

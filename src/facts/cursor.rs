@@ -5,13 +5,17 @@ use serde::{Deserialize, Serialize};
 
 use super::Facts;
 use super::lens::Lens;
-use crate::checksum::checksum;
+use crate::checksum::{checksum, fingerprint};
 use crate::limits::{CURSOR_BYTES_MAX, CURSOR_PROOF_BYTES};
 
 const MAGIC: &[u8; 8] = b"policyd\x03"; // the last byte is the version of the format
 const HASH_BYTES: usize = 8;
 
 type Hash = [u8; HASH_BYTES];
+
+/// The sources of the types that a cursor holds, and the version of the program.
+const SHAPES: u64 =
+    fingerprint(&[env!("CARGO_PKG_VERSION"), include_str!("mod.rs"), include_str!("command.rs")]);
 
 /// What a cursor depends on beside the transcript: the lens and the program.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,7 +26,7 @@ impl Key {
     #[must_use]
     pub fn of(lens: &Lens) -> Self {
         let encoded = postcard::to_stdvec(lens).unwrap_or_default();
-        Self(checksum(&[env!("CARGO_PKG_VERSION").as_bytes(), &encoded]))
+        Self(checksum(&[&SHAPES.to_le_bytes(), &encoded]))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::load::Pack;
+use crate::checksum::fingerprint;
 use crate::source::Source;
 
 /// Name of the built-in pack in `extends` and in messages.
@@ -21,26 +22,20 @@ pub const FILES: &[(&str, &str)] = &[
     ("messages.yaml", include_str!("../../policies/messages.yaml")),
 ];
 
-/// A number that changes with every byte of the built-in pack (FNV-1a), known at compile time so
-/// that no call has to hash what cannot change.
-pub const FINGERPRINT: u64 = fingerprint();
+/// A number that changes with every byte of the built-in pack.
+pub const FINGERPRINT: u64 = fingerprint(&texts());
 
-const fn fingerprint() -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    let mut rest = FILES;
-    while let [(name, text), tail @ ..] = rest {
-        hash = absorb(absorb(hash, name.as_bytes()), text.as_bytes());
-        rest = tail;
+const fn texts() -> [&'static str; FILES.len()] {
+    let mut texts = [""; FILES.len()];
+    let mut at = 0;
+    while at < FILES.len() {
+        #[expect(clippy::indexing_slicing, reason = "evaluated at compile time")]
+        {
+            texts[at] = FILES[at].1;
+        }
+        at += 1;
     }
-    hash
-}
-
-const fn absorb(mut hash: u64, mut bytes: &[u8]) -> u64 {
-    while let [byte, tail @ ..] = bytes {
-        hash = (hash ^ *byte as u64).wrapping_mul(0x0100_0000_01b3);
-        bytes = tail;
-    }
-    hash
+    texts
 }
 
 /// Whether a source is a file of the built-in pack. Folders never have its name.
