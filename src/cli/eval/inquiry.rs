@@ -120,10 +120,15 @@ impl Stopping<'_> {
     /// Forgets findings that the file on the disk no longer has: they were mended by a command
     /// (`sed -i`, `rm`) that the transcript does not tell.
     fn drop_mended(&self, facts: &mut Facts) {
+        let mut texts: BTreeMap<PathBuf, Result<String, WorldError>> = BTreeMap::new();
         facts.findings.retain(|it| {
             let path = self.project.folder.join(&it.path);
-            match self.world.read(&path, limits::POLICY_FILE_BYTES_MAX) {
-                Ok(bytes) => String::from_utf8_lossy(&bytes).contains(it.excerpt.as_str()),
+            let text = texts.entry(path.clone()).or_insert_with(|| {
+                let bytes = self.world.read(&path, limits::POLICY_FILE_BYTES_MAX)?;
+                Ok(String::from_utf8_lossy(&bytes).into_owned())
+            });
+            match text {
+                Ok(text) => text.contains(it.excerpt.as_str()),
                 // The file is gone; where its folder is not here either, nothing can be told.
                 Err(WorldError::Missing) => {
                     path.parent().is_none_or(|folder| self.world.stat(folder).is_err())
