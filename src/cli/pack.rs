@@ -22,6 +22,7 @@ const COMPILED_BY: u64 = fingerprint(&[
     include_str!("../deferred.rs"),
     include_str!("../facts/lens.rs"),
     include_str!("../policy/build.rs"),
+    include_str!("../policy/build/questions.rs"),
     include_str!("../policy/build/settings.rs"),
     include_str!("../policy/build/vocabulary.rs"),
     include_str!("../policy/load.rs"),

@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use super::load::{Entry, Layers};
 use super::{
-    Check, CheckBody, Choice, Consideration, Expression, MessageChoice, Mode, OnError, Parse,
-    Place, Policy, Preference, Probe, SessionType, Severity, shapes,
+    Check, CheckBody, Choice, Consideration, Expression, MessageChoice, Mode, OnError, Place,
+    Policy, Preference, Probe, SessionType, Severity, shapes,
 };
 use crate::facts::cursor::Key;
 use crate::facts::event::{EVENTS, EventKind};
-use crate::limits;
 use crate::script::check::{self, Typed};
 use crate::script::template::{self, Piece};
 use crate::script::types::{Evidence, Names, Type};
@@ -18,6 +17,7 @@ use crate::source::node::Node;
 use crate::source::{Diagnostic, Span, suggest};
 use crate::time::Timestamp;
 
+mod questions;
 mod settings;
 mod vocabulary;
 
@@ -407,61 +407,6 @@ impl Builder<'_> {
             return None;
         };
         Some(SessionType { id: entry.id.clone(), when })
-    }
-
-    fn preference(&mut self, entry: &Entry) -> Option<Preference> {
-        let value = entry.get("value").and_then(Node::bool);
-        if value.is_none() && (entry.get("files").is_none() || entry.get("regexes").is_none()) {
-            self.missing(entry, "regexes", "a preference has `files` and `regexes`, or a `value`");
-            return None;
-        }
-        let (files, regexes) = (texts(entry.get("files")), texts(entry.get("regexes")));
-        let once = text(entry.get("cache")) == "session";
-        Some(Preference { id: entry.id.clone(), value, files, regexes, once })
-    }
-
-    fn probe(&mut self, entry: &Entry) -> Option<Probe> {
-        let command = texts(entry.get("command"));
-        if command.is_empty() {
-            self.missing(entry, "command", "a probe runs a program");
-            return None;
-        }
-        let cures = entry.get("cures").and_then(Node::entries).unwrap_or_default();
-        let cures = cures.iter().map(|(key, value)| (text(Some(key)), text(Some(value)))).collect();
-        let parse = match text(entry.get("parse")).as_str() {
-            "text" => Parse::Text,
-            "reply" => Parse::Reply,
-            _ => Parse::Json,
-        };
-        let enabled = entry.get("enabled").and_then(Node::bool).unwrap_or(true);
-        let timeout = entry.get("timeout").and_then(Node::duration);
-        if let (Some(took), Some(node), Some(deadline)) =
-            (timeout, entry.get("timeout"), self.deadline)
-            && enabled
-            && took > deadline
-        {
-            let message = "all probes of one stop together may not take that long".to_owned();
-            let found = Diagnostic::warning("timeout-over-deadline", node.span.clone(), message);
-            let deadline = crate::time::duration_text(deadline);
-            self.diagnostics.push(found.with_help(format!(
-                "raise `deadline` in policyd.yaml, which is {deadline}, above it, or leave it out"
-            )));
-        }
-        Some(Probe {
-            id: entry.id.clone(),
-            enabled,
-            command,
-            stdin: entry.get("stdin").and_then(|it| self.template(it)).unwrap_or_default(),
-            timeout: timeout.unwrap_or(limits::PROBE_TIMEOUT),
-            cache: entry.get("cache").and_then(Node::duration),
-            breaker: match text(entry.get("breaker")) {
-                named if named.is_empty() => format!("probe/{}", entry.id),
-                named => named,
-            },
-            parse,
-            missing: text(entry.get("missing")),
-            cures,
-        })
     }
 
     /// Message texts; a pack's own come before the inherited ones.
