@@ -165,8 +165,35 @@ fn a_torn_file_is_put_aside_and_admits() {
         assert_eq!(store.request("api/x", &settings, world.now()).1, Answer::Admitted);
         store.record("api/x", Event::Failure("e"), &settings, world.now()).unwrap();
         assert_eq!(record(&world, "api/x")["failure_count"], 1);
-        assert_eq!(world.get(format!("{FILE}.corrupt")).unwrap(), torn);
+        let aside = format!("{FILE}.corrupt-{}", world.now().millis());
+        assert_eq!(world.get(aside).unwrap(), torn);
     }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_now_is_left_alone() {
+    let world = FakeWorld::new();
+    let (store, settings) = (store(&world), Settings::default());
+    store.record("k", Event::Failure("e"), &settings, world.now()).unwrap();
+    let before = world.get(FILE).unwrap();
+    world.refuse_always(Op::Read, "circuit-breakers.json", WorldError::Refused("EIO".to_owned()));
+    assert!(store.record("k", Event::Failure("e"), &settings, world.now()).is_err());
+    assert_eq!(world.get(FILE).unwrap(), before);
+}
+
+#[test]
+fn times_are_in_the_form_that_the_seeds_recipes_read() {
+    let world = FakeWorld::new();
+    let (store, settings) = (store(&world), Settings { threshold: 1, ..Settings::default() });
+    let now = Timestamp::parse("2025-01-20T10:30:00.400Z").unwrap();
+    store.record("k", Event::Failure("a\nb"), &settings, now).unwrap();
+    let kept = record(&world, "k");
+    assert_eq!(kept["last_failure_time"], "2025-01-20T10:30:00Z");
+    assert_eq!(kept["cooldown_until"], "2025-01-20T10:35:01Z", "not sooner than it was said");
+    assert_eq!(kept["last_error"], "a b");
+    let (_, answer) = store.request("k", &settings, now);
+    assert!(matches!(answer, Answer::Rejected { .. }));
+    assert_eq!(record(&world, "k"), kept, "a rejected call moves nothing");
 }
 
 #[test]

@@ -141,6 +141,12 @@ pub fn step(
 }
 
 impl Breaker {
+    /// Whether it is as good as none: closed, and nothing failed lately.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.phase == Phase::Closed && self.failures.is_empty()
+    }
+
     /// Where it stands at a moment: open is over when the cooldown is.
     #[must_use]
     pub fn phase_at(&self, settings: &Settings, now: Timestamp) -> Phase {
@@ -167,7 +173,11 @@ impl Breaker {
                     self.last_probe = Some(now);
                     return Answer::Admitted;
                 }
-                self.cooldown_until = Some(now.plus(wait)); // moved only where the clock went back
+                // Files keep whole seconds; what is further off was written by a clock that went back.
+                let sound = now.plus(settings.cooldown).plus(Duration::from_secs(1));
+                if self.cooldown_until.is_some_and(|until| until > sound) {
+                    self.cooldown_until = Some(now.plus(wait));
+                }
                 Answer::Rejected { wait }
             }
             Phase::HalfOpen => {

@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::file::{self, Durability};
+use super::layout;
 use crate::limits::{BREAKER_FILE_BYTES_MAX, BREAKER_THRESHOLD_MAX, EVIDENCE_CHARS_MAX};
 use crate::state::breaker::{self, Answer, Breaker, Event, Phase, Settings};
 use crate::time::Timestamp;
@@ -56,7 +57,9 @@ impl<'a> BreakerStore<'a> {
     /// All breakers by key.
     #[must_use]
     pub fn all(&self) -> Vec<(String, Breaker)> {
-        self.read().iter().map(|(key, it)| (key.clone(), breaker_of(it))).collect()
+        let records = self.read();
+        let known = records.iter().filter_map(|(key, it)| Some((key.clone(), known_breaker(it)?)));
+        known.collect()
     }
 
     /// Whether a call may be made now, and the breaker that says so. The lock is taken only where
@@ -93,12 +96,12 @@ impl<'a> BreakerStore<'a> {
     ///
     /// # Errors
     /// The lock was not free, or the file could not be written.
-    pub fn reset(&self, key: &str) -> Result<bool, WorldError> {
+    pub fn reset(&self, key: &str, now: Timestamp) -> Result<bool, WorldError> {
         let _held = self.lock()?;
-        let mut records = self.read();
+        let mut records = self.records_to_change(now)?;
         let known = records.remove(key).is_some();
         if known {
-            self.write(&records)?;
+            self.write(records)?;
         }
         Ok(known)
     }
@@ -112,14 +115,14 @@ impl<'a> BreakerStore<'a> {
         now: Timestamp,
     ) -> Result<(Breaker, Answer), WorldError> {
         let _held = self.lock()?;
-        let mut records = self.read();
+        let mut records = self.records_to_change(now)?;
         let known = records.get(key).map(breaker_of).unwrap_or_default();
         let (mut next, answer) = breaker::step(&known, event, settings, now);
         if next != known {
             next.last_change = next.last_change.or(Some(now));
             let record = record_of(&next, records.get(key));
             records.insert(key.to_owned(), record);
-            self.write(&records)?;
+            self.write(records)?;
         }
         if known.phase == Phase::HalfOpen && next.phase == Phase::Closed {
             let line = format!("{} Circuit recovered: {key}\n", whole_seconds(now));
@@ -136,42 +139,70 @@ impl<'a> BreakerStore<'a> {
                 for folder in ["state", "logs"] {
                     self.world.create_folder(&self.root.join(folder))?;
                 }
+                layout::hide(self.world, &self.root);
                 self.world.lock(&path, self.lock_wait)
             }
             answer => answer,
         }
     }
 
-    /// The records by key; a file that is no JSON object reads as none.
+    /// The records by key, for those who only look; a file that cannot be read says nothing.
     fn read(&self) -> Map<String, Value> {
-        let bytes = self.world.read(&self.root.join(FILE), BREAKER_FILE_BYTES_MAX);
-        bytes.ok().and_then(|it| serde_json::from_slice(&it).ok()).unwrap_or_default()
+        self.records().ok().flatten().unwrap_or_default()
     }
 
-    fn write(&self, records: &Map<String, Value>) -> Result<(), WorldError> {
+    /// The records by key; `None` where the file is damaged.
+    fn records(&self) -> Result<Option<Map<String, Value>>, WorldError> {
+        match self.world.read(&self.root.join(FILE), BREAKER_FILE_BYTES_MAX) {
+            Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
+            Err(WorldError::Missing) => Ok(Some(Map::new())),
+            Err(WorldError::TooLarge(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The records that are to be changed, under the lock: a damaged file is put aside, one that
+    /// cannot be read now is left alone.
+    fn records_to_change(&self, now: Timestamp) -> Result<Map<String, Value>, WorldError> {
+        if let Some(records) = self.records()? {
+            return Ok(records);
+        }
         let path = self.root.join(FILE);
-        self.put_aside(&path);
-        let text = format!("{:#}\n", Value::Object(records.clone()));
+        let mut aside = path.clone().into_os_string();
+        aside.push(format!(".corrupt-{}", now.millis()));
+        self.world.rename(&path, Path::new(&aside))?;
+        Ok(Map::new())
+    }
+
+    /// Whether the file is damaged; what it held is put aside at the next change.
+    #[must_use]
+    pub fn is_damaged(&self) -> bool {
+        matches!(self.records(), Ok(None))
+    }
+
+    fn write(&self, mut records: Map<String, Value>) -> Result<(), WorldError> {
+        let path = self.root.join(FILE);
+        let mut text = format!("{:#}\n", Value::Object(records.clone()));
+        if text.len() > BREAKER_FILE_BYTES_MAX {
+            // A closed breaker without failures is as good as none.
+            records.retain(|_, it| known_breaker(it).is_none_or(|it| !it.is_idle()));
+            text = format!("{:#}\n", Value::Object(records));
+        }
+        if text.len() > BREAKER_FILE_BYTES_MAX {
+            return Err(WorldError::TooLarge(text.len() as u64));
+        }
         match file::save(self.world, &path, text.as_bytes(), &self.durability) {
             file::Saved::Durable { .. } | file::Saved::Degraded { .. } => Ok(()),
             file::Saved::NotSaved { why, .. } => Err(WorldError::Refused(why)),
         }
     }
+}
 
-    /// Keeps a file that cannot be read beside the one that replaces it.
-    fn put_aside(&self, path: &Path) {
-        let bytes = self.world.read(path, BREAKER_FILE_BYTES_MAX);
-        let whole = |bytes: &[u8]| serde_json::from_slice::<Map<String, Value>>(bytes).is_ok();
-        let unreadable = match &bytes {
-            Ok(bytes) => !whole(bytes),
-            Err(error) => *error != WorldError::Missing,
-        };
-        if unreadable {
-            let mut aside = path.as_os_str().to_owned();
-            aside.push(".corrupt");
-            let _refused = self.world.rename(path, Path::new(&aside));
-        }
-    }
+/// The breaker of a record, where it is one: an object with a state of ours.
+fn known_breaker(record: &Value) -> Option<Breaker> {
+    let state = record.get("state")?.as_str()?;
+    let known = [Phase::Closed, Phase::Open, Phase::HalfOpen].iter().any(|it| it.as_str() == state);
+    known.then(|| breaker_of(record))
 }
 
 /// A record of the file. Anything missing or odd reads as if it had not happened.
@@ -211,15 +242,18 @@ fn breaker_of(record: &Value) -> Breaker {
 /// The record of a breaker, over what the file knew beside it.
 fn record_of(breaker: &Breaker, known: Option<&Value>) -> Value {
     let time = |at: Option<Timestamp>| at.map_or(Value::Null, |at| whole_seconds(at).into());
+    // Never sooner than it was said.
+    let until = breaker.cooldown_until.map(|at| at.plus(Duration::from_millis(999)));
     let precise = |at: &Timestamp| Value::from(at.to_string());
-    let error: String = breaker.last_error.chars().take(EVIDENCE_CHARS_MAX).collect();
+    let plain = breaker.last_error.chars().map(|c| if c.is_control() { ' ' } else { c });
+    let error: String = plain.take(EVIDENCE_CHARS_MAX).collect();
     let ours = json!({
         "state": breaker.phase.as_str(),
         "failure_count": breaker.failures.len(),
         "success_count": breaker.successes,
         "last_failure_time": time(breaker.last_failure),
         "last_state_change": time(breaker.last_change),
-        "cooldown_until": time(breaker.cooldown_until),
+        "cooldown_until": time(until),
         "failure_window_start": time(breaker.failures.first().copied()),
         "failure_times": breaker.failures.iter().map(precise).collect::<Vec<_>>(),
         "last_probe_time": breaker.last_probe.as_ref().map(precise),
@@ -232,7 +266,8 @@ fn record_of(breaker: &Breaker, known: Option<&Value>) -> Value {
     Value::Object(record)
 }
 
-/// The seed's form of a time: without a fraction where there is none.
+/// The seed's form of a time, which its recipes read with `jq`: without a fraction.
 fn whole_seconds(at: Timestamp) -> String {
-    at.to_string().replace(".000Z", "Z")
+    let whole = Timestamp::from_millis(at.millis().div_euclid(1000).saturating_mul(1000));
+    whole.to_string().replace(".000Z", "Z")
 }
