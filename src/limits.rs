@@ -46,7 +46,9 @@ pub const TRANSCRIPT_CHUNK_BYTES: usize = 256 * 1024;
 pub const CURSOR_PROOF_BYTES: usize = 4 * 1024;
 /// Encoded cursor with its facts, in bytes; a larger one is not kept.
 pub const CURSOR_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Answers of probes kept of one session.
+/// Answers kept of one probe in one session.
+pub const ANSWERS_KEPT_MAX: usize = 8;
+/// Answers of probes kept of one session, in bytes.
 pub const ANSWERS_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Commands kept in full, newest last.

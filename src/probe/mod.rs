@@ -47,13 +47,12 @@ pub struct Answered {
 /// Whether a program works, as one call of it shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Health {
-    /// It answered.
+    /// It answered, or said what is missing: a login, a pull request.
     Works,
     /// It did not, and may do so another time: it was too slow, or failed for no known reason.
     Fails,
-    /// It said what is missing (a login, a pull request, the program itself): asking again is
-    /// neither harmful nor of use, so that its breaker does not count it.
-    Unwell,
+    /// It could not be run, or had less than its time: that tells nothing of it.
+    Unknown,
 }
 
 /// Runs a probe in `folder`, for `deadline` at most.
@@ -78,16 +77,16 @@ pub fn ask(
     match world.run(&command) {
         Ok(output) => read(probe, &output),
         Err(WorldError::Missing) if !probe.missing.is_empty() => {
-            failed(Health::Unwell, probe.missing.clone())
+            failed(Health::Unknown, probe.missing.clone())
         }
         Err(WorldError::TimedOut) => {
             let limit = crate::time::duration_text(deadline);
             let why = format!("`{}` did not answer within {limit}", probe.command.join(" "));
-            failed(Health::Fails, why)
+            failed(if deadline < probe.timeout { Health::Unknown } else { Health::Fails }, why)
         }
         Err(error) => {
             let program = probe.command.first().cloned().unwrap_or_default();
-            failed(Health::Unwell, format!("`{program}` could not be run: {error}"))
+            failed(Health::Unknown, format!("`{program}` could not be run: {error}"))
         }
     }
 }
@@ -103,9 +102,13 @@ fn read(probe: &Probe, output: &CommandOutput) -> Answered {
     if code != 0 {
         let cure =
             probe.cures.iter().find(|(key, _)| stderr.to_lowercase().contains(&key.to_lowercase()));
-        let first = stderr.lines().find(|it| !it.trim().is_empty()).unwrap_or("no error output");
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        let mut said = stderr.lines().chain(stdout.lines());
+        let first = said.find(|it| !it.trim().is_empty()).unwrap_or("no output");
+        let first: String = first.chars().take(limits::EVIDENCE_CHARS_MAX).collect();
         return match cure {
-            Some((_, cure)) => failed(Health::Unwell, cure.clone()),
+            // A program that says what is missing works.
+            Some((_, cure)) => failed(Health::Works, cure.clone()),
             None => {
                 let command = probe.command.join(" ");
                 failed(Health::Fails, format!("`{command}` exited with {code}: {}", first.trim()))

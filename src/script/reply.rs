@@ -15,12 +15,16 @@ pub fn content(reply: &str) -> Result<Value, String> {
     // Clients that print every event end with the result.
     let mut events = whole.as_ref().and_then(Value::as_array).into_iter().flatten().rev();
     let last = events.find(|it| envelope(it).is_some()).cloned();
+    let failed = |it: &Value| it.get("is_error") == Some(&Value::Bool(true));
     let Some(found) = last.or_else(|| object(reply)) else {
-        return Ok(Value::String(reply.trim().to_owned()));
+        let text = reply.trim();
+        let empty = || "it answered with nothing".to_owned();
+        return (!text.is_empty()).then(|| Value::String(text.to_owned())).ok_or_else(empty);
     };
     match envelope(&found) {
+        Some(text) if failed(&found) => Err(text.to_owned()),
+        None if failed(&found) => Err(found.to_string()),
         None => Ok(found),
-        Some(text) if found.get("is_error") == Some(&Value::Bool(true)) => Err(text.to_owned()),
         Some(text) => Ok(object(text).unwrap_or_else(|| Value::String(text.trim().to_owned()))),
     }
 }
@@ -36,12 +40,12 @@ fn envelope(object: &Value) -> Option<&str> {
     result.or_else(|| text("response").filter(|_| gemini || alone))
 }
 
-/// The first JSON object in a text.
+/// The first JSON object in a text that holds something.
 fn object(text: &str) -> Option<Value> {
     let starts = text.match_indices('{').take(OBJECTS_TRIED_MAX);
     starts.filter_map(|(at, _)| text.get(at..)).find_map(|rest| {
         let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
-        values.next()?.ok().filter(Value::is_object)
+        values.next()?.ok().filter(|it| it.as_object().is_some_and(|it| !it.is_empty()))
     })
 }
 
@@ -63,6 +67,13 @@ pub fn verdict(reply: &Value) -> &'static str {
             .map_or("unknown", verdict),
         Value::Null | Value::Number(_) | Value::Array(_) => "unknown",
     }
+}
+
+/// Whether a reply decides anything: one that does not is asked for again.
+#[must_use]
+pub fn decides(reply: &Value) -> bool {
+    let fields = reply.as_object().into_iter().flat_map(|it| it.values());
+    fields.chain([reply]).any(|it| verdict(it) != "unknown")
 }
 
 fn line_verdict(line: &str) -> Option<&'static str> {
@@ -108,15 +119,21 @@ mod tests {
             (r#"{"response":"SATISFIED: fine","stats":{}}"#, json!("SATISFIED: fine")),
             (r#"[{"type":"init"},{"type":"result","result":"{\"a\": 4}"}]"#, json!({"a": 4})),
             (r#"{"a": "SATISFIED", "result": "x"}"#, json!({"a": "SATISFIED", "result": "x"})),
-            ("use {braces} and {\"a\": 3}", json!({"a": 3})),
+            ("use {braces}, format!(\"{}\") and {\"a\": 3}", json!({"a": 3})),
             ("SATISFIED: fine\n", json!("SATISFIED: fine")),
             ("{ broken", json!("{ broken")),
-            ("", json!("")),
         ] {
             assert_eq!(content(reply), Ok(expected), "{reply}");
         }
         let failed = r#"{"type":"result","is_error":true,"result":"API Error: overloaded"}"#;
         assert_eq!(content(failed), Err("API Error: overloaded".to_owned()));
+        for failed in
+            ["", " \n", r#"{"type":"result","subtype":"error_max_turns","is_error":true}"#]
+        {
+            assert!(content(failed).is_err(), "{failed}");
+        }
+        assert!(decides(&json!({"a": "SATISFIED: x"})) && decides(&json!("NOT SATISFIED")));
+        assert!(!decides(&json!({"a": "perhaps"})) && !decides(&json!("")));
     }
 
     #[test]

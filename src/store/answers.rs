@@ -10,9 +10,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::checksum::checksum;
-use crate::limits::ANSWERS_BYTES_MAX;
-use crate::policy::{Preference, Probe};
+use crate::limits::{ANSWERS_BYTES_MAX, ANSWERS_KEPT_MAX};
+use crate::policy::{Parse, Preference, Probe};
 use crate::script::context::Reading;
+use crate::script::reply;
 use crate::time::Timestamp;
 use crate::world::World;
 
@@ -24,15 +25,24 @@ const FILE: &str = "answers.json";
 pub struct Answers {
     path: PathBuf,
     kept: Kept,
-    changed: bool,
+    /// What was learned since, to be joined with what others kept meanwhile.
+    added: Kept,
 }
 
 /// What the file holds.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 struct Kept {
-    probes: BTreeMap<String, Answer>,
+    /// The newest answers of each probe, newest last: a session's agents ask different things.
+    probes: BTreeMap<String, Vec<Answer>>,
     preferences: BTreeMap<String, Found>,
+}
+
+impl Kept {
+    fn read(world: &dyn World, path: &Path) -> Self {
+        let bytes = world.read(path, ANSWERS_BYTES_MAX).unwrap_or_default();
+        serde_json::from_slice(&bytes).unwrap_or_default()
+    }
 }
 
 /// Whether a preference was found.
@@ -43,7 +53,7 @@ struct Found {
     found: bool,
 }
 
-/// The newest answer of one probe.
+/// One answer of a probe.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Answer {
     /// What was asked, as a checksum.
@@ -58,15 +68,14 @@ impl Answers {
     /// No answers yet, of the session with that folder.
     #[must_use]
     pub fn none(session_folder: &Path) -> Self {
-        Self { path: session_folder.join(FILE), kept: Kept::default(), changed: false }
+        Self { path: session_folder.join(FILE), kept: Kept::default(), added: Kept::default() }
     }
 
     /// Reads what is kept in the folder of a session.
     #[must_use]
     pub fn load(world: &dyn World, session_folder: &Path) -> Self {
         let empty = Self::none(session_folder);
-        let bytes = world.read(&empty.path, ANSWERS_BYTES_MAX).unwrap_or_default();
-        Self { kept: serde_json::from_slice(&bytes).unwrap_or_default(), ..empty }
+        Self { kept: Kept::read(world, &empty.path), ..empty }
     }
 
     /// Whether a preference was found before; nothing where it is looked for at each stop.
@@ -79,35 +88,48 @@ impl Answers {
     /// Keeps whether a preference was found.
     pub fn keep_preference(&mut self, it: &Preference, found: bool) {
         if it.once && self.preference(it) != Some(found) {
-            self.kept.preferences.insert(it.id.clone(), Found { asked: sought(it), found });
-            self.changed = true;
+            let found = Found { asked: sought(it), found };
+            self.kept.preferences.insert(it.id.clone(), found.clone());
+            self.added.preferences.insert(it.id.clone(), found);
         }
     }
 
     /// The answer to the same question, if it is not older than the probe allows.
     #[must_use]
     pub fn find(&self, probe: &Probe, asked: &str, now: Timestamp) -> Option<Reading> {
-        let kept = self.kept.probes.get(&probe.id).filter(|it| it.asked == asked)?;
+        let kept = self.kept.probes.get(&probe.id)?.iter().rfind(|it| it.asked == asked)?;
         let age = now.millis().checked_sub(kept.at).and_then(|it| u64::try_from(it).ok())?;
         let fresh = Duration::from_millis(age) < probe.cache?;
         fresh.then(|| Reading::Answer { code: kept.code, value: kept.value.clone() })
     }
 
-    /// Keeps an answer; a failure is asked again.
+    /// Keeps an answer; a failure is asked again, and so is a reply that decides nothing.
     pub fn keep(&mut self, probe: &Probe, asked: &str, now: Timestamp, reading: &Reading) {
-        if let (Some(_), Reading::Answer { code, value }) = (probe.cache, reading) {
+        let decides = |value: &Value| probe.parse != Parse::Reply || reply::decides(value);
+        if let (Some(_), Reading::Answer { code, value }) = (probe.cache, reading)
+            && decides(value)
+        {
             let (asked, value) = (asked.to_owned(), value.clone());
             let answer = Answer { asked, at: now.millis(), code: *code, value };
-            self.kept.probes.insert(probe.id.clone(), answer);
-            self.changed = true;
+            self.added.probes.entry(probe.id.clone()).or_default().push(answer);
         }
     }
 
-    /// Writes them where one was added; the folder of the session is there. A refusal only costs
-    /// the next stop time.
-    pub fn save(&self, world: &dyn World) {
-        if self.changed
-            && let Ok(bytes) = serde_json::to_vec(&self.kept)
+    /// Writes what was added to what others kept meanwhile; the session is locked, its folder is
+    /// there. A refusal only costs the next stop time.
+    pub fn save(self, world: &dyn World) {
+        if self.added == Kept::default() {
+            return;
+        }
+        let mut kept = Kept::read(world, &self.path);
+        for (id, added) in self.added.probes {
+            let known = kept.probes.entry(id).or_default();
+            known.retain(|it| added.iter().all(|new| new.asked != it.asked));
+            known.extend(added);
+            known.drain(..known.len().saturating_sub(ANSWERS_KEPT_MAX));
+        }
+        kept.preferences.extend(self.added.preferences);
+        if let Ok(bytes) = serde_json::to_vec(&kept)
             && bytes.len() <= ANSWERS_BYTES_MAX
         {
             let _refused = world.write(&self.path, &bytes);
@@ -137,7 +159,6 @@ fn hex(parts: &[&[u8]]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::Parse;
     use crate::world::fake::FakeWorld;
 
     fn judge() -> Probe {
@@ -203,6 +224,29 @@ mod tests {
         let answers = Answers::load(&world, folder);
         assert_eq!(answers.preference(&once), Some(true));
         assert_eq!(answers.preference(&Preference { regexes: vec![], ..once }), None, "it changed");
+    }
+
+    #[test]
+    fn what_others_kept_meanwhile_stays() {
+        let (world, judge, folder) = (FakeWorld::new(), judge(), Path::new("/s"));
+        world.put_folder(folder);
+        let answer = Reading::Answer { code: 0, value: serde_json::json!({"a": "SATISFIED"}) };
+        let (mut one, mut other) = (Answers::load(&world, folder), Answers::load(&world, folder));
+        one.keep(&judge, "main", Timestamp::default(), &answer);
+        other.keep(&judge, "subagent", Timestamp::default(), &answer);
+        one.save(&world);
+        other.save(&world);
+        let kept = Answers::load(&world, folder);
+        for asked in ["main", "subagent"] {
+            assert!(kept.find(&judge, asked, Timestamp::default()).is_some(), "{asked}");
+        }
+        let mut many = Answers::none(folder);
+        for number in 0..20 {
+            many.keep(&judge, &number.to_string(), Timestamp::default(), &answer);
+        }
+        many.save(&world);
+        let kept = Answers::load(&world, folder).kept.probes["judge"].len();
+        assert_eq!(kept, ANSWERS_KEPT_MAX);
     }
 
     #[test]

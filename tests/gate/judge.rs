@@ -134,7 +134,7 @@ fn a_judge_that_finds_other_words_each_time_does_not_hold_again() {
 fn a_judge_that_cannot_be_asked_is_told_of() {
     let scene = session("All is done.", &[]);
     let problems = scene.report()["problems"].clone();
-    assert_eq!(problems[0], "probe `judge`: the program of the probe `judge` is not installed");
+    assert_eq!(problems[0], "probe `judge`: `claude` could not be run: no such file or folder");
 }
 
 #[test]

@@ -54,16 +54,13 @@ impl Stopping<'_> {
             report.note(format!("probe {id} was asked the same before"));
             return reading;
         }
-        if left.is_zero() {
-            let why = format!("probe `{id}` was not run: the time for probes was used up");
-            return Reading::Failed(why);
-        }
-        report.note(format!("Executing: {}", probe.command.join(" ")));
-        let Answered { reading, health } = self.through_breaker(&question, left);
+        let reading = if left.is_zero() {
+            Reading::Failed("it was not run: the time for probes was used up".to_owned())
+        } else {
+            self.through_breaker(&question, left, report)
+        };
         // Nobody sees that a judge is missing where the facts decide instead.
-        if let (Parse::Reply, Reading::Failed(why), Health::Fails | Health::Unwell) =
-            (probe.parse, &reading, health)
-        {
+        if let (Parse::Reply, Reading::Failed(why)) = (probe.parse, &reading) {
             report.problem(&format!("probe `{id}`: {why}"));
         }
         answers.keep(probe, &asked, now, &reading);
@@ -71,7 +68,12 @@ impl Stopping<'_> {
     }
 
     /// Runs a probe, unless it failed too often lately.
-    fn through_breaker(&self, question: &Question<'_>, left: Duration) -> Answered {
+    fn through_breaker(
+        &self,
+        question: &Question<'_>,
+        left: Duration,
+        report: &mut Report,
+    ) -> Reading {
         let (world, key) = (self.world, question.probe.breaker.as_str());
         let settings = self.policy.breaker(key);
         let breakers = BreakerStore::new(world, self.own, self.store.durability.clone());
@@ -82,19 +84,20 @@ impl Stopping<'_> {
             let why = format!(
                 "it failed too often and is left alone for {wait} (breaker `{key}`); the last time: {last}"
             );
-            return Answered { reading: Reading::Failed(why), health: Health::Unwell };
+            return Reading::Failed(why);
         }
-        let answered =
+        report.note(format!("Executing: {}", question.probe.command.join(" ")));
+        let Answered { reading, health } =
             probe::ask(world, question, &self.project.folder, left.min(question.probe.timeout));
-        let event = match (&answered.health, &answered.reading) {
+        let event = match (health, &reading) {
             (Health::Works, _) => Some(Event::Success),
             (Health::Fails, Reading::Failed(why)) => Some(Event::Failure(why)),
-            (Health::Fails, Reading::Answer { .. }) | (Health::Unwell, _) => None,
+            (Health::Fails, Reading::Answer { .. }) | (Health::Unknown, _) => None,
         };
         if let Some(event) = event {
             // A breaker that cannot be written counts nothing; the answer stands.
             let _refused = breakers.record(key, event, &settings, self.request.now);
         }
-        answered
+        reading
     }
 }
