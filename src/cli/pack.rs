@@ -20,6 +20,7 @@ use crate::world::{FileKind, World, WorldError};
 const COMPILED_BY: u64 = fingerprint(&[
     env!("CARGO_PKG_VERSION"),
     include_str!("../deferred.rs"),
+    include_str!("../facts/cursor.rs"),
     include_str!("../facts/lens.rs"),
     include_str!("../policy/build.rs"),
     include_str!("../policy/build/questions.rs"),
@@ -27,7 +28,16 @@ const COMPILED_BY: u64 = fingerprint(&[
     include_str!("../policy/build/vocabulary.rs"),
     include_str!("../policy/load.rs"),
     include_str!("../policy/mod.rs"),
+    include_str!("../script/builtins.rs"),
+    include_str!("../script/check.rs"),
+    include_str!("../script/file_facts.rs"),
+    include_str!("../script/globals.rs"),
+    include_str!("../script/memory_facts.rs"),
+    include_str!("../script/pack_facts.rs"),
     include_str!("../script/pattern.rs"),
+    include_str!("../script/session_facts.rs"),
+    include_str!("../script/types.rs"),
+    include_str!("../script/work_facts.rs"),
     include_str!("../state/breaker.rs"),
     include_str!("../state/guard.rs"),
 ]);
@@ -121,22 +131,31 @@ pub(super) struct Broken {
     pub(super) diagnostics: Vec<Diagnostic>,
     /// What the manifest says about errors, where it is sound.
     pub(super) on_error: Option<crate::policy::OnError>,
+    /// Whether the manifest switches the pack on, where it is sound.
+    pub(super) enabled: Option<bool>,
 }
 
 /// The policy of a found pack: from its compiled form where that is current, else loaded.
 pub(super) fn policy(world: &dyn World, found: &Found) -> Result<Policy, Broken> {
     if !found.unreadable.is_empty() {
-        let Loaded { diagnostics, on_error, .. } = load::load(&found.pack(), &builtin::pack());
-        return Err(Broken { unreadable: found.unreadable.clone(), diagnostics, on_error });
+        let Loaded { diagnostics, on_error, enabled, .. } =
+            load::load(&found.pack(), &builtin::pack());
+        return Err(Broken {
+            unreadable: found.unreadable.clone(),
+            diagnostics,
+            on_error,
+            enabled,
+        });
     }
     let key = key(found.folder.as_ref());
-    let path = compiled_path(world, &key);
+    let path = compiled_path(world, found.folder.as_ref());
     if let Some(policy) = path.as_ref().and_then(|it| read_compiled(world, it, &key)) {
         return Ok(policy);
     }
-    let Loaded { policy, diagnostics, on_error } = load::load(&found.pack(), &builtin::pack());
+    let Loaded { policy, diagnostics, on_error, enabled } =
+        load::load(&found.pack(), &builtin::pack());
     let Some(policy) = policy else {
-        return Err(Broken { unreadable: Vec::new(), diagnostics, on_error });
+        return Err(Broken { unreadable: Vec::new(), diagnostics, on_error, enabled });
     };
     if let Some(path) = path {
         write_compiled(world, &path, &key, &policy);
@@ -159,11 +178,13 @@ fn key(pack: Option<&Pack>) -> [u8; 32] {
     hash.finalize().into()
 }
 
-fn compiled_path(world: &dyn World, key: &[u8; 32]) -> Option<PathBuf> {
+fn compiled_path(world: &dyn World, pack: Option<&Pack>) -> Option<PathBuf> {
     if is_on(world, "POLICYD_NO_CACHE") {
         return None;
     }
-    let name: String = key.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    // One for each pack, whatever its content was before; the key stands inside.
+    let name = checksum(&[pack.map_or(builtin::NAME, |it| it.name.as_str()).as_bytes()]);
+    let name: String = name.iter().map(|byte| format!("{byte:02x}")).collect();
     Some(user_folder(world, "XDG_CACHE_HOME", ".cache")?.join(format!("{name}.pack")))
 }
 
@@ -223,5 +244,34 @@ pub(super) fn sound(
             console.complain("run `policyd lint` for every finding with its place");
             None
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::fake::FakeWorld;
+
+    #[test]
+    fn every_flipped_byte_and_every_cut_of_a_compiled_pack_is_a_miss() {
+        let world = FakeWorld::new();
+        world.set_env("HOME", "/home/me");
+        let found = Found { folder: None, unreadable: Vec::new() };
+        let loaded = policy(&world, &found).unwrap();
+        let path = compiled_path(&world, None).unwrap();
+        let (bytes, key) = (world.get(&path).unwrap(), key(None));
+        assert_eq!(read_compiled(&world, &path, &key).unwrap(), loaded);
+        for at in (0..bytes.len()).step_by(997) {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 0x10;
+            for damaged in [flipped, bytes[..at].to_vec()] {
+                world.put(&path, damaged);
+                assert!(read_compiled(&world, &path, &key).is_none(), "byte {at}");
+            }
+        }
+        world.put(&path, bytes);
+        let mut other = key;
+        other[0] ^= 1;
+        assert!(read_compiled(&world, &path, &other).is_none(), "another pack's");
     }
 }

@@ -17,16 +17,16 @@ type Hash = [u8; HASH_BYTES];
 const SHAPES: u64 =
     fingerprint(&[env!("CARGO_PKG_VERSION"), include_str!("mod.rs"), include_str!("command.rs")]);
 
-/// What a cursor depends on beside the transcript: the lens and the program.
+/// What a cursor depends on beside the transcript and the program: the lens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Key(Hash);
 
 impl Key {
-    /// The key of a lens under this version of the program.
+    /// The key of a lens.
     #[must_use]
     pub fn of(lens: &Lens) -> Self {
         let encoded = postcard::to_stdvec(lens).unwrap_or_default();
-        Self(checksum(&[&SHAPES.to_le_bytes(), &encoded]))
+        Self(checksum(&[&encoded]))
     }
 }
 
@@ -63,7 +63,7 @@ pub fn encode(position: &Position, facts: &Facts, key: Key) -> Option<Vec<u8>> {
     if body.len() > CURSOR_BYTES_MAX {
         return None;
     }
-    let proof = checksum(&[&key.0, &body]);
+    let proof = checksum(&[&SHAPES.to_le_bytes(), &key.0, &body]);
     Some([MAGIC.as_slice(), &key.0, &proof, &body].concat())
 }
 
@@ -72,7 +72,7 @@ pub fn encode(position: &Position, facts: &Facts, key: Key) -> Option<Vec<u8>> {
 pub fn decode(bytes: &[u8], key: Key) -> Option<(Position, Facts)> {
     let rest = bytes.strip_prefix(MAGIC)?.strip_prefix(&key.0)?;
     let (proof, body) = rest.split_at_checked(HASH_BYTES)?;
-    if body.len() > CURSOR_BYTES_MAX || proof != checksum(&[&key.0, body]) {
+    if body.len() > CURSOR_BYTES_MAX || proof != checksum(&[&SHAPES.to_le_bytes(), &key.0, body]) {
         return None;
     }
     postcard::from_bytes(body).ok()
