@@ -58,6 +58,11 @@ fn text<'e>(entry: &'e Value, key: &str) -> &'e str {
     entry.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
+/// Whether the checks were held against the stop: a broken pack or an unread transcript has no type.
+fn was_judged(entry: &Value) -> bool {
+    entry.get("session_type").is_some()
+}
+
 fn is_notable(entry: &Value) -> bool {
     let problems = entry.get("problems").and_then(Value::as_array);
     text(entry, "decision") == "block"
@@ -68,20 +73,22 @@ fn is_notable(entry: &Value) -> bool {
 /// `time  session  what  findings`
 fn line(entry: &Value) -> String {
     let verdicts = entry.get("verdicts").and_then(Value::as_array).map(Vec::as_slice);
-    let findings: Vec<String> = verdicts
-        .unwrap_or_default()
-        .iter()
-        .filter(|it| matches!(text(it, "consequence"), "blocks" | "warns"))
-        .map(|it| format!("{}: {}", text(it, "id"), text(it, "details")))
-        .collect();
+    let verdicts = verdicts.unwrap_or_default();
+    let found = |consequence: &str, mark: &str| -> Vec<String> {
+        let all = verdicts.iter().filter(|it| text(it, "consequence") == consequence);
+        all.map(|it| format!("{mark}{}: {}", text(it, "id"), text(it, "details"))).collect()
+    };
+    // What blocked stands first.
+    let findings = [found("blocks", ""), found("warns", "warns: ")].concat();
     let problems = entry.get("problems").and_then(Value::as_array).map(Vec::as_slice);
     let problems = problems.unwrap_or_default().iter().filter_map(Value::as_str).map(str::to_owned);
     let release = text(entry, "release");
     let what = match (text(entry, "decision"), release) {
         ("block", _) if entry.get("spoken") == Some(&Value::Bool(false)) => "not spoken".to_owned(),
         ("block", _) => "block".to_owned(),
+        _ if !was_judged(entry) => "not judged".to_owned(),
         (_, "") => "ok".to_owned(),
-        (_, why) => format!("let go ({why})"),
+        (_, why) => format!("let through ({why})"),
     };
     let said: Vec<String> = findings.into_iter().chain(problems).collect();
     let session: String = text(entry, "session_id").chars().take(8).collect();

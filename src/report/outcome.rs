@@ -20,6 +20,8 @@ pub struct Circumstances {
     pub event: String,
     /// The session.
     pub session_id: String,
+    /// The subagent that wanted to stop, if it was one.
+    pub agent_id: Option<String>,
     /// Name of the pack.
     pub pack: String,
     /// `durable`, `degraded`, `not saved`, `unchanged` or `dry run`.
@@ -54,7 +56,7 @@ pub fn to_json(outcome: Option<&Outcome>, around: &Circumstances) -> Value {
             "workflow_compliant": it.state.check_results.workflow_compliant,
             "quality_score": it.state.check_results.quality_score,
         })),
-        "consecutive_blocks": outcome.map_or(0, |it| it.state.main.consecutive_blocks),
+        "consecutive_blocks": outcome.map_or(0, |it| blocks(it, around.agent_id.as_deref())),
         "considerations": verdicts.iter().map(verdict_json).collect::<Vec<_>>(),
         "preferences": around.preferences,
         "pack": around.pack,
@@ -62,6 +64,15 @@ pub fn to_json(outcome: Option<&Outcome>, around: &Circumstances) -> Value {
         "problems": around.problems,
         "micros": around.micros,
     })
+}
+
+/// Blocks of the agent that wanted to stop, in its episode.
+fn blocks(outcome: &Outcome, agent: Option<&str>) -> u32 {
+    let guard = match agent {
+        Some(agent) => outcome.state.agents.get(agent),
+        None => Some(&outcome.state.main),
+    };
+    guard.map_or(0, |it| it.consecutive_blocks)
 }
 
 /// The entry of `logs/decisions.jsonl`: what was decided, every verdict, and why where it is not
@@ -74,10 +85,6 @@ pub fn log_entry(
     around: &Circumstances,
     blocked: bool,
 ) -> Value {
-    let guard = match &event.agent_id {
-        Some(agent) => outcome.state.agents.get(agent),
-        None => Some(&outcome.state.main),
-    };
     let judged = outcome.verdicts.iter().filter(|it| !matches!(it.status, Status::Skipped(_)));
     let verdicts = judged.map(|it| {
         let mut entry = json!({
@@ -97,7 +104,7 @@ pub fn log_entry(
         "spoken": blocked,
         "release": outcome.release,
         "session_type": outcome.session_type,
-        "consecutive_blocks": guard.map(|it| it.consecutive_blocks),
+        "consecutive_blocks": blocks(outcome, event.agent_id.as_deref()),
         "verdicts": verdicts.collect::<Vec<_>>(),
         "preferences": around.preferences,
         "pack": around.pack,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::text;
+use super::{text, was_judged};
 
 /// Counts over entries of the decision log.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -15,6 +15,7 @@ pub(super) struct Summary {
     blocked: usize,
     /// Let go although something was unsatisfied, by reason.
     released: BTreeMap<String, usize>,
+    not_judged: usize,
     with_problems: usize,
     checks: BTreeMap<String, Check>,
     preferences: BTreeMap<String, Preference>,
@@ -53,6 +54,7 @@ impl Summary {
     fn add(&mut self, entry: &Value) {
         let spoken = entry.get("spoken") == Some(&Value::Bool(true));
         self.blocked += usize::from(text(entry, "decision") == "block" && spoken);
+        self.not_judged += usize::from(!was_judged(entry));
         let release = text(entry, "release");
         if !release.is_empty() {
             *self.released.entry(release.to_owned()).or_default() += 1;
@@ -91,6 +93,7 @@ impl Summary {
             "sessions": self.sessions,
             "blocked": self.blocked,
             "released": self.released,
+            "not_judged": self.not_judged,
             "with_problems": self.with_problems,
             "checks": checks.collect::<serde_json::Map<_, _>>(),
             "preferences": preferences.collect::<serde_json::Map<_, _>>(),
@@ -100,12 +103,18 @@ impl Summary {
     /// For people: what fails most stands first.
     pub(super) fn to_text(&self) -> String {
         let released: usize = self.released.values().sum();
-        let through = self.stops.saturating_sub(self.blocked).saturating_sub(released);
+        let others = self.blocked.saturating_add(released).saturating_add(self.not_judged);
         let mut lines = vec![format!(
-            "{} stop(s) of {} session(s): {through} let through, {} blocked, {released} let go, {} with problems",
-            self.stops, self.sessions, self.blocked, self.with_problems
+            "{} stop(s) of {} session(s): {} ok, {} blocked, {released} let through, {} not judged; {} with problems",
+            self.stops,
+            self.sessions,
+            self.stops.saturating_sub(others),
+            self.blocked,
+            self.not_judged,
+            self.with_problems
         )];
-        lines.extend(self.released.iter().map(|(why, count)| format!("  let go {count}x: {why}")));
+        let released = self.released.iter();
+        lines.extend(released.map(|(why, count)| format!("  let through {count}x: {why}")));
         let mut checks: Vec<_> = self.checks.iter().collect();
         checks.sort_by_key(|(id, it)| (std::cmp::Reverse(it.unsatisfied), id.as_str()));
         let width = self.checks.keys().chain(self.preferences.keys()).map(String::len).max();
@@ -140,10 +149,10 @@ mod tests {
     fn entries_are_counted() {
         let verdict = |id: &str, status: &str, consequence: &str| json!({"id": id, "status": status, "consequence": consequence});
         let entries = [
-            json!({"session_id": "a", "decision": "block", "spoken": true, "release": "",
+            json!({"session_id": "a", "decision": "block", "spoken": true, "release": "", "session_type": "X",
                 "verdicts": [verdict("ci_status", "unsatisfied", "blocks"), verdict("todos", "satisfied", "none")],
                 "preferences": {"no_auto_merge": true}, "problems": []}),
-            json!({"session_id": "a", "decision": "none", "spoken": false, "release": "same_failure",
+            json!({"session_id": "a", "decision": "none", "spoken": false, "release": "same_failure", "session_type": "X",
                 "verdicts": [verdict("ci_status", "unsatisfied", "blocks"), verdict("next", "unsatisfied", "warns")],
                 "preferences": {"no_auto_merge": false}, "problems": ["x"]}),
             json!({"session_id": "b", "decision": "none", "spoken": false, "verdicts": [verdict("ci_status", "satisfied", "none")]}),
@@ -160,7 +169,7 @@ mod tests {
         let lines: Vec<&str> = shown.lines().collect();
         assert_eq!(
             lines[0],
-            "3 stop(s) of 2 session(s): 1 let through, 1 blocked, 1 let go, 1 with problems"
+            "3 stop(s) of 2 session(s): 0 ok, 1 blocked, 1 let through, 1 not judged; 1 with problems"
         );
         assert!(lines[4].starts_with("ci_status         1  33%            2"), "{shown}");
     }
