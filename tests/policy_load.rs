@@ -131,6 +131,35 @@ fn a_fault_in_the_vocabulary_is_told_alone() {
 }
 
 #[test]
+fn a_file_of_amplihacks_loads_beside_a_manifest_too() {
+    let entry = "- id: todos_complete\n  category: C\n  question: Q?\n  description: D\n  severity: warning\n  checker: _check_todos_complete\n  enabled: true\n";
+    for manifest in ["version: 1\n", "version: 1\npaths: {layout: amplihack}\n"] {
+        let policy = sound(&[("considerations.yaml", entry), ("policyd.yaml", manifest)]);
+        let found = policy.considerations.iter().find(|it| it.id == "todos_complete").unwrap();
+        assert_eq!(found.question, "Q?");
+    }
+    let off = load(&[("considerations.yaml", "- id: [\n"), ("policyd.yaml", "enabled: false\n")]);
+    assert_eq!((off.policy, off.enabled), (None, Some(false)));
+}
+
+#[test]
+fn a_session_type_of_ones_own_is_reached() {
+    let own = "- {id: DOCS, when: 'files.kind(\"docs\").count > 0'}\n";
+    let policy = sound(&[("session_types.yaml", own), ("policyd.yaml", "version: 1\n")]);
+    assert_eq!(policy.session_types.first().unwrap().id, "DOCS");
+    assert_eq!(policy.session_types.last().unwrap().id, "INFORMATIONAL");
+}
+
+#[test]
+fn a_breaker_takes_what_it_leaves_out_from_the_next_wider_one() {
+    let own = "probe/pr: {threshold: 2}\n";
+    let policy = sound(&[("breakers.yaml", own)]);
+    let (pr, other) = (policy.breaker("probe/pr"), policy.breaker("api/x"));
+    assert_eq!((pr.threshold, pr.recovery_threshold, pr.window.as_secs()), (2, 1, 1800));
+    assert_eq!((other.threshold, other.recovery_threshold, other.window.as_secs()), (3, 3, 60));
+}
+
+#[test]
 fn a_folder_without_a_manifest_changes_the_built_in_pack() {
     let list = "- id: todos_complete\n  category: Mine\n  question: Done?\n  severity: warning\n  checker: _check_todos_complete\n";
     let policy = sound(&[("considerations.yaml", list)]);

@@ -122,7 +122,18 @@ fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
     let mut report = Report::default();
     report.around.event = event.kind.name().to_owned();
     report.around.session_id = event.session_id.to_string();
+    report.around.agent_id.clone_from(&event.agent_id);
     report.around.saved = "unchanged".to_owned();
+    if let Some(said) = event.said_kind.filter(|it| *it != event.kind)
+        && (said.is_stop() != event.kind.is_stop())
+    {
+        report.problem(&format!(
+            "the hook line says `--hook {}`, and the client reports {}; nothing was checked",
+            event.kind.name().replace('_', "-"),
+            said.client_name()
+        ));
+        return report.silent("the event is another one than the hook line says");
+    }
     // Events without rules are answered before anything is read.
     if !event.kind.is_stop() {
         return report.silent("no rule for this event");
@@ -141,6 +152,9 @@ fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
     let found = pack::find(world, &project, request.policies);
     let mut policy = match pack::policy(world, &found) {
         Ok(policy) => policy,
+        Err(broken) if broken.enabled == Some(false) => {
+            return report.silent("the pack is switched off (`enabled: false`)");
+        }
         Err(broken) => {
             let report = answer_broken(world, &project, request, report, &broken);
             let blocked = report.answer.block.is_some();
@@ -163,7 +177,10 @@ fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
         return report.silent("no rule for this event");
     }
     if !event.session_known {
-        return report.silent("the payload names no session, so no block could be remembered");
+        report.problem(
+            "the payload names no session, so no block could be remembered; nothing was checked",
+        );
+        return report.silent("the payload names no session");
     }
     let (lens, texts) = (std::mem::take(&mut policy.lens), std::mem::take(&mut policy.texts));
     let words = Words { lens: CompiledLens::new(lens), texts };
@@ -188,7 +205,7 @@ fn answer_broken(
         report.answer.block = Some(format!("policyd: {text}. Tell the user to mend it."));
     }
     report.problem(&format!("{text}; nothing was checked. Run `policyd lint`."));
-    report
+    report.silent("the policy pack is broken")
 }
 
 /// Asks the loop guard with its defaults: the pack's own numbers are not known.
@@ -253,6 +270,12 @@ impl Stopping<'_> {
 
         // Ask what must be asked before the lock is taken.
         let forced = self.policy.settings.session_type_env.iter().find_map(|it| world.env(it));
+        if let Some(name) = forced.as_deref().filter(|it| !self.policy.has_session_type(it)) {
+            let known: Vec<&str> =
+                self.policy.session_types.iter().map(|it| it.id.as_str()).collect();
+            let help = suggest::did_you_mean(name, &known).unwrap_or_default();
+            report.problem(&format!("there is no session type `{name}` to be forced; {help}"));
+        }
         let plan = judge::plan(self.policy, &context, forced.as_deref(), &mut evaluator);
         let memory = store.paths(&event.session_id).folder;
         let answers = self.ask(&plan, (&context, &mut evaluator), &memory, &mut report);
@@ -348,5 +371,8 @@ impl Stopping<'_> {
 }
 
 fn lock_problem(error: &LockError) -> String {
-    format!("the state of the session could not be locked ({error}), so nothing is blocked")
+    format!(
+        "the state of the session could not be locked ({error}), so nothing is blocked; \
+         POLICYD_STATE_DIR may name a folder that can be written"
+    )
 }

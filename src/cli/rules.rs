@@ -2,15 +2,30 @@
 
 use serde_json::json;
 
-use super::{Console, EXIT_BROKEN, EXIT_OK, ListFormat, PackArguments, pack};
+use super::{Console, EXIT_BROKEN, EXIT_OK, ListFormat, PackArguments, amplihack, pack, project};
 use crate::policy::{Consideration, Mode, Severity};
 use crate::world::World;
 
 /// Lists the considerations of a pack.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &PackArguments) -> u8 {
-    let Some(policy) = pack::sound(world, console, arguments.policies.as_deref()) else {
+    let Some(mut policy) = pack::sound(world, console, arguments.policies.as_deref()) else {
         return EXIT_BROKEN;
     };
+    let project = project::find(world, None);
+    let switches = amplihack::switches(world, &project);
+    let off = match &switches {
+        Ok(Some(switches)) if switches.off => Some(switches.why()),
+        Ok(_) | Err(_) => project::switched_off(world, &project),
+    };
+    let off = off.or_else(|| (!policy.settings.enabled).then(|| "`enabled: false`".to_owned()));
+    off.iter().for_each(|why| console.complain(&format!("the gate is switched off: {why}")));
+    match &switches {
+        Ok(switches) => {
+            let problems = switches.iter().flat_map(|it| it.apply(&mut policy));
+            problems.for_each(|it| console.complain(&it));
+        }
+        Err(problem) => console.complain(problem),
+    }
     if arguments.format == ListFormat::Json {
         let rules: Vec<_> = policy
             .considerations

@@ -107,6 +107,8 @@ pub struct Event {
     pub session_id: SessionId,
     /// Whether the payload named a session at all.
     pub session_known: bool,
+    /// The event that the payload itself names, where it names a known one.
+    pub said_kind: Option<EventKind>,
     /// The subagent it happened in, if any.
     pub agent_id: Option<String>,
     /// Type of that subagent; `Some("")` for the client's internal agents.

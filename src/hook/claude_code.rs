@@ -74,6 +74,7 @@ fn event(mut fields: Map<String, Value>, kind: EventKind) -> Event {
         kind,
         session_id: SessionId::sanitise(session.as_deref().unwrap_or_default()),
         session_known: session.is_some(),
+        said_kind: filled("hook_event_name").and_then(|it| EventKind::find(&it)),
         agent_id: id("agent_id"),
         agent_type: text("agent_type"),
         prompt_id: id("prompt_id"),

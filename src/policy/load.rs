@@ -28,6 +28,8 @@ pub struct Loaded {
     pub diagnostics: Vec<Diagnostic>,
     /// What the manifest says about errors, where the manifest itself is sound.
     pub on_error: Option<super::OnError>,
+    /// Whether the manifest switches the pack on or off, where the manifest itself is sound.
+    pub enabled: Option<bool>,
 }
 
 /// An entry of a list or map file, the changing layer before the inherited ones.
@@ -85,6 +87,7 @@ pub fn load(pack: &Pack, builtin: &Pack) -> Loaded {
         .and_then(|it| it.get("on_error"))
         .and_then(|it| it.text())
         .and_then(build::on_error);
+    let enabled = manifest.and_then(|it| it.get("enabled")).and_then(Node::bool);
     if extends && pack.name != builtin.name {
         add(&mut layers, read_files(builtin, &mut diagnostics), true, &mut diagnostics);
     }
@@ -94,7 +97,7 @@ pub fn load(pack: &Pack, builtin: &Pack) -> Loaded {
     layers.incomplete = written && !owns_vocabulary;
     let policy = build::build(name, &layers, &mut diagnostics);
     let sound = diagnostics.iter().all(|it| it.level != Level::Error);
-    Loaded { policy: policy.filter(|_| sound), diagnostics, on_error }
+    Loaded { policy: policy.filter(|_| sound), diagnostics, on_error, enabled }
 }
 
 fn manifest_less(pack: &Pack) -> bool {
@@ -153,7 +156,10 @@ fn add(
     };
     list("preferences.yaml", &mut layers.preferences);
     list("probes.yaml", &mut layers.probes);
+    let inherited = layers.session_types.len();
     list("session_types.yaml", &mut layers.session_types);
+    // The last inherited type holds always: what comes after it would never be reached.
+    layers.session_types.rotate_left(inherited);
     list("considerations.yaml", &mut layers.considerations);
     let mut map = |file: &'static str, into: &mut Vec<Entry>| {
         let node = nodes.remove(file);
@@ -196,7 +202,11 @@ fn layer(
                 }
                 into.push(Entry { id, layers: vec![node] });
             }
-            Some((at, entry)) if at < inherited && !repeated && (overrides || implicit) => {
+            Some((at, entry))
+                if at < inherited
+                    && !repeated
+                    && (overrides || implicit || is_amplihacks(&node)) =>
+            {
                 entry.layers.insert(0, node);
             }
             Some((at, entry)) => {
@@ -218,6 +228,14 @@ fn layer(
         let message = format!("more than {} entries", limits::RULES_MAX);
         diagnostics.push(Diagnostic::error("too-many-rules", span.clone(), message));
     }
+}
+
+/// Whether an entry says all that amplihack's format asks for: such a file was written for another
+/// program, which replaces its own entries without being told to.
+fn is_amplihacks(node: &Node) -> bool {
+    ["id", "category", "question", "severity", "checker", "enabled"]
+        .iter()
+        .all(|key| node.get(key).is_some())
 }
 
 fn nothing_to_override(id: &str, name: &Node, known: &[Entry]) -> Diagnostic {

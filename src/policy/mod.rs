@@ -288,6 +288,12 @@ pub struct Preference {
 }
 
 impl Policy {
+    /// Whether a session type has this name, in any case.
+    #[must_use]
+    pub fn has_session_type(&self, name: &str) -> bool {
+        self.session_types.iter().any(|it| it.id.eq_ignore_ascii_case(name))
+    }
+
     /// The settings of a breaker: those of the longest glob that its name matches.
     #[must_use]
     pub fn breaker(&self, key: &str) -> breaker::Settings {

@@ -90,6 +90,12 @@ pub fn read(
         });
     })
     .map(|error| problem(places, &error));
+    let skipped = reading.facts.lines_skipped;
+    if reading.problem.is_none() && skipped > 0 && skipped == reading.facts.seq {
+        let shown = places.transcript.display();
+        let why = format!("transcript `{shown}`: none of its {skipped} line(s) could be read");
+        reading.problem = Some(why);
+    }
     position.offset = start + reading.bytes_read - lines.unfinished_bytes();
     if position.offset != start || !reading.from_cursor {
         reading.cursor = moved(file.as_mut(), &mut position, (&reading.facts, key));
