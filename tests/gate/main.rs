@@ -16,3 +16,4 @@ mod scene;
 mod sessions;
 #[path = "../support/mod.rs"]
 mod support;
+mod told;
