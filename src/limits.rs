@@ -114,6 +114,9 @@ pub const QUARANTINE_FILES_MAX: usize = 3;
 pub const BREAKER_FILE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Failures that a circuit breaker may be set to wait for.
 pub const BREAKER_THRESHOLD_MAX: usize = 1_000;
+/// Longest wait for the lock of a session where no manifest says otherwise: a disk that stalls for
+/// seconds while others save must not cost a stop its place.
+pub const LOCK_WAIT: std::time::Duration = std::time::Duration::from_secs(4);
 /// Attempts to save one file.
 pub const SAVE_ATTEMPTS_MAX: u32 = 10;
 /// Sessions looked at and deleted when old ones are pruned, so that no hook call waits for it.

@@ -8,7 +8,6 @@ mod speech;
 use std::mem::ManuallyDrop;
 use std::path::Path;
 use std::rc::Rc;
-use std::time::Duration;
 
 use super::log::DECISION_LOG;
 use super::project::{self, Project};
@@ -33,10 +32,6 @@ use crate::world::World;
 use crate::world::overlay::OverlayWorld;
 use inquiry::{Words, cursor_path};
 use speech::Report;
-
-/// Longest wait for the lock of a session; without it nothing is blocked. A disk that stalls for
-/// seconds while others save must not cost a stop its place.
-const LOCK_WAIT: Duration = Duration::from_secs(4);
 
 /// Judges one event and speaks.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &EvalArguments) -> u8 {
@@ -214,7 +209,7 @@ fn may_block_broken(world: &dyn World, project: &Project, request: &Request<'_>)
     let event = &request.event;
     let own = project::own_root(world, project);
     let store = SessionStore::new(world, own, Layout::policyd());
-    let Ok(mut locked) = store.lock(&event.session_id, LOCK_WAIT) else { return false };
+    let Ok(mut locked) = store.lock(&event.session_id, limits::LOCK_WAIT) else { return false };
     let mut state = locked.load().state;
     let stop = Stop {
         episode: event.prompt_id.as_deref().unwrap_or_default(),
@@ -281,7 +276,8 @@ impl Stopping<'_> {
         let answers = self.ask(&plan, (&context, &mut evaluator), &memory, &mut report);
 
         // Decide on fresh state, under the lock; a block is durable before it is spoken.
-        let mut locked = match store.lock(&event.session_id, LOCK_WAIT) {
+        let lock_wait = self.policy.settings.durability.lock_wait;
+        let mut locked = match store.lock(&event.session_id, lock_wait) {
             Ok(locked) => Some(locked),
             Err(error) => {
                 report.problem(&lock_problem(&error));

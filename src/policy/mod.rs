@@ -92,6 +92,8 @@ pub struct Durability {
     pub attempts: u32,
     /// Waits between attempts; the last one doubles on.
     pub retry_delays: Vec<Duration>,
+    /// Longest wait for the lock of a session; without it nothing is blocked.
+    pub lock_wait: Duration,
 }
 
 /// Where state is kept.

@@ -208,6 +208,11 @@ const DURABILITY: &[Field] = &[
     field("verify", Kind::Bool, "Read state back and compare."),
     field("attempts", Kind::Int { min: 1, max: 20 }, "Attempts before the fallback."),
     field("retry_delays", DELAYS, "Waits between attempts; the last one doubles on."),
+    field(
+        "lock_wait",
+        Kind::Duration,
+        "Longest wait for the lock of a session; without it nothing is blocked.",
+    ),
 ];
 
 const PATHS: &[Field] = &[

@@ -58,6 +58,9 @@ pub(super) fn settings(manifests: &[Node], diagnostics: &mut Vec<Diagnostic>) ->
             attempts: number(part("durability", "attempts"), 3),
             retry_delays: delays
                 .unwrap_or_else(|| [100, 200, 400].map(Duration::from_millis).to_vec()),
+            lock_wait: part("durability", "lock_wait")
+                .and_then(Node::duration)
+                .unwrap_or(limits::LOCK_WAIT),
         },
         paths: Paths {
             layout: match text(part("paths", "layout")).as_str() {
