@@ -60,7 +60,7 @@ fn context() -> Context {
         main_branches: vec!["main".to_owned()],
         forge: "gitlab".to_owned(),
         project: "/work".into(),
-        patterns: names().texts.iter().map(|it| (it.clone(), pattern(it))).collect(),
+        patterns: Rc::new(names().texts.iter().map(|it| (it.clone(), pattern(it))).collect()),
         now: Timestamp::from_millis(1_767_225_600_000),
         learned: RefCell::new(learned),
         spoken: Spoken::default(),

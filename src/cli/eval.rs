@@ -16,6 +16,7 @@ use crate::facts::compiled::CompiledLens;
 use crate::facts::event::{Event, EventKind};
 use crate::hook::claude_code;
 use crate::judge::combine::Decision;
+use crate::judge::situation::Words;
 use crate::judge::{self, Bench, Detail, Outcome};
 use crate::limits;
 use crate::policy::{Forgotten, OnError, Policy};
@@ -30,7 +31,7 @@ use crate::store::transcript;
 use crate::time::Timestamp;
 use crate::world::World;
 use crate::world::overlay::OverlayWorld;
-use inquiry::{Words, cursor_path};
+use inquiry::cursor_path;
 use speech::Report;
 
 /// Judges one event and speaks.
@@ -178,12 +179,12 @@ fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
         return report.silent("the payload names no session");
     }
     let (lens, texts) = (std::mem::take(&mut policy.lens), std::mem::take(&mut policy.texts));
-    let words = Words { lens: CompiledLens::new(lens), texts };
+    let words = Words::new(CompiledLens::new(lens), texts);
     // The process ends with its answer: taking a policy apart would only delay it.
     let policy = ManuallyDrop::new(policy);
     let (store, own) = project::sessions(world, &project, &policy.settings);
     Stopping { world, request, policy: &policy, project: &project, store: &store, own: &own }
-        .judge(words, report)
+        .judge(&words, report)
 }
 
 /// A broken pack never breaks the agent: the user is told, and the manifest's `on_error` answers.
@@ -239,7 +240,7 @@ struct Stopping<'a> {
 }
 
 impl Stopping<'_> {
-    fn judge(&self, words: Words, mut report: Report) -> Report {
+    fn judge(&self, words: &Words, mut report: Report) -> Report {
         let (world, event) = (self.world, &self.request.event);
         let (store, own) = (self.store, self.own);
         let interactive = world.env("CLAUDE_CODE_ENTRYPOINT").as_deref() != Some("sdk-cli")

@@ -8,6 +8,7 @@ mod consider;
 pub mod message;
 mod outcome;
 pub mod preference;
+pub mod situation;
 pub mod verdict;
 
 use std::collections::BTreeSet;

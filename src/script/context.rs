@@ -37,7 +37,7 @@ pub struct Context {
     /// The forge that the project's remote is on, empty where none of the known ones is.
     pub forge: String,
     /// Named text patterns of the pack.
-    pub patterns: BTreeMap<String, TextPattern>,
+    pub patterns: Rc<BTreeMap<String, TextPattern>>,
     /// The wall clock.
     pub now: Timestamp,
     /// What is learned while a pack is evaluated.

@@ -1,42 +1,32 @@
 //! What is read and asked before deciding: the transcript's tail, the files that findings speak
 //! of, preferences, probes.
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 
 use super::Stopping;
 use super::speech::Report;
 use crate::cli::project::{self, Project};
-use crate::deferred::Deferred;
 use crate::facts::Facts;
-use crate::facts::compiled::CompiledLens;
 use crate::facts::event::Event;
 use crate::id::SessionId;
+use crate::judge::situation::{FileNow, Situation, Words, forget_mended, forget_scratch};
 use crate::judge::{self, Plan, preference};
 use crate::limits;
 use crate::policy::Preference;
 use crate::script::Evaluator;
-use crate::script::context::{self, Context, Learned, Spoken};
-use crate::script::pattern::{TextPattern, TextPatternSource, prose_regex};
+use crate::script::context::{self, Context};
+use crate::script::pattern::prose_regex;
 use crate::store::answers::Answers;
 use crate::store::session::SessionStore;
 use crate::store::transcript::{self, Places, Reading};
 use crate::world::WorldError;
-
-/// What facts are recognised by, taken out of the policy: the context keeps it.
-pub(super) struct Words {
-    pub(super) lens: CompiledLens,
-    pub(super) texts: BTreeMap<String, Deferred<TextPatternSource>>,
-}
 
 impl Stopping<'_> {
     /// Everything that expressions see, the transcript's tail read; and the cursor to keep.
     pub(super) fn context(
         &self,
         cursor_path: &Path,
-        words: Words,
+        words: &Words,
         interactive: bool,
         report: &mut Report,
     ) -> (Context, Option<Vec<u8>>) {
@@ -54,8 +44,7 @@ impl Stopping<'_> {
             }
         };
         let cursor = read.cursor.take();
-        self.drop_foreign(&mut read.facts);
-        self.drop_mended(&mut read.facts);
+        self.forget(&mut read.facts);
         report.note(format!(
             "transcript: {} bytes read, cursor {}",
             read.bytes_read,
@@ -64,78 +53,43 @@ impl Stopping<'_> {
         if let Some(problem) = &read.problem {
             report.problem(&format!("{problem}; nothing in it was checked"));
         }
-        let said = event.last_message.clone().filter(|it| !it.trim().is_empty());
-        let last = || read.facts.messages.last.last().map(|it| it.text.clone());
-        let patterns = words.texts.into_iter();
-        let context = Context {
-            last_message: said.or_else(last).unwrap_or_default(),
+        let situation = Situation {
             event,
             transcript_problem: read.problem,
             facts: read.facts,
-            lens: Rc::new(words.lens),
             interactive,
             project: self.project.root.clone(),
-            main_branches: self.policy.main_branches.clone(),
-            forge: self.forge(),
-            patterns: patterns.map(|(id, it)| (id, TextPattern::new(it))).collect(),
+            remote_host: project::remote_host(self.world, self.project),
             now: self.request.now,
-            learned: RefCell::new(Learned::default()),
-            spoken: Spoken::default(),
         };
+        let context = situation.context(self.policy, words);
         (context, cursor)
     }
 
-    /// The forge that the project is published to.
-    fn forge(&self) -> String {
-        let Some(host) = project::remote_host(self.world, self.project) else {
-            return String::new();
-        };
-        let mut forges = self.policy.forges.iter();
-        let found = forges.find(|(_, parts)| parts.iter().any(|it| host.contains(it.as_str())));
-        found.map(|(name, _)| name.clone()).unwrap_or_default()
-    }
-
-    /// Forgets scratch files: those in temporary folders and in the client's own, unless the
-    /// project itself lies there.
-    fn drop_foreign(&self, facts: &mut Facts) {
+    /// Forgets what is no work of the agent's in this project.
+    fn forget(&self, facts: &mut Facts) {
         let Project { folder, root, main } = self.project;
-        let said = self.request.event.folder.as_ref();
-        let own: Vec<&PathBuf> = [folder, root, main].into_iter().chain(said).collect();
+        let said = self.request.event.folder.as_deref();
+        let own: Vec<&Path> =
+            [folder, root, main].into_iter().map(PathBuf::as_path).chain(said).collect();
         let home = self.world.env("HOME").map(|it| Path::new(&it).join(".claude"));
-        let scratch: Vec<PathBuf> = ["/tmp", "/var/tmp", "/private/tmp"]
-            .iter()
-            .map(PathBuf::from)
-            .chain(self.world.env("TMPDIR").map(PathBuf::from))
-            .chain(home)
-            .collect();
-        let foreign = |path: &str| {
-            let path = Path::new(path);
-            scratch.iter().any(|it| path.starts_with(it))
-                && !own.iter().any(|it| path.starts_with(it))
-        };
-        facts.files.retain(|it| !foreign(&it.path));
-        facts.findings.retain(|it| !foreign(&it.path));
+        let more: Vec<PathBuf> =
+            self.world.env("TMPDIR").map(PathBuf::from).into_iter().chain(home).collect();
+        forget_scratch(facts, &own, &more);
+        forget_mended(facts, |path| self.file_now(&self.project.folder.join(path)));
     }
 
-    /// Forgets findings that the file on the disk no longer has: they were mended by a command
-    /// (`sed -i`, `rm`) that the transcript does not tell.
-    fn drop_mended(&self, facts: &mut Facts) {
-        let mut texts: BTreeMap<PathBuf, Result<String, WorldError>> = BTreeMap::new();
-        facts.findings.retain(|it| {
-            let path = self.project.folder.join(&it.path);
-            let text = texts.entry(path.clone()).or_insert_with(|| {
-                let bytes = self.world.read(&path, limits::POLICY_FILE_BYTES_MAX)?;
-                Ok(String::from_utf8_lossy(&bytes).into_owned())
-            });
-            match text {
-                Ok(text) => text.contains(it.excerpt.as_str()),
-                // The file is gone; where its folder is not here either, nothing can be told.
-                Err(WorldError::Missing) => {
-                    path.parent().is_none_or(|folder| self.world.stat(folder).is_err())
-                }
-                Err(_) => true,
+    fn file_now(&self, path: &Path) -> FileNow {
+        match self.world.read(path, limits::POLICY_FILE_BYTES_MAX) {
+            Ok(bytes) => FileNow::Text(String::from_utf8_lossy(&bytes).into_owned()),
+            // Where its folder is not here either, nothing can be told.
+            Err(WorldError::Missing)
+                if path.parent().is_some_and(|folder| self.world.stat(folder).is_ok()) =>
+            {
+                FileNow::Gone
             }
-        });
+            Err(_) => FileNow::Unknown,
+        }
     }
 
     /// Looks for preferences and runs probes; the answers are to be saved. `memory`: the folder of

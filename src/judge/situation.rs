@@ -1,0 +1,126 @@
+//! One event and what is known of it before anything is asked, as the context expressions see.
+//! Lives here: what belongs to it and what does not. `eval` gathers it from the machine, a case or a
+//! recorded session brings it along.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use crate::deferred::Deferred;
+use crate::facts::Facts;
+use crate::facts::compiled::CompiledLens;
+use crate::facts::event::Event;
+use crate::policy::Policy;
+use crate::script::context::{Context, Learned, Spoken};
+use crate::script::pattern::{TextPattern, TextPatternSource};
+use crate::time::Timestamp;
+
+/// What is known of an event before anything is asked.
+#[derive(Debug, Clone)]
+pub struct Situation {
+    /// What just happened.
+    pub event: Event,
+    /// What the transcript says.
+    pub facts: Facts,
+    /// Why the transcript could not be read, if it could not.
+    pub transcript_problem: Option<String>,
+    /// Whether a human watches.
+    pub interactive: bool,
+    /// The project's folder.
+    pub project: PathBuf,
+    /// Host of the project's remote, in small letters.
+    pub remote_host: Option<String>,
+    /// The wall clock.
+    pub now: Timestamp,
+}
+
+/// What facts and prose are recognised by; prepared once for all events of a pack.
+#[derive(Debug, Clone)]
+pub struct Words {
+    /// How commands and files are recognised.
+    pub lens: Rc<CompiledLens>,
+    /// Text patterns by name.
+    pub patterns: Rc<BTreeMap<String, TextPattern>>,
+}
+
+impl Words {
+    /// Takes a pack's vocabulary.
+    #[must_use]
+    pub fn new(lens: CompiledLens, texts: BTreeMap<String, Deferred<TextPatternSource>>) -> Self {
+        let patterns = texts.into_iter().map(|(id, it)| (id, TextPattern::new(it)));
+        Self { lens: Rc::new(lens), patterns: Rc::new(patterns.collect()) }
+    }
+}
+
+impl Situation {
+    /// The context of one evaluation.
+    #[must_use]
+    pub fn context(self, policy: &Policy, words: &Words) -> Context {
+        let forge = self.remote_host.as_deref().map(|host| forge(policy, host));
+        let said = self.event.last_message.clone().filter(|it| !it.trim().is_empty());
+        let last = || self.facts.messages.last.last().map(|it| it.text.clone());
+        Context {
+            last_message: said.or_else(last).unwrap_or_default(),
+            event: self.event,
+            transcript_problem: self.transcript_problem,
+            facts: self.facts,
+            lens: Rc::clone(&words.lens),
+            interactive: self.interactive,
+            project: self.project,
+            main_branches: policy.main_branches.clone(),
+            forge: forge.unwrap_or_default(),
+            patterns: Rc::clone(&words.patterns),
+            now: self.now,
+            learned: RefCell::new(Learned::default()),
+            spoken: Spoken::default(),
+        }
+    }
+}
+
+/// The forge that a host belongs to, empty where it is none of the known ones.
+fn forge(policy: &Policy, host: &str) -> String {
+    let mut forges = policy.forges.iter();
+    let found = forges.find(|(_, parts)| parts.iter().any(|it| host.contains(it.as_str())));
+    found.map(|(name, _)| name.clone()).unwrap_or_default()
+}
+
+/// Folders in which the agent may leave things that are nobody's work.
+const SCRATCH: [&str; 3] = ["/tmp", "/var/tmp", "/private/tmp"];
+
+/// Forgets scratch files: those in temporary folders (`more` names further ones), unless one of the
+/// `own` folders of the project lies there.
+pub fn forget_scratch(facts: &mut Facts, own: &[&Path], more: &[PathBuf]) {
+    let foreign = |path: &str| {
+        let path = Path::new(path);
+        let scratch = SCRATCH.iter().map(Path::new).chain(more.iter().map(PathBuf::as_path));
+        scratch.into_iter().any(|it| path.starts_with(it))
+            && !own.iter().any(|it| path.starts_with(it))
+    };
+    facts.files.retain(|it| !foreign(&it.path));
+    facts.findings.retain(|it| !foreign(&it.path));
+}
+
+/// What a file holds now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FileNow {
+    /// This text.
+    Text(String),
+    /// Nothing: it is gone.
+    Gone,
+    /// It cannot be told.
+    Unknown,
+}
+
+/// Forgets findings that the file no longer has: they were mended by a command (`sed -i`, `rm`)
+/// that the transcript does not tell.
+pub fn forget_mended(facts: &mut Facts, mut look: impl FnMut(&str) -> FileNow) {
+    let mut texts: BTreeMap<String, FileNow> = BTreeMap::new();
+    facts.findings.retain(|it| {
+        match texts.entry(it.path.clone()).or_insert_with_key(|path| look(path)) {
+            FileNow::Text(text) => text.contains(it.excerpt.as_str()),
+            FileNow::Gone => false,
+            FileNow::Unknown => true,
+        }
+    });
+}
