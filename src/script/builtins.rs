@@ -2,7 +2,7 @@
 
 use rhai::{Array, Dynamic, Engine, ImmutableString};
 
-use super::members::Member;
+use super::members::{COUNTS, Member};
 use super::pattern::prose_regex;
 use super::types::{Domain, Evidence::Neutral, Type};
 
@@ -118,6 +118,7 @@ const fn row(
         doc,
         example,
         values: &[],
+        range: COUNTS,
         run: None,
     }
 }

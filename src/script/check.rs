@@ -82,6 +82,62 @@ pub(super) fn root(text: &str) -> Result<Expr, ScriptError> {
     }
 }
 
+/// The values a fact can have, where they are few; `path` is its text.
+#[must_use]
+pub fn closed_values<'n>(path: &str, names: &'n Names) -> Vec<&'n str> {
+    if path == "session.type" {
+        return names.session_types.iter().map(String::as_str).collect();
+    }
+    if path == "session.forge" && !names.incomplete {
+        return names.forges.iter().map(String::as_str).chain([""]).collect();
+    }
+    last_member(path).map(|row| row.values.to_vec()).unwrap_or_default()
+}
+
+/// The least and the greatest number a fact can be.
+#[must_use]
+pub fn range(path: &str) -> (i64, i64) {
+    last_member(path).map_or((i64::MIN, i64::MAX), |row| row.range)
+}
+
+/// The row of the last name of a path.
+fn last_member(path: &str) -> Option<&'static Member> {
+    let mut owner = Type::Global;
+    let mut row = None;
+    for step in steps(path) {
+        let name = step.split('(').next().unwrap_or_default();
+        row = members::find(owner, name);
+        owner = match (owner, row) {
+            (_, Some(row)) => row.result,
+            (Type::Probes, None) => Type::Probe,
+            (_, None) => return None,
+        };
+    }
+    row
+}
+
+/// The names of a path with their arguments: `commands`, `kind("a.b")`, `count`.
+fn steps(path: &str) -> Vec<&str> {
+    let (mut found, mut start, mut depth, mut quoted, mut escaped) = (vec![], 0, 0, false, false);
+    for (at, c) in path.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' if quoted => escaped = true,
+            '"' => quoted = !quoted,
+            _ if quoted => {}
+            '(' | '[' => depth += 1,
+            ')' | ']' => depth -= 1,
+            '.' if depth == 0 => {
+                found.extend(path.get(start..at));
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    found.extend(path.get(start..));
+    found
+}
+
 struct Checker<'a> {
     text: &'a str,
     names: &'a Names,
@@ -376,7 +432,7 @@ impl Checker<'_> {
     /// `fact == "value"` where the fact can only have certain values.
     fn closed_value(&mut self, fact: &Expr, value: &Expr) {
         let Expr::StringConstant(text, _) = value else { return };
-        let known: Vec<&str> = self.closed_values(fact);
+        let known = closed_values(&self.slice(fact), self.names);
         if !known.is_empty() && !known.contains(&text.as_str()) {
             let start = byte_offset(self.text, value.start_position()).unwrap_or(0);
             let named: Vec<&str> = known.into_iter().filter(|it| !it.is_empty()).collect();
@@ -384,31 +440,6 @@ impl Checker<'_> {
             let message = format!("`{}` is never \"{text}\"", self.slice(fact));
             self.report("impossible-value", start, message, help);
         }
-    }
-
-    fn closed_values(&self, fact: &Expr) -> Vec<&str> {
-        let path = self.slice(fact);
-        if path == "session.type" {
-            return self.names.session_types.iter().map(String::as_str).collect();
-        }
-        if path == "session.forge" && !self.names.incomplete {
-            return self.names.forges.iter().map(String::as_str).chain([""]).collect();
-        }
-        let called = path.strip_suffix(')').and_then(|it| it.rsplit_once('('));
-        let member = called.map_or(path.as_str(), |(member, _)| member);
-        let name = member.rsplit('.').next().unwrap_or_default();
-        let owner = if path.starts_with("event.") {
-            Type::Event
-        } else if path.starts_with("probes.") {
-            Type::Probe
-        } else if path.starts_with("outcome.") {
-            Type::Outcome
-        } else if path.starts_with("commands.") {
-            Type::Command
-        } else {
-            return Vec::new();
-        };
-        members::find(owner, name).map(|row| row.values.to_vec()).unwrap_or_default()
     }
 
     fn sum(&mut self, one: &Expr, other: &Expr, start: usize) -> Type {

@@ -28,6 +28,8 @@ pub struct Member {
     pub example: &'static str,
     /// The values it can have, where they are few; a comparison with another one is an error.
     pub values: &'static [&'static str],
+    /// The least and the greatest number it can be.
+    pub range: (i64, i64),
     /// What it does; `None` for members of texts and lists, which `builtins` holds.
     pub run: Option<Run>,
 }
@@ -63,6 +65,9 @@ pub fn tables() -> impl Iterator<Item = &'static Member> {
         .chain(super::builtins::ROWS)
 }
 
+/// What counts and positions can be.
+pub(super) const COUNTS: (i64, i64) = (0, i64::MAX);
+
 /// A field.
 #[must_use]
 pub const fn field(
@@ -74,8 +79,8 @@ pub const fn field(
     run: Run,
 ) -> Member {
     let [doc, example] = doc;
-    let run = Some(run);
-    Member { owner, name, params: None, result, evidence, doc, example, values: &[], run }
+    let (run, range) = (Some(run), COUNTS);
+    Member { owner, name, params: None, result, evidence, doc, example, values: &[], range, run }
 }
 
 /// A method with its parameters.
@@ -90,13 +95,20 @@ pub const fn method(
 ) -> Member {
     let ([doc, example], (result, evidence)) = (doc, result);
     let (params, run) = (Some(params), Some(run));
-    Member { owner, name, params, result, evidence, doc, example, values: &[], run }
+    let range = COUNTS;
+    Member { owner, name, params, result, evidence, doc, example, values: &[], range, run }
 }
 
 /// The same member with the closed set of its values.
 #[must_use]
 pub const fn with_values(member: Member, values: &'static [&'static str]) -> Member {
     Member { values, ..member }
+}
+
+/// The same member with the bounds of its number.
+#[must_use]
+pub const fn with_range(member: Member, range: (i64, i64)) -> Member {
+    Member { range, ..member }
 }
 
 /// A text argument.

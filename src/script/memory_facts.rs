@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Datelike, Timelike, Utc};
 
-use super::members::{Member, count, field, with_values};
+use super::members::{Member, count, field, with_range, with_values};
 use super::types::{Evidence::Neutral, Evidence::Structure, Evidence::Words, Type};
 
 /// Rows of `state`, `now`, `rule` and `outcome`.
@@ -31,21 +31,27 @@ pub(super) const ROWS: &[Member] = &[
         ["Stops that moved the state.", "state.turns > 1"],
         |it, _| Ok(count(it.context.learned.borrow().memory.turns)),
     ),
-    field(
-        Type::Now,
-        "hour",
-        Type::Int,
-        Neutral,
-        ["Hour of the day in UTC, 0 to 23.", "now.hour >= 22"],
-        |it, _| Ok(count(clock(it.context.now.millis()).hour())),
+    with_range(
+        field(
+            Type::Now,
+            "hour",
+            Type::Int,
+            Neutral,
+            ["Hour of the day in UTC, 0 to 23.", "now.hour >= 22"],
+            |it, _| Ok(count(clock(it.context.now.millis()).hour())),
+        ),
+        (0, 23),
     ),
-    field(
-        Type::Now,
-        "weekday",
-        Type::Int,
-        Neutral,
-        ["Day of the week, 1 is Monday.", "now.weekday >= 6"],
-        |it, _| Ok(count(clock(it.context.now.millis()).weekday().number_from_monday())),
+    with_range(
+        field(
+            Type::Now,
+            "weekday",
+            Type::Int,
+            Neutral,
+            ["Day of the week, 1 is Monday.", "now.weekday >= 6"],
+            |it, _| Ok(count(clock(it.context.now.millis()).weekday().number_from_monday())),
+        ),
+        (1, 7),
     ),
     field(
         Type::Now,

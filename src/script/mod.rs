@@ -16,6 +16,7 @@ pub mod reply;
 mod session_facts;
 pub mod template;
 mod tokens;
+pub mod tree;
 pub mod types;
 mod work_facts;
 

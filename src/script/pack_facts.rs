@@ -6,7 +6,7 @@ use rhai::Dynamic;
 use serde_json::Value;
 
 use super::context::{Object, Part, Reading};
-use super::members::{Member, count, field, method, text_argument, texts, with_values};
+use super::members::{Member, count, field, method, text_argument, texts, with_range, with_values};
 use super::pattern::TextPattern;
 use super::prose::Prose;
 use super::reply;
@@ -112,18 +112,21 @@ pub(super) const ROWS: &[Member] = &[
             })
         },
     ),
-    field(
-        Type::Probe,
-        "code",
-        Type::Int,
-        Structure,
-        ["Exit code, -1 when it could not answer.", "probes.pr.code == 0"],
-        |it, _| {
-            with_reading(it, |it| match it {
-                Reading::Answer { code, .. } => count(*code),
-                Reading::Failed(_) => count(-1),
-            })
-        },
+    with_range(
+        field(
+            Type::Probe,
+            "code",
+            Type::Int,
+            Structure,
+            ["Exit code, -1 when it could not answer.", "probes.pr.code == 0"],
+            |it, _| {
+                with_reading(it, |it| match it {
+                    Reading::Answer { code, .. } => count(*code),
+                    Reading::Failed(_) => count(-1),
+                })
+            },
+        ),
+        (i32::MIN as i64, i32::MAX as i64),
     ),
     method(
         Type::Probe,
@@ -172,15 +175,20 @@ pub(super) const ROWS: &[Member] = &[
             })
         },
     ),
-    method(
-        Type::Probe,
-        "number",
-        PATH,
-        (Type::Int, Structure),
-        ["The whole number at a path, else 0.", "probes.pr.number(\"number\") > 0"],
-        |it, args| {
-            at_path(it, args, |found| count(found.first().and_then(|it| it.as_i64()).unwrap_or(0)))
-        },
+    with_range(
+        method(
+            Type::Probe,
+            "number",
+            PATH,
+            (Type::Int, Structure),
+            ["The whole number at a path, else 0.", "probes.pr.number(\"number\") > 0"],
+            |it, args| {
+                at_path(it, args, |found| {
+                    count(found.first().and_then(|it| it.as_i64()).unwrap_or(0))
+                })
+            },
+        ),
+        (i64::MIN, i64::MAX),
     ),
     method(
         Type::Probe,

@@ -1,0 +1,478 @@
+//! An expression as a tree in which every part knows the bytes it was written with.
+//! Lives here: the form. What it means is `check`'s, what may be wrong with its logic is lint's.
+
+use std::ops::Range;
+
+use rhai::{Expr, FnCallExpr, Position, Stmt};
+
+use super::byte_offset;
+use super::check::root;
+use super::tokens::token_length;
+
+/// A part of an expression.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Term {
+    /// What it is.
+    pub form: Form,
+    /// The bytes it was written with, parentheses around it left out.
+    pub range: Range<usize>,
+    /// The same with the parentheses around it.
+    pub outer: Range<usize>,
+}
+
+/// Forms of parts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Form {
+    /// `a && b && …`
+    And(Vec<Term>),
+    /// `a || b || …`
+    Or(Vec<Term>),
+    /// `!a`
+    Not(Box<Term>),
+    /// `a == b` and its like
+    Compare(Relation, Box<Term>, Box<Term>),
+    /// `a in b`
+    In(Box<Term>, Box<Term>),
+    /// `a + b` and its like
+    Arithmetic(char, Box<Term>, Box<Term>),
+    /// `true`, `false`
+    Bool(bool),
+    /// A whole number
+    Int(i64),
+    /// `"text"`
+    Text(String),
+    /// `["a", "b"]`
+    List(Vec<Term>),
+    /// A fact: its text without blanks, and the arguments of the calls in it.
+    Fact(String, Vec<Term>),
+    /// `if c { a } else { b }` and whatever has no form of its own; its parts.
+    Other(Vec<Term>),
+}
+
+/// How two values are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Relation {
+    /// `==`
+    Equal,
+    /// `!=`
+    NotEqual,
+    /// `<`
+    Less,
+    /// `<=`
+    AtMost,
+    /// `>`
+    Greater,
+    /// `>=`
+    AtLeast,
+}
+
+impl Relation {
+    fn find(text: &str) -> Option<Self> {
+        Some(match text {
+            "==" => Self::Equal,
+            "!=" => Self::NotEqual,
+            "<" => Self::Less,
+            "<=" => Self::AtMost,
+            ">" => Self::Greater,
+            ">=" => Self::AtLeast,
+            _ => return None,
+        })
+    }
+
+    /// How it is written.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Equal => "==",
+            Self::NotEqual => "!=",
+            Self::Less => "<",
+            Self::AtMost => "<=",
+            Self::Greater => ">",
+            Self::AtLeast => ">=",
+        }
+    }
+
+    /// What holds exactly where this does not.
+    #[must_use]
+    pub const fn negated(self) -> Self {
+        match self {
+            Self::Equal => Self::NotEqual,
+            Self::NotEqual => Self::Equal,
+            Self::Less => Self::AtLeast,
+            Self::AtLeast => Self::Less,
+            Self::Greater => Self::AtMost,
+            Self::AtMost => Self::Greater,
+        }
+    }
+
+    /// The same with the sides exchanged.
+    #[must_use]
+    pub const fn mirrored(self) -> Self {
+        match self {
+            Self::Less => Self::Greater,
+            Self::Greater => Self::Less,
+            Self::AtMost => Self::AtLeast,
+            Self::AtLeast => Self::AtMost,
+            same @ (Self::Equal | Self::NotEqual) => same,
+        }
+    }
+}
+
+impl Term {
+    /// The text of an expression as a tree, unless it is none.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let expr = root(text).ok()?;
+        let tokens = tokens(text);
+        let mut term = Reader { text, tokens: &tokens }.term(&expr)?;
+        term.outer = Reader { text, tokens: &tokens }.with_parentheses(term.range.clone());
+        Some(term)
+    }
+
+    /// The parts of this part, in the order they are written.
+    #[must_use]
+    pub fn parts(&self) -> Vec<&Self> {
+        match &self.form {
+            Form::And(items) | Form::Or(items) | Form::List(items) | Form::Other(items) => {
+                items.iter().collect()
+            }
+            Form::Fact(_, arguments) => arguments.iter().collect(),
+            Form::Not(one) => vec![one],
+            Form::Compare(_, one, other)
+            | Form::In(one, other)
+            | Form::Arithmetic(_, one, other) => vec![one, other],
+            Form::Bool(_) | Form::Int(_) | Form::Text(_) => Vec::new(),
+        }
+    }
+
+    /// Calls `look` with this part and every part below it, outermost first.
+    pub fn visit<'t>(&'t self, look: &mut impl FnMut(&'t Self)) {
+        look(self);
+        for part in self.parts() {
+            part.visit(look);
+        }
+    }
+
+    /// Its text without blanks and parentheses around parts: equal texts mean the same.
+    #[must_use]
+    pub fn canonical(&self) -> String {
+        let joined = |items: &[Self], between: &str| {
+            let texts: Vec<String> = items.iter().map(Self::canonical).collect();
+            format!("({})", texts.join(between))
+        };
+        match &self.form {
+            Form::And(items) => joined(items, "&&"),
+            Form::Or(items) => joined(items, "||"),
+            Form::List(items) => joined(items, ","),
+            Form::Other(items) => format!("if{}", joined(items, ";")),
+            Form::Not(one) => format!("!{}", one.canonical()),
+            Form::Compare(relation, one, other) => {
+                format!("({}{}{})", one.canonical(), relation.as_str(), other.canonical())
+            }
+            Form::In(one, other) => format!("({} in {})", one.canonical(), other.canonical()),
+            Form::Arithmetic(sign, one, other) => {
+                format!("({}{sign}{})", one.canonical(), other.canonical())
+            }
+            Form::Bool(value) => value.to_string(),
+            Form::Int(value) => value.to_string(),
+            Form::Text(text) => format!("{text:?}"),
+            Form::Fact(path, _) => path.clone(),
+        }
+    }
+}
+
+/// Operators of two characters.
+const PAIRS: [&str; 6] = ["==", "!=", "<=", ">=", "&&", "||"];
+
+/// The tokens of a text, as byte ranges.
+fn tokens(text: &str) -> Vec<Range<usize>> {
+    let (mut found, mut at) = (Vec::new(), 0);
+    while let Some(rest) = text.get(at..).filter(|it| !it.is_empty()) {
+        let blank = rest.len() - rest.trim_start().len();
+        if blank > 0 {
+            at += blank;
+            continue;
+        }
+        let pair = PAIRS.iter().find(|it| rest.starts_with(**it)).map(|it| it.len());
+        let sign =
+            rest.chars().next().filter(|it| it.is_ascii_punctuation() && !"_\"".contains(*it));
+        let length = pair.or(sign.map(char::len_utf8)).unwrap_or_else(|| token_length(rest)).max(1);
+        found.push(at..at + length);
+        at += length;
+    }
+    found
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    tokens: &'a [Range<usize>],
+}
+
+impl Reader<'_> {
+    fn slice(&self, range: &Range<usize>) -> &str {
+        self.text.get(range.clone()).unwrap_or_default()
+    }
+
+    fn token(&self, at: usize) -> &str {
+        self.tokens.get(at).map(|it| self.slice(it)).unwrap_or_default()
+    }
+
+    /// Number of the token that holds a byte.
+    fn index(&self, byte: usize) -> Option<usize> {
+        self.tokens.iter().position(|it| it.contains(&byte))
+    }
+
+    fn at(&self, position: Position) -> Option<usize> {
+        self.index(byte_offset(self.text, position)?)
+    }
+
+    /// Number of the token that closes the bracket at `open`.
+    fn closing(&self, open: usize) -> Option<usize> {
+        let mut depth = 0_usize;
+        for (at, _) in self.tokens.iter().enumerate().skip(open) {
+            match self.token(at) {
+                "(" | "[" | "{" => depth += 1,
+                ")" | "]" | "}" => {
+                    depth = depth.saturating_sub(1);
+                    if depth == 0 {
+                        return Some(at);
+                    }
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// The bytes from one token to another.
+    fn between(&self, first: usize, last: usize) -> Option<Range<usize>> {
+        Some(self.tokens.get(first)?.start..self.tokens.get(last)?.end)
+    }
+
+    /// `range` with the parentheses that stand around it and nothing else.
+    fn with_parentheses(&self, mut range: Range<usize>) -> Range<usize> {
+        loop {
+            let last = range.end.checked_sub(1).and_then(|it| self.index(it));
+            let (Some(first), Some(last)) = (self.index(range.start), last) else { return range };
+            let Some(open) = first.checked_sub(1) else { return range };
+            let calls = open.checked_sub(1).is_some_and(|it| self.is_name(it));
+            if calls || self.token(open) != "(" || self.token(last + 1) != ")" {
+                return range;
+            }
+            let Some(wider) = self.between(open, last + 1) else { return range };
+            range = wider;
+        }
+    }
+
+    /// `range` with the ends of the parentheses that open in it and the beginnings of those that
+    /// close in it: `a && (b && c)` is one conjunction of three.
+    fn balanced(&self, range: Range<usize>) -> Option<Range<usize>> {
+        let (mut first, mut last) =
+            (self.index(range.start)?, self.index(range.end.checked_sub(1)?)?);
+        let (mut open, mut at) = (0_usize, first);
+        while at <= last || (open > 0 && at < self.tokens.len()) {
+            match self.token(at) {
+                "(" => open += 1,
+                ")" if open > 0 => open -= 1,
+                ")" => first = (0..first).rev().find(|it| self.token(*it) == "(")?,
+                _ => {}
+            }
+            last = last.max(at);
+            at += 1;
+        }
+        self.between(first, last)
+    }
+
+    /// Whether a token is a name that could be called.
+    fn is_name(&self, at: usize) -> bool {
+        let word = self.token(at);
+        word.starts_with(|c: char| c.is_alphabetic() || c == '_')
+            && !matches!(word, "in" | "if" | "else")
+    }
+
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "Rhai has more forms than the language allows"
+    )]
+    fn term(&self, expr: &Expr) -> Option<Term> {
+        let at = self.at(expr.start_position());
+        let own = |at: Option<usize>| at.and_then(|it| self.tokens.get(it)).cloned();
+        let (form, range) = match expr {
+            Expr::BoolConstant(value, _) => (Form::Bool(*value), own(at)?),
+            Expr::StringConstant(text, _) => (Form::Text(text.to_string()), own(at)?),
+            Expr::IntegerConstant(value, _) => {
+                let last = at? + usize::from(self.token(at?) == "-");
+                (Form::Int(*value), self.between(at?, last)?)
+            }
+            Expr::Array(items, _) => {
+                let items = items.iter().map(|it| self.term(it)).collect::<Option<Vec<_>>>()?;
+                (Form::List(items), self.between(at?, self.closing(at?)?)?)
+            }
+            Expr::And(items, _) | Expr::Or(items, _) => {
+                let items = items.iter().map(|it| self.term(it)).collect::<Option<Vec<_>>>()?;
+                let range = self.balanced(items.first()?.outer.start..items.last()?.outer.end)?;
+                let form =
+                    if matches!(expr, Expr::And(..)) { Form::And(items) } else { Form::Or(items) };
+                (form, range)
+            }
+            Expr::FnCall(call, position) => self.operator(call, *position)?,
+            Expr::Variable(..) | Expr::Dot(..) => self.fact(expr, at?)?,
+            Expr::Stmt(block) => self.conditional(block.statements())?,
+            _ => return None,
+        };
+        let outer = self.with_parentheses(range.clone());
+        Some(Term { form, range, outer })
+    }
+
+    fn operator(&self, call: &FnCallExpr, position: Position) -> Option<(Form, Range<usize>)> {
+        let arguments = call.args.iter().map(|it| self.term(it)).collect::<Option<Vec<_>>>()?;
+        let mut arguments = arguments.into_iter();
+        let (one, other) = (Box::new(arguments.next()?), arguments.next().map(Box::new));
+        let Some(other) = other else {
+            let range = byte_offset(self.text, position)?..one.outer.end;
+            let form = if call.name == "!" { Form::Not(one) } else { Form::Other(vec![*one]) };
+            return Some((form, range));
+        };
+        // `item in list` is a call with the list first.
+        if call.name == "contains" {
+            let range = other.outer.start..one.outer.end;
+            return Some((Form::In(other, one), range));
+        }
+        let range = one.outer.start..other.outer.end;
+        if let Some(relation) = Relation::find(&call.name) {
+            return Some((Form::Compare(relation, one, other), range));
+        }
+        let sign = call.name.chars().next()?;
+        Some((Form::Arithmetic(sign, one, other), range))
+    }
+
+    /// A dotted chain: names and calls from its first token on.
+    fn fact(&self, expr: &Expr, first: usize) -> Option<(Form, Range<usize>)> {
+        let mut last = first;
+        loop {
+            if self.token(last + 1) == "(" {
+                last = self.closing(last + 1)?;
+            }
+            if self.token(last + 1) != "." {
+                break;
+            }
+            last += 2;
+        }
+        let mut arguments = Vec::new();
+        self.arguments(expr, &mut arguments)?;
+        let path: String = (first..=last).map(|it| self.token(it)).collect();
+        Some((Form::Fact(path, arguments), self.between(first, last)?))
+    }
+
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "Rhai has more forms than the language allows"
+    )]
+    fn arguments(&self, expr: &Expr, found: &mut Vec<Term>) -> Option<()> {
+        match expr {
+            Expr::Dot(chain, ..) => {
+                self.arguments(&chain.lhs, found)?;
+                self.arguments(&chain.rhs, found)
+            }
+            Expr::MethodCall(call, _) => {
+                for argument in &call.args {
+                    found.push(self.term(argument)?);
+                }
+                Some(())
+            }
+            _ => Some(()),
+        }
+    }
+
+    fn conditional(&self, statements: &[Stmt]) -> Option<(Form, Range<usize>)> {
+        let [Stmt::If(flow, position)] = statements else { return None };
+        let mut parts = vec![self.term(&flow.expr)?];
+        for body in [flow.body.statements(), flow.branch.statements()] {
+            match body {
+                [Stmt::Expr(expr)] => parts.push(self.term(expr)?),
+                [Stmt::FnCall(call, position)] => {
+                    let (form, range) = self.operator(call, *position)?;
+                    parts.push(Term { form, outer: range.clone(), range });
+                }
+                nested => {
+                    let (form, range) = self.conditional(nested)?;
+                    parts.push(Term { form, outer: range.clone(), range });
+                }
+            }
+        }
+        let start = byte_offset(self.text, *position)?;
+        let end = self.index(parts.last()?.outer.end.checked_sub(1)?)?;
+        let close = (end..self.tokens.len()).find(|it| self.token(*it) == "}")?;
+        Some((Form::Other(parts), start..self.tokens.get(close)?.end))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every part with the text it covers, outermost first.
+    fn parts(text: &str) -> Vec<&str> {
+        let term = Term::parse(text).unwrap();
+        let mut found = Vec::new();
+        term.visit(&mut |it| found.push(it.range.clone()));
+        found.into_iter().map(|range| text.get(range).unwrap()).collect()
+    }
+
+    #[test]
+    fn every_part_covers_what_it_was_written_with() {
+        assert_eq!(
+            parts("!(todos.open == 0) && (files.count > -1 || \"a)\" in [\"b\", session.branch])"),
+            [
+                "!(todos.open == 0) && (files.count > -1 || \"a)\" in [\"b\", session.branch])",
+                "!(todos.open == 0)",
+                "todos.open == 0",
+                "todos.open",
+                "0",
+                "files.count > -1 || \"a)\" in [\"b\", session.branch]",
+                "files.count > -1",
+                "files.count",
+                "-1",
+                "\"a)\" in [\"b\", session.branch]",
+                "\"a)\"",
+                "[\"b\", session.branch]",
+                "\"b\"",
+                "session.branch",
+            ]
+        );
+        assert_eq!(
+            parts("commands.last(\"a \\\" (\") . text.matches(session.branch + \"x\")"),
+            [
+                "commands.last(\"a \\\" (\") . text.matches(session.branch + \"x\")",
+                "\"a \\\" (\"",
+                "session.branch + \"x\"",
+                "session.branch",
+                "\"x\"",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_row_of_conjunctions_is_one() {
+        let texts = ["a && b && (c && d) && e", "a && (b && (c && d))", "(a && b) && c && (d)"];
+        for text in texts {
+            let term = Term::parse(text).unwrap();
+            let conjunction = matches!(&term.form, Form::And(items) if items.len() >= 4);
+            assert!(conjunction && parts(text)[0] == text, "{text}: {term:?}");
+        }
+    }
+
+    #[test]
+    fn a_conditional_covers_its_branches() {
+        let text = "if todos.open > 0 { \"a\" } else if files.count > 0 { \"b\" } else { \"c\" }";
+        assert_eq!(parts(text)[0], text);
+        assert_eq!(parts("if a { b } else { c } ")[0], "if a { b } else { c }");
+    }
+
+    #[test]
+    fn equal_meanings_have_equal_canonical_texts() {
+        let canonical = |text: &str| Term::parse(text).unwrap().canonical();
+        assert_eq!(canonical("( a.b==1 )&&c"), canonical("a . b == 1 && (c)"));
+        assert_ne!(canonical("a == 1"), canonical("a == 2"));
+    }
+}
