@@ -42,12 +42,13 @@ pub(super) struct Builder<'a> {
     pub(super) diagnostics: &'a mut Vec<Diagnostic>,
 }
 
-/// The policy that the layers mean; complaints are added to `diagnostics`.
+/// The policy that the layers mean, and the names that are defined in them; complaints are added to
+/// `diagnostics`.
 pub(super) fn build(
     name: String,
     layers: &Layers,
     diagnostics: &mut Vec<Diagnostic>,
-) -> Option<Policy> {
+) -> (Policy, Names) {
     let mut settings = settings::settings(&layers.manifests, diagnostics);
     let vocabulary = vocabulary::vocabulary(&layers.vocabularies, diagnostics);
     let ids = |entries: &[Entry]| entries.iter().map(|it| it.id.clone()).collect::<BTreeSet<_>>();
@@ -89,7 +90,8 @@ pub(super) fn build(
     let breakers = settings::breakers(&layers.breakers);
     builder.unknown_here = AT_A_MESSAGE;
     let messages = builder.messages(&layers.messages);
-    Some(Policy {
+    let names = builder.names;
+    let policy = Policy {
         name,
         settings,
         considerations,
@@ -104,7 +106,8 @@ pub(super) fn build(
         stop_words: vocabulary.stop_words.into(),
         main_branches: vocabulary.main_branches,
         forges: vocabulary.forges.into(),
-    })
+    };
+    (policy, names)
 }
 
 /// The value of `on_error` by its name.

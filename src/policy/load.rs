@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::{Policy, build, shapes};
 use crate::limits;
+use crate::script::types::Names;
 use crate::source::node::Node;
 use crate::source::shape::Kind;
 use crate::source::{Diagnostic, Level, Source, Span, check, suggest, yaml};
@@ -72,12 +73,60 @@ pub(super) struct Layers {
 /// The file that defines most names.
 const VOCABULARY: &str = "vocabulary.yaml";
 
+/// A pack with its own files as they were read, for whoever looks closer than the loader.
+#[derive(Debug)]
+pub struct Reviewed {
+    /// What loading came to.
+    pub loaded: Loaded,
+    /// The files of the pack itself that could be read, by name.
+    pub own: BTreeMap<&'static str, Node>,
+    /// What the pack and those below it define.
+    pub names: Names,
+    /// Entries of the packs below that it changes, by file and id; the changing one is in `own`.
+    pub inherited: BTreeMap<(&'static str, String), Node>,
+}
+
 /// Loads `pack`, which may extend `builtin`.
 #[must_use]
 pub fn load(pack: &Pack, builtin: &Pack) -> Loaded {
     let mut diagnostics = Vec::new();
-    let mut layers = Layers::default();
     let own = read_files(pack, &mut diagnostics);
+    assemble(pack, builtin, own, diagnostics).0
+}
+
+/// Loads `pack` and keeps what it was made of.
+#[must_use]
+pub fn review(pack: &Pack, builtin: &Pack) -> Reviewed {
+    let mut diagnostics = Vec::new();
+    let own = read_files(pack, &mut diagnostics);
+    let (loaded, names, layers) = assemble(pack, builtin, own.clone(), diagnostics);
+    Reviewed { loaded, own, names, inherited: inherited(&layers) }
+}
+
+/// The entries that others change.
+fn inherited(layers: &Layers) -> BTreeMap<(&'static str, String), Node> {
+    let lists: [(&'static str, &[Entry]); 6] = [
+        ("preferences.yaml", &layers.preferences),
+        ("probes.yaml", &layers.probes),
+        ("breakers.yaml", &layers.breakers),
+        ("session_types.yaml", &layers.session_types),
+        ("checkers.yaml", &layers.checkers),
+        ("considerations.yaml", &layers.considerations),
+    ];
+    let entries = lists.iter().flat_map(|(file, list)| list.iter().map(move |it| (*file, it)));
+    let changed =
+        entries.filter_map(|(file, it)| Some(((file, it.id.clone()), it.layers.get(1)?.clone())));
+    changed.collect()
+}
+
+/// Puts a pack's own files over those it extends and builds the policy.
+fn assemble(
+    pack: &Pack,
+    builtin: &Pack,
+    own: BTreeMap<&'static str, Node>,
+    mut diagnostics: Vec<Diagnostic>,
+) -> (Loaded, Names, Layers) {
+    let mut layers = Layers::default();
     let owns_vocabulary = own.contains_key(VOCABULARY);
     let manifest = own.get("policyd.yaml");
     let extends = manifest.and_then(|it| it.get("extends")).is_none_or(names_builtin);
@@ -95,9 +144,10 @@ pub fn load(pack: &Pack, builtin: &Pack) -> Loaded {
     add(&mut layers, own, manifest_less(pack), &mut diagnostics);
     let written = pack.files.iter().any(|(file, _)| file == VOCABULARY);
     layers.incomplete = written && !owns_vocabulary;
-    let policy = build::build(name, &layers, &mut diagnostics);
+    let (policy, names) = build::build(name, &layers, &mut diagnostics);
     let sound = diagnostics.iter().all(|it| it.level != Level::Error);
-    Loaded { policy: policy.filter(|_| sound), diagnostics, on_error, enabled }
+    let policy = Some(policy).filter(|_| sound);
+    (Loaded { policy, diagnostics, on_error, enabled }, names, layers)
 }
 
 fn manifest_less(pack: &Pack) -> bool {

@@ -87,6 +87,19 @@ pub struct Diagnostic {
     pub related: Vec<(Span, String)>,
     /// The cure.
     pub help: Option<String>,
+    /// What it does to decisions.
+    pub note: Option<String>,
+    /// The cure as an edit.
+    pub fix: Option<Fix>,
+}
+
+/// An edit that cures a finding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fix {
+    /// Whether it changes no decision, so that it may be made unseen.
+    pub safe: bool,
+    /// Places and what comes there; none overlaps another.
+    pub edits: Vec<(Span, String)>,
 }
 
 impl Diagnostic {
@@ -94,7 +107,8 @@ impl Diagnostic {
     #[must_use]
     pub fn error(code: &'static str, span: Span, message: impl Into<String>) -> Self {
         let message = message.into();
-        Self { code, level: Level::Error, message, span, related: Vec::new(), help: None }
+        let (level, related) = (Level::Error, Vec::new());
+        Self { code, level, message, span, related, help: None, note: None, fix: None }
     }
 
     /// A warning at `span`.
@@ -107,6 +121,20 @@ impl Diagnostic {
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
+        self
+    }
+
+    /// The same finding with what it does to decisions.
+    #[must_use]
+    pub fn with_note(mut self, note: impl Into<String>) -> Self {
+        self.note = Some(note.into());
+        self
+    }
+
+    /// The same finding with one edit that cures it.
+    #[must_use]
+    pub fn with_fix(mut self, safe: bool, span: Span, text: impl Into<String>) -> Self {
+        self.fix = Some(Fix { safe, edits: vec![(span, text.into())] });
         self
     }
 

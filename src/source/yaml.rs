@@ -48,6 +48,16 @@ pub fn parse(source: &Arc<Source>) -> (Option<Node>, Vec<Diagnostic>) {
     (builder.root.filter(|root| !root.is_null()), builder.findings)
 }
 
+/// The comments of a file, as byte ranges; those after a syntax error are not seen.
+#[must_use]
+pub fn comments(source: &Source) -> Vec<Range<usize>> {
+    let options = granit_parser::options! { emit_comments: true };
+    let events = Parser::new_from_str_with_options(&source.text, options);
+    let comments = events.map_while(Result::ok);
+    let comments = comments.filter(|(event, _)| matches!(event, Event::Comment(..)));
+    comments.filter_map(|(_, at)| at.byte_range()).collect()
+}
+
 /// Reading cannot go on; why is among the findings.
 struct Stopped;
 
