@@ -8,6 +8,7 @@ pub mod hook;
 pub mod id;
 pub mod judge;
 pub mod limits;
+pub mod lint;
 pub mod policy;
 pub mod probe;
 pub mod report;

@@ -17,7 +17,8 @@ const FLOORS: &[&[&str]] = &[
     &["script"],
     &["policy"],
     &["judge"],
-    &["hook", "report"],
+    &["hook", "lint"],
+    &["report"],
     &["world"], // Everything above this line is pure: it cannot even name an effect.
     &["store", "probe"],
     &["cli"],

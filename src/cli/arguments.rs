@@ -93,13 +93,89 @@ pub(super) enum ListFormat {
     Json,
 }
 
+/// Form of findings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum LintFormat {
+    /// For people: the lines with carets, and cures as diffs
+    Text,
+    /// One line each
+    Compact,
+    /// For programs
+    Json,
+    /// SARIF 2.1.0, for code scanning
+    Sarif,
+    /// Annotations of GitHub Actions
+    Github,
+    /// JUnit XML, for test dashboards
+    Junit,
+}
+
+/// How much is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum ProfileName {
+    /// Errors, and what is almost certainly a mistake
+    Default,
+    /// What a team wants of a pack that others rely on
+    Strict,
+    /// Style and suspicion
+    Pedantic,
+}
+
+/// Findings that count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum FailLevel {
+    /// Any finding
+    Note,
+    /// Warnings and errors
+    Warning,
+    /// Errors only
+    Error,
+}
+
+/// Fixes to make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum FixLevel {
+    /// Those that change no decision
+    Safe,
+    /// All of them
+    All,
+}
+
 #[derive(Debug, clap::Args)]
 pub(super) struct LintArguments {
-    /// Folder of the pack; the project's own by default
-    pub(super) path: Option<PathBuf>,
+    /// Packs: their folders, files of them, or folders to look for packs in; the project's own pack
+    /// by default
+    pub(super) paths: Vec<PathBuf>,
     /// Form of the findings
     #[arg(long, value_enum, default_value = "text")]
-    pub(super) format: ListFormat,
+    pub(super) format: LintFormat,
+    /// How much is asked for
+    #[arg(long, value_enum, default_value = "default")]
+    pub(super) profile: ProfileName,
+    /// The least level of a finding that makes the exit code 1
+    #[arg(long, value_enum, default_value = "warning", value_name = "LEVEL")]
+    pub(super) fail_level: FailLevel,
+    /// Make fixes: those that change no decision, or all
+    #[arg(long, value_enum, value_name = "WHICH", num_args = 0..=1, default_missing_value = "safe", require_equals = true)]
+    pub(super) fix: Option<FixLevel>,
+    /// Show what `--fix` would change, and change nothing
+    #[arg(long)]
+    pub(super) diff: bool,
+    /// Take no notice of `# policyd: ignore[…]`
+    #[arg(long)]
+    pub(super) no_ignores: bool,
+    /// Findings that this file names are known, and do not count
+    #[arg(long, value_name = "FILE")]
+    pub(super) baseline: Option<PathBuf>,
+    /// Write all findings into this file, so that from now on only new ones count
+    #[arg(long, value_name = "FILE", conflicts_with = "baseline")]
+    pub(super) write_baseline: Option<PathBuf>,
+    /// Explain a rule, by its code or name
+    #[arg(long, value_name = "CODE")]
+    pub(super) explain: Option<String>,
+    /// List all rules
+    #[arg(long)]
+    pub(super) list: bool,
 }
 
 #[derive(Debug, clap::Args)]

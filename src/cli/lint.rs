@@ -1,40 +1,205 @@
-//! `policyd lint`: everything wrong with a pack, each with its place.
+//! `policyd lint`: everything that may be wrong with packs, each with its place and its cure.
 
-use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, LintArguments, ListFormat, pack, project};
+mod fixing;
+
+use std::num::NonZero;
+use std::thread;
+
+use super::arguments::{FailLevel, LintFormat, ProfileName};
+use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, LintArguments, pack, project};
+use crate::lint::baseline::Baseline;
+use crate::lint::{self, Profile, Reviewed, Subject};
+use crate::policy::load::Pack;
 use crate::policy::{builtin, load};
-use crate::report::diagnostics;
-use crate::source::Level;
+use crate::report::diagnostics::{self, Style};
+use crate::report::lint::{Review, github, json, summary};
+use crate::report::{junit, sarif};
+use crate::source::{Diagnostic, Level, suggest};
+use crate::time::Timestamp;
 use crate::world::World;
 
-/// Lints a pack: exit 0 without errors, 1 with, 3 when nothing could be read.
+/// Bytes of a baseline file.
+const BASELINE_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Lints packs: exit 0 where nothing of the level that counts was found, 1 otherwise, 3 where there
+/// was nothing to look at.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &LintArguments) -> u8 {
+    if arguments.list {
+        console.say(&list());
+        return EXIT_OK;
+    }
+    if let Some(code) = &arguments.explain {
+        return explain(console, code);
+    }
+    let baseline = match baseline(world, arguments) {
+        Ok(baseline) => baseline,
+        Err(problem) => {
+            console.complain(&problem);
+            return EXIT_BROKEN;
+        }
+    };
     let project = project::find(world, None);
-    let found = pack::find(world, &project, arguments.path.as_deref());
-    let pack = found.pack();
-    for problem in &found.unreadable {
+    let (packs, unreadable) = pack::find_all(world, &project, &arguments.paths);
+    for problem in &unreadable {
         console.complain(problem);
     }
-    if pack.files.is_empty() {
+    if packs.is_empty() {
         return EXIT_BROKEN;
     }
-    let findings = load::load(&pack, &builtin::pack()).diagnostics;
-    let text = match arguments.format {
-        ListFormat::Text => {
-            let style = diagnostics::Style { color: console.color(world) };
-            diagnostics::render_text(&findings, style)
+    let ask = Ask {
+        profile: match arguments.profile {
+            ProfileName::Default => Profile::Default,
+            ProfileName::Strict => Profile::Strict,
+            ProfileName::Pedantic => Profile::Pedantic,
+        },
+        ignores: !arguments.no_ignores,
+        now: world.now(),
+    };
+    let mut review = review(&packs, &ask);
+    review.unreadable = unreadable;
+    if arguments.fix.is_some() || arguments.diff {
+        match fixing::run(world, console, arguments, &review, &ask) {
+            fixing::Done::Shown(code) => return code,
+            fixing::Done::Again(mended) => {
+                review = Review { unreadable: review.unreadable, ..mended };
+            }
         }
-        ListFormat::Compact => diagnostics::render_compact(&findings),
-        ListFormat::Json => diagnostics::render_json(&findings).to_string(),
+    }
+    if let Some(file) = &arguments.write_baseline {
+        return write_baseline(world, console, file, &review);
+    }
+    if let Some(baseline) = &baseline {
+        set_known_aside(&mut review, baseline);
+    }
+    say(world, console, arguments.format, &review);
+    exit_code(&review, arguments.fail_level)
+}
+
+/// What is asked of a pack.
+struct Ask {
+    profile: Profile,
+    ignores: bool,
+    now: Timestamp,
+}
+
+/// Looks at all packs, on all cores.
+fn review(packs: &[Pack], ask: &Ask) -> Review {
+    let cores = thread::available_parallelism().map_or(1, NonZero::get).min(packs.len()).max(1);
+    let share = packs.len().div_ceil(cores);
+    let one = |pack: &Pack| {
+        let reviewed = load::review(pack, &builtin::pack());
+        lint::review(&Subject::new(pack, &reviewed, ask.now), ask.profile, ask.ignores)
+    };
+    let parts: Vec<Vec<Reviewed>> = thread::scope(|scope| {
+        let shares = packs.chunks(share);
+        let running: Vec<_> = shares
+            .map(|packs| scope.spawn(move || packs.iter().map(one).collect::<Vec<_>>()))
+            .collect();
+        running.into_iter().map(|it| it.join().unwrap_or_default()).collect()
+    });
+    let files = packs.iter().flat_map(|it| &it.files);
+    let mut review =
+        Review { files: files.map(|(_, it)| it.name.clone()).collect(), ..Review::default() };
+    for reviewed in parts.into_iter().flatten() {
+        review.findings.extend(reviewed.findings);
+        review.ignored.extend(reviewed.ignored);
+    }
+    review
+}
+
+fn say(world: &dyn World, console: &mut Console<'_>, format: LintFormat, review: &Review) {
+    let text = match format {
+        LintFormat::Text => {
+            let style = Style { color: console.color(world) };
+            let text = diagnostics::render_text(&review.findings, style);
+            let blank = if text.is_empty() { "" } else { "\n" };
+            format!("{text}{blank}{}", summary(review))
+        }
+        LintFormat::Compact => diagnostics::render_compact(&review.findings),
+        LintFormat::Json => format!("{:#}\n", json(review)),
+        LintFormat::Sarif => format!("{:#}\n", sarif::sarif(review)),
+        LintFormat::Github => github(review),
+        LintFormat::Junit => junit::junit(review),
     };
     console.say(&text);
-    let errors = findings.iter().filter(|it| it.level == Level::Error).count();
-    if arguments.format == ListFormat::Text {
-        let files = pack.files.len();
-        let warnings = findings.len().saturating_sub(errors);
-        console.say(&format!(
-            "{}: {files} file(s), {errors} error(s), {warnings} warning(s)\n",
-            pack.name
-        ));
+}
+
+fn exit_code(review: &Review, fail_level: FailLevel) -> u8 {
+    let least = match fail_level {
+        FailLevel::Note => Level::Note,
+        FailLevel::Warning => Level::Warning,
+        FailLevel::Error => Level::Error,
+    };
+    let counts = review.findings.iter().any(|it| it.level >= least);
+    if counts || !review.unreadable.is_empty() { EXIT_FOUND } else { EXIT_OK }
+}
+
+/// The table of all rules.
+fn list() -> String {
+    let row = |it: &lint::Rule| {
+        let (level, profile) = (diagnostics::level_name(it.level), it.profile.name());
+        format!("{}  {level:<8} {profile:<9} {:<25} {}\n", it.code, it.name, it.summary)
+    };
+    lint::rules().iter().map(row).collect()
+}
+
+fn explain(console: &mut Console<'_>, code: &str) -> u8 {
+    if let Some(rule) = lint::find(code) {
+        let (level, profile) = (diagnostics::level_name(rule.level), rule.profile.name());
+        let about = format!("{level}, profile {profile}, since {}", rule.since);
+        console.say(&format!("{}\n{about}\n", rule.page.trim_end()));
+        return EXIT_OK;
     }
-    if errors > 0 || !found.unreadable.is_empty() { EXIT_FOUND } else { EXIT_OK }
+    let known: Vec<&str> = lint::rules().iter().flat_map(|it| [it.code, it.name]).collect();
+    let near = suggest::nearest(code, &known);
+    let near = near.map_or_else(
+        || "`policyd lint --list` shows all".to_owned(),
+        |it| format!("did you mean `{it}`?"),
+    );
+    console.complain(&format!("there is no rule `{code}`; {near}"));
+    EXIT_USAGE
+}
+
+fn baseline(world: &dyn World, arguments: &LintArguments) -> Result<Option<Baseline>, String> {
+    let Some(file) = &arguments.baseline else { return Ok(None) };
+    let complaint = |why: String| {
+        let file = file.display();
+        format!("{file}: {why}; `policyd lint --write-baseline {file}` makes it anew")
+    };
+    let bytes = world.read(file, BASELINE_BYTES_MAX).map_err(|it| complaint(it.to_string()))?;
+    let text = String::from_utf8(bytes).map_err(|_| complaint("is not UTF-8 text".to_owned()))?;
+    Baseline::parse(&text).map(Some).map_err(complaint)
+}
+
+fn write_baseline(
+    world: &dyn World,
+    console: &mut Console<'_>,
+    file: &std::path::Path,
+    review: &Review,
+) -> u8 {
+    let findings: Vec<&Diagnostic> = review.findings.iter().collect();
+    let baseline = Baseline::of(&findings);
+    let text = serde_json::to_string_pretty(&baseline).unwrap_or_default();
+    match world.write(file, format!("{text}\n").as_bytes()) {
+        Ok(()) => {
+            let number = baseline.findings.len();
+            console
+                .say(&format!("{}: {number} finding(s) are known from now on\n", file.display()));
+            EXIT_OK
+        }
+        Err(error) => {
+            console.complain(&format!("{}: {error}", file.display()));
+            EXIT_BROKEN
+        }
+    }
+}
+
+fn set_known_aside(review: &mut Review, baseline: &Baseline) {
+    let known = {
+        let findings: Vec<&Diagnostic> = review.findings.iter().collect();
+        baseline.knows(&findings)
+    };
+    let mut known = known.into_iter();
+    let (old, new) = review.findings.drain(..).partition(|_| known.next() == Some(true));
+    (review.known, review.findings) = (old, new);
 }

@@ -1,6 +1,7 @@
 //! Finds, reads and loads the pack of a project; keeps loaded packs in compiled form.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -76,6 +77,58 @@ pub(super) fn find(world: &dyn World, project: &Project, named: Option<&Path>) -
         Some(folder) => read(world, &folder),
         None => Found { folder: None, unreadable: Vec::new() },
     }
+}
+
+/// The packs that paths name, each once, and what could not be read. A path names the folder of a
+/// pack, a file of one, or a folder with packs somewhere in it; without one, it is the project's.
+pub(super) fn find_all(
+    world: &dyn World,
+    project: &Project,
+    paths: &[PathBuf],
+) -> (Vec<Pack>, Vec<String>) {
+    let mut folders: Vec<PathBuf> = Vec::new();
+    for path in paths {
+        let is_file = world.stat(path).is_ok_and(|it| it.kind == FileKind::File);
+        if is_file || holds_policies(world, path) {
+            let parent = path.parent().filter(|_| is_file);
+            let parent =
+                parent.map(|it| if it.as_os_str().is_empty() { Path::new(".") } else { it });
+            folders.push(parent.unwrap_or(path).to_path_buf());
+        } else {
+            let found = packs_below(world, path, FOLDERS_DEEP_MAX);
+            // An empty folder is complained of where it is read.
+            folders.extend(if found.is_empty() { vec![path.clone()] } else { found });
+        }
+    }
+    let mut seen = BTreeSet::new();
+    folders.retain(|it| seen.insert(it.clone()));
+    let mut found: Vec<Found> = folders.iter().map(|it| read(world, it)).collect();
+    if paths.is_empty() {
+        found.push(find(world, project, None));
+    }
+    let unreadable = found.iter().flat_map(|it| it.unreadable.clone()).collect();
+    let packs = found.into_iter().map(|it| it.pack().into_owned());
+    (packs.filter(|it| !it.files.is_empty()).collect(), unreadable)
+}
+
+/// How far below a named folder packs are looked for.
+const FOLDERS_DEEP_MAX: usize = 16;
+/// Folders that hold nothing of one's own.
+const FOREIGN_FOLDERS: [&str; 4] = [".git", "node_modules", "target", ".venv"];
+/// Files by which a pack is recognised where nobody named it.
+const SIGNS: [&str; 4] =
+    ["policyd.yaml", "considerations.yaml", "checkers.yaml", "session_types.yaml"];
+
+fn packs_below(world: &dyn World, folder: &Path, deep: usize) -> Vec<PathBuf> {
+    let names = world.list(folder).unwrap_or_default();
+    if names.iter().any(|it| SIGNS.contains(&it.as_str())) {
+        return vec![folder.to_path_buf()];
+    }
+    let Some(deep) = deep.checked_sub(1) else { return Vec::new() };
+    let own = names.iter().filter(|it| !FOREIGN_FOLDERS.contains(&it.as_str()));
+    let below = own.map(|it| folder.join(it));
+    let below = below.filter(|it| world.stat(it).is_ok_and(|it| it.kind == FileKind::Folder));
+    below.flat_map(|it| packs_below(world, &it, deep)).collect()
 }
 
 /// Whether a folder holds a policy file; an empty one is no pack.

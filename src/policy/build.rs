@@ -148,7 +148,7 @@ impl Builder<'_> {
         self.complain(&typed, node, 0);
         if typed.result != wanted && typed.result != Type::Any {
             let message = format!("this must be {wanted}, and is a {}", typed.result);
-            let found = Diagnostic::error("type-mismatch", node.sub_span(0..text.len()), message);
+            let found = Diagnostic::error("not-a-condition", node.sub_span(0..text.len()), message);
             self.diagnostics.push(found);
         }
         Some(Expression {

@@ -1,14 +1,15 @@
-//! Diagnostics as text with the file's own lines, as one line each, and as JSON.
-//! All three show the same findings in the same order: errors first, then by file and position.
+//! Diagnostics as text with the file's own lines, as one line each, and as JSON objects.
+//! All show the same findings in the same order: errors first, then by file and position.
 
 use std::cmp::Reverse;
 use std::ops::Range;
 
 use annotate_snippets::renderer::DecorStyle;
-use annotate_snippets::{Annotation, AnnotationKind, Group, Renderer, Snippet};
+use annotate_snippets::{Annotation, AnnotationKind, Group, Patch, Renderer, Snippet};
 use serde_json::{Value, json};
 
-use crate::source::{Diagnostic, Level, Source, Span};
+use crate::lint::code_of;
+use crate::source::{Diagnostic, Fix, Level, Source, Span};
 
 /// Bytes of a file shown as one piece; places further apart are shown one by one.
 const PIECE_BYTES_MAX: usize = 4 * 1024;
@@ -28,7 +29,7 @@ pub fn render_text(findings: &[Diagnostic], style: Style) -> String {
     let renderer = if style.color { Renderer::styled() } else { Renderer::plain() };
     let renderer = renderer.decor_style(DecorStyle::Ascii);
     let rendered: Vec<String> =
-        in_order(findings).into_iter().map(|it| renderer.render(&[group(it)]) + "\n").collect();
+        in_order(findings).into_iter().map(|it| renderer.render(&groups(it)) + "\n").collect();
     rendered.join("\n")
 }
 
@@ -38,7 +39,7 @@ pub fn render_compact(findings: &[Diagnostic]) -> String {
     let line = |it: &Diagnostic| {
         let help = it.help.as_ref().map_or_else(String::new, |help| format!(" ({help})"));
         let (place, level) = (it.span.place(), level_name(it.level));
-        format!("{place}: {level}[{}]: {}{help}\n", it.code, it.message)
+        format!("{place}: {level}[{}]: {}{help}\n", code_of(it.code), it.message)
     };
     in_order(findings).into_iter().map(line).collect()
 }
@@ -46,25 +47,34 @@ pub fn render_compact(findings: &[Diagnostic]) -> String {
 /// An array of objects; lines and columns count from 1, columns in characters, ends exclusive.
 #[must_use]
 pub fn render_json(findings: &[Diagnostic]) -> Value {
-    let object = |it: &Diagnostic| {
-        let related: Vec<Value> = it
-            .related
-            .iter()
-            .map(|(span, role)| merged(json!({ "message": role }), place(span)))
-            .collect();
-        let what = json!({
-            "code": it.code,
-            "level": level_name(it.level),
-            "message": it.message,
-        });
-        let rest = json!({ "help": it.help, "related": related });
-        merged(merged(what, place(&it.span)), rest)
-    };
     in_order(findings).into_iter().map(object).collect()
 }
 
+/// One finding as an object.
+pub(super) fn object(finding: &Diagnostic) -> Value {
+    let related: Vec<Value> = finding
+        .related
+        .iter()
+        .map(|(span, role)| merged(json!({ "message": role }), place(span)))
+        .collect();
+    let edit = |(span, text): &(Span, String)| merged(place(span), json!({ "text": text }));
+    let fix = finding.fix.as_ref().map(|fix| {
+        let edits: Vec<Value> = fix.edits.iter().map(edit).collect();
+        json!({ "safe": fix.safe, "edits": edits })
+    });
+    let what = json!({
+        "code": code_of(finding.code),
+        "name": finding.code,
+        "level": level_name(finding.level),
+        "message": finding.message,
+    });
+    let rest =
+        json!({ "help": finding.help, "note": finding.note, "related": related, "fix": fix });
+    merged(merged(what, place(&finding.span)), rest)
+}
+
 /// Errors first, then by file and position; each finding once.
-fn in_order(findings: &[Diagnostic]) -> Vec<&Diagnostic> {
+pub(super) fn in_order(findings: &[Diagnostic]) -> Vec<&Diagnostic> {
     let mut sorted: Vec<&Diagnostic> = findings.iter().collect();
     sorted.sort_by_key(|it| {
         let Span { source, start, end } = &it.span;
@@ -74,7 +84,9 @@ fn in_order(findings: &[Diagnostic]) -> Vec<&Diagnostic> {
     sorted
 }
 
-fn level_name(level: Level) -> &'static str {
+/// The name of a level.
+#[must_use]
+pub const fn level_name(level: Level) -> &'static str {
     match level {
         Level::Note => "note",
         Level::Warning => "warning",
@@ -94,14 +106,16 @@ fn place(span: &Span) -> Value {
     })
 }
 
-fn merged(mut first: Value, second: Value) -> Value {
+/// Both objects as one.
+pub(super) fn merged(mut first: Value, second: Value) -> Value {
     if let (Value::Object(into), Value::Object(from)) = (&mut first, second) {
         into.extend(from);
     }
     first
 }
 
-fn group(finding: &Diagnostic) -> Group<'_> {
+/// The finding, and its cure as a diff where there is one.
+fn groups(finding: &Diagnostic) -> Vec<Group<'_>> {
     let level = match finding.level {
         Level::Note => annotate_snippets::Level::NOTE,
         Level::Warning => annotate_snippets::Level::WARNING,
@@ -113,15 +127,42 @@ fn group(finding: &Diagnostic) -> Group<'_> {
     places.extend(here.iter().map(|(span, role)| Place { span, role: Some(role) }));
     let mut group = level
         .primary_title(finding.message.as_str())
-        .id(finding.code)
+        .id(code_of(finding.code))
         .element(snippet(&finding.span.source, &places));
     for (span, role) in elsewhere {
         group = group.element(snippet(&span.source, &[Place { span, role: Some(role) }]));
     }
-    match &finding.help {
-        Some(help) => group.element(annotate_snippets::Level::HELP.message(help.as_str())),
-        None => group,
+    if let Some(note) = &finding.note {
+        group = group.element(annotate_snippets::Level::NOTE.message(note.as_str()));
     }
+    match (&finding.help, &finding.fix) {
+        (Some(help), Some(fix)) => vec![group, diff(help, fix)],
+        (Some(help), None) => {
+            vec![group.element(annotate_snippets::Level::HELP.message(help.as_str()))]
+        }
+        (None, _) => vec![group],
+    }
+}
+
+/// The edits of a fix as a diff below its help.
+fn diff<'a>(help: &'a str, fix: &'a Fix) -> Group<'a> {
+    let mut group = annotate_snippets::Level::HELP
+        .secondary_title(help)
+        .elements(Vec::<Snippet<'_, Patch<'_>>>::new());
+    for (span, text) in &fix.edits {
+        let window = whole_lines(&span.source.text, span.start..span.end);
+        let lines = span.source.text.get(window.clone()).unwrap_or_default();
+        let at = span.start.saturating_sub(window.start)..span.end.saturating_sub(window.start);
+        let line = first_line(&span.source.text, window.start);
+        let patch = Snippet::source(lines).line_start(line).path(span.source.name.as_str());
+        group = group.element(patch.patch(Patch::new(at, text.as_str())));
+    }
+    group
+}
+
+/// The number of the line that begins at a byte, from 1.
+fn first_line(text: &str, at: usize) -> usize {
+    text.get(..at).unwrap_or_default().bytes().filter(|byte| *byte == b'\n').count() + 1
 }
 
 fn is_near(span: &Span, other: &Span) -> bool {
@@ -140,15 +181,14 @@ fn snippet<'a>(source: &'a Source, places: &[Place<'a>]) -> Snippet<'a, Annotati
     let first = places.iter().map(|it| it.span.start).min().unwrap_or(0);
     let last = places.iter().map(|it| shown_end(it.span)).max().unwrap_or(0);
     let window = whole_lines(&source.text, first..last);
-    let before = source.text.get(..window.start).unwrap_or_default();
-    let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
+    let line = first_line(&source.text, window.start);
     let text = source.text.get(window.clone()).unwrap_or_default();
     let annotations = places.iter().map(|it| {
         let from = it.span.start.saturating_sub(window.start);
         let to = shown_end(it.span).saturating_sub(window.start);
         let kind =
             if it.role.is_some() { AnnotationKind::Context } else { AnnotationKind::Primary };
-        kind.span(from..to).label(it.role.map(String::as_str))
+        kind.span(from..to).label(it.role.map(String::as_str).filter(|it| !it.is_empty()))
     });
     Snippet::source(text).line_start(line).path(source.name.as_str()).annotations(annotations)
 }

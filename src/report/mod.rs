@@ -1,4 +1,7 @@
 //! Reports: what the program found, as text for people and data for tools.
 
 pub mod diagnostics;
+pub mod junit;
+pub mod lint;
 pub mod outcome;
+pub mod sarif;

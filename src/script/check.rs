@@ -315,7 +315,7 @@ impl Checker<'_> {
             let found = self.infer(arg);
             if found != *wanted && found != Type::Any {
                 let text = format!("`{}` needs a {wanted} here, not a {found}", row.name);
-                self.at(arg, "type-mismatch", &text, None);
+                self.at(arg, "argument-type", &text, None);
             }
             self.argument(*domain, arg);
         }
@@ -416,7 +416,7 @@ impl Checker<'_> {
         let plain = |it| matches!(it, Type::Bool | Type::Int | Type::Text | Type::Any);
         if left != right && left != Type::Any && right != Type::Any {
             let text = format!("`{name}` compares a {left} with a {right}, which are never equal");
-            self.report("type-mismatch", start, text, None);
+            self.report("never-equal", start, text, None);
         } else if !plain(left) {
             let help = Some("compare one of its fields".to_owned());
             self.report("type-mismatch", start, format!("a {left} cannot be compared"), help);
@@ -460,7 +460,8 @@ impl Checker<'_> {
     fn expect(&mut self, expr: &Expr, wanted: Type, why: &str) -> Type {
         let found = self.infer(expr);
         if found != wanted && found != Type::Any {
-            self.at(expr, "type-mismatch", &format!("{why}; this is a {found}"), None);
+            let code = if wanted == Type::Bool { "not-a-condition" } else { "type-mismatch" };
+            self.at(expr, code, &format!("{why}; this is a {found}"), None);
         }
         wanted
     }

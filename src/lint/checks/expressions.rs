@@ -1,0 +1,416 @@
+//! Checks of expressions that are well typed and yet likely not meant.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use crate::lint::logic::type_of;
+use crate::lint::subject::Site;
+use crate::lint::{Findings, Subject, with_edit, with_edits};
+use crate::script::tree::{Form, Relation, Term};
+use crate::script::types::Type;
+use crate::source::suggest;
+
+/// Calls `look` with every part of every expression.
+fn each_part<'s>(subject: &'s Subject<'_>, mut look: impl FnMut(&'s Site<'s>, &'s Term)) {
+    for site in &subject.sites {
+        site.visit(|term| look(site, term));
+    }
+}
+
+/// The path of a fact.
+fn path(term: &Term) -> Option<&str> {
+    if let Form::Fact(path, _) = &term.form { Some(path) } else { None }
+}
+
+/// A text constant with its place.
+fn constant(term: &Term) -> Option<(&str, &Range<usize>)> {
+    if let Form::Text(text) = &term.form { Some((text, &term.range)) } else { None }
+}
+
+/// The argument of the last call of a chain, where that calls `name`.
+fn last_argument<'t>(term: &'t Term, name: &str) -> Option<&'t Term> {
+    let Form::Fact(path, arguments) = &term.form else { return None };
+    let argument = arguments.last()?;
+    let call = format!(".{name}({})", argument_text(argument));
+    path.ends_with(&call).then_some(argument).or_else(|| {
+        // The argument is no constant: its text is not repeated here.
+        let open = path.rfind(&format!(".{name}("))?;
+        (constant(argument).is_none()
+            && path.ends_with(')')
+            && !path.get(open + 1..)?.contains(")."))
+        .then_some(argument)
+    })
+}
+
+fn argument_text(argument: &Term) -> String {
+    constant(argument).map_or_else(String::new, |(text, _)| format!("{text:?}"))
+}
+
+/// Tools that clients of this year have, beside those that the vocabulary names.
+const TOOLS: [&str; 42] = [
+    "Agent",
+    "AskUserQuestion",
+    "Bash",
+    "BashOutput",
+    "CronCreate",
+    "CronDelete",
+    "CronList",
+    "Edit",
+    "EnterPlanMode",
+    "EnterWorktree",
+    "ExitPlanMode",
+    "ExitWorktree",
+    "Glob",
+    "Grep",
+    "KillShell",
+    "LS",
+    "LSP",
+    "ListMcpResourcesTool",
+    "Monitor",
+    "MultiEdit",
+    "NotebookEdit",
+    "NotebookRead",
+    "PowerShell",
+    "Read",
+    "ReadMcpResourceTool",
+    "SendMessage",
+    "Skill",
+    "SlashCommand",
+    "StructuredOutput",
+    "Task",
+    "TaskCreate",
+    "TaskGet",
+    "TaskList",
+    "TaskOutput",
+    "TaskStop",
+    "TaskUpdate",
+    "TodoRead",
+    "TodoWrite",
+    "ToolSearch",
+    "WebFetch",
+    "WebSearch",
+    "Write",
+];
+
+/// Constants of a part that must be names of tools.
+fn named_tools(term: &Term) -> Vec<(&str, &Range<usize>)> {
+    let is_tool = |it: &Term| matches!(path(it), Some("event.tool" | "tools.last"));
+    if let Form::Compare(Relation::Equal | Relation::NotEqual, one, other) = &term.form {
+        let right = constant(other).filter(|_| is_tool(one));
+        return right.or_else(|| constant(one).filter(|_| is_tool(other))).into_iter().collect();
+    }
+    if let Form::In(item, list) = &term.form {
+        let items = list.parts().into_iter().filter_map(constant);
+        return items.filter(|_| is_tool(item)).collect();
+    }
+    let Form::Fact(path, arguments) = &term.form else { return Vec::new() };
+    let counted = arguments.first().filter(|_| path.starts_with("tools.count("));
+    counted.and_then(constant).into_iter().collect()
+}
+
+pub(in crate::lint) fn unknown_tool(subject: &Subject<'_>, out: &mut Findings) {
+    let lens = subject.reviewed.loaded.policy.as_ref().map(|it| &it.lens);
+    let own = lens.into_iter().flat_map(|it| it.shell_tools.iter().chain(&it.edit_tools));
+    let known: BTreeSet<&str> = own.map(String::as_str).chain(TOOLS).collect();
+    let known: Vec<&str> = known.into_iter().collect();
+    each_part(subject, |site, term| {
+        for (name, range) in named_tools(term) {
+            let fine = name.is_empty() || name.starts_with("mcp__") || known.contains(&name);
+            if fine {
+                continue;
+            }
+            let message = format!("no client has a tool `{name}`");
+            let near = suggest::nearest(name, &known);
+            out.add(site.span(range), message, |it| {
+                let it = it.with_note("the condition never meets that tool");
+                match near {
+                    Some(near) => {
+                        let edit = site.edit(range, &format!("{near:?}"));
+                        with_edit(it.with_help(format!("did you mean `{near}`?")), false, edit)
+                    }
+                    None => it.with_help(
+                        "tools of MCP servers start with `mcp__`; one that runs commands or edits \
+                         files belongs into `shell_tools` or `edit_tools` of vocabulary.yaml",
+                    ),
+                }
+            });
+        }
+    });
+}
+
+pub(in crate::lint) fn division_by_zero(subject: &Subject<'_>, out: &mut Findings) {
+    each_part(subject, |site, term| {
+        if let Form::Arithmetic('/' | '%', _, divisor) = &term.form
+            && divisor.form == Form::Int(0)
+        {
+            let message = "this divides by zero, which is an error at each evaluation";
+            out.help(site.span(&divisor.range), message, "divide by another number");
+        }
+    });
+}
+
+pub(in crate::lint) fn mixed_operators(subject: &Subject<'_>, out: &mut Findings) {
+    each_part(subject, |site, term| {
+        let Form::Or(items) = &term.form else { return };
+        for item in items {
+            if matches!(item.form, Form::And(_)) && item.outer == item.range {
+                let message = "`&&` and `||` stand side by side without parentheses";
+                let before = site.edit(&(item.range.start..item.range.start), "(");
+                let after = site.edit(&(item.range.end..item.range.end), ")");
+                out.add(site.span(&item.range), message, |it| {
+                    let it = it.with_help("`&&` binds stronger; say so with parentheses");
+                    with_edits(it, true, [before, after])
+                });
+            }
+        }
+    });
+}
+
+pub(in crate::lint) fn boolean_comparison(subject: &Subject<'_>, out: &mut Findings) {
+    each_part(subject, |site, term| {
+        let Form::Compare(relation @ (Relation::Equal | Relation::NotEqual), one, other) =
+            &term.form
+        else {
+            return;
+        };
+        let (value, fact) = match (&one.form, &other.form) {
+            (_, Form::Bool(value)) => (*value, one),
+            (Form::Bool(value), _) => (*value, other),
+            _ => return,
+        };
+        let holds = (*relation == Relation::Equal) == value;
+        let fact = site.part(&fact.outer);
+        let text = if holds { fact.to_owned() } else { format!("!{fact}") };
+        out.add(site.span(&term.range), "a truth value is compared with a constant", |it| {
+            let it = it.with_help(format!("write `{text}`"));
+            with_edit(it, true, site.edit(&term.range, &text))
+        });
+    });
+}
+
+pub(in crate::lint) fn double_negation(subject: &Subject<'_>, out: &mut Findings) {
+    each_part(subject, |site, term| {
+        if let Form::Not(inner) = &term.form
+            && let Form::Not(innermost) = &inner.form
+        {
+            let text = site.part(&innermost.outer);
+            out.add(site.span(&term.range), "this is negated twice", |it| {
+                let it = it.with_help(format!("write `{text}`"));
+                with_edit(it, true, site.edit(&term.range, text))
+            });
+        }
+    });
+}
+
+pub(in crate::lint) fn negated_comparison(subject: &Subject<'_>, out: &mut Findings) {
+    each_part(subject, |site, term| {
+        if let Form::Not(inner) = &term.form
+            && let Form::Compare(relation, one, other) = &inner.form
+        {
+            let (one, other) = (site.part(&one.outer), site.part(&other.outer));
+            let text = format!("{one} {} {other}", relation.negated().as_str());
+            out.add(site.span(&term.range), "a comparison is negated", |it| {
+                let it = it.with_help(format!("write `{text}`"));
+                with_edit(it, true, site.edit(&term.range, &text))
+            });
+        }
+    });
+}
+
+const fn is_constant(form: &Form) -> bool {
+    matches!(form, Form::Int(_) | Form::Text(_) | Form::Bool(_))
+}
+
+pub(in crate::lint) fn constant_first(subject: &Subject<'_>, out: &mut Findings) {
+    each_part(subject, |site, term| {
+        let Form::Compare(relation, one, other) = &term.form else { return };
+        if is_constant(&one.form) && !is_constant(&other.form) {
+            let (one, other) = (site.part(&one.outer), site.part(&other.outer));
+            let text = format!("{other} {} {one}", relation.mirrored().as_str());
+            out.add(site.span(&term.range), "a constant stands on the left", |it| {
+                let it = it.with_help(format!("write `{text}`"));
+                with_edit(it, true, site.edit(&term.range, &text))
+            });
+        }
+    });
+}
+
+/// The probe a path reads, and what it reads of it.
+fn probe(path: &str) -> Option<(&str, &str)> {
+    let (id, rest) = path.strip_prefix("probes.")?.split_once('.')?;
+    Some((id, rest))
+}
+
+pub(in crate::lint) fn unguarded_probe(subject: &Subject<'_>, out: &mut Findings) {
+    let asks =
+        |it: &str| ["ok", "error", "code", "verdict("].iter().any(|known| it.starts_with(known));
+    for (number, _) in subject.entries.iter().enumerate() {
+        let sites = || subject.sites.iter().filter(|it| it.entry == Some(number) && it.condition);
+        let mut guarded = BTreeSet::new();
+        for site in sites() {
+            site.visit(|term| {
+                let asked = path(term).and_then(probe).filter(|(_, rest)| asks(rest));
+                guarded.extend(asked.map(|(id, _)| id));
+            });
+        }
+        let mut told = BTreeSet::new();
+        for site in sites().filter(|it| matches!(it.key, "satisfied" | "blocking")) {
+            site.visit(|term| {
+                let Some((id, _)) = path(term).and_then(probe) else { return };
+                if !guarded.contains(id) && told.insert(id) {
+                    let message = format!("`probes.{id}` may not have answered");
+                    out.add(site.span(&term.range), message, |it| {
+                        it.with_note("what a probe did not answer is empty, 0 or false here")
+                            .with_help(format!("ask `probes.{id}.ok &&` first"))
+                    });
+                }
+            });
+        }
+    }
+}
+
+/// Parts above which an expression is hard to read.
+const PARTS_MAX: usize = 80;
+
+pub(in crate::lint) fn complex_expression(subject: &Subject<'_>, out: &mut Findings) {
+    for site in &subject.sites {
+        let mut parts = 0_usize;
+        site.visit(|_| parts += 1);
+        if parts > PARTS_MAX {
+            let message = format!("this expression has {parts} parts");
+            let help = "split the rule in two, or move patterns into vocabulary.yaml";
+            out.help(site.whole(), message, help);
+        }
+    }
+}
+
+/// Bytes from which a repeated condition is worth a name of its own.
+const REPEATED_BYTES_MIN: usize = 60;
+/// Entries that must repeat it.
+const REPEATED_MIN: usize = 3;
+
+pub(in crate::lint) fn repeated_expression(subject: &Subject<'_>, out: &mut Findings) {
+    let mut seen: BTreeMap<String, Vec<&Site<'_>>> = BTreeMap::new();
+    for site in subject.sites.iter().filter(|it| it.condition) {
+        if let Some(term) = &site.term {
+            seen.entry(term.canonical()).or_default().push(site);
+        }
+    }
+    for (text, sites) in &seen {
+        let entries: BTreeSet<Option<usize>> = sites.iter().map(|it| it.entry).collect();
+        if let [first, ..] = sites.as_slice()
+            && text.len() >= REPEATED_BYTES_MIN
+            && entries.len() >= REPEATED_MIN
+        {
+            let message = format!("{} rules repeat this condition", entries.len());
+            let help = "move it into a named checker, or into a session type";
+            out.help(first.whole(), message, help);
+        }
+    }
+}
+
+/// Whether evaluating it tries regular expressions on texts.
+fn is_costly(site: &Site<'_>, term: &Term) -> bool {
+    let text = site.part(&term.range);
+    text.contains(".matches(") || text.contains("patterns.")
+}
+
+pub(in crate::lint) fn costly_first(subject: &Subject<'_>, out: &mut Findings) {
+    each_part(subject, |site, term| {
+        let (Form::And(items) | Form::Or(items)) = &term.form else { return };
+        let costly = items.iter().position(|it| is_costly(site, it));
+        let cheap = items.iter().rposition(|it| !is_costly(site, it));
+        if let (Some(first), Some(last)) = (costly, cheap)
+            && first < last
+            && let (Some(item), Some(other)) = (items.get(first), items.get(last))
+        {
+            out.add(site.span(&item.range), "this is tried before something cheaper", |it| {
+                it.with_related(site.span(&other.range), "this costs less")
+                    .with_help("put what costs least first")
+            });
+        }
+    });
+}
+
+/// Facts that somebody else words.
+const FOREIGN: [&str; 6] =
+    ["event.", "transcript.", "commands.", "session.branch", "files.", "probes."];
+
+pub(in crate::lint) fn pattern_from_text(subject: &Subject<'_>, out: &mut Findings) {
+    each_part(subject, |site, term| {
+        let Some(argument) = last_argument(term, "matches") else { return };
+        argument.visit(&mut |part| {
+            let text = site.part(&part.range);
+            if path(part).is_some() && FOREIGN.iter().any(|it| text.starts_with(it)) {
+                out.add(
+                    site.span(&part.range),
+                    "somebody's text becomes a part of a pattern",
+                    |it| {
+                        it.with_note("a dot or a bracket in it changes what is matched")
+                            .with_help("use `contains`, `starts_with` or `==`")
+                    },
+                );
+            }
+        });
+    });
+}
+
+pub(in crate::lint) fn empty_argument(subject: &Subject<'_>, out: &mut Findings) {
+    each_part(subject, |site, term| {
+        for name in ["contains", "starts_with", "ends_with", "matches"] {
+            let argument =
+                last_argument(term, name).filter(|it| it.form == Form::Text(String::new()));
+            // A list may well contain an empty text.
+            let receiver = site.part(&term.range).rsplit_once(&format!(".{name}"));
+            let on_text =
+                receiver.and_then(|(receiver, _)| Term::parse(receiver)).is_some_and(|it| {
+                    type_of(&it, receiver.map_or("", |(r, _)| r), subject.names()) == Type::Text
+                });
+            if let Some(argument) = argument.filter(|_| on_text) {
+                let message = format!("`{name}(\"\")` holds of every text");
+                out.help(site.span(&argument.range), message, "name what is looked for");
+            }
+        }
+    });
+}
+
+pub(in crate::lint) fn path_by_prefix(subject: &Subject<'_>, out: &mut Findings) {
+    each_part(subject, |site, term| {
+        let Some((text, range)) = last_argument(term, "starts_with").and_then(constant) else {
+            return;
+        };
+        let of_path = site.part(&term.range);
+        let of_path = ["path\")", "_path.", "paths."].iter().any(|it| of_path.contains(it));
+        if of_path && text.contains('/') && !text.ends_with('/') {
+            let message = format!("`{text}` also begins the names of other folders and files");
+            out.add(site.span(range), message, |it| {
+                let it = it
+                    .with_note(format!("`{text}-old` starts with it, too"))
+                    .with_help("end the folder with `/`, or compare with `==`");
+                with_edit(it, false, site.edit(range, &format!("{:?}", format!("{text}/"))))
+            });
+        }
+    });
+}
+
+pub(in crate::lint) fn duplicate_in_list(subject: &Subject<'_>, out: &mut Findings) {
+    each_part(subject, |site, term| {
+        let Form::List(items) = &term.form else { return };
+        let mut seen: BTreeMap<&str, &Range<usize>> = BTreeMap::new();
+        let mut before: Option<&Range<usize>> = None;
+        for item in items {
+            let Some((text, range)) = constant(item) else { continue };
+            let edit = before.and_then(|it| site.edit(&(it.end..range.end), ""));
+            if let Some(first) = seen.get(text) {
+                out.add(site.span(range), format!("`{text}` is listed twice"), |it| {
+                    let it =
+                        it.with_related(site.span(first), "listed here").with_help("delete it");
+                    with_edit(it, true, edit)
+                });
+            } else {
+                seen.insert(text, range);
+            }
+            before = Some(range);
+        }
+    });
+}

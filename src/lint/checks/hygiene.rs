@@ -1,0 +1,137 @@
+//! Checks of the text itself: characters, credentials, what is left to do.
+
+use std::sync::Arc;
+
+use unicode_security::MixedScript;
+
+use crate::lint::{Findings, Subject};
+use crate::source::{Source, Span, yaml};
+
+pub(in crate::lint) fn missing_description(subject: &Subject<'_>, out: &mut Findings) {
+    for entry in subject.of("considerations.yaml") {
+        if entry.text("description").is_none() && subject.inherited(entry).is_none() {
+            let message = format!("`{}` does not say why it is there", entry.name());
+            out.help(entry.id.span.clone(), message, "write `description: …`");
+        }
+    }
+}
+
+/// What people write where something is left to do.
+const OPEN_ENDS: [&str; 4] = ["TODO", "FIXME", "XXX", "HACK"];
+
+pub(in crate::lint) fn open_end(subject: &Subject<'_>, out: &mut Findings) {
+    for (_, source) in &subject.pack.files {
+        if !OPEN_ENDS.iter().any(|it| source.text.contains(it)) {
+            continue;
+        }
+        for comment in yaml::comments(source) {
+            let text = source.text.get(comment.clone()).unwrap_or_default();
+            let found = OPEN_ENDS.iter().find_map(|it| Some((*it, word_at(text, it)?)));
+            if let Some((word, at)) = found {
+                let span = span(source, comment.start + at, word.len());
+                out.help(
+                    span,
+                    "this comment says that something is left to do",
+                    "do it, or drop it",
+                );
+            }
+        }
+    }
+}
+
+fn word_at(text: &str, word: &str) -> Option<usize> {
+    let at = text.find(word)?;
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let before = text.get(..at)?.ends_with(is_part);
+    let after = text.get(at + word.len()..)?.starts_with(is_part);
+    (!before && !after).then_some(at)
+}
+
+fn span(source: &Arc<Source>, start: usize, length: usize) -> Span {
+    Span { source: Arc::clone(source), start, end: start + length }
+}
+
+/// Characters that change the order of others (Unicode TR 36; CVE-2021-42574).
+const fn is_bidi(c: char) -> bool {
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}')
+}
+
+/// Characters of no width that can stand within words.
+const fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2064}' | '\u{180e}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+}
+
+fn each_character(
+    subject: &Subject<'_>,
+    wanted: impl Fn(char) -> bool,
+    mut found: impl FnMut(Span, char),
+) {
+    for (_, source) in &subject.pack.files {
+        if source.text.is_ascii() {
+            continue;
+        }
+        for (at, c) in source.text.char_indices() {
+            // A mark at the very beginning tells the encoding.
+            if wanted(c) && at > 0 {
+                found(span(source, at, c.len_utf8()), c);
+            }
+        }
+    }
+}
+
+pub(in crate::lint) fn bidi_character(subject: &Subject<'_>, out: &mut Findings) {
+    each_character(subject, is_bidi, |span, c| {
+        let message =
+            format!("U+{:04X} changes the order in which this line is shown", u32::from(c));
+        out.add(span.clone(), message, |it| {
+            it.with_note("what is read here is not what is evaluated")
+                .with_help("delete it")
+                .with_fix(false, span, "")
+        });
+    });
+}
+
+pub(in crate::lint) fn invisible_character(subject: &Subject<'_>, out: &mut Findings) {
+    each_character(subject, is_invisible, |span, c| {
+        let message = format!("U+{:04X} cannot be seen", u32::from(c));
+        out.add(span.clone(), message, |it| it.with_help("delete it").with_fix(false, span, ""));
+    });
+}
+
+pub(in crate::lint) fn confusable_id(subject: &Subject<'_>, out: &mut Findings) {
+    for entry in &subject.entries {
+        if !entry.name().is_ascii() && !entry.name().is_single_script() {
+            let message = format!("`{}` mixes letters of several scripts", entry.name());
+            out.add(entry.id.span.clone(), message, |it| {
+                it.with_note("it may look like another id and is none")
+                    .with_help("write it in one script")
+            });
+        }
+    }
+}
+
+/// Where home folders lie.
+const HOMES: [&str; 3] = ["/home/", "/Users/", "\\Users\\"];
+
+pub(in crate::lint) fn personal_path(subject: &Subject<'_>, out: &mut Findings) {
+    for leaf in &subject.leaves {
+        let text = leaf.node.text().unwrap_or_default();
+        let found = HOMES.iter().find_map(|home| {
+            let at = text.find(home)?;
+            let rest = text.get(at + home.len()..)?;
+            let name: String =
+                rest.chars().take_while(|c| c.is_alphanumeric() || "-_.".contains(*c)).collect();
+            (!name.is_empty()).then_some(at..at + home.len() + name.len())
+        });
+        if let Some(range) = found {
+            let message = format!(
+                "`{}` is somebody's own folder",
+                text.get(range.clone()).unwrap_or_default()
+            );
+            out.add(leaf.node.sub_span(range), message, |it| {
+                it.with_note("on another machine it is not there")
+                    .with_help("name paths from the project on, or by a glob such as `**/name`")
+            });
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! Checks of names: what is defined, used, changed and switched off.
+
+use std::collections::BTreeMap;
+
+use crate::facts::glob::word_matches;
+use crate::lint::subject::Entry;
+use crate::lint::{Findings, Subject};
+use crate::policy::builtin;
+use crate::source::Span;
+use crate::source::node::Node;
+
+/// Lists whose entries have a life of their own.
+const LISTS: [&str; 5] = [
+    "considerations.yaml",
+    "checkers.yaml",
+    "session_types.yaml",
+    "preferences.yaml",
+    "probes.yaml",
+];
+
+pub(in crate::lint) fn ids_alike(subject: &Subject<'_>, out: &mut Findings) {
+    for file in LISTS {
+        let mut seen: BTreeMap<String, Entry<'_>> = BTreeMap::new();
+        for entry in subject.of(file) {
+            let folded = entry.name().to_lowercase().replace('-', "_");
+            if let Some(first) = seen.insert(folded, *entry)
+                && first.name() != entry.name()
+            {
+                let message = format!("`{}` is almost `{}`", entry.name(), first.name());
+                out.add(entry.id.span.clone(), message, |it| {
+                    it.with_related(first.id.span.clone(), "the other one")
+                        .with_help("give them names that nobody confuses")
+                });
+            }
+        }
+    }
+}
+
+/// Ids that expressions name: `prefs.<id>`, `probes.<id>`.
+pub(in crate::lint) fn id_form(subject: &Subject<'_>, out: &mut Findings) {
+    for file in ["preferences.yaml", "probes.yaml"] {
+        for entry in subject.of(file) {
+            let name = entry.name();
+            let sound = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+                && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+            if !sound {
+                let message = format!("no expression can name `{name}`");
+                let help = "use letters, digits and `_`, a letter first";
+                out.help(entry.id.span.clone(), message, help);
+            }
+        }
+    }
+}
+
+pub(in crate::lint) fn unused_checker(subject: &Subject<'_>, out: &mut Findings) {
+    let named =
+        |name: &str| subject.of("considerations.yaml").any(|it| it.text("checker") == Some(name));
+    for entry in subject.of("checkers.yaml") {
+        // Named ones of a pack below are used there.
+        let inherited = subject.inherited(entry).is_some();
+        if !inherited && !named(entry.name()) && !is_base(entry) {
+            let message = format!("no consideration uses the checker `{}`", entry.name());
+            let help = "name it in a consideration (`checker: …`), or delete it";
+            out.help(entry.id.span.clone(), message, help);
+        }
+    }
+}
+
+/// Whether an entry is of the built-in pack, which others build on.
+fn is_base(entry: &Entry<'_>) -> bool {
+    builtin::wrote(&entry.id.span.source)
+}
+
+/// Sections of a vocabulary, and the functions that take a name of theirs.
+const SECTIONS: [(&str, &[&str]); 4] = [
+    ("commands", &["kind("]),
+    ("files", &["kind("]),
+    ("contents", &["findings("]),
+    (
+        "texts",
+        &[
+            "in_message(",
+            "message_quote(",
+            "in_messages(",
+            "messages_quote(",
+            "in_prompts(",
+            "prompt_quote(",
+            "prompted_at(",
+        ],
+    ),
+];
+
+pub(in crate::lint) fn unused_pattern(subject: &Subject<'_>, out: &mut Findings) {
+    let Some(vocabulary) = subject.file("vocabulary.yaml") else { return };
+    if builtin::wrote(&vocabulary.span.source) {
+        return;
+    }
+    let inherited = inherited_text();
+    for (section, functions) in SECTIONS {
+        for (key, _) in vocabulary.get(section).and_then(Node::entries).unwrap_or_default() {
+            let name = key.text().unwrap_or_default();
+            let used =
+                |text: &str| functions.iter().any(|it| text.contains(&format!("{it}\"{name}\"")));
+            let listed = |it: &crate::lint::subject::Leaf<'_>| {
+                matches!(it.key, "files" | "except_files") && it.node.text() == Some(name)
+            };
+            let named = subject.sites.iter().any(|it| used(it.text))
+                || used(&inherited.replace("\\\"", "\""))
+                || (section == "files" && subject.leaves.iter().any(listed));
+            if !named {
+                let message = format!("no expression asks for `{name}`");
+                out.help(key.span.clone(), message, "use it, or delete it");
+            }
+        }
+    }
+}
+
+/// The expressions of the built-in pack, which own entries of its names serve.
+fn inherited_text() -> String {
+    builtin::FILES.iter().map(|(_, text)| *text).collect()
+}
+
+pub(in crate::lint) fn unused_fact(subject: &Subject<'_>, out: &mut Findings) {
+    for (file, owner) in [("probes.yaml", "probes"), ("preferences.yaml", "prefs")] {
+        for entry in subject.of(file).filter(|it| subject.inherited(it).is_none() && !is_base(it)) {
+            let path = format!("{owner}.{}", entry.name());
+            let reads = |text: &str| {
+                text.match_indices(&path).any(|(at, _)| {
+                    let rest = text.get(at + path.len()..).unwrap_or_default();
+                    !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_')
+                })
+            };
+            if !subject.sites.iter().any(|it| reads(it.text)) {
+                let message = format!("no expression reads `{path}`");
+                out.help(entry.id.span.clone(), message, "read it in a rule, or delete it");
+            }
+        }
+    }
+}
+
+pub(in crate::lint) fn override_without_effect(subject: &Subject<'_>, out: &mut Findings) {
+    for entry in &subject.entries {
+        let Some(below) = subject.inherited(entry) else { continue };
+        let own = entry.node.entries().unwrap_or_default();
+        let said = |key: &Node| !matches!(key.text(), Some("id" | "override" | "reason"));
+        let changes = own.iter().filter(|(key, _)| said(key)).any(|(key, value)| {
+            let name = key.text().unwrap_or_default();
+            below.get(name).is_none_or(|it| !same(it, value))
+        });
+        if !changes {
+            let message = format!("this says of `{}` what is said already", entry.name());
+            out.add(entry.id.span.clone(), message, |it| {
+                it.with_related(id_of(below).span.clone(), "said here").with_help("delete it")
+            });
+        }
+    }
+}
+
+/// The id of an entry of a list; an entry of a map stands for itself.
+fn id_of(entry: &Node) -> &Node {
+    entry.get("id").unwrap_or(entry)
+}
+
+/// Whether two values say the same, wherever and however they are written.
+fn same(one: &Node, other: &Node) -> bool {
+    match (one.items(), other.items(), one.entries(), other.entries()) {
+        (Some(one), Some(other), ..) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+        }
+        (_, _, Some(one), Some(other)) => {
+            one.len() == other.len()
+                && one.iter().zip(other).all(|((key, one), (name, other))| {
+                    key.text() == name.text() && same(one, other)
+                })
+        }
+        _ => one.text().is_some() && one.text() == other.text(),
+    }
+}
+
+pub(in crate::lint) fn loosened_without_reason(subject: &Subject<'_>, out: &mut Findings) {
+    for entry in subject.of("considerations.yaml") {
+        let Some(below) = subject.inherited(entry) else { continue };
+        if entry.text("reason").is_some() {
+            continue;
+        }
+        let was = |key: &str, value: &str| {
+            below.get(key).and_then(Node::text).is_none_or(|it| it == value)
+        };
+        let weaker = [
+            ("enabled", "false", was("enabled", "true")),
+            ("severity", "warning", was("severity", "blocker")),
+            ("mode", "warn", was("mode", "enforce")),
+            ("mode", "shadow", below.get("mode").and_then(Node::text) != Some("shadow")),
+        ];
+        for (key, value, stronger) in weaker {
+            let Some(node) = entry.node.get(key).filter(|it| it.text() == Some(value)) else {
+                continue;
+            };
+            if stronger {
+                let message = format!("`{}` is made weaker, and nobody says why", entry.name());
+                out.add(node.span.clone(), message, |it| {
+                    it.with_related(id_of(below).span.clone(), "the rule as it was")
+                        .with_help("write `reason: …`")
+                });
+            }
+        }
+    }
+}
+
+/// Days before its end in which a rule is said to expire soon.
+const SOON_DAYS: i64 = 14;
+const DAY: i64 = 86_400_000;
+
+/// Entries that expire, with the days that remain.
+fn expiring<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = (&'s Entry<'s>, Span, i64)> {
+    subject.of("considerations.yaml").filter_map(|entry| {
+        let node = entry.node.get("expires")?;
+        let left = node.date()?.millis().saturating_sub(subject.now.millis());
+        Some((entry, node.span.clone(), left.div_euclid(DAY)))
+    })
+}
+
+pub(in crate::lint) fn expired(subject: &Subject<'_>, out: &mut Findings) {
+    for (entry, span, days) in expiring(subject) {
+        if days < 0 {
+            let message = format!("`{}` has expired", entry.name());
+            out.add(span, message, |it| {
+                it.with_help("delete the rule, or decide on a new date")
+                    .with_note("it is not judged any more")
+            });
+        }
+    }
+}
+
+pub(in crate::lint) fn expires_soon(subject: &Subject<'_>, out: &mut Findings) {
+    for (entry, span, days) in expiring(subject) {
+        if (0..SOON_DAYS).contains(&days) {
+            let message = format!("`{}` expires in {days} day(s)", entry.name());
+            out.help(span, message, "decide whether it is still needed");
+        }
+    }
+}
+
+pub(in crate::lint) fn expires_without_reason(subject: &Subject<'_>, out: &mut Findings) {
+    for (entry, span, _) in expiring(subject) {
+        if entry.text("reason").is_none() {
+            let message = format!("`{}` expires, and nobody says why", entry.name());
+            out.help(span, message, "write `reason: …`");
+        }
+    }
+}
+
+pub(in crate::lint) fn disabled_without_reason(subject: &Subject<'_>, out: &mut Findings) {
+    for entry in subject.of("considerations.yaml").filter(|it| it.is("enabled", false)) {
+        let told = entry.text("reason").is_some() || entry.text("description").is_some();
+        if let (false, Some(node)) = (told, entry.node.get("enabled")) {
+            let message = format!("`{}` is switched off, and nobody says why", entry.name());
+            out.help(node.span.clone(), message, "write `reason: …`");
+        }
+    }
+}
+
+pub(in crate::lint) fn unmatched_breaker(subject: &Subject<'_>, out: &mut Findings) {
+    let names: Vec<String> = subject
+        .names()
+        .probes
+        .iter()
+        .map(|it| format!("probe/{it}"))
+        .chain(subject.of("probes.yaml").filter_map(|it| it.text("breaker").map(str::to_owned)))
+        .collect();
+    for entry in subject.of("breakers.yaml").filter(|it| it.name().starts_with("probe/")) {
+        if !names.iter().any(|it| word_matches(entry.name(), it)) {
+            let known: Vec<&str> = names.iter().map(String::as_str).collect();
+            let help = crate::source::suggest::did_you_mean(entry.name(), &known);
+            let message = format!("no probe has a breaker `{}`", entry.name());
+            out.help(entry.id.span.clone(), message, help.unwrap_or_default());
+        }
+    }
+}
+
+pub(in crate::lint) fn unknown_voice(subject: &Subject<'_>, out: &mut Findings) {
+    let voice = subject.file("policyd.yaml").and_then(|it| it.get("voice"));
+    let Some((node, name)) = voice.and_then(|it| Some((it, it.text()?))) else { return };
+    let Some(policy) = &subject.reviewed.loaded.policy else { return };
+    let voices: Vec<&str> = policy
+        .messages
+        .values()
+        .flatten()
+        .filter_map(|it| it.voice.as_deref())
+        .chain(["plain"])
+        .collect();
+    if !voices.contains(&name) {
+        let help = crate::source::suggest::did_you_mean(name, &voices).unwrap_or_default();
+        out.help(node.span.clone(), format!("no message has the voice `{name}`"), help);
+    }
+}

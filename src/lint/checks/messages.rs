@@ -1,0 +1,187 @@
+//! Checks of what is said: texts that never come, or that say nothing.
+
+use std::collections::BTreeMap;
+
+use crate::limits::SPOKEN_CHARS_MAX;
+use crate::lint::logic::{Answer, possible};
+use crate::lint::subject::Entry;
+use crate::lint::{Findings, Subject};
+use crate::script::members;
+use crate::script::tree::Term;
+use crate::script::types::Type;
+use crate::source::node::Node;
+use crate::source::shape::Kind;
+
+/// The lists of which the first fitting text is said.
+fn first_of<'s>(subject: &'s Subject<'_>) -> Vec<(&'s str, &'s [Node])> {
+    let of_entry = |entry: &'s Entry<'_>| {
+        ["details", "error"]
+            .into_iter()
+            .filter_map(|key| Some((key, entry.node.get(key)?.items()?)))
+    };
+    let mut found: Vec<_> = subject.entries.iter().flat_map(of_entry).collect();
+    let messages = subject.file("messages.yaml").and_then(Node::entries).unwrap_or_default();
+    found.extend(messages.iter().filter_map(|(key, list)| Some((key.text()?, list.items()?))));
+    found
+}
+
+fn condition(choice: &Node) -> Option<Term> {
+    choice.get("when").and_then(Node::text).and_then(Term::parse)
+}
+
+pub(in crate::lint) fn no_fallback(subject: &Subject<'_>, out: &mut Findings) {
+    for (key, choices) in first_of(subject) {
+        if let Some(last) = choices.last().filter(|_| key == "details")
+            && choices.iter().all(|it| it.get("when").is_some())
+            && let Some(when) = last.get("when")
+        {
+            let message = "none of these texts is said where no condition holds";
+            out.help(when.span.clone(), message, "add a last text without `when`");
+        }
+    }
+}
+
+pub(in crate::lint) fn unreachable_text(subject: &Subject<'_>, out: &mut Findings) {
+    for (_, choices) in first_of(subject) {
+        for (at, choice) in choices.iter().enumerate() {
+            let before = choices.iter().take(at).filter(|it| fits_voice(it, choice));
+            let before: Vec<(&Node, Option<Term>)> = before.map(|it| (it, condition(it))).collect();
+            if let Some((first, _)) = covering(subject, &before, choice) {
+                let place = choice.get("text").unwrap_or(choice);
+                out.add(place.span.clone(), "this text is never said", |it| {
+                    it.with_related(first.span.clone(), "this one always comes first")
+                        .with_help("put what is special before what is general")
+                });
+            }
+        }
+    }
+}
+
+/// Whether a text is taken at least wherever the voice of another one is.
+fn fits_voice(first: &Node, other: &Node) -> bool {
+    let voice = |it: &Node| it.get("voice").and_then(Node::text).map(str::to_owned);
+    voice(first).is_none() || voice(first) == voice(other)
+}
+
+/// The first of the texts before one that leave nothing to it.
+fn covering<'n>(
+    subject: &Subject<'_>,
+    before: &[(&'n Node, Option<Term>)],
+    choice: &Node,
+) -> Option<(&'n Node, Option<Term>)> {
+    if let Some(all) = before.iter().find(|(it, _)| it.get("when").is_none()) {
+        return Some(all.clone());
+    }
+    let own = condition(choice);
+    let mut said: Vec<(&Term, bool)> = own.iter().map(|it| (it, true)).collect();
+    for (at, (_, term)) in before.iter().enumerate() {
+        said.push((term.as_ref()?, false));
+        if possible(&said, subject.names()) == Answer::Never {
+            // A condition that never holds is another finding.
+            let alone: Vec<_> = own.iter().map(|it| (it, true)).collect();
+            let dead = possible(&alone, subject.names()) == Answer::Never;
+            return before.get(at).filter(|_| !dead).cloned();
+        }
+    }
+    None
+}
+
+pub(in crate::lint) fn no_guidance(subject: &Subject<'_>, out: &mut Findings) {
+    for entry in subject.of("considerations.yaml") {
+        let inherited = subject.inherited(entry);
+        let said = |key: &str| {
+            entry.text(key).is_some() || inherited.is_some_and(|it| it.get(key).is_some())
+        };
+        let blocks = entry.text("severity") == Some("blocker");
+        if blocks && !said("guidance") && !said("message") {
+            let message = format!("`{}` blocks and does not say what to do", entry.name());
+            let help = "write `guidance: …`, one sentence for the agent";
+            out.help(entry.id.span.clone(), message, help);
+        }
+    }
+}
+
+pub(in crate::lint) fn message_and_guidance(subject: &Subject<'_>, out: &mut Findings) {
+    for entry in subject.of("considerations.yaml") {
+        if let (Some(guidance), Some(message)) =
+            (entry.node.get("guidance"), entry.node.get("message"))
+        {
+            out.add(message.span.clone(), "`message` is never said", |it| {
+                it.with_related(guidance.span.clone(), "`guidance` is said")
+                    .with_help("they mean the same: keep one")
+            });
+        }
+    }
+}
+
+pub(in crate::lint) fn text_too_long(subject: &Subject<'_>, out: &mut Findings) {
+    for leaf in &subject.leaves {
+        let said = matches!(leaf.kind, Kind::Template) && leaf.key != "stdin"
+            || matches!(leaf.key, "guidance" | "message");
+        let length = leaf.node.text().map_or(0, |it| it.chars().count());
+        if said && length > SPOKEN_CHARS_MAX {
+            let message = format!("this text has {length} characters");
+            out.add(leaf.node.span.clone(), message, |it| {
+                it.with_note(format!("what is longer than {SPOKEN_CHARS_MAX} is cut"))
+                    .with_help("say the same in fewer words, or name a document")
+            });
+        }
+    }
+}
+
+/// Where a text has a hole that nothing fills, and what to write.
+fn foreign(text: &str, template: bool) -> Option<(std::ops::Range<usize>, &'static str)> {
+    let globals: Vec<&str> =
+        members::tables().filter(|it| it.owner == Type::Global).map(|it| it.name).collect();
+    let names_fact = |rest: &str| {
+        let word = rest.trim_start();
+        let end = word.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(word.len());
+        word.get(..end).is_some_and(|it| globals.contains(&it))
+    };
+    for (at, _) in text.match_indices('{') {
+        let (before, rest) = (text.get(..at)?, text.get(at + 1..)?);
+        let end = |close: &str| rest.find(close).map_or(text.len(), |it| at + 1 + it + close.len());
+        if before.ends_with('$') {
+            if !template && names_fact(rest) {
+                return Some((
+                    at - 1..end("}"),
+                    "only `details`, `evidence`, `error` and messages have holes",
+                ));
+            }
+        } else if let Some(inner) = rest.strip_prefix('{') {
+            if names_fact(inner) {
+                return Some((at..end("}}"), "write `${…}`"));
+            }
+        } else if names_fact(rest) && !before.ends_with('{') {
+            return Some((at..end("}"), "write `${…}`"));
+        }
+    }
+    None
+}
+
+pub(in crate::lint) fn foreign_hole(subject: &Subject<'_>, out: &mut Findings) {
+    for leaf in &subject.leaves {
+        let template = matches!(leaf.kind, Kind::Template);
+        let said = template || matches!(leaf.key, "guidance" | "message" | "question");
+        let text = leaf.node.text().unwrap_or_default();
+        if let Some((range, help)) = foreign(text, template).filter(|_| said) {
+            let hole = text.get(range.clone()).unwrap_or_default();
+            let message = format!("`{hole}` is said as it stands here");
+            out.help(leaf.node.sub_span(range), message, help);
+        }
+    }
+}
+
+pub(in crate::lint) fn duplicate_question(subject: &Subject<'_>, out: &mut Findings) {
+    let mut asked: BTreeMap<String, &Node> = BTreeMap::new();
+    for entry in subject.of("considerations.yaml") {
+        let Some(node) = entry.node.get("question") else { continue };
+        let text = node.text().unwrap_or_default().trim().to_lowercase();
+        if let Some(first) = asked.insert(text, node) {
+            out.add(node.span.clone(), "two considerations ask this", |it| {
+                it.with_related(first.span.clone(), "asked here")
+                    .with_help("join them, or say what tells them apart")
+            });
+        }
+    }
+}

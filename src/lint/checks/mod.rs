@@ -1,0 +1,11 @@
+//! The checks, by what they look at. A check adds what it finds; it never stops another one.
+
+pub(super) mod expressions;
+pub(super) mod hygiene;
+pub(super) mod identity;
+pub(super) mod messages;
+pub(super) mod numbers;
+pub(super) mod patterns;
+pub(super) mod rules;
+pub(super) mod safety;
+pub(super) mod structure;

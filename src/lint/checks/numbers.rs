@@ -1,0 +1,127 @@
+//! Checks of times, counts and caps.
+
+use std::time::Duration;
+
+use crate::lint::{Findings, Subject};
+use crate::policy::Settings;
+use crate::source::node::Node;
+use crate::source::shape::Kind;
+use crate::time::duration_text;
+
+pub(in crate::lint) fn zero_duration(subject: &Subject<'_>, out: &mut Findings) {
+    for leaf in subject.leaves.iter().filter(|it| matches!(it.kind, Kind::Duration)) {
+        if leaf.node.duration() == Some(Duration::ZERO) {
+            let message = format!("`{}` is no time at all", leaf.key);
+            out.help(leaf.node.span.clone(), message, "write a time, or leave the key out");
+        }
+    }
+}
+
+const HOUR: u64 = 3_600;
+const DAY: u64 = 24 * HOUR;
+
+/// Keys with the times between which their values commonly lie.
+const COMMON: [(&str, Duration, Duration); 9] = [
+    ("timeout", Duration::from_millis(50), Duration::from_secs(120)),
+    ("deadline", Duration::from_millis(50), Duration::from_secs(120)),
+    ("lock_wait", Duration::from_millis(50), Duration::from_secs(60)),
+    ("retry_delays", Duration::from_millis(1), Duration::from_secs(10)),
+    ("window", Duration::from_secs(1), Duration::from_secs(DAY)),
+    ("cooldown", Duration::from_secs(1), Duration::from_secs(DAY)),
+    ("half_open_interval", Duration::from_millis(100), Duration::from_secs(HOUR)),
+    ("cache", Duration::from_secs(1), Duration::from_secs(2 * DAY)),
+    ("max_age", Duration::from_secs(HOUR), Duration::from_secs(10 * 365 * DAY)),
+];
+
+pub(in crate::lint) fn suspicious_unit(subject: &Subject<'_>, out: &mut Findings) {
+    for leaf in subject.leaves.iter().filter(|it| matches!(it.kind, Kind::Duration)) {
+        let common = COMMON.iter().find(|(key, ..)| *key == leaf.key);
+        let (Some((key, least, most)), Some(value)) = (common, leaf.node.duration()) else {
+            continue;
+        };
+        if value != Duration::ZERO && !(*least..=*most).contains(&value) {
+            let much = if value < *least { "short" } else { "long" };
+            let message =
+                format!("{} is very {much} for `{key}`", leaf.node.text().unwrap_or_default());
+            let (least, most) = (duration_text(*least), duration_text(*most));
+            let help = format!("is the unit right? Commonly it is between {least} and {most}");
+            out.help(leaf.node.span.clone(), message, help);
+        }
+    }
+}
+
+/// The numbers in force, and the pack's own section of its manifest.
+fn own<'s>(subject: &'s Subject<'_>, section: &str) -> Option<(&'s Settings, &'s Node)> {
+    let section = subject.file("policyd.yaml")?.get(section)?;
+    Some((&subject.reviewed.loaded.policy.as_ref()?.settings, section))
+}
+
+pub(in crate::lint) fn guard_contradiction(subject: &Subject<'_>, out: &mut Findings) {
+    let Some((settings, section)) = own(subject, "guard") else { return };
+    let guard = &settings.guard;
+    let cap = guard.max_consecutive_blocks;
+    let numbers = [
+        ("warn_from", guard.warn_from, "the agent is never warned"),
+        ("same_failure_max", guard.same_failure_max, "the cap of all blocks comes first"),
+        ("idle_blocks_max", guard.idle_blocks_max, "the cap of all blocks comes first"),
+    ];
+    for (key, number, effect) in numbers {
+        let Some(node) = section.get(key).or_else(|| section.get("max_consecutive_blocks")) else {
+            continue;
+        };
+        // Zero is no cap, and says so elsewhere.
+        if number > cap && cap > 0 {
+            let message =
+                format!("`{key}` is {number}, above `max_consecutive_blocks`, which is {cap}");
+            out.add(node.span.clone(), message, |it| {
+                it.with_note(effect).with_help(format!("write at most {cap}, or raise the cap"))
+            });
+        }
+    }
+}
+
+fn delays(section: &Node) -> &[Node] {
+    section.get("retry_delays").and_then(Node::items).unwrap_or_default()
+}
+
+pub(in crate::lint) fn delays_not_rising(subject: &Subject<'_>, out: &mut Findings) {
+    let Some((_, section)) = own(subject, "durability") else { return };
+    for pair in delays(section).windows(2) {
+        if let [first, second] = pair
+            && second.duration() < first.duration()
+        {
+            let (one, other) =
+                (first.text().unwrap_or_default(), second.text().unwrap_or_default());
+            let message = format!("the wait of {other} comes after one of {one}");
+            out.help(second.span.clone(), message, "let the waits rise");
+        }
+    }
+}
+
+pub(in crate::lint) fn unused_delays(subject: &Subject<'_>, out: &mut Findings) {
+    let Some((settings, section)) = own(subject, "durability") else { return };
+    let attempts = settings.durability.attempts;
+    let used = usize::try_from(attempts).unwrap_or(usize::MAX);
+    if let Some(node) = delays(section).get(used) {
+        let message = format!("with {attempts} attempt(s) nobody waits so long");
+        out.help(node.span.clone(), message, "leave it out, or raise `attempts`");
+    }
+}
+
+pub(in crate::lint) fn breaker_contradiction(subject: &Subject<'_>, out: &mut Findings) {
+    let Some(policy) = &subject.reviewed.loaded.policy else { return };
+    for entry in subject.of("breakers.yaml") {
+        let known = policy.breakers.iter().find(|(name, _)| name == entry.name());
+        let Some((_, settings)) = known else { continue };
+        if settings.half_open_interval > settings.cooldown {
+            let node =
+                ["half_open_interval", "cooldown"].into_iter().find_map(|it| entry.node.get(it));
+            let message = "half open, it asks less often than it would when open";
+            out.help(
+                node.unwrap_or(entry.id).span.clone(),
+                message,
+                "let `half_open_interval` be at most `cooldown`",
+            );
+        }
+    }
+}

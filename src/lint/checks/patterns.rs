@@ -1,0 +1,316 @@
+//! Checks of regular expressions, globs and command patterns.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use regex_syntax::hir::{Hir, HirKind};
+
+use crate::facts::glob::path_matches;
+use crate::lint::subject::{Leaf, Site};
+use crate::lint::{Findings, Subject, with_edit};
+use crate::script::tree::{Form, Term};
+use crate::source::node::Node;
+use crate::source::shape::Kind;
+use crate::source::{ScalarStyle, Span};
+
+/// A regular expression, a glob or a command pattern, in a list or as an argument.
+struct Pattern<'s> {
+    text: &'s str,
+    place: Place<'s>,
+}
+
+enum Place<'s> {
+    /// A scalar of its own.
+    Node(&'s Node),
+    /// An argument in an expression.
+    Argument(&'s Site<'s>, &'s Range<usize>),
+}
+
+impl Pattern<'_> {
+    fn span(&self) -> Span {
+        match self.place {
+            Place::Node(node) => node.sub_span(0..self.text.len()),
+            Place::Argument(site, range) => site.span(range),
+        }
+    }
+
+    /// The pattern replaced, where it is written without escapes.
+    fn replaced(&self, from: &str, by: &str) -> Option<(Span, String)> {
+        let span = self.span();
+        (span.text().matches(from).count() == 1)
+            .then(|| span.text().replacen(from, by, 1))
+            .map(|text| (span, text))
+    }
+}
+
+/// Constant arguments of the calls of these functions, anywhere in an expression.
+fn arguments<'s>(subject: &'s Subject<'_>, functions: &[&str]) -> Vec<Pattern<'s>> {
+    let mut found = Vec::new();
+    for site in &subject.sites {
+        site.visit(|term| {
+            let Form::Fact(path, arguments) = &term.form else { return };
+            for argument in arguments {
+                let Term { form: Form::Text(text), range, .. } = argument else { continue };
+                let call = |name: &&&str| path.contains(&format!("{name}{}", site.part(range)));
+                if functions.iter().any(|name| call(&name)) {
+                    found.push(Pattern { text, place: Place::Argument(site, range) });
+                }
+            }
+        });
+    }
+    found
+}
+
+fn leaves<'s>(
+    subject: &'s Subject<'_>,
+    wanted: impl Fn(&Leaf<'_>) -> bool,
+) -> impl Iterator<Item = Pattern<'s>> {
+    let fitting = subject.leaves.iter().filter(move |it| wanted(it));
+    fitting.filter_map(|it| Some(Pattern { text: it.node.text()?, place: Place::Node(it.node) }))
+}
+
+fn regexes<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = Pattern<'s>> {
+    let own = leaves(subject, |it| matches!(it.kind, Kind::Regex));
+    own.chain(arguments(subject, &["matches("]))
+}
+
+fn hir(text: &str) -> Option<Hir> {
+    regex_syntax::parse(text).ok()
+}
+
+/// Lists of patterns: keys, and what they hold.
+const PATTERN_KEYS: [&str; 10] = [
+    "regexes",
+    "unless",
+    "failed",
+    "failed_if_hidden",
+    "empty",
+    "passed",
+    "globs",
+    "except",
+    "programs",
+    "phrases",
+];
+
+pub(in crate::lint) fn ends_in_newline(subject: &Subject<'_>, out: &mut Findings) {
+    let listed = |it: &Leaf<'_>| matches!(it.kind, Kind::Regex) || PATTERN_KEYS.contains(&it.key);
+    for pattern in leaves(subject, listed) {
+        if pattern.text.ends_with('\n') {
+            out.add(pattern.span(), "this pattern ends in a line break", |it| {
+                it.with_note("no line holds one, so it never matches")
+                    .with_help("write `|-` or `>-` in place of `|` or `>`, or quotes")
+            });
+        }
+    }
+}
+
+pub(in crate::lint) fn backspace(subject: &Subject<'_>, out: &mut Findings) {
+    for leaf in &subject.leaves {
+        let text = leaf.node.text().unwrap_or_default();
+        let Some(at) = text.find('\u{8}') else { continue };
+        let quoted = leaf.node.scalar().is_some_and(|it| it.style == ScalarStyle::DoubleQuoted);
+        let span = leaf.node.sub_span(at..at + 1);
+        out.add(span.clone(), "`\\b` in double quotes is a backspace, no word boundary", |it| {
+            let it = it.with_help("write `\\\\b`, or single quotes");
+            with_edit(it, false, quoted.then(|| (span, "\\\\b".to_owned())))
+        });
+    }
+}
+
+pub(in crate::lint) fn matches_everything(subject: &Subject<'_>, out: &mut Findings) {
+    for pattern in regexes(subject) {
+        let Some(hir) = hir(pattern.text) else { continue };
+        let properties = hir.properties();
+        if properties.minimum_len() == Some(0) && properties.look_set().is_empty() {
+            out.add(pattern.span(), "this matches the empty text, and so everything", |it| {
+                it.with_help("demand at least one character: `+` in place of `*`, no empty branch")
+            });
+        }
+    }
+}
+
+pub(in crate::lint) fn regex_without_pattern(subject: &Subject<'_>, out: &mut Findings) {
+    for pattern in arguments(subject, &["matches("]) {
+        let plain = hir(pattern.text).is_some_and(|it| matches!(it.kind(), HirKind::Literal(_)));
+        if plain {
+            let help = "use `contains`, which counts case; or keep it where case must not count";
+            out.help(pattern.span(), "this regular expression is plain text", help);
+        }
+    }
+}
+
+pub(in crate::lint) fn redundant_affix(subject: &Subject<'_>, out: &mut Findings) {
+    for pattern in regexes(subject) {
+        let text = pattern.text;
+        let before = text.starts_with(".*") && text.len() > 2;
+        let after = text.ends_with(".*") && !text.ends_with("\\.*") && text.len() > 2;
+        if before || after {
+            let side = if before { "begins" } else { "ends" };
+            let message = format!("a pattern that {side} with `.*` finds nothing more");
+            out.add(pattern.span(), message, |it| {
+                let it = it.with_help("leave it out: a pattern matches anywhere");
+                with_edit(it, true, pattern.replaced(".*", ""))
+            });
+        }
+    }
+}
+
+/// Path globs of the pack: of files in the vocabulary, of preferences, and in expressions.
+fn path_globs<'s>(subject: &'s Subject<'_>) -> Vec<Pattern<'s>> {
+    let mut found = arguments(subject, &["matching("]);
+    let of_preference = |it: &Leaf<'_>| it.file == "preferences.yaml" && it.key == "files";
+    found.extend(leaves(subject, of_preference));
+    for (_, list) in section(subject, "files") {
+        found.extend(
+            list.into_iter().map(|(text, node)| Pattern { text, place: Place::Node(node) }),
+        );
+    }
+    found
+}
+
+/// The lists of one section of the vocabulary: `globs` and `except`, `programs` and `except`.
+fn section<'s>(subject: &Subject<'s>, name: &str) -> Vec<(&'s str, Vec<(&'s str, &'s Node)>)> {
+    let kinds = subject.file("vocabulary.yaml").and_then(|it| it.get(name));
+    let kinds = kinds.and_then(Node::entries).unwrap_or_default();
+    let lists = kinds.iter().flat_map(|(_, kind)| kind.entries().unwrap_or_default());
+    let wanted = |key: &str| matches!(key, "globs" | "except" | "programs" | "phrases");
+    let list = |node: &'s Node| {
+        node.items().unwrap_or_default().iter().filter_map(|it| Some((it.text()?, it))).collect()
+    };
+    lists
+        .filter_map(|(key, node)| Some((key.text().filter(|it| wanted(it))?, list(node))))
+        .collect()
+}
+
+pub(in crate::lint) fn bad_glob(subject: &Subject<'_>, out: &mut Findings) {
+    for glob in path_globs(subject) {
+        let mut depth = 0_i32;
+        for c in glob.text.chars() {
+            depth += i32::from(c == '{') - i32::from(c == '}');
+            if depth < 0 {
+                break;
+            }
+        }
+        if depth != 0 {
+            out.help(glob.span(), "a brace of this glob has no partner", "write `{a,b}`");
+        } else if glob.text.contains(['[', ']']) {
+            let help = "write `{a,b}` for several names, `?` for one character";
+            out.help(glob.span(), "brackets mean nothing in a glob here", help);
+        }
+    }
+}
+
+pub(in crate::lint) fn glob_cannot_match(subject: &Subject<'_>, out: &mut Findings) {
+    for glob in path_globs(subject) {
+        let text = glob.text;
+        let why = if text.starts_with("./") {
+            Some(("paths do not begin with `./`", "leave `./` out"))
+        } else if text.split('/').any(|it| it == "..") {
+            Some(("paths hold no `..`", "name the folder itself"))
+        } else if text.contains('\\') {
+            Some(("paths are written with `/` on every system", "write `/`"))
+        } else if text.len() > 1 && text.ends_with('/') {
+            Some(("no path ends with `/`", "end it with `/**` for everything in the folder"))
+        } else if text.contains("//") {
+            Some(("no path holds `//`", "write `/`"))
+        } else {
+            None
+        };
+        if let Some((why, help)) = why {
+            out.help(glob.span(), format!("this glob matches nothing: {why}"), help);
+        }
+    }
+}
+
+pub(in crate::lint) fn covered_pattern(subject: &Subject<'_>, out: &mut Findings) {
+    let mut cover = |list: &[(&str, &Node)], covers: &dyn Fn(&str, &str) -> bool| {
+        let mut told: BTreeMap<usize, ()> = BTreeMap::new();
+        for (at, (text, node)) in list.iter().enumerate() {
+            let covering = list.iter().enumerate().find(|(other, (wider, _))| {
+                let same = wider == text;
+                *other != at
+                    && !told.contains_key(other)
+                    && (if same { *other < at } else { covers(wider, text) })
+            });
+            if let Some((_, (wider, first))) = covering {
+                told.insert(at, ());
+                let same = wider == text;
+                let message = if same {
+                    format!("`{text}` is listed twice")
+                } else {
+                    format!("`{text}` is covered by `{wider}`")
+                };
+                out.add(node.span.clone(), message, |it| {
+                    let role = if same { "listed here" } else { "covers it" };
+                    it.with_related(first.span.clone(), role).with_help("delete one of them")
+                });
+            }
+        }
+    };
+    for (_, list) in section(subject, "files") {
+        cover(&list, &|wider, text| !text.contains(['*', '?', '{']) && path_matches(wider, text));
+    }
+    for (_, list) in section(subject, "commands") {
+        cover(&list, &starts_with_words);
+    }
+    for (_, list) in section(subject, "texts") {
+        cover(&list, &holds_words);
+    }
+}
+
+/// Whether a command pattern is the beginning of another one.
+fn starts_with_words(wider: &str, text: &str) -> bool {
+    let rest = text.strip_prefix(wider);
+    rest.is_some_and(|it| it.starts_with(' ')) && !wider.is_empty()
+}
+
+/// Whether a phrase is a part of another one.
+fn holds_words(wider: &str, text: &str) -> bool {
+    let folded = |it: &str| {
+        let words: Vec<String> = it.split_whitespace().map(str::to_lowercase).collect();
+        format!(" {} ", words.join(" "))
+    };
+    !wider.trim().is_empty() && folded(text).contains(&folded(wider))
+}
+
+/// What a shell takes away before a program runs.
+const SHELL: [&str; 8] = ["|", "&&", ";", ">", "<", "$(", "`", "\""];
+
+pub(in crate::lint) fn shell_in_pattern(subject: &Subject<'_>, out: &mut Findings) {
+    let listed = section(subject, "commands").into_iter().flat_map(|(_, list)| list);
+    let listed = listed.map(|(text, node)| Pattern { text, place: Place::Node(node) });
+    for pattern in listed.chain(arguments(subject, &["ran(", "commands.last("])) {
+        if let Some(sign) = SHELL.iter().find(|it| pattern.text.contains(**it)) {
+            let message = format!("`{sign}` belongs to the shell, and no program sees it");
+            out.add(pattern.span(), message, |it| {
+                it.with_note("each program of a command line is looked at for itself")
+                    .with_help("name one program and its words: `git push`")
+            });
+        }
+    }
+}
+
+/// Ends of names that are hardly meant as patterns.
+const ENDINGS: [&str; 16] = [
+    "com", "org", "net", "io", "rs", "py", "js", "ts", "md", "json", "yaml", "yml", "toml", "txt",
+    "sh", "go",
+];
+
+pub(in crate::lint) fn unescaped_dot(subject: &Subject<'_>, out: &mut Findings) {
+    for pattern in regexes(subject) {
+        let found = pattern.text.match_indices('.').find(|(at, _)| {
+            let before = pattern.text.get(..*at).unwrap_or_default();
+            let after = pattern.text.get(at + 1..).unwrap_or_default();
+            let word: String = after.chars().take_while(char::is_ascii_alphanumeric).collect();
+            before.ends_with(|c: char| c.is_ascii_alphanumeric())
+                && !before.ends_with("\\w")
+                && !before.ends_with("\\d")
+                && ENDINGS.contains(&word.as_str())
+        });
+        if let Some((at, _)) = found {
+            let rest = pattern.text.get(at..).unwrap_or_default();
+            let message = format!("the dot of `{rest}` stands for any character");
+            out.help(pattern.span(), message, "write `\\.`");
+        }
+    }
+}

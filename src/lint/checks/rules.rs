@@ -1,0 +1,316 @@
+//! Checks of what rules mean: conditions that cannot hold, rules that cannot fire.
+
+use std::collections::BTreeMap;
+
+use crate::lint::logic::{Answer, is_never, possible};
+use crate::lint::subject::{Entry, Site};
+use crate::lint::{Findings, Subject};
+use crate::script::tree::{Form, Term};
+use crate::source::node::Node;
+
+/// Conditions that can be read, whole.
+fn conditions<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = (&'s Site<'s>, &'s Term)> {
+    let read = subject.sites.iter().filter(|it| it.condition);
+    read.filter_map(|site| Some((site, site.term.as_ref()?)))
+}
+
+/// A constant that says what is meant: `blocking: "false"`, the last session type's `when: "true"`.
+fn is_meant(site: &Site<'_>, term: &Term) -> bool {
+    matches!(
+        (&term.form, site.key, site.file),
+        (Form::Bool(false), "blocking", _) | (Form::Bool(true), "when", "session_types.yaml")
+    )
+}
+
+pub(in crate::lint) fn never_true(subject: &Subject<'_>, out: &mut Findings) {
+    for (site, term) in conditions(subject) {
+        if !is_meant(site, term) && is_never(term, true, subject.names()) {
+            let (message, note) = match site.key {
+                "satisfied" => ("this never holds", "the rule is never satisfied"),
+                "blocking" => ("this never holds", "the rule never blocks"),
+                _ => ("this never holds", "what it guards is dead"),
+            };
+            out.add(site.whole(), message, |it| {
+                it.with_note(note).with_help("write `enabled: false` to switch a rule off")
+            });
+        }
+    }
+}
+
+pub(in crate::lint) fn always_true(subject: &Subject<'_>, out: &mut Findings) {
+    for (site, term) in conditions(subject) {
+        if !is_meant(site, term) && is_never(term, false, subject.names()) {
+            let note = match site.key {
+                "satisfied" => "the rule never finds anything",
+                _ => "it can be left out",
+            };
+            out.add(site.whole(), "this always holds", |it| it.with_note(note));
+        }
+    }
+}
+
+/// The parts of a row of `&&` or `||`, with whether all of them must hold.
+fn row(term: &Term) -> Option<(&[Term], bool)> {
+    let (Form::And(items) | Form::Or(items)) = &term.form else { return None };
+    Some((items, matches!(term.form, Form::And(_))))
+}
+
+fn constant(term: &Term, subject: &Subject<'_>) -> Option<bool> {
+    let names = subject.names();
+    if is_never(term, true, names) {
+        Some(false)
+    } else {
+        is_never(term, false, names).then_some(true)
+    }
+}
+
+pub(in crate::lint) fn constant_part(subject: &Subject<'_>, out: &mut Findings) {
+    for (site, term) in conditions(subject) {
+        if constant(term, subject).is_none() {
+            constant_parts(site, term, subject, out);
+        }
+    }
+}
+
+fn constant_parts(site: &Site<'_>, term: &Term, subject: &Subject<'_>, out: &mut Findings) {
+    let parts: Vec<&Term> = if let Form::Not(inner) = &term.form {
+        vec![inner]
+    } else {
+        row(term).map(|(items, _)| items.iter().collect()).unwrap_or_default()
+    };
+    for part in parts {
+        match constant(part, subject) {
+            Some(value) => {
+                let message = format!("this part is always {value}");
+                out.help(site.span(&part.range), message, "leave it out, or say what is meant");
+            }
+            None => constant_parts(site, part, subject, out),
+        }
+    }
+}
+
+pub(in crate::lint) fn redundant_part(subject: &Subject<'_>, out: &mut Findings) {
+    for (site, term) in conditions(subject) {
+        if constant(term, subject).is_some() {
+            continue;
+        }
+        site.visit(|part| {
+            let Some((items, all)) = row(part) else { return };
+            if let Some((item, other)) = redundant(items, all, subject) {
+                out.add(site.span(&item.range), "this part changes nothing", |it| {
+                    it.with_related(site.span(&other.range), "this one decides")
+                        .with_help("leave it out, or say what is meant")
+                });
+            }
+        });
+    }
+}
+
+/// A part that follows from one of the others (`&&`), or that makes one of the others hold (`||`).
+fn redundant<'t>(
+    items: &'t [Term],
+    all: bool,
+    subject: &Subject<'_>,
+) -> Option<(&'t Term, &'t Term)> {
+    let names = subject.names();
+    for (at, item) in items.iter().enumerate().rev() {
+        for (number, other) in items.iter().enumerate() {
+            let follows = number != at
+                && constant(item, subject).is_none()
+                && constant(other, subject).is_none()
+                && possible(&[(other, all), (item, !all)], names) == Answer::Never;
+            if follows {
+                return Some((item, other));
+            }
+        }
+    }
+    None
+}
+
+/// Session types in their order: id, the condition, and the entry where it is the pack's own.
+fn session_types<'s>(subject: &'s Subject<'_>) -> Vec<(String, Term, Option<Entry<'s>>)> {
+    let policy = subject.reviewed.loaded.policy.as_ref();
+    let types = policy.map(|it| it.session_types.as_slice()).unwrap_or_default();
+    let own = |id: &str| subject.of("session_types.yaml").find(|it| it.name() == id).copied();
+    types
+        .iter()
+        .filter_map(|it| Some((it.id.clone(), Term::parse(&it.when.text)?, own(&it.id))))
+        .collect()
+}
+
+pub(in crate::lint) fn unreachable_session_type(subject: &Subject<'_>, out: &mut Findings) {
+    let types = session_types(subject);
+    for (at, (id, when, own)) in types.iter().enumerate() {
+        let mut said: Vec<(&Term, bool)> = vec![(when, true)];
+        let own = own.filter(|_| possible(&said, subject.names()) != Answer::Never);
+        let Some(own) = own else { continue };
+        for (before, earlier, place) in types.iter().take(at) {
+            said.push((earlier, false));
+            if possible(&said, subject.names()) == Answer::Never {
+                let message = format!("no session is ever of type `{id}`");
+                out.add(own.id.span.clone(), message, |it| {
+                    let it = it
+                        .with_note(format!(
+                            "`{before}` and what stands before it take all of its sessions"
+                        ))
+                        .with_help("put what is special before what is general");
+                    match place {
+                        Some(place) => it.with_related(place.id.span.clone(), "the last of those"),
+                        None => it,
+                    }
+                });
+                break;
+            }
+        }
+    }
+}
+
+pub(in crate::lint) fn no_default_session_type(subject: &Subject<'_>, out: &mut Findings) {
+    let types = session_types(subject);
+    let Some((_, _, Some(last))) = types.last() else { return };
+    let said: Vec<(&Term, bool)> = types.iter().map(|(_, when, _)| (when, false)).collect();
+    let answer = possible(&said, subject.names());
+    if answer != Answer::Never {
+        out.add(last.id.span.clone(), "a session may be of no type", |it| {
+            let it = it.with_help("end the list with a type whose `when` is \"true\"");
+            witness(it, "it is of none where", &answer)
+        });
+    }
+}
+
+fn witness(
+    finding: crate::source::Diagnostic,
+    what: &str,
+    answer: &Answer,
+) -> crate::source::Diagnostic {
+    match answer.witness() {
+        Some(example) => finding.with_note(format!("{what} {example}")),
+        None => finding,
+    }
+}
+
+pub(in crate::lint) fn overlapping_session_types(subject: &Subject<'_>, out: &mut Findings) {
+    let types = session_types(subject);
+    for (at, (id, when, own)) in types.iter().enumerate() {
+        let Some(own) = own.filter(|_| !matches!(when.form, Form::Bool(_))) else { continue };
+        for (other, earlier, _) in types.iter().take(at) {
+            let answer = possible(&[(earlier, true), (when, true)], subject.names());
+            if let Answer::Example(_) = &answer {
+                let message =
+                    format!("a session may be `{other}` and `{id}` at once; `{other}` wins");
+                out.add(own.id.span.clone(), message, |it| witness(it, "both hold where", &answer));
+                break;
+            }
+        }
+    }
+}
+
+pub(in crate::lint) fn duplicate_condition(subject: &Subject<'_>, out: &mut Findings) {
+    let mut seen: BTreeMap<(String, String), &Entry<'_>> = BTreeMap::new();
+    for entry in &subject.entries {
+        let canonical = |key: &str| entry.text(key).and_then(Term::parse).map(|it| it.canonical());
+        let Some(satisfied) = canonical("satisfied") else { continue };
+        let key = (canonical("when").unwrap_or_default(), satisfied);
+        if let Some(first) = seen.get(&key) {
+            let message = format!("`{}` asks what `{}` asks", entry.name(), first.name());
+            out.add(entry.id.span.clone(), message, |it| {
+                it.with_related(first.id.span.clone(), "the other one")
+                    .with_help("let both use one named checker, or delete one")
+            });
+        } else {
+            seen.insert(key, entry);
+        }
+    }
+}
+
+/// What an entry says, or the one it changes.
+fn said<'s>(subject: &'s Subject<'_>, entry: &'s Entry<'_>, key: &str) -> Option<&'s Node> {
+    entry.node.get(key).or_else(|| subject.inherited(entry)?.get(key))
+}
+
+pub(in crate::lint) fn words_only_blocker(subject: &Subject<'_>, out: &mut Findings) {
+    let Some(policy) = &subject.reviewed.loaded.policy else { return };
+    for entry in subject.of("considerations.yaml") {
+        let found = policy.considerations.iter().find(|it| it.id == entry.name());
+        let body = found.map(|it| &it.check.body);
+        let words = body.is_some_and(|it| it.satisfied.words_only && it.blocking.is_none());
+        let severity = entry.node.get("severity").filter(|it| it.text() == Some("blocker"));
+        if let Some(severity) = severity.filter(|_| words) {
+            let message = format!("`{}` rests on words alone, and so never blocks", entry.name());
+            out.add(severity.span.clone(), message, |it| {
+                it.with_note("what somebody said is no evidence; the rule warns").with_help(
+                    "ask for a command, a file, a todo or a probe, or write `severity: warning`",
+                )
+            });
+        }
+    }
+}
+
+pub(in crate::lint) fn blocking_without_effect(subject: &Subject<'_>, out: &mut Findings) {
+    for entry in subject.of("considerations.yaml") {
+        let Some(blocking) = entry.node.get("blocking") else { continue };
+        let is =
+            |key: &str, value: &str| said(subject, entry, key).and_then(Node::text) == Some(value);
+        let why = if is("severity", "warning") {
+            Some("severity: warning")
+        } else if is("mode", "warn") {
+            Some("mode: warn")
+        } else {
+            is("mode", "shadow").then_some("mode: shadow")
+        };
+        if let Some(why) = why {
+            let message = format!("`{}` never blocks: it has `{why}`", entry.name());
+            out.help(blocking.span.clone(), message, "leave `blocking` out, or raise the rule");
+        }
+    }
+}
+
+pub(in crate::lint) fn mode_without_effect(subject: &Subject<'_>, out: &mut Findings) {
+    for entry in subject.of("considerations.yaml") {
+        let mode = entry.node.get("mode").filter(|it| it.text() == Some("warn"));
+        let warns = said(subject, entry, "severity").and_then(Node::text) == Some("warning");
+        if let Some(mode) = mode.filter(|_| warns) {
+            let message = "a rule of severity `warning` only warns in any case";
+            out.help(mode.span.clone(), message, "leave `mode` out");
+        }
+    }
+}
+
+pub(in crate::lint) fn redundant_session_type(subject: &Subject<'_>, out: &mut Findings) {
+    for entry in subject.of("considerations.yaml") {
+        let types = entry.node.get("applicable_session_types").and_then(Node::items);
+        let types = types.unwrap_or_default();
+        let all = types.iter().find(|it| it.text() == Some("*"));
+        let mut seen: BTreeMap<&str, &Node> = BTreeMap::new();
+        for node in types {
+            let name = node.text().unwrap_or_default();
+            let other = seen.insert(name, node).or(all.filter(|_| name != "*"));
+            if let Some(other) = other {
+                out.add(node.span.clone(), format!("`{name}` is said already"), |it| {
+                    it.with_related(other.span.clone(), "said here").with_help("delete it")
+                });
+            }
+        }
+    }
+}
+
+pub(in crate::lint) fn never_fires(subject: &Subject<'_>, out: &mut Findings) {
+    for (number, entry) in subject.entries.iter().enumerate() {
+        let part = |key: &str| {
+            let mut of_entry = conditions(subject).filter(|(site, _)| site.entry == Some(number));
+            of_entry.find(|(site, _)| site.key == key && entry.node.get(key) == Some(site.node))
+        };
+        let (Some((_, when)), Some((site, satisfied))) = (part("when"), part("satisfied")) else {
+            continue;
+        };
+        let names = subject.names();
+        let alone = constant(when, subject).is_some() || constant(satisfied, subject).is_some();
+        if !alone && possible(&[(when, true), (satisfied, false)], names) == Answer::Never {
+            let message = format!("where `{}` applies it is always satisfied", entry.name());
+            out.add(site.whole(), message, |it| {
+                it.with_note("the rule never finds anything")
+                    .with_help("one of `when` and `satisfied` says too much")
+            });
+        }
+    }
+}

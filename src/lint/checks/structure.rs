@@ -1,0 +1,105 @@
+//! Checks of files as YAML: what is legal and yet read differently than it was meant.
+
+use std::collections::BTreeMap;
+
+use crate::lint::{Findings, Subject};
+use crate::source::node::{Node, NodeKind};
+use crate::source::shape::Kind;
+use crate::source::{ScalarStyle, Span};
+
+pub(in crate::lint) fn empty_file(subject: &Subject<'_>, out: &mut Findings) {
+    for (file, source) in &subject.pack.files {
+        let says_nothing = |line: &str| {
+            let line = line.trim_start_matches('\u{feff}').trim();
+            line.is_empty() || line.starts_with('#') || line == "---"
+        };
+        if source.text.lines().all(says_nothing) {
+            let span = Span { source: source.clone(), start: 0, end: 0 };
+            out.help(span, format!("`{file}` holds nothing"), "delete it, or write its entries");
+        }
+    }
+}
+
+pub(in crate::lint) fn keys_alike(subject: &Subject<'_>, out: &mut Findings) {
+    for node in subject.reviewed.own.values() {
+        each_map(node, &mut |entries| {
+            let mut seen: BTreeMap<String, &Node> = BTreeMap::new();
+            for (key, _) in entries {
+                let Some(name) = key.text() else { continue };
+                let folded = name.to_lowercase().replace('-', "_");
+                if let Some(first) = seen.insert(folded, key) {
+                    let other = first.text().unwrap_or_default();
+                    let message = format!("`{name}` is almost `{other}`");
+                    out.add(key.span.clone(), message, |it| {
+                        it.with_related(first.span.clone(), "the other one")
+                            .with_help("give them names that nobody confuses")
+                    });
+                }
+            }
+        });
+    }
+}
+
+/// Every map of a tree with its entries.
+fn each_map<'n>(node: &'n Node, look: &mut impl FnMut(&'n [(Node, Node)])) {
+    match &node.kind {
+        NodeKind::Map(entries) => {
+            look(entries);
+            entries.iter().for_each(|(_, value)| each_map(value, look));
+        }
+        NodeKind::List(items) => items.iter().for_each(|it| each_map(it, look)),
+        NodeKind::Scalar(_) | NodeKind::Invalid => {}
+    }
+}
+
+pub(in crate::lint) fn ambiguous_word(subject: &Subject<'_>, out: &mut Findings) {
+    for leaf in &subject.leaves {
+        let plain = leaf.node.scalar().is_some_and(|it| it.style == ScalarStyle::Plain);
+        let text = leaf.node.text().unwrap_or_default();
+        if plain && matches!(leaf.kind, Kind::Text | Kind::Template) && reads_otherwise(text) {
+            let message =
+                format!("`{text}` is text here, and something else to other YAML readers");
+            out.add(leaf.node.span.clone(), message, |it| {
+                it.with_help("write it in quotes").with_fix(
+                    true,
+                    leaf.node.span.clone(),
+                    format!("\"{text}\""),
+                )
+            });
+        }
+    }
+}
+
+/// Words and numbers that YAML 1.1 takes for truth values, octal or sexagesimal numbers.
+fn reads_otherwise(text: &str) -> bool {
+    let word = text.to_ascii_lowercase();
+    let digits = |it: &str| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit());
+    let octal = text.len() > 1 && text.starts_with('0') && digits(text);
+    let sexagesimal = text.split_once(':').is_some_and(|(a, b)| digits(a) && digits(b));
+    matches!(word.as_str(), "y" | "n" | "yes" | "no" | "on" | "off") || octal || sexagesimal
+}
+
+pub(in crate::lint) fn mixed_line_ends(subject: &Subject<'_>, out: &mut Findings) {
+    for (file, source) in &subject.pack.files {
+        let windows = source.text.matches("\r\n").count();
+        let all = source.text.matches('\n').count();
+        if windows > 0 && windows < all {
+            let at = source.text.find("\r\n").unwrap_or(0);
+            let span = Span { source: source.clone(), start: at, end: at };
+            let message = format!("{windows} of {all} lines of `{file}` end as on Windows");
+            out.help(span, message, "let an editor make them all alike");
+        }
+    }
+}
+
+pub(in crate::lint) fn missing_version(subject: &Subject<'_>, out: &mut Findings) {
+    let Some(manifest) = subject.file("policyd.yaml") else { return };
+    if manifest.get("version").is_none()
+        && let Some((first, _)) = manifest.entries().and_then(<[_]>::first)
+    {
+        let at = Span { end: first.span.start, ..first.span.clone() };
+        out.add(first.span.clone(), "the manifest does not say its version", |it| {
+            it.with_help("write `version: 1`").with_fix(true, at, "version: 1\n")
+        });
+    }
+}

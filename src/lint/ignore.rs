@@ -1,0 +1,256 @@
+//! Comments that silence findings: `# policyd: ignore[PD601] until=2027-01-31 reason="…"`.
+//!
+//! On a line of its own it speaks of the next line, behind a value of that line, on or above the
+//! line of an entry's id of the whole entry; `ignore-file[…]` of the file. Errors of the loader
+//! cannot be silenced: the pack does not load.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::{Findings, Profile, Reviewed, Subject, catalogue, find};
+use crate::source::{Diagnostic, Source, Span, quoted, suggest, yaml};
+use crate::time::Timestamp;
+
+/// A finding that a comment silences.
+#[derive(Debug, Clone)]
+pub struct Ignored {
+    /// The finding.
+    pub finding: Diagnostic,
+    /// Why, in the words of the comment.
+    pub reason: String,
+}
+
+/// One comment.
+#[derive(Debug)]
+struct Ignore {
+    /// Codes with their places.
+    codes: Vec<(String, Span)>,
+    /// Bytes of the file it speaks of.
+    covers: Range<usize>,
+    /// The last day it holds.
+    until: Option<(Option<Timestamp>, Span)>,
+    reason: Option<String>,
+    span: Span,
+    /// What keeps it from being one.
+    malformed: Option<(Span, String)>,
+}
+
+/// Milliseconds of a day: `until` includes its day.
+const DAY: i64 = 86_400_000;
+
+/// Takes out what comments silence, and adds what is wrong with the comments.
+pub(super) fn apply(
+    subject: &Subject<'_>,
+    findings: Vec<Diagnostic>,
+    profile: Profile,
+    wanted: bool,
+) -> Reviewed {
+    let sources = subject.pack.files.iter().map(|(_, source)| source);
+    let ignores: Vec<Ignore> =
+        sources.filter(|_| wanted).flat_map(|it| in_file(subject, it)).collect();
+    let mut used: BTreeSet<(usize, usize)> = BTreeSet::new();
+    let mut reviewed = Reviewed::default();
+    for finding in findings {
+        let silencing = ignores.iter().enumerate().find_map(|(at, ignore)| {
+            let code = ignore.silences(&finding, subject.now)?;
+            Some((at, code, ignore.reason.clone().unwrap_or_default()))
+        });
+        match silencing {
+            Some((at, code, reason)) => {
+                used.insert((at, code));
+                reviewed.ignored.push(Ignored { finding, reason });
+            }
+            None => reviewed.findings.push(finding),
+        }
+    }
+    for (at, ignore) in ignores.iter().enumerate() {
+        ignore.faults(at, &used, subject.now, profile, &mut reviewed.findings);
+    }
+    reviewed
+}
+
+impl Ignore {
+    /// The number of the code under which it silences a finding, if it does.
+    fn silences(&self, finding: &Diagnostic, now: Timestamp) -> Option<usize> {
+        let rule = find(finding.code).filter(|it| it.can_be_silenced())?;
+        let here = finding.span.source == self.span.source
+            && self.covers.contains(&finding.span.start)
+            && self.malformed.is_none()
+            && !self.is_over(now);
+        let named = |(code, _): &(String, Span)| *code == rule.code || *code == rule.name;
+        self.codes.iter().position(named).filter(|_| here)
+    }
+
+    fn is_over(&self, now: Timestamp) -> bool {
+        let until = self.until.as_ref().and_then(|(until, _)| *until);
+        until.is_some_and(|it| now.millis() >= it.millis().saturating_add(DAY))
+    }
+
+    fn faults(
+        &self,
+        at: usize,
+        used: &BTreeSet<(usize, usize)>,
+        now: Timestamp,
+        profile: Profile,
+        findings: &mut Vec<Diagnostic>,
+    ) {
+        let mut say = |name: &str, span: &Span, message: String, help: &str| {
+            let Some(rule) = find(name).filter(|it| it.profile <= profile) else { return };
+            let mut out = Findings { rule, found: Vec::new() };
+            out.help(span.clone(), message, help);
+            findings.append(&mut out.found);
+        };
+        if let Some((span, why)) = &self.malformed {
+            say("malformed-ignore", span, why.clone(), FORM);
+            return;
+        }
+        if self.reason.as_ref().is_none_or(|it| it.trim().is_empty()) {
+            let message = "this ignore gives no reason".to_owned();
+            say("ignore-without-reason", &self.span, message, "write reason=\"…\" behind it");
+        }
+        if let Some((_, span)) = self.until.as_ref().filter(|_| self.is_over(now)) {
+            let message = "this ignore has expired, and silences nothing".to_owned();
+            say("expired-ignore", span, message, "mend what it silenced, or decide on a new date");
+            return;
+        }
+        for (number, (code, span)) in self.codes.iter().enumerate() {
+            // A rule that is not asked now may be silenced all the same.
+            let asked = find(code).is_some_and(|it| it.profile <= profile);
+            if asked && !used.contains(&(at, number)) {
+                let message = format!("nothing here is silenced by `{code}`");
+                say("unused-ignore", span, message, "delete it");
+            }
+        }
+    }
+}
+
+const FORM: &str = "write # policyd: ignore[PD601] until=2027-01-31 reason=\"why\"";
+const MARK: &str = "policyd:";
+
+/// The comments of one file.
+fn in_file(subject: &Subject<'_>, source: &Arc<Source>) -> Vec<Ignore> {
+    if !source.text.contains(MARK) {
+        return Vec::new();
+    }
+    yaml::comments(source).into_iter().filter_map(|it| read(subject, source, &it)).collect()
+}
+
+fn read(subject: &Subject<'_>, source: &Arc<Source>, comment: &Range<usize>) -> Option<Ignore> {
+    let span = |range: Range<usize>| Span {
+        source: Arc::clone(source),
+        start: range.start,
+        end: range.end,
+    };
+    let text = source.text.get(comment.clone())?;
+    let from = text.find(MARK)?;
+    // Only what begins the comment speaks to lint.
+    if !text.get(..from)?.chars().all(|c| c == '#' || c.is_whitespace()) {
+        return None;
+    }
+    let start = comment.start + from + MARK.len();
+    let rest = source.text.get(start..comment.end)?;
+    let (word, mut malformed) = (rest.trim_start(), None);
+    let whole_file = word.starts_with("ignore-file");
+    let mut codes = Vec::new();
+    let list = rest.find('[').and_then(|open| Some((open + 1, rest.find(']')?)));
+    let known = word.starts_with("ignore[") || word.starts_with("ignore-file[");
+    let Some((open, close)) = list.filter(|(open, close)| known && open <= close) else {
+        let why = format!("{} is nothing that lint knows", quoted(rest.trim()));
+        let malformed = Some((span(comment.clone()), why));
+        let (until, reason, covers) = (None, None, 0..0);
+        return Some(Ignore {
+            codes,
+            covers,
+            until,
+            reason,
+            span: span(comment.clone()),
+            malformed,
+        });
+    };
+    let mut at = start + open;
+    for code in rest.get(open..close)?.split(',') {
+        let blank = code.len() - code.trim_start().len();
+        let place = span(at + blank..at + blank + code.trim().len());
+        at += code.len() + 1;
+        if find(code.trim()).is_none() {
+            let known: Vec<&str> =
+                catalogue::ROWS.iter().flat_map(|it| [it.code, it.name]).collect();
+            let near = suggest::nearest(code.trim(), &known);
+            let near = near.map_or_else(String::new, |it| format!(", did you mean `{it}`?"));
+            malformed =
+                Some((place.clone(), format!("there is no rule {}{near}", quoted(code.trim()))));
+        }
+        codes.push((code.trim().to_owned(), place));
+    }
+    let tail = start + close + 1;
+    let (mut until, mut reason) = (None, None);
+    for (key, value, range) in pairs(source.text.get(tail..comment.end)?) {
+        let place = span(tail + range.start..tail + range.end);
+        match key {
+            "reason" => reason = Some(value.to_owned()),
+            "until" => {
+                let date = Timestamp::parse(value);
+                if date.is_none() {
+                    malformed = Some((place.clone(), format!("{} is not a date", quoted(value))));
+                }
+                until = Some((date, place));
+            }
+            other => {
+                malformed = Some((place, format!("{} is nothing that lint knows", quoted(other))))
+            }
+        }
+    }
+    let covers =
+        if whole_file { 0..source.text.len() + 1 } else { scope(subject, source, comment) };
+    Some(Ignore { codes, covers, until, reason, span: span(comment.clone()), malformed })
+}
+
+/// `key=value` and `key="a value"`, and anything else as a key without a value.
+fn pairs(text: &str) -> Vec<(&str, &str, Range<usize>)> {
+    let (mut found, mut at) = (Vec::new(), 0);
+    while let Some(rest) = text.get(at..) {
+        at += rest.len() - rest.trim_start().len();
+        let Some(rest) = text.get(at..).filter(|it| !it.is_empty()) else { break };
+        let key = rest.find(|c: char| c == '=' || c.is_whitespace()).unwrap_or(rest.len());
+        let after = rest.get(key..).unwrap_or_default();
+        let (value, length) = match after.strip_prefix("=\"") {
+            Some(quoted) => {
+                let end = quoted.find('"').unwrap_or(quoted.len());
+                (quoted.get(..end).unwrap_or_default(), end + 3)
+            }
+            None => {
+                let end = after.find(char::is_whitespace).unwrap_or(after.len());
+                (after.get(1..end).unwrap_or_default(), end)
+            }
+        };
+        let end = (at + key + length).min(text.len());
+        found.push((rest.get(..key).unwrap_or_default(), value, at..end));
+        at = end;
+    }
+    found
+}
+
+/// What a comment speaks of: its line or the next one, and where an entry begins there, all of it.
+fn scope(subject: &Subject<'_>, source: &Arc<Source>, comment: &Range<usize>) -> Range<usize> {
+    let text = source.text.as_str();
+    let line_of = |at: usize| {
+        let start = text.get(..at).and_then(|it| it.rfind('\n')).map_or(0, |it| it + 1);
+        let end = text.get(at..).and_then(|it| it.find('\n')).map_or(text.len(), |it| at + it);
+        start..end + 1
+    };
+    let mut line = line_of(comment.start);
+    let alone = text.get(line.start..comment.start).is_some_and(|it| it.trim().is_empty());
+    while alone && line.end < text.len() {
+        line = line_of(line.end);
+        let content = text.get(line.clone()).unwrap_or_default().trim();
+        if !content.is_empty() && !content.starts_with('#') {
+            break;
+        }
+    }
+    let begins = subject
+        .entries
+        .iter()
+        .find(|it| it.id.span.source == *source && line.contains(&it.id.span.start));
+    begins.map_or(line.clone(), |it| line.start..it.node.span.end.max(line.end))
+}

@@ -1,0 +1,388 @@
+//! Can a condition hold? Boolean structure over constraints on single facts: intervals of numbers,
+//! sets of texts, truth values. Sound: what is called impossible is; what is too large is unknown.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::script::check::{self, closed_values};
+use crate::script::tree::{Form, Relation, Term};
+use crate::script::types::{Names, Type};
+
+/// Conjunctions looked at for one question; beyond them nothing is said.
+const CONJUNCTIONS_MAX: usize = 256;
+
+/// Whether conditions can hold together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// Never.
+    Never,
+    /// Here: facts with values, as far as they matter.
+    Example(Vec<(String, String)>),
+    /// Nobody knows.
+    Unknown,
+}
+
+impl Answer {
+    /// The example for people, where there is one.
+    pub(super) fn witness(&self) -> Option<String> {
+        let Self::Example(values) = self else { return None };
+        let values: Vec<String> =
+            values.iter().map(|(fact, value)| format!("`{fact}` is {value}")).collect();
+        (!values.is_empty()).then(|| values.join(", "))
+    }
+}
+
+/// Whether all these conditions can be as they are said to be.
+#[must_use]
+pub(super) fn possible(conditions: &[(&Term, bool)], names: &Names) -> Answer {
+    let mut conjunctions = vec![Vec::new()];
+    for (term, holds) in conditions {
+        let Some(more) = alternatives(term, *holds, names) else { return Answer::Unknown };
+        let Some(joined) = product(&conjunctions, &more) else { return Answer::Unknown };
+        conjunctions = joined;
+    }
+    match conjunctions.iter().find_map(solve) {
+        Some(example) => Answer::Example(example),
+        None => Answer::Never,
+    }
+}
+
+/// Whether a condition can be true, and whether it can be false.
+#[must_use]
+pub(super) fn is_never(term: &Term, holds: bool, names: &Names) -> bool {
+    possible(&[(term, holds)], names) == Answer::Never
+}
+
+/// What one fact must be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Limit {
+    /// A truth value.
+    Truth(bool),
+    /// A number between these, and none of those.
+    Number { least: i64, greatest: i64, not: BTreeSet<i64> },
+    /// One of these texts (any, where absent), and none of those.
+    Text { only: Option<BTreeSet<String>>, not: BTreeSet<String> },
+    /// How one value stands to another: less, equal, greater.
+    Order { less: bool, equal: bool, greater: bool },
+}
+
+type Conjunction = Vec<(String, Limit)>;
+
+/// The ways in which a condition comes to hold, or not to.
+fn alternatives(term: &Term, holds: bool, names: &Names) -> Option<Vec<Conjunction>> {
+    match (&term.form, holds) {
+        (Form::Bool(value), _) => Some(if *value == holds { vec![Vec::new()] } else { Vec::new() }),
+        (Form::Not(one), _) => alternatives(one, !holds, names),
+        (Form::And(items), true) | (Form::Or(items), false) => {
+            items.iter().try_fold(vec![Vec::new()], |all, item| {
+                product(&all, &alternatives(item, holds, names)?)
+            })
+        }
+        (Form::Or(items), true) | (Form::And(items), false) => {
+            let mut all = Vec::new();
+            for item in items {
+                all.extend(alternatives(item, holds, names)?);
+            }
+            (all.len() <= CONJUNCTIONS_MAX).then_some(all)
+        }
+        _ => Some(vec![vec![atom(term, holds, names)]]),
+    }
+}
+
+fn product(some: &[Conjunction], others: &[Conjunction]) -> Option<Vec<Conjunction>> {
+    if some.len().saturating_mul(others.len()) > CONJUNCTIONS_MAX {
+        return None;
+    }
+    let pairs = some.iter().flat_map(|one| others.iter().map(move |other| (one, other)));
+    Some(pairs.map(|(one, other)| [one.as_slice(), other.as_slice()].concat()).collect())
+}
+
+fn atom(term: &Term, holds: bool, names: &Names) -> (String, Limit) {
+    if let Form::Compare(relation, one, other) = &term.form {
+        let relation = if holds { *relation } else { relation.negated() };
+        return comparison(relation, one, other, names);
+    }
+    let member = match &term.form {
+        Form::In(item, list) => membership(item, list, holds, names),
+        Form::And(_)
+        | Form::Or(_)
+        | Form::Not(_)
+        | Form::Compare(..)
+        | Form::Arithmetic(..)
+        | Form::Bool(_)
+        | Form::Int(_)
+        | Form::Text(_)
+        | Form::List(_)
+        | Form::Fact(..)
+        | Form::Other(_) => None,
+    };
+    member.unwrap_or_else(|| (term.canonical(), Limit::Truth(holds)))
+}
+
+fn comparison(relation: Relation, one: &Term, other: &Term, names: &Names) -> (String, Limit) {
+    match (&one.form, &other.form) {
+        (
+            Form::Int(_) | Form::Text(_) | Form::Bool(_),
+            Form::Int(_) | Form::Text(_) | Form::Bool(_),
+        ) => (String::new(), constants(relation, &one.form, &other.form)),
+        (Form::Int(_) | Form::Text(_) | Form::Bool(_), _) => {
+            comparison(relation.mirrored(), other, one, names)
+        }
+        (_, Form::Int(value)) => (one.canonical(), number(&one.canonical(), relation, *value)),
+        (_, Form::Text(text)) => match relation {
+            Relation::Equal => (one.canonical(), texts(one, Some([text.clone()].into()), names)),
+            Relation::NotEqual => {
+                let Limit::Text { only, .. } = texts(one, None, names) else {
+                    return (one.canonical(), Limit::Truth(true));
+                };
+                (one.canonical(), Limit::Text { only, not: [text.clone()].into() })
+            }
+            Relation::Less | Relation::AtMost | Relation::Greater | Relation::AtLeast => {
+                let key = format!("{} {} {text:?}", one.canonical(), relation.as_str());
+                (key, Limit::Truth(true))
+            }
+        },
+        (_, Form::Bool(value)) => {
+            let truth = (relation == Relation::Equal) == *value;
+            (one.canonical(), Limit::Truth(truth))
+        }
+        _ => {
+            let (mut left, mut right) = (one.canonical(), other.canonical());
+            let mut relation = relation;
+            if left > right {
+                std::mem::swap(&mut left, &mut right);
+                relation = relation.mirrored();
+            }
+            (
+                format!("{left} to {right}"),
+                if left == right { same(relation) } else { order(relation) },
+            )
+        }
+    }
+}
+
+const fn order(relation: Relation) -> Limit {
+    Limit::Order {
+        less: matches!(relation, Relation::Less | Relation::AtMost | Relation::NotEqual),
+        equal: matches!(relation, Relation::Equal | Relation::AtMost | Relation::AtLeast),
+        greater: matches!(relation, Relation::Greater | Relation::AtLeast | Relation::NotEqual),
+    }
+}
+
+/// A value compared with itself.
+const fn same(relation: Relation) -> Limit {
+    let equal = matches!(relation, Relation::Equal | Relation::AtMost | Relation::AtLeast);
+    Limit::Order { less: false, equal, greater: false }
+}
+
+/// Two constants compared: an order that is possible, or not.
+fn constants(relation: Relation, one: &Form, other: &Form) -> Limit {
+    let ordering = match (one, other) {
+        (Form::Int(one), Form::Int(other)) => one.cmp(other),
+        (Form::Text(one), Form::Text(other)) => one.cmp(other),
+        (Form::Bool(one), Form::Bool(other)) => one.cmp(other),
+        _ => return order(relation),
+    };
+    let Limit::Order { less, equal, greater } = order(relation) else { return order(relation) };
+    Limit::Order {
+        less: less && ordering.is_lt(),
+        equal: equal && ordering.is_eq(),
+        greater: greater && ordering.is_gt(),
+    }
+}
+
+fn number(path: &str, relation: Relation, value: i64) -> Limit {
+    let (least, greatest) = check::range(path);
+    let mut not = BTreeSet::new();
+    let (low, high) = match relation {
+        Relation::Equal => (value, value),
+        Relation::NotEqual => {
+            not.insert(value);
+            (least, greatest)
+        }
+        Relation::Less => (least, value.saturating_sub(1)),
+        Relation::AtMost => (least, value),
+        Relation::Greater => (value.saturating_add(1), greatest),
+        Relation::AtLeast => (value, greatest),
+    };
+    Limit::Number { least: low.max(least), greatest: high.min(greatest), not }
+}
+
+/// The texts a fact can be, of those that are asked for.
+fn texts(fact: &Term, asked: Option<BTreeSet<String>>, names: &Names) -> Limit {
+    let path = fact.canonical();
+    let closed: BTreeSet<String> =
+        closed_values(&path, names).into_iter().map(str::to_owned).collect();
+    let only = match (asked, closed.is_empty()) {
+        (asked, true) => asked,
+        (None, false) => Some(closed),
+        (Some(asked), false) => Some(asked.intersection(&closed).cloned().collect()),
+    };
+    let only = only.map(|mut only| {
+        if path.ends_with(".lower()") {
+            only.retain(|it| *it == it.to_lowercase());
+        }
+        only
+    });
+    Limit::Text { only, not: BTreeSet::new() }
+}
+
+fn membership(item: &Term, list: &Term, holds: bool, names: &Names) -> Option<(String, Limit)> {
+    let Form::List(items) = &list.form else { return None };
+    let constant =
+        |it: &Term| if let Form::Text(text) = &it.form { Some(text.clone()) } else { None };
+    let values = items.iter().map(constant).collect::<Option<BTreeSet<_>>>()?;
+    if !matches!(item.form, Form::Fact(..)) {
+        return None;
+    }
+    let limit = if holds {
+        texts(item, Some(values), names)
+    } else {
+        let Limit::Text { only, .. } = texts(item, None, names) else { return None };
+        Limit::Text { only, not: values }
+    };
+    Some((item.canonical(), limit))
+}
+
+/// Facts with values under which everything holds, unless there are none.
+fn solve(conjunction: &Conjunction) -> Option<Vec<(String, String)>> {
+    let mut limits: BTreeMap<&str, Limit> = BTreeMap::new();
+    for (fact, limit) in conjunction {
+        let joined = match limits.get(fact.as_str()) {
+            Some(known) => both(known, limit)?,
+            None => limit.clone(),
+        };
+        limits.insert(fact, joined);
+    }
+    let mut example = Vec::new();
+    for (fact, limit) in limits {
+        let value = value(&limit)?;
+        if !fact.is_empty() && !matches!(limit, Limit::Order { .. }) {
+            example.push((fact.to_owned(), value));
+        }
+    }
+    Some(example)
+}
+
+/// Both limits at once; nothing where they cannot be of one fact.
+fn both(one: &Limit, other: &Limit) -> Option<Limit> {
+    match (one, other) {
+        (Limit::Truth(one), Limit::Truth(other)) => (one == other).then_some(Limit::Truth(*one)),
+        (
+            Limit::Number { least, greatest, not },
+            Limit::Number { least: low, greatest: high, not: more },
+        ) => Some(Limit::Number {
+            least: *least.max(low),
+            greatest: *greatest.min(high),
+            not: not.union(more).copied().collect(),
+        }),
+        (Limit::Text { only, not }, Limit::Text { only: some, not: more }) => {
+            let only = match (only, some) {
+                (Some(one), Some(other)) => Some(one.intersection(other).cloned().collect()),
+                (one, other) => one.clone().or_else(|| other.clone()),
+            };
+            Some(Limit::Text { only, not: not.union(more).cloned().collect() })
+        }
+        (Limit::Order { less, equal, greater }, Limit::Order { less: l, equal: e, greater: g }) => {
+            Some(Limit::Order { less: *less && *l, equal: *equal && *e, greater: *greater && *g })
+        }
+        // A fact has one type; a faulty expression may give it two.
+        _ => Some(one.clone()),
+    }
+}
+
+/// A value within a limit, for people; nothing where there is none.
+fn value(limit: &Limit) -> Option<String> {
+    match limit {
+        Limit::Truth(value) => Some(value.to_string()),
+        Limit::Number { least, greatest, .. } if least > greatest => None,
+        Limit::Number { least, greatest, not } => {
+            let from = if *least <= 0 && *greatest >= 0 { 0 } else { *least };
+            let up =
+                (from..=*greatest).take(not.len().saturating_add(1)).find(|it| !not.contains(it));
+            let down = || {
+                (*least..=from).rev().take(not.len().saturating_add(1)).find(|it| !not.contains(it))
+            };
+            up.or_else(down).map(|it| it.to_string())
+        }
+        Limit::Text { only: Some(only), not } => {
+            only.difference(not).next().map(|it| format!("\"{it}\""))
+        }
+        Limit::Text { only: None, not } => {
+            let free = ["", "x", "y"].into_iter().find(|it| !not.contains(*it));
+            Some(free.map_or_else(|| "another text".to_owned(), |it| format!("\"{it}\"")))
+        }
+        Limit::Order { less, equal, greater } => {
+            (*less || *equal || *greater).then(|| "as compared".to_owned())
+        }
+    }
+}
+
+/// The type of a part, as the loader sees it.
+pub(super) fn type_of(term: &Term, text: &str, names: &Names) -> Type {
+    text.get(term.range.clone()).map_or(Type::Any, |part| check::check(part, names).result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(text: &str, holds: bool) -> Answer {
+        let names = Names {
+            session_types: ["DEVELOPMENT".to_owned(), "SIMPLE".to_owned()].into(),
+            ..Names::default()
+        };
+        possible(&[(&Term::parse(text).unwrap(), holds)], &names)
+    }
+
+    #[test]
+    fn what_cannot_hold_never_does() {
+        for text in [
+            "false",
+            "files.count > 5 && files.count < 3",
+            "files.count < 0",
+            "todos.seen && !todos.seen",
+            "event.kind == \"stop\" && event.kind == \"pre_tool_use\"",
+            "session.branch == \"a\" && session.branch in [\"b\", \"c\"]",
+            "now.hour > 23",
+            "session.branch.lower() == \"Main\"",
+            "tools.last_at > files.last_at && files.last_at >= tools.last_at",
+            "1 == 2",
+            "tools.total < tools.total",
+            "session.type != \"DEVELOPMENT\" && session.type != \"SIMPLE\"",
+        ] {
+            assert_eq!(ask(text, true), Answer::Never, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_always_holds_cannot_fail() {
+        for text in [
+            "true",
+            "files.count >= 0",
+            "files.count == 0 || files.count > 0",
+            "session.branch != \"a\" || session.branch != \"b\"",
+            "todos.seen || !todos.seen",
+            "now.weekday <= 7",
+        ] {
+            assert_eq!(ask(text, false), Answer::Never, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_example_holds() {
+        let example = |text| ask(text, true).witness().unwrap();
+        assert_eq!(
+            example("files.count > 3 && !todos.seen"),
+            "`files.count` is 4, `todos.seen` is false"
+        );
+        assert_eq!(example("files.count != 0"), "`files.count` is 1");
+        assert_eq!(example("probes.pr.code < 0"), "`probes.pr.code` is -2147483648");
+        assert_eq!(example("session.branch in [\"b\"]"), "`session.branch` is \"b\"");
+    }
+
+    #[test]
+    fn what_is_too_large_is_unknown() {
+        let pairs: Vec<String> = (0..9).map(|it| format!("(a{it} || b{it})")).collect();
+        assert_eq!(ask(&pairs.join(" && "), true), Answer::Unknown);
+    }
+}

@@ -1,0 +1,163 @@
+//! Lint: everything that can be wrong with a pack, as one table of rules, and the run over a pack.
+//! Lives here: the form of a rule and of a run. The rows are in `catalogue`, the checks in `checks`.
+//! A rule is a row, a function and a page; what the loader finds has a row and a page.
+
+pub mod baseline;
+mod catalogue;
+mod checks;
+pub mod fix;
+mod ignore;
+mod logic;
+mod subject;
+
+use crate::source::{Diagnostic, Fix, Level, Span};
+
+pub use ignore::Ignored;
+pub use subject::{Site, Subject};
+
+/// How much a pack is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Profile {
+    /// Errors, and what is almost certainly a mistake.
+    Default,
+    /// What a team wants of a pack that others rely on.
+    Strict,
+    /// Style and suspicion.
+    Pedantic,
+}
+
+impl Profile {
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::Strict => "strict",
+            Self::Pedantic => "pedantic",
+        }
+    }
+}
+
+/// Looks at a pack for one rule.
+pub type Check = fn(&Subject<'_>, &mut Findings);
+
+/// One rule.
+#[derive(Debug)]
+pub struct Rule {
+    /// Stable code, `PD101`.
+    pub code: &'static str,
+    /// Stable name, `unknown-key`; what `Diagnostic::code` holds.
+    pub name: &'static str,
+    /// How bad a finding is.
+    pub level: Level,
+    /// The least demanding profile in which it is on.
+    pub profile: Profile,
+    /// Version of the program that has it first.
+    pub since: &'static str,
+    /// What it finds, one sentence.
+    pub summary: &'static str,
+    /// Its page, in Markdown.
+    pub page: &'static str,
+    /// What looks for it; `None` where the loader reports it.
+    pub check: Option<Check>,
+}
+
+/// The code of a finding by its name; what the catalogue does not know has its name for a code.
+#[must_use]
+pub fn code_of(name: &'static str) -> &'static str {
+    find(name).map_or(name, |rule| rule.code)
+}
+
+impl Rule {
+    /// Whether a comment or a baseline can silence it: not where the pack does not load.
+    #[must_use]
+    pub fn can_be_silenced(&self) -> bool {
+        self.check.is_some() || self.level < Level::Error
+    }
+}
+
+/// All rules, in the order of their codes.
+#[must_use]
+pub const fn rules() -> &'static [Rule] {
+    catalogue::ROWS
+}
+
+/// The rule with this code or name.
+#[must_use]
+pub fn find(code_or_name: &str) -> Option<&'static Rule> {
+    let wanted = |it: &&Rule| it.name == code_or_name || it.code.eq_ignore_ascii_case(code_or_name);
+    catalogue::ROWS.iter().find(wanted)
+}
+
+/// Where a check reports to.
+#[derive(Debug)]
+pub struct Findings {
+    rule: &'static Rule,
+    found: Vec<Diagnostic>,
+}
+
+impl Findings {
+    /// Takes a finding of the rule in; more can be said of it.
+    pub(crate) fn add(
+        &mut self,
+        span: Span,
+        message: impl Into<String>,
+        more: impl FnOnce(Diagnostic) -> Diagnostic,
+    ) {
+        let finding = Diagnostic::error(self.rule.name, span, message);
+        self.found.push(more(Diagnostic { level: self.rule.level, ..finding }));
+    }
+
+    /// Takes a finding with a cure in.
+    pub(crate) fn help(&mut self, span: Span, message: impl Into<String>, help: impl Into<String>) {
+        let help = help.into();
+        self.add(span, message, |it| it.with_help(help));
+    }
+}
+
+/// The finding with an edit that cures it, where one can be written.
+pub(crate) fn with_edit(
+    finding: Diagnostic,
+    safe: bool,
+    edit: Option<(Span, String)>,
+) -> Diagnostic {
+    with_edits(finding, safe, [edit])
+}
+
+/// The finding with edits that cure it together, where all of them can be written.
+pub(crate) fn with_edits<const N: usize>(
+    mut finding: Diagnostic,
+    safe: bool,
+    edits: [Option<(Span, String)>; N],
+) -> Diagnostic {
+    let edits: Option<Vec<_>> = edits.into_iter().collect();
+    finding.fix = edits.map(|edits| Fix { safe, edits });
+    finding
+}
+
+/// What looking at a pack came to.
+#[derive(Debug, Default)]
+pub struct Reviewed {
+    /// What stands, in the order of the catalogue.
+    pub findings: Vec<Diagnostic>,
+    /// What the pack's own comments silence, with the reason.
+    pub ignored: Vec<Ignored>,
+}
+
+/// Looks at a pack: what the loader found, and what the rules of a profile find.
+#[must_use]
+pub fn review(subject: &Subject<'_>, profile: Profile, ignores: bool) -> Reviewed {
+    let mut findings = subject.reviewed.loaded.diagnostics.clone();
+    findings.retain(|it| find(it.code).is_none_or(|rule| rule.profile <= profile));
+    for rule in catalogue::ROWS.iter().filter(|it| it.profile <= profile) {
+        if let Some(check) = rule.check {
+            let mut out = Findings { rule, found: Vec::new() };
+            check(subject, &mut out);
+            findings.append(&mut out.found);
+        }
+    }
+    for finding in &mut findings {
+        subject.name_the_rule(finding);
+    }
+    ignore::apply(subject, findings, profile, ignores)
+}

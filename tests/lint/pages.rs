@@ -1,0 +1,102 @@
+//! The pages of the rules: each has its four parts, and its example is true. What stands under
+//! Example raises exactly that code at the marked place; with what stands under Fix nothing is found.
+
+use std::collections::BTreeMap;
+
+use policyd::lint::{self, Rule};
+use policyd::report::diagnostics::render_compact;
+
+use crate::subjects::look;
+
+/// Rules whose example would be too large for a page; `limits.rs` makes it.
+const WITHOUT_EXAMPLE: [&str; 4] = ["PD021", "PD022", "PD023", "PD024"];
+
+/// The text of a page below a heading.
+fn part<'p>(rule: &'p Rule, heading: &str) -> &'p str {
+    let below = rule.page.split_once(&format!("\n## {heading}\n"));
+    let (_, below) = below.unwrap_or_else(|| panic!("{} has no part {heading}", rule.code));
+    below.split_once("\n## ").map_or(below, |(part, _)| part).trim()
+}
+
+/// Files of a part, by name, and where the mark is: `yaml considerations.yaml at 5:14`.
+fn files(rule: &Rule, heading: &str) -> (BTreeMap<String, String>, Option<String>) {
+    let (mut files, mut mark) = (BTreeMap::new(), None);
+    for block in part(rule, heading).split("\n```yaml ").skip(1) {
+        let (info, rest) = block.split_once('\n').unwrap();
+        let mut words = info.split(' ');
+        let file = words.next().unwrap().to_owned();
+        match (words.next(), words.next()) {
+            (None, _) => {}
+            (Some("at"), Some(place)) => mark = Some(format!("policies/{file}:{place}")),
+            other => panic!("{}: {other:?}", rule.code),
+        }
+        let end = if rest.starts_with("```") { 0 } else { rest.find("\n```").unwrap() + 1 };
+        files.insert(file, visible(rest.get(..end).unwrap()));
+    }
+    (files, mark)
+}
+
+/// A page is plain text: `‹U+202E›` stands for the character, `‹U+000D›` for one that ends lines.
+fn visible(text: &str) -> String {
+    let mut pieces = text.split("‹U+");
+    let mut all = pieces.next().unwrap().to_owned();
+    for piece in pieces {
+        let (number, rest) = piece.split_once('›').unwrap();
+        all.push(char::from_u32(u32::from_str_radix(number, 16).unwrap()).unwrap());
+        all.push_str(rest);
+    }
+    all
+}
+
+/// Each finding as `place: code`.
+fn found(rule: &Rule, files: &BTreeMap<String, String>) -> (Vec<(String, String)>, String) {
+    let files: Vec<(&str, &str)> = files.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
+    let reviewed = look(&files, rule.profile);
+    let codes =
+        reviewed.findings.iter().map(|it| (it.span.place(), lint::code_of(it.code).to_owned()));
+    (codes.collect(), render_compact(&reviewed.findings))
+}
+
+#[test]
+fn every_page_has_its_parts() {
+    for rule in lint::rules() {
+        let title = format!("# {} {}\n", rule.code, rule.name);
+        assert!(rule.page.starts_with(&title), "{}: its title is `{}`", rule.code, title.trim());
+        assert!(rule.page.contains(rule.summary), "{}: its summary is on its page", rule.code);
+        for heading in ["What", "Why", "Example", "Fix"] {
+            assert!(!part(rule, heading).is_empty(), "{} {heading}", rule.code);
+        }
+    }
+}
+
+#[test]
+fn every_example_raises_its_rule_there_and_its_fix_nothing() {
+    let mut wrong = Vec::new();
+    for rule in lint::rules().iter().filter(|it| !WITHOUT_EXAMPLE.contains(&it.code)) {
+        let (example, mark) = files(rule, "Example");
+        let Some(mark) = mark else {
+            wrong.push(format!("{}: no place is marked", rule.code));
+            continue;
+        };
+        let (codes, told) = found(rule, &example);
+        let right = codes.iter().all(|(_, code)| code == rule.code);
+        if !right || !codes.iter().any(|(place, _)| *place == mark) {
+            wrong.push(format!("{} at {mark}:\n{told}", rule.code));
+        }
+        let (fixed, _) = files(rule, "Fix");
+        let mut fixed_files = example;
+        // A file that the fix shows empty is deleted.
+        for (file, text) in fixed {
+            if text.is_empty() {
+                fixed_files.remove(&file)
+            } else {
+                fixed_files.insert(file, text)
+            };
+        }
+        let (codes, told) = found(rule, &fixed_files);
+        if !codes.is_empty() {
+            wrong.push(format!("{} fixed:\n{told}", rule.code));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
