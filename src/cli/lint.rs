@@ -9,7 +9,7 @@ use super::arguments::{FailLevel, LintFormat, ProfileName};
 use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, LintArguments, pack, project};
 use crate::lint::baseline::Baseline;
 use crate::lint::{self, Profile, Reviewed, Subject};
-use crate::policy::load::Pack;
+use crate::policy::load::{Base, Pack};
 use crate::policy::{builtin, load};
 use crate::report::diagnostics::{self, Style};
 use crate::report::lint::{Review, github, json, summary};
@@ -86,15 +86,17 @@ struct Ask {
 fn review(packs: &[Pack], ask: &Ask) -> Review {
     let cores = thread::available_parallelism().map_or(1, NonZero::get).min(packs.len()).max(1);
     let share = packs.len().div_ceil(cores);
-    let one = |pack: &Pack| {
-        let reviewed = load::review(pack, &builtin::pack());
-        lint::review(&Subject::new(pack, &reviewed, ask.now), ask.profile, ask.ignores)
+    let of_share = |packs: &[Pack]| {
+        let base = Base::new(&builtin::pack());
+        let one = |pack: &Pack| {
+            let reviewed = load::review(pack, &base);
+            lint::review(&Subject::new(pack, &reviewed, ask.now), ask.profile, ask.ignores)
+        };
+        packs.iter().map(one).collect::<Vec<_>>()
     };
     let parts: Vec<Vec<Reviewed>> = thread::scope(|scope| {
         let shares = packs.chunks(share);
-        let running: Vec<_> = shares
-            .map(|packs| scope.spawn(move || packs.iter().map(one).collect::<Vec<_>>()))
-            .collect();
+        let running: Vec<_> = shares.map(|packs| scope.spawn(move || of_share(packs))).collect();
         running.into_iter().map(|it| it.join().unwrap_or_default()).collect()
     });
     let files = packs.iter().flat_map(|it| &it.files);

@@ -147,7 +147,7 @@ pub struct Reviewed {
 /// Looks at a pack: what the loader found, and what the rules of a profile find.
 #[must_use]
 pub fn review(subject: &Subject<'_>, profile: Profile, ignores: bool) -> Reviewed {
-    let mut findings = subject.reviewed.loaded.diagnostics.clone();
+    let mut findings = subject.reviewed.diagnostics.clone();
     findings.retain(|it| find(it.code).is_none_or(|rule| rule.profile <= profile));
     for rule in catalogue::ROWS.iter().filter(|it| it.profile <= profile) {
         if let Some(check) = rule.check {

@@ -291,7 +291,7 @@ impl<'a> Subject<'a> {
     /// The entry of a pack below that this one changes.
     #[must_use]
     pub fn inherited(&self, entry: &Entry<'_>) -> Option<&'a Node> {
-        self.reviewed.inherited.get(&(entry.file, entry.name().to_owned()))
+        self.reviewed.inherited.get(&(entry.file, entry.name().to_owned())).map(AsRef::as_ref)
     }
 
     /// The innermost entry that holds a place.

@@ -1,12 +1,13 @@
 //! Turns layered entries into meaning: names resolved, expressions typed, defaults filled in.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::load::{Entry, Layers};
+use super::load::{Entry, Layers, Meant};
 use super::{
     Check, CheckBody, Choice, Consideration, Expression, MessageChoice, Mode, OnError, Place,
-    Policy, Preference, Probe, SessionType, Severity, shapes,
+    Policy, Preference, Probe, SessionType, Settings, Severity, builtin, shapes,
 };
 use crate::facts::cursor::Key;
 use crate::facts::event::{EVENTS, EventKind};
@@ -15,7 +16,9 @@ use crate::script::template::{self, Piece};
 use crate::script::types::{Evidence, Names, Type};
 use crate::source::node::Node;
 use crate::source::{Diagnostic, Span, suggest};
+use crate::state::breaker;
 use crate::time::Timestamp;
+use vocabulary::Vocabulary;
 
 mod questions;
 mod settings;
@@ -32,7 +35,7 @@ const KNOWN_LATER: &str = "session types come first, then preferences and probes
 
 /// Everything needed to type expressions and to complain.
 pub(super) struct Builder<'a> {
-    pub(super) names: Names,
+    pub(super) names: Arc<Names>,
     /// Facts read by what was typed since it was last emptied.
     pub(super) uses: BTreeSet<String>,
     /// Facts that are not known where what is typed now will be evaluated.
@@ -42,17 +45,96 @@ pub(super) struct Builder<'a> {
     pub(super) diagnostics: &'a mut Vec<Diagnostic>,
 }
 
-/// The policy that the layers mean, and the names that are defined in them; complaints are added to
-/// `diagnostics`.
+/// What layers mean.
+#[derive(Debug)]
+pub(super) struct Built {
+    settings: Settings,
+    vocabulary: Arc<Vocabulary>,
+    names: Arc<Names>,
+    checkers: BTreeMap<String, Check>,
+    considerations: Vec<Consideration>,
+    session_types: Vec<SessionType>,
+    preferences: Vec<Preference>,
+    probes: Vec<Probe>,
+    breakers: Vec<(String, breaker::Settings)>,
+    messages: BTreeMap<String, Vec<MessageChoice>>,
+}
+
+/// What the layers mean; complaints are added to `diagnostics`. Over a base that is built already,
+/// only what is not its own is built.
 pub(super) fn build(
-    name: String,
     layers: &Layers,
+    base: Option<&Built>,
     diagnostics: &mut Vec<Diagnostic>,
-) -> (Policy, Names) {
+) -> Built {
+    let wanted = |it: &&Entry| base.is_none() || it.is_own();
     let mut settings = settings::settings(&layers.manifests, diagnostics);
-    let vocabulary = vocabulary::vocabulary(&layers.vocabularies, diagnostics);
+    let vocabulary = match base.filter(|_| layers.vocabularies.iter().all(is_builtin)) {
+        Some(base) => Arc::clone(&base.vocabulary),
+        None => Arc::new(vocabulary::vocabulary(&layers.vocabularies, diagnostics)),
+    };
+    let names = names(layers, base, &vocabulary);
+    let (uses, deadline) = (BTreeSet::new(), settings::own_deadline(&layers.manifests));
+    let known = Arc::clone(&names);
+    let mut builder =
+        Builder { names: known, uses, unknown_here: AT_A_CHECK, deadline, diagnostics };
+    let checkers: BTreeMap<String, Check> = layers
+        .checkers
+        .iter()
+        .filter(wanted)
+        .filter_map(|it| Some((it.id.clone(), builder.checker(it)?)))
+        .collect();
+    let named = Named {
+        own: &checkers,
+        base: base.map(|it| &it.checkers),
+        known: layers.checkers.iter().map(|it| it.id.as_str()).collect(),
+    };
+    let considerations = layers.considerations.iter().filter(wanted);
+    let considerations =
+        considerations.filter_map(|it| builder.consideration(it, &named)).collect();
+    builder.unknown_here = BEFORE_ASKING;
+    let session_types = layers.session_types.iter().filter(wanted);
+    let session_types = session_types.filter_map(|it| builder.session_type(it)).collect();
+    let preferences = layers.preferences.iter().filter(wanted);
+    let preferences = preferences.filter_map(|it| builder.preference(it)).collect();
+    let probes = layers.probes.iter().filter(wanted);
+    let probes: Vec<Probe> = probes.filter_map(|it| builder.probe(it)).collect();
+    if deadline.is_none() {
+        // Whoever switches a slow probe on means it to have its time.
+        let slowest = probes.iter().filter(|it| it.enabled).map(|it| it.timeout).max();
+        settings.deadline = settings.deadline.max(slowest.unwrap_or_default());
+    }
+    let breakers = settings::breakers(&layers.breakers);
+    builder.unknown_here = AT_A_MESSAGE;
+    let messages = layers.messages.iter().filter(|it| base.is_none() || !is_builtin(it));
+    let messages = builder.messages(messages);
+    Built {
+        settings,
+        vocabulary,
+        names,
+        checkers,
+        considerations,
+        session_types,
+        preferences,
+        probes,
+        breakers,
+        messages,
+    }
+}
+
+fn is_builtin(node: &Arc<Node>) -> bool {
+    builtin::wrote(&node.span.source)
+}
+
+/// The names that expressions may use; those of the base, where nothing is added to them.
+fn names(layers: &Layers, base: Option<&Built>, vocabulary: &Arc<Vocabulary>) -> Arc<Names> {
+    let lists = [&layers.preferences, &layers.probes, &layers.session_types];
+    let base = base.filter(|it| Arc::ptr_eq(&it.vocabulary, vocabulary) && !layers.incomplete);
+    if let Some(base) = base.filter(|_| !lists.into_iter().flatten().any(Entry::is_own)) {
+        return Arc::clone(&base.names);
+    }
     let ids = |entries: &[Entry]| entries.iter().map(|it| it.id.clone()).collect::<BTreeSet<_>>();
-    let names = Names {
+    Arc::new(Names {
         command_kinds: vocabulary.lens.commands.iter().map(|it| it.name.clone()).collect(),
         file_kinds: vocabulary.lens.files.iter().map(|it| it.name.clone()).collect(),
         contents: vocabulary.lens.contents.iter().map(|it| it.name.clone()).collect(),
@@ -62,52 +144,59 @@ pub(super) fn build(
         session_types: ids(&layers.session_types),
         forges: vocabulary.forges.iter().map(|(name, _)| name.clone()).collect(),
         incomplete: layers.incomplete,
-    };
-    let (uses, deadline) = (BTreeSet::new(), settings::own_deadline(&layers.manifests));
-    let mut builder = Builder { names, uses, unknown_here: AT_A_CHECK, deadline, diagnostics };
-    let checkers: BTreeMap<String, Check> = layers
-        .checkers
-        .iter()
-        .filter_map(|it| Some((it.id.clone(), builder.checker(it)?)))
-        .collect();
-    let checker_names: Vec<&str> = layers.checkers.iter().map(|it| it.id.as_str()).collect();
-    let considerations = layers
-        .considerations
-        .iter()
-        .filter_map(|it| builder.consideration(it, &checkers, &checker_names))
-        .collect();
-    builder.unknown_here = BEFORE_ASKING;
-    let session_types =
-        layers.session_types.iter().filter_map(|it| builder.session_type(it)).collect();
-    let preferences: Vec<Preference> =
-        layers.preferences.iter().filter_map(|it| builder.preference(it)).collect();
-    let probes: Vec<Probe> = layers.probes.iter().filter_map(|it| builder.probe(it)).collect();
-    if deadline.is_none() {
-        // Whoever switches a slow probe on means it to have its time.
-        let slowest = probes.iter().filter(|it| it.enabled).map(|it| it.timeout).max();
-        settings.deadline = settings.deadline.max(slowest.unwrap_or_default());
-    }
-    let breakers = settings::breakers(&layers.breakers);
-    builder.unknown_here = AT_A_MESSAGE;
-    let messages = builder.messages(&layers.messages);
-    let names = builder.names;
-    let policy = Policy {
+    })
+}
+
+/// The policy of what was built without a base.
+pub(super) fn policy(name: String, built: Built) -> Policy {
+    let vocabulary = Arc::unwrap_or_clone(built.vocabulary);
+    Policy {
         name,
-        settings,
-        considerations,
-        session_types,
-        preferences: preferences.into(),
-        probes: probes.into(),
-        breakers: breakers.into(),
-        messages: messages.into(),
+        settings: built.settings,
+        considerations: built.considerations,
+        session_types: built.session_types,
+        preferences: built.preferences.into(),
+        probes: built.probes.into(),
+        breakers: built.breakers.into(),
+        messages: built.messages.into(),
         lens_key: Key::of(&vocabulary.lens),
         lens: vocabulary.lens,
         texts: vocabulary.texts,
         stop_words: vocabulary.stop_words.into(),
         main_branches: vocabulary.main_branches,
         forges: vocabulary.forges.into(),
+    }
+}
+
+/// What lint looks at, and the names that are defined.
+pub(super) fn meant(layers: &Layers, built: Built, base: Option<&Built>) -> (Meant, Arc<Names>) {
+    let lens = &built.vocabulary.lens;
+    let types = layers.session_types.iter();
+    let messages =
+        built.messages.values().chain(base.into_iter().flat_map(|it| it.messages.values()));
+    let voices = messages.flatten().filter_map(|it| it.voice.clone()).collect();
+    let meant = Meant {
+        settings: built.settings,
+        breakers: built.breakers,
+        session_types: types.map(|it| (it.id.clone(), text(it.get("when")))).collect(),
+        tools: lens.shell_tools.iter().chain(&lens.edit_tools).cloned().collect(),
+        voices,
+        considerations: built.considerations,
     };
-    (policy, names)
+    (meant, built.names)
+}
+
+/// Named checkers: the pack's own, and those of the packs below.
+struct Named<'a> {
+    own: &'a BTreeMap<String, Check>,
+    base: Option<&'a BTreeMap<String, Check>>,
+    known: Vec<&'a str>,
+}
+
+impl Named<'_> {
+    fn get(&self, name: &str) -> Option<&Check> {
+        self.own.get(name).or_else(|| self.base?.get(name))
+    }
 }
 
 /// The value of `on_error` by its name.
@@ -257,18 +346,13 @@ impl Builder<'_> {
         Some(Check { name: entry.id.clone(), when, body: body.into(), uses: uses.into() })
     }
 
-    fn consideration(
-        &mut self,
-        entry: &Entry,
-        checkers: &BTreeMap<String, Check>,
-        checker_names: &[&str],
-    ) -> Option<Consideration> {
+    fn consideration(&mut self, entry: &Entry, checkers: &Named<'_>) -> Option<Consideration> {
         for key in ["category", "question", "severity"] {
             if entry.get(key).is_none() {
                 self.missing(entry, key, "every consideration has it");
             }
         }
-        let check = self.check(entry, checkers, checker_names)?;
+        let check = self.check(entry, checkers)?;
         let own_when = self.expression(entry.get("when"), Type::Bool);
         let severity = match text(entry.get("severity")).as_str() {
             "blocker" => Severity::Blocker,
@@ -299,12 +383,7 @@ impl Builder<'_> {
     }
 
     /// The check written in place, or the named one.
-    fn check(
-        &mut self,
-        entry: &Entry,
-        checkers: &BTreeMap<String, Check>,
-        known: &[&str],
-    ) -> Option<Check> {
+    fn check(&mut self, entry: &Entry, checkers: &Named<'_>) -> Option<Check> {
         if entry.get("satisfied").is_some() {
             // `when` of the entry is the consideration's own.
             let check = self.checker(entry)?;
@@ -318,10 +397,10 @@ impl Builder<'_> {
         if let Some(check) = checkers.get(name) {
             return Some(self.overlaid(check.clone(), entry));
         }
-        if !known.contains(&name) {
+        if !checkers.known.contains(&name) {
             let message = format!("there is no checker `{name}`");
             let found = Diagnostic::error("unknown-checker", node.span.clone(), message);
-            self.diagnostics.push(match suggest::did_you_mean(name, known) {
+            self.diagnostics.push(match suggest::did_you_mean(name, &checkers.known) {
                 Some(help) => found.with_help(help),
                 None => found,
             });
@@ -413,9 +492,12 @@ impl Builder<'_> {
     }
 
     /// Message texts; a pack's own come before the inherited ones.
-    fn messages(&mut self, nodes: &[Node]) -> BTreeMap<String, Vec<MessageChoice>> {
+    fn messages<'n>(
+        &mut self,
+        nodes: impl Iterator<Item = &'n Arc<Node>>,
+    ) -> BTreeMap<String, Vec<MessageChoice>> {
         let mut messages: BTreeMap<String, Vec<MessageChoice>> = BTreeMap::new();
-        for (key, choices) in nodes.iter().filter_map(Node::entries).flatten() {
+        for (key, choices) in nodes.filter_map(|it| it.entries()).flatten() {
             let id = key.text().unwrap_or_default();
             if !shapes::MESSAGES.contains(&id) {
                 self.unknown("unknown-message", "message", key, shapes::MESSAGES);

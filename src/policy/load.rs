@@ -4,12 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{Policy, build, shapes};
+use super::{Consideration, Policy, Settings, build, builtin, shapes};
 use crate::limits;
 use crate::script::types::Names;
 use crate::source::node::Node;
 use crate::source::shape::Kind;
 use crate::source::{Diagnostic, Level, Source, Span, check, suggest, yaml};
+use crate::state::breaker;
 
 /// One pack as read from its folder.
 #[derive(Debug, Clone)]
@@ -37,13 +38,18 @@ pub struct Loaded {
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) id: String,
-    pub(super) layers: Vec<Node>,
+    pub(super) layers: Vec<Arc<Node>>,
 }
 
 impl Entry {
     /// The value of a key in the topmost layer that sets it.
     pub(super) fn get(&self, key: &str) -> Option<&Node> {
         self.layers.iter().find_map(|it| it.get(key)).filter(|it| !it.is_null())
+    }
+
+    /// Whether the topmost layer is not of the built-in pack.
+    pub(super) fn is_own(&self) -> bool {
+        self.layers.first().is_some_and(|it| !builtin::wrote(&it.span.source))
     }
 
     /// Where the entry is written: the id in its topmost layer, or the whole of it.
@@ -54,18 +60,18 @@ impl Entry {
 }
 
 /// All files of a pack and the packs below it, layered.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Layers {
     /// Manifests and vocabularies, topmost first.
-    pub(super) manifests: Vec<Node>,
-    pub(super) vocabularies: Vec<Node>,
+    pub(super) manifests: Vec<Arc<Node>>,
+    pub(super) vocabularies: Vec<Arc<Node>>,
     pub(super) preferences: Vec<Entry>,
     pub(super) probes: Vec<Entry>,
     pub(super) breakers: Vec<Entry>,
     pub(super) session_types: Vec<Entry>,
     pub(super) checkers: Vec<Entry>,
     pub(super) considerations: Vec<Entry>,
-    pub(super) messages: Vec<Node>,
+    pub(super) messages: Vec<Arc<Node>>,
     /// Whether a vocabulary had to be left out, so that names may be missing.
     pub(super) incomplete: bool,
 }
@@ -73,17 +79,55 @@ pub(super) struct Layers {
 /// The file that defines most names.
 const VOCABULARY: &str = "vocabulary.yaml";
 
+/// The packs below, read and built once, for whoever looks at many packs on top of them.
+#[derive(Debug)]
+pub struct Base {
+    layers: Layers,
+    built: build::Built,
+}
+
+impl Base {
+    /// Reads and builds a pack that others extend.
+    #[must_use]
+    pub fn new(pack: &Pack) -> Self {
+        let mut diagnostics = Vec::new();
+        let mut layers = Layers::default();
+        add(&mut layers, read_files(pack, &mut diagnostics), true, &mut diagnostics);
+        let built = build::build(&layers, None, &mut diagnostics);
+        Self { layers, built }
+    }
+}
+
 /// A pack with its own files as they were read, for whoever looks closer than the loader.
 #[derive(Debug)]
 pub struct Reviewed {
-    /// What loading came to.
-    pub loaded: Loaded,
+    /// What the loader complains of.
+    pub diagnostics: Vec<Diagnostic>,
     /// The files of the pack itself that could be read, by name.
     pub own: BTreeMap<&'static str, Node>,
     /// What the pack and those below it define.
-    pub names: Names,
+    pub names: Arc<Names>,
     /// Entries of the packs below that it changes, by file and id; the changing one is in `own`.
-    pub inherited: BTreeMap<(&'static str, String), Node>,
+    pub inherited: BTreeMap<(&'static str, String), Arc<Node>>,
+    /// What its entries mean; those of the packs below are left out.
+    pub meant: Meant,
+}
+
+/// What a pack means together with those below it.
+#[derive(Debug)]
+pub struct Meant {
+    /// The settings in force.
+    pub settings: Settings,
+    /// Breakers by the glob over their names.
+    pub breakers: Vec<(String, breaker::Settings)>,
+    /// Session types in their order, each with its condition.
+    pub session_types: Vec<(String, String)>,
+    /// Tools that the vocabulary names.
+    pub tools: Vec<String>,
+    /// Voices of messages.
+    pub voices: BTreeSet<String>,
+    /// Considerations that the pack itself writes or changes.
+    pub considerations: Vec<Consideration>,
 }
 
 /// Loads `pack`, which may extend `builtin`.
@@ -91,20 +135,39 @@ pub struct Reviewed {
 pub fn load(pack: &Pack, builtin: &Pack) -> Loaded {
     let mut diagnostics = Vec::new();
     let own = read_files(pack, &mut diagnostics);
-    assemble(pack, builtin, own, diagnostics).0
+    let manifest = own.get("policyd.yaml");
+    let own_name = manifest.and_then(|it| it.get("name")).and_then(Node::text);
+    let name = own_name.unwrap_or(&pack.name).to_owned();
+    let on_error = manifest
+        .and_then(|it| it.get("on_error"))
+        .and_then(|it| it.text())
+        .and_then(build::on_error);
+    let enabled = manifest.and_then(|it| it.get("enabled")).and_then(Node::bool);
+    let mut layers = Layers::default();
+    if extends(pack, &own) {
+        add(&mut layers, read_files(builtin, &mut diagnostics), true, &mut diagnostics);
+    }
+    put_over(&mut layers, pack, own, &mut diagnostics);
+    let policy = build::policy(name, build::build(&layers, None, &mut diagnostics));
+    let sound = diagnostics.iter().all(|it| it.level != Level::Error);
+    Loaded { policy: Some(policy).filter(|_| sound), diagnostics, on_error, enabled }
 }
 
-/// Loads `pack` and keeps what it was made of.
+/// Loads `pack`, which may extend what `base` is made of, and keeps what it was made of.
 #[must_use]
-pub fn review(pack: &Pack, builtin: &Pack) -> Reviewed {
+pub fn review(pack: &Pack, base: &Base) -> Reviewed {
     let mut diagnostics = Vec::new();
     let own = read_files(pack, &mut diagnostics);
-    let (loaded, names, layers) = assemble(pack, builtin, own.clone(), diagnostics);
-    Reviewed { loaded, own, names, inherited: inherited(&layers) }
+    let below = Some(base).filter(|_| extends(pack, &own));
+    let mut layers = below.map(|it| it.layers.clone()).unwrap_or_default();
+    put_over(&mut layers, pack, own.clone(), &mut diagnostics);
+    let built = build::build(&layers, below.map(|it| &it.built), &mut diagnostics);
+    let (meant, names) = build::meant(&layers, built, below.map(|it| &it.built));
+    Reviewed { diagnostics, own, names, inherited: inherited(&layers), meant }
 }
 
 /// The entries that others change.
-fn inherited(layers: &Layers) -> BTreeMap<(&'static str, String), Node> {
+fn inherited(layers: &Layers) -> BTreeMap<(&'static str, String), Arc<Node>> {
     let lists: [(&'static str, &[Entry]); 6] = [
         ("preferences.yaml", &layers.preferences),
         ("probes.yaml", &layers.probes),
@@ -114,40 +177,29 @@ fn inherited(layers: &Layers) -> BTreeMap<(&'static str, String), Node> {
         ("considerations.yaml", &layers.considerations),
     ];
     let entries = lists.iter().flat_map(|(file, list)| list.iter().map(move |it| (*file, it)));
-    let changed =
-        entries.filter_map(|(file, it)| Some(((file, it.id.clone()), it.layers.get(1)?.clone())));
+    let changed = entries
+        .filter_map(|(file, it)| Some(((file, it.id.clone()), Arc::clone(it.layers.get(1)?))));
     changed.collect()
 }
 
-/// Puts a pack's own files over those it extends and builds the policy.
-fn assemble(
+/// Whether a pack builds on the built-in one.
+fn extends(pack: &Pack, own: &BTreeMap<&'static str, Node>) -> bool {
+    let named = own.get("policyd.yaml").and_then(|it| it.get("extends"));
+    named.is_none_or(names_builtin) && pack.name != builtin::NAME
+}
+
+/// Puts a pack's own files over those it extends.
+fn put_over(
+    layers: &mut Layers,
     pack: &Pack,
-    builtin: &Pack,
     own: BTreeMap<&'static str, Node>,
-    mut diagnostics: Vec<Diagnostic>,
-) -> (Loaded, Names, Layers) {
-    let mut layers = Layers::default();
+    diagnostics: &mut Vec<Diagnostic>,
+) {
     let owns_vocabulary = own.contains_key(VOCABULARY);
-    let manifest = own.get("policyd.yaml");
-    let extends = manifest.and_then(|it| it.get("extends")).is_none_or(names_builtin);
-    let own_name = manifest.and_then(|it| it.get("name")).and_then(Node::text);
-    let name = own_name.unwrap_or(&pack.name).to_owned();
-    let on_error = manifest
-        .and_then(|it| it.get("on_error"))
-        .and_then(|it| it.text())
-        .and_then(build::on_error);
-    let enabled = manifest.and_then(|it| it.get("enabled")).and_then(Node::bool);
-    if extends && pack.name != builtin.name {
-        add(&mut layers, read_files(builtin, &mut diagnostics), true, &mut diagnostics);
-    }
     // A folder without a manifest is an amplihack folder: its entries change the inherited ones.
-    add(&mut layers, own, manifest_less(pack), &mut diagnostics);
+    add(layers, own, manifest_less(pack), diagnostics);
     let written = pack.files.iter().any(|(file, _)| file == VOCABULARY);
     layers.incomplete = written && !owns_vocabulary;
-    let (policy, names) = build::build(name, &layers, &mut diagnostics);
-    let sound = diagnostics.iter().all(|it| it.level != Level::Error);
-    let policy = Some(policy).filter(|_| sound);
-    (Loaded { policy, diagnostics, on_error, enabled }, names, layers)
 }
 
 fn manifest_less(pack: &Pack) -> bool {
@@ -221,9 +273,9 @@ fn add(
     };
     map("checkers.yaml", &mut layers.checkers);
     map("breakers.yaml", &mut layers.breakers);
-    let mut top = |file: &str, into: &mut Vec<Node>| {
+    let mut top = |file: &str, into: &mut Vec<Arc<Node>>| {
         if let Some(node) = nodes.remove(file) {
-            into.insert(0, node);
+            into.insert(0, Arc::new(node));
         }
     };
     top("policyd.yaml", &mut layers.manifests);
@@ -250,14 +302,14 @@ fn layer(
                     diagnostics.push(nothing_to_override(&id, &name, into));
                     continue;
                 }
-                into.push(Entry { id, layers: vec![node] });
+                into.push(Entry { id, layers: vec![Arc::new(node)] });
             }
             Some((at, entry))
                 if at < inherited
                     && !repeated
                     && (overrides || implicit || is_amplihacks(&node)) =>
             {
-                entry.layers.insert(0, node);
+                entry.layers.insert(0, Arc::new(node));
             }
             Some((at, entry)) => {
                 let message = format!("`{id}` is defined already");

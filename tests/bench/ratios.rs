@@ -7,6 +7,7 @@
     reason = "a benchmark that cannot run stops; it measures real processes, files and time"
 )]
 
+mod lint;
 mod transcript;
 
 use std::fs::{self, File};
@@ -54,6 +55,7 @@ fn main() {
     warm_table(&cases);
     cold_table(&machine, &sessions);
     memory_table(&machine, large);
+    lint::table(&machine.binary);
 }
 
 /// Ratios of the short cases.

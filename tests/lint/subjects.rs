@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use policyd::lint::{self, Profile, Reviewed, Subject};
 use policyd::policy::builtin;
-use policyd::policy::load::{self, Pack};
+use policyd::policy::load::{self, Base, Pack};
 use policyd::source::Source;
 use policyd::time::Timestamp;
 
@@ -23,7 +23,7 @@ pub(crate) fn pack(files: &[(&str, &str)]) -> Pack {
 /// What lint finds in a pack.
 pub(crate) fn look(files: &[(&str, &str)], profile: Profile) -> Reviewed {
     let pack = pack(files);
-    let reviewed = load::review(&pack, &builtin::pack());
+    let reviewed = load::review(&pack, &Base::new(&builtin::pack()));
     let now = Timestamp::parse(TODAY).unwrap();
     lint::review(&Subject::new(&pack, &reviewed, now), profile, true)
 }

@@ -109,9 +109,8 @@ fn named_tools(term: &Term) -> Vec<(&str, &Range<usize>)> {
 }
 
 pub(in crate::lint) fn unknown_tool(subject: &Subject<'_>, out: &mut Findings) {
-    let lens = subject.reviewed.loaded.policy.as_ref().map(|it| &it.lens);
-    let own = lens.into_iter().flat_map(|it| it.shell_tools.iter().chain(&it.edit_tools));
-    let known: BTreeSet<&str> = own.map(String::as_str).chain(TOOLS).collect();
+    let own = subject.reviewed.meant.tools.iter().map(String::as_str);
+    let known: BTreeSet<&str> = own.chain(TOOLS).collect();
     let known: Vec<&str> = known.into_iter().collect();
     each_part(subject, |site, term| {
         for (name, range) in named_tools(term) {

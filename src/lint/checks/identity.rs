@@ -281,14 +281,8 @@ pub(in crate::lint) fn unmatched_breaker(subject: &Subject<'_>, out: &mut Findin
 pub(in crate::lint) fn unknown_voice(subject: &Subject<'_>, out: &mut Findings) {
     let voice = subject.file("policyd.yaml").and_then(|it| it.get("voice"));
     let Some((node, name)) = voice.and_then(|it| Some((it, it.text()?))) else { return };
-    let Some(policy) = &subject.reviewed.loaded.policy else { return };
-    let voices: Vec<&str> = policy
-        .messages
-        .values()
-        .flatten()
-        .filter_map(|it| it.voice.as_deref())
-        .chain(["plain"])
-        .collect();
+    let voices = subject.reviewed.meant.voices.iter().map(String::as_str);
+    let voices: Vec<&str> = voices.chain(["plain"]).collect();
     if !voices.contains(&name) {
         let help = crate::source::suggest::did_you_mean(name, &voices).unwrap_or_default();
         out.help(node.span.clone(), format!("no message has the voice `{name}`"), help);

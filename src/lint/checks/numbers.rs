@@ -53,7 +53,7 @@ pub(in crate::lint) fn suspicious_unit(subject: &Subject<'_>, out: &mut Findings
 /// The numbers in force, and the pack's own section of its manifest.
 fn own<'s>(subject: &'s Subject<'_>, section: &str) -> Option<(&'s Settings, &'s Node)> {
     let section = subject.file("policyd.yaml")?.get(section)?;
-    Some((&subject.reviewed.loaded.policy.as_ref()?.settings, section))
+    Some((&subject.reviewed.meant.settings, section))
 }
 
 pub(in crate::lint) fn guard_contradiction(subject: &Subject<'_>, out: &mut Findings) {
@@ -109,9 +109,8 @@ pub(in crate::lint) fn unused_delays(subject: &Subject<'_>, out: &mut Findings) 
 }
 
 pub(in crate::lint) fn breaker_contradiction(subject: &Subject<'_>, out: &mut Findings) {
-    let Some(policy) = &subject.reviewed.loaded.policy else { return };
     for entry in subject.of("breakers.yaml") {
-        let known = policy.breakers.iter().find(|(name, _)| name == entry.name());
+        let known = subject.reviewed.meant.breakers.iter().find(|(name, _)| name == entry.name());
         let Some((_, settings)) = known else { continue };
         if settings.half_open_interval > settings.cooldown {
             let node =

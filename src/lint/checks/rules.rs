@@ -127,15 +127,15 @@ fn redundant<'t>(
     None
 }
 
-/// Session types in their order: id, the condition, and the entry where it is the pack's own.
+/// Session types in their order: id, the condition, and the entry where it is the pack's own. None,
+/// where the pack has none of its own.
 fn session_types<'s>(subject: &'s Subject<'_>) -> Vec<(String, Term, Option<Entry<'s>>)> {
-    let policy = subject.reviewed.loaded.policy.as_ref();
-    let types = policy.map(|it| it.session_types.as_slice()).unwrap_or_default();
+    if subject.of("session_types.yaml").next().is_none() {
+        return Vec::new();
+    }
     let own = |id: &str| subject.of("session_types.yaml").find(|it| it.name() == id).copied();
-    types
-        .iter()
-        .filter_map(|it| Some((it.id.clone(), Term::parse(&it.when.text)?, own(&it.id))))
-        .collect()
+    let types = subject.reviewed.meant.session_types.iter();
+    types.filter_map(|(id, when)| Some((id.clone(), Term::parse(when)?, own(id)))).collect()
 }
 
 pub(in crate::lint) fn unreachable_session_type(subject: &Subject<'_>, out: &mut Findings) {
@@ -229,9 +229,8 @@ fn said<'s>(subject: &'s Subject<'_>, entry: &'s Entry<'_>, key: &str) -> Option
 }
 
 pub(in crate::lint) fn words_only_blocker(subject: &Subject<'_>, out: &mut Findings) {
-    let Some(policy) = &subject.reviewed.loaded.policy else { return };
     for entry in subject.of("considerations.yaml") {
-        let found = policy.considerations.iter().find(|it| it.id == entry.name());
+        let found = subject.reviewed.meant.considerations.iter().find(|it| it.id == entry.name());
         let body = found.map(|it| &it.check.body);
         let words = body.is_some_and(|it| it.satisfied.words_only && it.blocking.is_none());
         let severity = entry.node.get("severity").filter(|it| it.text() == Some("blocker"));

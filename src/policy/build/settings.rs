@@ -1,5 +1,6 @@
 //! The manifest's settings with their defaults.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{on_error, text, texts};
@@ -14,7 +15,7 @@ use crate::state::breaker;
 use crate::state::guard::GuardLimits;
 
 /// Each setting of the topmost manifest that has it.
-pub(super) fn settings(manifests: &[Node], diagnostics: &mut Vec<Diagnostic>) -> Settings {
+pub(super) fn settings(manifests: &[Arc<Node>], diagnostics: &mut Vec<Diagnostic>) -> Settings {
     let get = |key: &str| manifests.iter().find_map(|it| it.get(key)).filter(|it| !it.is_null());
     let part = |section: &'static str, key: &'static str| {
         manifests.iter().filter_map(|it| it.get(section)).find_map(|it| it.get(key))
@@ -82,7 +83,7 @@ pub(super) fn settings(manifests: &[Node], diagnostics: &mut Vec<Diagnostic>) ->
 }
 
 /// The deadline of probes that a pack of one's own sets.
-pub(super) fn own_deadline(manifests: &[Node]) -> Option<Duration> {
+pub(super) fn own_deadline(manifests: &[Arc<Node>]) -> Option<Duration> {
     let own = manifests.iter().filter(|it| !builtin::wrote(&it.span.source));
     own.filter_map(|it| it.get("deadline")).find_map(Node::duration)
 }

@@ -1,6 +1,7 @@
 //! The vocabulary: named kinds of commands, files and texts, the layers of all packs joined.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::{text, texts};
 use crate::deferred::Deferred;
@@ -11,7 +12,7 @@ use crate::source::node::Node;
 use crate::source::{Diagnostic, suggest};
 
 /// File kinds that content patterns name must exist.
-fn check_file_kinds(nodes: &[Node], lens: &Lens, diagnostics: &mut Vec<Diagnostic>) {
+fn check_file_kinds(nodes: &[Arc<Node>], lens: &Lens, diagnostics: &mut Vec<Diagnostic>) {
     let known: Vec<&str> = lens.files.iter().map(|it| it.name.as_str()).collect();
     let entries = nodes.iter().filter_map(|it| it.get("contents")?.entries()).flatten();
     let named = entries.flat_map(|(_, entry)| {
@@ -31,6 +32,7 @@ fn check_file_kinds(nodes: &[Node], lens: &Lens, diagnostics: &mut Vec<Diagnosti
 }
 
 /// What all vocabularies say together.
+#[derive(Debug, Clone)]
 pub(super) struct Vocabulary {
     pub(super) lens: Lens,
     pub(super) texts: BTreeMap<String, Deferred<TextPatternSource>>,
@@ -42,9 +44,10 @@ pub(super) struct Vocabulary {
 
 /// Joins vocabularies, topmost first: lists are joined, also those of entries with the same name,
 /// unless the upper entry says `override: true`.
-pub(super) fn vocabulary(nodes: &[Node], diagnostics: &mut Vec<Diagnostic>) -> Vocabulary {
+pub(super) fn vocabulary(nodes: &[Arc<Node>], diagnostics: &mut Vec<Diagnostic>) -> Vocabulary {
     // A test proves those of the built-in pack: compiling them was most of what loading it cost.
-    let regexes = nodes.iter().flat_map(regexes).filter(|it| !builtin::wrote(&it.span.source));
+    let regexes =
+        nodes.iter().flat_map(|it| regexes(it)).filter(|it| !builtin::wrote(&it.span.source));
     for regex in regexes {
         if let Err(why) = regex.text().map_or(Ok(()), |it| compile_regex(it).map(|_| ())) {
             let message = format!("the regex is not valid: {why}");
@@ -123,7 +126,7 @@ impl Named<'_> {
 }
 
 /// Entries of a map over all layers; one with `override: true` hides those below it.
-fn named<'n>(nodes: &'n [Node], key: &'n str) -> impl Iterator<Item = (String, Named<'n>)> {
+fn named<'n>(nodes: &'n [Arc<Node>], key: &'n str) -> impl Iterator<Item = (String, Named<'n>)> {
     let mut found: BTreeMap<String, (Named<'n>, bool)> = BTreeMap::new();
     let entries = nodes.iter().filter_map(move |it| it.get(key)?.entries()).flatten();
     for (name, node) in entries {
