@@ -259,8 +259,10 @@ pub(in crate::lint) fn unguarded_probe(subject: &Subject<'_>, out: &mut Findings
                 if !guarded.contains(id) && told.insert(id) {
                     let message = format!("`probes.{id}` may not have answered");
                     out.add(site.span(&term.range), message, |it| {
-                        it.with_note("what a probe did not answer is empty, 0 or false here")
-                            .with_help(format!("ask `probes.{id}.ok &&` first"))
+                        it.with_note(
+                            "where it has not, the rule cannot be judged, and `on_error` decides",
+                        )
+                        .with_help(format!("ask `probes.{id}.ok &&` first"))
                     });
                 }
             });

@@ -1,0 +1,100 @@
+//! Fixes: each cures what it says, changes no decision where it is called safe, and never breaks YAML.
+
+use policyd::lint::fix::changes;
+use policyd::lint::{Profile, code_of};
+use policyd::script::tree::Term;
+use policyd::source::Level;
+
+use crate::subjects::{consideration, look};
+
+/// The rule with its condition in each scalar style.
+fn styles(condition: &str) -> Vec<String> {
+    let double = condition.replace('\\', "\\\\").replace('"', "\\\"");
+    let single = condition.replace('\'', "''");
+    [
+        format!("  satisfied: {condition}"),
+        format!("  satisfied: \"{double}\""),
+        format!("  satisfied: '{single}'"),
+        format!("  satisfied: |-\n    {condition}"),
+        format!("  satisfied: >-\n    {condition}"),
+    ]
+    .into_iter()
+    .map(|it| consideration("a", &it))
+    .collect()
+}
+
+/// Conditions with a finding that has a fix, and what the fix makes of them.
+const MENDED: [(&str, &str, &str); 11] = [
+    (
+        "PD214",
+        "todos.seen || files.count == 0 && tools.total > 1",
+        "todos.seen || (files.count == 0 && tools.total > 1)",
+    ),
+    ("PD215", "(todos.seen) == true", "(todos.seen)"),
+    ("PD215", "files.count > 1 || todos.seen != true", "files.count > 1 || !todos.seen"),
+    (
+        "PD215",
+        "files.count > 1 || (todos.open > 1) == false",
+        "files.count > 1 || !(todos.open > 1)",
+    ),
+    ("PD216", "files.count > 1 || !!todos.seen", "files.count > 1 || todos.seen"),
+    ("PD217", "files.count > 9 || !(todos.open > 1)", "files.count > 9 || todos.open <= 1"),
+    ("PD218", "files.count > 9 || 1 < todos.open", "files.count > 9 || todos.open > 1"),
+    ("PD227", "session.branch in [\"a\", \"b\", \"a\"]", "session.branch in [\"a\", \"b\"]"),
+    ("PD212", "tools.count(\"read\") > 1", "tools.count(\"Read\") > 1"),
+    ("PD306", "session.branch.matches(\".*x[0-9]\")", "session.branch.matches(\"x[0-9]\")"),
+    ("PD225", "files.last_path.starts_with(\"/etc\")", "files.last_path.starts_with(\"/etc/\")"),
+];
+
+#[test]
+fn a_fix_makes_of_a_condition_what_it_says_in_every_style() {
+    for (code, before, after) in MENDED {
+        let mut mended = 0;
+        for text in styles(before) {
+            let found = look(&[("considerations.yaml", &text)], Profile::Pedantic).findings;
+            let of_rule: Vec<_> = found.into_iter().filter(|it| code_of(it.code) == code).collect();
+            assert!(!of_rule.is_empty(), "{code}: {text}");
+            let changes = changes(&of_rule, |_| true);
+            for change in &changes {
+                let (now, mut wanted) = (&change.text, styles(after).into_iter());
+                assert!(wanted.any(|it| it == *now), "{code}:\n{now}");
+                let again = look(&[("considerations.yaml", now)], Profile::Pedantic).findings;
+                let cured =
+                    again.iter().all(|it| code_of(it.code) != code && it.level < Level::Error);
+                assert!(cured, "{code}:\n{now}\n{again:?}");
+                mended += 1;
+            }
+        }
+        // A plain scalar may not begin with what a fix would put there.
+        assert!(mended >= 4, "{code} is mended in {mended} styles");
+    }
+}
+
+#[test]
+fn what_is_called_safe_means_the_same() {
+    let parsed = |text: &str| Term::parse(text).unwrap().canonical();
+    let before = "todos.seen || files.count == 0 && tools.total > 1";
+    let text = consideration(
+        "a",
+        &format!("  satisfied: >-\n    {}", before.replace(" && ", "\n    && ")),
+    );
+    let found = look(&[("considerations.yaml", &text)], Profile::Default).findings;
+    let changes = changes(&found, |it| it.safe);
+    let now = &changes.first().unwrap().text;
+    let condition = now.split(">-\n").nth(1).unwrap().replace('\n', " ");
+    assert_eq!(parsed(condition.trim()), parsed(before));
+    assert_eq!(
+        now.lines().count(),
+        text.lines().count(),
+        "lines stay as they were written:\n{now}"
+    );
+}
+
+#[test]
+fn of_two_fixes_that_overlap_one_is_made() {
+    let text = consideration("a", "  satisfied: \"files.count > 9 || !!(!!todos.seen)\"");
+    let found = look(&[("considerations.yaml", &text)], Profile::Pedantic).findings;
+    assert!(found.iter().filter(|it| it.fix.is_some()).count() >= 2);
+    let changes = changes(&found, |_| true);
+    assert_eq!(changes.first().unwrap().fixes, 1);
+}

@@ -1,0 +1,215 @@
+//! The mutation gate: dropping or swapping one character in a key, an enum value or a name of the
+//! built-in pack is never passed over in silence while it changes what is decided.
+//!
+//! Each word that stands anywhere in the pack is mutated at one of its places, once. All places and
+//! all characters: `POLICYD_MUTATE=all cargo test --release --test lint mutations`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::thread;
+
+use policyd::lint::{self, Profile, Subject};
+use policyd::policy::builtin;
+use policyd::policy::load::{self, Base, Pack};
+use policyd::script::tree::Form;
+use policyd::source::node::{Node, NodeKind};
+use policyd::source::shape::Kind;
+use policyd::source::{Level, Source};
+use policyd::time::Timestamp;
+
+use crate::subjects::TODAY;
+
+/// A word of the pack: its file by number, and its bytes.
+#[derive(Debug, Clone)]
+struct Word {
+    file: usize,
+    start: usize,
+    text: String,
+}
+
+/// The built-in pack as a folder holds it.
+fn folder() -> Pack {
+    let files = builtin::FILES.iter().map(|(name, text)| {
+        let source = Source { name: format!("policies/{name}"), text: (*text).to_owned() };
+        ((*name).to_owned(), Arc::new(source))
+    });
+    Pack { name: "policies".to_owned(), files: files.collect() }
+}
+
+/// Keys, values of closed sets, ids that are named elsewhere, and names within expressions.
+fn words() -> Vec<Word> {
+    let pack = folder();
+    let base = Base::new(&builtin::pack());
+    let reviewed = load::review(&pack, &base);
+    let subject = Subject::new(&pack, &reviewed, Timestamp::parse(TODAY).unwrap());
+    let mut found = Vec::new();
+    let file_of =
+        |source: &Arc<Source>| pack.files.iter().position(|(_, it)| it == source).unwrap();
+    let mut take = |source: &Arc<Source>, start: usize, text: &str| {
+        if source.text.get(start..start + text.len()) == Some(text) {
+            found.push(Word { file: file_of(source), start, text: text.to_owned() });
+        }
+    };
+    for node in reviewed.own.values() {
+        keys(node, &mut |key| {
+            take(&key.span.source, key.span.start, key.text().unwrap_or_default())
+        });
+    }
+    for leaf in &subject.leaves {
+        let named = matches!(leaf.kind, Kind::Choice(_))
+            || matches!(leaf.key, "checker" | "on" | "applicable_session_types" | "voice");
+        if named {
+            let text = leaf.node.text().unwrap_or_default();
+            take(&leaf.node.span.source, leaf.node.sub_span(0..text.len()).start, text);
+        }
+    }
+    for entry in &subject.entries {
+        take(&entry.id.span.source, entry.id.span.start, entry.name());
+    }
+    for site in &subject.sites {
+        site.visit(|term| {
+            let Form::Fact(..) = term.form else { return };
+            let (text, start) = (site.part(&term.range), term.range.start);
+            for (at, word) in names(text) {
+                let span = site.span(&(start + at..start + at + word.len()));
+                take(&span.source, span.start, word);
+            }
+        });
+    }
+    found
+}
+
+/// Keys of maps, all the way down.
+fn keys<'n>(node: &'n Node, look: &mut impl FnMut(&'n Node)) {
+    match &node.kind {
+        NodeKind::Map(entries) => {
+            for (key, value) in entries {
+                look(key);
+                keys(value, look);
+            }
+        }
+        NodeKind::List(items) => items.iter().for_each(|it| keys(it, look)),
+        NodeKind::Scalar(_) | NodeKind::Invalid => {}
+    }
+}
+
+/// Names of facts, fields, functions and of what the vocabulary defines; free texts left out.
+fn names(chain: &str) -> Vec<(usize, &str)> {
+    let defining = [
+        "kind(",
+        "findings(",
+        "in_message(",
+        "message_quote(",
+        "in_messages(",
+        "in_prompts(",
+        "prompt_quote(",
+    ];
+    let (mut found, mut at) = (Vec::new(), 0);
+    for piece in chain.split_inclusive(|c: char| !(c.is_alphanumeric() || c == '_')) {
+        let word = piece.trim_end_matches(|c: char| !(c.is_alphanumeric() || c == '_'));
+        let before = chain.get(..at).unwrap_or_default();
+        let quoted = before.matches('"').count() % 2 == 1;
+        let defined = defining.iter().any(|it| before.ends_with(&format!("{it}\"")));
+        if word.len() > 1 && !word.starts_with(|c: char| c.is_numeric()) && (!quoted || defined) {
+            found.push((at, word));
+        }
+        at += piece.len();
+    }
+    found
+}
+
+/// A character dropped, or swapped with the next one, where that makes another word.
+fn mutants(word: &str) -> Vec<String> {
+    let chars: Vec<char> = word.chars().collect();
+    let mut found = Vec::new();
+    for at in 0..chars.len() {
+        let mut dropped = chars.clone();
+        dropped.remove(at);
+        found.push(dropped.into_iter().collect());
+        if at + 1 < chars.len() {
+            let mut swapped = chars.clone();
+            swapped.swap(at, at + 1);
+            found.push(swapped.into_iter().collect());
+        }
+    }
+    found.retain(|it: &String| it != word && !it.is_empty());
+    found
+}
+
+/// What a pack decides by: its policy without places.
+fn decisions(pack: &Pack) -> Option<String> {
+    let policy = load::load(pack, &builtin::pack()).policy?;
+    let text = format!(
+        "{:?} {:?} {:?} {:?} {:?} {:?}",
+        policy.settings,
+        policy.considerations,
+        policy.session_types,
+        *policy.preferences,
+        *policy.probes,
+        *policy.messages
+    );
+    // Lines and columns move with the text.
+    let mut plain = String::new();
+    for piece in text.split("place: Place {") {
+        plain.push_str(piece.split_once('}').map_or(piece, |(place, rest)| {
+            if plain.is_empty() && !place.contains("file:") { piece } else { rest }
+        }));
+    }
+    Some(plain)
+}
+
+/// Whether a mutant is passed over although it changes what is decided.
+fn slips_through(base: &Base, original: &str, word: &Word, mutant: &str) -> bool {
+    let mut pack = folder();
+    let (_, source) = pack.files.get_mut(word.file).unwrap();
+    let mut text = source.text.clone();
+    text.replace_range(word.start..word.start + word.text.len(), mutant);
+    *source = Arc::new(Source { name: source.name.clone(), text });
+    let reviewed = load::review(&pack, base);
+    let now = Timestamp::parse(TODAY).unwrap();
+    let found = lint::review(&Subject::new(&pack, &reviewed, now), Profile::Default, true).findings;
+    found.iter().all(|it| it.level < Level::Warning)
+        && decisions(&pack).is_none_or(|it| it != original)
+}
+
+#[test]
+fn no_typo_changes_a_decision_in_silence() {
+    let all = std::env::var("POLICYD_MUTATE").is_ok_and(|it| it == "all");
+    let mut places: BTreeMap<String, Vec<Word>> = BTreeMap::new();
+    for word in words() {
+        places.entry(word.text.clone()).or_default().push(word);
+    }
+    let mut tries: Vec<(Word, String)> = Vec::new();
+    for (number, words) in places.values().enumerate() {
+        for word in words.iter().take(if all { usize::MAX } else { 1 }) {
+            let mutants = mutants(&word.text);
+            let (first, taken) = if all { (0, usize::MAX) } else { (number % mutants.len(), 1) };
+            let taken = mutants.into_iter().skip(first).take(taken);
+            tries.extend(taken.map(|it| (word.clone(), it)));
+        }
+    }
+    assert!(tries.len() > 250, "{} mutants", tries.len());
+    let original = decisions(&folder()).unwrap();
+    let share = tries.len().div_ceil(thread::available_parallelism().map_or(1, Into::into));
+    let slipped: Vec<String> = thread::scope(|scope| {
+        let look = |tries: &[(Word, String)]| {
+            let base = Base::new(&builtin::pack());
+            let slipped =
+                tries.iter().filter(|(word, it)| slips_through(&base, &original, word, it));
+            slipped
+                .map(|(word, it)| {
+                    format!("{} -> {it} in {}", word.text, builtin::FILES[word.file].0)
+                })
+                .collect::<Vec<_>>()
+        };
+        let running: Vec<_> = tries.chunks(share).map(|it| scope.spawn(move || look(it))).collect();
+        running.into_iter().flat_map(|it| it.join().unwrap()).collect()
+    });
+    assert!(
+        slipped.is_empty(),
+        "{} of {} slip through:\n{}",
+        slipped.len(),
+        tries.len(),
+        slipped.join("\n")
+    );
+}

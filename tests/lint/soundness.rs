@@ -1,0 +1,189 @@
+//! What lint calls clean never raises a type error: generated conditions over generated events.
+
+use std::rc::Rc;
+
+use policyd::facts::Facts;
+use policyd::facts::compiled::CompiledLens;
+use policyd::facts::event::EventKind;
+use policyd::hook::claude_code;
+use policyd::judge::situation::{Situation, Words};
+use policyd::lint::Profile;
+use policyd::policy::builtin;
+use policyd::policy::load;
+use policyd::script::context::Reading;
+use policyd::script::members;
+use policyd::script::types::{Domain, Type};
+use policyd::script::{Evaluator, Value};
+use policyd::source::Level;
+use policyd::time::Timestamp;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+
+use crate::subjects::{TODAY, consideration, look};
+
+/// Names that the pack defines, by what an argument names.
+fn argument(domain: Domain, wanted: Type, pick: &Index) -> String {
+    let text = match domain {
+        Domain::CommandKind => ["test", "lint", "build"],
+        Domain::FileKind => ["code", "docs", "tests"],
+        Domain::Content => ["stub", "interface", "stub"],
+        Domain::Text => ["next_steps", "operations", "simple"],
+        Domain::Regex => ["a+", "^x", "\\\\d"],
+        Domain::Free => ["a", "state", "git push"],
+    };
+    match wanted {
+        Type::Texts => "[\"a\", \"b\"]".to_owned(),
+        _ => format!("\"{}\"", pick.get(&text)),
+    }
+}
+
+/// A chain of facts that ends in a plain value, following the table.
+fn chain(picks: &[Index]) -> (String, Type) {
+    let (mut text, mut owner) = (String::new(), Type::Global);
+    let mut picks = picks.iter().cycle();
+    for _ in 0..6 {
+        let rows: Vec<_> = members::tables().filter(|it| it.owner == owner).collect();
+        let (Some(pick), Some(other)) = (picks.next(), picks.next()) else { break };
+        if rows.is_empty() {
+            let (name, next) = match owner {
+                Type::Preferences => ("no_auto_merge", Type::Bool),
+                Type::Probes => ("pr", Type::Probe),
+                _ => break,
+            };
+            text = format!("{text}.{name}");
+            owner = next;
+            continue;
+        }
+        let row = pick.get(&rows);
+        let arguments = row.params.map(|params| {
+            let each = params.iter().map(|(wanted, domain)| argument(*domain, *wanted, other));
+            format!("({})", each.collect::<Vec<_>>().join(", "))
+        });
+        let dot = if text.is_empty() { "" } else { "." };
+        text = format!("{text}{dot}{}{}", row.name, arguments.unwrap_or_default());
+        owner = row.result;
+        if matches!(owner, Type::Bool | Type::Int) || (owner == Type::Text && pick.index(3) > 0) {
+            break;
+        }
+    }
+    (text, owner)
+}
+
+/// Something with a value: a chain, a constant.
+fn value() -> impl Strategy<Value = String> {
+    let fact = prop::collection::vec(any::<Index>(), 4..12).prop_map(|it| chain(&it).0);
+    let constant = select(vec!["0", "1", "-3", "\"a\"", "\"stop\"", "true", "false", "[\"a\"]"]);
+    prop_oneof![4 => fact, 1 => constant.prop_map(str::to_owned)]
+}
+
+/// A fact as a condition, well typed.
+fn sound() -> impl Strategy<Value = String> {
+    prop::collection::vec(any::<Index>(), 4..12).prop_map(|picks| match chain(&picks) {
+        (text, Type::Int) => format!("{text} > 1"),
+        (text, Type::Text) => format!("{text} != \"a\""),
+        (text, Type::Texts) => format!("\"a\" in {text}"),
+        (text, _) => text,
+    })
+}
+
+/// Conditions, well typed or not.
+fn condition() -> impl Strategy<Value = String> {
+    let operator = select(vec!["==", "!=", "<", "<=", ">", ">=", "in", "+", "-", "*", "/", "%"]);
+    let compared = (value(), operator, value()).prop_map(|(a, sign, b)| format!("{a} {sign} {b}"));
+    let leaf = prop_oneof![1 => value(), 2 => compared, 9 => sound()];
+    leaf.prop_recursive(3, 8, 2, |inner| {
+        prop_oneof![
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("({a}) && ({b})")),
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("({a}) || ({b})")),
+            inner.clone().prop_map(|it| format!("!({it})")),
+            (inner.clone(), inner.clone(), inner)
+                .prop_map(|(a, b, c)| format!("if {a} {{ {b} }} else {{ {c} }}")),
+        ]
+    })
+}
+
+/// Events as clients send them.
+const EVENTS: [(&str, &str); 5] = [
+    ("stop", r#"{"session_id":"s","last_assistant_message":"All done? No."}"#),
+    ("stop", r#"{"session_id":"s"}"#),
+    ("subagent-stop", r#"{"session_id":"s","agent_id":"a","agent_type":"Explore"}"#),
+    (
+        "pre-tool-use",
+        r#"{"session_id":"s","tool_name":"Bash","tool_input":{"command":"ls","n":1}}"#,
+    ),
+    ("user-prompt-submit", r#"{"session_id":"s","prompt":"deploy it"}"#),
+];
+
+thread_local! {
+    static POLICY: policyd::policy::Policy = {
+        let pack = builtin::pack();
+        load::load(&pack, &pack).policy.unwrap()
+    };
+    static WORDS: Words = POLICY.with(|policy| {
+        let texts = policy.texts.clone();
+        Words::new(CompiledLens::new(policy.lens.clone()), texts)
+    });
+}
+
+fn evaluator((kind, payload): (&str, &str), reading: Reading) -> Evaluator {
+    let event = claude_code::parse(payload.as_bytes(), EventKind::find(kind).unwrap()).unwrap();
+    let situation = Situation {
+        event,
+        facts: Facts::default(),
+        transcript_problem: None,
+        interactive: true,
+        project: "/work".into(),
+        remote_host: Some("github.com".to_owned()),
+        now: Timestamp::parse(TODAY).unwrap(),
+    };
+    let context = POLICY.with(|policy| WORDS.with(|words| situation.context(policy, words)));
+    let mut learned = context.learned.borrow_mut();
+    learned.probes.insert("pr".to_owned(), reading);
+    learned.preferences.insert("no_auto_merge".to_owned(), true);
+    drop(learned);
+    Evaluator::new(Rc::new(context))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 700, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_clean_condition_is_true_or_false_at_every_event(condition in condition()) {
+        let written = consideration("a", &format!("  satisfied: >-\n    {condition}"));
+        let found = look(&[("considerations.yaml", &written)], Profile::Default).findings;
+        if found.iter().all(|it| it.level < Level::Error) {
+            let answer = serde_json::json!({"state": "OPEN", "a": ["x", 1, null]});
+            for event in EVENTS {
+                for reading in [
+                    Reading::Answer { code: 0, value: answer.clone() },
+                    Reading::Failed("not installed".to_owned()),
+                ] {
+                    match evaluator(event, reading).eval(&condition) {
+                        Ok(value) => prop_assert!(matches!(value, Value::Bool(_)), "{condition}: {value:?}"),
+                        // Numbers may be too large, a divisor may be zero, a probe may not have
+                        // answered: those are no type errors.
+                        Err(error) => prop_assert!(
+                            ["ivi", "odulo", "verflow", "egation", "not installed"].iter().any(|it| error.message.contains(it)),
+                            "{condition}: {}", error.message
+                        ),
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_generator_makes_both_kinds() {
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let (mut clean, mut all) = (0, 0);
+    for _ in 0..300 {
+        let condition =
+            proptest::strategy::ValueTree::current(&condition().new_tree(&mut runner).unwrap());
+        let written = consideration("a", &format!("  satisfied: >-\n    {condition}"));
+        let found = look(&[("considerations.yaml", &written)], Profile::Default).findings;
+        clean += usize::from(found.iter().all(|it| it.level < Level::Error));
+        all += 1;
+    }
+    assert!(clean > 60 && clean < 240, "{clean} of {all} are clean");
+}
