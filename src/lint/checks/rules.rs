@@ -8,9 +8,10 @@ use crate::lint::{Findings, Subject};
 use crate::script::tree::{Form, Term};
 use crate::source::node::Node;
 
-/// Conditions that can be read, whole.
+/// Conditions that can be read, whole, and that the loader has nothing against: what follows from a
+/// mistake is not worth a second finding.
 fn conditions<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = (&'s Site<'s>, &'s Term)> {
-    let read = subject.sites.iter().filter(|it| it.condition);
+    let read = subject.sites.iter().filter(|it| it.condition && !subject.has_error(it));
     read.filter_map(|site| Some((site, site.term.as_ref()?)))
 }
 
