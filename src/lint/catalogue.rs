@@ -20,7 +20,7 @@ macro_rules! rule {
             profile: Profile::$profile,
             since: "0.1.0",
             summary: $summary,
-            page: "",
+            page: include_str!(concat!("docs/", $code, ".md")),
             check: $check,
         }
     };

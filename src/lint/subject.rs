@@ -10,7 +10,7 @@ use crate::script::tree::Term;
 use crate::script::types::Names;
 use crate::source::node::Node;
 use crate::source::shape::Kind;
-use crate::source::{Diagnostic, ScalarStyle, Span};
+use crate::source::{Diagnostic, Level, ScalarStyle, Span};
 use crate::time::Timestamp;
 
 /// Everything lint looks at.
@@ -286,6 +286,17 @@ impl<'a> Subject<'a> {
     #[must_use]
     pub fn entry_of(&self, site: &Site<'a>) -> Option<&Entry<'a>> {
         self.entries.get(site.entry?)
+    }
+
+    /// Whether the loader found an error in an expression.
+    #[must_use]
+    pub fn has_error(&self, site: &Site<'_>) -> bool {
+        let whole = site.whole();
+        self.reviewed.loaded.diagnostics.iter().any(|it| {
+            it.level == Level::Error
+                && it.span.source == whole.source
+                && (whole.start..whole.end).contains(&it.span.start)
+        })
     }
 
     /// The entry of a pack below that this one changes.

@@ -234,7 +234,10 @@ impl Builder<'_> {
         let text = node.text()?;
         let typed = check::check(text, &self.names);
         self.uses.extend(typed.uses.iter().cloned());
-        self.complain(&typed, node, 0);
+        if !text.trim().is_empty() {
+            // That it is empty is said where its shape is checked.
+            self.complain(&typed, node, 0);
+        }
         if typed.result != wanted && typed.result != Type::Any {
             let message = format!("this must be {wanted}, and is a {}", typed.result);
             let found = Diagnostic::error("not-a-condition", node.sub_span(0..text.len()), message);
@@ -513,7 +516,17 @@ impl Builder<'_> {
         messages
     }
 
+    /// Complains about a key that is not there, unless a merge key may have brought it or another key
+    /// is a slip of it: those are findings of their own.
     fn missing(&mut self, entry: &Entry, key: &str, why: &str) {
+        let keys = entry.layers.first().and_then(Node::entries).unwrap_or_default();
+        let stands_for_it = |it: &Node| match it.text() {
+            Some(name) => name != key && suggest::nearest(name, &[key]).is_some(),
+            None => true,
+        };
+        if keys.iter().any(|(it, _)| stands_for_it(it)) {
+            return;
+        }
         if let Some(span) = entry.span() {
             let message = format!("`{}` has no `{key}`", entry.id);
             let found = Diagnostic::error("missing-key", span.clone(), message);

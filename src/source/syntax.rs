@@ -137,6 +137,12 @@ pub(super) fn syntax_error(
         let message = format!("lists and maps are nested more than {YAML_DEPTH_MAX} deep");
         return Diagnostic::error("nesting-too-deep", span(one_character(text, at)), message);
     }
+    if is_tag(kind) {
+        let start = text.get(..at).and_then(|it| it.rfind('!')).unwrap_or(at);
+        let message = "an unquoted `!` begins a tag, which is not part of the format";
+        return Diagnostic::error("yaml-tag", span(one_character(text, start)), message)
+            .with_help(QUOTE_VALUE);
+    }
     if let Some(line) = stray_key(kind, text, at) {
         let message = "this line is indented as if it went on with the value above";
         return Diagnostic::error("yaml-syntax", span(line), message).with_help(INDENT);
@@ -160,6 +166,21 @@ pub(super) fn syntax_error(
         (Some(bracket), None) => finding.with_related(bracket, "still inside this bracket"),
         (None, None) => finding,
     }
+}
+
+/// Whether something was taken for a tag: mostly an expression that begins with `!`.
+fn is_tag(kind: &ErrorKind) -> bool {
+    use ErrorKind as E;
+    [
+        E::ExpectedTagBang,
+        E::InvalidGlobalTagCharacter,
+        E::InvalidTagTerminator,
+        E::InvalidTagEscape,
+        E::MissingTagUri,
+        E::UndeclaredTagHandle,
+        E::UnclosedVerbatimTag,
+    ]
+    .contains(kind)
 }
 
 fn explain(kind: &ErrorKind, at: &str) -> (String, Option<&'static str>) {

@@ -21,7 +21,8 @@ fn part<'p>(rule: &'p Rule, heading: &str) -> &'p str {
 /// Files of a part, by name, and where the mark is: `yaml considerations.yaml at 5:14`.
 fn files(rule: &Rule, heading: &str) -> (BTreeMap<String, String>, Option<String>) {
     let (mut files, mut mark) = (BTreeMap::new(), None);
-    for block in part(rule, heading).split("\n```yaml ").skip(1) {
+    let part = format!("\n{}", part(rule, heading));
+    for block in part.split("\n```yaml ").skip(1) {
         let (info, rest) = block.split_once('\n').unwrap();
         let mut words = info.split(' ');
         let file = words.next().unwrap().to_owned();
@@ -36,13 +37,19 @@ fn files(rule: &Rule, heading: &str) -> (BTreeMap<String, String>, Option<String
     (files, mark)
 }
 
-/// A page is plain text: `‹U+202E›` stands for the character, `‹U+000D›` for one that ends lines.
+/// A page is plain text: `‹U+202E›` stands for the character, `‹U+000D›` for one that ends lines,
+/// `‹×4100 x›` for that many letters.
 fn visible(text: &str) -> String {
-    let mut pieces = text.split("‹U+");
+    let mut pieces = text.split('‹');
     let mut all = pieces.next().unwrap().to_owned();
     for piece in pieces {
-        let (number, rest) = piece.split_once('›').unwrap();
-        all.push(char::from_u32(u32::from_str_radix(number, 16).unwrap()).unwrap());
+        let (sign, rest) = piece.split_once('›').unwrap();
+        if let Some(number) = sign.strip_prefix("U+") {
+            all.push(char::from_u32(u32::from_str_radix(number, 16).unwrap()).unwrap());
+        } else {
+            let (number, letter) = sign.strip_prefix('×').unwrap().split_once(' ').unwrap();
+            all.push_str(&letter.repeat(number.parse().unwrap()));
+        }
         all.push_str(rest);
     }
     all
@@ -69,11 +76,19 @@ fn every_page_has_its_parts() {
     }
 }
 
-#[test]
-fn every_example_raises_its_rule_there_and_its_fix_nothing() {
-    let mut wrong = Vec::new();
-    for rule in lint::rules().iter().filter(|it| !WITHOUT_EXAMPLE.contains(&it.code)) {
+/// The rules that can be shown, each with its example and where that is marked.
+fn shown() -> impl Iterator<Item = (&'static Rule, BTreeMap<String, String>, Option<String>)> {
+    let rules = lint::rules().iter().filter(|it| !WITHOUT_EXAMPLE.contains(&it.code));
+    rules.map(|rule| {
         let (example, mark) = files(rule, "Example");
+        (rule, example, mark)
+    })
+}
+
+#[test]
+fn every_example_raises_its_rule_there() {
+    let mut wrong = Vec::new();
+    for (rule, example, mark) in shown() {
         let Some(mark) = mark else {
             wrong.push(format!("{}: no place is marked", rule.code));
             continue;
@@ -83,17 +98,27 @@ fn every_example_raises_its_rule_there_and_its_fix_nothing() {
         if !right || !codes.iter().any(|(place, _)| *place == mark) {
             wrong.push(format!("{} at {mark}:\n{told}", rule.code));
         }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_fix_leaves_nothing_to_find() {
+    let mut wrong = Vec::new();
+    for (rule, mut pack, _) in shown() {
         let (fixed, _) = files(rule, "Fix");
-        let mut fixed_files = example;
+        if fixed.is_empty() {
+            wrong.push(format!("{}: its fix changes no file", rule.code));
+        }
         // A file that the fix shows empty is deleted.
         for (file, text) in fixed {
             if text.is_empty() {
-                fixed_files.remove(&file)
+                pack.remove(&file)
             } else {
-                fixed_files.insert(file, text)
+                pack.insert(file, text)
             };
         }
-        let (codes, told) = found(rule, &fixed_files);
+        let (codes, told) = found(rule, &pack);
         if !codes.is_empty() {
             wrong.push(format!("{} fixed:\n{told}", rule.code));
         }

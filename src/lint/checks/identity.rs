@@ -36,14 +36,17 @@ pub(in crate::lint) fn ids_alike(subject: &Subject<'_>, out: &mut Findings) {
     }
 }
 
-/// Ids that expressions name: `prefs.<id>`, `probes.<id>`.
+/// Whether an expression can name it behind a dot: `prefs.<id>`, `probes.<id>`.
+fn can_be_named(id: &str) -> bool {
+    id.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
 pub(in crate::lint) fn id_form(subject: &Subject<'_>, out: &mut Findings) {
     for file in ["preferences.yaml", "probes.yaml"] {
         for entry in subject.of(file) {
             let name = entry.name();
-            let sound = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-                && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-            if !sound {
+            if !can_be_named(name) {
                 let message = format!("no expression can name `{name}`");
                 let help = "use letters, digits and `_`, a letter first";
                 out.help(entry.id.span.clone(), message, help);
@@ -122,7 +125,11 @@ fn inherited_text() -> String {
 
 pub(in crate::lint) fn unused_fact(subject: &Subject<'_>, out: &mut Findings) {
     for (file, owner) in [("probes.yaml", "probes"), ("preferences.yaml", "prefs")] {
-        for entry in subject.of(file).filter(|it| subject.inherited(it).is_none() && !is_base(it)) {
+        // What no expression can name is another finding.
+        let own = |it: &&Entry<'_>| {
+            subject.inherited(it).is_none() && !is_base(it) && can_be_named(it.name())
+        };
+        for entry in subject.of(file).filter(own) {
             let path = format!("{owner}.{}", entry.name());
             let reads = |text: &str| {
                 text.match_indices(&path).any(|(at, _)| {

@@ -8,9 +8,10 @@ use crate::lint::{Findings, Subject};
 use crate::script::tree::{Form, Term};
 use crate::source::node::Node;
 
-/// Conditions that can be read, whole.
+/// Conditions that can be read, whole, and that the loader has nothing against: what follows from a
+/// mistake is not worth a second finding.
 fn conditions<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = (&'s Site<'s>, &'s Term)> {
-    let read = subject.sites.iter().filter(|it| it.condition);
+    let read = subject.sites.iter().filter(|it| it.condition && !subject.has_error(it));
     read.filter_map(|site| Some((site, site.term.as_ref()?)))
 }
 
@@ -31,7 +32,8 @@ pub(in crate::lint) fn never_true(subject: &Subject<'_>, out: &mut Findings) {
                 _ => ("this never holds", "what it guards is dead"),
             };
             out.add(site.whole(), message, |it| {
-                it.with_note(note).with_help("write `enabled: false` to switch a rule off")
+                it.with_note(note)
+                    .with_help("write what is meant; `enabled: false` switches a rule off")
             });
         }
     }
@@ -40,11 +42,13 @@ pub(in crate::lint) fn never_true(subject: &Subject<'_>, out: &mut Findings) {
 pub(in crate::lint) fn always_true(subject: &Subject<'_>, out: &mut Findings) {
     for (site, term) in conditions(subject) {
         if !is_meant(site, term) && is_never(term, false, subject.names()) {
-            let note = match site.key {
-                "satisfied" => "the rule never finds anything",
-                _ => "it can be left out",
+            let (note, help) = match site.key {
+                "satisfied" => {
+                    ("the rule never finds anything", "write what is meant, or delete the rule")
+                }
+                _ => ("it makes no difference", "write what is meant, or leave it out"),
             };
-            out.add(site.whole(), "this always holds", |it| it.with_note(note));
+            out.add(site.whole(), "this always holds", |it| it.with_note(note).with_help(help));
         }
     }
 }
