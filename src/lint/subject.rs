@@ -292,7 +292,7 @@ impl<'a> Subject<'a> {
     #[must_use]
     pub fn has_error(&self, site: &Site<'_>) -> bool {
         let whole = site.whole();
-        self.reviewed.loaded.diagnostics.iter().any(|it| {
+        self.reviewed.diagnostics.iter().any(|it| {
             it.level == Level::Error
                 && it.span.source == whole.source
                 && (whole.start..whole.end).contains(&it.span.start)

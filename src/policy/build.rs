@@ -519,7 +519,7 @@ impl Builder<'_> {
     /// Complains about a key that is not there, unless a merge key may have brought it or another key
     /// is a slip of it: those are findings of their own.
     fn missing(&mut self, entry: &Entry, key: &str, why: &str) {
-        let keys = entry.layers.first().and_then(Node::entries).unwrap_or_default();
+        let keys = entry.layers.first().and_then(|it| it.entries()).unwrap_or_default();
         let stands_for_it = |it: &Node| match it.text() {
             Some(name) => name != key && suggest::nearest(name, &[key]).is_some(),
             None => true,

@@ -63,9 +63,12 @@ fn each_form_says_the_same() {
 #[test]
 fn sarif_is_as_its_official_schema_says() {
     let mut schema: Value = serde_json::from_str(include_str!("sarif-schema-2.1.0.json")).unwrap();
-    // The official schema has a pattern with a bracket too many; no result here has a language.
-    let language = schema.pointer_mut("/definitions/run/properties/language").unwrap();
-    language.as_object_mut().unwrap().remove("pattern").unwrap();
+    // The official schema has a pattern with a bracket too many; nothing here names a language.
+    for owner in ["run", "toolComponent"] {
+        let place = format!("/definitions/{owner}/properties/language");
+        let language = schema.pointer_mut(&place).unwrap();
+        language.as_object_mut().unwrap().remove("pattern").unwrap();
+    }
     let validator = jsonschema::validator_for(&schema).unwrap();
     for review in [review(), Review::default()] {
         let log = sarif::sarif(&review);

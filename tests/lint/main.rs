@@ -1,5 +1,10 @@
 //! Lint from outside: its pages as tests, its forms, its fixes, and what it must never miss.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a broken expectation is a failure")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a broken expectation is a failure; how many mutants are tried is asked of the environment"
+)]
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -11,7 +11,7 @@ const CONDITIONS: [&str; 11] = [
     "files.count > 1 || ‹todo›.open == 0",
     "files.kind(‹\"cod\"›).count > 1",
     "event.kind == ‹\"stopp\"›",
-    "files.count > 1 && ‹files.count < 0›",
+    "files.count > 1 || ‹files.count < 0›",
     "todos.seen || ‹todos.seen›",
     "files.last_path.starts_with(‹\"/etc\"›) || tools.total > 1",
     "session.branch.matches(‹\"a*\"›) || tools.total > 1",

@@ -31,10 +31,10 @@ fn argument(domain: Domain, wanted: Type, pick: &Index) -> String {
         Domain::Regex => ["a+", "^x", "\\\\d"],
         Domain::Free => ["a", "state", "git push"],
     };
-    match wanted {
-        Type::Texts => "[\"a\", \"b\"]".to_owned(),
-        _ => format!("\"{}\"", pick.get(&text)),
+    if wanted == Type::Texts {
+        return "[\"a\", \"b\"]".to_owned();
     }
+    format!("\"{}\"", pick.get(&text))
 }
 
 /// A chain of facts that ends in a plain value, following the table.
@@ -45,11 +45,11 @@ fn chain(picks: &[Index]) -> (String, Type) {
         let rows: Vec<_> = members::tables().filter(|it| it.owner == owner).collect();
         let (Some(pick), Some(other)) = (picks.next(), picks.next()) else { break };
         if rows.is_empty() {
-            let (name, next) = match owner {
-                Type::Preferences => ("no_auto_merge", Type::Bool),
-                Type::Probes => ("pr", Type::Probe),
-                _ => break,
-            };
+            let named = [
+                (Type::Preferences, "no_auto_merge", Type::Bool),
+                (Type::Probes, "pr", Type::Probe),
+            ];
+            let Some((_, name, next)) = named.into_iter().find(|it| it.0 == owner) else { break };
             text = format!("{text}.{name}");
             owner = next;
             continue;

@@ -114,12 +114,17 @@ pub(in crate::lint) fn unknown_tool(subject: &Subject<'_>, out: &mut Findings) {
     let known: Vec<&str> = known.into_iter().collect();
     each_part(subject, |site, term| {
         for (name, range) in named_tools(term) {
-            let fine = name.is_empty() || name.starts_with("mcp__") || known.contains(&name);
+            // Another client's tool may differ in case alone: it is meant where both are named.
+            let real = TOOLS.iter().find(|it| it.eq_ignore_ascii_case(name));
+            let other =
+                real.is_some_and(|it| *it != name && !site.text.contains(&format!("{it:?}")));
+            let fine =
+                name.is_empty() || name.starts_with("mcp__") || (known.contains(&name) && !other);
             if fine {
                 continue;
             }
             let message = format!("no client has a tool `{name}`");
-            let near = suggest::nearest(name, &known);
+            let near = real.copied().or_else(|| suggest::nearest(name, &known));
             out.add(site.span(range), message, |it| {
                 let it = it.with_note("the condition never meets that tool");
                 match near {
