@@ -183,7 +183,8 @@ fn no_typo_changes_a_decision_in_silence() {
     for (number, words) in places.values().enumerate() {
         for word in words.iter().take(if all { usize::MAX } else { 1 }) {
             let mutants = mutants(&word.text);
-            let (first, taken) = if all { (0, usize::MAX) } else { (number % mutants.len(), 1) };
+            let first = if all { 0 } else { number.checked_rem(mutants.len()).unwrap_or(0) };
+            let taken = if all { usize::MAX } else { 1 };
             let taken = mutants.into_iter().skip(first).take(taken);
             tries.extend(taken.map(|it| (word.clone(), it)));
         }
