@@ -264,10 +264,15 @@ pub(in crate::lint) fn unguarded_probe(subject: &Subject<'_>, out: &mut Findings
                 if !guarded.contains(id) && told.insert(id) {
                     let message = format!("`probes.{id}` may not have answered");
                     out.add(site.span(&term.range), message, |it| {
+                        // An agent is not held for what nobody answered.
+                        let guard = match site.key {
+                            "satisfied" => format!("write `!probes.{id}.ok || …`"),
+                            _ => format!("write `probes.{id}.ok && …`"),
+                        };
                         it.with_note(
                             "where it has not, the rule cannot be judged, and `on_error` decides",
                         )
-                        .with_help(format!("ask `probes.{id}.ok &&` first"))
+                        .with_help(guard)
                     });
                 }
             });
