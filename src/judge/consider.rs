@@ -53,7 +53,11 @@ pub(super) fn consider(it: &Consideration, evaluator: &mut Evaluator, detail: De
     if status == Status::Satisfied && detail == Detail::Findings {
         return blank(it);
     }
-    let (consequence, softened) = consequence(it, &status, evaluator);
+    let (consequence, softened) = consequence(it, it.mode, &status, evaluator);
+    let enforced = match it.mode {
+        Mode::Enforce => consequence,
+        Mode::Warn | Mode::Shadow => self::consequence(it, Mode::Enforce, &status, evaluator).0,
+    };
     let known = !matches!(status, Status::Unknown(_));
     let error = first(&it.check.body.error, evaluator).filter(|text| !text.is_empty());
     let details = if known { first(&it.check.body.details, evaluator) } else { None };
@@ -64,7 +68,18 @@ pub(super) fn consider(it: &Consideration, evaluator: &mut Evaluator, detail: De
     let evidence = if known { evidence(&it.check.body.evidence, evaluator) } else { Vec::new() };
     let explanation =
         if detail == Detail::Values { explanation(it, evaluator) } else { Vec::new() };
-    Verdict { status, consequence, softened, details, evidence, error, explanation, ..blank(it) }
+    let blank = blank(it);
+    Verdict {
+        status,
+        consequence,
+        enforced,
+        softened,
+        details,
+        evidence,
+        error,
+        explanation,
+        ..blank
+    }
 }
 
 /// The verdict of a consideration that was not judged.
@@ -96,6 +111,7 @@ fn blank(it: &Consideration) -> Verdict {
         mode: it.mode,
         status: Status::Satisfied,
         consequence: Consequence::None,
+        enforced: Consequence::None,
         softened: None,
         details: String::new(),
         evidence: Vec::new(),
@@ -114,6 +130,7 @@ fn unknown(expression: &Expression, error: &ScriptError) -> String {
 /// Status and consequence are separate: a blocker blocks on structural evidence only.
 fn consequence(
     it: &Consideration,
+    mode: Mode,
     status: &Status,
     evaluator: &mut Evaluator,
 ) -> (Consequence, Option<&'static str>) {
@@ -122,7 +139,7 @@ fn consequence(
         Status::Unsatisfied => true,
         Status::Unknown(_) => false,
     };
-    match (it.mode, it.on_error) {
+    match (mode, it.on_error) {
         (Mode::Shadow, _) => return (Consequence::Recorded, Some("shadow mode")),
         (_, OnError::Allow) if !unsatisfied => return (Consequence::None, None),
         (_, OnError::Warn) if !unsatisfied => return (Consequence::Warns, None),

@@ -79,11 +79,10 @@ pub struct Evaluator {
 
 /// An expression that was evaluated before.
 #[derive(Debug)]
-enum Known {
-    /// Its value cannot change any more.
-    Value(Value),
-    /// It reads what is learned between evaluations.
-    Parsed(Rc<AST>),
+struct Known {
+    parsed: Rc<AST>,
+    /// Its value, where that cannot change any more in this context.
+    value: Option<Value>,
 }
 
 impl Evaluator {
@@ -93,14 +92,26 @@ impl Evaluator {
         let mut engine = sandbox();
         builtins::register(&mut engine);
         register_members(&mut engine);
-        let mut scope = Scope::new();
+        let mut evaluator = Self { engine, scope: Scope::new(), known: BTreeMap::new() };
+        evaluator.turn_to(context);
+        evaluator
+    }
+
+    /// Turns to another context: what was parsed is kept, what was evaluated is forgotten.
+    pub fn turn_to(&mut self, context: Rc<Context>) {
+        self.leave();
         let root = Object { context, part: Part::Event };
         for row in globals::ROWS {
             if let Some(Ok(value)) = row.run.map(|run| run(&root, &[])) {
-                scope.push_dynamic(row.name, value);
+                self.scope.push_dynamic(row.name, value);
             }
         }
-        Self { engine, scope, known: BTreeMap::new() }
+    }
+
+    /// Lets go of the context: whoever made it has it alone again.
+    pub fn leave(&mut self) {
+        self.scope.clear();
+        self.known.values_mut().for_each(|it| it.value = None);
     }
 
     /// The value of an expression that passed the load-time checks.
@@ -109,8 +120,8 @@ impl Evaluator {
     /// A probe that could not answer, a limit, an overflow: a rule takes it as unknown.
     pub fn eval(&mut self, text: &str) -> Result<Value, ScriptError> {
         let ast = match self.known.get(text) {
-            Some(Known::Value(value)) => return Ok(value.clone()),
-            Some(Known::Parsed(ast)) => ast.clone(),
+            Some(Known { value: Some(value), .. }) => return Ok(value.clone()),
+            Some(Known { parsed, .. }) => parsed.clone(),
             None => Rc::new(compile(&self.engine, text)?),
         };
         let result = self.engine.eval_ast_with_scope::<Dynamic>(&mut self.scope, &ast);
@@ -120,11 +131,14 @@ impl Evaluator {
                 offset: Some(0),
             })
         });
-        let known = match &value {
-            Ok(value) if !context::reads_learned(text) => Known::Value(value.clone()),
-            Ok(_) | Err(_) => Known::Parsed(ast),
-        };
-        self.known.insert(text.to_owned(), known);
+        let lasting = value.as_ref().ok().filter(|_| !context::reads_learned(text)).cloned();
+        match self.known.get_mut(text) {
+            Some(known) => known.value = lasting,
+            None => {
+                let known = Known { parsed: ast, value: lasting };
+                self.known.insert(text.to_owned(), known);
+            }
+        }
         value
     }
 
