@@ -2,7 +2,7 @@
 //! sandbox holds.
 #![expect(clippy::unwrap_used, reason = "a failing case is a failing test")]
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use policyd::facts::Facts;
@@ -57,6 +57,8 @@ fn context() -> Context {
         transcript_problem: None,
         last_message: "All done.".to_owned(),
         interactive: true,
+        recorded: false,
+        missed: Cell::new(false),
         main_branches: vec!["main".to_owned()],
         forge: "gitlab".to_owned(),
         project: "/work".into(),

@@ -3,6 +3,7 @@
 use crate::facts::event::EventKind;
 use crate::limits;
 use crate::policy::{Choice, Consideration, Expression, Mode, OnError, Severity};
+use crate::script::context::Context;
 use crate::script::{Evaluator, ScriptError, template};
 use crate::time::Timestamp;
 
@@ -37,17 +38,37 @@ pub(super) fn uses(it: &Consideration) -> impl Iterator<Item = &str> {
     it.check.uses.iter().chain(own).map(String::as_str)
 }
 
-/// Whether a consideration applies by its conditions; one that cannot be evaluated applies.
-pub(super) fn applies(it: &Consideration, evaluator: &mut Evaluator) -> bool {
+/// Whether a consideration applies by its conditions: not, where one does not hold.
+///
+/// # Errors
+/// Why it cannot be told.
+pub(super) fn applies(it: &Consideration, evaluator: &mut Evaluator) -> Result<bool, String> {
     let conditions = [it.when.as_ref(), it.check.when.as_ref()];
-    conditions.into_iter().flatten().all(|when| evaluator.eval_bool(&when.text).unwrap_or(true))
+    let mut problem: Option<String> = None;
+    for when in conditions.into_iter().flatten() {
+        match evaluator.eval_bool(&when.text) {
+            Ok(true) => {}
+            Ok(false) => return Ok(false),
+            Err(error) => problem = problem.or_else(|| Some(unknown(when, &error))),
+        }
+    }
+    problem.map_or(Ok(true), Err)
 }
 
 /// The verdict of a consideration that applies.
-pub(super) fn consider(it: &Consideration, evaluator: &mut Evaluator, detail: Detail) -> Verdict {
+pub(super) fn consider(
+    it: &Consideration,
+    context: &Context,
+    evaluator: &mut Evaluator,
+    detail: Detail,
+) -> Verdict {
     let status = match evaluator.eval_bool(&it.check.body.satisfied.text) {
         Ok(true) => Status::Satisfied,
         Ok(false) => Status::Unsatisfied,
+        // `on_error` is about what goes wrong at a stop, not about what a recording leaves out.
+        Err(error) if context.missed.get() => {
+            return untold(it, unknown(&it.check.body.satisfied, &error));
+        }
         Err(error) => Status::Unknown(unknown(&it.check.body.satisfied, &error)),
     };
     if status == Status::Satisfied && detail == Detail::Findings {
@@ -80,6 +101,11 @@ pub(super) fn consider(it: &Consideration, evaluator: &mut Evaluator, detail: De
         explanation,
         ..blank
     }
+}
+
+/// The verdict of a consideration that rests on what a recording does not tell.
+pub(super) fn untold(it: &Consideration, why: String) -> Verdict {
+    Verdict { status: Status::Unknown(why.clone()), details: why, ..blank(it) }
 }
 
 /// The verdict of a consideration that was not judged.

@@ -18,9 +18,9 @@ use sha2::{Digest, Sha256};
 
 use crate::facts::Facts;
 use crate::facts::event::Event;
-use crate::policy::{Consideration, Policy};
+use crate::policy::{Consideration, Policy, Probe};
 use crate::script::Evaluator;
-use crate::script::context::{Context, Memory, RuleFacts};
+use crate::script::context::{Context, Memory, Reading, RuleFacts};
 use crate::state::guard::{self, Ruling, Stop};
 use crate::state::{FailedConsideration, GuardState, SessionState};
 
@@ -79,8 +79,8 @@ pub fn plan(
         // the others have a value, which may not be theirs yet.
         let unknown_yet =
             |name: &&str| ["prefs.", "state.", "rule."].iter().any(|it| name.starts_with(it));
-        let may_apply =
-            out.is_none() && (asked.iter().any(unknown_yet) || consider::applies(it, evaluator));
+        let may_apply = out.is_none()
+            && (asked.iter().any(unknown_yet) || consider::applies(it, evaluator) != Ok(false));
         if may_apply {
             uses.extend(it.check.uses.iter().map(String::as_str));
             uses.extend(asked);
@@ -182,10 +182,12 @@ fn judge(it: &Consideration, bench: Bench<'_>, evaluator: &mut Evaluator) -> Ver
         let keywords = |it: &Consideration| keywords(&it.question, &bench.policy.stop_words);
         let keywords = if wanted { keywords(it) } else { Vec::new() };
         context.learned.borrow_mut().rule = RuleFacts { id: it.id.clone(), keywords };
-        if consider::applies(it, evaluator) {
-            consider::consider(it, evaluator, bench.detail)
-        } else {
-            consider::not_applicable(it, evaluator, bench.detail)
+        context.missed.set(false);
+        match consider::applies(it, evaluator) {
+            Ok(false) => consider::not_applicable(it, evaluator, bench.detail),
+            Err(why) if context.missed.get() => consider::untold(it, why),
+            // One whose conditions cannot be evaluated applies.
+            Ok(true) | Err(_) => consider::consider(it, context, evaluator, bench.detail),
         }
     };
     let took = (bench.stopwatch)().saturating_sub(began);
@@ -221,6 +223,13 @@ fn guard_of(state: &SessionState, event: &Event) -> GuardState {
         Some(agent) => state.agents.get(agent).cloned().unwrap_or_default(),
         None => state.main.clone(),
     }
+}
+
+/// What stands for the answer of a probe that is never run.
+#[must_use]
+pub fn switched_off(probe: &Probe) -> Option<Reading> {
+    let why = || format!("probe `{}` is switched off (`enabled: false`)", probe.id);
+    (!probe.enabled).then(|| Reading::Failed(why()))
 }
 
 /// The human prompt that the agent works on. A new episode needs a prompt that the transcript

@@ -237,7 +237,7 @@ fn member_value(
     let owner = type_of(&object.part);
     let value = match (owner, members::find(owner, name).and_then(|row| row.run)) {
         (_, Some(run)) => run(object, args),
-        (Type::Preferences, None) => Ok(pack_facts::preference(object, name)),
+        (Type::Preferences, None) => pack_facts::preference(object, name),
         (Type::Probes, None) => Ok(pack_facts::probe(object, name)),
         (_, None) => Err(format!("there is no `{name}` on {owner}")),
     };
