@@ -67,8 +67,7 @@ pub fn plan(
     forced_type: Option<&str>,
     evaluator: &mut Evaluator,
 ) -> Plan {
-    let session_type = classify(policy, forced_type, evaluator);
-    context.learned.borrow_mut().session_type.clone_from(&session_type);
+    let session_type = classify(policy, context, forced_type, evaluator);
     let mut uses = BTreeSet::new();
     for it in &policy.considerations {
         let out = consider::out_of_scope(it, context.event.kind, &session_type, context.now);
@@ -93,14 +92,21 @@ pub fn plan(
     Plan { session_type, probes: named("probes."), preferences: named("prefs.") }
 }
 
-fn classify(policy: &Policy, forced: Option<&str>, evaluator: &mut Evaluator) -> String {
+/// Classifies the session; expressions see its type from now on.
+pub fn classify(
+    policy: &Policy,
+    context: &Context,
+    forced: Option<&str>,
+    evaluator: &mut Evaluator,
+) -> String {
     let wanted = forced.map(str::to_ascii_uppercase);
-    if let Some(known) = policy.session_types.iter().find(|it| Some(&it.id) == wanted.as_ref()) {
-        return known.id.clone();
-    }
-    let first =
-        policy.session_types.iter().find(|it| evaluator.eval_bool(&it.when.text).unwrap_or(false));
-    first.map(|it| it.id.clone()).unwrap_or_default()
+    let mut types = policy.session_types.iter();
+    let known = types.clone().find(|it| Some(&it.id) == wanted.as_ref());
+    let found =
+        known.or_else(|| types.find(|it| evaluator.eval_bool(&it.when.text).unwrap_or(false)));
+    let session_type = found.map(|it| it.id.clone()).unwrap_or_default();
+    context.learned.borrow_mut().session_type.clone_from(&session_type);
+    session_type
 }
 
 /// How much is said of each consideration.

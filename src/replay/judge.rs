@@ -115,7 +115,8 @@ impl<'p> Judge<'p> {
             }
             empty @ None => empty.insert(Evaluator::new(Rc::clone(&context))),
         };
-        let _asked = judge::plan(self.policy, &context, None, evaluator);
+        // What else a plan would ask for is not there to be asked.
+        judge::classify(self.policy, &context, None, evaluator);
         known_before(self.policy, &context);
         let bench = Bench {
             policy: self.policy,

@@ -11,6 +11,7 @@ pub mod members;
 mod memory_facts;
 mod pack_facts;
 pub mod pattern;
+mod plain;
 pub mod prose;
 pub mod reply;
 mod session_facts;
@@ -81,6 +82,8 @@ pub struct Evaluator {
 #[derive(Debug)]
 struct Known {
     parsed: Rc<AST>,
+    /// Whether it may have another value later in the same context.
+    changes: bool,
     /// Its value, where that cannot change any more in this context.
     value: Option<Value>,
 }
@@ -119,27 +122,25 @@ impl Evaluator {
     /// # Errors
     /// A probe that could not answer, a limit, an overflow: a rule takes it as unknown.
     pub fn eval(&mut self, text: &str) -> Result<Value, ScriptError> {
-        let ast = match self.known.get(text) {
+        let (parsed, changes) = match self.known.get(text) {
             Some(Known { value: Some(value), .. }) => return Ok(value.clone()),
-            Some(Known { parsed, .. }) => parsed.clone(),
-            None => Rc::new(compile(&self.engine, text)?),
-        };
-        let result = self.engine.eval_ast_with_scope::<Dynamic>(&mut self.scope, &ast);
-        let value = result.map_err(|error| runtime_error(&error, text)).and_then(|value| {
-            to_value(value).ok_or_else(|| ScriptError {
-                message: "the value is neither true-or-false, a number, text nor a list".to_owned(),
-                offset: Some(0),
-            })
-        });
-        let lasting = value.as_ref().ok().filter(|_| !context::reads_learned(text)).cloned();
-        match self.known.get_mut(text) {
-            Some(known) => known.value = lasting,
+            Some(Known { parsed, changes, .. }) => (parsed.clone(), *changes),
             None => {
-                let known = Known { parsed: ast, value: lasting };
+                let parsed = Rc::new(compile(&self.engine, text)?);
+                let changes = context::reads_learned(text);
+                let known = Known { parsed: parsed.clone(), changes, value: None };
                 self.known.insert(text.to_owned(), known);
+                (parsed, changes)
             }
+        };
+        let value = match plain::value(&parsed, &self.scope).and_then(to_value) {
+            Some(value) => value,
+            None => by_engine(&self.engine, &mut self.scope, &parsed, text)?,
+        };
+        if !changes && let Some(known) = self.known.get_mut(text) {
+            known.value = Some(value.clone());
         }
-        value
+        Ok(value)
     }
 
     /// The value of a condition.
@@ -167,6 +168,21 @@ impl Evaluator {
             })
             .collect()
     }
+}
+
+/// The value that the engine gives an expression.
+fn by_engine(
+    engine: &Engine,
+    scope: &mut Scope<'static>,
+    parsed: &AST,
+    text: &str,
+) -> Result<Value, ScriptError> {
+    let result = engine.eval_ast_with_scope::<Dynamic>(scope, parsed);
+    let value = result.map_err(|error| runtime_error(&error, text))?;
+    to_value(value).ok_or_else(|| ScriptError {
+        message: "the value is neither true-or-false, a number, text nor a list".to_owned(),
+        offset: Some(0),
+    })
 }
 
 /// An engine that can do nothing: no packages, no modules, no output, no closures, no loops.
