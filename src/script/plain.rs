@@ -9,7 +9,6 @@ use super::context::Object;
 use super::member_value;
 
 /// The value of an expression of plain form.
-#[expect(clippy::wildcard_enum_match_arm, reason = "Rhai has more forms than are plain")]
 pub(super) fn value(ast: &AST, globals: &Scope<'static>) -> Option<Dynamic> {
     let plain = Plain { globals };
     match ast.statements() {
