@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::limits;
 use crate::time::Timestamp;
-use crate::world::{FileKind, World};
+use crate::world::{FileKind, FileStat, World};
 
 /// One transcript.
 pub(super) struct Transcript {
@@ -47,67 +47,92 @@ pub(super) struct Found {
 
 /// Finds the sessions in files and folders, those that did not change since `oldest` left out.
 pub(super) fn find(world: &dyn World, paths: &[PathBuf], oldest: Timestamp) -> Found {
-    let mut search = Search { world, oldest, seen: BTreeSet::new(), sessions: BTreeMap::new() };
-    let mut unreadable = Vec::new();
+    let (folders, files, unreadable) = (BTreeSet::new(), Vec::new(), Vec::new());
+    let mut search = Search { world, oldest, folders, files, unreadable };
     for path in paths {
-        search.path(path, true, 0, &mut unreadable);
+        search.path(path, 0);
     }
-    let sessions = search.sessions.into_iter().map(|(key, mut transcripts)| {
+    // The shortest path first: a session's own transcript before those of its subagents, and a file
+    // before the links to it, which are not counted again.
+    let depth = |it: &Transcript| it.path.components().count();
+    let mut files = search.files;
+    files.sort_by(|(_, one), (_, other)| {
+        depth(one).cmp(&depth(other)).then_with(|| one.path.cmp(&other.path))
+    });
+    let mut seen = BTreeSet::new();
+    let mut sessions: BTreeMap<PathBuf, Vec<Transcript>> = BTreeMap::new();
+    for (known, it) in files {
+        if seen.insert(known) {
+            sessions.entry(session_of(&it.path)).or_default().push(it);
+        }
+    }
+    let sessions = sessions.into_iter().map(|(key, transcripts)| {
         let id = key.file_name().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default();
-        // The session's own transcript comes first.
-        transcripts.sort_by(|one, other| {
-            let depth = |it: &Transcript| it.path.components().count();
-            depth(one).cmp(&depth(other)).then_with(|| one.path.cmp(&other.path))
-        });
         Session { id, transcripts }
     });
-    Found { sessions: sessions.collect(), unreadable }
+    Found { sessions: sessions.collect(), unreadable: search.unreadable }
+}
+
+/// What a file or folder is known by: its identity, or its path where the machine tells none.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Known {
+    Identity(u64),
+    Path(PathBuf),
 }
 
 struct Search<'w> {
     world: &'w dyn World,
     oldest: Timestamp,
-    seen: BTreeSet<PathBuf>,
-    /// By the path of the session without its ending.
-    sessions: BTreeMap<PathBuf, Vec<Transcript>>,
+    /// Folders looked at so far: links may lead in a ring.
+    folders: BTreeSet<Known>,
+    files: Vec<(Known, Transcript)>,
+    unreadable: Vec<(String, String)>,
 }
 
 impl Search<'_> {
-    fn path(
-        &mut self,
-        path: &Path,
-        named: bool,
-        depth: usize,
-        unreadable: &mut Vec<(String, String)>,
-    ) {
-        let is_transcript = path.extension().is_some_and(|it| it == "jsonl");
-        let stat = match self.world.stat(path) {
-            Ok(stat) => stat,
-            Err(error) => {
-                unreadable.push((path.display().to_string(), error.to_string()));
-                return;
-            }
-        };
-        match stat.kind {
-            FileKind::Folder if depth < limits::TRANSCRIPT_FOLDER_DEPTH_MAX => {
-                match self.world.list(path) {
-                    Ok(names) => names.iter().for_each(|name| {
-                        self.path(&path.join(name), false, depth.saturating_add(1), unreadable);
-                    }),
-                    Err(error) => {
-                        unreadable.push((path.display().to_string(), error.to_string()));
-                    }
-                }
-            }
-            FileKind::File if named || is_transcript => {
-                if stat.modified >= self.oldest && self.seen.insert(path.to_path_buf()) {
-                    let (modified, bytes) = (stat.modified, stat.length);
-                    let it = Transcript { path: path.to_path_buf(), modified, bytes };
-                    self.sessions.entry(session_of(path)).or_default().push(it);
-                }
-            }
-            FileKind::File | FileKind::Folder | FileKind::Special => {}
+    /// Looks at a path; `depth` folders lie between it and the one that was named.
+    fn path(&mut self, path: &Path, depth: usize) {
+        let is_wanted = depth == 0 || path.extension().is_some_and(|it| it == "jsonl");
+        match self.world.stat(path) {
+            Ok(stat) if stat.kind == FileKind::Folder => self.folder(path, &stat, depth),
+            Ok(stat) if is_wanted && stat.kind == FileKind::File => self.file(path, &stat),
+            Ok(_) => {}
+            Err(error) if is_wanted => self.complain(path, error.to_string()),
+            // A link to nowhere, which is no transcript by its name.
+            Err(_) => {}
         }
+    }
+
+    fn folder(&mut self, path: &Path, stat: &FileStat, depth: usize) {
+        if depth >= limits::TRANSCRIPT_FOLDER_DEPTH_MAX {
+            return self.complain(path, "too many folders in folders".to_owned());
+        }
+        if !self.folders.insert(known(path, stat)) {
+            return;
+        }
+        match self.world.list(path) {
+            Ok(names) => names.iter().for_each(|name| self.path(&path.join(name), depth + 1)),
+            Err(error) => self.complain(path, error.to_string()),
+        }
+    }
+
+    fn file(&mut self, path: &Path, stat: &FileStat) {
+        if stat.modified >= self.oldest {
+            let (modified, bytes) = (stat.modified, stat.length);
+            let it = Transcript { path: path.to_path_buf(), modified, bytes };
+            self.files.push((known(path, stat), it));
+        }
+    }
+
+    fn complain(&mut self, path: &Path, why: String) {
+        self.unreadable.push((path.display().to_string(), why));
+    }
+}
+
+fn known(path: &Path, stat: &FileStat) -> Known {
+    match stat.identity {
+        0 => Known::Path(path.to_path_buf()),
+        identity => Known::Identity(identity),
     }
 }
 
