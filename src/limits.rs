@@ -73,6 +73,10 @@ pub const PROGRAM_ARGS_MAX: usize = 64;
 pub const SHELL_DEPTH_MAX: usize = 6;
 /// Nesting of groups, substitutions and bodies inside one shell text.
 pub const SHELL_NESTING_MAX: usize = 64;
+/// Command lines whose reading is kept, so that one that comes again is not parsed again.
+pub const SHELL_LINES_KEPT_MAX: usize = 512;
+/// Length of a command line whose reading is kept, in bytes.
+pub const SHELL_LINE_KEPT_BYTES_MAX: usize = 1024;
 /// Parser steps (in hundreds) spent on one shell text before it counts as not understood.
 pub const SHELL_STEPS_MAX: usize = 1_000;
 /// Length of a command line that is parsed as shell, in bytes.

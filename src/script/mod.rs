@@ -74,13 +74,15 @@ impl std::fmt::Display for Value {
 pub struct Evaluator {
     engine: Engine,
     scope: Scope<'static>,
-    /// Conditions are asked when planning and again when deciding.
-    known: BTreeMap<String, Known>,
+    /// Conditions are asked when planning and again when deciding. By the length of their text:
+    /// many begin alike, and few are equally long.
+    known: BTreeMap<usize, Vec<Known>>,
 }
 
 /// An expression that was evaluated before.
 #[derive(Debug)]
 struct Known {
+    text: String,
     parsed: Rc<AST>,
     /// Whether it may have another value later in the same context.
     changes: bool,
@@ -114,7 +116,7 @@ impl Evaluator {
     /// Lets go of the context: whoever made it has it alone again.
     pub fn leave(&mut self) {
         self.scope.clear();
-        self.known.values_mut().for_each(|it| it.value = None);
+        self.known.values_mut().flatten().for_each(|it| it.value = None);
     }
 
     /// The value of an expression that passed the load-time checks.
@@ -122,14 +124,14 @@ impl Evaluator {
     /// # Errors
     /// A probe that could not answer, a limit, an overflow: a rule takes it as unknown.
     pub fn eval(&mut self, text: &str) -> Result<Value, ScriptError> {
-        let (parsed, changes) = match self.known.get(text) {
+        let alike = self.known.entry(text.len()).or_default();
+        let (parsed, changes) = match alike.iter().find(|it| it.text == text) {
             Some(Known { value: Some(value), .. }) => return Ok(value.clone()),
             Some(Known { parsed, changes, .. }) => (parsed.clone(), *changes),
             None => {
                 let parsed = Rc::new(compile(&self.engine, text)?);
-                let changes = context::reads_learned(text);
-                let known = Known { parsed: parsed.clone(), changes, value: None };
-                self.known.insert(text.to_owned(), known);
+                let (changes, text) = (context::reads_learned(text), text.to_owned());
+                alike.push(Known { text, parsed: parsed.clone(), changes, value: None });
                 (parsed, changes)
             }
         };
@@ -137,7 +139,7 @@ impl Evaluator {
             Some(value) => value,
             None => by_engine(&self.engine, &mut self.scope, &parsed, text)?,
         };
-        if !changes && let Some(known) = self.known.get_mut(text) {
+        if !changes && let Some(known) = alike.iter_mut().find(|it| it.text == text) {
             known.value = Some(value.clone());
         }
         Ok(value)
