@@ -10,6 +10,7 @@ mod lint;
 mod log;
 mod pack;
 mod project;
+mod replay;
 mod rules;
 mod schema;
 mod state;
@@ -22,7 +23,7 @@ use crate::world::World;
 use arguments::{
     Arguments, BreakerAction, CallResult, Command, DiagAction, DiagFilter, EvalArguments,
     FactsArguments, Format, LintArguments, ListFormat, LogArguments, PackArguments,
-    SchemaArguments, StateAction,
+    ReplayArguments, ReportFormat, SchemaArguments, StateAction,
 };
 
 /// What an exit code means. `eval` in hook format always exits with 0.
@@ -51,6 +52,8 @@ pub struct Console<'a> {
     pub stderr: &'a mut dyn Write,
     /// Whether standard output is a terminal.
     pub terminal: bool,
+    /// Whether standard error is a terminal, so that somebody sees how far a long run is.
+    pub watched: bool,
     /// Whether standard input is a terminal; a hook's never is.
     pub typed: bool,
 }
@@ -90,6 +93,7 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         Command::Log(it) => log::run(world, console, &it),
         Command::Diag(it) => diag::run(world, console, &it.action),
         Command::Breaker(it) => breaker::run(world, console, &it.action),
+        Command::Replay(it) => replay::run(world, console, &it),
         Command::Schema(it) => schema::run(console, &it),
     }
 }

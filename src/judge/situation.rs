@@ -2,7 +2,7 @@
 //! Lives here: what belongs to it and what does not. `eval` gathers it from the machine, a case or a
 //! recorded session brings it along.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -27,6 +27,8 @@ pub struct Situation {
     pub transcript_problem: Option<String>,
     /// Whether a human watches.
     pub interactive: bool,
+    /// Whether this happened before and is judged again: nothing can be asked any more.
+    pub recorded: bool,
     /// The project's folder.
     pub project: PathBuf,
     /// Host of the project's remote, in small letters.
@@ -67,6 +69,8 @@ impl Situation {
             facts: self.facts,
             lens: Rc::clone(&words.lens),
             interactive: self.interactive,
+            recorded: self.recorded,
+            missed: Cell::new(false),
             project: self.project,
             main_branches: policy.main_branches.clone(),
             forge: forge.unwrap_or_default(),
@@ -88,17 +92,19 @@ fn forge(policy: &Policy, host: &str) -> String {
 /// Folders in which the agent may leave things that are nobody's work.
 const SCRATCH: [&str; 3] = ["/tmp", "/var/tmp", "/private/tmp"];
 
-/// Forgets scratch files: those in temporary folders (`more` names further ones), unless one of the
+/// Whether a file is scratch: in a temporary folder (`more` names further ones), unless one of the
 /// `own` folders of the project lies there.
+#[must_use]
+pub fn is_scratch(path: &str, own: &[&Path], more: &[PathBuf]) -> bool {
+    let path = Path::new(path);
+    let mut scratch = SCRATCH.iter().map(Path::new).chain(more.iter().map(PathBuf::as_path));
+    scratch.any(|it| path.starts_with(it)) && !own.iter().any(|it| path.starts_with(it))
+}
+
+/// Forgets scratch files.
 pub fn forget_scratch(facts: &mut Facts, own: &[&Path], more: &[PathBuf]) {
-    let foreign = |path: &str| {
-        let path = Path::new(path);
-        let scratch = SCRATCH.iter().map(Path::new).chain(more.iter().map(PathBuf::as_path));
-        scratch.into_iter().any(|it| path.starts_with(it))
-            && !own.iter().any(|it| path.starts_with(it))
-    };
-    facts.files.retain(|it| !foreign(&it.path));
-    facts.findings.retain(|it| !foreign(&it.path));
+    facts.files.retain(|it| !is_scratch(&it.path, own, more));
+    facts.findings.retain(|it| !is_scratch(&it.path, own, more));
 }
 
 /// What a file holds now.

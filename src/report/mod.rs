@@ -4,4 +4,6 @@ pub mod diagnostics;
 pub mod junit;
 pub mod lint;
 pub mod outcome;
+mod paint;
+pub mod replay;
 pub mod sarif;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::paint::{Paint, line};
 use crate::facts::event::Event;
 use crate::judge::Outcome;
 use crate::judge::verdict::{Consequence, Status, Verdict};
@@ -182,7 +183,7 @@ const fn severity(severity: Severity) -> &'static str {
     }
 }
 
-const fn mode(mode: Mode) -> &'static str {
+pub(super) const fn mode(mode: Mode) -> &'static str {
     match mode {
         Mode::Enforce => "enforce",
         Mode::Warn => "warn",
@@ -193,7 +194,7 @@ const fn mode(mode: Mode) -> &'static str {
 /// The report for people: what was decided, then every consideration by category.
 #[must_use]
 pub fn to_text(outcome: Option<&Outcome>, around: &Circumstances, color: bool) -> String {
-    let paint = Paint { color };
+    let paint = Paint::new(color);
     let mut text = String::new();
     for problem in &around.problems {
         line(&mut text, &format!("{} {problem}", paint.yellow("problem:")));
@@ -259,36 +260,5 @@ fn verdict_lines(text: &mut String, it: &Verdict, width: usize, paint: &Paint) {
     }
     for (part, value) in &it.explanation {
         line(text, &format!("{indent}{part} = {value}"));
-    }
-}
-
-fn line(text: &mut String, content: &str) {
-    text.push_str(content);
-    text.push('\n');
-}
-
-/// Colours, or none.
-struct Paint {
-    color: bool,
-}
-
-impl Paint {
-    fn with(&self, code: &str, text: &str) -> String {
-        if self.color { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
-    }
-    fn bold(&self, text: &str) -> String {
-        self.with("1", text)
-    }
-    fn dim(&self, text: &str) -> String {
-        self.with("2", text)
-    }
-    fn red(&self, text: &str) -> String {
-        self.with("1;31", text)
-    }
-    fn green(&self, text: &str) -> String {
-        self.with("32", text)
-    }
-    fn yellow(&self, text: &str) -> String {
-        self.with("33", text)
     }
 }

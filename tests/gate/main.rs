@@ -12,6 +12,7 @@ mod cases;
 mod decisions;
 mod forge;
 mod judge;
+mod replay;
 mod scene;
 mod sessions;
 #[path = "../support/mod.rs"]
