@@ -2,6 +2,7 @@
 //! Lives here: the engine and evaluation. `check` types expressions at load; `members` is the table.
 //! May not live here: files, clocks, what a rule means.
 
+pub mod branches;
 mod builtins;
 pub mod check;
 pub mod context;
@@ -19,6 +20,7 @@ pub mod template;
 mod tokens;
 pub mod tree;
 pub mod types;
+pub mod watch;
 mod work_facts;
 
 use std::collections::BTreeMap;
@@ -30,6 +32,7 @@ use crate::limits;
 use context::{Context, Object, Part as Handle};
 use parts::Part;
 use types::Type;
+use watch::Watch;
 
 /// What went wrong in an expression, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,6 +80,8 @@ pub struct Evaluator {
     scope: Scope<'static>,
     /// Conditions are asked when planning and again when deciding.
     known: BTreeMap<String, Known>,
+    /// Is told what expressions come to; nobody is, unless somebody measures.
+    pub watch: Option<Rc<Watch>>,
 }
 
 /// An expression that was evaluated before.
@@ -102,7 +107,7 @@ impl Evaluator {
                 scope.push_dynamic(row.name, value);
             }
         }
-        Self { engine, scope, known: BTreeMap::new() }
+        Self { engine, scope, known: BTreeMap::new(), watch: None }
     }
 
     /// The value of an expression that passed the load-time checks.
@@ -110,6 +115,14 @@ impl Evaluator {
     /// # Errors
     /// A probe that could not answer, a limit, an overflow: a rule takes it as unknown.
     pub fn eval(&mut self, text: &str) -> Result<Value, ScriptError> {
+        let value = self.value(text);
+        if let Some(watch) = self.watch.clone() {
+            watch.evaluated(text, &value, |part| self.value(part));
+        }
+        value
+    }
+
+    fn value(&mut self, text: &str) -> Result<Value, ScriptError> {
         let ast = match self.known.get(text) {
             Some(Known::Value(value)) => return Ok(value.clone()),
             Some(Known::Parsed(ast)) => ast.clone(),
