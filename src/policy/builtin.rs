@@ -22,6 +22,9 @@ pub const FILES: &[(&str, &str)] = &[
     ("messages.yaml", include_str!("../../policies/messages.yaml")),
 ];
 
+/// Case files of the built-in pack and their texts.
+pub const CASES: &[(&str, &str)] = &[("work.yaml", include_str!("../../policies/tests/work.yaml"))];
+
 /// A number that changes with every byte of the built-in pack.
 pub const FINGERPRINT: u64 = fingerprint(&texts());
 
@@ -38,10 +41,16 @@ const fn texts() -> [&'static str; FILES.len()] {
     texts
 }
 
-/// Whether a source is a file of the built-in pack. Folders never have its name.
+/// Whether a source is a file of the built-in pack.
 #[must_use]
 pub fn wrote(source: &Source) -> bool {
-    source.name.strip_prefix(NAME).is_some_and(|rest| rest.starts_with('/'))
+    has(&source.name)
+}
+
+/// Whether a file of this name is one of the built-in pack. Folders never have its name.
+#[must_use]
+pub fn has(file: &str) -> bool {
+    file.strip_prefix(NAME).is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// The built-in pack as if read from a folder.
