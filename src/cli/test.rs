@@ -223,11 +223,8 @@ impl Runner<'_> {
         detail: Detail,
         watch: Option<&Rc<Watch>>,
     ) -> Vec<Result<Seen, String>> {
-        let (world, folder) = (self.world, self.suite.folder.clone());
-        let read_file = |path: &Path| match &folder {
-            Some(folder) => suite::read_text(world, &folder.join(path)),
-            None => Err(format!("{}: embedded cases have no other files", path.display())),
-        };
+        let (world, suite) = (self.world, self.suite);
+        let read_file = |path: &Path| suite.read(world, path);
         let mut machine = Machine::new(&mut self.ready, &read_file);
         let mut all = Vec::new();
         for step in &case.steps {
@@ -257,13 +254,10 @@ impl Runner<'_> {
             got: content.clone(),
             whole,
         };
-        let Some(folder) = &self.suite.folder else {
-            return vec![mismatch("a pack in a folder: embedded cases have no snapshots", None)];
-        };
         let case_file = Path::new(file).file_name().unwrap_or_default().to_string_lossy();
         let name = snapshot::name(&case_file, &case.name, number);
-        let path = folder.join(snapshot::FOLDER).join(&name);
-        let kept = suite::read_text(self.world, &path).ok();
+        let path = Path::new(snapshot::FOLDER).join(name);
+        let kept = self.suite.read(self.world, &path).ok();
         if kept.as_deref().is_some_and(|it| snapshot::same(snapshot::read(it), &content)) {
             return Vec::new();
         }
@@ -273,10 +267,13 @@ impl Runner<'_> {
             Some(kept) => mismatch("the snapshot", Some(snapshot::read(kept).to_owned())),
             None => mismatch("a snapshot, and there is none: run with `--update`", None),
         };
-        let (path, accepted) = match self.update {
-            None => return vec![differs()],
-            Some(Update::All) => (path, true),
-            Some(Update::Review) => (PathBuf::from(format!("{}.new", path.display())), false),
+        let (Some(update), Some(folder)) = (self.update, &self.suite.folder) else {
+            return vec![differs()];
+        };
+        let path = folder.join(path);
+        let (path, accepted) = match update {
+            Update::All => (path, true),
+            Update::Review => (PathBuf::from(format!("{}.new", path.display())), false),
         };
         let made = path.parent().map_or(Ok(()), |it| self.world.create_folder(it));
         match made.and_then(|()| self.world.write(&path, text.as_bytes())) {

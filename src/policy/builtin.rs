@@ -22,8 +22,20 @@ pub const FILES: &[(&str, &str)] = &[
     ("messages.yaml", include_str!("../../policies/messages.yaml")),
 ];
 
-/// Case files of the built-in pack and their texts.
-pub const CASES: &[(&str, &str)] = &[("work.yaml", include_str!("../../policies/tests/work.yaml"))];
+/// Case files of the built-in pack and what they compare with, by their names in its folder `tests`.
+pub const CASES: &[(&str, &str)] = &[
+    ("ci.yaml", include_str!("../../policies/tests/ci.yaml")),
+    ("forges.yaml", include_str!("../../policies/tests/forges.yaml")),
+    ("progress.yaml", include_str!("../../policies/tests/progress.yaml")),
+    ("pull_request.yaml", include_str!("../../policies/tests/pull_request.yaml")),
+    ("quality.yaml", include_str!("../../policies/tests/quality.yaml")),
+    ("session.yaml", include_str!("../../policies/tests/session.yaml")),
+    ("workflow.yaml", include_str!("../../policies/tests/workflow.yaml")),
+    (
+        "snapshots/session__a_whole_report.snap",
+        include_str!("../../policies/tests/snapshots/session__a_whole_report.snap"),
+    ),
+];
 
 /// A number that changes with every byte of the built-in pack.
 pub const FINGERPRINT: u64 = fingerprint(&texts());

@@ -11,7 +11,7 @@ use crate::limits;
 use crate::policy::builtin;
 use crate::policy::load::Pack;
 use crate::source::Source;
-use crate::world::{FileKind, World};
+use crate::world::{FileKind, World, WorldError};
 
 /// A pack and its case files.
 pub(super) struct Suite {
@@ -69,7 +69,8 @@ fn suite(world: &dyn World, found: pack::Found, only: Option<&Path>) -> Suite {
                 name: format!("{}/{FOLDER}/{file}", builtin::NAME),
                 text: (*text).to_owned(),
             };
-            let files = builtin::CASES.iter().map(|it| Arc::new(source(it))).collect();
+            let files = builtin::CASES.iter().filter(|(file, _)| pack::is_yaml(file));
+            let files = files.map(|it| Arc::new(source(it))).collect();
             return Suite { pack: builtin, folder: None, files, unreadable };
         }
         Cow::Borrowed(pack) => pack.clone(),
@@ -90,8 +91,22 @@ fn suite(world: &dyn World, found: pack::Found, only: Option<&Path>) -> Suite {
     Suite { pack, folder: Some(folder), files, unreadable }
 }
 
-/// A file that a case file names or is.
-pub(super) fn read_text(world: &dyn World, path: &Path) -> Result<String, String> {
+impl Suite {
+    /// The text of a file beside the case files.
+    ///
+    /// # Errors
+    /// Why it cannot be read, with its name.
+    pub(super) fn read(&self, world: &dyn World, path: &Path) -> Result<String, String> {
+        if let Some(folder) = &self.folder {
+            return read_text(world, &folder.join(path));
+        }
+        let embedded = builtin::CASES.iter().find(|(file, _)| Path::new(file) == path);
+        let missing = || format!("{}: {}", path.display(), WorldError::Missing);
+        embedded.map(|(_, text)| (*text).to_owned()).ok_or_else(missing)
+    }
+}
+
+fn read_text(world: &dyn World, path: &Path) -> Result<String, String> {
     let read = world.read(path, limits::CASE_FILE_BYTES_MAX).and_then(pack::text);
     read.map_err(|error| format!("{}: {error}", path.display()))
 }
