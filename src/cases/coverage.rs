@@ -5,13 +5,15 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::expect::{Test, Wanted};
 use super::names::Known;
-use super::{Case, Expect};
+use super::{Case, Expect, read};
 use crate::policy::{Choice, Expression, Place, Policy, builtin};
 use crate::script::branches::Branch;
 use crate::script::watch::{Watch, Ways};
+use crate::source::Source;
 
 /// What a rule is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,6 +63,15 @@ pub fn covered<'c>(cases: impl IntoIterator<Item = &'c Case>, known: &Known) -> 
         }
     }
     covered
+}
+
+/// The same of case files as they are written, for whoever does not run them. A case that is wrong
+/// counts for nothing.
+#[must_use]
+pub fn covered_in(policy: &Policy, files: &[Arc<Source>]) -> Covered {
+    let known = Known::of(policy);
+    let cases: Vec<Case> = files.iter().flat_map(|it| read::read(it, &known).0).collect();
+    covered(&cases, &known)
 }
 
 impl Covered {
@@ -177,6 +188,9 @@ impl Coverage {
     }
 }
 
+/// The message that every judged stop has.
+const SAID_AT_EVERY_STOP: &str = "summary";
+
 /// What was watched of the rules that are written in the pack itself: `inherited` is the pack below.
 #[must_use]
 pub fn measure(
@@ -201,7 +215,10 @@ pub fn measure(
         let choices = texts.into_iter().flat_map(|(key, it)| whens(key, it.iter()));
         let errors = whens("error", body.error.iter());
         found.conditions = meter.conditions(named.chain(choices).chain(errors));
-        rules.push((meter.is_own(&it.place), found));
+        // What is switched off need not be looked at; where a case does, all of it counts.
+        if it.enabled || found.firing || found.silent {
+            rules.push((meter.is_own(&it.place), found));
+        }
     }
     for it in &policy.session_types {
         let mut found = meter.rule(RuleKind::SessionType, &it.id, Some(&it.when.place));
@@ -216,6 +233,7 @@ pub fn measure(
     for (id, choices) in policy.messages.iter() {
         let own = inherited.is_none_or(|below| below.messages.get(id) != Some(choices));
         let mut found = meter.rule(RuleKind::Message, id, None);
+        found.silent |= id == SAID_AT_EVERY_STOP;
         found.conditions = meter.conditions(whens("", choices.iter().map(|it| &it.choice)));
         rules.push((own, found));
     }

@@ -2,7 +2,7 @@
 
 use super::coverage::Coverage;
 use super::expect::Mismatch;
-use crate::source::Span;
+use crate::source::{Diagnostic, Span};
 
 /// What came of one case.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +44,10 @@ pub struct Failure {
 pub struct Summary {
     /// Name of the pack.
     pub pack: String,
+    /// What is wrong in its case files, or in the pack itself where it is broken.
+    pub findings: Vec<Diagnostic>,
+    /// Whether the pack could not be loaded, so that no case was run.
+    pub broken: bool,
     /// Its cases in the order of the files.
     pub cases: Vec<CaseResult>,
     /// Cases that were left out by their name.

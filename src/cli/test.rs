@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use super::eval::Ready;
-use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, TestArguments, TestFormat, Update};
+use super::{
+    Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, TestArguments, TestFormat, Update, project,
+};
 use crate::cases::coverage::{self, Covered};
 use crate::cases::expect::Mismatch;
 use crate::cases::names::Known;
@@ -17,9 +19,8 @@ use crate::cases::{Case, Expect, Form, Step, read, snapshot};
 use crate::judge::Detail;
 use crate::judge::verdict::{Consequence, Verdict};
 use crate::policy::{Policy, builtin, load};
-use crate::report::{cases as report, diagnostics, drawing, outcome};
+use crate::report::{cases as report, drawing, outcome};
 use crate::script::watch::Watch;
-use crate::source::Diagnostic;
 use crate::world::World;
 use machine::{Machine, Seen};
 use suite::Suite;
@@ -27,32 +28,19 @@ use suite::Suite;
 /// Runs cases: exit 0 where all passed, 1 where one failed or none was run, 3 where there is no case
 /// file or a pack cannot be loaded.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &TestArguments) -> u8 {
-    let mut code = EXIT_OK;
     let mut summaries = Vec::new();
-    for suite in suite::find(world, &arguments.paths) {
-        if !suite.unreadable.is_empty() {
-            suite.unreadable.iter().for_each(|it| console.complain(it));
-            code = EXIT_BROKEN;
-            continue;
-        }
-        let (findings, summary) = run_suite(world, &suite, arguments);
-        if !findings.is_empty() {
-            let style = diagnostics::Style { color: console.color(world) };
-            let text = diagnostics::render_text(&findings, style);
-            drop(console.stderr.write_all(text.as_bytes()));
-            code = code.max(EXIT_FOUND);
-        }
-        let Some(summary) = summary else {
-            console.complain(&format!("the pack {} is broken; no case was run", suite.pack.name));
-            code = EXIT_BROKEN;
-            continue;
-        };
+    let project = project::find(world, None);
+    let (suites, unreadable) = suite::find(world, &project, &arguments.paths);
+    unreadable.iter().for_each(|it| console.complain(it));
+    let mut code = if unreadable.is_empty() { EXIT_OK } else { EXIT_BROKEN };
+    for suite in suites {
         if suite.files.is_empty() {
             let folder = suite.folder.as_deref().unwrap_or(Path::new(builtin::NAME));
             console.complain(&format!("there is no case file in {}", folder.display()));
             code = EXIT_BROKEN;
             continue;
         }
+        let summary = run_suite(world, &suite, arguments);
         code = code.max(judged(&summary, arguments, console));
         summaries.push(summary);
     }
@@ -74,8 +62,12 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Test
 
 /// The exit code of what came of a pack's cases; says why where the cases themselves do not.
 fn judged(summary: &Summary, arguments: &TestArguments, console: &mut Console<'_>) -> u8 {
+    if summary.broken {
+        return EXIT_BROKEN;
+    }
     let (passed, failed, _) = summary.counts();
-    let mut code = if failed > 0 { EXIT_FOUND } else { EXIT_OK };
+    let sound = failed == 0 && summary.findings.is_empty();
+    let mut code = if sound { EXIT_OK } else { EXIT_FOUND };
     if passed == 0 && failed == 0 {
         let why = match (&arguments.filter, summary.filtered) {
             (Some(filter), 1..) => format!("no case of {} contains `{filter}`", summary.pack),
@@ -96,15 +88,14 @@ fn judged(summary: &Summary, arguments: &TestArguments, console: &mut Console<'_
     code
 }
 
-/// The findings in pack and case files, and what came of the cases unless the pack is broken.
-fn run_suite(
-    world: &dyn World,
-    suite: &Suite,
-    arguments: &TestArguments,
-) -> (Vec<Diagnostic>, Option<Summary>) {
+/// What came of the cases of a pack.
+fn run_suite(world: &dyn World, suite: &Suite, arguments: &TestArguments) -> Summary {
     let builtin = builtin::pack();
     let loaded = load::load(&suite.pack, &builtin);
-    let Some(policy) = loaded.policy else { return (loaded.diagnostics, None) };
+    let pack = suite.pack.name.clone();
+    let Some(policy) = loaded.policy else {
+        return Summary { pack, findings: loaded.diagnostics, broken: true, ..Summary::default() };
+    };
     let known = Known::of(&policy);
     let mut findings = Vec::new();
     let mut files = Vec::new();
@@ -121,7 +112,7 @@ fn run_suite(
         ready: Ready::new(policy),
         total: watched.then(Watch::default),
         covered: coverage::covered(files.iter().flat_map(|(_, cases)| cases), &known),
-        summary: Summary { pack: suite.pack.name.clone(), ..Summary::default() },
+        summary: Summary { pack, findings, ..Summary::default() },
     };
     for (file, cases) in &files {
         for case in cases {
@@ -139,7 +130,7 @@ fn run_suite(
         let measured = coverage::measure(&ready.policy, inherited.as_ref(), &watch, &covered);
         summary.coverage = Some(measured);
     }
-    (findings, Some(summary))
+    summary
 }
 
 /// The built-in pack, where this one extends it.
@@ -313,8 +304,11 @@ fn cannot_be_run(step: &Step, why: &str) -> Mismatch {
 /// What led to what there was: the conditions of the consideration that is meant with the value of
 /// each part, else everything that stood against the stop or was said.
 fn behind(mismatch: &Mismatch, seen: &Seen) -> Vec<(String, String)> {
-    let verdicts = seen.report.outcome.iter().flat_map(|it| &it.verdicts);
-    let mut verdicts: Vec<&Verdict> = verdicts.collect();
+    let Some(outcome) = &seen.report.outcome else {
+        let why = seen.report.around.no_opinion.clone().unwrap_or_default();
+        return vec![(format!("nothing was judged: {why}"), String::new())];
+    };
+    let (kind, mut verdicts) = (&outcome.session_type, outcome.verdicts.iter().collect::<Vec<_>>());
     let named = mismatch.what.strip_prefix("considerations.");
     if let Some(id) = named.and_then(|rest| rest.split('.').next()) {
         verdicts.retain(|it| it.id == id);
@@ -323,7 +317,14 @@ fn behind(mismatch: &Mismatch, seen: &Seen) -> Vec<(String, String)> {
             let heading = format!("{} ({})", it.key, it.place);
             (heading, drawing::draw(&it.expression, &it.parts))
         });
-        return drawn.collect();
+        let became = verdicts.iter().map(|it| {
+            let (status, leads) = (it.status.as_str(), it.consequence.as_str());
+            (
+                format!("{id}: {status}, {leads} (session type {kind}): {}", it.details),
+                String::new(),
+            )
+        });
+        return became.chain(drawn).collect();
     }
     if mismatch.what == "snapshot" {
         return Vec::new();

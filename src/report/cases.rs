@@ -4,7 +4,7 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use serde_json::{Value, json};
 use similar::TextDiff;
 
-use super::diagnostics::{Style, render_text};
+use super::diagnostics::{Style, render_json, render_text};
 use crate::cases::coverage::{Coverage, RuleCoverage};
 use crate::cases::result::{CaseResult, Ending, Failure, Summary};
 use crate::script::watch::Ways;
@@ -21,6 +21,10 @@ const SHORT_CHARS_MAX: usize = 100;
 pub fn to_text(summaries: &[Summary], color: bool) -> String {
     let mut text = String::new();
     for summary in summaries {
+        if !summary.findings.is_empty() {
+            text.push_str(&render_text(&summary.findings, Style { color }));
+            text.push('\n');
+        }
         for case in &summary.cases {
             if let Ending::Failed(failures) = &case.ending {
                 text.push_str(&failed(case, failures, color));
@@ -34,10 +38,17 @@ pub fn to_text(summaries: &[Summary], color: bool) -> String {
         }
         let (passed, failed, skipped) = summary.counts();
         let mut line = format!("{}: {passed} passed, {failed} failed", summary.pack);
-        for (count, what) in [(skipped, "skipped"), (summary.filtered, "left out")] {
-            if count > 0 {
+        for (count, what) in [
+            (skipped, "skipped"),
+            (summary.filtered, "left out"),
+            (summary.findings.len(), "mistake(s), whose cases were not run"),
+        ] {
+            if count > 0 && !summary.broken {
                 line.push_str(&format!(", {count} {what}"));
             }
+        }
+        if summary.broken {
+            line = format!("{}: the pack is broken, so no case was run", summary.pack);
         }
         text.push_str(&format!("{line}\n"));
     }
@@ -46,10 +57,17 @@ pub fn to_text(summaries: &[Summary], color: bool) -> String {
 
 fn failed(case: &CaseResult, failures: &[Failure], color: bool) -> String {
     let mut text = format!("FAILED {}: {}\n", case.span.place(), case.name);
-    for failure in failures {
+    for (at, failure) in failures.iter().enumerate() {
         let found = render_text(&[diagnostic(failure)], Style { color });
         text.push_str(&found);
         text.push_str(&detail(failure));
+        // What led to several failures is told after the last of them.
+        let next = failures.get(at.saturating_add(1));
+        if next.is_none_or(|it| (it.step, &it.behind) != (failure.step, &failure.behind)) {
+            for (heading, lines) in &failure.behind {
+                push_block(&mut text, heading, lines);
+            }
+        }
         text.push('\n');
     }
     text
@@ -74,7 +92,7 @@ fn is_short(text: &str) -> bool {
     !text.contains('\n') && text.chars().count() <= SHORT_CHARS_MAX
 }
 
-/// What is too long for a sentence, and what led to it.
+/// What is too long for a sentence.
 fn detail(failure: &Failure) -> String {
     let mismatch = &failure.mismatch;
     let mut text = String::new();
@@ -87,9 +105,6 @@ fn detail(failure: &Failure) -> String {
         if !(is_short(&mismatch.wanted) && is_short(&mismatch.got)) {
             push_block(&mut text, "got", &mismatch.got);
         }
-    }
-    for (heading, lines) in &failure.behind {
-        push_block(&mut text, heading, lines);
     }
     text
 }
@@ -173,6 +188,8 @@ pub fn to_json(summaries: &[Summary]) -> Value {
             "failed": failed,
             "skipped": skipped,
             "left_out": summary.filtered,
+            "broken": summary.broken,
+            "findings": render_json(&summary.findings),
             "cases": summary.cases.iter().map(case_json).collect::<Vec<_>>(),
             "written": summary.written,
             "coverage": summary.coverage.as_ref().map(coverage_json),
@@ -246,6 +263,19 @@ fn coverage_json(coverage: &Coverage) -> Value {
 pub fn to_junit(summaries: &[Summary]) -> Result<String, String> {
     let mut report = Report::new("policyd test");
     for summary in summaries {
+        let mut mistakes = TestSuite::new(summary.pack.as_str());
+        for finding in &summary.findings {
+            let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
+            status.set_message(finding.message.as_str());
+            status.set_description(render_text(
+                std::slice::from_ref(finding),
+                Style { color: false },
+            ));
+            mistakes.add_test_case(TestCase::new(finding.span.place(), status));
+        }
+        if !summary.findings.is_empty() {
+            report.add_test_suite(mistakes);
+        }
         let mut files: Vec<&str> = summary.cases.iter().map(|it| it.file.as_str()).collect();
         files.dedup();
         for file in files {

@@ -2,8 +2,8 @@
 
 pub mod cases;
 pub mod diagnostics;
+pub mod drawing;
 pub mod junit;
 pub mod lint;
-pub mod drawing;
 pub mod outcome;
 pub mod sarif;

@@ -1,12 +1,12 @@
 //! Finds packs and their case files: `tests/*.yaml` beside the policies, or those of the built-in
 //! pack, which are embedded with it.
 
-use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::cases::shape::FOLDER;
-use crate::cli::{pack, project};
+use crate::cli::pack;
+use crate::cli::project::Project;
 use crate::limits;
 use crate::policy::builtin;
 use crate::policy::load::Pack;
@@ -19,68 +19,76 @@ pub(super) struct Suite {
     pub(super) pack: Pack,
     /// Folder of the case files; nothing where they are embedded.
     pub(super) folder: Option<PathBuf>,
-    /// The case files, by name.
+    /// The case files, in the order of their names.
     pub(super) files: Vec<Arc<Source>>,
-    /// What could not be read.
-    pub(super) unreadable: Vec<String>,
 }
 
-/// The suites that paths name; those of the project's pack where none is named.
-pub(super) fn find(world: &dyn World, paths: &[PathBuf]) -> Vec<Suite> {
+/// The suites that paths name, those of the project's pack where none is named, and what could not
+/// be read. A path names packs as it does for `lint`, the `tests` folder of one, or a case file.
+pub(super) fn find(
+    world: &dyn World,
+    project: &Project,
+    paths: &[PathBuf],
+) -> (Vec<Suite>, Vec<String>) {
     let mut suites: Vec<Suite> = Vec::new();
-    for path in paths {
-        let found = named(world, path);
-        match suites.iter_mut().find(|it| it.pack.name == found.pack.name) {
-            Some(known) => {
-                let fresh = found.files.into_iter().filter(|it| !known.files.contains(it));
-                known.files.extend(fresh.collect::<Vec<_>>());
-                known.unreadable.extend(found.unreadable);
+    let mut unreadable = Vec::new();
+    let mut take = |packs: &[PathBuf], only: Option<&Path>| {
+        let (packs, missing) = pack::find_all(world, project, packs);
+        unreadable.extend(missing);
+        for pack in packs {
+            let (found, missing) = suite(world, pack, only);
+            unreadable.extend(missing);
+            match suites.iter_mut().find(|it| it.pack.name == found.pack.name) {
+                Some(known) => {
+                    known.files.extend(found.files);
+                    known.files.sort_by(|one, other| one.name.cmp(&other.name));
+                    known.files.dedup();
+                }
+                None => suites.push(found),
             }
-            None => suites.push(found),
+        }
+    };
+    for path in paths {
+        match case_files(world, path) {
+            Some((pack, only)) => take(&[pack], only),
+            None => take(std::slice::from_ref(path), None),
         }
     }
     if paths.is_empty() {
-        let project = project::find(world, None);
-        suites.push(suite(world, pack::find(world, &project, None), None));
+        take(&[], None);
     }
-    suites
+    (suites, unreadable)
 }
 
-/// The suite of a pack's folder, of its `tests` folder, or of one case file.
-fn named(world: &dyn World, path: &Path) -> Suite {
-    let project = project::find(world, None);
-    let is_tests = |it: &Path| it.file_name().is_some_and(|name| name == FOLDER);
+/// The folder of the pack whose `tests` folder a path names, and the one file in it that is meant.
+fn case_files<'p>(world: &dyn World, path: &'p Path) -> Option<(PathBuf, Option<&'p Path>)> {
     let is_file = world.stat(path).is_ok_and(|it| it.kind == FileKind::File);
-    let tests = if is_file { path.parent().unwrap_or(path) } else { path };
-    let above = tests.parent().filter(|_| is_tests(tests)).map(|it| match it.as_os_str() {
-        it if it.is_empty() => Path::new("."),
-        _ => it,
-    });
-    let found = pack::find(world, &project, Some(above.unwrap_or(path)));
-    let only = Some(path).filter(|_| is_file && above.is_some());
-    suite(world, found, only)
+    let tests = if is_file { path.parent()? } else { path };
+    if tests.file_name().is_none_or(|name| name != FOLDER) {
+        return None;
+    }
+    let pack = tests.parent()?;
+    let pack = if pack.as_os_str().is_empty() { Path::new(".") } else { pack };
+    Some((pack.to_path_buf(), Some(path).filter(|_| is_file)))
 }
 
-fn suite(world: &dyn World, found: pack::Found, only: Option<&Path>) -> Suite {
-    let mut unreadable = found.unreadable.clone();
-    let pack = match found.pack() {
-        Cow::Owned(builtin) => {
-            let source = |(file, text): &(&str, &str)| Source {
-                name: format!("{}/{FOLDER}/{file}", builtin::NAME),
-                text: (*text).to_owned(),
-            };
-            let files = builtin::CASES.iter().filter(|(file, _)| pack::is_yaml(file));
-            let files = files.map(|it| Arc::new(source(it))).collect();
-            return Suite { pack: builtin, folder: None, files, unreadable };
-        }
-        Cow::Borrowed(pack) => pack.clone(),
-    };
+/// The case files of a pack, or the one of them that is meant.
+fn suite(world: &dyn World, pack: Pack, only: Option<&Path>) -> (Suite, Vec<String>) {
+    if pack.name == builtin::NAME {
+        let source = |(file, text): &(&str, &str)| Source {
+            name: format!("{}/{FOLDER}/{file}", builtin::NAME),
+            text: (*text).to_owned(),
+        };
+        let files = builtin::CASES.iter().filter(|(file, _)| pack::is_yaml(file));
+        let files = files.map(|it| Arc::new(source(it))).collect();
+        return (Suite { pack, folder: None, files }, Vec::new());
+    }
     let folder = Path::new(&pack.name).join(FOLDER);
     let names = match only.and_then(Path::file_name) {
         Some(name) => vec![name.to_string_lossy().into_owned()],
         None => world.list(&folder).unwrap_or_default(),
     };
-    let mut files = Vec::new();
+    let (mut files, mut unreadable) = (Vec::new(), Vec::new());
     for name in names.iter().filter(|it| pack::is_yaml(it)).take(limits::POLICY_FILES_MAX) {
         let path = folder.join(name);
         match read_text(world, &path) {
@@ -88,7 +96,8 @@ fn suite(world: &dyn World, found: pack::Found, only: Option<&Path>) -> Suite {
             Err(why) => unreadable.push(why),
         }
     }
-    Suite { pack, folder: Some(folder), files, unreadable }
+    files.sort_by(|one, other| one.name.cmp(&other.name));
+    (Suite { pack, folder: Some(folder), files }, unreadable)
 }
 
 impl Suite {
