@@ -175,6 +175,9 @@ fn mistakes_in_cases_have_a_place_and_a_cure() {
   steps: [{expect: {decision: none}}]
 - name: a regex that is none
   expect: {reason: {matches: "("}}
+- name: no reason
+  skip: ""
+  expect: {decision: none}
 - name: a session type that is none
   expect: {session_type: DEVELOPMENT}
 "#;
@@ -300,6 +303,12 @@ fn snapshots_are_compared_and_written_when_that_is_asked_for() {
     snapshot("cases", "cases__a_snapshot_that_differs", out);
     assert_eq!(code, 1, "what waits for a review is not accepted");
     assert_eq!(world.get(format!("{path}.new")), Some(kept.into_bytes()));
+    let other = "pack/tests/snapshots/a__gone.snap";
+    world.put(other, "x");
+    let (_, out, _) = run(&world, &[]);
+    assert!(out.contains("no case compares with tests/snapshots/a__gone.snap"), "{out}");
+    let (_, out, _) = run(&world, &["--filter", "report"]);
+    assert!(out.contains("a__gone.snap"), "every case was run: {out}");
     world.refuse_always(Op::Write, ".snap", WorldError::Refused("disk full".to_owned()));
     let (code, out, _) = run(&world, &["--update"]);
     assert!(code == 1 && out.contains("disk full"), "{out}");

@@ -320,3 +320,40 @@ impl Meter<'_> {
         fresh
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_expected_by_name_is_covered() {
+        let pack = builtin::pack();
+        let policy = crate::policy::load::load(&pack, &pack).policy.unwrap();
+        let text = "
+- name: fires, is silent, does not apply
+  expect:
+    session_type: DEVELOPMENT
+    considerations:
+      local_testing: blocks
+      shortcuts: {status: satisfied}
+      ci_status: {status: skipped, why: not applicable}
+      next_steps: {details: x}
+    preferences: {no_auto_merge: false}
+- name: skipped
+  skip: not now
+  expect: {considerations: {todos_complete: satisfied}}
+- name: unknown
+  expect: {considerations: {todos_complet: satisfied}}
+";
+        let source = Source { name: "a.yaml".to_owned(), text: text.to_owned() };
+        let Covered { firing, silent } = covered_in(&policy, &[Arc::new(source)]);
+        let ids = |rules: &BTreeSet<(RuleKind, String)>, kind: RuleKind| -> Vec<String> {
+            rules.iter().filter(|(it, _)| *it == kind).map(|(_, id)| id.clone()).collect()
+        };
+        assert_eq!(ids(&firing, RuleKind::Consideration), ["local_testing"]);
+        assert_eq!(ids(&silent, RuleKind::Consideration), ["ci_status", "shortcuts"]);
+        assert_eq!(ids(&firing, RuleKind::SessionType), ["DEVELOPMENT"]);
+        assert_eq!(ids(&silent, RuleKind::SessionType).len(), policy.session_types.len() - 1);
+        assert_eq!(ids(&silent, RuleKind::Preference), ["no_auto_merge"]);
+    }
+}

@@ -120,6 +120,13 @@ fn case(node: &Node, known: &Known, findings: &mut Vec<Diagnostic>) -> Option<Ca
             reader.findings.push(found.with_help("add `expect:`, or `steps:` with one each"));
         }
     }
+    if let Some(skip) =
+        node.get("skip").filter(|it| it.text().is_none_or(|why| why.trim().is_empty()))
+    {
+        let found =
+            Diagnostic::error("missing-value", skip.span.clone(), "`skip` does not say why");
+        reader.findings.push(found.with_help("write the reason: `skip: not written yet`"));
+    }
     (findings.len() == before).then(|| Case {
         name: name.text().unwrap_or_default().to_owned(),
         span: name.span.clone(),

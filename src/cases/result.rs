@@ -1,5 +1,7 @@
 //! What came of cases: each with the expectations that were not met and the values behind them.
 
+use std::path::PathBuf;
+
 use super::coverage::Coverage;
 use super::expect::Mismatch;
 use crate::source::{Diagnostic, Span};
@@ -54,6 +56,8 @@ pub struct Summary {
     pub filtered: usize,
     /// Snapshots that were written, as shown to people.
     pub written: Vec<String>,
+    /// Snapshots that no case compares with, beside the case files; told where every case was run.
+    pub orphans: Vec<PathBuf>,
     /// What the cases showed of the pack, where that was asked for.
     pub coverage: Option<Coverage>,
 }

@@ -14,6 +14,8 @@ pub struct Recorder {
     lines: Vec<String>,
     calls: usize,
     prompts: usize,
+    /// Whether lines were recorded elsewhere.
+    recorded: bool,
     branch: Option<String>,
 }
 
@@ -24,10 +26,12 @@ impl Recorder {
         self.lines.iter().map(|it| format!("{it}\n")).collect()
     }
 
-    /// Id of the prompt that is worked on; prompts are `p1`, `p2`, ….
+    /// Id of the prompt that is worked on; prompts are `p1`, `p2`, …. Where all of them were recorded
+    /// elsewhere, their ids are their own.
     #[must_use]
-    pub fn prompt_id(&self) -> String {
-        format!("p{}", self.prompts.max(1))
+    pub fn prompt_id(&self) -> Option<String> {
+        let recorded = self.recorded && self.prompts == 0;
+        (!recorded).then(|| format!("p{}", self.prompts.max(1)))
     }
 
     /// The git branch that prompts are made on from here on.
@@ -37,6 +41,7 @@ impl Recorder {
 
     /// Lines that were recorded elsewhere.
     pub fn recorded(&mut self, text: &str) {
+        self.recorded = true;
         self.lines.extend(text.lines().map(str::to_owned));
     }
 

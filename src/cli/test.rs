@@ -4,6 +4,7 @@
 mod machine;
 mod suite;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -112,6 +113,7 @@ fn run_suite(world: &dyn World, suite: &Suite, arguments: &TestArguments) -> Sum
         ready: Ready::new(policy),
         total: watched.then(Watch::default),
         covered: coverage::covered(files.iter().flat_map(|(_, cases)| cases), &known),
+        compared: BTreeSet::new(),
         summary: Summary { pack, findings, ..Summary::default() },
     };
     for (file, cases) in &files {
@@ -124,7 +126,12 @@ fn run_suite(world: &dyn World, suite: &Suite, arguments: &TestArguments) -> Sum
             }
         }
     }
-    let Runner { ready, total, covered, mut summary, .. } = runner;
+    let Runner { ready, total, covered, compared, mut summary, .. } = runner;
+    let everything = suite.whole && summary.filtered == 0 && summary.findings.is_empty();
+    if everything {
+        summary.orphans = suite.snapshots(world);
+        summary.orphans.retain(|it| !compared.contains(it));
+    }
     if let Some(watch) = total {
         let inherited = inherited(&ready.policy, &suite.pack, &builtin);
         let measured = coverage::measure(&ready.policy, inherited.as_ref(), &watch, &covered);
@@ -148,6 +155,8 @@ struct Runner<'a> {
     /// What all cases together showed, where somebody wants to know.
     total: Option<Watch>,
     covered: Covered,
+    /// Snapshots that a case compares with, beside the case files.
+    compared: BTreeSet<PathBuf>,
     summary: Summary,
 }
 
@@ -249,6 +258,7 @@ impl Runner<'_> {
         let name = snapshot::name(&case_file, &case.name, number);
         let path = Path::new(snapshot::FOLDER).join(name);
         let kept = self.suite.read(self.world, &path).ok();
+        self.compared.insert(path.clone());
         if kept.as_deref().is_some_and(|it| snapshot::same(snapshot::read(it), &content)) {
             return Vec::new();
         }

@@ -33,6 +33,10 @@ pub fn to_text(summaries: &[Summary], color: bool) -> String {
         for path in &summary.written {
             text.push_str(&format!("written: {path}\n"));
         }
+        for path in &summary.orphans {
+            let path = path.display();
+            text.push_str(&format!("no case compares with tests/{path}; remove it\n"));
+        }
         if let Some(coverage) = &summary.coverage {
             text.push_str(&coverage_text(coverage));
         }
@@ -192,6 +196,7 @@ pub fn to_json(summaries: &[Summary]) -> Value {
             "findings": render_json(&summary.findings),
             "cases": summary.cases.iter().map(case_json).collect::<Vec<_>>(),
             "written": summary.written,
+            "orphans": summary.orphans,
             "coverage": summary.coverage.as_ref().map(coverage_json),
         })
     };

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::cases::shape::FOLDER;
+use crate::cases::snapshot;
 use crate::cli::pack;
 use crate::cli::project::Project;
 use crate::limits;
@@ -21,6 +22,8 @@ pub(super) struct Suite {
     pub(super) folder: Option<PathBuf>,
     /// The case files, in the order of their names.
     pub(super) files: Vec<Arc<Source>>,
+    /// Whether these are all there are.
+    pub(super) whole: bool,
 }
 
 /// The suites that paths name, those of the project's pack where none is named, and what could not
@@ -40,6 +43,7 @@ pub(super) fn find(
             unreadable.extend(missing);
             match suites.iter_mut().find(|it| it.pack.name == found.pack.name) {
                 Some(known) => {
+                    known.whole |= found.whole;
                     known.files.extend(found.files);
                     known.files.sort_by(|one, other| one.name.cmp(&other.name));
                     known.files.dedup();
@@ -81,7 +85,7 @@ fn suite(world: &dyn World, pack: Pack, only: Option<&Path>) -> (Suite, Vec<Stri
         };
         let files = builtin::CASES.iter().filter(|(file, _)| pack::is_yaml(file));
         let files = files.map(|it| Arc::new(source(it))).collect();
-        return (Suite { pack, folder: None, files }, Vec::new());
+        return (Suite { pack, folder: None, files, whole: true }, Vec::new());
     }
     let folder = Path::new(&pack.name).join(FOLDER);
     let names = match only.and_then(Path::file_name) {
@@ -97,10 +101,18 @@ fn suite(world: &dyn World, pack: Pack, only: Option<&Path>) -> (Suite, Vec<Stri
         }
     }
     files.sort_by(|one, other| one.name.cmp(&other.name));
-    (Suite { pack, folder: Some(folder), files }, unreadable)
+    (Suite { pack, folder: Some(folder), files, whole: only.is_none() }, unreadable)
 }
 
 impl Suite {
+    /// The snapshots there are, beside the case files.
+    pub(super) fn snapshots(&self, world: &dyn World) -> Vec<PathBuf> {
+        let Some(folder) = &self.folder else { return Vec::new() };
+        let names = world.list(&folder.join(snapshot::FOLDER)).unwrap_or_default();
+        let names = names.into_iter().filter(|it| it.ends_with(".snap"));
+        names.map(|it| Path::new(snapshot::FOLDER).join(it)).collect()
+    }
+
     /// The text of a file beside the case files.
     ///
     /// # Errors
