@@ -1,6 +1,9 @@
 //! What a case file may hold: one table per map, read by the loader, the JSON Schema and people.
 
+use serde_json::{Value, json};
+
 use crate::policy::shapes::FileShape;
+use crate::source::schema::json_schema;
 use crate::source::shape::{Field, Kind};
 
 const TEXTS: Kind = Kind::List(&Kind::Text);
@@ -246,6 +249,54 @@ pub const CASE: &[Field] = &[
     field("expect", EXPECTATION, "What must come of it; `snapshot` compares the whole report."),
     field("steps", Kind::List(&Kind::Record(STEP)), "Several events of one session, in order."),
 ];
+
+/// The JSON Schema of a case file: that of its shape, and `{{name}}` wherever a value of `each` may
+/// come, which is checked once it is filled.
+#[must_use]
+pub fn schema() -> Value {
+    let mut schema = json_schema(&FILE.kind, FILE.file.trim_end_matches(".yaml"));
+    if let Some(Value::Object(keys)) = schema.pointer_mut("/items/properties") {
+        for (key, value) in keys.iter_mut().filter(|(key, _)| *key != "each") {
+            with_placeholders(value, key != "name");
+        }
+    }
+    if let Value::Object(fields) = &mut schema {
+        let placeholder = json!({"type": "string", "pattern": PLACEHOLDER_PATTERN});
+        fields.insert("$defs".to_owned(), json!({"placeholder": placeholder}));
+    }
+    schema
+}
+
+/// Lets a schema, and those of what is in it, take a placeholder, unless any text fits anyway.
+fn with_placeholders(schema: &mut Value, itself: bool) {
+    let Value::Object(fields) = schema else { return };
+    for (key, value) in fields.iter_mut() {
+        match (key.as_str(), value) {
+            ("properties", Value::Object(keys)) => {
+                keys.values_mut().for_each(|it| with_placeholders(it, true));
+            }
+            ("items" | "additionalProperties", value) => with_placeholders(value, true),
+            ("anyOf", Value::Array(kinds)) => {
+                kinds.iter_mut().for_each(|it| with_placeholders(it, false));
+            }
+            _ => {}
+        }
+    }
+    let any_text = fields.get("type").is_some_and(|it| it == "string")
+        && !fields.contains_key("pattern")
+        && !fields.contains_key("format");
+    let anything = !["type", "enum", "anyOf"].iter().any(|it| fields.contains_key(*it));
+    if itself && !any_text && !anything {
+        let doc = fields.remove("description");
+        let strict = Value::Object(std::mem::take(fields));
+        fields.extend(doc.map(|it| ("description".to_owned(), it)));
+        let placeholder = json!({"$ref": "#/$defs/placeholder"});
+        fields.insert("anyOf".to_owned(), json!([strict, placeholder]));
+    }
+}
+
+/// A text with a placeholder in it.
+const PLACEHOLDER_PATTERN: &str = r"\{\{[A-Za-z0-9_]+\}\}";
 
 /// Case files lie in this folder of a pack.
 pub const FOLDER: &str = "tests";

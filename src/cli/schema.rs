@@ -7,7 +7,8 @@ use crate::source::{schema, suggest};
 
 /// Prints a schema, or the names there are.
 pub(super) fn run(console: &mut Console<'_>, arguments: &SchemaArguments) -> u8 {
-    let mut files = shapes::FILES.iter().chain([&cases::shape::FILE]);
+    let cases = &cases::shape::FILE;
+    let mut files = shapes::FILES.iter().chain([cases]);
     let names: Vec<&str> = files.clone().map(|it| it.file.trim_end_matches(".yaml")).collect();
     let Some(wanted) = &arguments.name else {
         console.say(&format!("{}\n", names.join("\n")));
@@ -19,7 +20,11 @@ pub(super) fn run(console: &mut Console<'_>, arguments: &SchemaArguments) -> u8 
         console.complain(&format!("there is no file kind `{wanted}`; {help}"));
         return EXIT_USAGE;
     };
-    let schema = schema::json_schema(&shape.kind, name);
+    let schema = if shape.file == cases.file {
+        cases::shape::schema()
+    } else {
+        schema::json_schema(&shape.kind, name)
+    };
     console.say(&format!("{schema:#}\n"));
     EXIT_OK
 }
