@@ -338,6 +338,50 @@ fn a_transcript_may_be_a_file_beside_the_case() {
 }
 
 #[test]
+fn rules_see_what_is_told_in_short_form() {
+    let happenings = r#"
+    - {user: Add a parser, branch: parser}
+    - {assistant: Well, usage: {input: 100, output: 20, cache_read: 3, cache_creation: 4}}
+    - {edit: src/a.rs, text: "fn a() {}"}
+    - {ran: ls x, prints: no such file, failed: true}
+    - {todos: {write: completed, test: pending}}
+    - {tool: Read, input: {file_path: /work/b}, result: text, times: 2}
+    - {tool: Task, failed: true, result: "it failed"}
+    - compacted: true
+    - record: {type: user, uuid: u, message: {role: user, content: Go on}}
+    - {usage: {input: 7}}
+    - {tool: Bash, input: {command: sleep 9}, pending: true}
+"#;
+    let facts = [
+        "session.branch == \"parser\"",
+        "transcript.prompts == 2",
+        "transcript.first_prompt == \"Add a parser\"",
+        "transcript.last_prompt == \"Go on\"",
+        "transcript.last_message == \"Well\"",
+        "transcript.compactions == 1",
+        "tokens.input == 107 && tokens.context == 7",
+        "files.count == 1 && files.last_path == \"/work/src/a.rs\"",
+        "commands.last(\"ls\").outcome == \"failed\"",
+        "todos.open == 1 && todos.total == 2",
+        "tools.count(\"Read\") == 2 && tools.count(\"Task\") == 1",
+        "now.hour == 7 && event.kind == \"stop\"",
+    ];
+    let (mut rules, mut wanted) = (String::new(), String::new());
+    for (at, fact) in facts.iter().enumerate() {
+        let quoted = Value::from(*fact);
+        rules.push_str(&format!("- {{id: fact_{at}, category: C, question: Q?, severity: warning, applicable_session_types: [\"*\"], satisfied: {quoted}}}\n"));
+        wanted.push_str(&format!("      fact_{at}: satisfied\n"));
+    }
+    let cases = format!(
+        "- name: told\n  given: {{now: \"2026-03-01T07:30:00Z\"}}\n  transcript:{happenings}  expect:\n    considerations:\n{wanted}"
+    );
+    let world = machine(&[("a.yaml", &cases)]);
+    world.put("pack/considerations.yaml", rules);
+    let (code, out, _) = run(&world, &[]);
+    assert_eq!(code, 0, "{out}");
+}
+
+#[test]
 fn nothing_of_the_machine_is_touched() {
     let world = machine(&[("a.yaml", PASSING)]);
     world.clear_log();
