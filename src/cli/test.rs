@@ -2,7 +2,7 @@
 //! but the files of the packs, and nothing is written but snapshots that are asked for.
 
 mod machine;
-mod suite;
+pub(super) mod suite;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -328,11 +328,11 @@ fn behind(mismatch: &Mismatch, seen: &Seen) -> Vec<(String, String)> {
             (heading, drawing::draw(&it.expression, &it.parts))
         });
         let became = verdicts.iter().map(|it| {
-            let (status, leads) = (it.status.as_str(), it.consequence.as_str());
-            (
-                format!("{id}: {status}, {leads} (session type {kind}): {}", it.details),
-                String::new(),
-            )
+            let (status, leads, details) =
+                (it.status.as_str(), it.consequence.as_str(), &it.details);
+            let heading =
+                format!("{id}: {status}, consequence {leads}, session type {kind}: {details}");
+            (heading, String::new())
         });
         return became.chain(drawn).collect();
     }

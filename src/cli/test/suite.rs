@@ -76,16 +76,27 @@ fn case_files<'p>(world: &dyn World, path: &'p Path) -> Option<(PathBuf, Option<
     Some((pack.to_path_buf(), Some(path).filter(|_| is_file)))
 }
 
-/// The case files of a pack, or the one of them that is meant.
+/// A pack with its case files, or with the one of them that is meant.
 fn suite(world: &dyn World, pack: Pack, only: Option<&Path>) -> (Suite, Vec<String>) {
+    let folder = (pack.name != builtin::NAME).then(|| Path::new(&pack.name).join(FOLDER));
+    let (files, unreadable) = beside(world, &pack, only);
+    (Suite { pack, folder, files, whole: only.is_none() }, unreadable)
+}
+
+/// The case files beside the policies of a pack, or the one of them that is meant, in the order of
+/// their names; and what could not be read.
+pub(in crate::cli) fn beside(
+    world: &dyn World,
+    pack: &Pack,
+    only: Option<&Path>,
+) -> (Vec<Arc<Source>>, Vec<String>) {
     if pack.name == builtin::NAME {
         let source = |(file, text): &(&str, &str)| Source {
             name: format!("{}/{FOLDER}/{file}", builtin::NAME),
             text: (*text).to_owned(),
         };
         let files = builtin::CASES.iter().filter(|(file, _)| pack::is_yaml(file));
-        let files = files.map(|it| Arc::new(source(it))).collect();
-        return (Suite { pack, folder: None, files, whole: true }, Vec::new());
+        return (files.map(|it| Arc::new(source(it))).collect(), Vec::new());
     }
     let folder = Path::new(&pack.name).join(FOLDER);
     let names = match only.and_then(Path::file_name) {
@@ -101,7 +112,7 @@ fn suite(world: &dyn World, pack: Pack, only: Option<&Path>) -> (Suite, Vec<Stri
         }
     }
     files.sort_by(|one, other| one.name.cmp(&other.name));
-    (Suite { pack, folder: Some(folder), files, whole: only.is_none() }, unreadable)
+    (files, unreadable)
 }
 
 impl Suite {
