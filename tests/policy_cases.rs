@@ -57,6 +57,10 @@ fn machine(cases: &[(&str, &str)]) -> FakeWorld {
 
 /// Runs `policyd test pack` with more arguments: exit code, standard output and error.
 fn run(world: &FakeWorld, more: &[&str]) -> (u8, String, String) {
+    run_at(world, &[&["pack"], more].concat())
+}
+
+fn run_at(world: &FakeWorld, arguments: &[&str]) -> (u8, String, String) {
     let (mut stdin, mut stdout, mut stderr) = (&b""[..], Vec::new(), Vec::new());
     let mut console = Console {
         stdin: &mut stdin,
@@ -65,8 +69,7 @@ fn run(world: &FakeWorld, more: &[&str]) -> (u8, String, String) {
         terminal: false,
         typed: true,
     };
-    let paths: &[&str] = if more.iter().any(|it| it.starts_with("pack")) { &[] } else { &["pack"] };
-    let arguments = [&["policyd", "test"], paths, more].concat();
+    let arguments = [&["policyd", "test"], arguments].concat();
     let arguments: Vec<_> = arguments.iter().map(Into::into).collect();
     let code = cli::run(world, &mut console, &arguments);
     (code, String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
@@ -210,7 +213,7 @@ fn no_case_is_no_success() {
     let world = machine(&[]);
     let (code, _, said) = run(&world, &[]);
     assert_eq!((code, said.as_str()), (3, "policyd: there is no case file in pack/tests\n"));
-    let (code, _, said) = run(&world, &["packs"]);
+    let (code, _, said) = run_at(&world, &["packs"]);
     assert_eq!(code, 3, "{said}");
 }
 
@@ -303,15 +306,35 @@ fn snapshots_are_compared_and_written_when_that_is_asked_for() {
     snapshot("cases", "cases__a_snapshot_that_differs", out);
     assert_eq!(code, 1, "what waits for a review is not accepted");
     assert_eq!(world.get(format!("{path}.new")), Some(kept.into_bytes()));
+    assert_eq!(run(&world, &["--update"]).0, 0);
+    assert_eq!(world.get(format!("{path}.new")), None, "it was accepted");
     let other = "pack/tests/snapshots/a__gone.snap";
     world.put(other, "x");
     let (_, out, _) = run(&world, &[]);
     assert!(out.contains("no case compares with tests/snapshots/a__gone.snap"), "{out}");
     let (_, out, _) = run(&world, &["--filter", "report"]);
     assert!(out.contains("a__gone.snap"), "every case was run: {out}");
+    world.put(path, "another");
     world.refuse_always(Op::Write, ".snap", WorldError::Refused("disk full".to_owned()));
     let (code, out, _) = run(&world, &["--update"]);
     assert!(code == 1 && out.contains("disk full"), "{out}");
+}
+
+#[test]
+fn a_snapshot_is_the_same_wherever_the_pack_lies() {
+    let cases = "- name: A report!\n  on: {event: stop}\n  transcript: [{edit: src/a.rs}]\n  expect: snapshot_json\n";
+    let world = machine(&[("a.yaml", cases)]);
+    assert_eq!(run(&world, &["--update"]).0, 0);
+    let kept = world.get("pack/tests/snapshots/a__a_report.snap").unwrap();
+    for folder in ["/elsewhere/pack", "src"] {
+        let world = FakeWorld::new();
+        for (file, text) in PACK.iter().chain(&[("tests/a.yaml", cases)]) {
+            world.put(format!("{folder}/{file}"), text);
+        }
+        world.put(format!("{folder}/tests/snapshots/a__a_report.snap"), &kept);
+        let (code, out, _) = run_at(&world, &[folder]);
+        assert_eq!(code, 0, "{out}");
+    }
 }
 
 #[test]
@@ -404,6 +427,6 @@ fn a_pack_is_named_by_its_folder_its_tests_or_one_of_its_case_files() {
         (&["pack/tests/b.yaml", "pack"], 4),
     ] {
         let expected = format!("pack: {passed} passed, 0 failed\n");
-        assert_eq!(run(&world, paths), (0, expected, String::new()), "{paths:?}");
+        assert_eq!(run_at(&world, paths), (0, expected, String::new()), "{paths:?}");
     }
 }

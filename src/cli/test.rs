@@ -279,6 +279,11 @@ impl Runner<'_> {
         let made = path.parent().map_or(Ok(()), |it| self.world.create_folder(it));
         match made.and_then(|()| self.world.write(&path, text.as_bytes())) {
             Ok(()) => {
+                if accepted {
+                    // What waited for a review is out of date, where there was anything.
+                    let waiting = format!("{}.new", path.display());
+                    let _missing = self.world.remove(Path::new(&waiting));
+                }
                 self.summary.written.push(path.display().to_string());
                 if accepted { Vec::new() } else { vec![differs()] }
             }
@@ -289,15 +294,19 @@ impl Runner<'_> {
     /// The report of a step; the folder of the pack is left out of places, so that it is the same
     /// wherever the pack lies.
     fn report(&self, Seen { report, .. }: &Seen, form: Form) -> String {
-        let text = match form {
-            Form::Text => outcome::to_text(report.outcome.as_ref(), &report.around, false),
-            Form::Json => {
-                let value = outcome::to_json(report.outcome.as_ref(), &report.around);
-                format!("{value:#}")
-            }
+        let mut around = report.around.clone();
+        let pack = &self.suite.pack;
+        if around.pack == pack.name {
+            around.pack.clear();
+        }
+        let mut text = match form {
+            Form::Text => outcome::to_text(report.outcome.as_ref(), &around, false),
+            Form::Json => format!("{:#}", outcome::to_json(report.outcome.as_ref(), &around)),
         };
-        let name = &self.suite.pack.name;
-        text.replace(&format!("{name}/"), "").replace(&format!("{:?}", name.as_str()), "\"\"")
+        for (file, source) in &pack.files {
+            text = text.replace(&source.name, file);
+        }
+        text
     }
 }
 
