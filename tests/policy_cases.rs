@@ -405,6 +405,28 @@ fn rules_see_what_is_told_in_short_form() {
 }
 
 #[test]
+fn what_a_case_changes_in_the_pack_ends_with_it() {
+    let cases = r#"
+- name: switched off, and on again in the next step
+  transcript: [{ran: git add .}]
+  steps:
+    - given: {pack: {disable: [small_change]}}
+      expect: {decision: none, considerations: {small_change: {status: skipped, why: disabled}}}
+    - given: {pack: {enable: [small_change]}}
+      expect: {decision: block, considerations: {small_change: blocks}}
+- name: switched off
+  given: {pack: {disable: [small_change]}}
+  transcript: [{ran: git add .}]
+  expect: {decision: none}
+- name: as it is
+  transcript: [{ran: git add .}]
+  expect: {decision: block}
+"#;
+    let (code, out, _) = run(&machine(&[("a.yaml", cases)]), &[]);
+    assert_eq!(code, 0, "{out}");
+}
+
+#[test]
 fn nothing_of_the_machine_is_touched() {
     let world = machine(&[("a.yaml", PASSING)]);
     world.clear_log();
