@@ -349,7 +349,12 @@ fn behind(mismatch: &Mismatch, seen: &Seen) -> Vec<(String, String)> {
         return Vec::new();
     }
     verdicts.retain(|it| !matches!(it.consequence, Consequence::None));
-    let line = |it: &&Verdict| format!("{} {}: {}\n", it.id, it.consequence.as_str(), it.details);
+    let line = |it: &&Verdict| {
+        let softened = it.softened.map(|why| format!(" (does not block: {why})"));
+        let (leads, softened) = (it.consequence.as_str(), softened.unwrap_or_default());
+        format!("{} {leads}: {}{softened}\n", it.id, it.details)
+    };
     let lines: String = verdicts.iter().map(line).collect();
-    if lines.is_empty() { Vec::new() } else { vec![("what was found".to_owned(), lines)] }
+    let lines = if lines.is_empty() { "nothing stands against it\n".to_owned() } else { lines };
+    vec![(format!("what was found in a session of type {kind}"), lines)]
 }
