@@ -14,6 +14,7 @@ mod replay;
 mod rules;
 mod schema;
 mod state;
+mod test;
 
 use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
@@ -23,7 +24,7 @@ use crate::world::World;
 use arguments::{
     Arguments, BreakerAction, CallResult, Command, DiagAction, DiagFilter, EvalArguments,
     FactsArguments, Format, LintArguments, ListFormat, LogArguments, PackArguments,
-    ReplayArguments, ReportFormat, SchemaArguments, StateAction,
+    ReplayArguments, ReportFormat, SchemaArguments, StateAction, TestArguments, TestFormat, Update,
 };
 
 /// What an exit code means. `eval` in hook format always exits with 0.
@@ -87,6 +88,7 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
     match parsed.command {
         Command::Eval(it) => eval::run(world, console, &it),
         Command::Lint(it) => lint::run(world, console, &it),
+        Command::Test(it) => test::run(world, console, &it),
         Command::Rules(it) => rules::run(world, console, &it),
         Command::Facts(it) => facts::run(world, console, &it),
         Command::State(it) => state::run(world, console, &it.action),

@@ -1,6 +1,8 @@
 //! Reports: what the program found, as text for people and data for tools.
 
+pub mod cases;
 pub mod diagnostics;
+pub mod drawing;
 pub mod junit;
 pub mod lint;
 pub mod outcome;

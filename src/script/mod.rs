@@ -2,6 +2,7 @@
 //! Lives here: the engine and evaluation. `check` types expressions at load; `members` is the table.
 //! May not live here: files, clocks, what a rule means.
 
+pub mod branches;
 mod builtins;
 pub mod check;
 pub mod context;
@@ -10,6 +11,7 @@ mod globals;
 pub mod members;
 mod memory_facts;
 mod pack_facts;
+pub mod parts;
 pub mod pattern;
 mod plain;
 pub mod prose;
@@ -19,6 +21,7 @@ pub mod template;
 mod tokens;
 pub mod tree;
 pub mod types;
+pub mod watch;
 mod work_facts;
 
 use std::collections::BTreeMap;
@@ -27,8 +30,10 @@ use std::rc::Rc;
 use rhai::{AST, Dynamic, Engine, EvalAltResult, OptimizationLevel, Position, Scope};
 
 use crate::limits;
-use context::{Context, Object, Part};
+use context::{Context, Object, Part as Handle};
+use parts::Part;
 use types::Type;
+use watch::Watch;
 
 /// What went wrong in an expression, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,6 +82,8 @@ pub struct Evaluator {
     /// Conditions are asked when planning and again when deciding. By the length of their text:
     /// many begin alike, and few are equally long.
     known: BTreeMap<usize, Vec<Known>>,
+    /// Is told what expressions come to; nobody is, unless somebody measures.
+    pub watch: Option<Rc<Watch>>,
 }
 
 /// An expression that was evaluated before.
@@ -97,7 +104,8 @@ impl Evaluator {
         let mut engine = sandbox();
         builtins::register(&mut engine);
         register_members(&mut engine);
-        let mut evaluator = Self { engine, scope: Scope::new(), known: BTreeMap::new() };
+        let mut evaluator =
+            Self { engine, scope: Scope::new(), known: BTreeMap::new(), watch: None };
         evaluator.turn_to(context);
         evaluator
     }
@@ -105,7 +113,7 @@ impl Evaluator {
     /// Turns to another context: what was parsed is kept, what was evaluated is forgotten.
     pub fn turn_to(&mut self, context: Rc<Context>) {
         self.leave();
-        let root = Object { context, part: Part::Event };
+        let root = Object { context, part: Handle::Event };
         for row in globals::ROWS {
             if let Some(Ok(value)) = row.run.map(|run| run(&root, &[])) {
                 self.scope.push_dynamic(row.name, value);
@@ -124,6 +132,14 @@ impl Evaluator {
     /// # Errors
     /// A probe that could not answer, a limit, an overflow: a rule takes it as unknown.
     pub fn eval(&mut self, text: &str) -> Result<Value, ScriptError> {
+        let value = self.value(text);
+        if let Some(watch) = self.watch.clone() {
+            watch.evaluated(text, &value, |part| self.value(part));
+        }
+        value
+    }
+
+    fn value(&mut self, text: &str) -> Result<Value, ScriptError> {
         let alike = self.known.entry(text.len()).or_default();
         let (parsed, changes) = match alike.iter().find(|it| it.text == text) {
             Some(Known { value: Some(value), .. }) => return Ok(value.clone()),
@@ -159,16 +175,10 @@ impl Evaluator {
         }
     }
 
-    /// The parts of an expression with their values, outermost last; for explanations.
+    /// The parts of an expression with their values, the whole last; for explanations.
     #[must_use]
-    pub fn explain(&mut self, text: &str) -> Vec<(String, Result<Value, ScriptError>)> {
-        tokens::operands(text)
-            .into_iter()
-            .map(|part| {
-                let value = self.eval(&part);
-                (part, value)
-            })
-            .collect()
+    pub fn explain(&mut self, text: &str) -> Vec<Part> {
+        parts::explain(self, text)
     }
 }
 
@@ -263,27 +273,27 @@ fn member_value(
 }
 
 /// The type whose rows a part answers.
-const fn type_of(part: &Part) -> Type {
+const fn type_of(part: &Handle) -> Type {
     match part {
-        Part::Event => Type::Event,
-        Part::Session => Type::Session,
-        Part::Transcript => Type::Transcript,
-        Part::Tools => Type::Tools,
-        Part::Commands => Type::Commands,
-        Part::Command(_) => Type::Command,
-        Part::CommandKind(_) => Type::CommandKind,
-        Part::Files(_) => Type::Files,
-        Part::Findings(_) => Type::Findings,
-        Part::Todos => Type::Todos,
-        Part::Tokens => Type::Tokens,
-        Part::Patterns => Type::Patterns,
-        Part::Preferences => Type::Preferences,
-        Part::Probes => Type::Probes,
-        Part::Probe(_) => Type::Probe,
-        Part::State => Type::State,
-        Part::Now => Type::Now,
-        Part::Rule => Type::Rule,
-        Part::Outcome => Type::Outcome,
+        Handle::Event => Type::Event,
+        Handle::Session => Type::Session,
+        Handle::Transcript => Type::Transcript,
+        Handle::Tools => Type::Tools,
+        Handle::Commands => Type::Commands,
+        Handle::Command(_) => Type::Command,
+        Handle::CommandKind(_) => Type::CommandKind,
+        Handle::Files(_) => Type::Files,
+        Handle::Findings(_) => Type::Findings,
+        Handle::Todos => Type::Todos,
+        Handle::Tokens => Type::Tokens,
+        Handle::Patterns => Type::Patterns,
+        Handle::Preferences => Type::Preferences,
+        Handle::Probes => Type::Probes,
+        Handle::Probe(_) => Type::Probe,
+        Handle::State => Type::State,
+        Handle::Now => Type::Now,
+        Handle::Rule => Type::Rule,
+        Handle::Outcome => Type::Outcome,
     }
 }
 
