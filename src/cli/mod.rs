@@ -6,6 +6,7 @@ mod breaker;
 mod diag;
 mod eval;
 mod facts;
+mod init;
 mod lint;
 mod log;
 mod pack;
@@ -23,7 +24,7 @@ use std::io::{Read, Write};
 use crate::world::World;
 use arguments::{
     Arguments, BreakerAction, CallResult, Command, DiagAction, DiagFilter, EvalArguments,
-    FactsArguments, Format, LintArguments, ListFormat, LogArguments, PackArguments,
+    FactsArguments, Format, InitArguments, LintArguments, ListFormat, LogArguments, PackArguments,
     ReplayArguments, ReportFormat, SchemaArguments, StateAction, TestArguments, TestFormat, Update,
 };
 
@@ -87,6 +88,7 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
     };
     match parsed.command {
         Command::Eval(it) => eval::run(world, console, &it),
+        Command::Init(it) => init::run(world, console, &it),
         Command::Lint(it) => lint::run(world, console, &it),
         Command::Test(it) => test::run(world, console, &it),
         Command::Rules(it) => rules::run(world, console, &it),
