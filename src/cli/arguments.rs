@@ -20,6 +20,9 @@ fn exit_codes() -> String {
     after_help = exit_codes()
 )]
 pub(super) struct Arguments {
+    /// Colours: `auto` is where the output is a terminal and NO_COLOR is not set
+    #[arg(long, global = true, value_enum, default_value = "auto", value_name = "WHEN")]
+    pub(super) color: Color,
     #[command(subcommand)]
     pub(super) command: Command,
 }
@@ -50,6 +53,24 @@ pub(super) enum Command {
     Breaker(BreakerArguments),
     /// Print the JSON Schema of a file kind
     Schema(SchemaArguments),
+    /// Print completions for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the man page
+    Man,
+}
+
+/// When output is coloured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Color {
+    /// On a terminal, unless `NO_COLOR` is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
 }
 
 /// Form of the answer.

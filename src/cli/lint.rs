@@ -3,9 +3,11 @@
 mod fixing;
 
 use std::num::NonZero;
+use std::sync::Arc;
 use std::thread;
 
 use super::arguments::{FailLevel, LintFormat, ProfileName};
+use super::test::suite::beside;
 use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, LintArguments, pack, project};
 use crate::lint::baseline::Baseline;
 use crate::lint::{self, Profile, Reviewed, Subject};
@@ -14,7 +16,7 @@ use crate::policy::{builtin, load};
 use crate::report::diagnostics::{self, Style};
 use crate::report::lint::{Review, github, json, summary};
 use crate::report::{junit, sarif};
-use crate::source::{Diagnostic, Level, suggest};
+use crate::source::{Diagnostic, Level, Source, suggest};
 use crate::time::Timestamp;
 use crate::world::World;
 
@@ -39,7 +41,8 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Lint
         }
     };
     let project = project::find(world, None);
-    let (packs, unreadable) = pack::find_all(world, &project, &arguments.paths);
+    let (packs, mut unreadable) = pack::find_all(world, &project, &arguments.paths);
+    let packs = with_cases(world, packs, &mut unreadable);
     for problem in &unreadable {
         console.complain(problem);
     }
@@ -71,7 +74,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Lint
     if let Some(baseline) = &baseline {
         set_known_aside(&mut review, baseline);
     }
-    say(world, console, arguments.format, &review);
+    say(console, arguments.format, &review);
     exit_code(&review, arguments.fail_level)
 }
 
@@ -82,15 +85,28 @@ struct Ask {
     now: Timestamp,
 }
 
+/// A pack with its case files.
+type Beside = (Pack, Vec<Arc<Source>>);
+
+fn with_cases(world: &dyn World, packs: Vec<Pack>, unreadable: &mut Vec<String>) -> Vec<Beside> {
+    let mut cases = |pack: &Pack| {
+        let (cases, missing) = beside(world, pack, None);
+        unreadable.extend(missing);
+        cases
+    };
+    packs.into_iter().map(|pack| (cases(&pack), pack)).map(|(cases, pack)| (pack, cases)).collect()
+}
+
 /// Looks at all packs, on all cores.
-fn review(packs: &[Pack], ask: &Ask) -> Review {
+fn review(packs: &[Beside], ask: &Ask) -> Review {
     let cores = thread::available_parallelism().map_or(1, NonZero::get).min(packs.len()).max(1);
     let share = packs.len().div_ceil(cores);
-    let of_share = |packs: &[Pack]| {
+    let of_share = |packs: &[Beside]| {
         let base = Base::new(&builtin::pack());
-        let one = |pack: &Pack| {
+        let one = |(pack, cases): &Beside| {
             let reviewed = load::review(pack, &base);
-            lint::review(&Subject::new(pack, &reviewed, ask.now), ask.profile, ask.ignores)
+            let subject = Subject::new(pack, &reviewed, ask.now).with_cases(cases.clone());
+            lint::review(&subject, ask.profile, ask.ignores)
         };
         packs.iter().map(one).collect::<Vec<_>>()
     };
@@ -99,7 +115,7 @@ fn review(packs: &[Pack], ask: &Ask) -> Review {
         let running: Vec<_> = shares.map(|packs| scope.spawn(move || of_share(packs))).collect();
         running.into_iter().map(|it| it.join().unwrap_or_default()).collect()
     });
-    let files = packs.iter().flat_map(|it| &it.files);
+    let files = packs.iter().flat_map(|(it, _)| &it.files);
     let mut review =
         Review { files: files.map(|(_, it)| it.name.clone()).collect(), ..Review::default() };
     for reviewed in parts.into_iter().flatten() {
@@ -109,10 +125,10 @@ fn review(packs: &[Pack], ask: &Ask) -> Review {
     review
 }
 
-fn say(world: &dyn World, console: &mut Console<'_>, format: LintFormat, review: &Review) {
+fn say(console: &mut Console<'_>, format: LintFormat, review: &Review) {
     let text = match format {
         LintFormat::Text => {
-            let style = Style { color: console.color(world) };
+            let style = Style { color: console.color() };
             let text = diagnostics::render_text(&review.findings, style);
             let blank = if text.is_empty() { "" } else { "\n" };
             format!("{text}{blank}{}", summary(review))

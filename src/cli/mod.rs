@@ -7,6 +7,7 @@ mod diag;
 mod eval;
 mod facts;
 mod init;
+mod line;
 mod lint;
 mod log;
 mod pack;
@@ -17,13 +18,13 @@ mod schema;
 mod state;
 mod test;
 
-use clap::{CommandFactory, Parser};
+use clap::CommandFactory;
 use std::ffi::OsString;
 use std::io::{Read, Write};
 
 use crate::world::World;
 use arguments::{
-    Arguments, BreakerAction, CallResult, Command, DiagAction, DiagFilter, EvalArguments,
+    Arguments, BreakerAction, CallResult, Color, Command, DiagAction, DiagFilter, EvalArguments,
     FactsArguments, Format, InitArguments, LintArguments, ListFormat, LogArguments, PackArguments,
     ReplayArguments, ReportFormat, SchemaArguments, StateAction, TestArguments, TestFormat, Update,
 };
@@ -71,9 +72,9 @@ impl Console<'_> {
         drop(writeln!(self.stderr, "policyd: {text}"));
     }
 
-    /// Whether output is coloured: a terminal, and `NO_COLOR` not set.
-    fn color(&self, world: &dyn World) -> bool {
-        self.terminal && world.env("NO_COLOR").is_none()
+    /// Whether output is coloured and links are shown: a terminal, or what `--color` says.
+    const fn color(&self) -> bool {
+        self.terminal
     }
 }
 
@@ -82,10 +83,15 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
     if let Some(plain) = plain_hook_call(arguments) {
         return eval::run(world, console, &plain);
     }
-    let parsed = match Arguments::try_parse_from(arguments) {
+    let parsed = match line::parse(arguments) {
         Ok(parsed) => parsed,
         Err(error) => return usage(&error, console, arguments),
     };
+    match parsed.color {
+        Color::Auto => console.terminal &= world.env("NO_COLOR").is_none(),
+        Color::Always => console.terminal = true,
+        Color::Never => console.terminal = false,
+    }
     match parsed.command {
         Command::Eval(it) => eval::run(world, console, &it),
         Command::Init(it) => init::run(world, console, &it),
@@ -99,6 +105,8 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         Command::Breaker(it) => breaker::run(world, console, &it.action),
         Command::Replay(it) => replay::run(world, console, &it),
         Command::Schema(it) => schema::run(console, &it),
+        Command::Completions { shell } => line::completions(console, shell),
+        Command::Man => line::man(console),
     }
 }
 

@@ -67,7 +67,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Repl
     let scope = report::Scope { pack: &policy.name, rule: arguments.rule.as_deref() };
     console.say(&match arguments.format {
         ReportFormat::Json => format!("{:#}\n", report::to_json(&tally, scope)),
-        ReportFormat::Text => report::to_text(&tally, scope, console.color(world)),
+        ReportFormat::Text => report::to_text(&tally, scope, console.color()),
     });
     let new_blocks = tally.comparison.as_ref().map_or(0, |it| it.newly_blocked.times);
     if arguments.fail_on_new_blocks && new_blocks > 0 { EXIT_FOUND } else { EXIT_OK }

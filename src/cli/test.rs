@@ -45,7 +45,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Test
         code = code.max(judged(&summary, arguments, console));
         summaries.push(summary);
     }
-    let color = console.color(world);
+    let color = console.color();
     let text = match arguments.format {
         TestFormat::Text => report::to_text(&summaries, color),
         TestFormat::Json => format!("{:#}\n", report::to_json(&summaries)),

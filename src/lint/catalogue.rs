@@ -3,7 +3,7 @@
 //! in `docs`.
 
 use super::checks::{
-    expressions, hygiene, identity, messages, numbers, patterns, rules, safety, structure,
+    cases, expressions, hygiene, identity, messages, numbers, patterns, rules, safety, structure,
 };
 use super::{Check, Profile, Rule};
 use crate::source::Level;
@@ -146,6 +146,8 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD611", "mode-without-effect", Note, Strict, "`mode: warn` stands at a rule that only warns.", Some(rules::mode_without_effect)),
     rule!("PD612", "redundant-session-type", Warning, Default, "A session type is named twice, or beside `*`.", Some(rules::redundant_session_type)),
     rule!("PD613", "never-fires", Warning, Default, "Where a rule applies it is always satisfied.", Some(rules::never_fires)),
+    rule!("PD701", "no-firing-case", Warning, Strict, "No case has a rule find something.", Some(cases::no_firing_case)),
+    rule!("PD702", "no-silent-case", Warning, Strict, "No case has a rule find nothing.", Some(cases::no_silent_case)),
     rule!("PD703", "missing-description", Note, Pedantic, "A rule does not say why it is there.", Some(hygiene::missing_description)),
     rule!("PD704", "open-end", Note, Pedantic, "A comment says that something is left to do.", Some(hygiene::open_end)),
     rule!("PD705", "bidi-character", Error, Default, "A character changes the order in which text is shown.", Some(hygiene::bidi_character)),

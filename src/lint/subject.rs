@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::logic;
 use crate::policy::load::{Pack, Reviewed};
@@ -11,7 +12,7 @@ use crate::script::tree::Term;
 use crate::script::types::Names;
 use crate::source::node::Node;
 use crate::source::shape::Kind;
-use crate::source::{Diagnostic, Level, ScalarStyle, Span};
+use crate::source::{Diagnostic, Level, ScalarStyle, Source, Span};
 use crate::time::Timestamp;
 
 /// Everything lint looks at.
@@ -27,6 +28,8 @@ pub struct Subject<'a> {
     pub sites: Vec<Site<'a>>,
     /// Every scalar of the pack's own files that says something.
     pub leaves: Vec<Leaf<'a>>,
+    /// The case files beside it.
+    pub cases: Vec<Arc<Source>>,
     /// Today.
     pub now: Timestamp,
 }
@@ -172,13 +175,26 @@ impl<'a> Subject<'a> {
     /// A pack that was loaded, as lint sees it.
     #[must_use]
     pub fn new(pack: &'a Pack, reviewed: &'a Reviewed, now: Timestamp) -> Self {
-        let mut subject =
-            Self { pack, reviewed, entries: vec![], sites: vec![], leaves: vec![], now };
+        let mut subject = Self {
+            pack,
+            reviewed,
+            entries: vec![],
+            sites: vec![],
+            leaves: vec![],
+            cases: vec![],
+            now,
+        };
         for (file, node) in &reviewed.own {
             let Some(shape) = shapes::FILES.iter().find(|it| it.file == *file) else { continue };
             subject.absorb(shape.file, &shape.kind, node);
         }
         subject
+    }
+
+    /// The same with the case files that lie beside the pack.
+    #[must_use]
+    pub fn with_cases(self, cases: Vec<Arc<Source>>) -> Self {
+        Self { cases, ..self }
     }
 
     fn absorb(&mut self, file: &'static str, kind: &'static Kind, node: &'a Node) {

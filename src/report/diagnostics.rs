@@ -28,8 +28,10 @@ pub struct Style {
 pub fn render_text(findings: &[Diagnostic], style: Style) -> String {
     let renderer = if style.color { Renderer::styled() } else { Renderer::plain() };
     let renderer = renderer.decor_style(DecorStyle::Ascii);
-    let rendered: Vec<String> =
-        in_order(findings).into_iter().map(|it| renderer.render(&groups(it)) + "\n").collect();
+    let rendered: Vec<String> = in_order(findings)
+        .into_iter()
+        .map(|it| renderer.render(&groups(it, style)) + "\n")
+        .collect();
     rendered.join("\n")
 }
 
@@ -115,7 +117,7 @@ pub(super) fn merged(mut first: Value, second: Value) -> Value {
 }
 
 /// The finding, and its cure as a diff where there is one.
-fn groups(finding: &Diagnostic) -> Vec<Group<'_>> {
+fn groups(finding: &Diagnostic, style: Style) -> Vec<Group<'_>> {
     let level = match finding.level {
         Level::Note => annotate_snippets::Level::NOTE,
         Level::Warning => annotate_snippets::Level::WARNING,
@@ -125,10 +127,14 @@ fn groups(finding: &Diagnostic) -> Vec<Group<'_>> {
         finding.related.iter().partition(|(span, _)| is_near(span, &finding.span));
     let mut places = vec![Place { span: &finding.span, role: None }];
     places.extend(here.iter().map(|(span, role)| Place { span, role: Some(role) }));
-    let mut group = level
-        .primary_title(finding.message.as_str())
-        .id(code_of(finding.code))
-        .element(snippet(&finding.span.source, &places));
+    let code = code_of(finding.code);
+    let mut title = level.primary_title(finding.message.as_str()).id(code);
+    if style.color && code != finding.code {
+        // A terminal shows the code as a link to its page.
+        title = title
+            .id_url(format!("{}/blob/main/src/lint/docs/{code}.md", env!("CARGO_PKG_REPOSITORY")));
+    }
+    let mut group = title.element(snippet(&finding.span.source, &places));
     for (span, role) in elsewhere {
         group = group.element(snippet(&span.source, &[Place { span, role: Some(role) }]));
     }

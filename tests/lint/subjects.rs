@@ -17,24 +17,37 @@ thread_local! {
 
 /// A pack in `policies/` with these files.
 pub(crate) fn pack(files: &[(&str, &str)]) -> Pack {
-    let file = |(name, text): &(&str, &str)| {
-        let source = Source { name: format!("policies/{name}"), text: (*text).to_owned() };
-        ((*name).to_owned(), Arc::new(source))
-    };
+    let file = |it: &(&str, &str)| (it.0.to_owned(), source(it));
     Pack { name: "policies".to_owned(), files: files.iter().map(file).collect() }
 }
 
-/// What lint finds in a pack.
+fn source((name, text): &(&str, &str)) -> Arc<Source> {
+    Arc::new(Source { name: format!("policies/{name}"), text: (*text).to_owned() })
+}
+
+/// What lint finds in a pack; files in `tests/` are its cases. A pack without any is looked at for
+/// something else than for what its cases show.
 pub(crate) fn look(files: &[(&str, &str)], profile: Profile) -> Reviewed {
-    look_at(&pack(files), profile, true)
+    let is_case = |it: &(&str, &str)| it.0.starts_with("tests/");
+    let (cases, files): (Vec<_>, Vec<_>) = files.iter().copied().partition(is_case);
+    let mut found = look_with(&pack(&files), cases.iter().map(source).collect(), profile, true);
+    if cases.is_empty() {
+        found.findings.retain(|it| !matches!(it.code, "no-firing-case" | "no-silent-case"));
+    }
+    found
 }
 
 /// What lint finds in a pack, with or without its ignores.
 pub(crate) fn look_at(pack: &Pack, profile: Profile, ignores: bool) -> Reviewed {
+    look_with(pack, Vec::new(), profile, ignores)
+}
+
+fn look_with(pack: &Pack, cases: Vec<Arc<Source>>, profile: Profile, ignores: bool) -> Reviewed {
     let now = Timestamp::parse(TODAY).unwrap();
     BASE.with(|base| {
         let reviewed = load::review(pack, base);
-        lint::review(&Subject::new(pack, &reviewed, now), profile, ignores)
+        let subject = Subject::new(pack, &reviewed, now).with_cases(cases);
+        lint::review(&subject, profile, ignores)
     })
 }
 

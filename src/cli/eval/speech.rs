@@ -110,7 +110,7 @@ pub(super) fn speak(
             console.say(&format!("{value:#}\n"));
         }
         Format::Text => {
-            let color = console.color(world);
+            let color = console.color();
             console.say(&report::to_text(report.outcome.as_ref(), &report.around, color));
         }
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use similar::TextDiff;
 
-use super::{Ask, review};
+use super::{Ask, review, with_cases};
 use crate::cli::arguments::FixLevel;
 use crate::cli::{Console, EXIT_FOUND, EXIT_OK, LintArguments, pack, project};
 use crate::lint::fix::{Change, changes};
@@ -41,6 +41,10 @@ pub(super) fn run(
         return Done::Shown(if changes.is_empty() { EXIT_OK } else { EXIT_FOUND });
     }
     let project = project::find(world, None);
+    let packs = || {
+        let (packs, mut unreadable) = pack::find_all(world, &project, &arguments.paths);
+        with_cases(world, packs, &mut unreadable)
+    };
     let (mut made, mut current) = (0, None);
     for _ in 0..ROUNDS_MAX {
         let before = current.as_ref().unwrap_or(first);
@@ -49,8 +53,7 @@ pub(super) fn run(
         if changes.is_empty() || !changes.iter().all(|it| write(world, console, it)) {
             break;
         }
-        let (packs, _) = pack::find_all(world, &project, &arguments.paths);
-        let after = review(&packs, ask);
+        let after = review(&packs(), ask);
         if after.count(Level::Error) > wrong {
             // Never worse than before: what was there comes back.
             for change in &changes {
@@ -63,8 +66,7 @@ pub(super) fn run(
         current = Some(after);
     }
     console.complain(&format!("{made} fix(es) made"));
-    let (packs, _) = pack::find_all(world, &project, &arguments.paths);
-    Done::Again(current.unwrap_or_else(|| review(&packs, ask)))
+    Done::Again(current.unwrap_or_else(|| review(&packs(), ask)))
 }
 
 fn write(world: &dyn World, console: &mut Console<'_>, change: &Change) -> bool {

@@ -1,0 +1,76 @@
+//! Checks of what cases show: a rule that was never seen to fire, or never seen to be silent.
+
+use crate::cases::coverage::{Covered, RuleKind, covered_in};
+use crate::lint::subject::Entry;
+use crate::lint::{Findings, Subject};
+use crate::policy::{builtin, load};
+
+/// Files whose entries are rules that a case can look at.
+const RULES: [(&str, RuleKind); 3] = [
+    ("considerations.yaml", RuleKind::Consideration),
+    ("session_types.yaml", RuleKind::SessionType),
+    ("preferences.yaml", RuleKind::Preference),
+];
+
+pub(in crate::lint) fn no_firing_case(subject: &Subject<'_>, out: &mut Findings) {
+    each_rule(subject, |entry, kind, covered| {
+        let key = (kind, entry.name().to_owned());
+        if !covered.firing.contains(&key) {
+            let (what, name) = (kind.as_str(), entry.name());
+            let message = if covered.silent.contains(&key) {
+                format!("no case has the {what} `{name}` find something")
+            } else {
+                format!("no case looks at the {what} `{name}`")
+            };
+            out.help(entry.id.span.clone(), message, expectation(kind, name, true));
+        }
+    });
+}
+
+pub(in crate::lint) fn no_silent_case(subject: &Subject<'_>, out: &mut Findings) {
+    each_rule(subject, |entry, kind, covered| {
+        let key = (kind, entry.name().to_owned());
+        // What no case looks at is told already.
+        if covered.firing.contains(&key) && !covered.silent.contains(&key) {
+            let (what, name) = (kind.as_str(), entry.name());
+            let message = format!("no case has the {what} `{name}` find nothing");
+            out.help(entry.id.span.clone(), message, expectation(kind, name, false));
+        }
+    });
+}
+
+/// What a case would say of a rule.
+fn expectation(kind: RuleKind, name: &str, firing: bool) -> String {
+    let wanted = match (kind, firing) {
+        (RuleKind::SessionType, true) => format!("session_type: {name}"),
+        (RuleKind::SessionType, false) => "session_type: …".to_owned(),
+        (RuleKind::Preference, found) => format!("preferences: {{{name}: {found}}}"),
+        (RuleKind::Consideration | RuleKind::Message, true) => {
+            format!("considerations: {{{name}: unsatisfied}}")
+        }
+        (RuleKind::Consideration | RuleKind::Message, false) => {
+            format!("considerations: {{{name}: satisfied}}")
+        }
+    };
+    format!("write a case in `tests/` that expects `{wanted}`")
+}
+
+/// The rules that the pack writes itself, with what its cases show. A pack that does not load has
+/// other worries.
+fn each_rule(subject: &Subject<'_>, mut look: impl FnMut(&Entry<'_>, RuleKind, &Covered)) {
+    let Some(policy) = load::load(subject.pack, &builtin::pack()).policy else { return };
+    let covered = covered_in(&policy, &subject.cases);
+    for (file, kind) in RULES {
+        for entry in subject.of(file).filter(|it| !it.is("enabled", false)) {
+            let judges = ["satisfied", "checker", "when", "regexes"];
+            if judges.iter().any(|it| entry.node.get(it).is_some()) && !always(entry) {
+                look(entry, kind, &covered);
+            }
+        }
+    }
+}
+
+/// Whether a session type takes whatever is left: no case needs to show that it can be silent.
+fn always(entry: &Entry<'_>) -> bool {
+    entry.file == "session_types.yaml" && entry.text("when") == Some("true")
+}
