@@ -132,6 +132,12 @@ pub const LOG_FILES_MAX: usize = 3;
 pub const SPOKEN_CHARS_MAX: usize = 9_000;
 /// One problem that the user is told of, in characters: it may quote a path of any length.
 pub const PROBLEM_CHARS_MAX: usize = 2_000;
+/// Parts of one expression that are explained.
+pub const EXPLAINED_PARTS_MAX: usize = 200;
+/// Columns of an expression that is drawn with its values; a wider one is listed part by part.
+pub const DRAWN_COLUMNS_MAX: usize = 100;
+/// Columns of a value below an expression.
+pub const DRAWN_VALUE_COLUMNS_MAX: usize = 60;
 /// Pieces of evidence kept per consideration.
 pub const EVIDENCE_MAX: usize = 10;
 /// One piece of evidence, in characters.

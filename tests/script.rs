@@ -1,6 +1,8 @@
 //! The expression language: every row of the table of facts works as its example says, and the
 //! sandbox holds.
-#![expect(clippy::unwrap_used, reason = "a failing case is a failing test")]
+#![expect(clippy::unwrap_used, clippy::string_slice, reason = "a failing case is a failing test")]
+
+mod support;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,6 +12,8 @@ use policyd::facts::compiled::CompiledLens;
 use policyd::facts::event::EventKind;
 use policyd::facts::lens::Lens;
 use policyd::hook::claude_code;
+use policyd::policy::{builtin, load};
+use policyd::report::drawing;
 use policyd::script::check::check;
 use policyd::script::context::{
     Context, Learned, Memory, OutcomeFacts, Reading, RuleFacts, Spoken,
@@ -19,6 +23,7 @@ use policyd::script::pattern::{TextPattern, TextPatternSource};
 use policyd::script::types::{Names, Type};
 use policyd::script::{Evaluator, Value};
 use policyd::time::Timestamp;
+use support::snapshot;
 
 /// Names that the examples of the table use.
 fn names() -> Names {
@@ -194,19 +199,133 @@ fn hostile_expressions_end_quickly() {
     assert!(evaluator.eval(&long).is_err(), "longer than an expression may be");
 }
 
+/// The parts as `text = value`, as `--explain` lists them.
+fn parts(text: &str) -> Vec<String> {
+    let parts = evaluator().explain(text);
+    parts.iter().map(|it| format!("{} = {}", &text[it.start..it.end], it.found)).collect()
+}
+
 #[test]
-fn an_explanation_names_the_parts() {
+fn an_explanation_names_the_parts_and_what_was_not_reached() {
+    for (text, expected) in [
+        ("todos.open", vec!["todos.open = 0"]),
+        (
+            "todos.open == 0 && (commands.total > 3 || files.count == 0)",
+            vec![
+                "todos.open = 0",
+                "todos.open == 0 = true",
+                "commands.total = 0",
+                "commands.total > 3 = false",
+                "files.count = 0",
+                "files.count == 0 = true",
+                "commands.total > 3 || files.count == 0 = true",
+                "todos.open == 0 && (commands.total > 3 || files.count == 0) = true",
+            ],
+        ),
+        (
+            "false || !(files.count == 0) && session.interactive",
+            vec![
+                "false = false",
+                "files.count = 0",
+                "files.count == 0 = true",
+                "!(files.count == 0) = false",
+                "session.interactive = not reached",
+                "!(files.count == 0) && session.interactive = false",
+                "false || !(files.count == 0) && session.interactive = false",
+            ],
+        ),
+        (
+            r#"files.paths.all_in(["a)", "\"("])"#,
+            vec!["files.paths = ", r#"files.paths.all_in(["a)", "\"("]) = true"#],
+        ),
+        (
+            r#""a" in files.paths || session.branch !in ["x", "y"]"#,
+            vec![
+                "files.paths = ",
+                r#""a" in files.paths = false"#,
+                "session.branch = ",
+                r#"session.branch !in ["x", "y"] = true"#,
+                r#""a" in files.paths || session.branch !in ["x", "y"] = true"#,
+            ],
+        ),
+        (
+            r#"if todos.open > 0 { session.branch } else { transcript.last_message.lower() }"#,
+            vec![
+                "todos.open = 0",
+                "todos.open > 0 = false",
+                "session.branch = not reached",
+                "transcript.last_message = All done.",
+                "transcript.last_message.lower() = all done.",
+                "if todos.open > 0 { session.branch } else { transcript.last_message.lower() } = all done.",
+            ],
+        ),
+        (
+            r#"transcript.last_message == `a"(b` || session.interactive"#,
+            vec![
+                "transcript.last_message = All done.",
+                r#"transcript.last_message == `a"(b` = false"#,
+                "session.interactive = true",
+                r#"transcript.last_message == `a"(b` || session.interactive = true"#,
+            ],
+        ),
+        (r#"commands.kind("test").failed"#, vec![r#"commands.kind("test").failed = false"#]),
+    ] {
+        assert_eq!(parts(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn every_expression_of_the_built_in_pack_can_be_taken_apart() {
+    let pack = builtin::pack();
+    let policy = load::load(&pack, &pack).policy.unwrap();
+    let names = Names {
+        incomplete: true,
+        session_types: policy.session_types.iter().map(|it| it.id.clone()).collect(),
+        ..names()
+    };
     let mut evaluator = evaluator();
-    let parts = evaluator.explain("todos.open == 0 && (commands.total > 3 || files.count == 0)");
-    let shown: Vec<String> =
-        parts.iter().map(|(part, value)| format!("{part} = {}", value.as_ref().unwrap())).collect();
-    assert_eq!(
-        shown,
-        [
-            "todos.open = 0",
-            "commands.total = 0",
-            "files.count = 0",
-            "todos.open == 0 && (commands.total > 3 || files.count == 0) = true"
-        ]
-    );
+    let mut count = 0;
+    for it in &policy.considerations {
+        let body = &it.check.body;
+        let all = [
+            it.when.as_ref(),
+            it.check.when.as_ref(),
+            Some(&body.satisfied),
+            body.blocking.as_ref(),
+        ];
+        for condition in all.into_iter().flatten() {
+            let parts = evaluator.explain(&condition.text);
+            let whole = parts.last().unwrap();
+            assert_eq!((whole.start, whole.end), (0, condition.text.len()));
+            for part in &parts {
+                let text = &condition.text[part.start..part.end];
+                let wrong = check(text, &names).findings;
+                assert!(wrong.is_empty(), "{text} of {}: {wrong:?}", condition.text);
+                assert!((part.start..part.end).contains(&part.at), "{text}");
+                count += 1;
+            }
+        }
+    }
+    assert!(count > 100, "{count}");
+}
+
+#[test]
+fn a_drawing_hangs_each_value_below_its_part() {
+    let long = "x".repeat(100);
+    let expressions = [
+        "todos.open == 0",
+        "files.count > 3 && todos.open == 0",
+        "todos.open == 0 && (commands.total > 3 || files.count == 0)",
+        r#"transcript.last_message.contains("naïve 東京") || session.branch == "東京" && tokens.context > 1"#,
+        r#"files.paths.all_in(["a", "b"]) && "a" in files.paths"#,
+        "todos.open == 0 &&\n    (commands.total > 3\n\t|| files.count == 0)",
+        r#"probes.ci.text("state") == "OPEN" || probes.pr.exit_code == 0"#,
+        r#"(transcript.last_message + " and a second sentence that goes on for more than sixty columns") != """#,
+        &format!(r#"transcript.last_message == "{long}" && session.branch == """#),
+        "\"\u{1b}[31m\u{202e}\" + transcript.last_message",
+        "todos.open ==",
+    ];
+    let mut evaluator = evaluator();
+    let drawn = expressions.map(|it| drawing::draw(it, &evaluator.explain(it)));
+    snapshot("drawings", "drawing__every_form", drawn.join("\n"));
 }

@@ -7,7 +7,7 @@ use crate::script::{Evaluator, ScriptError, template};
 use crate::time::Timestamp;
 
 use super::Detail;
-use super::verdict::{Consequence, Status, Verdict};
+use super::verdict::{Consequence, Explained, Status, Verdict};
 
 /// Why a consideration is not judged at all, as far as names and dates can tell.
 pub(super) fn out_of_scope(
@@ -63,7 +63,7 @@ pub(super) fn consider(it: &Consideration, evaluator: &mut Evaluator, detail: De
     });
     let evidence = if known { evidence(&it.check.body.evidence, evaluator) } else { Vec::new() };
     let explanation =
-        if detail == Detail::Values { explanation(it, evaluator) } else { Vec::new() };
+        if detail == Detail::Values { explanation(it, &status, evaluator) } else { Vec::new() };
     Verdict { status, consequence, softened, details, evidence, error, explanation, ..blank(it) }
 }
 
@@ -78,12 +78,8 @@ pub(super) fn not_applicable(
     evaluator: &mut Evaluator,
     detail: Detail,
 ) -> Verdict {
-    let whens = [it.when.as_ref(), it.check.when.as_ref()];
-    let explanation = if detail == Detail::Values {
-        values(whens.into_iter().flatten(), evaluator)
-    } else {
-        Vec::new()
-    };
+    let explanation =
+        if detail == Detail::Values { explained(whens(it), evaluator) } else { Vec::new() };
     Verdict { explanation, ..skipped(it, "not applicable") }
 }
 
@@ -164,23 +160,35 @@ fn evidence(choices: &[Choice], evaluator: &mut Evaluator) -> Vec<String> {
     found
 }
 
-fn explanation(it: &Consideration, evaluator: &mut Evaluator) -> Vec<(String, String)> {
-    let conditions = [it.when.as_ref(), it.check.when.as_ref(), Some(&it.check.body.satisfied)];
-    values(conditions.into_iter().flatten(), evaluator)
+fn explanation(it: &Consideration, status: &Status, evaluator: &mut Evaluator) -> Vec<Explained> {
+    let body = &it.check.body;
+    let satisfied = Some(("satisfied", &body.satisfied));
+    let blocking = body.blocking.as_ref().filter(|_| *status == Status::Unsatisfied);
+    let blocking = blocking.map(|it| ("blocking", it));
+    explained(whens(it).chain(satisfied).chain(blocking), evaluator)
 }
 
-/// The parts of conditions with their values.
-fn values<'c>(
-    conditions: impl Iterator<Item = &'c Expression>,
+/// The conditions under which it is judged.
+fn whens(it: &Consideration) -> impl Iterator<Item = (&'static str, &Expression)> {
+    let whens = [it.when.as_ref(), it.check.when.as_ref()];
+    whens.into_iter().flatten().map(|it| ("when", it))
+}
+
+/// Conditions with the values of their parts, each condition once.
+fn explained<'c>(
+    conditions: impl Iterator<Item = (&'static str, &'c Expression)>,
     evaluator: &mut Evaluator,
-) -> Vec<(String, String)> {
-    let mut parts = Vec::new();
-    for condition in conditions {
-        for (part, value) in evaluator.explain(&condition.text) {
-            let value = value.map_or_else(|error| format!("<{error}>"), |it| it.to_string());
-            parts.push((part, super::message::cut(&value, limits::EVIDENCE_CHARS_MAX)));
+) -> Vec<Explained> {
+    let mut all: Vec<Explained> = Vec::new();
+    for (key, condition) in conditions {
+        if !all.iter().any(|it| it.expression == condition.text) {
+            all.push(Explained {
+                key,
+                place: condition.place.to_string(),
+                expression: condition.text.clone(),
+                parts: evaluator.explain(&condition.text),
+            });
         }
     }
-    parts.dedup();
-    parts
+    all
 }

@@ -1,6 +1,7 @@
 //! Verdicts: what one consideration came to, status and consequence apart.
 
 use crate::policy::{Mode, Severity};
+use crate::script::parts::Part;
 
 /// Whether a consideration holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,6 +86,19 @@ pub struct Verdict {
     pub place: String,
     /// Time it took, in microseconds.
     pub micros: u64,
-    /// Parts of its conditions with their values, where asked for.
-    pub explanation: Vec<(String, String)>,
+    /// Its conditions with the values of their parts, where asked for.
+    pub explanation: Vec<Explained>,
+}
+
+/// A condition with the value of each of its parts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Explained {
+    /// What it is to the rule: the key it is written under.
+    pub key: &'static str,
+    /// Where it is written.
+    pub place: String,
+    /// The expression.
+    pub expression: String,
+    /// Its parts, innermost first, the whole last.
+    pub parts: Vec<Part>,
 }

@@ -3,5 +3,6 @@
 pub mod diagnostics;
 pub mod junit;
 pub mod lint;
+pub mod drawing;
 pub mod outcome;
 pub mod sarif;

@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::drawing;
 use crate::facts::event::Event;
-use crate::judge::Outcome;
-use crate::judge::verdict::{Consequence, Status, Verdict};
+use crate::judge::verdict::{Consequence, Explained, Status, Verdict};
+use crate::judge::{Outcome, message};
+use crate::limits;
 use crate::policy::{Mode, Severity};
+use crate::script::parts::Found;
 use crate::time::Timestamp;
 
 /// Version of the JSON report.
@@ -168,11 +171,26 @@ pub fn verdict_json(it: &Verdict) -> Value {
         "micros": it.micros,
     });
     if let (Value::Object(fields), false) = (&mut value, it.explanation.is_empty()) {
-        let parts = it.explanation.iter();
-        let parts = parts.map(|(part, value)| json!({"expression": part, "value": value}));
+        let parts = it.explanation.iter().flat_map(parts_json);
         fields.insert("explanation".to_owned(), parts.collect());
     }
     value
+}
+
+/// The parts of a condition, innermost first; places are bytes of the condition.
+fn parts_json(it: &Explained) -> impl Iterator<Item = Value> {
+    it.parts.iter().map(|part| {
+        let value = message::cut(&part.found.to_string(), limits::EVIDENCE_CHARS_MAX);
+        json!({
+            "expression": it.expression.get(part.start..part.end),
+            "value": value,
+            "reached": part.found != Found::NotReached,
+            "key": it.key,
+            "place": it.place,
+            "start": part.start,
+            "end": part.end,
+        })
+    })
 }
 
 const fn severity(severity: Severity) -> &'static str {
@@ -257,8 +275,12 @@ fn verdict_lines(text: &mut String, it: &Verdict, width: usize, paint: &Paint) {
     if let Some(why) = it.softened {
         line(text, &format!("{indent}{}", paint.dim(&format!("does not block: {why}"))));
     }
-    for (part, value) in &it.explanation {
-        line(text, &format!("{indent}{part} = {value}"));
+    let indent = " ".repeat(6);
+    for it in &it.explanation {
+        line(text, &format!("{indent}{} ({})", it.key, paint.dim(&it.place)));
+        for drawn in drawing::draw(&it.expression, &it.parts).lines() {
+            line(text, format!("{indent}  {drawn}").trim_end());
+        }
     }
 }
 

@@ -10,6 +10,7 @@ mod globals;
 pub mod members;
 mod memory_facts;
 mod pack_facts;
+pub mod parts;
 pub mod pattern;
 pub mod prose;
 pub mod reply;
@@ -26,7 +27,8 @@ use std::rc::Rc;
 use rhai::{AST, Dynamic, Engine, EvalAltResult, OptimizationLevel, Position, Scope};
 
 use crate::limits;
-use context::{Context, Object, Part};
+use context::{Context, Object, Part as Handle};
+use parts::Part;
 use types::Type;
 
 /// What went wrong in an expression, and where.
@@ -94,7 +96,7 @@ impl Evaluator {
         builtins::register(&mut engine);
         register_members(&mut engine);
         let mut scope = Scope::new();
-        let root = Object { context, part: Part::Event };
+        let root = Object { context, part: Handle::Event };
         for row in globals::ROWS {
             if let Some(Ok(value)) = row.run.map(|run| run(&root, &[])) {
                 scope.push_dynamic(row.name, value);
@@ -142,16 +144,10 @@ impl Evaluator {
         }
     }
 
-    /// The parts of an expression with their values, outermost last; for explanations.
+    /// The parts of an expression with their values, the whole last; for explanations.
     #[must_use]
-    pub fn explain(&mut self, text: &str) -> Vec<(String, Result<Value, ScriptError>)> {
-        tokens::operands(text)
-            .into_iter()
-            .map(|part| {
-                let value = self.eval(&part);
-                (part, value)
-            })
-            .collect()
+    pub fn explain(&mut self, text: &str) -> Vec<Part> {
+        parts::explain(self, text)
     }
 }
 
@@ -231,27 +227,27 @@ fn member_value(
 }
 
 /// The type whose rows a part answers.
-const fn type_of(part: &Part) -> Type {
+const fn type_of(part: &Handle) -> Type {
     match part {
-        Part::Event => Type::Event,
-        Part::Session => Type::Session,
-        Part::Transcript => Type::Transcript,
-        Part::Tools => Type::Tools,
-        Part::Commands => Type::Commands,
-        Part::Command(_) => Type::Command,
-        Part::CommandKind(_) => Type::CommandKind,
-        Part::Files(_) => Type::Files,
-        Part::Findings(_) => Type::Findings,
-        Part::Todos => Type::Todos,
-        Part::Tokens => Type::Tokens,
-        Part::Patterns => Type::Patterns,
-        Part::Preferences => Type::Preferences,
-        Part::Probes => Type::Probes,
-        Part::Probe(_) => Type::Probe,
-        Part::State => Type::State,
-        Part::Now => Type::Now,
-        Part::Rule => Type::Rule,
-        Part::Outcome => Type::Outcome,
+        Handle::Event => Type::Event,
+        Handle::Session => Type::Session,
+        Handle::Transcript => Type::Transcript,
+        Handle::Tools => Type::Tools,
+        Handle::Commands => Type::Commands,
+        Handle::Command(_) => Type::Command,
+        Handle::CommandKind(_) => Type::CommandKind,
+        Handle::Files(_) => Type::Files,
+        Handle::Findings(_) => Type::Findings,
+        Handle::Todos => Type::Todos,
+        Handle::Tokens => Type::Tokens,
+        Handle::Patterns => Type::Patterns,
+        Handle::Preferences => Type::Preferences,
+        Handle::Probes => Type::Probes,
+        Handle::Probe(_) => Type::Probe,
+        Handle::State => Type::State,
+        Handle::Now => Type::Now,
+        Handle::Rule => Type::Rule,
+        Handle::Outcome => Type::Outcome,
     }
 }
 

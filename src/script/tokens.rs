@@ -1,39 +1,4 @@
-//! Expressions as text: their tokens, their operands, what other languages write otherwise.
-
-use rhai::{Expr, Position};
-
-use super::byte_offset;
-use super::check::root;
-
-/// The comparisons and operands of an expression as texts, innermost first, the whole last.
-#[must_use]
-pub(super) fn operands(text: &str) -> Vec<String> {
-    let Ok(expr) = root(text) else { return Vec::new() };
-    let mut starts = Vec::new();
-    operand_starts(&expr, &mut starts);
-    let mut parts: Vec<String> = starts
-        .iter()
-        .filter_map(|position| byte_offset(text, *position))
-        .filter_map(|start| text.get(start..).map(operand_text))
-        .collect();
-    parts.push(text.to_owned());
-    parts.dedup();
-    parts
-}
-
-#[expect(clippy::wildcard_enum_match_arm, reason = "Rhai has more forms than the language allows")]
-fn operand_starts(expr: &Expr, starts: &mut Vec<Position>) {
-    match expr {
-        Expr::And(items, _) | Expr::Or(items, _) => {
-            items.iter().for_each(|it| operand_starts(it, starts));
-        }
-        Expr::FnCall(call, _) if call.op_token.is_some() => {
-            call.args.iter().for_each(|it| operand_starts(it, starts));
-        }
-        Expr::Dot(..) => starts.push(expr.start_position()),
-        _ => {}
-    }
-}
+//! Expressions as text: their tokens, what other languages write otherwise.
 
 /// The dotted chain that `rest` starts with: `a.b("x").c`.
 pub(super) fn operand_text(rest: &str) -> String {
