@@ -4,5 +4,6 @@ pub mod diagnostics;
 pub mod junit;
 pub mod lint;
 pub mod drawing;
+pub mod mask;
 pub mod outcome;
 pub mod sarif;
