@@ -142,6 +142,8 @@ pub const DRAWN_VALUE_COLUMNS_MAX: usize = 60;
 pub const EVIDENCE_MAX: usize = 10;
 /// One piece of evidence, in characters.
 pub const EVIDENCE_CHARS_MAX: usize = 300;
+/// Answer of one probe that is logged with a decision, in bytes of JSON; a longer one is left out.
+pub const READING_LOGGED_BYTES_MAX: usize = 16 * 1024;
 /// Standard output kept of one probe, in bytes.
 pub const PROBE_OUTPUT_MAX: usize = 1024 * 1024;
 

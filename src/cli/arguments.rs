@@ -38,6 +38,8 @@ pub(super) enum Command {
     State(StateArguments),
     /// List what was decided, newest last: what happened overnight
     Log(LogArguments),
+    /// Show why a decision was taken: what was amiss, and the values behind it
+    Explain(ExplainArguments),
     /// Read the diagnostic log of the sessions
     Diag(DiagArguments),
     /// List, ask, feed and reset the circuit breakers of the project
@@ -248,6 +250,27 @@ pub(super) struct LogArguments {
     #[arg(long, short = 'n', default_value_t = 50)]
     pub(super) lines: usize,
     /// Form of the list
+    #[arg(long, value_enum, default_value = "text")]
+    pub(super) format: ListFormat,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct ExplainArguments {
+    /// Id of the decision, as `policyd log` shows it; the last one by default
+    pub(super) id: Option<String>,
+    /// The last decision, which is the default
+    #[arg(long)]
+    pub(super) last: bool,
+    /// Of the sessions whose id starts with this
+    #[arg(long, value_name = "ID")]
+    pub(super) session: Option<String>,
+    /// Show every rule with its values, not only what was amiss
+    #[arg(long)]
+    pub(super) all: bool,
+    /// Folder of the pack
+    #[arg(long, value_name = "DIR")]
+    pub(super) policies: Option<PathBuf>,
+    /// Form of the explanation
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: ListFormat,
 }

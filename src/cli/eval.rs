@@ -7,7 +7,6 @@ mod speech;
 
 use std::mem::ManuallyDrop;
 use std::path::Path;
-use std::rc::Rc;
 
 use super::log::DECISION_LOG;
 use super::project::{self, Project};
@@ -20,7 +19,7 @@ use crate::judge::situation::Words;
 use crate::judge::{self, Bench, Detail, Outcome};
 use crate::limits;
 use crate::policy::{Forgotten, OnError, Policy};
-use crate::report::outcome as report;
+use crate::report::decision_log;
 use crate::script::Evaluator;
 use crate::source::suggest;
 use crate::state::SessionState;
@@ -48,6 +47,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Eval
     let usage = match prepare(world, console, arguments) {
         Ok(request) => {
             report = evaluate(world, &request);
+            report.around.explained = request.detail == Detail::Values;
             EXIT_OK
         }
         Err((code, problem)) => {
@@ -154,7 +154,7 @@ fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
         Err(broken) => {
             let report = answer_broken(world, &project, request, report, &broken);
             let blocked = report.answer.block.is_some();
-            let entry = report::unjudged_entry(request.now, event, &report.around, blocked);
+            let entry = decision_log::unjudged_entry(request.now, event, &report.around, blocked);
             speech::log_decision(world, &project::own_root(world, &project), entry);
             return report;
         }
@@ -183,8 +183,9 @@ fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
     // The process ends with its answer: taking a policy apart would only delay it.
     let policy = ManuallyDrop::new(policy);
     let (store, own) = project::sessions(world, &project, &policy.settings);
-    Stopping { world, request, policy: &policy, project: &project, store: &store, own: &own }
-        .judge(&words, report)
+    let (project, store, own, pack_hash) = (&project, &store, own.as_path(), found.short_hash());
+    let stop = Stopping { world, request, policy: &policy, project, store, own, pack_hash };
+    stop.judge(&words, report)
 }
 
 /// A broken pack never breaks the agent: the user is told, and the manifest's `on_error` answers.
@@ -237,6 +238,8 @@ struct Stopping<'a> {
     store: &'a SessionStore<'a>,
     /// The root of our own.
     own: &'a Path,
+    /// What the sources of the pack come to.
+    pack_hash: &'a [u8],
 }
 
 impl Stopping<'_> {
@@ -248,12 +251,14 @@ impl Stopping<'_> {
 
         // Read the transcript, and see whether there is anything to judge.
         let cursor_path = cursor_path(store, event);
-        let (context, cursor) = self.context(&cursor_path, words, interactive, &mut report);
-        let context = Rc::new(context);
-        let keep = || cursor.iter().for_each(|it| transcript::keep(world, &cursor_path, it));
+        let gathered = self.gather(&cursor_path, words, interactive, &mut report);
+        let context = &gathered.context;
+        let keep =
+            || gathered.cursor.iter().for_each(|it| transcript::keep(world, &cursor_path, it));
         // Half of a transcript is no evidence: the guard is not even stepped.
         if context.transcript_problem.is_some() {
-            let entry = report::unjudged_entry(self.request.now, event, &report.around, false);
+            let entry =
+                decision_log::unjudged_entry(self.request.now, event, &report.around, false);
             speech::log_decision(world, own, entry);
             keep();
             return report.silent("the transcript was not read");
@@ -272,9 +277,9 @@ impl Stopping<'_> {
             let help = suggest::did_you_mean(name, &known).unwrap_or_default();
             report.problem(&format!("there is no session type `{name}` to be forced; {help}"));
         }
-        let plan = judge::plan(self.policy, &context, forced.as_deref(), &mut evaluator);
+        let plan = judge::plan(self.policy, context, forced.as_deref(), &mut evaluator);
         let memory = store.paths(&event.session_id).folder;
-        let answers = self.ask(&plan, (&context, &mut evaluator), &memory, &mut report);
+        let answers = self.ask(&plan, (context, &mut evaluator), &memory, &mut report);
 
         // Decide on fresh state, under the lock; a block is durable before it is spoken.
         let lock_wait = self.policy.settings.durability.lock_wait;
@@ -296,12 +301,13 @@ impl Stopping<'_> {
         let report_path = own.join(DECISION_LOG).display().to_string();
         let bench = Bench {
             policy: self.policy,
-            context: &context,
+            context,
             state: &state,
             stopwatch: &stopwatch,
             detail: self.request.detail,
             report_path: &report_path,
         };
+        let inputs = self.inputs(&gathered, &state, forced.as_deref());
         let outcome = judge::decide(bench, &mut evaluator);
         let remembered = self.remember(locked.as_mut(), &outcome, &mut report);
         let unsafe_settings =
@@ -314,7 +320,7 @@ impl Stopping<'_> {
 
         // Log, then hand over what is to be spoken.
         self.answer(&outcome, remembered, &mut report);
-        speech::log(world, own, self.request, &outcome, &mut report);
+        speech::log(world, own, self.request, (&outcome, &inputs), &mut report);
         report.outcome = Some(outcome);
         report
     }

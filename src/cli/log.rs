@@ -4,8 +4,7 @@ mod summary;
 
 use serde_json::Value;
 
-use super::{Console, EXIT_OK, EXIT_USAGE, ListFormat, LogArguments, project};
-use crate::store::log;
+use super::{Console, EXIT_OK, EXIT_USAGE, ListFormat, LogArguments, pack, project, recorded};
 use crate::time::{Timestamp, parse_duration};
 use crate::world::World;
 
@@ -26,8 +25,8 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &LogA
         }
     };
     let project = project::find(world, None);
-    let path = project::own_root(world, &project).join(DECISION_LOG);
-    let entries = log::read_all(world, &path);
+    let policy = pack::policy(world, &pack::find(world, &project, None)).ok();
+    let entries = recorded::entries(world, &project, policy.as_ref());
     let wanted: Vec<&Value> = entries
         .iter()
         .filter(|it| Timestamp::parse(text(it, "timestamp")).is_none_or(|at| at >= oldest))
@@ -70,7 +69,7 @@ fn is_notable(entry: &Value) -> bool {
         || problems.is_some_and(|it| !it.is_empty())
 }
 
-/// `time  session  what  findings`
+/// `time  id  session  what  findings`
 fn line(entry: &Value) -> String {
     let verdicts = entry.get("verdicts").and_then(Value::as_array).map(Vec::as_slice);
     let verdicts = verdicts.unwrap_or_default();
@@ -92,5 +91,6 @@ fn line(entry: &Value) -> String {
     };
     let said: Vec<String> = findings.into_iter().chain(problems).collect();
     let session: String = text(entry, "session_id").chars().take(8).collect();
-    format!("{}  {session:8}  {what:26}  {}\n", text(entry, "timestamp"), said.join("; "))
+    let (time, id) = (text(entry, "timestamp"), text(entry, "id"));
+    format!("{time}  {id:8}  {session:8}  {what:26}  {}\n", said.join("; "))
 }

@@ -5,11 +5,13 @@ mod arguments;
 mod breaker;
 mod diag;
 mod eval;
+mod explain;
 mod facts;
 mod lint;
 mod log;
 mod pack;
 mod project;
+mod recorded;
 mod rules;
 mod schema;
 mod state;
@@ -21,8 +23,8 @@ use std::io::{Read, Write};
 use crate::world::World;
 use arguments::{
     Arguments, BreakerAction, CallResult, Command, DiagAction, DiagFilter, EvalArguments,
-    FactsArguments, Format, LintArguments, ListFormat, LogArguments, PackArguments,
-    SchemaArguments, StateAction,
+    ExplainArguments, FactsArguments, Format, LintArguments, ListFormat, LogArguments,
+    PackArguments, SchemaArguments, StateAction,
 };
 
 /// What an exit code means. `eval` in hook format always exits with 0.
@@ -88,6 +90,7 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         Command::Facts(it) => facts::run(world, console, &it),
         Command::State(it) => state::run(world, console, &it.action),
         Command::Log(it) => log::run(world, console, &it),
+        Command::Explain(it) => explain::run(world, console, &it),
         Command::Diag(it) => diag::run(world, console, &it.action),
         Command::Breaker(it) => breaker::run(world, console, &it.action),
         Command::Schema(it) => schema::run(console, &it),

@@ -62,8 +62,9 @@ pub(super) fn consider(it: &Consideration, evaluator: &mut Evaluator, detail: De
         Status::Satisfied | Status::Unsatisfied | Status::Skipped(_) => it.question.clone(),
     });
     let evidence = if known { evidence(&it.check.body.evidence, evaluator) } else { Vec::new() };
-    let explanation =
-        if detail == Detail::Values { explanation(it, &status, evaluator) } else { Vec::new() };
+    // What is amiss is explained by the log, however little is said of it.
+    let explains = detail == Detail::Values || status != Status::Satisfied;
+    let explanation = if explains { explanation(it, &status, evaluator) } else { Vec::new() };
     Verdict { status, consequence, softened, details, evidence, error, explanation, ..blank(it) }
 }
 

@@ -5,6 +5,7 @@
 
 pub mod combine;
 mod consider;
+pub mod inputs;
 pub mod message;
 mod outcome;
 pub mod preference;
@@ -16,6 +17,7 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
+use crate::checksum::hex;
 use crate::facts::Facts;
 use crate::facts::event::Event;
 use crate::policy::{Consideration, Policy};
@@ -212,7 +214,7 @@ fn digest(texts: impl Iterator<Item = String>) -> Option<String> {
         return None;
     }
     let digest = Sha256::digest(texts.into_iter().collect::<Vec<_>>().join("|"));
-    Some(digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect())
+    digest.get(..8).map(hex)
 }
 
 /// The loop guard's memory for the agent that wants to stop.

@@ -1,9 +1,12 @@
 //! Reports: what the program found, as text for people and data for tools.
 
+pub mod decision_log;
 pub mod diagnostics;
+pub mod drawing;
+pub mod explanation;
 pub mod junit;
 pub mod lint;
-pub mod drawing;
 pub mod mask;
 pub mod outcome;
+mod paint;
 pub mod sarif;

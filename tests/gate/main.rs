@@ -10,6 +10,7 @@
 
 mod cases;
 mod decisions;
+mod explain;
 mod forge;
 mod judge;
 mod scene;

@@ -21,6 +21,7 @@ pub(crate) struct Scene {
 pub(crate) struct Called {
     pub(crate) code: u8,
     pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 impl Called {
@@ -154,7 +155,8 @@ impl Scene {
         };
         let arguments: Vec<_> = arguments.iter().map(Into::into).collect();
         let code = cli::run(&self.world, &mut console, &arguments);
-        Called { code, stdout: String::from_utf8(stdout).expect("stdout is UTF-8") }
+        let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
+        Called { code, stdout: text(stdout), stderr: text(stderr) }
     }
 
     /// The state file as JSON.

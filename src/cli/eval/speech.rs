@@ -6,8 +6,10 @@ use super::Request;
 use crate::cli::log::DECISION_LOG;
 use crate::cli::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EvalArguments, Format, project};
 use crate::hook::claude_code::{self, Answer};
+use crate::judge::inputs::Inputs;
 use crate::judge::{self, Outcome};
 use crate::limits;
+use crate::report::decision_log::{self, Decided};
 use crate::report::outcome::{self as report, Circumstances};
 use crate::store::{layout, log};
 use crate::world::World;
@@ -43,11 +45,12 @@ pub(super) fn log(
     world: &dyn World,
     own: &Path,
     request: &Request<'_>,
-    outcome: &Outcome,
+    (outcome, inputs): (&Outcome, &Inputs),
     report: &mut Report,
 ) {
     let blocked = report.answer.block.is_some();
-    let entry = report::log_entry(request.now, &request.event, outcome, &report.around, blocked);
+    let decided = Decided { outcome, inputs, blocked };
+    let entry = decision_log::entry(request.now, &request.event, &report.around, decided);
     if !log_decision(world, own, entry) {
         report.note("the decision log could not be written");
     }
