@@ -34,6 +34,8 @@ pub(super) enum Command {
     Rules(PackArguments),
     /// Show the facts of a transcript as rules see them, or the table of all facts
     Facts(FactsArguments),
+    /// Evaluate one expression on a session's facts, and show the value of each part
+    Try(TryArguments),
     /// Show, verify or reset the state of a session
     State(StateArguments),
     /// List what was decided, newest last: what happened overnight
@@ -250,6 +252,22 @@ pub(super) struct LogArguments {
     #[arg(long, short = 'n', default_value_t = 50)]
     pub(super) lines: usize,
     /// Form of the list
+    #[arg(long, value_enum, default_value = "text")]
+    pub(super) format: ListFormat,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct TryArguments {
+    /// The expression, such as `files.count > 3`; standard input without one
+    #[arg(allow_hyphen_values = true)]
+    pub(super) expression: Option<String>,
+    /// A session: its transcript, or the beginning of its id; an empty one by default
+    #[arg(long, value_name = "SESSION")]
+    pub(super) session: Option<String>,
+    /// Folder of the pack
+    #[arg(long, value_name = "DIR")]
+    pub(super) policies: Option<PathBuf>,
+    /// Form of the answer; `compact` is the value alone
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: ListFormat,
 }

@@ -31,13 +31,7 @@ fn table(console: &mut Console<'_>) -> u8 {
             console.say(&format!("\n{title}\n"));
             owner = Some(row.owner);
         }
-        let params = row.params.map(|params| {
-            format!(
-                "({})",
-                params.iter().map(|(it, _)| it.to_string()).collect::<Vec<_>>().join(", ")
-            )
-        });
-        let name = format!("{}{}", row.name, params.unwrap_or_default());
+        let name = row.signature();
         console.say(&format!(
             "  {name:28} {:14} {}  e.g. {}\n",
             row.result.to_string(),

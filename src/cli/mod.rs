@@ -14,7 +14,9 @@ mod project;
 mod recorded;
 mod rules;
 mod schema;
+mod session;
 mod state;
+mod try_out;
 
 use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
@@ -24,7 +26,7 @@ use crate::world::World;
 use arguments::{
     Arguments, BreakerAction, CallResult, Command, DiagAction, DiagFilter, EvalArguments,
     ExplainArguments, FactsArguments, Format, LintArguments, ListFormat, LogArguments,
-    PackArguments, SchemaArguments, StateAction,
+    PackArguments, SchemaArguments, StateAction, TryArguments,
 };
 
 /// What an exit code means. `eval` in hook format always exits with 0.
@@ -88,6 +90,7 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         Command::Lint(it) => lint::run(world, console, &it),
         Command::Rules(it) => rules::run(world, console, &it),
         Command::Facts(it) => facts::run(world, console, &it),
+        Command::Try(it) => try_out::run(world, console, &it),
         Command::State(it) => state::run(world, console, &it.action),
         Command::Log(it) => log::run(world, console, &it),
         Command::Explain(it) => explain::run(world, console, &it),

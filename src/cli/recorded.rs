@@ -104,8 +104,7 @@ pub(super) fn context(
         lost.push("the record does not say whose decision it was".to_owned());
         return None;
     };
-    let lens = CompiledLens::new(std::mem::take(&mut policy.lens));
-    let words = Words::new(lens, std::mem::take(&mut policy.texts));
+    let words = words(policy);
     let facts = facts(world, inputs, (&words, policy), until);
     let facts = facts.map_err(|why| lost.push(why)).ok()?;
     let said = inputs.last_message.as_ref().filter(|_| until == Until::Then).and_then(|proof| {
@@ -131,6 +130,12 @@ pub(super) fn context(
         learned.session_type = entry.session_type.clone().unwrap_or_default();
     }
     Some(context)
+}
+
+/// What facts and prose are recognised by, taken out of a policy.
+pub(super) fn words(policy: &mut Policy) -> Words {
+    let (lens, texts) = (std::mem::take(&mut policy.lens), std::mem::take(&mut policy.texts));
+    Words::new(CompiledLens::new(lens), texts)
 }
 
 fn facts(

@@ -137,11 +137,7 @@ pub struct Bench<'a> {
 #[must_use]
 pub fn decide(bench: Bench<'_>, evaluator: &mut Evaluator) -> Outcome {
     let guard = guard_of(bench.state, &bench.context.event);
-    bench.context.learned.borrow_mut().memory = Memory {
-        blocks: guard.consecutive_blocks,
-        total_blocks: guard.total_blocks,
-        turns: bench.state.turn_count,
-    };
+    bench.context.learned.borrow_mut().memory = memory(bench.state, &bench.context.event);
     let verdicts: Vec<Verdict> =
         bench.policy.considerations.iter().map(|it| judge(it, bench, evaluator)).collect();
     let failed: Vec<FailedConsideration> = verdicts
@@ -222,6 +218,17 @@ fn guard_of(state: &SessionState, event: &Event) -> GuardState {
     match &event.agent_id {
         Some(agent) => state.agents.get(agent).cloned().unwrap_or_default(),
         None => state.main.clone(),
+    }
+}
+
+/// What the session remembers, as expressions see it.
+#[must_use]
+pub fn memory(state: &SessionState, event: &Event) -> Memory {
+    let guard = guard_of(state, event);
+    Memory {
+        blocks: guard.consecutive_blocks,
+        total_blocks: guard.total_blocks,
+        turns: state.turn_count,
     }
 }
 

@@ -143,12 +143,22 @@ impl LoggedCondition {
     }
 }
 
+/// Parts with what may be shown of their values: secrets masked, long texts cut.
+#[must_use]
+pub fn masked_parts(parts: &[Part]) -> Vec<Part> {
+    let masked = |it: &Part| Part { found: found(&found_json(&it.found)), ..it.clone() };
+    parts.iter().map(masked).collect()
+}
+
 /// A text as it is shown or logged: secrets masked, the rest cut.
 fn shown(text: &str) -> String {
     message::cut(&mask(text).0, limits::EVIDENCE_CHARS_MAX)
 }
 
-fn found_json(found: &Found) -> Json {
+/// What became of a part, as JSON: a value, an object that tells an error, null where it was not
+/// reached. Secrets are masked, long texts cut.
+#[must_use]
+pub fn found_json(found: &Found) -> Json {
     match found {
         Found::Value(Value::Bool(value)) => (*value).into(),
         Found::Value(Value::Int(value)) => (*value).into(),

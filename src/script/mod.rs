@@ -4,6 +4,7 @@
 
 mod builtins;
 pub mod check;
+pub mod completion;
 pub mod context;
 mod file_facts;
 mod globals;

@@ -18,3 +18,4 @@ mod sessions;
 #[path = "../support/mod.rs"]
 mod support;
 mod told;
+mod try_out;
