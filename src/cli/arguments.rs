@@ -32,7 +32,7 @@ pub(super) enum Command {
     Lint(LintArguments),
     /// List the active rules, their mode and where they are written
     Rules(PackArguments),
-    /// Show the facts of a transcript as rules see them, or the table of all facts
+    /// Show the facts of a session as rules see them, or the table of all facts
     Facts(FactsArguments),
     /// Evaluate one expression on a session's facts, and show the value of each part
     Try(TryArguments),
@@ -194,14 +194,18 @@ pub(super) struct PackArguments {
 
 #[derive(Debug, clap::Args)]
 pub(super) struct FactsArguments {
-    /// A transcript; without one, the table of facts and functions is printed
-    pub(super) transcript: Option<PathBuf>,
+    /// A transcript, or the beginning of a session's id; without one, the table of facts and
+    /// functions is printed
+    pub(super) session: Option<String>,
     /// It is a subagent's own transcript
     #[arg(long)]
     pub(super) subagent: bool,
     /// Folder of the pack
     #[arg(long, value_name = "DIR")]
     pub(super) policies: Option<PathBuf>,
+    /// Form of the list; `json` holds the whole fold, too
+    #[arg(long, value_enum, default_value = "text")]
+    pub(super) format: ListFormat,
 }
 
 #[derive(Debug, clap::Args)]

@@ -13,6 +13,7 @@ use crate::checksum::{checksum, fingerprint, hex};
 use crate::limits;
 use crate::policy::load::{self, Loaded, Pack};
 use crate::policy::{Policy, builtin};
+use crate::script::types::Names;
 use crate::source::{Diagnostic, Source};
 use crate::world::{FileKind, World, WorldError};
 
@@ -299,6 +300,23 @@ pub(super) fn explain(broken: &Broken) -> String {
     format!("the policy pack is broken: {text}")
 }
 
+/// The policy of a found pack with the names that its expressions may use, or a complaint.
+pub(super) fn reviewed(console: &mut Console<'_>, found: &Found) -> Option<(Policy, Names)> {
+    let reviewed = load::review(&found.pack(), &builtin::pack());
+    if let Some(policy) = reviewed.loaded.policy.clone().filter(|_| found.unreadable.is_empty()) {
+        return Some((policy, reviewed.names));
+    }
+    let Loaded { diagnostics, on_error, enabled, .. } = reviewed.loaded;
+    let unreadable = found.unreadable.clone();
+    complain(console, &Broken { unreadable, diagnostics, on_error, enabled });
+    None
+}
+
+fn complain(console: &mut Console<'_>, broken: &Broken) {
+    console.complain(&explain(broken));
+    console.complain("run `policyd lint` for every finding with its place");
+}
+
 /// The project's policy, or a complaint; for commands other than `eval`.
 pub(super) fn sound(
     world: &dyn World,
@@ -309,8 +327,7 @@ pub(super) fn sound(
     match policy(world, &find(world, &project, named)) {
         Ok(policy) => Some(policy),
         Err(broken) => {
-            console.complain(&explain(&broken));
-            console.complain("run `policyd lint` for every finding with its place");
+            complain(console, &broken);
             None
         }
     }

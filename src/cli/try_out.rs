@@ -10,7 +10,6 @@ use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, TryArguments, pack, project,
 };
 use crate::limits::EXPRESSION_BYTES_MAX;
-use crate::policy::{builtin, load};
 use crate::report::decision_log::{found_json, masked_parts};
 use crate::report::diagnostics::{self, Style};
 use crate::report::drawing;
@@ -19,7 +18,7 @@ use crate::script::Evaluator;
 use crate::script::check::{Finding, check};
 use crate::script::completion::{Candidate, candidates};
 use crate::script::parts::{Found, Part};
-use crate::script::types::{Names, Type};
+use crate::script::types::Names;
 use crate::source::{Diagnostic, Source, Span};
 use crate::world::World;
 
@@ -31,16 +30,9 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &TryA
     let Some(expression) = expression(console, arguments) else { return EXIT_USAGE };
     let project = project::find(world, None);
     let found = pack::find(world, &project, arguments.policies.as_deref());
-    let reviewed = load::review(&found.pack(), &builtin::pack());
-    let Some(mut policy) = reviewed.loaded.policy.filter(|_| found.unreadable.is_empty()) else {
-        found.unreadable.iter().for_each(|it| console.complain(it));
-        console.complain("the policy pack is broken: run `policyd lint`");
-        return EXIT_BROKEN;
-    };
-    let names = reviewed.names;
+    let Some((mut policy, names)) = pack::reviewed(console, &found) else { return EXIT_BROKEN };
     let typed = check(&expression, &names);
-    let shown = matches!(typed.result, Type::Bool | Type::Int | Type::Text | Type::Texts);
-    if !typed.findings.is_empty() || !shown {
+    if !typed.findings.is_empty() || !typed.result.is_shown() {
         return wrong(world, console, arguments, (&expression, &typed.findings, &names));
     }
     let wanted = Wanted { named: arguments.session.as_deref(), subagent: false };

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::check::{Finding, check};
 use super::members::{self, Member};
-use super::types::{Domain, Names, Type};
+use super::types::{Names, Type};
 use crate::source::suggest;
 
 /// A name that could stand there.
@@ -152,13 +152,7 @@ fn pack_names(text: &str, finding: &Finding, names: &Names) -> Vec<Candidate> {
     let owner = chain.trim_end().strip_suffix('.').and_then(|it| owner(it, names));
     let row = owner.and_then(|it| members::find(it, method));
     let domain = row.and_then(|it| it.params?.first().map(|(_, domain)| *domain));
-    let known = match domain {
-        Some(Domain::CommandKind) => &names.command_kinds,
-        Some(Domain::FileKind) => &names.file_kinds,
-        Some(Domain::Content) => &names.contents,
-        Some(Domain::Text) => &names.texts,
-        Some(Domain::Free | Domain::Regex) | None => return Vec::new(),
-    };
+    let Some(known) = domain.and_then(|it| names.of(it)) else { return Vec::new() };
     let written = text.get(finding.start..finding.end).unwrap_or_default();
     named(known, written.trim_matches('"'), Type::Text)
 }

@@ -106,3 +106,57 @@ fn a_session_that_is_not_there_is_named() {
     assert_eq!(broken.code, 3);
     assert!(broken.stderr.contains("run `policyd lint`"), "{}", broken.stderr);
 }
+
+#[test]
+fn the_facts_of_a_session_have_names_and_values() {
+    let scene = session();
+    scene.stop();
+    let facts = |more: &[&str]| scene.run(&[&["policyd", "facts"], more].concat(), b"");
+    let listed = facts(&["session-1"]);
+    assert_eq!(listed.code, 0);
+    for line in [
+        "files.count = 1",
+        "state.blocks = 1",
+        "session.type = \"DEVELOPMENT\"",
+        "commands.kind(\"test\").failed = true",
+        "probes.pr.error = \"probe `pr` is not run here\"",
+    ] {
+        assert!(listed.stdout.lines().any(|it| it == line), "{line}: {}", listed.stdout);
+    }
+    assert!(!listed.stdout.contains("hunter2"), "{}", listed.stdout);
+    // Each name is an expression that has this value.
+    let values = facts(&["session-1", "--format", "json"]).json()["values"].clone();
+    for name in ["files.paths", "commands.kind(\"test\").count"] {
+        let value = tried(&scene, &[name, "--session", "session-1", "--format", "json"]).json();
+        assert_eq!(value["value"], values[name], "{name}");
+        assert!(!values[name].is_null(), "{name}");
+    }
+    let whole = facts(&[TRANSCRIPT, "--format", "json"]).json();
+    assert_eq!(whole["fold"]["tools"]["total"], 2);
+    assert!(!whole.to_string().contains("hunter2"));
+}
+
+#[test]
+fn a_transcript_that_cannot_be_read_has_no_facts() {
+    let scene = session();
+    scene.world.put("/t/notes.txt", "not a record\nnor this\n");
+    scene.world.put_folder("/t/folder");
+    for (path, said) in [
+        ("/t/notes.txt", "none of its 2 line(s) could be read"),
+        ("/t/folder", "not a regular file"),
+        ("/t/none.jsonl", "no such file"),
+        ("none", "the path of a transcript names a session, too"),
+    ] {
+        let called = scene.run(&["policyd", "facts", path], b"");
+        assert_eq!((called.code, called.stdout.as_str()), (3, ""), "{path}");
+        assert!(called.stderr.contains(said), "{}", called.stderr);
+    }
+}
+
+#[test]
+fn the_table_of_facts_is_for_programs_too() {
+    let table = session().run(&["policyd", "facts", "--format", "json"], b"").json();
+    let rows = table["facts"].as_array().unwrap();
+    let row = rows.iter().find(|it| it["owner"] == "files" && it["name"] == "kind").unwrap();
+    assert_eq!((&row["signature"], &row["type"]), (&json!("kind(text)"), &json!("files")));
+}
