@@ -154,6 +154,10 @@ const _: () = assert!(EVIDENCE_CHARS_MAX * 3 < SPOKEN_CHARS_MAX, "a finding fits
 
 /// Time a probe may take where its pack does not say.
 pub const PROBE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
+/// Longest pause of the gate.
+pub const PAUSE_MAX: std::time::Duration = std::time::Duration::from_secs(7 * 86_400);
+/// The file of pauses, in bytes; a larger one is not used.
+pub const PAUSE_FILE_BYTES_MAX: usize = 64 * 1024;
 /// Sessions not touched for this long are removed.
 pub const SESSIONS_MAX_AGE: std::time::Duration = std::time::Duration::from_secs(30 * 86_400);
 /// Sessions kept at most.

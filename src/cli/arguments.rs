@@ -36,6 +36,10 @@ pub(super) enum Command {
     Facts(FactsArguments),
     /// Evaluate one expression on a session's facts, and show the value of each part
     Try(TryArguments),
+    /// Switch the gate off for a while, in this project or in one session; it ends by itself
+    Pause(PauseArguments),
+    /// End a pause
+    Resume(ResumeArguments),
     /// Show, verify or reset the state of a session
     State(StateArguments),
     /// List what was decided, newest last: what happened overnight
@@ -274,6 +278,26 @@ pub(super) struct TryArguments {
     /// Form of the answer; `compact` is the value alone
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: ListFormat,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct PauseArguments {
+    /// How long: `30m`, `2h`, `1h30m`, at most seven days
+    #[arg(default_value = "30m")]
+    pub(super) duration: String,
+    /// Why; the user is told at every stop
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub(super) reason: String,
+    /// Only in the session whose id starts with this
+    #[arg(long, value_name = "ID")]
+    pub(super) session: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct ResumeArguments {
+    /// Only in the session whose id starts with this; everywhere by default
+    #[arg(long, value_name = "ID")]
+    pub(super) session: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]

@@ -32,6 +32,7 @@ use crate::world::World;
 use crate::world::overlay::OverlayWorld;
 use inquiry::cursor_path;
 use speech::Report;
+pub(super) use speech::log_decision;
 
 /// Judges one event and speaks.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &EvalArguments) -> u8 {
@@ -135,16 +136,10 @@ fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
         return report.silent("no rule for this event");
     }
     let project = project::find(world, Some(event));
-    if let Some(why) = project::switched_off(world, &project) {
-        return report.silent(format!("switched off: {why}"));
-    }
-    let switches = amplihack::switches(world, &project).unwrap_or_else(|problem| {
-        report.problem(&problem);
-        None
-    });
-    if let Some(switches) = switches.as_ref().filter(|it| it.off) {
-        return report.silent(format!("switched off: {}", switches.why()));
-    }
+    let switches = match switches(world, &project, request, &mut report) {
+        Ok(switches) => switches,
+        Err(off) => return report.silent(off),
+    };
     let found = pack::find(world, &project, request.policies);
     let mut policy = match pack::policy(world, &found) {
         Ok(policy) => policy,
@@ -186,6 +181,32 @@ fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
     let (project, store, own, pack_hash) = (&project, &store, own.as_path(), found.short_hash());
     let stop = Stopping { world, request, policy: &policy, project, store, own, pack_hash };
     stop.judge(&words, report)
+}
+
+/// The project's own switches of single checks.
+///
+/// # Errors
+/// Why the gate as a whole is switched off.
+fn switches(
+    world: &dyn World,
+    project: &Project,
+    request: &Request<'_>,
+    report: &mut Report,
+) -> Result<Option<amplihack::Switches>, String> {
+    if let Some(why) = project::switched_off(world, project) {
+        return Err(format!("switched off: {why}"));
+    }
+    let switches = amplihack::switches(world, project).unwrap_or_else(|problem| {
+        report.problem(&problem);
+        None
+    });
+    if let Some(switches) = switches.as_ref().filter(|it| it.off) {
+        return Err(format!("switched off: {}", switches.why()));
+    }
+    match speech::pause(world, project, request, report) {
+        Some(pause) => Err(pause),
+        None => Ok(switches),
+    }
 }
 
 /// A broken pack never breaks the agent: the user is told, and the manifest's `on_error` answers.

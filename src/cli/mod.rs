@@ -10,6 +10,7 @@ mod facts;
 mod lint;
 mod log;
 mod pack;
+mod pause;
 mod project;
 mod recorded;
 mod rules;
@@ -26,7 +27,7 @@ use crate::world::World;
 use arguments::{
     Arguments, BreakerAction, CallResult, Command, DiagAction, DiagFilter, EvalArguments,
     ExplainArguments, FactsArguments, Format, LintArguments, ListFormat, LogArguments,
-    PackArguments, SchemaArguments, StateAction, TryArguments,
+    PackArguments, PauseArguments, ResumeArguments, SchemaArguments, StateAction, TryArguments,
 };
 
 /// What an exit code means. `eval` in hook format always exits with 0.
@@ -91,6 +92,8 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         Command::Rules(it) => rules::run(world, console, &it),
         Command::Facts(it) => facts::run(world, console, &it),
         Command::Try(it) => try_out::run(world, console, &it),
+        Command::Pause(it) => pause::pause(world, console, &it),
+        Command::Resume(it) => pause::resume(world, console, &it),
         Command::State(it) => state::run(world, console, &it.action),
         Command::Log(it) => log::run(world, console, &it),
         Command::Explain(it) => explain::run(world, console, &it),

@@ -67,6 +67,9 @@ pub struct Entry {
     /// What it rested on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inputs: Option<Inputs>,
+    /// Why there was no opinion: a pause, and nothing else that is logged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_opinion: Option<String>,
     /// How the state was saved.
     pub saved: String,
     /// Anything the user was told besides.
@@ -263,6 +266,33 @@ pub fn unjudged_entry(
     json!(Entry { decision, spoken: blocked, ..begun(now, event, around) })
 }
 
+/// The entry of a human who switches the gate off or on; `event` is `pause` or `resume`.
+#[must_use]
+pub fn switch_entry(
+    now: Timestamp,
+    event: &str,
+    session: Option<&SessionId>,
+    text: String,
+) -> Json {
+    let (timestamp, session) = (now.to_string(), session.map(ToString::to_string));
+    let session_id = session.unwrap_or_default();
+    json!(Entry {
+        version: ENTRY_VERSION,
+        id: entry_id(&[&timestamp, &session_id, event]),
+        timestamp,
+        event: event.to_owned(),
+        session_id,
+        decision: "none".to_owned(),
+        no_opinion: Some(text),
+        ..Entry::default()
+    })
+}
+
+fn entry_id(parts: &[&str]) -> String {
+    let parts: Vec<&[u8]> = parts.iter().map(|it| it.as_bytes()).collect();
+    hex(&checksum(&parts)).chars().take(8).collect()
+}
+
 /// What every entry says.
 fn begun(now: Timestamp, event: &Event, around: &Circumstances) -> Entry {
     let mut problems = json!(around.problems);
@@ -270,15 +300,15 @@ fn begun(now: Timestamp, event: &Event, around: &Circumstances) -> Entry {
     let problems = problems.as_array().into_iter().flatten();
     let (timestamp, agent) = (now.to_string(), event.agent_id.as_deref().unwrap_or_default());
     let session = event.session_id.as_str();
-    let id = checksum(&[timestamp.as_bytes(), session.as_bytes(), agent.as_bytes()]);
     Entry {
         version: ENTRY_VERSION,
-        id: hex(&id).chars().take(8).collect(),
+        id: entry_id(&[&timestamp, session, agent]),
         timestamp,
         event: event.kind.name().to_owned(),
         session_id: session.to_owned(),
         agent_id: event.agent_id.clone(),
         prompt_id: event.prompt_id.clone(),
+        no_opinion: around.no_opinion.clone(),
         saved: around.saved.clone(),
         problems: problems.filter_map(Json::as_str).map(str::to_owned).collect(),
         ..Entry::default()

@@ -169,6 +169,9 @@ impl Explanation {
             let kind = if kind.is_empty() { "none" } else { kind };
             line(text, &format!("session type {kind}, pack {pack}, state {}", entry.saved));
         }
+        if let Some(why) = &entry.no_opinion {
+            line(text, why);
+        }
         for problem in &entry.problems {
             line(text, &format!("{} {problem}", paint.yellow("problem:")));
         }

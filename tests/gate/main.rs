@@ -13,6 +13,7 @@ mod decisions;
 mod explain;
 mod forge;
 mod judge;
+mod pause;
 mod scene;
 mod sessions;
 #[path = "../support/mod.rs"]
