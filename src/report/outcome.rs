@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::decision_log::masked_parts;
 use super::drawing;
 use super::paint::Paint;
 use crate::judge::verdict::{Consequence, Explained, Status, Verdict};
@@ -111,7 +112,7 @@ pub fn verdict_json(it: &Verdict, explained: bool) -> Value {
 
 /// The parts of a condition, innermost first; places are bytes of the condition.
 fn parts_json(it: &Explained) -> impl Iterator<Item = Value> {
-    it.parts.iter().map(|part| {
+    masked_parts(&it.parts).into_iter().map(|part| {
         let value = message::cut(&part.found.to_string(), limits::EVIDENCE_CHARS_MAX);
         json!({
             "expression": it.expression.get(part.start..part.end),
@@ -215,7 +216,7 @@ fn verdict_lines(text: &mut String, it: &Verdict, width: usize, paint: Paint) {
 fn drawn(text: &mut String, it: &Explained, paint: Paint) {
     let indent = " ".repeat(6);
     line(text, &format!("{indent}{} ({})", it.key, paint.dim(&it.place)));
-    for drawn in drawing::draw(&it.expression, &it.parts).lines() {
+    for drawn in drawing::draw(&it.expression, &masked_parts(&it.parts)).lines() {
         line(text, format!("{indent}  {drawn}").trim_end());
     }
 }
