@@ -23,7 +23,9 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Fact
     };
     let project = project::find(world, None);
     let found = pack::find(world, &project, arguments.policies.as_deref());
-    let Some((mut policy, names)) = pack::reviewed(console, &found) else { return EXIT_BROKEN };
+    let Some((mut policy, names)) = pack::reviewed(world, console, &found) else {
+        return EXIT_BROKEN;
+    };
     let wanted = Wanted { named: Some(named), subagent: arguments.subagent };
     let session = match Session::find(world, &project, &mut policy, wanted) {
         Ok(session) => session,

@@ -11,7 +11,7 @@ use super::Console;
 use super::project::{OWN_FOLDER, Project, is_on};
 use crate::checksum::{checksum, fingerprint, hex};
 use crate::limits;
-use crate::policy::load::{self, Loaded, Pack};
+use crate::policy::load::{self, Base, Loaded, Pack};
 use crate::policy::{Policy, builtin};
 use crate::script::types::Names;
 use crate::source::{Diagnostic, Source};
@@ -301,15 +301,14 @@ pub(super) fn explain(broken: &Broken) -> String {
 }
 
 /// The policy of a found pack with the names that its expressions may use, or a complaint.
-pub(super) fn reviewed(console: &mut Console<'_>, found: &Found) -> Option<(Policy, Names)> {
-    let reviewed = load::review(&found.pack(), &builtin::pack());
-    if let Some(policy) = reviewed.loaded.policy.clone().filter(|_| found.unreadable.is_empty()) {
-        return Some((policy, reviewed.names));
-    }
-    let Loaded { diagnostics, on_error, enabled, .. } = reviewed.loaded;
-    let unreadable = found.unreadable.clone();
-    complain(console, &Broken { unreadable, diagnostics, on_error, enabled });
-    None
+pub(super) fn reviewed(
+    world: &dyn World,
+    console: &mut Console<'_>,
+    found: &Found,
+) -> Option<(Policy, Arc<Names>)> {
+    let policy = policy(world, found).map_err(|broken| complain(console, &broken)).ok()?;
+    let names = load::review(&found.pack(), &Base::new(&builtin::pack())).names;
+    Some((policy, names))
 }
 
 fn complain(console: &mut Console<'_>, broken: &Broken) {

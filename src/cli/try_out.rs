@@ -30,7 +30,9 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &TryA
     let Some(expression) = expression(console, arguments) else { return EXIT_USAGE };
     let project = project::find(world, None);
     let found = pack::find(world, &project, arguments.policies.as_deref());
-    let Some((mut policy, names)) = pack::reviewed(console, &found) else { return EXIT_BROKEN };
+    let Some((mut policy, names)) = pack::reviewed(world, console, &found) else {
+        return EXIT_BROKEN;
+    };
     let typed = check(&expression, &names);
     if !typed.findings.is_empty() || !typed.result.is_shown() {
         return wrong(world, console, arguments, (&expression, &typed.findings, &names));
