@@ -178,8 +178,8 @@ fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
     // The process ends with its answer: taking a policy apart would only delay it.
     let policy = ManuallyDrop::new(policy);
     let (store, own) = project::sessions(world, &project, &policy.settings);
-    let (project, store, own, pack_hash) = (&project, &store, own.as_path(), found.short_hash());
-    let stop = Stopping { world, request, policy: &policy, project, store, own, pack_hash };
+    let (project, store, own, found) = (&project, &store, own.as_path(), &found);
+    let stop = Stopping { world, request, policy: &policy, project, store, own, found };
     stop.judge(&words, report)
 }
 
@@ -259,8 +259,8 @@ struct Stopping<'a> {
     store: &'a SessionStore<'a>,
     /// The root of our own.
     own: &'a Path,
-    /// What the sources of the pack come to.
-    pack_hash: &'a [u8],
+    /// Where the pack was found.
+    found: &'a pack::Found,
 }
 
 impl Stopping<'_> {

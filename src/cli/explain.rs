@@ -40,7 +40,10 @@ pub(super) fn run(
         };
     let mut lost = Vec::new();
     let again = match &entry.inputs {
-        Some(inputs) => judge_again(world, (&project, &found), (&entry, inputs), &mut lost),
+        Some(inputs) => {
+            let found = pack_of(world, arguments, found, inputs, &mut lost);
+            judge_again(world, (&project, &found), (&entry, inputs), &mut lost)
+        }
         None => {
             let judged = entry.session_type.is_some();
             let why = if judged {
@@ -62,7 +65,26 @@ pub(super) fn run(
     if explanation.differences().is_empty() { EXIT_OK } else { EXIT_FOUND }
 }
 
-/// Judges an entry again, by the pack of today.
+/// The pack to judge by: the one that is named, else that of then in its place, else the project's.
+fn pack_of(
+    world: &dyn World,
+    arguments: &ExplainArguments,
+    today: pack::Found,
+    inputs: &Inputs,
+    lost: &mut Vec<String>,
+) -> pack::Found {
+    if arguments.policies.is_some() {
+        return today;
+    }
+    let then = pack::at(world, inputs.pack_folder.as_deref());
+    if then.unreadable.is_empty() {
+        return then;
+    }
+    lost.push(format!("the pack of then cannot be read: {}", then.unreadable.join("; ")));
+    today
+}
+
+/// Judges an entry again.
 fn judge_again(
     world: &dyn World,
     (project, found): (&Project, &pack::Found),

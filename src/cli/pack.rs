@@ -66,10 +66,20 @@ impl Found {
         self.hash.get(..8).unwrap_or_default()
     }
 
+    /// Its folder as shown to people; none for the built-in pack.
+    pub(super) fn folder(&self) -> Option<&str> {
+        self.folder.as_ref().map(|it| it.name.as_str())
+    }
+
     /// The pack; the text of the built-in one is copied only when it is asked for.
     pub(super) fn pack(&self) -> Cow<'_, Pack> {
         self.folder.as_ref().map_or_else(|| Cow::Owned(builtin::pack()), Cow::Borrowed)
     }
+}
+
+/// The pack in a folder, or the built-in one.
+pub(super) fn at(world: &dyn World, folder: Option<&str>) -> Found {
+    folder.map_or_else(|| Found::new(None, Vec::new()), |it| read(world, Path::new(it)))
 }
 
 /// Finds the pack: `--policies`, `$POLICYD_POLICIES`, `.policyd/policies/` at or above the project,

@@ -28,6 +28,9 @@ pub struct Inputs {
     pub program: String,
     /// What the sources of the pack came to, in hexadecimal digits.
     pub pack_hash: String,
+    /// The folder of the pack; absent for the built-in one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pack_folder: Option<String>,
     /// How far the transcript was read.
     pub transcript: Read,
     /// What was not counted as the agent's work.
@@ -176,6 +179,8 @@ pub struct Besides<'a> {
     pub program: &'a str,
     /// What the sources of the pack come to.
     pub pack_hash: &'a [u8],
+    /// The folder of the pack; none for the built-in one.
+    pub pack_folder: Option<&'a str>,
     /// How far the transcript was read.
     pub transcript: &'a Read,
     /// What was not counted.
@@ -196,6 +201,7 @@ impl Inputs {
         Self {
             program: besides.program.to_owned(),
             pack_hash: hex(besides.pack_hash),
+            pack_folder: besides.pack_folder.map(str::to_owned),
             transcript: besides.transcript.clone(),
             forgotten: besides.forgotten.clone(),
             last_message: event.last_message.as_deref().map(message_proof),

@@ -192,6 +192,44 @@ fn judged(reply: &str) -> Scene {
     scene
 }
 
+/// A pack that came later, or was named at the call, does not explain what another one decided.
+#[test]
+fn the_pack_of_then_is_used_where_it_is_still_there() {
+    let scene = untested();
+    scene.stop();
+    scene.world.put("/work/.policyd/policies/considerations.yaml", RULES);
+    assert_eq!(as_json(&scene)["same"], true, "the built-in one decided");
+    scene.world.put("/packs/other/policyd.yaml", "version: 1\nextends: []\n");
+    scene.world.put("/packs/other/considerations.yaml", RULES);
+    scene.world.advance(Duration::from_secs(1));
+    scene.call("stop", &scene.payload(&json!({})).to_string(), &["--policies", "/packs/other"]);
+    let again = as_json(&scene);
+    assert_eq!((&again["same"], &again["lost"]), (&json!(true), &json!([])));
+    assert_eq!(again["entry"]["inputs"]["pack_folder"], "/packs/other");
+    let by = explain(&scene, &["--policies", "/work/.policyd/policies"]);
+    assert_eq!(by.code, 1, "{}", by.stdout);
+    scene.world.remove_folder(Path::new("/packs/other")).unwrap();
+    let gone = as_json(&scene);
+    let lost = gone["lost"][0].as_str().unwrap();
+    assert!(lost.contains("the pack of then cannot be read: /packs/other"), "{lost}");
+}
+
+/// A client writes a line and its end in two goes.
+#[test]
+fn a_line_without_its_end_counted_then_and_counts_again() {
+    let scene = untested();
+    let whole = String::from_utf8(scene.world.get(TRANSCRIPT).unwrap()).unwrap();
+    let prompt = json!({"type": "user", "uuid": "u9", "promptId": "p9",
+        "message": {"role": "user", "content": "And a lexer"}});
+    scene.world.put(TRANSCRIPT, format!("{whole}{prompt}"));
+    scene.stop();
+    let unfinished = as_json(&scene)["entry"]["inputs"]["transcript"]["unfinished"].clone();
+    assert_eq!(unfinished, prompt.to_string().len());
+    scene.world.put(TRANSCRIPT, format!("{whole}{prompt}\n{prompt}\n"));
+    let again = as_json(&scene);
+    assert_eq!((&again["same"], &again["lost"]), (&json!(true), &json!([])), "{again:#}");
+}
+
 #[test]
 fn what_probes_answered_is_not_asked_again() {
     let token = ["ghp", "_4fQz9Lk2Xw7Rb1Vn8Tc34fQz9Lk2Xw7Rb1Vn"].concat();

@@ -95,7 +95,8 @@ impl Stopping<'_> {
         let besides = Besides {
             state,
             program: env!("CARGO_PKG_VERSION"),
-            pack_hash: self.pack_hash,
+            pack_hash: self.found.short_hash(),
+            pack_folder: self.found.folder(),
             transcript: &gathered.read,
             forgotten: &gathered.forgotten,
             remote_host: gathered.remote_host.as_deref(),
