@@ -124,7 +124,7 @@ pub const PRUNED_AT_ONCE_MAX: usize = 20;
 /// Corrupt content quoted in a diagnostic entry, in characters.
 pub const CORRUPT_QUOTE_CHARS_MAX: usize = 500;
 /// Log size at which it is rotated, in bytes.
-pub const LOG_BYTES_MAX: u64 = 2 * 1024 * 1024;
+pub const LOG_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// Rotated logs kept beside the current one.
 pub const LOG_FILES_MAX: usize = 3;
 

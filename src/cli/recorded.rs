@@ -1,6 +1,6 @@
 //! The decision log read back: its entries, and a session as it was when one was written.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -109,7 +109,8 @@ pub(super) fn context(
     let facts = facts.map_err(|why| lost.push(why)).ok()?;
     let said = inputs.last_message.as_ref().filter(|_| until == Until::Then).and_then(|proof| {
         let deadline = world.elapsed().saturating_add(READING_MAX);
-        let said = transcript::find_said(world, &inputs.transcript.path, proof, deadline);
+        let said =
+            transcript::find_said(world, Path::new(&inputs.transcript.path), proof, deadline);
         if said.is_none() {
             let text = "what the agent said last is not in the transcript; its last text there \
                         was taken instead";
@@ -154,7 +155,7 @@ fn facts(
         }
         Until::Now => {
             let places = transcript::Places {
-                transcript: &read.path,
+                transcript: Path::new(&read.path),
                 cursor: None,
                 subagent: read.subagent,
             };

@@ -86,7 +86,8 @@ fn from_file(
         facts = read.facts;
     }
     let kind = if subagent { "subagent_stop" } else { "stop" };
-    let payload = json!({"transcript_path": path, "cwd": project.folder});
+    let payload = json!({"transcript_path": path.map(Path::to_string_lossy),
+        "cwd": project.folder.to_string_lossy()});
     let event = EventKind::find(kind)
         .and_then(|it| claude_code::parse(payload.to_string().as_bytes(), it).ok())
         .ok_or("the event could not be made")?;

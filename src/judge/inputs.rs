@@ -3,7 +3,7 @@
 //! where it is, with a proof: the transcript by its position, the last message by a checksum.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -44,7 +44,7 @@ pub struct Inputs {
     /// Whether a human watched.
     pub interactive: bool,
     /// The project's folder.
-    pub project: PathBuf,
+    pub project: String,
     /// Host of the project's remote.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remote_host: Option<String>,
@@ -62,8 +62,8 @@ pub struct Inputs {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Read {
-    /// The file.
-    pub path: PathBuf,
+    /// The file; what is no text in its name is lost.
+    pub path: String,
     /// Whether it is a subagent's own.
     pub subagent: bool,
     /// Bytes of its whole lines.
@@ -79,7 +79,7 @@ impl Read {
     #[must_use]
     pub fn new(event: &Event, position: &Position, unfinished: usize) -> Self {
         Self {
-            path: event.transcript.clone().unwrap_or_default(),
+            path: event.transcript.as_deref().map(text).unwrap_or_default(),
             subagent: event.subagent_transcript,
             offset: position.offset,
             unfinished,
@@ -93,7 +93,7 @@ impl Read {
 #[serde(default)]
 pub struct Told {
     #[serde(skip_serializing_if = "Option::is_none")]
-    folder: Option<PathBuf>,
+    folder: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     permission_mode: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -206,14 +206,14 @@ impl Inputs {
             forgotten: besides.forgotten.clone(),
             last_message: event.last_message.as_deref().map(message_proof),
             event: Told {
-                folder: event.folder.clone(),
+                folder: event.folder.as_deref().map(text),
                 permission_mode: event.permission_mode.clone(),
                 agent_type: event.agent_type.clone(),
                 stop_active: event.stop_active,
                 background: event.background.iter().map(task).collect(),
             },
             interactive: context.interactive,
-            project: context.project.clone(),
+            project: text(&context.project),
             remote_host: besides.remote_host.map(str::to_owned),
             forced_type: besides.forced_type.map(str::to_owned),
             memory: remembered(besides.state, &guard_of(besides.state, event)),
@@ -244,9 +244,9 @@ impl Inputs {
             agent_id: whose.agent.clone(),
             agent_type: self.event.agent_type.clone(),
             prompt_id: whose.prompt.clone(),
-            transcript: (!path.as_os_str().is_empty()).then(|| path.clone()),
+            transcript: (!path.is_empty()).then(|| PathBuf::from(path)),
             subagent_transcript: self.transcript.subagent,
-            folder: self.event.folder.clone(),
+            folder: self.event.folder.as_ref().map(PathBuf::from),
             permission_mode: self.event.permission_mode.clone(),
             stop_active: self.event.stop_active,
             last_message,
@@ -260,7 +260,7 @@ impl Inputs {
             facts,
             transcript_problem: None,
             interactive: self.interactive,
-            project: self.project.clone(),
+            project: PathBuf::from(&self.project),
             remote_host: self.remote_host.clone(),
             now: whose.at,
         }
@@ -330,6 +330,11 @@ pub struct Whose {
     pub prompt: Option<String>,
     /// The wall clock.
     pub at: Timestamp,
+}
+
+/// A path as JSON can hold it.
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
 }
 
 fn remembered(state: &SessionState, guard: &GuardState) -> Remembered {

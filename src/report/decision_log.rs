@@ -167,7 +167,9 @@ pub fn found_json(found: &Found) -> Json {
         Found::Value(Value::Int(value)) => (*value).into(),
         Found::Value(Value::Text(text)) => shown(text).into(),
         Found::Value(Value::Texts(texts)) => {
-            texts.iter().take(limits::EVIDENCE_MAX).map(|it| shown(it)).collect()
+            let more = texts.len().saturating_sub(limits::EVIDENCE_MAX);
+            let cut = (more > 0).then(|| format!("… {more} more"));
+            texts.iter().take(limits::EVIDENCE_MAX).map(|it| shown(it)).chain(cut).collect()
         }
         Found::Failed(error) => json!({"error": shown(&error.message)}),
         Found::NotReached => Json::Null,
@@ -251,7 +253,7 @@ pub fn entry(now: Timestamp, event: &Event, around: &Circumstances, decided: Dec
         inputs: Some(inputs.clone()),
         ..begun(now, event, around)
     };
-    json!(entry)
+    entry.to_json()
 }
 
 /// The entry where nothing could be judged.
@@ -263,7 +265,7 @@ pub fn unjudged_entry(
     blocked: bool,
 ) -> Json {
     let decision = if blocked { "block" } else { "none" }.to_owned();
-    json!(Entry { decision, spoken: blocked, ..begun(now, event, around) })
+    Entry { decision, spoken: blocked, ..begun(now, event, around) }.to_json()
 }
 
 /// The entry of a human who switches the gate off or on; `event` is `pause` or `resume`.
@@ -276,7 +278,7 @@ pub fn switch_entry(
 ) -> Json {
     let (timestamp, session) = (now.to_string(), session.map(ToString::to_string));
     let session_id = session.unwrap_or_default();
-    json!(Entry {
+    let entry = Entry {
         version: ENTRY_VERSION,
         id: entry_id(&[&timestamp, &session_id, event]),
         timestamp,
@@ -285,7 +287,8 @@ pub fn switch_entry(
         decision: "none".to_owned(),
         no_opinion: Some(text),
         ..Entry::default()
-    })
+    };
+    entry.to_json()
 }
 
 fn entry_id(parts: &[&str]) -> String {
@@ -316,6 +319,11 @@ fn begun(now: Timestamp, event: &Event, around: &Circumstances) -> Entry {
 }
 
 impl Entry {
+    /// As it is logged. Nothing in it can refuse to be JSON.
+    fn to_json(&self) -> Json {
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
     /// Reads an entry of any version.
     #[must_use]
     pub fn read(value: &Json) -> Option<Self> {

@@ -62,7 +62,7 @@ pub fn to_json(outcome: Option<&Outcome>, around: &Circumstances) -> Value {
             "quality_score": it.state.check_results.quality_score,
         })),
         "consecutive_blocks": outcome.map_or(0, |it| blocks(it, around.agent_id.as_deref())),
-        "considerations": verdicts.iter().map(|it| verdict_json(it, around.explained)).collect::<Vec<_>>(),
+        "considerations": verdicts.iter().map(|it| with_values(it, around.explained)).collect::<Vec<_>>(),
         "preferences": around.preferences,
         "pack": around.pack,
         "saved": around.saved,
@@ -80,15 +80,15 @@ pub(super) fn blocks(outcome: &Outcome, agent: Option<&str>) -> u32 {
     guard.map_or(0, |it| it.consecutive_blocks)
 }
 
-/// One verdict as JSON; `explained`: with the values of its conditions.
+/// One verdict as JSON.
 #[must_use]
-pub fn verdict_json(it: &Verdict, explained: bool) -> Value {
+pub fn verdict_json(it: &Verdict) -> Value {
     let why = match &it.status {
         Status::Skipped(why) => Some((*why).to_owned()),
         Status::Unknown(why) => Some(why.clone()),
         Status::Satisfied | Status::Unsatisfied => None,
     };
-    let mut value = json!({
+    json!({
         "id": it.id,
         "category": it.category,
         "severity": severity(it.severity),
@@ -102,7 +102,12 @@ pub fn verdict_json(it: &Verdict, explained: bool) -> Value {
         "error": it.error,
         "place": it.place,
         "micros": it.micros,
-    });
+    })
+}
+
+/// One verdict as JSON; `explained`: with the values of its conditions.
+fn with_values(it: &Verdict, explained: bool) -> Value {
+    let mut value = verdict_json(it);
     if let (Value::Object(fields), false) = (&mut value, it.explanation.is_empty() || !explained) {
         let parts = it.explanation.iter().flat_map(parts_json);
         fields.insert("explanation".to_owned(), parts.collect());

@@ -128,9 +128,9 @@ pub fn read_again(
     lens: &CompiledLens,
     deadline: Duration,
 ) -> Result<Facts, String> {
-    let shown = read.path.display();
+    let shown = &read.path;
     let gone = |error: WorldError| format!("the transcript `{shown}` cannot be read: {error}");
-    let mut file = world.open(&read.path).map_err(gone)?;
+    let mut file = world.open(Path::new(&read.path)).map_err(gone)?;
     let proof = proof_at(file.as_mut(), read.offset).map(|it| hex(&it));
     if proof.as_ref() != Some(&read.proof) {
         return Err(format!("the transcript `{shown}` is not what it was: it was written anew"));

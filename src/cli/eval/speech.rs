@@ -79,7 +79,10 @@ pub(super) fn pause(
         None
     })?;
     let text = pause.text(request.now);
-    report.answer.notice = Some(format!("policyd: {text}"));
+    // The stops of subagents are many, and the user is told at the main agent's.
+    if request.event.kind.name() == "stop" {
+        report.answer.notice = Some(format!("policyd: {text}"));
+    }
     let around = Circumstances { no_opinion: Some(text.clone()), ..report.around.clone() };
     let entry = decision_log::unjudged_entry(request.now, &request.event, &around, false);
     if !log_decision(world, &own, entry) {
