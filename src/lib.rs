@@ -11,6 +11,7 @@ pub mod limits;
 pub mod lint;
 pub mod policy;
 pub mod probe;
+pub mod replay;
 pub mod report;
 pub mod script;
 pub mod source;

@@ -42,6 +42,10 @@ pub const REGEX_COMPILED_MAX: usize = 1024 * 1024;
 pub const TRANSCRIPT_LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Bytes read from a transcript at a time.
 pub const TRANSCRIPT_CHUNK_BYTES: usize = 256 * 1024;
+/// Folders in folders that are searched for transcripts, so that a ring of links ends.
+pub const TRANSCRIPT_FOLDER_DEPTH_MAX: usize = 16;
+/// The file that a client keeps beside a subagent's transcript, in bytes.
+pub const AGENT_META_BYTES_MAX: usize = 64 * 1024;
 /// Bytes before the cursor that prove it still points into the same file.
 pub const CURSOR_PROOF_BYTES: usize = 4 * 1024;
 /// Encoded cursor with its facts, in bytes; a larger one is not kept.
@@ -69,6 +73,10 @@ pub const PROGRAM_ARGS_MAX: usize = 64;
 pub const SHELL_DEPTH_MAX: usize = 6;
 /// Nesting of groups, substitutions and bodies inside one shell text.
 pub const SHELL_NESTING_MAX: usize = 64;
+/// Command lines whose reading is kept, so that one that comes again is not parsed again.
+pub const SHELL_LINES_KEPT_MAX: usize = 512;
+/// Length of a command line whose reading is kept, in bytes.
+pub const SHELL_LINE_KEPT_BYTES_MAX: usize = 1024;
 /// Parser steps (in hundreds) spent on one shell text before it counts as not understood.
 pub const SHELL_STEPS_MAX: usize = 1_000;
 /// Length of a command line that is parsed as shell, in bytes.

@@ -22,6 +22,7 @@ fn main() -> ExitCode {
             stdout: &mut std::io::stdout().lock(),
             stderr: &mut std::io::stderr().lock(),
             terminal: std::io::stdout().is_terminal(),
+            watched: std::io::stderr().is_terminal(),
             typed: std::io::stdin().is_terminal(),
         };
         cli::run(&world, &mut console, &arguments)

@@ -262,3 +262,16 @@ fn a_consideration_can_say_its_own_words_over_a_named_checker() {
     assert_eq!(changed.check.body.details.first().unwrap().text, "my words");
     assert_eq!(changed.check.body.evidence.len(), 1);
 }
+
+#[test]
+fn more_rules_than_anybody_writes_are_an_error() {
+    let rule = |number| {
+        format!(
+            "- {{id: r{number}, category: c, question: q, severity: warning, checker: generic}}\n"
+        )
+    };
+    let rules: String = (0..=policyd::limits::RULES_MAX).map(rule).collect();
+    let loaded = load(&[("considerations.yaml", &rules)]);
+    let codes: Vec<_> = loaded.diagnostics.iter().map(|it| it.code).collect();
+    assert_eq!(codes, ["too-many-rules"]);
+}

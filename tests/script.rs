@@ -4,7 +4,7 @@
 
 mod support;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use policyd::facts::Facts;
@@ -12,6 +12,7 @@ use policyd::facts::compiled::CompiledLens;
 use policyd::facts::event::EventKind;
 use policyd::facts::lens::Lens;
 use policyd::hook::claude_code;
+use policyd::judge::situation::Words;
 use policyd::policy::{builtin, load};
 use policyd::report::drawing;
 use policyd::script::check::check;
@@ -62,6 +63,8 @@ fn context() -> Context {
         transcript_problem: None,
         last_message: "All done.".to_owned(),
         interactive: true,
+        recorded: false,
+        missed: Cell::new(false),
         main_branches: vec!["main".to_owned()],
         forge: "gitlab".to_owned(),
         project: "/work".into(),
@@ -125,6 +128,57 @@ fn every_row_of_the_table_works_as_its_example_says() {
         rows += 1;
     }
     assert!(rows > 80, "{rows} rows");
+}
+
+/// Facts of the sample session, as the built-in pack sees them.
+fn worked(words: &Words) -> Context {
+    let mut facts = Facts::default();
+    for line in include_str!("samples/transcript.jsonl").lines() {
+        facts.absorb(line.as_bytes(), &words.lens);
+    }
+    assert!(facts.files.len() + facts.commands.recent.len() > 1, "the sample shows some work");
+    let (lens, patterns) = (words.lens.clone(), words.patterns.clone());
+    Context { facts, lens, patterns, ..context() }
+}
+
+/// What is of plain form is evaluated without the engine; in an `if` it never is.
+#[test]
+fn plain_expressions_have_the_value_that_the_engine_gives() {
+    let policy = load::load(&builtin::pack(), &builtin::pack()).policy.unwrap();
+    let mut texts: Vec<String> = members::tables().map(|it| it.example.to_owned()).collect();
+    for it in &policy.considerations {
+        let (body, whens) = (&it.check.body, [&it.when, &it.check.when]);
+        texts.extend(whens.into_iter().flatten().map(|it| it.text.clone()));
+        texts.extend(body.blocking.iter().chain([&body.satisfied]).map(|it| it.text.clone()));
+    }
+    texts.extend(policy.session_types.iter().map(|it| it.when.text.clone()));
+    for more in [
+        "tools.total + 1 > tools.total",
+        "tools.total == \"0\"",
+        "true == false",
+        "\"a\" < \"b\" && !(\"b\" <= \"a\")",
+        "\"x\" in [\"x\", \"y\"] && !(\"z\" in [\"x\"])",
+        "session.branch in session.main_branches || session.main_branches.len() == 1",
+        "tools.total > 0 && tools.nothing",
+        "probes.other.ok || true",
+        "true || probes.other.ok",
+        "files.paths",
+        "session.forge",
+    ] {
+        texts.push(more.to_owned());
+    }
+    assert!(texts.len() > 150, "{}", texts.len());
+    let words = Words::new(CompiledLens::new(policy.lens), policy.texts);
+    for context in [context(), worked(&words)] {
+        let mut evaluator = Evaluator::new(Rc::new(context));
+        for text in &texts {
+            let by_engine = evaluator.eval(&format!("if true {{ {text} }} else {{ {text} }}"));
+            match (evaluator.eval(text), by_engine) {
+                (Err(one), Err(other)) => assert_eq!(one.message, other.message, "{text}"),
+                (one, other) => assert_eq!(one, other, "{text}"),
+            }
+        }
+    }
 }
 
 #[test]

@@ -17,7 +17,7 @@ const FLOORS: &[&[&str]] = &[
     &["script"],
     &["policy"],
     &["judge"],
-    &["hook", "lint"],
+    &["hook", "lint", "replay"],
     &["report"],
     &["world"], // Everything above this line is pure: it cannot even name an effect.
     &["store", "probe"],

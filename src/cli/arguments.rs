@@ -40,6 +40,8 @@ pub(super) enum Command {
     Pause(PauseArguments),
     /// End a pause
     Resume(ResumeArguments),
+    /// Judge recorded sessions with the current pack: what would have fired, where, how often
+    Replay(ReplayArguments),
     /// Show, verify or reset the state of a session
     State(StateArguments),
     /// List what was decided, newest last: what happened overnight
@@ -210,6 +212,46 @@ pub(super) struct FactsArguments {
     /// Form of the list; `json` holds the whole fold, too
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: ListFormat,
+}
+
+/// Form of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum ReportFormat {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct ReplayArguments {
+    /// Transcripts, or folders of them, such as ~/.claude/projects
+    #[arg(required = true, value_name = "PATH")]
+    pub(super) paths: Vec<PathBuf>,
+    /// Folder of the pack; the project's own by default
+    #[arg(long, value_name = "DIR")]
+    pub(super) policies: Option<PathBuf>,
+    /// Show what this pack would change
+    #[arg(long, value_name = "DIR")]
+    pub(super) compare: Option<PathBuf>,
+    /// End with 1 where the other pack blocks a stop that is not blocked now
+    #[arg(long, requires = "compare")]
+    pub(super) fail_on_new_blocks: bool,
+    /// Show one rule only
+    #[arg(long, value_name = "ID")]
+    pub(super) rule: Option<String>,
+    /// Examples shown of each kind
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub(super) examples: usize,
+    /// Stops not older than this: `12h`, `3d`
+    #[arg(long, value_name = "DURATION")]
+    pub(super) since: Option<String>,
+    /// Threads; as many as the machine has cores by default
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(super) jobs: Option<u16>,
+    /// Form of the report
+    #[arg(long, value_enum, default_value = "text")]
+    pub(super) format: ReportFormat,
 }
 
 #[derive(Debug, clap::Args)]

@@ -11,18 +11,22 @@ use crate::world::World;
 /// The decision log under policyd's own folder.
 pub(super) const DECISION_LOG: &str = "logs/decisions.jsonl";
 
+/// Said where `--since` is no duration.
+pub(super) const SINCE_HELP: &str = "--since takes a duration with a unit, such as 12h or 3d";
+
+/// The time that `--since` names, the beginning of time where it is left out; `None` where it is no
+/// duration.
+pub(super) fn oldest(world: &dyn World, since: Option<&str>) -> Option<Timestamp> {
+    let Some(since) = since else { return Some(Timestamp::from_millis(i64::MIN)) };
+    let age = i64::try_from(parse_duration(since).ok()?.as_millis()).unwrap_or(i64::MAX);
+    Some(Timestamp::from_millis(world.now().millis().saturating_sub(age)))
+}
+
 /// Lists decisions, oldest first.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &LogArguments) -> u8 {
-    let oldest = match arguments.since.as_deref().map(parse_duration) {
-        None => Timestamp::from_millis(i64::MIN),
-        Some(Ok(age)) => {
-            let age = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
-            Timestamp::from_millis(world.now().millis().saturating_sub(age))
-        }
-        Some(Err(_)) => {
-            console.complain("--since takes a duration with a unit, such as 12h or 3d");
-            return EXIT_USAGE;
-        }
+    let Some(oldest) = oldest(world, arguments.since.as_deref()) else {
+        console.complain(SINCE_HELP);
+        return EXIT_USAGE;
     };
     let project = project::find(world, None);
     let policy = pack::policy(world, &pack::find(world, &project, None)).ok();

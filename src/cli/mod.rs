@@ -13,6 +13,7 @@ mod pack;
 mod pause;
 mod project;
 mod recorded;
+mod replay;
 mod rules;
 mod schema;
 mod session;
@@ -27,7 +28,8 @@ use crate::world::World;
 use arguments::{
     Arguments, BreakerAction, CallResult, Command, DiagAction, DiagFilter, EvalArguments,
     ExplainArguments, FactsArguments, Format, LintArguments, ListFormat, LogArguments,
-    PackArguments, PauseArguments, ResumeArguments, SchemaArguments, StateAction, TryArguments,
+    PackArguments, PauseArguments, ReplayArguments, ReportFormat, ResumeArguments, SchemaArguments,
+    StateAction, TryArguments,
 };
 
 /// What an exit code means. `eval` in hook format always exits with 0.
@@ -56,6 +58,8 @@ pub struct Console<'a> {
     pub stderr: &'a mut dyn Write,
     /// Whether standard output is a terminal.
     pub terminal: bool,
+    /// Whether standard error is a terminal, so that somebody sees how far a long run is.
+    pub watched: bool,
     /// Whether standard input is a terminal; a hook's never is.
     pub typed: bool,
 }
@@ -99,6 +103,7 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         Command::Explain(it) => explain::run(world, console, &it),
         Command::Diag(it) => diag::run(world, console, &it.action),
         Command::Breaker(it) => breaker::run(world, console, &it.action),
+        Command::Replay(it) => replay::run(world, console, &it),
         Command::Schema(it) => schema::run(console, &it),
     }
 }

@@ -214,29 +214,26 @@ pub(super) struct Broken {
 /// The policy of a found pack: from its compiled form where that is current, else loaded.
 pub(super) fn policy(world: &dyn World, found: &Found) -> Result<Policy, Broken> {
     if !found.unreadable.is_empty() {
-        let Loaded { diagnostics, on_error, enabled, .. } =
-            load::load(&found.pack(), &builtin::pack());
-        return Err(Broken {
-            unreadable: found.unreadable.clone(),
-            diagnostics,
-            on_error,
-            enabled,
-        });
+        return loaded(found);
     }
     let key = key(found);
     let path = compiled_path(world, found.folder.as_ref());
     if let Some(policy) = path.as_ref().and_then(|it| read_compiled(world, it, &key)) {
         return Ok(policy);
     }
-    let Loaded { policy, diagnostics, on_error, enabled } =
-        load::load(&found.pack(), &builtin::pack());
-    let Some(policy) = policy else {
-        return Err(Broken { unreadable: Vec::new(), diagnostics, on_error, enabled });
-    };
+    let policy = loaded(found)?;
     if let Some(path) = path {
         write_compiled(world, &path, &key, &policy);
     }
     Ok(policy)
+}
+
+/// The policy of a found pack, from its files.
+fn loaded(found: &Found) -> Result<Policy, Broken> {
+    let Loaded { policy, diagnostics, on_error, enabled } =
+        load::load(&found.pack(), &builtin::pack());
+    let policy = policy.filter(|_| found.unreadable.is_empty());
+    policy.ok_or(Broken { unreadable: found.unreadable.clone(), diagnostics, on_error, enabled })
 }
 
 /// What every source byte of a pack and of the built-in one comes to.
@@ -332,8 +329,26 @@ pub(super) fn sound(
     console: &mut Console<'_>,
     named: Option<&Path>,
 ) -> Option<Policy> {
+    or_complaint(world, console, named, |found| policy(world, found))
+}
+
+/// The same from the files alone: nothing is kept for the next call.
+pub(super) fn sound_unkept(
+    world: &dyn World,
+    console: &mut Console<'_>,
+    named: Option<&Path>,
+) -> Option<Policy> {
+    or_complaint(world, console, named, loaded)
+}
+
+fn or_complaint(
+    world: &dyn World,
+    console: &mut Console<'_>,
+    named: Option<&Path>,
+    load: impl FnOnce(&Found) -> Result<Policy, Broken>,
+) -> Option<Policy> {
     let project = super::project::find(world, None);
-    match policy(world, &find(world, &project, named)) {
+    match load(&find(world, &project, named)) {
         Ok(policy) => Some(policy),
         Err(broken) => {
             complain(console, &broken);

@@ -177,6 +177,13 @@ fn durability(world: &dyn World, settings: &policy::Durability) -> Durability {
     }
 }
 
+/// Temporary folders of this machine besides the usual ones, and the client's own: what an agent
+/// leaves there is nobody's work.
+pub(super) fn scratch_folders(world: &dyn World) -> Vec<PathBuf> {
+    let home = world.env("HOME").map(|it| Path::new(&it).join(".claude"));
+    world.env("TMPDIR").map(PathBuf::from).into_iter().chain(home).collect()
+}
+
 /// Whether a variable switches something on: set, and none of the usual words for no.
 pub(super) fn is_on(world: &dyn World, name: &str) -> bool {
     let off = ["0", "false", "no", "off"];

@@ -95,6 +95,7 @@ fn from_file(
         event,
         facts,
         transcript_problem: None,
+        recorded: false,
         interactive: true,
         project: project.root.clone(),
         remote_host: project::remote_host(world, project),

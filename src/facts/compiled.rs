@@ -1,8 +1,9 @@
 //! The compiled lens: a lens made ready for matching, piece by piece and only when needed.
 //! A hook call makes one each time, so making one costs nothing.
 
-use std::cell::OnceCell;
-use std::collections::BTreeSet;
+use std::cell::{OnceCell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use super::command::Program;
@@ -10,7 +11,7 @@ use super::glob::PathGlob;
 use super::lazy::LazyRegex;
 use super::lens::{CommandKind, ContentPattern, FileKindRow, Lens};
 use super::pattern::CommandPattern;
-use crate::limits::COMMAND_KINDS_MAX;
+use crate::limits::{COMMAND_KINDS_MAX, SHELL_LINE_KEPT_BYTES_MAX, SHELL_LINES_KEPT_MAX};
 
 /// A lens with room for what matching compiles out of it.
 #[derive(Debug, Default)]
@@ -19,6 +20,20 @@ pub struct CompiledLens {
     files: OnceCell<Vec<CompiledFiles>>,
     kinds: OnceCell<Vec<CompiledKind>>,
     contents: OnceCell<Vec<CompiledContent>>,
+    lines: RefCell<BTreeMap<String, Rc<CommandLine>>>,
+}
+
+/// What a command line says, whenever it is run.
+#[derive(Debug, Clone)]
+pub struct CommandLine {
+    /// Programs it runs, in order.
+    pub programs: Vec<Program>,
+    /// Whether all of it was understood.
+    pub understood: bool,
+    /// Command kinds it is of.
+    pub kinds: BTreeSet<String>,
+    /// Files it writes.
+    pub writes: Vec<String>,
 }
 
 /// A kind of commands, ready to match.
@@ -93,6 +108,22 @@ impl CompiledLens {
         self.kinds.get_or_init(|| {
             self.lens.commands.iter().take(COMMAND_KINDS_MAX).map(CompiledKind::new).collect()
         })
+    }
+
+    /// What a command line says: `read` tells, unless it was read before.
+    pub fn command_line(&self, text: &str, read: impl FnOnce() -> CommandLine) -> Rc<CommandLine> {
+        if let Some(known) = self.lines.borrow().get(text) {
+            return Rc::clone(known);
+        }
+        let line = Rc::new(read());
+        if text.len() <= SHELL_LINE_KEPT_BYTES_MAX {
+            let mut lines = self.lines.borrow_mut();
+            if lines.len() >= SHELL_LINES_KEPT_MAX {
+                lines.clear();
+            }
+            lines.insert(text.to_owned(), Rc::clone(&line));
+        }
+        line
     }
 
     /// The kind of that name.

@@ -3,6 +3,7 @@
 use crate::facts::event::EventKind;
 use crate::limits;
 use crate::policy::{Choice, Consideration, Expression, Mode, OnError, Severity};
+use crate::script::context::Context;
 use crate::script::{Evaluator, ScriptError, template};
 use crate::time::Timestamp;
 
@@ -37,23 +38,48 @@ pub(super) fn uses(it: &Consideration) -> impl Iterator<Item = &str> {
     it.check.uses.iter().chain(own).map(String::as_str)
 }
 
-/// Whether a consideration applies by its conditions; one that cannot be evaluated applies.
-pub(super) fn applies(it: &Consideration, evaluator: &mut Evaluator) -> bool {
+/// Whether a consideration applies by its conditions: not, where one does not hold.
+///
+/// # Errors
+/// Why it cannot be told.
+pub(super) fn applies(it: &Consideration, evaluator: &mut Evaluator) -> Result<bool, String> {
     let conditions = [it.when.as_ref(), it.check.when.as_ref()];
-    conditions.into_iter().flatten().all(|when| evaluator.eval_bool(&when.text).unwrap_or(true))
+    let mut problem: Option<String> = None;
+    for when in conditions.into_iter().flatten() {
+        match evaluator.eval_bool(&when.text) {
+            Ok(true) => {}
+            Ok(false) => return Ok(false),
+            Err(error) => problem = problem.or_else(|| Some(unknown(when, &error))),
+        }
+    }
+    problem.map_or(Ok(true), Err)
 }
 
-/// The verdict of a consideration that applies.
-pub(super) fn consider(it: &Consideration, evaluator: &mut Evaluator, detail: Detail) -> Verdict {
+/// The verdict of a consideration that applies; `logged`: it goes into a log, with its values where
+/// it is amiss.
+pub(super) fn consider(
+    it: &Consideration,
+    context: &Context,
+    evaluator: &mut Evaluator,
+    detail: Detail,
+) -> Verdict {
     let status = match evaluator.eval_bool(&it.check.body.satisfied.text) {
         Ok(true) => Status::Satisfied,
         Ok(false) => Status::Unsatisfied,
+        // `on_error` is about what goes wrong at a stop, not about what a recording leaves out.
+        Err(error) if context.missed.get() => {
+            return untold(it, unknown(&it.check.body.satisfied, &error));
+        }
         Err(error) => Status::Unknown(unknown(&it.check.body.satisfied, &error)),
     };
     if status == Status::Satisfied && detail == Detail::Findings {
         return blank(it);
     }
-    let (consequence, softened) = consequence(it, &status, evaluator);
+    let (consequence, softened) = consequence(it, it.mode, &status, evaluator);
+    let enforced = match it.mode {
+        Mode::Enforce => consequence,
+        Mode::Warn | Mode::Shadow => self::consequence(it, Mode::Enforce, &status, evaluator).0,
+    };
     let known = !matches!(status, Status::Unknown(_));
     let error = first(&it.check.body.error, evaluator).filter(|text| !text.is_empty());
     let details = if known { first(&it.check.body.details, evaluator) } else { None };
@@ -62,10 +88,26 @@ pub(super) fn consider(it: &Consideration, evaluator: &mut Evaluator, detail: De
         Status::Satisfied | Status::Unsatisfied | Status::Skipped(_) => it.question.clone(),
     });
     let evidence = if known { evidence(&it.check.body.evidence, evaluator) } else { Vec::new() };
-    // What is amiss is explained by the log, however little is said of it.
-    let explains = detail == Detail::Values || status != Status::Satisfied;
+    // What is amiss is explained by the log, however little is said; a recording is not logged.
+    let explains = detail == Detail::Values || (!context.recorded && status != Status::Satisfied);
     let explanation = if explains { explanation(it, &status, evaluator) } else { Vec::new() };
-    Verdict { status, consequence, softened, details, evidence, error, explanation, ..blank(it) }
+    let blank = blank(it);
+    Verdict {
+        status,
+        consequence,
+        enforced,
+        softened,
+        details,
+        evidence,
+        error,
+        explanation,
+        ..blank
+    }
+}
+
+/// The verdict of a consideration that rests on what a recording does not tell.
+pub(super) fn untold(it: &Consideration, why: String) -> Verdict {
+    Verdict { status: Status::Unknown(why.clone()), details: why, ..blank(it) }
 }
 
 /// The verdict of a consideration that was not judged.
@@ -93,6 +135,7 @@ fn blank(it: &Consideration) -> Verdict {
         mode: it.mode,
         status: Status::Satisfied,
         consequence: Consequence::None,
+        enforced: Consequence::None,
         softened: None,
         details: String::new(),
         evidence: Vec::new(),
@@ -111,6 +154,7 @@ fn unknown(expression: &Expression, error: &ScriptError) -> String {
 /// Status and consequence are separate: a blocker blocks on structural evidence only.
 fn consequence(
     it: &Consideration,
+    mode: Mode,
     status: &Status,
     evaluator: &mut Evaluator,
 ) -> (Consequence, Option<&'static str>) {
@@ -119,7 +163,7 @@ fn consequence(
         Status::Unsatisfied => true,
         Status::Unknown(_) => false,
     };
-    match (it.mode, it.on_error) {
+    match (mode, it.on_error) {
         (Mode::Shadow, _) => return (Consequence::Recorded, Some("shadow mode")),
         (_, OnError::Allow) if !unsatisfied => return (Consequence::None, None),
         (_, OnError::Warn) if !unsatisfied => return (Consequence::Warns, None),

@@ -259,6 +259,7 @@ impl Inputs {
             event,
             facts,
             transcript_problem: None,
+            recorded: false,
             interactive: self.interactive,
             project: PathBuf::from(&self.project),
             remote_host: self.remote_host.clone(),

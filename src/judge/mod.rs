@@ -20,9 +20,9 @@ use sha2::{Digest, Sha256};
 use crate::checksum::hex;
 use crate::facts::Facts;
 use crate::facts::event::Event;
-use crate::policy::{Consideration, Policy};
+use crate::policy::{Consideration, Policy, Probe};
 use crate::script::Evaluator;
-use crate::script::context::{Context, Memory, RuleFacts};
+use crate::script::context::{Context, Memory, Reading, RuleFacts};
 use crate::state::guard::{self, Ruling, Stop};
 use crate::state::{FailedConsideration, GuardState, SessionState};
 
@@ -69,8 +69,7 @@ pub fn plan(
     forced_type: Option<&str>,
     evaluator: &mut Evaluator,
 ) -> Plan {
-    let session_type = classify(policy, forced_type, evaluator);
-    context.learned.borrow_mut().session_type.clone_from(&session_type);
+    let session_type = classify(policy, context, forced_type, evaluator);
     let mut uses = BTreeSet::new();
     for it in &policy.considerations {
         let out = consider::out_of_scope(it, context.event.kind, &session_type, context.now);
@@ -81,8 +80,8 @@ pub fn plan(
         // the others have a value, which may not be theirs yet.
         let unknown_yet =
             |name: &&str| ["prefs.", "state.", "rule."].iter().any(|it| name.starts_with(it));
-        let may_apply =
-            out.is_none() && (asked.iter().any(unknown_yet) || consider::applies(it, evaluator));
+        let may_apply = out.is_none()
+            && (asked.iter().any(unknown_yet) || consider::applies(it, evaluator) != Ok(false));
         if may_apply {
             uses.extend(it.check.uses.iter().map(String::as_str));
             uses.extend(asked);
@@ -95,14 +94,21 @@ pub fn plan(
     Plan { session_type, probes: named("probes."), preferences: named("prefs.") }
 }
 
-fn classify(policy: &Policy, forced: Option<&str>, evaluator: &mut Evaluator) -> String {
+/// Classifies the session; expressions see its type from now on.
+pub fn classify(
+    policy: &Policy,
+    context: &Context,
+    forced: Option<&str>,
+    evaluator: &mut Evaluator,
+) -> String {
     let wanted = forced.map(str::to_ascii_uppercase);
-    if let Some(known) = policy.session_types.iter().find(|it| Some(&it.id) == wanted.as_ref()) {
-        return known.id.clone();
-    }
-    let first =
-        policy.session_types.iter().find(|it| evaluator.eval_bool(&it.when.text).unwrap_or(false));
-    first.map(|it| it.id.clone()).unwrap_or_default()
+    let mut types = policy.session_types.iter();
+    let known = types.clone().find(|it| Some(&it.id) == wanted.as_ref());
+    let found =
+        known.or_else(|| types.find(|it| evaluator.eval_bool(&it.when.text).unwrap_or(false)));
+    let session_type = found.map(|it| it.id.clone()).unwrap_or_default();
+    context.learned.borrow_mut().session_type.clone_from(&session_type);
+    session_type
 }
 
 /// How much is said of each consideration.
@@ -180,10 +186,12 @@ fn judge(it: &Consideration, bench: Bench<'_>, evaluator: &mut Evaluator) -> Ver
         let keywords = |it: &Consideration| keywords(&it.question, &bench.policy.stop_words);
         let keywords = if wanted { keywords(it) } else { Vec::new() };
         context.learned.borrow_mut().rule = RuleFacts { id: it.id.clone(), keywords };
-        if consider::applies(it, evaluator) {
-            consider::consider(it, evaluator, bench.detail)
-        } else {
-            consider::not_applicable(it, evaluator, bench.detail)
+        context.missed.set(false);
+        match consider::applies(it, evaluator) {
+            Ok(false) => consider::not_applicable(it, evaluator, bench.detail),
+            Err(why) if context.missed.get() => consider::untold(it, why),
+            // One whose conditions cannot be evaluated applies.
+            Ok(true) | Err(_) => consider::consider(it, context, evaluator, bench.detail),
         }
     };
     let took = (bench.stopwatch)().saturating_sub(began);
@@ -230,6 +238,13 @@ pub fn memory(state: &SessionState, event: &Event) -> Memory {
         total_blocks: guard.total_blocks,
         turns: state.turn_count,
     }
+}
+
+/// What stands for the answer of a probe that is never run.
+#[must_use]
+pub fn switched_off(probe: &Probe) -> Option<Reading> {
+    let why = || format!("probe `{}` is switched off (`enabled: false`)", probe.id);
+    (!probe.enabled).then(|| Reading::Failed(why()))
 }
 
 /// The human prompt that the agent works on. A new episode needs a prompt that the transcript

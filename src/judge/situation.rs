@@ -2,7 +2,7 @@
 //! Lives here: what belongs to it and what does not. `eval` gathers it from the machine, a case or a
 //! recorded session brings it along.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -29,6 +29,8 @@ pub struct Situation {
     pub transcript_problem: Option<String>,
     /// Whether a human watches.
     pub interactive: bool,
+    /// Whether this happened before and is judged again: nothing can be asked any more.
+    pub recorded: bool,
     /// The project's folder.
     pub project: PathBuf,
     /// Host of the project's remote, in small letters.
@@ -69,6 +71,8 @@ impl Situation {
             facts: self.facts,
             lens: Rc::clone(&words.lens),
             interactive: self.interactive,
+            recorded: self.recorded,
+            missed: Cell::new(false),
             project: self.project,
             main_branches: policy.main_branches.clone(),
             forge: forge.unwrap_or_default(),
@@ -135,18 +139,20 @@ fn forget<T>(all: &mut Vec<T>, mut foreign: impl FnMut(usize, &T) -> bool) -> Ve
     gone
 }
 
-/// Forgets scratch files: those in temporary folders (`more` names further ones), unless one of the
-/// `own` folders of the project lies there. Returns what it forgot.
+/// Whether a file is scratch: in a temporary folder (`more` names further ones), unless one of the
+/// `own` folders of the project lies there.
+#[must_use]
+pub fn is_scratch(path: &str, own: &[&Path], more: &[PathBuf]) -> bool {
+    let path = Path::new(path);
+    let mut scratch = SCRATCH.iter().map(Path::new).chain(more.iter().map(PathBuf::as_path));
+    scratch.any(|it| path.starts_with(it)) && !own.iter().any(|it| path.starts_with(it))
+}
+
+/// Forgets scratch files. Returns what it forgot.
 pub fn forget_scratch(facts: &mut Facts, own: &[&Path], more: &[PathBuf]) -> Forgotten {
-    let foreign = |path: &str| {
-        let path = Path::new(path);
-        let scratch = SCRATCH.iter().map(Path::new).chain(more.iter().map(PathBuf::as_path));
-        scratch.into_iter().any(|it| path.starts_with(it))
-            && !own.iter().any(|it| path.starts_with(it))
-    };
     Forgotten {
-        files: forget(&mut facts.files, |_, it| foreign(&it.path)),
-        findings: forget(&mut facts.findings, |_, it| foreign(&it.path)),
+        files: forget(&mut facts.files, |_, it| is_scratch(&it.path, own, more)),
+        findings: forget(&mut facts.findings, |_, it| is_scratch(&it.path, own, more)),
         mended: Vec::new(),
     }
 }

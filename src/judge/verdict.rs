@@ -72,6 +72,8 @@ pub struct Verdict {
     pub status: Status,
     /// What that leads to.
     pub consequence: Consequence,
+    /// What it would lead to if the rule were enforced.
+    pub enforced: Consequence,
     /// Why a blocker only warns, where it does.
     pub softened: Option<&'static str>,
     /// One sentence that explains the result.

@@ -52,6 +52,15 @@ pub(super) fn is_never(term: &Term, holds: bool, names: &Names) -> bool {
     possible(&[(term, holds)], names) == Answer::Never
 }
 
+/// Whether a condition is always true or always false.
+#[must_use]
+pub(super) fn truth(term: &Term, names: &Names) -> Option<bool> {
+    if is_never(term, true, names) {
+        return Some(false);
+    }
+    is_never(term, false, names).then_some(true)
+}
+
 /// What one fact must be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Limit {

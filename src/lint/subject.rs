@@ -1,8 +1,9 @@
 //! A pack as lint sees it: its own files as they were read, its entries, its expressions as trees.
 
-use std::collections::BTreeSet;
+use std::cell::OnceCell;
 use std::ops::Range;
 
+use super::logic;
 use crate::policy::load::{Pack, Reviewed};
 use crate::policy::shapes;
 use crate::script::template::{self, Piece};
@@ -39,6 +40,8 @@ pub struct Entry<'a> {
     pub id: &'a Node,
     /// All of it.
     pub node: &'a Node,
+    /// Its expressions in `Subject::sites`: the first one, and one past the last.
+    sites: (usize, usize),
 }
 
 impl<'a> Entry<'a> {
@@ -92,6 +95,8 @@ pub struct Site<'a> {
     pub text: &'a str,
     /// Its parts, where it can be read.
     pub term: Option<Term>,
+    /// Whether it is always true or always false, once somebody asked.
+    truth: OnceCell<Option<bool>>,
 }
 
 impl Site<'_> {
@@ -105,6 +110,12 @@ impl Site<'_> {
     #[must_use]
     pub fn whole(&self) -> Span {
         self.span(&(0..self.text.trim_end().len()))
+    }
+
+    /// Whether it is always true or always false.
+    pub fn truth(&self, names: &Names) -> Option<bool> {
+        let term = self.term.as_ref();
+        *self.truth.get_or_init(|| term.and_then(|it| logic::truth(it, names)))
     }
 
     /// What a part of it is written as.
@@ -177,12 +188,16 @@ impl<'a> Subject<'a> {
         let mapped = node.entries().unwrap_or_default().iter();
         let mapped = mapped.filter(|_| is_map).map(|(key, value)| (key, value));
         let first = self.entries.len();
-        self.entries.extend(listed.chain(mapped).map(|(id, node)| Entry { file, id, node }));
-        let owned: BTreeSet<usize> = (first..self.entries.len()).collect();
-        for at in owned {
-            let Some(entry) = self.entries.get(at).copied() else { continue };
-            if let Kind::List(one) | Kind::Map(one) = kind {
+        let entry = |(id, node)| Entry { file, id, node, sites: (0, 0) };
+        self.entries.extend(listed.chain(mapped).map(entry));
+        for at in first..self.entries.len() {
+            let before = self.sites.len();
+            if let (Some(entry), Kind::List(one) | Kind::Map(one)) = (self.entries.get(at), kind) {
                 self.walk((file, Some(at), ""), one, entry.node);
+            }
+            let sites = (before, self.sites.len());
+            if let Some(entry) = self.entries.get_mut(at) {
+                entry.sites = sites;
             }
         }
         if matches!(kind, Kind::Record(_)) || file == "messages.yaml" {
@@ -262,7 +277,7 @@ impl<'a> Subject<'a> {
         condition: bool,
     ) -> Site<'a> {
         let term = Term::parse(text);
-        Site { file, entry, key, condition, node, start, text, term }
+        Site { file, entry, key, condition, node, start, text, term, truth: OnceCell::new() }
     }
 
     /// What the pack and those below it define.
@@ -275,6 +290,11 @@ impl<'a> Subject<'a> {
     #[must_use]
     pub fn file(&self, name: &str) -> Option<&'a Node> {
         self.reviewed.own.get(name)
+    }
+
+    /// The expressions of an entry.
+    pub fn sites_of(&self, entry: &Entry<'a>) -> &[Site<'a>] {
+        self.sites.get(entry.sites.0..entry.sites.1).unwrap_or_default()
     }
 
     /// The entries of one file.

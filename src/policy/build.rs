@@ -241,7 +241,12 @@ impl Builder<'_> {
         if typed.result != wanted && typed.result != Type::Any {
             let message = format!("this must be {wanted}, and is a {}", typed.result);
             let found = Diagnostic::error("not-a-condition", node.sub_span(0..text.len()), message);
-            self.diagnostics.push(found);
+            let example = [(Type::Int, "files.count > 0"), (Type::Text, "tools.last == \"Bash\"")];
+            let example = example.iter().find(|(it, _)| *it == typed.result);
+            self.diagnostics.push(match example {
+                Some((_, text)) => found.with_help(format!("compare it, as in `{text}`")),
+                None => found,
+            });
         }
         Some(Expression {
             text: text.to_owned(),
@@ -252,9 +257,14 @@ impl Builder<'_> {
     }
 
     fn complain(&mut self, typed: &Typed, node: &Node, offset: usize) {
+        // `probes.pr.ok` reads `probes.pr`, too: one finding is enough.
+        let read_by = |one: &str, other: &str| {
+            one.strip_prefix(other).is_some_and(|rest| rest.starts_with('.'))
+        };
         for used in &typed.uses {
             let global = used.split('.').next().unwrap_or_default();
-            if self.unknown_here.contains(&global) {
+            let told = typed.uses.iter().any(|it| read_by(used, it));
+            if !told && self.unknown_here.contains(&global) {
                 let text = node.text().unwrap_or_default();
                 let start = text.find(used.as_str()).unwrap_or(0);
                 let span = node.sub_span(start..start.saturating_add(used.len()));

@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 use super::decision_log::{Entry, LoggedCondition, LoggedVerdict};
 use super::drawing;
 use super::mask::MARK;
-use super::outcome::line;
-use super::paint::Paint;
+use super::paint::{Paint, line};
 use crate::judge::Outcome;
 use crate::judge::verdict::{Status, Verdict};
 
@@ -117,7 +116,7 @@ impl Explanation {
     /// For people; `all`: every rule with its values, not only what was amiss.
     #[must_use]
     pub fn to_text(&self, all: bool, color: bool) -> String {
-        let (paint, mut text) = (Paint { color }, String::new());
+        let (paint, mut text) = (Paint::new(color), String::new());
         self.head(&mut text, paint);
         for it in self.entry.verdicts.iter().filter(|it| it.details.is_some()) {
             line(&mut text, "");

@@ -9,4 +9,5 @@ pub mod lint;
 pub mod mask;
 pub mod outcome;
 mod paint;
+pub mod replay;
 pub mod sarif;

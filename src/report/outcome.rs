@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::decision_log::masked_parts;
 use super::drawing;
-use super::paint::Paint;
+use super::paint::{Paint, line};
 use crate::judge::verdict::{Consequence, Explained, Status, Verdict};
 use crate::judge::{Outcome, message};
 use crate::limits;
@@ -138,7 +138,7 @@ const fn severity(severity: Severity) -> &'static str {
     }
 }
 
-const fn mode(mode: Mode) -> &'static str {
+pub(super) const fn mode(mode: Mode) -> &'static str {
     match mode {
         Mode::Enforce => "enforce",
         Mode::Warn => "warn",
@@ -149,7 +149,7 @@ const fn mode(mode: Mode) -> &'static str {
 /// The report for people: what was decided, then every consideration by category.
 #[must_use]
 pub fn to_text(outcome: Option<&Outcome>, around: &Circumstances, color: bool) -> String {
-    let paint = Paint { color };
+    let paint = Paint::new(color);
     let mut text = String::new();
     for problem in &around.problems {
         line(&mut text, &format!("{} {problem}", paint.yellow("problem:")));
@@ -224,9 +224,4 @@ fn drawn(text: &mut String, it: &Explained, paint: Paint) {
     for drawn in drawing::draw(&it.expression, &masked_parts(&it.parts)).lines() {
         line(text, format!("{indent}  {drawn}").trim_end());
     }
-}
-
-pub(super) fn line(text: &mut String, content: &str) {
-    text.push_str(content);
-    text.push('\n');
 }

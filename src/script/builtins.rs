@@ -146,7 +146,7 @@ pub(super) fn register(engine: &mut Engine) {
         .register_fn("-", i64::wrapping_neg);
 }
 
-fn number(value: usize) -> i64 {
+pub(super) fn number(value: usize) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 

@@ -1,6 +1,8 @@
 //! Types an expression at load: every unknown name, wrong type and wrong argument, with its place.
 
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use rhai::{ASTFlags, Engine, Expr, FnCallExpr, Position, Stmt};
 
@@ -66,9 +68,28 @@ pub fn check(text: &str, names: &Names) -> Typed {
 thread_local! {
     /// One parser for all expressions of a pack: making one costs more than parsing with it.
     static PARSER: Engine = sandbox();
+    /// What was parsed lately: lint asks for the same expression again, as a tree.
+    static PARSED: RefCell<BTreeMap<String, Rc<Expr>>> = RefCell::default();
 }
 
-pub(super) fn root(text: &str) -> Result<Expr, ScriptError> {
+/// Expressions kept parsed.
+const PARSED_MAX: usize = 256;
+
+pub(super) fn root(text: &str) -> Result<Rc<Expr>, ScriptError> {
+    if let Some(known) = PARSED.with_borrow(|it| it.get(text).cloned()) {
+        return Ok(known);
+    }
+    let expr = Rc::new(parse(text)?);
+    PARSED.with_borrow_mut(|it| {
+        if it.len() >= PARSED_MAX {
+            it.clear();
+        }
+        it.insert(text.to_owned(), Rc::clone(&expr));
+    });
+    Ok(expr)
+}
+
+fn parse(text: &str) -> Result<Expr, ScriptError> {
     let ast = PARSER.with(|it| compile(it, text))?;
     let empty = || ScriptError { message: "an expression is missing".to_owned(), offset: Some(0) };
     match ast.statements() {

@@ -1,7 +1,7 @@
 //! The context of one evaluation: every value an expression can see, gathered before it runs.
 //! Lives here: values and the handles (`Object`) under which Rhai sees them. No logic of rules.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -30,6 +30,10 @@ pub struct Context {
     pub last_message: String,
     /// Whether a human watches (false for headless runs).
     pub interactive: bool,
+    /// Whether this happened before and is judged again: what was not asked then is not known.
+    pub recorded: bool,
+    /// Whether an expression looked at something that was not asked then.
+    pub missed: Cell<bool>,
     /// The project's folder.
     pub project: PathBuf,
     /// Branches that everybody builds on.
@@ -54,6 +58,12 @@ pub struct Spoken {
 }
 
 impl Context {
+    /// What is wrong with looking at something that is not in a recording.
+    pub fn miss(&self, what: &str) -> String {
+        self.missed.set(true);
+        format!("a recording does not tell {what}")
+    }
+
     /// The agent's last texts, the one of the payload at the end.
     pub fn messages(&self) -> &[Prose] {
         self.spoken.messages.get_or_init(|| {

@@ -13,6 +13,7 @@ mod memory_facts;
 mod pack_facts;
 pub mod parts;
 pub mod pattern;
+mod plain;
 pub mod prose;
 pub mod reply;
 mod session_facts;
@@ -76,17 +77,20 @@ impl std::fmt::Display for Value {
 pub struct Evaluator {
     engine: Engine,
     scope: Scope<'static>,
-    /// Conditions are asked when planning and again when deciding.
-    known: BTreeMap<String, Known>,
+    /// Conditions are asked when planning and again when deciding. By the length of their text:
+    /// many begin alike, and few are equally long.
+    known: BTreeMap<usize, Vec<Known>>,
 }
 
 /// An expression that was evaluated before.
 #[derive(Debug)]
-enum Known {
-    /// Its value cannot change any more.
-    Value(Value),
-    /// It reads what is learned between evaluations.
-    Parsed(Rc<AST>),
+struct Known {
+    text: String,
+    parsed: Rc<AST>,
+    /// Whether it may have another value later in the same context.
+    changes: bool,
+    /// Its value, where that cannot change any more in this context.
+    value: Option<Value>,
 }
 
 impl Evaluator {
@@ -96,14 +100,26 @@ impl Evaluator {
         let mut engine = sandbox();
         builtins::register(&mut engine);
         register_members(&mut engine);
-        let mut scope = Scope::new();
+        let mut evaluator = Self { engine, scope: Scope::new(), known: BTreeMap::new() };
+        evaluator.turn_to(context);
+        evaluator
+    }
+
+    /// Turns to another context: what was parsed is kept, what was evaluated is forgotten.
+    pub fn turn_to(&mut self, context: Rc<Context>) {
+        self.leave();
         let root = Object { context, part: Handle::Event };
         for row in globals::ROWS {
             if let Some(Ok(value)) = row.run.map(|run| run(&root, &[])) {
-                scope.push_dynamic(row.name, value);
+                self.scope.push_dynamic(row.name, value);
             }
         }
-        Self { engine, scope, known: BTreeMap::new() }
+    }
+
+    /// Lets go of the context: whoever made it has it alone again.
+    pub fn leave(&mut self) {
+        self.scope.clear();
+        self.known.values_mut().flatten().for_each(|it| it.value = None);
     }
 
     /// The value of an expression that passed the load-time checks.
@@ -111,24 +127,25 @@ impl Evaluator {
     /// # Errors
     /// A probe that could not answer, a limit, an overflow: a rule takes it as unknown.
     pub fn eval(&mut self, text: &str) -> Result<Value, ScriptError> {
-        let ast = match self.known.get(text) {
-            Some(Known::Value(value)) => return Ok(value.clone()),
-            Some(Known::Parsed(ast)) => ast.clone(),
-            None => Rc::new(compile(&self.engine, text)?),
+        let alike = self.known.entry(text.len()).or_default();
+        let (parsed, changes) = match alike.iter().find(|it| it.text == text) {
+            Some(Known { value: Some(value), .. }) => return Ok(value.clone()),
+            Some(Known { parsed, changes, .. }) => (parsed.clone(), *changes),
+            None => {
+                let parsed = Rc::new(compile(&self.engine, text)?);
+                let (changes, text) = (context::reads_learned(text), text.to_owned());
+                alike.push(Known { text, parsed: parsed.clone(), changes, value: None });
+                (parsed, changes)
+            }
         };
-        let result = self.engine.eval_ast_with_scope::<Dynamic>(&mut self.scope, &ast);
-        let value = result.map_err(|error| runtime_error(&error, text)).and_then(|value| {
-            to_value(value).ok_or_else(|| ScriptError {
-                message: "the value is neither true-or-false, a number, text nor a list".to_owned(),
-                offset: Some(0),
-            })
-        });
-        let known = match &value {
-            Ok(value) if !context::reads_learned(text) => Known::Value(value.clone()),
-            Ok(_) | Err(_) => Known::Parsed(ast),
+        let value = match plain::value(&parsed, &self.scope).and_then(to_value) {
+            Some(value) => value,
+            None => by_engine(&self.engine, &mut self.scope, &parsed, text)?,
         };
-        self.known.insert(text.to_owned(), known);
-        value
+        if !changes && let Some(known) = alike.iter_mut().find(|it| it.text == text) {
+            known.value = Some(value.clone());
+        }
+        Ok(value)
     }
 
     /// The value of a condition.
@@ -150,6 +167,21 @@ impl Evaluator {
     pub fn explain(&mut self, text: &str) -> Vec<Part> {
         parts::explain(self, text)
     }
+}
+
+/// The value that the engine gives an expression.
+fn by_engine(
+    engine: &Engine,
+    scope: &mut Scope<'static>,
+    parsed: &AST,
+    text: &str,
+) -> Result<Value, ScriptError> {
+    let result = engine.eval_ast_with_scope::<Dynamic>(scope, parsed);
+    let value = result.map_err(|error| runtime_error(&error, text))?;
+    to_value(value).ok_or_else(|| ScriptError {
+        message: "the value is neither true-or-false, a number, text nor a list".to_owned(),
+        offset: Some(0),
+    })
 }
 
 /// An engine that can do nothing: no packages, no modules, no output, no closures, no loops.
@@ -220,7 +252,7 @@ fn member_value(
     let owner = type_of(&object.part);
     let value = match (owner, members::find(owner, name).and_then(|row| row.run)) {
         (_, Some(run)) => run(object, args),
-        (Type::Preferences, None) => Ok(pack_facts::preference(object, name)),
+        (Type::Preferences, None) => pack_facts::preference(object, name),
         (Type::Probes, None) => Ok(pack_facts::probe(object, name)),
         (_, None) => Err(format!("there is no `{name}` on {owner}")),
     };

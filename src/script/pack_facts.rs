@@ -208,8 +208,12 @@ pub(super) const ROWS: &[Member] = &[
 ];
 
 /// `prefs.<id>`: whether a preference was found.
-pub(super) fn preference(it: &Object, id: &str) -> Dynamic {
-    it.context.learned.borrow().preferences.get(id).copied().unwrap_or(false).into()
+pub(super) fn preference(it: &Object, id: &str) -> Result<Dynamic, String> {
+    match it.context.learned.borrow().preferences.get(id) {
+        Some(found) => Ok((*found).into()),
+        None if it.context.recorded => Err(it.context.miss(&format!("the preference `{id}`"))),
+        None => Ok(false.into()),
+    }
 }
 
 /// `probes.<id>`: the handle of a probe.
@@ -239,7 +243,10 @@ fn any_quote<'t>(
 fn with_reading<T>(it: &Object, look: impl FnOnce(&Reading) -> T) -> Result<T, String> {
     let Part::Probe(id) = &it.part else { return Err("not a probe".to_owned()) };
     let learned = it.context.learned.borrow();
-    learned.probes.get(&**id).map(look).ok_or_else(|| format!("probe `{id}` was not run"))
+    learned.probes.get(&**id).map(look).ok_or_else(|| match it.context.recorded {
+        true => it.context.miss(&format!("what probe `{id}` answered")),
+        false => format!("probe `{id}` was not run"),
+    })
 }
 
 /// Looks at the values at a path of a probe's answer.

@@ -140,7 +140,10 @@ pub(super) const ROWS: &[Member] = &[
             "The forge of `vocabulary.yaml` that the project's remote is on, else empty.",
             "session.forge == \"gitlab\"",
         ],
-        |it, _| Ok(it.context.forge.clone().into()),
+        |it, _| match it.context.forge.as_str() {
+            "" if it.context.recorded => Err(it.context.miss("the remote")),
+            forge => Ok(forge.to_owned().into()),
+        },
     ),
     field(
         Type::Transcript,

@@ -192,11 +192,36 @@ fn said(line: &[u8]) -> Vec<String> {
         | Entry::Call { .. }
         | Entry::Result(_)
         | Entry::Usage(_)
-        | Entry::Compacted => None,
+        | Entry::Compacted
+        | Entry::Stopped { .. }
+        | Entry::CutOff => None,
     });
     let mut texts: Vec<String> = texts.collect();
     texts.extend((texts.len() > 1).then(|| texts.join("\n")));
     texts.iter().map(|it| cut_front(it, LAST_MESSAGE_BYTES_MAX).to_owned()).collect()
+}
+
+/// Hands on every line of a transcript from its beginning, the last one also without its end where
+/// it is complete; returns the bytes read.
+///
+/// # Errors
+/// What ended the reading too early; the lines before it were handed on.
+pub fn lines(
+    world: &dyn World,
+    path: &Path,
+    mut take: impl FnMut(Piece<'_>),
+) -> Result<u64, WorldError> {
+    let mut file = world.open(path)?;
+    let length = file.stat()?.length;
+    let (mut lines, mut bytes) = (Lines::default(), 0);
+    let problem = tail(world, file.as_mut(), 0..length, Duration::MAX, |chunk| {
+        bytes += chunk.len() as u64;
+        lines.push(chunk, &mut take);
+    });
+    if problem.is_none() && is_complete_object(lines.unfinished()) {
+        take(Piece::Line(lines.unfinished()));
+    }
+    problem.map_or(Ok(bytes), Err)
 }
 
 /// Hands on everything from the start of `rest` to the end of the file, which may have grown

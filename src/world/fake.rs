@@ -5,10 +5,9 @@
 mod disk;
 mod effects;
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use self::disk::Disk;
@@ -109,8 +108,8 @@ impl Machine {
 /// The simulated machine. Its working folder is `/work`, which exists.
 #[derive(Debug, Clone)]
 pub struct FakeWorld {
-    machine: Rc<RefCell<Machine>>,
-    held: Rc<RefCell<BTreeSet<PathBuf>>>,
+    machine: Arc<Mutex<Machine>>,
+    held: Arc<Mutex<BTreeSet<PathBuf>>>,
 }
 
 /// The working folder of the simulated process.
@@ -133,58 +132,58 @@ impl FakeWorld {
     }
 
     fn with(machine: Machine) -> Self {
-        Self { machine: Rc::new(RefCell::new(machine)), held: Rc::default() }
+        Self { machine: Arc::new(Mutex::new(machine)), held: Arc::default() }
     }
 
     /// Moves both clocks on.
     pub fn advance(&self, by: Duration) {
-        let mut machine = self.machine.borrow_mut();
+        let mut machine = open(&self.machine);
         machine.now = machine.now.plus(by);
         machine.elapsed = machine.elapsed.saturating_add(by);
     }
 
     /// Lets time pass before each look at the elapsed time.
     pub fn tick(&self, step: Duration) {
-        self.machine.borrow_mut().tick = step;
+        open(&self.machine).tick = step;
     }
 
     /// Sets the wall clock, backwards too.
     pub fn set_now(&self, now: Timestamp) {
-        self.machine.borrow_mut().now = now;
+        open(&self.machine).now = now;
     }
 
     /// Sets a variable of the environment.
     pub fn set_env(&self, name: &str, value: &str) {
-        self.machine.borrow_mut().env.insert(name.to_owned(), value.to_owned());
+        open(&self.machine).env.insert(name.to_owned(), value.to_owned());
     }
 
     /// Puts a durable file and its folders there; not an operation.
     pub fn put(&self, path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) {
-        let mut machine = self.machine.borrow_mut();
+        let mut machine = open(&self.machine);
         let now = machine.now;
         machine.disk.put(path.as_ref(), bytes.as_ref(), now);
     }
 
     /// Puts a durable folder there; not an operation.
     pub fn put_folder(&self, path: impl AsRef<Path>) {
-        self.machine.borrow_mut().disk.put_folder(path.as_ref());
+        open(&self.machine).disk.put_folder(path.as_ref());
     }
 
     /// Puts a pipe or device there; not an operation.
     pub fn put_special(&self, path: impl AsRef<Path>) {
-        self.machine.borrow_mut().disk.put_special(path.as_ref());
+        open(&self.machine).disk.put_special(path.as_ref());
     }
 
     /// The content of a file as processes see it; not an operation.
     #[must_use]
     pub fn get(&self, path: impl AsRef<Path>) -> Option<Vec<u8>> {
-        self.machine.borrow().disk.read(path.as_ref()).ok()
+        open(&self.machine).disk.read(path.as_ref()).ok()
     }
 
     /// All files as processes see them, sorted; not an operation.
     #[must_use]
     pub fn files(&self) -> Vec<PathBuf> {
-        self.machine.borrow().disk.files()
+        open(&self.machine).disk.files()
     }
 
     /// Scripts the next answer of commands whose arguments start like this. Answers are given in
@@ -196,7 +195,7 @@ impl FakeWorld {
         takes: Duration,
     ) {
         let argv_start: Vec<String> = argv_start.iter().map(|&it| it.to_owned()).collect();
-        let scripts = &mut self.machine.borrow_mut().scripts;
+        let scripts = &mut open(&self.machine).scripts;
         match scripts.iter_mut().find(|it| it.argv_start == argv_start) {
             Some(script) => script.answers.push_back((answer, takes)),
             None => scripts.push(Script { argv_start, answers: VecDeque::from([(answer, takes)]) }),
@@ -206,19 +205,19 @@ impl FakeWorld {
     /// The commands that were run so far.
     #[must_use]
     pub fn ran(&self) -> Vec<Command> {
-        self.machine.borrow().ran.clone()
+        open(&self.machine).ran.clone()
     }
 
     /// Every operation so far, one line each: `write state.json 312`. Paths under the working
     /// folder are relative to it.
     #[must_use]
     pub fn log(&self) -> Vec<String> {
-        self.machine.borrow().log.clone()
+        open(&self.machine).log.clone()
     }
 
     /// Empties the log and counts operations from 0 again.
     pub fn clear_log(&self) {
-        let mut machine = self.machine.borrow_mut();
+        let mut machine = open(&self.machine);
         machine.log.clear();
         machine.ops = 0;
     }
@@ -226,19 +225,19 @@ impl FakeWorld {
     /// Operations since the machine was made or its log cleared.
     #[must_use]
     pub fn ops(&self) -> u32 {
-        self.machine.borrow().ops
+        open(&self.machine).ops
     }
 
     /// Loses power instead of operation `op`, counted from 0 from here on.
     pub fn crash_at(&self, op: u32) {
-        let mut machine = self.machine.borrow_mut();
+        let mut machine = open(&self.machine);
         machine.ops = 0;
         machine.crash_at = Some(op);
     }
 
     /// Refuses operation `op` once, counted from 0 from here on.
     pub fn refuse_at(&self, op: u32, error: WorldError) {
-        let mut machine = self.machine.borrow_mut();
+        let mut machine = open(&self.machine);
         machine.ops = 0;
         machine.refuse_at = Some((op, error));
     }
@@ -251,30 +250,30 @@ impl FakeWorld {
     /// Refuses the next `times` operations of one kind on paths that end with `path_end`.
     pub fn refuse_times(&self, op: Op, path_end: &str, times: u32, error: WorldError) {
         let refusal = Refusal { op, path_end: path_end.to_owned(), times, error };
-        self.machine.borrow_mut().refusals.push(refusal);
+        open(&self.machine).refusals.push(refusal);
     }
 
     /// Takes all refusals back.
     pub fn refuse_nothing(&self) {
-        let mut machine = self.machine.borrow_mut();
+        let mut machine = open(&self.machine);
         machine.refusals.clear();
         machine.refuse_at = None;
     }
 
     /// Makes the file system one that cannot exchange names.
     pub fn without_exchange(&self) {
-        self.machine.borrow_mut().no_exchange = true;
+        open(&self.machine).no_exchange = true;
     }
 
     /// Lets the next `times` reads of file contents answer with one wrong byte.
     pub fn corrupt_reads(&self, times: u32) {
-        self.machine.borrow_mut().corrupt_reads = times;
+        open(&self.machine).corrupt_reads = times;
     }
 
     /// The machine after power returns: what was not synced survives as told.
     #[must_use]
     pub fn reboot(&self, survival: Survival) -> Self {
-        let machine = self.machine.borrow();
+        let machine = open(&self.machine);
         Self::with(Machine {
             disk: machine.disk.reboot(survival),
             now: machine.now,
@@ -287,13 +286,13 @@ impl FakeWorld {
     /// The machine after the process was killed at the crash: nothing is lost, nothing more is
     /// durable than before, and locks are free.
     pub fn revive(&self) {
-        self.machine.borrow_mut().crash_at = None;
-        self.held.borrow_mut().clear();
+        open(&self.machine).crash_at = None;
+        open(&self.held).clear();
     }
 
     /// Counts, logs and perhaps refuses one operation.
     fn op(&self, op: Op, path: &Path, rest: &str) -> Result<(), WorldError> {
-        let machine = &mut *self.machine.borrow_mut();
+        let machine = &mut *open(&self.machine);
         let number = machine.ops;
         machine.ops = number.saturating_add(1);
         if machine.crash_at.is_some_and(|at| number >= at) {
@@ -317,9 +316,14 @@ impl FakeWorld {
         work: impl FnOnce(&mut Disk, Timestamp) -> Result<T, WorldError>,
     ) -> Result<T, WorldError> {
         self.op(op, path, rest)?;
-        let machine = &mut *self.machine.borrow_mut();
+        let machine = &mut *open(&self.machine);
         work(&mut machine.disk, machine.now)
     }
+}
+
+/// What a lock protects; a test that failed while it held it says so itself.
+fn open<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A path as the log shows it.

@@ -122,8 +122,9 @@ pub trait OpenFile {
 /// A held lock; dropped, it is released. The lock file itself is never deleted.
 pub trait HeldLock {}
 
-/// Effects. `&self`: implementations use interior mutability, so one World is shared freely.
-pub trait World {
+/// Effects. `&self`: implementations use interior mutability, so one World is shared freely, by
+/// threads too.
+pub trait World: Sync {
     /// The wall clock.
     fn now(&self) -> Timestamp;
     /// Time since this World was made, never going backwards; deadlines are measured with it.
@@ -136,6 +137,8 @@ pub trait World {
     fn working_folder(&self) -> PathBuf;
     /// The id of this process.
     fn process_id(&self) -> u32;
+    /// Threads that can run at the same time, at least 1.
+    fn cores(&self) -> usize;
 
     /// What `path` is, links followed.
     ///

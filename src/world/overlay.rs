@@ -1,9 +1,9 @@
 //! A dry run: reads and commands reach the World beneath, writes stay in memory and are lost.
 //! May not live here: what is worth writing.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::{Command, CommandOutput, FileKind, FileStat, HeldLock, OpenFile, World, WorldError};
@@ -21,19 +21,23 @@ enum Change {
 /// A World whose writes are seen by its own reads and by nobody else.
 pub struct OverlayWorld<'a> {
     beneath: &'a dyn World,
-    changes: RefCell<BTreeMap<PathBuf, Change>>,
+    changes: Mutex<BTreeMap<PathBuf, Change>>,
 }
 
 impl<'a> OverlayWorld<'a> {
     /// A dry run over `beneath`.
     #[must_use]
     pub fn new(beneath: &'a dyn World) -> Self {
-        Self { beneath, changes: RefCell::default() }
+        Self { beneath, changes: Mutex::default() }
+    }
+
+    fn changes(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Change>> {
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What the dry run says of `path`; `None`: ask beneath.
     fn change(&self, path: &Path) -> Option<Change> {
-        let changes = self.changes.borrow();
+        let changes = self.changes();
         if let Some(change) = changes.get(path) {
             return Some(change.clone());
         }
@@ -44,7 +48,7 @@ impl<'a> OverlayWorld<'a> {
     }
 
     fn set(&self, path: &Path, change: Change) {
-        self.changes.borrow_mut().insert(path.to_owned(), change);
+        self.changes().insert(path.to_owned(), change);
     }
 
     /// Content that is about to be changed; empty where there is no file yet.
@@ -86,6 +90,10 @@ impl World for OverlayWorld<'_> {
         self.beneath.process_id()
     }
 
+    fn cores(&self) -> usize {
+        self.beneath.cores()
+    }
+
     fn stat(&self, path: &Path) -> Result<FileStat, WorldError> {
         match self.change(path) {
             None => self.beneath.stat(path),
@@ -124,7 +132,7 @@ impl World for OverlayWorld<'_> {
             Some(Change::Folder) => BTreeSet::new(),
             Some(Change::Gone | Change::File(..)) => return Err(WorldError::Missing),
         };
-        for (path, change) in &*self.changes.borrow() {
+        for (path, change) in &*self.changes() {
             if path.parent() != Some(folder) {
                 continue;
             }
@@ -192,7 +200,7 @@ impl World for OverlayWorld<'_> {
 
     fn remove_folder(&self, path: &Path) -> Result<(), WorldError> {
         self.stat(path)?;
-        self.changes.borrow_mut().retain(|it, _| !it.starts_with(path));
+        self.changes().retain(|it, _| !it.starts_with(path));
         self.set(path, Change::Gone);
         Ok(())
     }

@@ -57,6 +57,10 @@ impl World for RealWorld {
         std::process::id()
     }
 
+    fn cores(&self) -> usize {
+        std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+    }
+
     fn stat(&self, path: &Path) -> Result<FileStat, WorldError> {
         fs::metadata(path).map(|meta| file_stat(&meta)).map_err(|error| said(&error))
     }

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use policyd::source::{Source, yaml};
 
-use crate::median;
+use crate::measure::median;
 
 /// Packs, each of one rule file.
 const FILES: usize = 1_000;

@@ -8,6 +8,7 @@
 )]
 
 mod lint;
+mod measure;
 mod transcript;
 
 use std::fs::{self, File};
@@ -15,6 +16,8 @@ use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+
+use measure::{median, newlines};
 
 /// Rounds of the short cases; each round runs every case once, so that noise meets all alike.
 const ROUNDS: usize = 150;
@@ -124,19 +127,6 @@ fn memory_table(machine: &Machine, large: &Session) {
     line("cold", "grows with the facts, not with the file");
 }
 
-/// Newlines of a file, read as the program reads it.
-fn newlines(path: &Path) -> usize {
-    let mut file = File::open(path).unwrap();
-    let mut buffer = vec![0; 256 * 1024];
-    let mut found = 0;
-    loop {
-        match file.read(&mut buffer).unwrap() {
-            0 => return found,
-            count => found += memchr::memchr_iter(b'\n', buffer.get(..count).unwrap()).count(),
-        }
-    }
-}
-
 /// One kind of process, and how long its runs took.
 struct Case<'s> {
     name: &'static str,
@@ -183,11 +173,6 @@ impl<'s> Case<'s> {
     fn median(&self) -> f64 {
         median(&mut self.took.clone())
     }
-}
-
-fn median(took: &mut [Duration]) -> f64 {
-    took.sort();
-    took.get(took.len() / 2).unwrap().as_secs_f64()
 }
 
 fn count(value: impl TryInto<u32>) -> f64 {
@@ -245,7 +230,7 @@ impl Machine {
         let project = self.project(project);
         let transcript = project.join(format!("{id}.jsonl"));
         let mut out = BufWriter::new(File::create(&transcript).unwrap());
-        transcript::write(&mut out, messages, passing).unwrap();
+        transcript::write(&mut out, messages, passing, transcript::TURNS_TO_A_STOP).unwrap();
         // Written to the disk now: later it would be measured as part of a save.
         out.into_inner().unwrap().sync_all().unwrap();
         let payload = format!(

@@ -5,15 +5,25 @@ use std::io::{self, Write};
 
 /// Messages (records of the user or the agent) in one turn.
 const TURN_MESSAGES: usize = 4;
+/// Turns from one prompt to the stop before the next, in a session of an agent that works long.
+pub(crate) const TURNS_TO_A_STOP: usize = 20;
 
 /// Writes a transcript of about that many messages, the same bytes every time; whether the tests
-/// passed the last time they ran is the caller's choice.
-pub(crate) fn write(out: &mut dyn Write, messages: usize, passing: bool) -> io::Result<()> {
+/// passed the last time they ran, and how often the agent stops, is the caller's choice.
+pub(crate) fn write(
+    out: &mut dyn Write,
+    messages: usize,
+    passing: bool,
+    turns_to_a_stop: usize,
+) -> io::Result<()> {
     let texts = Texts::new();
     let turns = (messages / TURN_MESSAGES).max(2);
     for number in 0..turns {
         let turn = Turn { number, texts: &texts };
-        if number % 20 == 0 {
+        if number % turns_to_a_stop == 0 {
+            if number > 0 {
+                turn.said(out, "The part is improved, and the tests pass.")?;
+            }
             turn.user(out, &format!("\"please improve part {number}\""), "")?;
         }
         turn.attachment(out)?;
@@ -124,7 +134,11 @@ impl Turn<'_> {
             out,
             &format!(r#"{{"type":"thinking","thinking":"{thought}","signature":"{signature}"}}"#),
         )?;
-        self.assistant(out, r#"{"type":"text","text":"Now I read the file and run the tests."}"#)
+        self.said(out, "Now I read the file and run the tests.")
+    }
+
+    fn said(&self, out: &mut dyn Write, text: &str) -> io::Result<()> {
+        self.assistant(out, &format!(r#"{{"type":"text","text":"{text}"}}"#))
     }
 
     fn attachment(&self, out: &mut dyn Write) -> io::Result<()> {

@@ -281,6 +281,8 @@ fn transcript_normalize(input: &Value) -> Value {
                 | Entry::Injected { .. }
                 | Entry::Result(_)
                 | Entry::Usage(_)
+                | Entry::Stopped { .. }
+                | Entry::CutOff
                 | Entry::Compacted => {}
             }
         }

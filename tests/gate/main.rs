@@ -14,6 +14,7 @@ mod explain;
 mod forge;
 mod judge;
 mod pause;
+mod replay;
 mod scene;
 mod sessions;
 #[path = "../support/mod.rs"]

@@ -46,7 +46,7 @@ impl Scene {
         Self { world, lines: Vec::new(), calls: 0, prompts: 0 }
     }
 
-    /// Adds events: `user` (with `branch`), `assistant`, `tool` with `input` and `id`, `tool_result` with `id`
+    /// Adds events: `user` (with `branch` and `folder`), `assistant`, `tool` with `input` and `id`, `tool_result` with `id`
     /// (a flat line), `claude_user_tool_result` with `id` (as Claude Code writes it), `record` (a
     /// line as it is).
     pub(crate) fn events(&mut self, events: &[Value]) -> &mut Self {
@@ -90,7 +90,7 @@ impl Scene {
         if let Some(text) = event["user"].as_str() {
             self.prompts += 1;
             return json!({"type": "user", "uuid": format!("u{}", self.lines.len()),
-                "promptId": format!("p{}", self.prompts), "gitBranch": event["branch"],
+                "promptId": format!("p{}", self.prompts), "gitBranch": event["branch"], "cwd": event["folder"],
                 "message": {"role": "user", "content": text}});
         }
         if let Some(text) = event["assistant"].as_str() {
@@ -111,6 +111,11 @@ impl Scene {
         }
         json!({"type": "tool_result", "tool_use_id": id(&event["id"], self.calls),
             "content": event["tool_result"]})
+    }
+
+    /// Lines of the transcript so far.
+    pub(crate) fn lines(&self) -> usize {
+        self.lines.len()
     }
 
     /// A usual stop payload; `changes` replace fields.
@@ -151,11 +156,12 @@ impl Scene {
             stdout: &mut stdout,
             stderr: &mut stderr,
             terminal: false,
+            watched: false,
             typed: false,
         };
         let arguments: Vec<_> = arguments.iter().map(Into::into).collect();
         let code = cli::run(&self.world, &mut console, &arguments);
-        let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
+        let text = |bytes| String::from_utf8(bytes).expect("what is written is UTF-8");
         Called { code, stdout: text(stdout), stderr: text(stderr) }
     }
 

@@ -161,7 +161,7 @@ fn an_amplihack_file_of_all_rules_loads_unchanged_and_works() {
     let mut scene = Scene::new();
     scene.world.put("/work/.policyd/policies/considerations.yaml", amplihack_file());
     let lint = scene.run(&["policyd", "lint"], b"");
-    assert_eq!((lint.code, lint.stdout.contains("0 error(s)")), (0, true), "{}", lint.stdout);
+    assert_eq!((lint.code, lint.stdout.contains("0 errors")), (0, true), "{}", lint.stdout);
     scene.events(&[json!({"user": "Add a parser"})]);
     scene.events(&wrote("/work/src/a.py", "def f():\n    raise NotImplementedError\n"));
     scene.events(&[json!({"assistant": "Done."})]);

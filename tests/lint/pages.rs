@@ -8,7 +8,7 @@ use policyd::report::diagnostics::render_compact;
 
 use crate::subjects::look;
 
-/// Rules whose example would be too large for a page; `limits.rs` makes it.
+/// Rules whose example would be too large for a page; `tests/yaml_limits.rs` and `tests/policy_load.rs` make it.
 const WITHOUT_EXAMPLE: [&str; 4] = ["PD021", "PD022", "PD023", "PD024"];
 
 /// The text of a page below a heading.

@@ -132,6 +132,7 @@ fn evaluator((kind, payload): (&str, &str), reading: Reading) -> Evaluator {
         facts: Facts::default(),
         transcript_problem: None,
         interactive: true,
+        recorded: false,
         project: "/work".into(),
         remote_host: Some("github.com".to_owned()),
         now: Timestamp::parse(TODAY).unwrap(),

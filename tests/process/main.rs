@@ -17,5 +17,6 @@ mod hostile;
 mod kill;
 mod layouts;
 mod machine;
+mod replay;
 mod samples;
 mod usage;

@@ -77,6 +77,7 @@ impl Stopping<'_> {
             transcript_problem: read.problem,
             facts: read.facts,
             interactive,
+            recorded: false,
             project: self.project.root.clone(),
             remote_host: remote_host.clone(),
             now: self.request.now,
@@ -111,10 +112,7 @@ impl Stopping<'_> {
         let said = self.request.event.folder.as_deref();
         let own: Vec<&Path> =
             [folder, root, main].into_iter().map(PathBuf::as_path).chain(said).collect();
-        let home = self.world.env("HOME").map(|it| Path::new(&it).join(".claude"));
-        let more: Vec<PathBuf> =
-            self.world.env("TMPDIR").map(PathBuf::from).into_iter().chain(home).collect();
-        let scratch = forget_scratch(facts, &own, &more);
+        let scratch = forget_scratch(facts, &own, &project::scratch_folders(self.world));
         let mended = forget_mended(facts, |path| self.file_now(&self.project.folder.join(path)));
         Forgotten { mended, ..scratch }
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::Stopping;
 use super::speech::Report;
+use crate::judge;
 use crate::policy::{Parse, Probe};
 use crate::probe::{self, Answered, Health, Question};
 use crate::script::context::{Context, Reading};
@@ -29,11 +30,9 @@ impl Stopping<'_> {
         for probe in probes {
             let spent = self.world.elapsed().saturating_sub(began);
             let left = self.policy.settings.deadline.saturating_sub(spent);
-            let reading = if probe.enabled {
+            let reading = judge::switched_off(probe).unwrap_or_else(|| {
                 self.reading(probe, (context, evaluator), (answers, left), report)
-            } else {
-                Reading::Failed(format!("probe `{}` is switched off (`enabled: false`)", probe.id))
-            };
+            });
             readings.insert(probe.id.clone(), reading);
         }
         readings

@@ -1,7 +1,7 @@
 //! Commands: what a call of a shell tool runs, how it came out, and what its output says.
 
 use super::super::command::{Command, Outcome, Program, Verdict};
-use super::super::compiled::{CompiledKind, CompiledLens};
+use super::super::compiled::{CommandLine, CompiledKind, CompiledLens};
 use super::super::lazy::LazyRegex;
 use super::super::record::lenient::Either;
 use super::super::record::wire::{Empty, Input};
@@ -28,21 +28,16 @@ impl Facts {
     ) -> Vec<EditUndo> {
         let text = command_text(&input.command).or_else(|| command_text(&input.cmd));
         let text = text.unwrap_or_default();
-        let (programs, understood) = shell::parse(&text, lens);
-        let mut command = Command {
+        let line = lens.command_line(&text, || command_line(&text, lens));
+        let command = Command {
             seq: self.seq,
             text: cut(&text, COMMAND_TEXT_MAX).to_owned(),
-            understood,
+            understood: line.understood,
             branch: self.branch.clone(),
+            kinds: line.kinds.clone(),
+            programs: line.programs.clone(),
             ..Command::default()
         };
-        for kind in lens.kinds() {
-            if programs.iter().any(|program| kind.includes(program, lens)) {
-                command.kinds.insert(kind.name.clone());
-            }
-        }
-        let paths = written_paths(&programs, &text);
-        command.programs = programs.into_iter().map(bounded).collect();
         for name in &command.kinds {
             let kind = self.commands.by_kind.entry(name.clone()).or_default();
             kind.count += 1;
@@ -50,7 +45,7 @@ impl Facts {
         }
         self.commands.total += 1;
         push_bounded(&mut self.commands.recent, command, COMMANDS_KEPT_MAX);
-        self.written_by_command(tool, &paths, lens)
+        self.written_by_command(tool, &line.writes, lens)
     }
 
     pub(super) fn command_ended(&mut self, seq: u64, ending: &Ending<'_>, lens: &CompiledLens) {
@@ -120,6 +115,16 @@ impl Facts {
             kind.last = earlier_of_kind(kind, earlier);
         }
     }
+}
+
+/// Reads a command line.
+fn command_line(text: &str, lens: &CompiledLens) -> CommandLine {
+    let (programs, understood) = shell::parse(text, lens);
+    let is_of = |kind: &&CompiledKind| programs.iter().any(|it| kind.includes(it, lens));
+    let kinds = lens.kinds().iter().filter(is_of).map(|it| it.name.clone()).collect();
+    let writes = written_paths(&programs, text);
+    let programs = programs.into_iter().map(bounded).collect();
+    CommandLine { programs, understood, kinds, writes }
 }
 
 /// The verdict stored with a command is that of all its kinds; what this kind said is in its marks.

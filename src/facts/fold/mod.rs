@@ -34,11 +34,21 @@ const STATE_KINDS: [&[u8]; 8] = [
 impl Facts {
     /// Takes one line of the transcript in. Nothing can fail: a line that cannot be read is counted.
     pub fn absorb(&mut self, line: &[u8], lens: &CompiledLens) {
+        self.absorb_seen(line, lens, |_, _| {});
+    }
+
+    /// The same; `before` sees the record, and the facts as they were before it.
+    pub fn absorb_seen(
+        &mut self,
+        line: &[u8],
+        lens: &CompiledLens,
+        before: impl FnMut(&mut Self, &Record<'_>),
+    ) {
         if memchr::memchr(0, line).is_some() {
             let clean: Vec<u8> = line.iter().copied().filter(|byte| *byte != 0).collect();
-            return self.absorb_clean(clean.trim_ascii(), lens);
+            return self.absorb_clean(clean.trim_ascii(), lens, before);
         }
-        self.absorb_clean(line.trim_ascii(), lens);
+        self.absorb_clean(line.trim_ascii(), lens, before);
     }
 
     /// Counts a line that was too long to be read.
@@ -47,21 +57,31 @@ impl Facts {
         self.lines_skipped += 1;
     }
 
-    fn absorb_clean(&mut self, line: &[u8], lens: &CompiledLens) {
+    fn absorb_clean(
+        &mut self,
+        line: &[u8],
+        lens: &CompiledLens,
+        mut before: impl FnMut(&mut Self, &Record<'_>),
+    ) {
         if line.is_empty() {
             return;
         }
-        self.seq += 1;
         if cannot_matter(line) {
+            self.seq += 1;
             return;
         }
+        let mut take = |record: Record<'_>| {
+            before(self, &record);
+            self.seq += 1;
+            self.apply(record, lens);
+        };
         if let Some(record) = record::read(line) {
-            return self.apply(record, lens);
+            return take(record);
         }
         let repaired = record::repaired(line);
         match repaired.as_deref().and_then(record::read) {
-            Some(record) => self.apply(record, lens),
-            None => self.lines_skipped += 1,
+            Some(record) => take(record),
+            None => self.skip_line(),
         }
     }
 
@@ -75,6 +95,7 @@ impl Facts {
         let mut calls = 0;
         for entry in record.entries {
             match entry {
+                Entry::Stopped { .. } | Entry::CutOff => {}
                 Entry::Prompt { id, text, queued } => self.prompt(&id, &text, queued),
                 Entry::Asked(name) => self.asked(&name),
                 Entry::Injected { id } => self.prompts.inject(&id),

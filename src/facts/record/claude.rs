@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::lenient::{Either, Flag, Text};
 use super::output::Output;
 use super::wire::{Attachment, Block, Line, Message, ToolUseResult, Usage};
-use super::{Entry, Record, TokenUse, ToolResult, joined, or};
+use super::{Entry, Origin, Record, TokenUse, ToolResult, joined, or};
 
 /// Beginnings of user texts that the client wrote itself.
 const CLIENT_TEXTS: [&str; 11] = [
@@ -17,10 +17,15 @@ const CLIENT_TEXTS: [&str; 11] = [
     "<bash-stderr>",
     "<task-notification>",
     "<system-reminder>",
-    "Stop hook feedback:",
-    "[Request interrupted by user",
+    STOP_FEEDBACK,
+    INTERRUPTED,
     "Caveat:",
 ];
+
+/// Beginning of what a Stop hook that blocked told the agent.
+const STOP_FEEDBACK: &str = "Stop hook feedback:";
+/// Beginning of what stands where a human interrupted the agent.
+const INTERRUPTED: &str = "[Request interrupted by user";
 
 /// What a line says; nothing for state records.
 pub(super) fn record(line: Line<'_>) -> Record<'_> {
@@ -41,10 +46,20 @@ pub(super) fn record(line: Line<'_>) -> Record<'_> {
     record.branch = std::mem::take(&mut line.git_branch).0;
     record.folder = std::mem::take(&mut line.cwd).0;
     record.permission_mode = std::mem::take(&mut line.permission_mode).0;
+    record.origin = Origin {
+        time: std::mem::take(&mut line.timestamp).0,
+        session: std::mem::take(&mut line.session_id).0,
+        agent: std::mem::take(&mut line.agent_id).0,
+        entrypoint: std::mem::take(&mut line.entrypoint).0,
+        copied: line.forked_from.one().is_some(),
+    };
     match &*line.kind {
         "user" => user(line, &mut record.entries),
         "assistant" => assistant(line, &mut record.entries),
         "system" if &*line.subtype == "compact_boundary" => record.entries.push(Entry::Compacted),
+        "system" if &*line.subtype == "stop_hook_summary" => {
+            record.entries.push(Entry::Stopped { blocked: false });
+        }
         "system" => {}
         _ => block(flat_block(line), None, &mut record.entries),
     }
@@ -95,7 +110,13 @@ fn user<'a>(line: Line<'a>, entries: &mut Vec<Entry<'a>>) {
         || line.is_visible_in_transcript_only.0
         || line.turn_companion.0;
     if aside {
+        if begins_with(&content, STOP_FEEDBACK) {
+            entries.push(Entry::Stopped { blocked: true });
+        }
         return;
+    }
+    if begins_with(&content, INTERRUPTED) {
+        entries.push(Entry::CutOff);
     }
     let human = match line.origin.one() {
         Some(origin) => &*origin.kind == "human",
@@ -119,6 +140,20 @@ fn user<'a>(line: Line<'a>, entries: &mut Vec<Entry<'a>>) {
 
 fn or_text<'a>(first: Text<'a>, second: Text<'a>) -> Text<'a> {
     Text(or(first, second))
+}
+
+/// Whether the first text of a content begins like this.
+fn begins_with(content: &Either<'_, Block<'_>>, start: &str) -> bool {
+    match content {
+        Either::Text(text) => text.starts_with(start),
+        Either::One(block) => block.text.starts_with(start),
+        Either::Many(_) => content.elements().next().is_some_and(|it| match it {
+            Either::Text(text) => text.starts_with(start),
+            Either::One(block) => block.text.starts_with(start),
+            Either::Many(_) | Either::None => false,
+        }),
+        Either::None => false,
+    }
 }
 
 fn is_human_text(text: &str) -> bool {
@@ -160,6 +195,7 @@ fn assistant<'a>(line: Line<'a>, entries: &mut Vec<Entry<'a>>) {
     };
     if let Some((id, model, usage)) = message {
         if line.is_api_error_message.0 || &*model == "<synthetic>" {
+            entries.extend(line.is_api_error_message.0.then_some(Entry::CutOff));
             return;
         }
         if let Either::One(usage) = usage {

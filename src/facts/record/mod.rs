@@ -30,13 +30,37 @@ pub struct Record<'a> {
     pub replaces: Cow<'a, str>,
     /// Whether it is of a subagent.
     pub sidechain: bool,
+    /// Where and when it was written.
+    pub origin: Origin<'a>,
     /// What happened, in order.
     pub entries: Vec<Entry<'a>>,
+}
+
+/// Where and when a line was written, as far as the client says; no fact is made of it.
+#[derive(Debug, Default)]
+pub struct Origin<'a> {
+    /// Time, as written; empty when not told.
+    pub time: Cow<'a, str>,
+    /// Session, empty when not told.
+    pub session: Cow<'a, str>,
+    /// Subagent, empty when not told.
+    pub agent: Cow<'a, str>,
+    /// How the client was started: `cli`, `sdk-cli`, …; empty when not told.
+    pub entrypoint: Cow<'a, str>,
+    /// Whether it was copied from the session that this one was forked from.
+    pub copied: bool,
 }
 
 /// One thing that happened on the main chain.
 #[derive(Debug)]
 pub enum Entry<'a> {
+    /// A stop was over: a hook sent the agent back to work, or the client summed its hooks up.
+    Stopped {
+        /// Whether a hook sent the agent back.
+        blocked: bool,
+    },
+    /// The turn ended without a stop: a human interrupted it, or the API failed.
+    CutOff,
     /// A human named a skill that the client did not load.
     Asked(Cow<'a, str>),
     /// A human asked.

@@ -25,6 +25,14 @@ pub struct Line<'a> {
     pub turn_companion: Flag,
     pub is_api_error_message: Flag,
     #[serde(borrow)]
+    pub timestamp: Text<'a>,
+    #[serde(borrow)]
+    pub agent_id: Text<'a>,
+    #[serde(borrow)]
+    pub entrypoint: Text<'a>,
+    #[serde(borrow)]
+    pub forked_from: Either<'a, Empty>,
+    #[serde(borrow)]
     pub origin: Either<'a, Origin<'a>>,
     #[serde(borrow)]
     pub prompt_source: Text<'a>,

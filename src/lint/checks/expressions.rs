@@ -30,7 +30,7 @@ fn constant(term: &Term) -> Option<(&str, &Range<usize>)> {
 /// The argument of the last call of a chain, where that calls `name`.
 fn last_argument<'t>(term: &'t Term, name: &str) -> Option<&'t Term> {
     let Form::Fact(path, arguments) = &term.form else { return None };
-    let argument = arguments.last()?;
+    let argument = arguments.last().filter(|_| path.contains(name))?;
     let call = format!(".{name}({})", argument_text(argument));
     path.ends_with(&call).then_some(argument).or_else(|| {
         // The argument is no constant: its text is not repeated here.
@@ -109,21 +109,21 @@ fn named_tools(term: &Term) -> Vec<(&str, &Range<usize>)> {
 }
 
 pub(in crate::lint) fn unknown_tool(subject: &Subject<'_>, out: &mut Findings) {
-    let own = subject.reviewed.meant.tools.iter().map(String::as_str);
-    let known: BTreeSet<&str> = own.chain(TOOLS).collect();
-    let known: Vec<&str> = known.into_iter().collect();
+    let own = || subject.reviewed.meant.tools.iter().map(String::as_str);
     each_part(subject, |site, term| {
         for (name, range) in named_tools(term) {
             // Another client's tool may differ in case alone: it is meant where both are named.
             let real = TOOLS.iter().find(|it| it.eq_ignore_ascii_case(name));
             let other =
                 real.is_some_and(|it| *it != name && !site.text.contains(&format!("{it:?}")));
-            let fine =
-                name.is_empty() || name.starts_with("mcp__") || (known.contains(&name) && !other);
+            let fine = name.is_empty()
+                || name.starts_with("mcp__")
+                || (!other && own().chain(TOOLS).any(|it| it == name));
             if fine {
                 continue;
             }
             let message = format!("no client has a tool `{name}`");
+            let known: Vec<&str> = TOOLS.into_iter().chain(own()).collect();
             let near = real.copied().or_else(|| suggest::nearest(name, &known));
             out.add(site.span(range), message, |it| {
                 let it = it.with_note("the condition never meets that tool");
@@ -248,8 +248,8 @@ fn probe(path: &str) -> Option<(&str, &str)> {
 pub(in crate::lint) fn unguarded_probe(subject: &Subject<'_>, out: &mut Findings) {
     let asks =
         |it: &str| ["ok", "error", "code", "verdict("].iter().any(|known| it.starts_with(known));
-    for (number, _) in subject.entries.iter().enumerate() {
-        let sites = || subject.sites.iter().filter(|it| it.entry == Some(number) && it.condition);
+    for entry in &subject.entries {
+        let sites = || subject.sites_of(entry).iter().filter(|it| it.condition);
         let mut guarded = BTreeSet::new();
         for site in sites() {
             site.visit(|term| {
@@ -264,10 +264,15 @@ pub(in crate::lint) fn unguarded_probe(subject: &Subject<'_>, out: &mut Findings
                 if !guarded.contains(id) && told.insert(id) {
                     let message = format!("`probes.{id}` may not have answered");
                     out.add(site.span(&term.range), message, |it| {
+                        // An agent is not held for what nobody answered.
+                        let guard = match site.key {
+                            "satisfied" => format!("write `!probes.{id}.ok || …`"),
+                            _ => format!("write `probes.{id}.ok && …`"),
+                        };
                         it.with_note(
                             "where it has not, the rule cannot be judged, and `on_error` decides",
                         )
-                        .with_help(format!("ask `probes.{id}.ok &&` first"))
+                        .with_help(guard)
                     });
                 }
             });

@@ -131,12 +131,10 @@ pub(in crate::lint) fn text_too_long(subject: &Subject<'_>, out: &mut Findings) 
 
 /// Where a text has a hole that nothing fills, and what to write.
 fn foreign(text: &str, template: bool) -> Option<(std::ops::Range<usize>, &'static str)> {
-    let globals: Vec<&str> =
-        members::tables().filter(|it| it.owner == Type::Global).map(|it| it.name).collect();
     let names_fact = |rest: &str| {
         let word = rest.trim_start();
         let end = word.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(word.len());
-        word.get(..end).is_some_and(|it| globals.contains(&it))
+        word.get(..end).is_some_and(|it| members::find(Type::Global, it).is_some())
     };
     for (at, _) in text.match_indices('{') {
         let (before, rest) = (text.get(..at)?, text.get(at + 1..)?);

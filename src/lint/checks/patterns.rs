@@ -49,6 +49,9 @@ fn arguments<'s>(subject: &'s Subject<'_>, functions: &[&str]) -> Vec<Pattern<'s
     for site in &subject.sites {
         site.visit(|term| {
             let Form::Fact(path, arguments) = &term.form else { return };
+            if !functions.iter().any(|it| path.contains(it)) {
+                return;
+            }
             for argument in arguments {
                 let Term { form: Form::Text(text), range, .. } = argument else { continue };
                 let call = |name: &&&str| path.contains(&format!("{name}{}", site.part(range)));

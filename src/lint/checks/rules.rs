@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::lint::logic::{Answer, is_never, possible};
+use crate::lint::logic::{Answer, possible, truth};
 use crate::lint::subject::{Entry, Site};
 use crate::lint::{Findings, Subject};
 use crate::script::tree::{Form, Term};
@@ -25,7 +25,7 @@ fn is_meant(site: &Site<'_>, term: &Term) -> bool {
 
 pub(in crate::lint) fn never_true(subject: &Subject<'_>, out: &mut Findings) {
     for (site, term) in conditions(subject) {
-        if !is_meant(site, term) && is_never(term, true, subject.names()) {
+        if !is_meant(site, term) && site.truth(subject.names()) == Some(false) {
             let (message, note) = match site.key {
                 "satisfied" => ("this never holds", "the rule is never satisfied"),
                 "blocking" => ("this never holds", "the rule never blocks"),
@@ -41,7 +41,7 @@ pub(in crate::lint) fn never_true(subject: &Subject<'_>, out: &mut Findings) {
 
 pub(in crate::lint) fn always_true(subject: &Subject<'_>, out: &mut Findings) {
     for (site, term) in conditions(subject) {
-        if !is_meant(site, term) && is_never(term, false, subject.names()) {
+        if !is_meant(site, term) && site.truth(subject.names()) == Some(true) {
             let (note, help) = match site.key {
                 "satisfied" => {
                     ("the rule never finds anything", "write what is meant, or delete the rule")
@@ -59,18 +59,9 @@ fn row(term: &Term) -> Option<(&[Term], bool)> {
     Some((items, matches!(term.form, Form::And(_))))
 }
 
-fn constant(term: &Term, subject: &Subject<'_>) -> Option<bool> {
-    let names = subject.names();
-    if is_never(term, true, names) {
-        Some(false)
-    } else {
-        is_never(term, false, names).then_some(true)
-    }
-}
-
 pub(in crate::lint) fn constant_part(subject: &Subject<'_>, out: &mut Findings) {
     for (site, term) in conditions(subject) {
-        if constant(term, subject).is_none() {
+        if site.truth(subject.names()).is_none() {
             constant_parts(site, term, subject, out);
         }
     }
@@ -83,7 +74,7 @@ fn constant_parts(site: &Site<'_>, term: &Term, subject: &Subject<'_>, out: &mut
         row(term).map(|(items, _)| items.iter().collect()).unwrap_or_default()
     };
     for part in parts {
-        match constant(part, subject) {
+        match truth(part, subject.names()) {
             Some(value) => {
                 let message = format!("this part is always {value}");
                 out.help(site.span(&part.range), message, "leave it out, or say what is meant");
@@ -94,8 +85,8 @@ fn constant_parts(site: &Site<'_>, term: &Term, subject: &Subject<'_>, out: &mut
 }
 
 pub(in crate::lint) fn redundant_part(subject: &Subject<'_>, out: &mut Findings) {
-    for (site, term) in conditions(subject) {
-        if constant(term, subject).is_some() {
+    for (site, _) in conditions(subject) {
+        if site.truth(subject.names()).is_some() {
             continue;
         }
         site.visit(|part| {
@@ -117,11 +108,13 @@ fn redundant<'t>(
     subject: &Subject<'_>,
 ) -> Option<(&'t Term, &'t Term)> {
     let names = subject.names();
+    let open: Vec<bool> = items.iter().map(|it| truth(it, names).is_none()).collect();
+    let is_open = |at: usize| open.get(at) == Some(&true);
     for (at, item) in items.iter().enumerate().rev() {
         for (number, other) in items.iter().enumerate() {
             let follows = number != at
-                && constant(item, subject).is_none()
-                && constant(other, subject).is_none()
+                && is_open(at)
+                && is_open(number)
                 && possible(&[(other, all), (item, !all)], names) == Answer::Never;
             if follows {
                 return Some((item, other));
@@ -298,17 +291,18 @@ pub(in crate::lint) fn redundant_session_type(subject: &Subject<'_>, out: &mut F
 }
 
 pub(in crate::lint) fn never_fires(subject: &Subject<'_>, out: &mut Findings) {
-    for (number, entry) in subject.entries.iter().enumerate() {
+    for entry in &subject.entries {
         let part = |key: &str| {
-            let mut of_entry = conditions(subject).filter(|(site, _)| site.entry == Some(number));
-            of_entry.find(|(site, _)| site.key == key && entry.node.get(key) == Some(site.node))
+            let of_key = |it: &&Site<'_>| it.key == key && entry.node.get(key) == Some(it.node);
+            let site = subject.sites_of(entry).iter().find(of_key)?;
+            let open = site.truth(subject.names()).is_none() && !subject.has_error(site);
+            Some((site, site.term.as_ref().filter(|_| open)?))
         };
         let (Some((_, when)), Some((site, satisfied))) = (part("when"), part("satisfied")) else {
             continue;
         };
-        let names = subject.names();
-        let alone = constant(when, subject).is_some() || constant(satisfied, subject).is_some();
-        if !alone && possible(&[(when, true), (satisfied, false)], names) == Answer::Never {
+        let said = [(when, true), (satisfied, false)];
+        if possible(&said, subject.names()) == Answer::Never {
             let message = format!("where `{}` applies it is always satisfied", entry.name());
             out.add(site.whole(), message, |it| {
                 it.with_note("the rule never finds anything")

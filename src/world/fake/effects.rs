@@ -1,35 +1,34 @@
 //! The simulated machine as a World: every effect counted, logged, perhaps refused, then done.
 //! May not live here: what a disk keeps.
 
-use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::{FakeWorld, Op, WORK, shown};
+use super::{FakeWorld, Op, WORK, open, shown};
 use crate::time::Timestamp;
 use crate::world::{Command, CommandOutput, FileStat, HeldLock, OpenFile, World, WorldError};
 
 impl World for FakeWorld {
     fn now(&self) -> Timestamp {
-        self.machine.borrow().now
+        open(&self.machine).now
     }
 
     fn elapsed(&self) -> Duration {
-        let tick = self.machine.borrow().tick;
+        let tick = open(&self.machine).tick;
         self.advance(tick);
-        self.machine.borrow().elapsed
+        open(&self.machine).elapsed
     }
 
     fn sleep(&self, duration: Duration) {
         self.advance(duration);
         let line = format!("sleep {}ms", duration.as_millis());
-        self.machine.borrow_mut().log.push(line);
+        open(&self.machine).log.push(line);
     }
 
     fn env(&self, name: &str) -> Option<String> {
-        self.machine.borrow().env.get(name).filter(|value| !value.is_empty()).cloned()
+        open(&self.machine).env.get(name).filter(|value| !value.is_empty()).cloned()
     }
 
     fn working_folder(&self) -> PathBuf {
@@ -40,8 +39,12 @@ impl World for FakeWorld {
         1
     }
 
+    fn cores(&self) -> usize {
+        1
+    }
+
     fn stat(&self, path: &Path) -> Result<FileStat, WorldError> {
-        let machine = self.machine.borrow();
+        let machine = open(&self.machine);
         let lost = machine.crash_at.is_some_and(|at| machine.ops > at);
         if lost { Err(WorldError::Crashed) } else { machine.disk.stat(path) }
     }
@@ -56,7 +59,7 @@ impl World for FakeWorld {
         if bytes.len() > bytes_max {
             return Err(WorldError::TooLarge(u64::try_from(bytes.len()).unwrap_or(u64::MAX)));
         }
-        let machine = &mut *self.machine.borrow_mut();
+        let machine = &mut *open(&self.machine);
         if machine.corrupt_reads > 0 {
             machine.corrupt_reads = machine.corrupt_reads.saturating_sub(1);
             if let Some(byte) = bytes.first_mut() {
@@ -86,7 +89,7 @@ impl World for FakeWorld {
 
     fn sync_file(&self, path: &Path) -> Result<(), WorldError> {
         let refused = self.op(Op::SyncFile, path, "");
-        let disk = &mut self.machine.borrow_mut().disk;
+        let disk = &mut open(&self.machine).disk;
         match refused {
             Ok(()) => disk.sync_file(path),
             Err(error) => {
@@ -105,7 +108,7 @@ impl World for FakeWorld {
     }
 
     fn exchange(&self, one: &Path, other: &Path) -> Result<(), WorldError> {
-        if self.machine.borrow().no_exchange {
+        if open(&self.machine).no_exchange {
             return Err(WorldError::Unsupported);
         }
         self.on_disk(Op::Exchange, one, &shown(other), |disk, _| disk.exchange(one, other))
@@ -121,17 +124,17 @@ impl World for FakeWorld {
 
     fn lock(&self, path: &Path, wait_max: Duration) -> Result<Box<dyn HeldLock>, WorldError> {
         self.on_disk(Op::Lock, path, "", |disk, now| disk.append(path, b"", now))?;
-        if !self.held.borrow_mut().insert(path.to_owned()) {
+        if !open(&self.held).insert(path.to_owned()) {
             self.advance(wait_max);
             return Err(WorldError::TimedOut);
         }
-        Ok(Box::new(FakeLock { held: Rc::clone(&self.held), path: path.to_owned() }))
+        Ok(Box::new(FakeLock { held: Arc::clone(&self.held), path: path.to_owned() }))
     }
 
     fn run(&self, command: &Command) -> Result<CommandOutput, WorldError> {
         self.op(Op::Run, Path::new(&command.argv.join(" ")), "")?;
         let (answer, takes) = {
-            let machine = &mut *self.machine.borrow_mut();
+            let machine = &mut *open(&self.machine);
             machine.ran.push(command.clone());
             let scripts = &mut machine.scripts;
             let script =
@@ -161,7 +164,7 @@ impl OpenFile for FakeFile {
 
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize, WorldError> {
         // Part of the read that opening was counted as, but it can be refused on its own.
-        let machine = &mut *self.world.machine.borrow_mut();
+        let machine = &mut *open(&self.world.machine);
         machine.refused(Op::ReadAt, &shown(&self.path))?;
         let bytes = machine.disk.read(&self.path)?;
         let start = usize::try_from(offset).unwrap_or(usize::MAX);
@@ -173,7 +176,7 @@ impl OpenFile for FakeFile {
 }
 
 struct FakeLock {
-    held: Rc<RefCell<BTreeSet<PathBuf>>>,
+    held: Arc<Mutex<BTreeSet<PathBuf>>>,
     path: PathBuf,
 }
 
@@ -181,6 +184,6 @@ impl HeldLock for FakeLock {}
 
 impl Drop for FakeLock {
     fn drop(&mut self) {
-        self.held.borrow_mut().remove(&self.path);
+        open(&self.held).remove(&self.path);
     }
 }

@@ -1,0 +1,291 @@
+//! What a replay counts: rule by rule, and over all stops. Tallies of parts add up to the tally of
+//! the whole, in whatever order, so that it does not matter how the work was shared out.
+
+use std::collections::BTreeMap;
+
+use super::compare::Comparison;
+use super::judge::Judged;
+use crate::judge::Outcome;
+use crate::judge::combine::Decision;
+use crate::judge::verdict::{Consequence, Status, Verdict};
+use crate::policy::{Mode, Policy};
+
+/// A place in a transcript, and what was found there.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Example {
+    /// The transcript.
+    pub file: String,
+    /// Line of the last thing the agent did before it stopped, from 1.
+    pub line: u64,
+    /// What was found, in the rule's words.
+    pub details: String,
+}
+
+/// How often something was the case, and where first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Count {
+    /// How often.
+    pub times: u64,
+    /// The first ones, by file and line.
+    pub examples: Vec<Example>,
+}
+
+impl Count {
+    /// Counts one more of the same transcript, further down; its example is made only where it is
+    /// kept.
+    pub fn add(&mut self, examples_max: usize, example: impl FnOnce() -> Example) {
+        self.times = self.times.saturating_add(1);
+        if self.examples.len() < examples_max {
+            self.examples.push(example());
+        }
+    }
+
+    /// Takes in what was counted elsewhere.
+    pub fn merge(&mut self, other: Self, examples_max: usize) {
+        self.times = self.times.saturating_add(other.times);
+        if !other.examples.is_empty() {
+            self.examples.extend(other.examples);
+            self.examples.sort();
+            self.examples.truncate(examples_max);
+        }
+    }
+}
+
+/// What became of one rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleTally {
+    /// Its id.
+    pub id: String,
+    /// How far it is in force.
+    pub mode: Mode,
+    /// Where it is written.
+    pub place: String,
+    /// Stops at which it was not satisfied.
+    pub fired: Count,
+    /// Stops at which it was satisfied.
+    pub silent: u64,
+    /// Stops at which it could not be judged; the examples say why.
+    pub unknown: Count,
+    /// Stops at which it did not apply.
+    pub skipped: u64,
+    /// Sessions in which it fired.
+    pub sessions: u64,
+    /// Stops that it would stand against if it were enforced.
+    pub would_block: u64,
+    /// Stops at which it would be said if it were enforced.
+    pub would_warn: u64,
+}
+
+impl RuleTally {
+    fn add(&mut self, verdict: &Verdict, examples_max: usize, example: impl FnOnce() -> Example) {
+        match verdict.status {
+            Status::Satisfied => self.silent = self.silent.saturating_add(1),
+            Status::Skipped(_) => self.skipped = self.skipped.saturating_add(1),
+            Status::Unsatisfied => self.fired.add(examples_max, example),
+            Status::Unknown(_) => self.unknown.add(examples_max, example),
+        }
+        match verdict.enforced {
+            Consequence::Blocks => self.would_block = self.would_block.saturating_add(1),
+            Consequence::Warns => self.would_warn = self.would_warn.saturating_add(1),
+            Consequence::None | Consequence::Recorded => {}
+        }
+    }
+
+    fn merge(&mut self, other: Self, examples_max: usize) {
+        self.fired.merge(other.fired, examples_max);
+        self.unknown.merge(other.unknown, examples_max);
+        for (own, more) in [
+            (&mut self.silent, other.silent),
+            (&mut self.skipped, other.skipped),
+            (&mut self.sessions, other.sessions),
+            (&mut self.would_block, other.would_block),
+            (&mut self.would_warn, other.would_warn),
+        ] {
+            *own = own.saturating_add(more);
+        }
+    }
+}
+
+/// What was read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// Transcripts in which something happened.
+    pub transcripts: u64,
+    /// Files in which nothing is told that a client writes.
+    pub no_transcripts: u64,
+    /// Files that could not be read, and why.
+    pub unreadable: Vec<(String, String)>,
+    /// Lines that are no JSON, too long, or of no known shape.
+    pub broken_lines: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// What a replay came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tally {
+    /// Examples kept of each kind.
+    pub examples_max: usize,
+    /// What was read.
+    pub reading: Reading,
+    /// Sessions with a stop.
+    pub sessions: u64,
+    /// Stops, those of subagents among them.
+    pub stops: u64,
+    /// Stops of subagents.
+    pub subagent_stops: u64,
+    /// Stops that were judged.
+    pub judged: u64,
+    /// Stops on which the pack has no opinion, by the reason.
+    pub no_opinion: BTreeMap<&'static str, u64>,
+    /// Stops that a hook blocked when the session was recorded.
+    pub blocked_then: u64,
+    /// Stops left out: the session was forked, and they are counted where they were copied from.
+    pub copied: u64,
+    /// Turns that broke off without a stop.
+    pub cut_off: u64,
+    /// Tool calls.
+    pub tool_calls: u64,
+    /// Stops the pack blocks.
+    pub blocks: Count,
+    /// Stops at which it says a warning and does not block.
+    pub warnings: u64,
+    /// Stops it lets go although something is unsatisfied, by the reason.
+    pub releases: BTreeMap<&'static str, u64>,
+    /// Every rule, in the order of the pack.
+    pub rules: Vec<RuleTally>,
+    /// What another pack would change.
+    pub comparison: Option<Comparison>,
+}
+
+impl Tally {
+    /// Nothing counted yet.
+    #[must_use]
+    pub fn new(policy: &Policy, other: Option<&Policy>, examples_max: usize) -> Self {
+        let rules = policy.considerations.iter().map(|it| RuleTally {
+            id: it.id.clone(),
+            mode: it.mode,
+            place: it.place.to_string(),
+            fired: Count::default(),
+            silent: 0,
+            unknown: Count::default(),
+            skipped: 0,
+            sessions: 0,
+            would_block: 0,
+            would_warn: 0,
+        });
+        Self {
+            examples_max,
+            reading: Reading::default(),
+            sessions: 0,
+            stops: 0,
+            subagent_stops: 0,
+            judged: 0,
+            no_opinion: BTreeMap::new(),
+            blocked_then: 0,
+            copied: 0,
+            cut_off: 0,
+            tool_calls: 0,
+            blocks: Count::default(),
+            warnings: 0,
+            releases: BTreeMap::new(),
+            rules: rules.collect(),
+            comparison: other.map(|other| Comparison::new(policy, other)),
+        }
+    }
+
+    /// Counts a judged stop; `place` tells where it was with the details of what was found.
+    pub fn add(
+        &mut self,
+        judged: &Judged,
+        other: Option<&Judged>,
+        place: impl Fn(String) -> Example,
+    ) {
+        match judged {
+            Ok(outcome) => self.add_outcome(outcome, &place),
+            Err(why) => increase(self.no_opinion.entry(*why).or_default()),
+        }
+        if let (Some(comparison), Some(other)) = (&mut self.comparison, other) {
+            comparison.add((judged, other), self.examples_max, place);
+        }
+    }
+
+    fn add_outcome(&mut self, outcome: &Outcome, place: &impl Fn(String) -> Example) {
+        increase(&mut self.judged);
+        let max = self.examples_max;
+        for (rule, verdict) in self.rules.iter_mut().zip(&outcome.verdicts) {
+            rule.add(verdict, max, || place(verdict.details.clone()));
+        }
+        if outcome.decision == Decision::Block {
+            self.blocks.add(max, || place(blockers(outcome)));
+        } else if outcome.verdicts.iter().any(|it| it.consequence == Consequence::Warns) {
+            increase(&mut self.warnings);
+        }
+        if !outcome.release.is_empty() {
+            increase(self.releases.entry(outcome.release).or_default());
+        }
+    }
+
+    /// Ends a session: what was counted so far is all of one.
+    pub fn end_session(&mut self) {
+        self.sessions = u64::from(self.stops > 0);
+        for rule in &mut self.rules {
+            rule.sessions = u64::from(rule.fired.times > 0);
+        }
+    }
+
+    /// Takes in what was counted elsewhere, by the same packs.
+    pub fn merge(&mut self, other: Self) {
+        let max = self.examples_max;
+        if !other.reading.unreadable.is_empty() {
+            self.reading.unreadable.extend(other.reading.unreadable);
+            self.reading.unreadable.sort();
+        }
+        for (own, more) in [
+            (&mut self.reading.transcripts, other.reading.transcripts),
+            (&mut self.reading.no_transcripts, other.reading.no_transcripts),
+            (&mut self.reading.broken_lines, other.reading.broken_lines),
+            (&mut self.reading.bytes, other.reading.bytes),
+            (&mut self.sessions, other.sessions),
+            (&mut self.stops, other.stops),
+            (&mut self.subagent_stops, other.subagent_stops),
+            (&mut self.judged, other.judged),
+            (&mut self.blocked_then, other.blocked_then),
+            (&mut self.copied, other.copied),
+            (&mut self.cut_off, other.cut_off),
+            (&mut self.tool_calls, other.tool_calls),
+            (&mut self.warnings, other.warnings),
+        ] {
+            *own = own.saturating_add(more);
+        }
+        self.blocks.merge(other.blocks, max);
+        add_all(&mut self.no_opinion, other.no_opinion);
+        add_all(&mut self.releases, other.releases);
+        for (rule, more) in self.rules.iter_mut().zip(other.rules) {
+            rule.merge(more, max);
+        }
+        if let (Some(own), Some(more)) = (&mut self.comparison, other.comparison) {
+            own.merge(more, max);
+        }
+    }
+}
+
+/// Counts one more.
+pub fn increase(number: &mut u64) {
+    *number = number.saturating_add(1);
+}
+
+fn add_all(own: &mut BTreeMap<&'static str, u64>, more: BTreeMap<&'static str, u64>) {
+    for (why, times) in more {
+        let number = own.entry(why).or_default();
+        *number = number.saturating_add(times);
+    }
+}
+
+/// What stands against a stop: each rule with what it found.
+#[must_use]
+pub fn blockers(outcome: &Outcome) -> String {
+    let blocking = outcome.verdicts.iter().filter(|it| it.consequence == Consequence::Blocks);
+    let texts: Vec<String> = blocking.map(|it| format!("{}: {}", it.id, it.details)).collect();
+    texts.join("; ")
+}

@@ -1,0 +1,318 @@
+//! What a replay came to, for people and programs.
+
+use serde_json::{Map, Value, json};
+
+use super::outcome::mode;
+use super::paint::{Paint, line};
+use crate::replay::compare::{Comparison, RuleChange};
+use crate::replay::tally::{Count, Example, RuleTally, Tally};
+
+/// Version of the JSON report.
+pub const REPLAY_VERSION: u32 = 1;
+
+/// What a report is about.
+#[derive(Debug, Clone, Copy)]
+pub struct Scope<'a> {
+    /// Name of the pack that judged.
+    pub pack: &'a str,
+    /// The only rule that is shown, where one was asked for.
+    pub rule: Option<&'a str>,
+}
+
+impl Scope<'_> {
+    fn shows(&self, id: &str) -> bool {
+        self.rule.is_none_or(|wanted| wanted == id)
+    }
+}
+
+/// What no recording holds, and what becomes of it.
+const NOT_RECORDED: &str = "\
+A recording holds no answers of probes, no preferences and no remote: what rests on them is unknown.
+Files are taken as the recorded edits left them.";
+
+/// The report as JSON.
+#[must_use]
+pub fn to_json(tally: &Tally, scope: Scope<'_>) -> Value {
+    let reading = &tally.reading;
+    let unreadable = reading.unreadable.iter();
+    let unreadable: Vec<Value> =
+        unreadable.map(|(file, why)| json!({"file": file, "why": why})).collect();
+    let rules = tally.rules.iter().filter(|it| scope.shows(&it.id));
+    json!({
+        "version": REPLAY_VERSION,
+        "pack": scope.pack,
+        "reading": {
+            "transcripts": reading.transcripts,
+            "no_transcripts": reading.no_transcripts,
+            "unreadable": unreadable,
+            "broken_lines": reading.broken_lines,
+            "bytes": reading.bytes,
+        },
+        "sessions": tally.sessions,
+        "stops": tally.stops,
+        "subagent_stops": tally.subagent_stops,
+        "judged": tally.judged,
+        "no_opinion": tally.no_opinion,
+        "blocked_then": tally.blocked_then,
+        "copied": tally.copied,
+        "cut_off": tally.cut_off,
+        "tool_calls": tally.tool_calls,
+        "blocks": count_json(&tally.blocks),
+        "warnings": tally.warnings,
+        "releases": tally.releases,
+        "rules": rules.map(rule_json).collect::<Vec<_>>(),
+        "comparison": tally.comparison.as_ref().map(|it| comparison_json(it, scope)),
+    })
+}
+
+fn rule_json(it: &RuleTally) -> Value {
+    json!({
+        "id": it.id,
+        "mode": mode(it.mode),
+        "place": it.place,
+        "fired": count_json(&it.fired),
+        "silent": it.silent,
+        "unknown": count_json(&it.unknown),
+        "skipped": it.skipped,
+        "sessions": it.sessions,
+        "would_block": it.would_block,
+        "would_warn": it.would_warn,
+    })
+}
+
+fn comparison_json(it: &Comparison, scope: Scope<'_>) -> Value {
+    let rules = it.rules.iter().filter(|it| scope.shows(&it.id));
+    let rules = rules.map(|it| {
+        let moves = it.moves.iter().map(|((here, there), count)| {
+            let mut fields = Map::new();
+            fields.insert("here".to_owned(), here.as_str().into());
+            fields.insert("there".to_owned(), there.as_str().into());
+            fields.insert("count".to_owned(), count_json(count));
+            Value::Object(fields)
+        });
+        json!({"id": it.id, "here": it.here, "there": it.there, "moves": moves.collect::<Vec<_>>()})
+    });
+    json!({
+        "pack": it.pack,
+        "blocks": it.blocks,
+        "newly_blocked": count_json(&it.newly_blocked),
+        "no_longer_blocked": count_json(&it.no_longer_blocked),
+        "rules": rules.collect::<Vec<_>>(),
+    })
+}
+
+fn count_json(it: &Count) -> Value {
+    let examples = it.examples.iter();
+    let examples =
+        examples.map(|it| json!({"file": it.file, "line": it.line, "details": it.details}));
+    json!({"times": it.times, "examples": examples.collect::<Vec<_>>()})
+}
+
+/// The report for people: what was judged, a table of the rules, where they fired first, and what
+/// the other pack would change.
+#[must_use]
+pub fn to_text(tally: &Tally, scope: Scope<'_>, color: bool) -> String {
+    let paint = Paint::new(color);
+    let mut text = String::new();
+    judged(&mut text, tally, scope, &paint);
+    let mut rules: Vec<&RuleTally> = tally.rules.iter().filter(|it| scope.shows(&it.id)).collect();
+    // What fires most stands first; rules that fire alike stay in the order of the pack.
+    rules.sort_by_key(|it| std::cmp::Reverse((it.fired.times, it.unknown.times)));
+    table(&mut text, &rules, &paint);
+    for it in &rules {
+        places(&mut text, it, &paint);
+    }
+    if let Some(comparison) = &tally.comparison {
+        compared(&mut text, tally, comparison, scope, &paint);
+    }
+    line(&mut text, &format!("\n{}", paint.dim(NOT_RECORDED)));
+    text
+}
+
+/// The first lines: how much was judged, and what the pack would have done.
+fn judged(text: &mut String, tally: &Tally, scope: Scope<'_>, paint: &Paint) {
+    let reading = &tally.reading;
+    line(
+        text,
+        &paint.bold(&format!(
+            "{} of {}, judged by the pack `{}`",
+            counted(tally.stops, "stop"),
+            counted(tally.sessions, "session"),
+            scope.pack
+        )),
+    );
+    line(
+        text,
+        &format!(
+            "  blocked {}, let go {}, warned at {}; {} were blocked when they were recorded",
+            grouped(tally.blocks.times),
+            grouped(tally.releases.values().sum()),
+            grouped(tally.warnings),
+            grouped(tally.blocked_then)
+        ),
+    );
+    for (why, times) in &tally.no_opinion {
+        line(text, &format!("  no opinion on {}: {why}", grouped(*times)));
+    }
+    let mut more = vec![
+        (tally.subagent_stops, "of them by subagents"),
+        (tally.cut_off, "turn(s) were cut off and are no stops"),
+        (tally.copied, "stop(s) were copied from a forked session and are counted there"),
+        (reading.broken_lines, "line(s) could not be read"),
+        (reading.no_transcripts, "file(s) tell of nothing an agent did"),
+        (count(reading.unreadable.len()), "file(s) could not be read"),
+    ];
+    more.retain(|(times, _)| *times > 0);
+    let more = more.iter().map(|(times, what)| format!("  {} {what}", grouped(*times)));
+    more.for_each(|it| line(text, &it));
+    line(
+        text,
+        &format!(
+            "  read {} in {}, with {} (no rule is asked at those)",
+            megabytes(reading.bytes),
+            counted(reading.transcripts, "transcript"),
+            counted(tally.tool_calls, "tool call"),
+        ),
+    );
+}
+
+/// Titles of the table's numbers.
+const TITLES: [&str; 7] =
+    ["fired", "silent", "unknown", "skipped", "sessions", "would block", "would warn"];
+
+fn table(text: &mut String, rules: &[&RuleTally], paint: &Paint) {
+    let (asked, never): (Vec<&RuleTally>, Vec<&RuleTally>) =
+        rules.iter().partition(|it| it.fired.times + it.silent + it.unknown.times > 0);
+    let width = asked.iter().map(|it| it.id.chars().count()).max().unwrap_or(0).max(4);
+    let titles: Vec<String> = TITLES.iter().map(|it| (*it).to_owned()).collect();
+    if !asked.is_empty() {
+        line(text, &format!("\n{}", paint.bold(&row(("rule", "mode"), width, &titles))));
+    }
+    for it in asked {
+        let numbers = [
+            it.fired.times,
+            it.silent,
+            it.unknown.times,
+            it.skipped,
+            it.sessions,
+            it.would_block,
+            it.would_warn,
+        ];
+        line(text, &row((&it.id, mode(it.mode)), width, &numbers.map(grouped)));
+    }
+    if !never.is_empty() {
+        let never: Vec<&str> = never.iter().map(|it| it.id.as_str()).collect();
+        line(text, &paint.dim(&format!("never applied: {}", never.join(", "))));
+    }
+}
+
+/// A line of the table: each number under the end of its title.
+fn row((id, mode): (&str, &str), width: usize, numbers: &[String]) -> String {
+    let mut text = format!("{id:width$}  {mode:7}");
+    for (number, title) in numbers.iter().zip(TITLES) {
+        let width = title.len().max(7);
+        text.push_str(&format!("  {number:>width$}"));
+    }
+    text
+}
+
+/// Where a rule fired first, and where and why it is unknown.
+fn places(text: &mut String, it: &RuleTally, paint: &Paint) {
+    if it.fired.examples.is_empty() && it.unknown.examples.is_empty() {
+        return;
+    }
+    line(text, &format!("\n{}  {}", paint.bold(&it.id), paint.dim(&it.place)));
+    examples(text, &paint.red("fired  "), &it.fired, usize::MAX);
+    // Why it is unknown is much the same everywhere.
+    examples(text, &paint.yellow("unknown"), &it.unknown, 1);
+}
+
+fn examples(text: &mut String, what: &str, count: &Count, max: usize) {
+    let mut shown = 0;
+    for Example { file, line: at, details } in count.examples.iter().take(max) {
+        line(text, &format!("  {what}  {file}:{at}  {}", in_one_line(details)));
+        shown += 1;
+    }
+    let more = count.times.saturating_sub(shown);
+    if more > 0 && shown > 0 {
+        line(text, &format!("           and {} more", grouped(more)));
+    }
+}
+
+fn compared(text: &mut String, tally: &Tally, it: &Comparison, scope: Scope<'_>, paint: &Paint) {
+    let stops = counted(tally.stops, "stop");
+    let title = format!("\ncompared with this, the pack `{}`", it.pack);
+    line(text, &paint.bold(&title));
+    line(text, &format!("  would newly block {} of {stops}", grouped(it.newly_blocked.times)));
+    examples(text, &paint.red("blocks "), &it.newly_blocked, usize::MAX);
+    line(text, &format!("  would no longer block {}", grouped(it.no_longer_blocked.times)));
+    examples(text, &paint.green("lets go"), &it.no_longer_blocked, usize::MAX);
+    let blocks = (grouped(it.blocks), grouped(tally.blocks.times));
+    line(text, &format!("  would block {} in all, instead of {}", blocks.0, blocks.1));
+    let changed: Vec<&RuleChange> =
+        it.rules.iter().filter(|it| scope.shows(&it.id) && !it.moves.is_empty()).collect();
+    if changed.is_empty() {
+        line(text, "  no rule would lead to anything else");
+    }
+    for rule in changed {
+        let where_it_is = match (rule.here, rule.there) {
+            (true, true) | (false, false) => String::new(),
+            (true, false) => paint.dim("  only in this pack"),
+            (false, true) => paint.dim("  only in the other pack"),
+        };
+        line(text, &format!("\n{}{where_it_is}", paint.bold(&rule.id)));
+        for ((here, there), count) in &rule.moves {
+            let at = counted(count.times, "stop");
+            line(text, &format!("  {} -> {} at {at}", here.as_str(), there.as_str()));
+            examples(text, "       ", count, usize::MAX);
+        }
+    }
+}
+
+/// The text without line ends; reports are read line by line.
+fn in_one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn count(length: usize) -> u64 {
+    u64::try_from(length).unwrap_or(u64::MAX)
+}
+
+/// `1 stop`, `5,120 stops`.
+fn counted(number: u64, what: &str) -> String {
+    let ending = if number == 1 { "" } else { "s" };
+    format!("{} {what}{ending}", grouped(number))
+}
+
+/// A number with its thousands apart: `5,120`.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn megabytes(bytes: u64) -> String {
+    match bytes {
+        0..1_000_000 => format!("{} kB", bytes.div_ceil(1000)),
+        1_000_000.. => format!("{} MB", grouped(bytes / 1_000_000)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_at_a_glance() {
+        let texts = [0, 7, 999, 1000, 5120, 1_234_567].map(grouped);
+        assert_eq!(texts, ["0", "7", "999", "1,000", "5,120", "1,234,567"]);
+        assert_eq!([counted(1, "stop"), counted(0, "stop")], ["1 stop", "0 stops"]);
+        assert_eq!([0, 1, 999_999, 2_500_000].map(megabytes), ["0 kB", "1 kB", "1000 kB", "2 MB"]);
+    }
+}
