@@ -55,8 +55,7 @@ pub(super) fn applies(it: &Consideration, evaluator: &mut Evaluator) -> Result<b
     problem.map_or(Ok(true), Err)
 }
 
-/// The verdict of a consideration that applies; `logged`: it goes into a log, with its values where
-/// it is amiss.
+/// The verdict of a consideration that applies.
 pub(super) fn consider(
     it: &Consideration,
     context: &Context,
