@@ -1,5 +1,6 @@
 #![doc = include_str!("ARCHITECTURE.md")]
 
+pub mod cases;
 pub mod checksum;
 pub mod cli;
 pub mod deferred;

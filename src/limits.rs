@@ -6,6 +6,8 @@ pub const STDIN_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub const POLICY_FILE_BYTES_MAX: usize = 1024 * 1024;
 /// A git configuration; a longer one is taken for none.
 pub const GIT_CONFIG_BYTES_MAX: usize = 256 * 1024;
+/// One case file, or a transcript that it names.
+pub const CASE_FILE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Files in one pack.
 pub const POLICY_FILES_MAX: usize = 256;
 /// Nesting of YAML collections in a policy file.

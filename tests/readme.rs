@@ -27,18 +27,21 @@ fn the_first_command_prints_what_the_readme_shows() {
 #[test]
 fn the_packs_in_the_readme_are_sound() {
     let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("tests")).unwrap();
     let packs = blocks("yaml");
-    assert!(packs.len() >= 2);
+    assert!(packs.len() >= 3);
     for pack in packs {
-        let file = pack.lines().next().unwrap().rsplit('/').next().unwrap();
+        let file = pack.lines().next().unwrap().split_once("policies/").unwrap().1;
         std::fs::write(folder.path().join(file), pack).unwrap();
     }
-    let lint = Command::new(env!("CARGO_BIN_EXE_policyd"))
-        .arg("lint")
-        .arg(folder.path())
-        .output()
-        .unwrap();
-    assert!(lint.status.success(), "{}", String::from_utf8_lossy(&lint.stdout));
+    for command in ["lint", "test"] {
+        let output = Command::new(env!("CARGO_BIN_EXE_policyd"))
+            .arg(command)
+            .arg(folder.path())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    }
 }
 
 #[test]

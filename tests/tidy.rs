@@ -16,7 +16,7 @@ const FLOORS: &[&[&str]] = &[
     &["facts", "state"],
     &["script"],
     &["policy"],
-    &["judge"],
+    &["judge", "cases"],
     &["hook", "lint", "replay"],
     &["report"],
     &["world"], // Everything above this line is pure: it cannot even name an effect.

@@ -30,6 +30,8 @@ pub(super) enum Command {
     Eval(EvalArguments),
     /// Check a pack: every error with its place
     Lint(LintArguments),
+    /// Run the cases of a pack: what it should answer in a situation
+    Test(TestArguments),
     /// List the active rules, their mode and where they are written
     Rules(PackArguments),
     /// Show the facts of a session as rules see them, or the table of all facts
@@ -186,6 +188,48 @@ pub(super) struct LintArguments {
     /// List all rules
     #[arg(long)]
     pub(super) list: bool,
+}
+
+/// Form of test results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum TestFormat {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+    /// For CI systems: JUnit XML
+    Junit,
+}
+
+/// What becomes of a snapshot that differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Update {
+    /// What was seen is the snapshot from now on
+    All,
+    /// It is written beside the snapshot (`.snap.new`) for `cargo insta review`
+    Review,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct TestArguments {
+    /// Folders of packs, their `tests` folders or single case files; the project's pack by default
+    pub(super) paths: Vec<PathBuf>,
+    /// Only cases whose name, or file, contains this
+    #[arg(long, value_name = "TEXT")]
+    pub(super) filter: Option<String>,
+    /// Write snapshots that are missing or differ
+    #[arg(long, value_name = "HOW", value_enum, num_args = 0..=1, require_equals = true,
+        default_missing_value = "all")]
+    pub(super) update: Option<Update>,
+    /// Show which rules and which operands of conditions no case reaches
+    #[arg(long)]
+    pub(super) coverage: bool,
+    /// Fail where less than this share of the branches is reached, in percent; means --coverage
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub(super) threshold: Option<u8>,
+    /// Form of the results
+    #[arg(long, value_enum, default_value = "text")]
+    pub(super) format: TestFormat,
 }
 
 #[derive(Debug, clap::Args)]

@@ -7,10 +7,12 @@ mod speech;
 
 use std::mem::ManuallyDrop;
 use std::path::Path;
+use std::rc::Rc;
 
+use super::amplihack::{self, Switches};
 use super::log::DECISION_LOG;
 use super::project::{self, Project};
-use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE, EvalArguments, Format, amplihack, pack};
+use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE, EvalArguments, Format, pack};
 use crate::facts::compiled::CompiledLens;
 use crate::facts::event::{Event, EventKind};
 use crate::hook::claude_code;
@@ -21,6 +23,7 @@ use crate::limits;
 use crate::policy::{Forgotten, OnError, Policy};
 use crate::report::decision_log;
 use crate::script::Evaluator;
+use crate::script::watch::Watch;
 use crate::source::suggest;
 use crate::state::SessionState;
 use crate::state::guard::{self, GuardLimits, Ruling, Stop};
@@ -31,8 +34,7 @@ use crate::time::Timestamp;
 use crate::world::World;
 use crate::world::overlay::OverlayWorld;
 use inquiry::cursor_path;
-use speech::Report;
-pub(super) use speech::log_decision;
+pub(super) use speech::{Report, log_decision};
 
 /// Judges one event and speaks.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &EvalArguments) -> u8 {
@@ -62,12 +64,14 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Eval
 }
 
 /// What is asked of this call.
-struct Request<'a> {
-    event: Event,
-    now: Timestamp,
-    policies: Option<&'a Path>,
-    detail: Detail,
-    dry_run: bool,
+pub(super) struct Request<'a> {
+    pub(super) event: Event,
+    pub(super) now: Timestamp,
+    pub(super) policies: Option<&'a Path>,
+    pub(super) detail: Detail,
+    pub(super) dry_run: bool,
+    /// Is told what the expressions came to; nobody is, for a hook.
+    pub(super) watch: Option<Rc<Watch>>,
 }
 
 /// Reads arguments and payload; what is wrong with them is one sentence with its cure.
@@ -101,7 +105,7 @@ fn prepare<'a>(
         (false, Format::Hook) if !project::debug(world) => Detail::Findings,
         (false, Format::Hook | Format::Json | Format::Text) => Detail::Everything,
     };
-    Ok(Request { event, now, policies, detail, dry_run: arguments.dry_run })
+    Ok(Request { event, now, policies, detail, dry_run: arguments.dry_run, watch: None })
 }
 
 /// Standard input up to one byte over the bound, so that a longer payload is noticed.
@@ -114,13 +118,82 @@ fn read_stdin(console: &mut Console<'_>) -> Vec<u8> {
     bytes
 }
 
+/// A pack that is loaded, with what its facts are recognised by: it judges any number of events.
+pub(super) struct Ready {
+    /// The pack without its vocabulary.
+    pub(super) policy: Policy,
+    words: Words,
+}
+
+impl Ready {
+    /// Prepares a pack.
+    pub(super) fn new(mut policy: Policy) -> Self {
+        let (lens, texts) = (std::mem::take(&mut policy.lens), std::mem::take(&mut policy.texts));
+        Self { policy, words: Words::new(CompiledLens::new(lens), texts) }
+    }
+}
+
+/// Judges an event by the pack of its project.
 fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
+    let mut report = Report::of(&request.event);
+    let (project, switches) = match enter(world, request, &mut report) {
+        Ok(entered) => entered,
+        Err(why) => return report.silent(why),
+    };
+    let found = pack::find(world, &project, request.policies);
+    let mut policy = match pack::policy(world, &found) {
+        Ok(policy) => policy,
+        Err(broken) if broken.enabled == Some(false) => return report.silent(SWITCHED_OFF),
+        Err(broken) => {
+            let report = answer_broken(world, &project, request, report, &broken);
+            let blocked = report.answer.block.is_some();
+            let event = &request.event;
+            let entry = decision_log::unjudged_entry(request.now, event, &report.around, blocked);
+            speech::log_decision(world, &project::own_root(world, &project), entry);
+            return report;
+        }
+    };
+    for problem in switches.iter().flat_map(|it| it.apply(&mut policy)) {
+        report.problem(&problem);
+    }
+    if let Some(why) = nothing_to_judge(&policy, &request.event, &mut report) {
+        return report.silent(why);
+    }
+    // The process ends with its answer: taking a policy apart would only delay it.
+    let ready = ManuallyDrop::new(Ready::new(policy));
+    judge_stop(world, request, (&ready, Some(&found)), &project, report)
+}
+
+/// Judges an event by a pack that is loaded already; all the rest is as for a hook.
+pub(super) fn evaluate_by(world: &dyn World, request: &Request<'_>, ready: &Ready) -> Report {
+    let mut report = Report::of(&request.event);
+    let (project, switches) = match enter(world, request, &mut report) {
+        Ok(entered) => entered,
+        Err(why) => return report.silent(why),
+    };
+    let changed = switches.map(|switches| {
+        let mut policy = ready.policy.clone();
+        let problems = switches.apply(&mut policy);
+        problems.iter().for_each(|it| report.problem(it));
+        Ready { policy, words: ready.words.clone() }
+    });
+    let ready = changed.as_ref().unwrap_or(ready);
+    if let Some(why) = nothing_to_judge(&ready.policy, &request.event, &mut report) {
+        return report.silent(why);
+    }
+    judge_stop(world, request, (ready, None), &project, report)
+}
+
+/// Why nothing is judged where the pack says so.
+const SWITCHED_OFF: &str = "the pack is switched off (`enabled: false`)";
+
+/// The project of an event and its switches; else why there is no opinion, whatever the pack.
+fn enter(
+    world: &dyn World,
+    request: &Request<'_>,
+    report: &mut Report,
+) -> Result<(Project, Option<Switches>), String> {
     let event = &request.event;
-    let mut report = Report::default();
-    report.around.event = event.kind.name().to_owned();
-    report.around.session_id = event.session_id.to_string();
-    report.around.agent_id.clone_from(&event.agent_id);
-    report.around.saved = "unchanged".to_owned();
     if let Some(said) = event.said_kind.filter(|it| *it != event.kind)
         && (said.is_stop() != event.kind.is_stop())
     {
@@ -129,84 +202,64 @@ fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
             event.kind.name().replace('_', "-"),
             said.client_name()
         ));
-        return report.silent("the event is another one than the hook line says");
+        return Err("the event is another one than the hook line says".to_owned());
     }
     // Events without rules are answered before anything is read.
     if !event.kind.is_stop() {
-        return report.silent("no rule for this event");
+        return Err(NO_RULE.to_owned());
     }
     let project = project::find(world, Some(event));
-    let switches = match switches(world, &project, request, &mut report) {
-        Ok(switches) => switches,
-        Err(off) => return report.silent(off),
-    };
-    let found = pack::find(world, &project, request.policies);
-    let mut policy = match pack::policy(world, &found) {
-        Ok(policy) => policy,
-        Err(broken) if broken.enabled == Some(false) => {
-            return report.silent("the pack is switched off (`enabled: false`)");
-        }
-        Err(broken) => {
-            let report = answer_broken(world, &project, request, report, &broken);
-            let blocked = report.answer.block.is_some();
-            let entry = decision_log::unjudged_entry(request.now, event, &report.around, blocked);
-            speech::log_decision(world, &project::own_root(world, &project), entry);
-            return report;
-        }
-    };
-    report.around.pack.clone_from(&policy.name);
-    for problem in switches.iter().flat_map(|it| it.apply(&mut policy)) {
-        report.problem(&problem);
-    }
-    if !policy.settings.enabled {
-        return report.silent("the pack is switched off (`enabled: false`)");
-    }
-    let asked = |it: &crate::policy::Consideration| {
-        it.enabled && it.on.iter().any(|name| name == event.kind.name())
-    };
-    if !policy.considerations.iter().any(asked) {
-        return report.silent("no rule for this event");
-    }
-    if !event.session_known {
-        report.problem(
-            "the payload names no session, so no block could be remembered; nothing was checked",
-        );
-        return report.silent("the payload names no session");
-    }
-    let (lens, texts) = (std::mem::take(&mut policy.lens), std::mem::take(&mut policy.texts));
-    let words = Words::new(CompiledLens::new(lens), texts);
-    // The process ends with its answer: taking a policy apart would only delay it.
-    let policy = ManuallyDrop::new(policy);
-    let (store, own) = project::sessions(world, &project, &policy.settings);
-    let (project, store, own, found) = (&project, &store, own.as_path(), &found);
-    let stop = Stopping { world, request, policy: &policy, project, store, own, found };
-    stop.judge(&words, report)
-}
-
-/// The project's own switches of single checks.
-///
-/// # Errors
-/// Why the gate as a whole is switched off.
-fn switches(
-    world: &dyn World,
-    project: &Project,
-    request: &Request<'_>,
-    report: &mut Report,
-) -> Result<Option<amplihack::Switches>, String> {
-    if let Some(why) = project::switched_off(world, project) {
+    if let Some(why) = project::switched_off(world, &project) {
         return Err(format!("switched off: {why}"));
     }
-    let switches = amplihack::switches(world, project).unwrap_or_else(|problem| {
+    let switches = amplihack::switches(world, &project).unwrap_or_else(|problem| {
         report.problem(&problem);
         None
     });
     if let Some(switches) = switches.as_ref().filter(|it| it.off) {
         return Err(format!("switched off: {}", switches.why()));
     }
-    match speech::pause(world, project, request, report) {
+    match speech::pause(world, &project, request, report) {
         Some(pause) => Err(pause),
-        None => Ok(switches),
+        None => Ok((project, switches)),
     }
+}
+
+const NO_RULE: &str = "no rule for this event";
+
+/// Why a sound pack has nothing to say to an event.
+fn nothing_to_judge(policy: &Policy, event: &Event, report: &mut Report) -> Option<&'static str> {
+    report.around.pack.clone_from(&policy.name);
+    if !policy.settings.enabled {
+        return Some(SWITCHED_OFF);
+    }
+    let asked = |it: &crate::policy::Consideration| {
+        it.enabled && it.on.iter().any(|name| name == event.kind.name())
+    };
+    if !policy.considerations.iter().any(asked) {
+        return Some(NO_RULE);
+    }
+    if !event.session_known {
+        report.problem(
+            "the payload names no session, so no block could be remembered; nothing was checked",
+        );
+        return Some("the payload names no session");
+    }
+    None
+}
+
+/// Judges a stop by a sound pack.
+fn judge_stop(
+    world: &dyn World,
+    request: &Request<'_>,
+    (ready, found): (&Ready, Option<&pack::Found>),
+    project: &Project,
+    report: Report,
+) -> Report {
+    let Ready { policy, words } = ready;
+    let (store, own) = project::sessions(world, project, &policy.settings);
+    let (store, own) = (&store, own.as_path());
+    Stopping { world, request, policy, project, store, own, found }.judge(words, report)
 }
 
 /// A broken pack never breaks the agent: the user is told, and the manifest's `on_error` answers.
@@ -259,8 +312,8 @@ struct Stopping<'a> {
     store: &'a SessionStore<'a>,
     /// The root of our own.
     own: &'a Path,
-    /// Where the pack was found.
-    found: &'a pack::Found,
+    /// Where the pack was found; nowhere for one that is given.
+    found: Option<&'a pack::Found>,
 }
 
 impl Stopping<'_> {
@@ -289,6 +342,7 @@ impl Stopping<'_> {
             return report.silent(why);
         }
         let mut evaluator = ManuallyDrop::new(Evaluator::new(context.clone()));
+        evaluator.watch.clone_from(&self.request.watch);
 
         // Ask what must be asked before the lock is taken.
         let forced = self.policy.settings.session_type_env.iter().find_map(|it| world.env(it));
@@ -331,11 +385,7 @@ impl Stopping<'_> {
         let inputs = self.inputs(&gathered, &state, forced.as_deref());
         let outcome = judge::decide(bench, &mut evaluator);
         let remembered = self.remember(locked.as_mut(), &outcome, &mut report);
-        let unsafe_settings =
-            [(store.durability.fsync, "no fsync"), (store.durability.verify, "no verify")];
-        for (_, what) in unsafe_settings.iter().filter(|(safe, _)| !safe) {
-            report.around.saved.push_str(&format!(", unsafe: {what}"));
-        }
+        self.tell_unsafe(&mut report);
         keep();
         drop(locked);
 
@@ -344,6 +394,15 @@ impl Stopping<'_> {
         speech::log(world, own, self.request, (&outcome, &inputs), &mut report);
         report.outcome = Some(outcome);
         report
+    }
+
+    /// Tells the settings under which what is saved may be lost.
+    fn tell_unsafe(&self, report: &mut Report) {
+        let durability = &self.store.durability;
+        let unsafe_settings = [(durability.fsync, "no fsync"), (durability.verify, "no verify")];
+        for (_, what) in unsafe_settings.iter().filter(|(safe, _)| !safe) {
+            report.around.saved.push_str(&format!(", unsafe: {what}"));
+        }
     }
 
     /// Saves what is to be remembered; says whether a block may be spoken.

@@ -18,6 +18,7 @@ mod rules;
 mod schema;
 mod session;
 mod state;
+mod test;
 mod try_out;
 
 use clap::{CommandFactory, Parser};
@@ -29,7 +30,7 @@ use arguments::{
     Arguments, BreakerAction, CallResult, Command, DiagAction, DiagFilter, EvalArguments,
     ExplainArguments, FactsArguments, Format, LintArguments, ListFormat, LogArguments,
     PackArguments, PauseArguments, ReplayArguments, ReportFormat, ResumeArguments, SchemaArguments,
-    StateAction, TryArguments,
+    StateAction, TestArguments, TestFormat, TryArguments, Update,
 };
 
 /// What an exit code means. `eval` in hook format always exits with 0.
@@ -93,6 +94,7 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
     match parsed.command {
         Command::Eval(it) => eval::run(world, console, &it),
         Command::Lint(it) => lint::run(world, console, &it),
+        Command::Test(it) => test::run(world, console, &it),
         Command::Rules(it) => rules::run(world, console, &it),
         Command::Facts(it) => facts::run(world, console, &it),
         Command::Try(it) => try_out::run(world, console, &it),

@@ -159,7 +159,8 @@ fn holds_policies(world: &dyn World, folder: &Path) -> bool {
     world.list(folder).is_ok_and(|names| names.iter().any(|it| is_yaml(it)))
 }
 
-fn is_yaml(name: &str) -> bool {
+/// Whether a file is YAML by its name.
+pub(super) fn is_yaml(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|it| it == "yaml" || it == "yml")
 }
 
@@ -194,7 +195,8 @@ fn read(world: &dyn World, named: &Path) -> Found {
     Found::new(Some(Pack { name, files }), unreadable)
 }
 
-fn text(bytes: Vec<u8>) -> Result<String, WorldError> {
+/// Bytes as text.
+pub(super) fn text(bytes: Vec<u8>) -> Result<String, WorldError> {
     String::from_utf8(bytes).map_err(|_| WorldError::Refused("is not UTF-8 text".to_owned()))
 }
 

@@ -22,6 +22,21 @@ pub const FILES: &[(&str, &str)] = &[
     ("messages.yaml", include_str!("../../policies/messages.yaml")),
 ];
 
+/// Case files of the built-in pack and what they compare with, by their names in its folder `tests`.
+pub const CASES: &[(&str, &str)] = &[
+    ("ci.yaml", include_str!("../../policies/tests/ci.yaml")),
+    ("forges.yaml", include_str!("../../policies/tests/forges.yaml")),
+    ("progress.yaml", include_str!("../../policies/tests/progress.yaml")),
+    ("pull_request.yaml", include_str!("../../policies/tests/pull_request.yaml")),
+    ("quality.yaml", include_str!("../../policies/tests/quality.yaml")),
+    ("session.yaml", include_str!("../../policies/tests/session.yaml")),
+    ("workflow.yaml", include_str!("../../policies/tests/workflow.yaml")),
+    (
+        "snapshots/session__a_whole_report.snap",
+        include_str!("../../policies/tests/snapshots/session__a_whole_report.snap"),
+    ),
+];
+
 /// A number that changes with every byte of the built-in pack.
 pub const FINGERPRINT: u64 = fingerprint(&texts());
 
@@ -38,10 +53,16 @@ const fn texts() -> [&'static str; FILES.len()] {
     texts
 }
 
-/// Whether a source is a file of the built-in pack. Folders never have its name.
+/// Whether a source is a file of the built-in pack.
 #[must_use]
 pub fn wrote(source: &Source) -> bool {
-    source.name.strip_prefix(NAME).is_some_and(|rest| rest.starts_with('/'))
+    has(&source.name)
+}
+
+/// Whether a file of this name is one of the built-in pack. Folders never have its name.
+#[must_use]
+pub fn has(file: &str) -> bool {
+    file.strip_prefix(NAME).is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// The built-in pack as if read from a folder.

@@ -2,6 +2,7 @@
 //! Lives here: the engine and evaluation. `check` types expressions at load; `members` is the table.
 //! May not live here: files, clocks, what a rule means.
 
+pub mod branches;
 mod builtins;
 pub mod check;
 pub mod completion;
@@ -21,6 +22,7 @@ pub mod template;
 mod tokens;
 pub mod tree;
 pub mod types;
+pub mod watch;
 mod work_facts;
 
 use std::collections::BTreeMap;
@@ -32,6 +34,7 @@ use crate::limits;
 use context::{Context, Object, Part as Handle};
 use parts::Part;
 use types::Type;
+use watch::Watch;
 
 /// What went wrong in an expression, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,6 +83,8 @@ pub struct Evaluator {
     /// Conditions are asked when planning and again when deciding. By the length of their text:
     /// many begin alike, and few are equally long.
     known: BTreeMap<usize, Vec<Known>>,
+    /// Is told what expressions come to; nobody is, unless somebody measures.
+    pub watch: Option<Rc<Watch>>,
 }
 
 /// An expression that was evaluated before.
@@ -100,7 +105,8 @@ impl Evaluator {
         let mut engine = sandbox();
         builtins::register(&mut engine);
         register_members(&mut engine);
-        let mut evaluator = Self { engine, scope: Scope::new(), known: BTreeMap::new() };
+        let mut evaluator =
+            Self { engine, scope: Scope::new(), known: BTreeMap::new(), watch: None };
         evaluator.turn_to(context);
         evaluator
     }
@@ -127,6 +133,14 @@ impl Evaluator {
     /// # Errors
     /// A probe that could not answer, a limit, an overflow: a rule takes it as unknown.
     pub fn eval(&mut self, text: &str) -> Result<Value, ScriptError> {
+        let value = self.value(text);
+        if let Some(watch) = self.watch.clone() {
+            watch.evaluated(text, &value, |part| self.value(part));
+        }
+        value
+    }
+
+    fn value(&mut self, text: &str) -> Result<Value, ScriptError> {
         let alike = self.known.entry(text.len()).or_default();
         let (parsed, changes) = match alike.iter().find(|it| it.text == text) {
             Some(Known { value: Some(value), .. }) => return Ok(value.clone()),

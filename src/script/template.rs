@@ -66,6 +66,7 @@ fn closing_brace(rest: &str) -> Option<usize> {
 #[must_use]
 pub fn render(template: &str, evaluator: &mut Evaluator) -> String {
     let Ok(pieces) = pieces(template) else { return template.to_owned() };
+    evaluator.watch.iter().for_each(|it| it.rendered(template));
     let mut text = String::with_capacity(template.len());
     for piece in pieces {
         match piece {

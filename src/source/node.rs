@@ -157,6 +157,27 @@ impl Node {
         }
     }
 
+    /// The value as JSON: scalars by their meaning, what is invalid as nothing.
+    #[must_use]
+    pub fn json(&self) -> serde_json::Value {
+        use serde_json::Value;
+        match &self.kind {
+            NodeKind::Scalar(scalar) => match meaning(scalar) {
+                Meaning::Null => Value::Null,
+                Meaning::Bool(value) => value.into(),
+                Meaning::Int(value) => value.into(),
+                Meaning::Number(value) => value.into(),
+                Meaning::Text => scalar.text.as_str().into(),
+            },
+            NodeKind::List(items) => items.iter().map(Self::json).collect(),
+            NodeKind::Map(entries) => {
+                let text = |key: &Self| key.text().unwrap_or_default().to_owned();
+                Value::Object(entries.iter().map(|(key, it)| (text(key), it.json())).collect())
+            }
+            NodeKind::Invalid => Value::Null,
+        }
+    }
+
     /// The place of a byte range of the decoded text: exactly the characters it was written with,
     /// or the whole scalar where they cannot be told.
     #[must_use]

@@ -202,6 +202,11 @@ impl FakeWorld {
         }
     }
 
+    /// Forgets the answers of commands that were scripted with this start.
+    pub fn unscript(&self, argv_start: &[&str]) {
+        open(&self.machine).scripts.retain(|it| it.argv_start != argv_start);
+    }
+
     /// The commands that were run so far.
     #[must_use]
     pub fn ran(&self) -> Vec<Command> {

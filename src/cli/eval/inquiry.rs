@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use super::Stopping;
 use super::speech::Report;
+use crate::cli::pack;
 use crate::cli::project::{self, Project};
 use crate::facts::Facts;
 use crate::facts::event::Event;
@@ -96,8 +97,8 @@ impl Stopping<'_> {
         let besides = Besides {
             state,
             program: env!("CARGO_PKG_VERSION"),
-            pack_hash: self.found.short_hash(),
-            pack_folder: self.found.folder(),
+            pack_hash: self.found.map(pack::Found::short_hash).unwrap_or_default(),
+            pack_folder: self.found.and_then(pack::Found::folder),
             transcript: &gathered.read,
             forgotten: &gathered.forgotten,
             remote_host: gathered.remote_host.as_deref(),

@@ -6,6 +6,7 @@ use super::Request;
 use crate::cli::log::DECISION_LOG;
 use crate::cli::project::Project;
 use crate::cli::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EvalArguments, Format, project};
+use crate::facts::event::Event;
 use crate::hook::claude_code::{self, Answer};
 use crate::judge::inputs::Inputs;
 use crate::judge::{self, Outcome};
@@ -18,15 +19,27 @@ use crate::world::World;
 
 /// Everything learned about one event, until it is spoken.
 #[derive(Debug, Default)]
-pub(super) struct Report {
-    pub(super) outcome: Option<Outcome>,
-    pub(super) answer: Answer,
-    pub(super) around: Circumstances,
+pub(in crate::cli) struct Report {
+    pub(in crate::cli) outcome: Option<Outcome>,
+    pub(in crate::cli) answer: Answer,
+    pub(in crate::cli) around: Circumstances,
     /// What the debug log says.
     pub(super) trace: Vec<String>,
 }
 
 impl Report {
+    /// A report in which nothing was learned of an event yet.
+    pub(super) fn of(event: &Event) -> Self {
+        let around = Circumstances {
+            event: event.kind.name().to_owned(),
+            session_id: event.session_id.to_string(),
+            agent_id: event.agent_id.clone(),
+            saved: "unchanged".to_owned(),
+            ..Circumstances::default()
+        };
+        Self { around, ..Self::default() }
+    }
+
     pub(super) fn silent(mut self, why: impl Into<String>) -> Self {
         self.around.no_opinion = Some(why.into());
         self

@@ -1,0 +1,359 @@
+//! Which rules of a pack its cases speak of, and which operands of its conditions were seen both
+//! true and false while the cases ran.
+//! [`covered`] tells the first from what is written alone; [`measure`] adds what was watched.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::expect::{Test, Wanted};
+use super::names::Known;
+use super::{Case, Expect, read};
+use crate::policy::{Choice, Expression, Place, Policy, builtin};
+use crate::script::branches::Branch;
+use crate::script::watch::{Watch, Ways};
+use crate::source::Source;
+
+/// What a rule is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RuleKind {
+    /// A check at a stop.
+    Consideration,
+    /// A way to classify a session.
+    SessionType,
+    /// A preference that is looked for in files.
+    Preference,
+    /// A message.
+    Message,
+}
+
+impl RuleKind {
+    /// Its name for people.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Consideration => "consideration",
+            Self::SessionType => "session type",
+            Self::Preference => "preference",
+            Self::Message => "message",
+        }
+    }
+}
+
+/// The rules that cases want to fire, and those they want to be silent, by kind and id.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Covered {
+    /// A consideration that is wanted unsatisfied, the wanted session type, a found preference.
+    pub firing: BTreeSet<(RuleKind, String)>,
+    /// A consideration that is wanted satisfied or not applicable, another session type, a
+    /// preference that is wanted not to be found.
+    pub silent: BTreeSet<(RuleKind, String)>,
+}
+
+/// What cases that are run expect of the rules. Only what is expected by name counts: a rule that
+/// fired in passing was not looked at.
+#[must_use]
+pub fn covered<'c>(cases: impl IntoIterator<Item = &'c Case>, known: &Known) -> Covered {
+    let mut covered = Covered::default();
+    let run = cases.into_iter().filter(|it| it.skip.is_none());
+    for step in run.flat_map(|it| &it.steps) {
+        if let Expect::Wanted(wanted) = &step.expect {
+            wanted.iter().for_each(|it| covered.add(it, known));
+        }
+    }
+    covered
+}
+
+/// The same of case files as they are written, for whoever does not run them. A case that is wrong
+/// counts for nothing.
+#[must_use]
+pub fn covered_in(policy: &Policy, files: &[Arc<Source>]) -> Covered {
+    let known = Known::of(policy);
+    let cases: Vec<Case> = files.iter().flat_map(|it| read::read(it, &known).0).collect();
+    covered(&cases, &known)
+}
+
+impl Covered {
+    fn add(&mut self, wanted: &Wanted, known: &Known) {
+        let path: Vec<&str> = wanted.path.iter().map(String::as_str).collect();
+        let is = |text: &str| matches!(&wanted.test, Test::Is(value) if value == text);
+        match path.as_slice() {
+            ["considerations", id, "status" | "consequence"] => {
+                let rule = (RuleKind::Consideration, (*id).to_owned());
+                if ["unsatisfied", "blocks", "warns", "recorded"].iter().any(|it| is(it)) {
+                    self.firing.insert(rule);
+                } else if is("satisfied") {
+                    self.silent.insert(rule);
+                }
+            }
+            ["considerations", id, "why"] if wanted.test.says("not applicable") => {
+                self.silent.insert((RuleKind::Consideration, (*id).to_owned()));
+            }
+            ["session_type"] => {
+                for id in &known.session_types {
+                    let side = if is(id) { &mut self.firing } else { &mut self.silent };
+                    side.insert((RuleKind::SessionType, id.clone()));
+                }
+            }
+            ["preferences", id] => {
+                let found = matches!(&wanted.test, Test::Is(value) if *value == true);
+                let side = if found { &mut self.firing } else { &mut self.silent };
+                side.insert((RuleKind::Preference, (*id).to_owned()));
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes in what was said in a case that was run: each message was said in it, or was not.
+    pub fn add_said(&mut self, policy: &Policy, watch: &Watch) {
+        for (id, choices) in policy.messages.iter() {
+            let said = choices.iter().any(|it| watch.was_rendered(&it.choice.text));
+            let side = if said { &mut self.firing } else { &mut self.silent };
+            side.insert((RuleKind::Message, id.clone()));
+        }
+    }
+}
+
+/// One rule and what the cases showed of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleCoverage {
+    /// What it is.
+    pub kind: RuleKind,
+    /// Its id.
+    pub id: String,
+    /// Where it is written, where that is known.
+    pub place: Option<Place>,
+    /// Whether a case has it firing.
+    pub firing: bool,
+    /// Whether a case has it silent; what always holds need not be.
+    pub silent: bool,
+    /// Its conditions; those of a checker that several rules share stand at the first of them.
+    pub conditions: Vec<ConditionCoverage>,
+}
+
+/// One condition and which of its operands were seen both ways.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConditionCoverage {
+    /// The key it stands under: `satisfied`, `details[2].when`.
+    pub key: String,
+    /// Where it is written.
+    pub place: Place,
+    /// Its text.
+    pub text: String,
+    /// Its operands, in bytes of the text, and what they were.
+    pub operands: Vec<(Range<usize>, Ways)>,
+}
+
+impl ConditionCoverage {
+    /// The operands that were not seen both ways.
+    pub fn gaps(&self) -> impl Iterator<Item = (&str, Ways)> {
+        let gaps = self.operands.iter().filter(|(_, ways)| !(ways.held && ways.failed));
+        gaps.map(|(range, ways)| (self.text.get(range.clone()).unwrap_or_default(), *ways))
+    }
+}
+
+/// What cases showed of a pack.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Coverage {
+    /// Every rule that is written in the pack itself.
+    pub rules: Vec<RuleCoverage>,
+}
+
+impl Coverage {
+    /// Outcomes of operands that were seen, and those there are: two for each operand.
+    #[must_use]
+    pub fn branches(&self) -> (usize, usize) {
+        let operands = self.rules.iter().flat_map(|it| &it.conditions).flat_map(|it| &it.operands);
+        let (mut seen, mut all) = (0_usize, 0_usize);
+        for (_, ways) in operands {
+            all = all.saturating_add(2);
+            seen = seen.saturating_add(usize::from(ways.held)).saturating_add(ways.failed.into());
+        }
+        (seen, all)
+    }
+
+    /// The share of branches that were seen, in hundredths, rounded down; 100 where there are none.
+    #[must_use]
+    pub fn percent(&self) -> usize {
+        let (seen, all) = self.branches();
+        seen.saturating_mul(100).checked_div(all).unwrap_or(100)
+    }
+
+    /// Rules without a case in which they fire, and without one in which they are silent.
+    #[must_use]
+    pub fn lacking(&self) -> (Vec<&RuleCoverage>, Vec<&RuleCoverage>) {
+        let unfired = self.rules.iter().filter(|it| !it.firing).collect();
+        (unfired, self.rules.iter().filter(|it| !it.silent).collect())
+    }
+}
+
+/// The message that every judged stop has.
+const SAID_AT_EVERY_STOP: &str = "summary";
+
+/// What was watched of the rules that are written in the pack itself: `inherited` is the pack below.
+#[must_use]
+pub fn measure(
+    policy: &Policy,
+    inherited: Option<&Policy>,
+    watch: &Watch,
+    covered: &Covered,
+) -> Coverage {
+    let mut meter = Meter { watch, covered, extends: inherited.is_some(), ways: BTreeMap::new() };
+    let mut rules = Vec::new();
+    for it in &policy.considerations {
+        let mut found = meter.rule(RuleKind::Consideration, &it.id, Some(&it.place));
+        let body = &it.check.body;
+        let expressions = [
+            ("when", it.when.as_ref()),
+            ("checker.when", it.check.when.as_ref()),
+            ("satisfied", Some(&body.satisfied)),
+            ("blocking", body.blocking.as_ref()),
+        ];
+        let named = expressions.into_iter().filter_map(|(key, it)| Some((key.to_owned(), it?)));
+        let texts = [("details", &body.details), ("evidence", &body.evidence)];
+        let choices = texts.into_iter().flat_map(|(key, it)| whens(key, it.iter()));
+        let errors = whens("error", body.error.iter());
+        found.conditions = meter.conditions(named.chain(choices).chain(errors));
+        // What is switched off need not be looked at; where a case does, all of it counts.
+        if it.enabled || found.firing || found.silent {
+            rules.push((meter.is_own(&it.place), found));
+        }
+    }
+    for it in &policy.session_types {
+        let mut found = meter.rule(RuleKind::SessionType, &it.id, Some(&it.when.place));
+        found.silent |= Branch::of(&it.when.text).fixed;
+        found.conditions = meter.conditions([("when".to_owned(), &it.when)].into_iter());
+        rules.push((meter.is_own(&it.when.place), found));
+    }
+    for it in policy.preferences.iter() {
+        let own = !inherited.is_some_and(|below| below.preferences.contains(it));
+        rules.push((own, meter.rule(RuleKind::Preference, &it.id, None)));
+    }
+    for (id, choices) in policy.messages.iter() {
+        let own = inherited.is_none_or(|below| below.messages.get(id) != Some(choices));
+        let mut found = meter.rule(RuleKind::Message, id, None);
+        found.silent |= id == SAID_AT_EVERY_STOP;
+        found.conditions = meter.conditions(whens("", choices.iter().map(|it| &it.choice)));
+        rules.push((own, found));
+    }
+    // A rule that inherits everything else may still have a condition of its own.
+    rules.retain(|(own, it)| *own || !it.conditions.is_empty());
+    let mut rules: Vec<RuleCoverage> = rules.into_iter().map(|(_, it)| it).collect();
+    // What a shared condition was for any rule, it was.
+    for condition in rules.iter_mut().flat_map(|it| &mut it.conditions) {
+        let ways = meter.ways.remove(&written(&condition.place, &condition.text));
+        for ((_, own), all) in condition.operands.iter_mut().zip(ways.unwrap_or_default()) {
+            *own = all;
+        }
+    }
+    Coverage { rules }
+}
+
+/// A condition is one wherever it is used: where it is written, and its text.
+fn written(place: &Place, text: &str) -> (String, u32, u32, String) {
+    (place.file.clone(), place.line, place.column, text.to_owned())
+}
+
+/// The conditions of texts, with the keys they stand under.
+fn whens<'p>(
+    key: &'static str,
+    choices: impl Iterator<Item = &'p Choice>,
+) -> impl Iterator<Item = (String, &'p Expression)> {
+    let numbered = choices.enumerate();
+    numbered.filter_map(move |(at, it)| Some((format!("{key}[{at}].when"), it.when.as_ref()?)))
+}
+
+struct Meter<'a> {
+    watch: &'a Watch,
+    covered: &'a Covered,
+    extends: bool,
+    /// What the operands of conditions were, all rules that use them together.
+    ways: BTreeMap<(String, u32, u32, String), Vec<Ways>>,
+}
+
+impl Meter<'_> {
+    fn is_own(&self, place: &Place) -> bool {
+        !(self.extends && builtin::has(&place.file))
+    }
+
+    fn rule(&self, kind: RuleKind, id: &str, place: Option<&Place>) -> RuleCoverage {
+        let name = (kind, id.to_owned());
+        RuleCoverage {
+            kind,
+            id: id.to_owned(),
+            place: place.cloned(),
+            firing: self.covered.firing.contains(&name),
+            silent: self.covered.silent.contains(&name),
+            conditions: Vec::new(),
+        }
+    }
+
+    /// The conditions among these that are the pack's own and stand at no rule yet.
+    fn conditions<'p>(
+        &mut self,
+        found: impl Iterator<Item = (String, &'p Expression)>,
+    ) -> Vec<ConditionCoverage> {
+        let mut fresh = Vec::new();
+        for (key, it) in found {
+            if !self.is_own(&it.place) {
+                continue;
+            }
+            let skeleton = Branch::of(&it.text);
+            let leaves = skeleton.leaves().into_iter().filter(|leaf| !leaf.fixed);
+            let operands: Vec<_> =
+                leaves.map(|leaf| (leaf.range.clone(), self.watch.ways(&it.text, leaf))).collect();
+            let ways = operands.iter().map(|(_, ways)| *ways);
+            match self.ways.entry(written(&it.place, &it.text)) {
+                Entry::Occupied(mut known) => {
+                    for (known, more) in known.get_mut().iter_mut().zip(ways) {
+                        *known = known.and(more);
+                    }
+                }
+                Entry::Vacant(place) => {
+                    place.insert(ways.collect());
+                    let (place, text) = (it.place.clone(), it.text.clone());
+                    fresh.push(ConditionCoverage { key, place, text, operands });
+                }
+            }
+        }
+        fresh
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_expected_by_name_is_covered() {
+        let pack = builtin::pack();
+        let policy = crate::policy::load::load(&pack, &pack).policy.unwrap();
+        let text = "
+- name: fires, is silent, does not apply
+  expect:
+    session_type: DEVELOPMENT
+    considerations:
+      local_testing: blocks
+      shortcuts: {status: satisfied}
+      ci_status: {status: skipped, why: not applicable}
+      next_steps: {details: x}
+    preferences: {no_auto_merge: false}
+- name: skipped
+  skip: not now
+  expect: {considerations: {todos_complete: satisfied}}
+- name: unknown
+  expect: {considerations: {todos_complet: satisfied}}
+";
+        let source = Source { name: "a.yaml".to_owned(), text: text.to_owned() };
+        let Covered { firing, silent } = covered_in(&policy, &[Arc::new(source)]);
+        let ids = |rules: &BTreeSet<(RuleKind, String)>, kind: RuleKind| -> Vec<String> {
+            rules.iter().filter(|(it, _)| *it == kind).map(|(_, id)| id.clone()).collect()
+        };
+        assert_eq!(ids(&firing, RuleKind::Consideration), ["local_testing"]);
+        assert_eq!(ids(&silent, RuleKind::Consideration), ["ci_status", "shortcuts"]);
+        assert_eq!(ids(&firing, RuleKind::SessionType), ["DEVELOPMENT"]);
+        assert_eq!(ids(&silent, RuleKind::SessionType).len(), policy.session_types.len() - 1);
+        assert_eq!(ids(&silent, RuleKind::Preference), ["no_auto_merge"]);
+    }
+}

@@ -1,0 +1,132 @@
+//! Reads what a case gives: files, clock, environment, probes' answers, what is remembered.
+
+use std::time::Duration;
+
+use super::names::{Known, check_name};
+use super::{Answer, AnswerOutcome, Given, Memory, PackChanges};
+use crate::source::Diagnostic;
+use crate::source::node::Node;
+
+/// Reads the map under `given`, which fits its shape.
+pub(super) fn read(node: &Node, known: &Known, findings: &mut Vec<Diagnostic>) -> Given {
+    let text = |key: &str| node.get(key).and_then(Node::text).map(str::to_owned);
+    let pack = pack(node.get("pack"), known, findings);
+    Given {
+        files: texts(node.get("files")),
+        now: node.get("now").and_then(Node::date),
+        env: texts(node.get("env")),
+        branch: text("branch"),
+        remote: text("remote"),
+        interactive: node.get("interactive").and_then(Node::bool),
+        probes: probes(node.get("probes"), (known, &pack), findings),
+        state: node.get("state").map(memory),
+        breakers: breakers(node.get("breakers"), known, findings),
+        disk_full: node.get("disk_full").and_then(Node::bool),
+        pack,
+    }
+}
+
+fn entries(node: Option<&Node>) -> &[(Node, Node)] {
+    node.and_then(Node::entries).unwrap_or_default()
+}
+
+fn texts(node: Option<&Node>) -> Vec<(String, String)> {
+    let text = |node: &Node| node.text().unwrap_or_default().to_owned();
+    entries(node).iter().map(|(key, value)| (text(key), text(value))).collect()
+}
+
+fn memory(node: &Node) -> Memory {
+    let count = |key: &str| node.get(key).and_then(Node::int).unwrap_or(0);
+    Memory {
+        total_blocks: u64::try_from(count("total_blocks")).unwrap_or(0),
+        consecutive_blocks: u32::try_from(count("consecutive_blocks")).unwrap_or(0),
+        turns: u64::try_from(count("turns")).unwrap_or(0),
+    }
+}
+
+fn breakers(node: Option<&Node>, known: &Known, findings: &mut Vec<Diagnostic>) -> Vec<String> {
+    for (key, _) in entries(node) {
+        check_name(key, ("breaker", "unknown-breaker"), &known.breakers, findings);
+    }
+    entries(node).iter().filter_map(|(key, _)| key.text()).map(str::to_owned).collect()
+}
+
+fn pack(node: Option<&Node>, known: &Known, findings: &mut Vec<Diagnostic>) -> PackChanges {
+    let Some(node) = node else { return PackChanges::default() };
+    let mut switched = |key: &str| -> Vec<String> {
+        let items = node.get(key).and_then(Node::items).unwrap_or_default();
+        for item in items {
+            let what = ("consideration or probe", "unknown-name");
+            check_name(item, what, &known.switches(), findings);
+        }
+        items.iter().filter_map(Node::text).map(str::to_owned).collect()
+    };
+    let (enable, disable) = (switched("enable"), switched("disable"));
+    let voice = node.get("voice");
+    if let Some(voice) = voice {
+        check_name(voice, ("voice", "unknown-voice"), &known.voices, findings);
+    }
+    let mut preferences = Vec::new();
+    for (key, value) in entries(node.get("preferences")) {
+        check_name(key, ("preference", "unknown-preference"), &known.preferences, findings);
+        preferences.extend(key.text().map(str::to_owned).zip(value.bool()));
+    }
+    let voice = voice.and_then(Node::text).map(str::to_owned);
+    PackChanges { enable, disable, voice, preferences }
+}
+
+fn probes(
+    node: Option<&Node>,
+    (known, pack): (&Known, &PackChanges),
+    findings: &mut Vec<Diagnostic>,
+) -> Vec<(String, Vec<Answer>)> {
+    let mut probes = Vec::new();
+    for (key, value) in entries(node) {
+        check_name(key, ("probe", "unknown-probe"), &known.probe_ids(), findings);
+        let id = key.text().unwrap_or_default();
+        let off = known.probes.iter().any(|(name, on)| name == id && !on);
+        if off && !pack.enable.iter().any(|it| it == id) {
+            let message = format!("the probe `{id}` is switched off: nobody asks it");
+            let finding = Diagnostic::error("probe-is-off", key.span.clone(), message);
+            let help = format!("switch it on for this case: `pack: {{enable: [{id}]}}`");
+            findings.push(finding.with_help(help));
+        }
+        let answers = value.one_or_items().iter().map(|it| answer(it, findings)).collect();
+        probes.push((id.to_owned(), answers));
+    }
+    probes
+}
+
+fn answer(node: &Node, findings: &mut Vec<Diagnostic>) -> Answer {
+    let ends = |prints: String, stderr: &str, code: i64| AnswerOutcome::Ends {
+        prints,
+        stderr: stderr.to_owned(),
+        code: i32::try_from(code).unwrap_or(1),
+    };
+    if let Some(printed) = node.text() {
+        return Answer { outcome: ends(printed.to_owned(), "", 0), takes: Duration::ZERO };
+    }
+    let flag = |key: &str| node.get(key).and_then(Node::bool).unwrap_or(false);
+    let ways = [flag("missing"), flag("timeout"), node.get("prints").is_some()];
+    let said = [node.get("code"), node.get("stderr")].iter().any(Option::is_some);
+    let count = ways.iter().filter(|it| **it).count();
+    if count > 1 || (count == 0 && !said) {
+        let message = "a reading is what the program prints, or that it is missing or too slow";
+        let finding = Diagnostic::error("unclear-reading", node.span.clone(), message);
+        findings.push(finding.with_help("write `prints:`, `missing: true` or `timeout: true`"));
+    }
+    let outcome = if flag("missing") {
+        AnswerOutcome::Missing
+    } else if flag("timeout") {
+        AnswerOutcome::TimesOut
+    } else {
+        let printed = node.get("prints").map(|it| match it.text() {
+            Some(text) => text.to_owned(),
+            None => it.json().to_string(),
+        });
+        let stderr = node.get("stderr").and_then(Node::text).unwrap_or_default();
+        let code = node.get("code").and_then(Node::int).unwrap_or(0);
+        ends(printed.unwrap_or_default(), stderr, code)
+    };
+    Answer { outcome, takes: node.get("takes").and_then(Node::duration).unwrap_or_default() }
+}

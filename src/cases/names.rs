@@ -1,0 +1,66 @@
+//! The names of a pack that cases may use: whatever else a case names is a typo.
+
+use crate::policy::Policy;
+use crate::source::node::Node;
+use crate::source::{Diagnostic, suggest};
+
+/// Names by what they are names of.
+#[derive(Debug, Clone, Default)]
+pub struct Known {
+    pub(super) considerations: Vec<String>,
+    pub(super) session_types: Vec<String>,
+    pub(super) preferences: Vec<String>,
+    /// Probes, and whether each is switched on.
+    pub(super) probes: Vec<(String, bool)>,
+    pub(super) breakers: Vec<String>,
+    pub(super) voices: Vec<String>,
+}
+
+impl Known {
+    /// The names of a pack.
+    #[must_use]
+    pub fn of(policy: &Policy) -> Self {
+        let choices = policy.messages.values().flatten();
+        let mut voices: Vec<String> = choices.filter_map(|it| it.voice.clone()).collect();
+        voices.push(policy.settings.voice.clone());
+        voices.sort();
+        voices.dedup();
+        Self {
+            considerations: policy.considerations.iter().map(|it| it.id.clone()).collect(),
+            session_types: policy.session_types.iter().map(|it| it.id.clone()).collect(),
+            preferences: policy.preferences.iter().map(|it| it.id.clone()).collect(),
+            probes: policy.probes.iter().map(|it| (it.id.clone(), it.enabled)).collect(),
+            breakers: policy.probes.iter().map(|it| it.breaker.clone()).collect(),
+            voices,
+        }
+    }
+
+    pub(super) fn probe_ids(&self) -> Vec<String> {
+        self.probes.iter().map(|(id, _)| id.clone()).collect()
+    }
+
+    /// What can be switched on and off.
+    pub(super) fn switches(&self) -> Vec<String> {
+        self.considerations.iter().cloned().chain(self.probe_ids()).collect()
+    }
+}
+
+/// Complains about a name that is none of the known ones.
+pub(super) fn check_name(
+    node: &Node,
+    (what, code): (&str, &'static str),
+    known: &[String],
+    findings: &mut Vec<Diagnostic>,
+) {
+    let name = node.text().unwrap_or_default();
+    if known.iter().any(|it| it == name) {
+        return;
+    }
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    let message = format!("there is no {what} `{name}` in this pack");
+    let finding = Diagnostic::error(code, node.span.clone(), message);
+    findings.push(match suggest::did_you_mean(name, &known) {
+        Some(help) => finding.with_help(help),
+        None => finding,
+    });
+}

@@ -1,0 +1,141 @@
+//! Placeholders: `{{name}}` in a case that runs once for `each` of several maps of values.
+//! A name that no map has is an error, and so is a value that nothing names.
+
+use std::collections::BTreeSet;
+
+use crate::source::node::{Node, NodeKind, Scalar};
+use crate::source::{Diagnostic, suggest};
+
+/// The number of a repetition (`times`); it is filled later than the values of `each`.
+pub(super) const NUMBER: &str = "n";
+
+/// A piece of a text with placeholders.
+#[derive(Debug, PartialEq, Eq)]
+enum Piece<'t> {
+    Text(&'t str),
+    Name { name: &'t str, start: usize },
+}
+
+/// A text is cut at every `{{name}}`; braces around anything else are text.
+fn pieces(text: &str) -> Vec<Piece<'_>> {
+    let mut pieces = Vec::new();
+    let (mut done, mut at) = (0_usize, 0_usize);
+    while let Some(found) = text.get(at..).and_then(|rest| rest.find("{{")) {
+        let open = at.saturating_add(found);
+        let start = open.saturating_add(2);
+        at = start;
+        let Some(length) = text.get(start..).and_then(|rest| rest.find("}}")) else { break };
+        let name = text.get(start..start.saturating_add(length)).unwrap_or_default();
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if name.is_empty() || !name.chars().all(plain) {
+            continue;
+        }
+        pieces.extend(text.get(done..open).map(Piece::Text));
+        pieces.push(Piece::Name { name, start: open });
+        done = start.saturating_add(length).saturating_add(2);
+        at = done;
+    }
+    pieces.extend(text.get(done..).map(Piece::Text));
+    pieces.retain(|it| *it != Piece::Text(""));
+    pieces
+}
+
+/// The names that a text has placeholders for.
+pub(super) fn names_in(text: &str) -> bool {
+    pieces(text).iter().any(|it| matches!(it, Piece::Name { .. }))
+}
+
+/// Values by name, and which of them were used.
+#[derive(Debug)]
+pub(super) struct Filling<'a> {
+    pub(super) values: &'a [(Node, Node)],
+    pub(super) used: BTreeSet<String>,
+    pub(super) findings: Vec<Diagnostic>,
+}
+
+impl<'a> Filling<'a> {
+    pub(super) fn new(values: &'a [(Node, Node)]) -> Self {
+        Self { values, used: BTreeSet::new(), findings: Vec::new() }
+    }
+
+    /// The node with its placeholders filled. A text that is one placeholder and nothing else
+    /// becomes the value itself, whatever it is.
+    pub(super) fn fill(&mut self, node: &Node) -> Node {
+        let kind = match &node.kind {
+            NodeKind::Scalar(scalar) => return self.scalar(node, scalar),
+            NodeKind::List(items) => NodeKind::List(items.iter().map(|it| self.fill(it)).collect()),
+            NodeKind::Map(entries) => NodeKind::Map(
+                entries.iter().map(|(key, value)| (self.fill(key), self.fill(value))).collect(),
+            ),
+            NodeKind::Invalid => NodeKind::Invalid,
+        };
+        Node { span: node.span.clone(), kind }
+    }
+
+    fn scalar(&mut self, node: &Node, scalar: &Scalar) -> Node {
+        let pieces = pieces(&scalar.text);
+        if let [Piece::Name { name, start }] = pieces.as_slice() {
+            return self.value(node, name, *start).cloned().unwrap_or_else(|| node.clone());
+        }
+        let mut text = String::with_capacity(scalar.text.len());
+        for piece in pieces {
+            match piece {
+                Piece::Text(plain) => text.push_str(plain),
+                Piece::Name { name, start } => match self.value(node, name, start) {
+                    Some(value) => text.push_str(value.text().unwrap_or_default()),
+                    None => text.push_str(&format!("{{{{{name}}}}}")),
+                },
+            }
+        }
+        Node { span: node.span.clone(), kind: NodeKind::Scalar(Scalar { text, ..scalar.clone() }) }
+    }
+
+    fn value(&mut self, node: &Node, name: &str, start: usize) -> Option<&'a Node> {
+        let found = self.values.iter().find(|(key, _)| key.text() == Some(name));
+        if let Some((_, value)) = found {
+            self.used.insert(name.to_owned());
+            return Some(value);
+        }
+        if name != NUMBER {
+            let end = start.saturating_add(name.len()).saturating_add(4);
+            let span = node.sub_span(start..end);
+            let message = format!("`each` has no value `{name}` here");
+            let known: Vec<&str> = self.values.iter().filter_map(|(key, _)| key.text()).collect();
+            let finding = Diagnostic::error("unknown-placeholder", span, message);
+            self.findings.push(match suggest::did_you_mean(name, &known) {
+                Some(help) => finding.with_help(help),
+                None => finding,
+            });
+        }
+        None
+    }
+
+    /// What nothing asked for.
+    pub(super) fn unused(self) -> Vec<Diagnostic> {
+        let Self { values, used, mut findings } = self;
+        for (key, _) in values {
+            let name = key.text().unwrap_or_default();
+            if !used.contains(name) {
+                let message = format!("nothing in the case is `{{{{{name}}}}}`");
+                let finding = Diagnostic::error("unused-value", key.span.clone(), message);
+                findings.push(finding.with_help("name it in the case, or take it out"));
+            }
+        }
+        findings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_double_braces_are_cut_out() {
+        let name = |name, start| Piece::Name { name, start };
+        assert_eq!(pieces("a {{b}}c"), [Piece::Text("a "), name("b", 2), Piece::Text("c")]);
+        assert_eq!(pieces("{{x}}{{y_1}}"), [name("x", 0), name("y_1", 5)]);
+        for plain in ["{{ x }}", "{x}", "{{}}", "{{a.b}}", "{{x", "{{{{"] {
+            assert_eq!(pieces(plain), [Piece::Text(plain)], "{plain}");
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! Reads a case file: every unknown key, wrong type and unknown name is an error with its place.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::names::Known;
+use super::placeholders::{self, Filling};
+use super::shape::{CASE, FILE, HAPPENINGS};
+use super::{Case, Expect, Form, Given, Payload, Step, Transcript, expect, given};
+use crate::facts::event::{EVENTS, EventKind};
+use crate::source::node::{Node, NodeKind, Scalar};
+use crate::source::shape::Kind;
+use crate::source::{Diagnostic, Source, Span, check, suggest, yaml};
+
+/// The cases of a file and everything wrong in it. Where something is wrong there are fewer.
+#[must_use]
+pub fn read(source: &Arc<Source>, known: &Known) -> (Vec<Case>, Vec<Diagnostic>) {
+    let (node, mut findings) = yaml::parse(source);
+    let Some(node) = node else { return (Vec::new(), findings) };
+    let Some(items) = node.items() else {
+        check::check(&node, &FILE.kind, &mut findings);
+        return (Vec::new(), findings);
+    };
+    let mut cases = Vec::new();
+    for item in items {
+        for instance in instances(item, &mut findings) {
+            cases.extend(case(&instance, known, &mut findings));
+        }
+    }
+    complain_of_twins(&cases, &mut findings);
+    let mut once: Vec<Diagnostic> = Vec::new();
+    for finding in findings {
+        // A case that runs several times has its mistakes once.
+        if !once.contains(&finding) {
+            once.push(finding);
+        }
+    }
+    (cases, once)
+}
+
+/// The case, or one for each of its maps of values.
+fn instances(item: &Node, findings: &mut Vec<Diagnostic>) -> Vec<Node> {
+    let each =
+        item.entries().unwrap_or_default().iter().find(|(key, _)| key.text() == Some("each"));
+    let Some((_, each)) = each else { return vec![item.clone()] };
+    let rows_kind = Kind::List(&Kind::Map(&Kind::Any));
+    let before = findings.len();
+    check::check(each, &rows_kind, findings);
+    let rows = each.items().unwrap_or_default();
+    if findings.len() > before {
+        return Vec::new();
+    }
+    if rows.is_empty() {
+        let message = "`each` has no values, so the case would never run";
+        findings.push(Diagnostic::error("no-values", each.span.clone(), message));
+    }
+    let entries = item.entries().unwrap_or_default().iter();
+    let rest: Vec<_> = entries.filter(|(key, _)| key.text() != Some("each")).cloned().collect();
+    let rest = Node { span: item.span.clone(), kind: NodeKind::Map(rest) };
+    let named = rest.get("name").and_then(Node::text).is_some_and(placeholders::names_in);
+    let mut instances = Vec::new();
+    for (index, row) in rows.iter().enumerate() {
+        let mut filling = Filling::new(row.entries().unwrap_or_default());
+        let mut instance = filling.fill(&rest);
+        findings.extend(filling.unused());
+        if !named {
+            number(&mut instance, index.saturating_add(1));
+        }
+        instances.push(instance);
+    }
+    instances
+}
+
+/// Gives a repeated case a name of its own.
+fn number(case: &mut Node, number: usize) {
+    let NodeKind::Map(entries) = &mut case.kind else { return };
+    let name = entries.iter_mut().find(|(key, _)| key.text() == Some("name"));
+    if let Some((_, Node { kind: NodeKind::Scalar(Scalar { text, .. }), .. })) = name {
+        text.push_str(&format!(" #{number}"));
+    }
+}
+
+fn case(node: &Node, known: &Known, findings: &mut Vec<Diagnostic>) -> Option<Case> {
+    let before = findings.len();
+    check::check(node, &Kind::Record(CASE), findings);
+    if findings.len() > before {
+        return None;
+    }
+    let name = node.get("name")?;
+    let mut reader = Reader { known, findings };
+    let mut steps = Vec::new();
+    match (node.get("steps"), node.get("expect")) {
+        (Some(list), expect) => {
+            for (key, what) in [("on", node.get("on")), ("expect", expect)] {
+                if let Some(what) = what {
+                    let message = format!("with `steps`, `{key}` belongs to a step");
+                    let found = Diagnostic::error("misplaced-key", what.span.clone(), message);
+                    reader.findings.push(found);
+                }
+            }
+            steps.extend(list.items().unwrap_or_default().iter().map(|it| reader.step(it)));
+            if steps.is_empty() {
+                let message = "`steps` has no step, so nothing is expected";
+                let found = Diagnostic::error("empty-expectation", list.span.clone(), message);
+                reader.findings.push(found);
+            }
+            // What the case itself gives and tells comes before its first step.
+            if let Some(first) = steps.first_mut() {
+                reader.begin(node, first);
+            }
+        }
+        (None, Some(_)) => steps.push(reader.step(node)),
+        (None, None) => {
+            let message = format!("the case `{}` expects nothing", name.text().unwrap_or_default());
+            let found = Diagnostic::error("empty-expectation", name.span.clone(), message);
+            reader.findings.push(found.with_help("add `expect:`, or `steps:` with one each"));
+        }
+    }
+    if let Some(skip) =
+        node.get("skip").filter(|it| it.text().is_none_or(|why| why.trim().is_empty()))
+    {
+        let found =
+            Diagnostic::error("missing-value", skip.span.clone(), "`skip` does not say why");
+        reader.findings.push(found.with_help("write the reason: `skip: not written yet`"));
+    }
+    (findings.len() == before).then(|| Case {
+        name: name.text().unwrap_or_default().to_owned(),
+        span: name.span.clone(),
+        skip: node.get("skip").and_then(Node::text).map(|it| it.trim().to_owned()),
+        steps,
+    })
+}
+
+struct Reader<'a> {
+    known: &'a Known,
+    findings: &'a mut Vec<Diagnostic>,
+}
+
+impl Reader<'_> {
+    fn step(&mut self, node: &Node) -> Step {
+        let given = node.get("given");
+        Step {
+            span: node.get("expect").map_or_else(|| node.span.clone(), |it| it.span.clone()),
+            given: given
+                .map_or_else(Given::default, |it| given::read(it, self.known, self.findings)),
+            after: node.get("after").and_then(Node::duration).unwrap_or(Duration::ZERO),
+            transcript: self.transcript(node.get("transcript")),
+            on: self.payload(node.get("on")),
+            expect: self.expect(node.get("expect")),
+        }
+    }
+
+    /// Puts what a case gives before the first of its steps.
+    fn begin(&mut self, case: &Node, first: &mut Step) {
+        if let Some(node) = case.get("given") {
+            let own = std::mem::take(&mut first.given);
+            first.given = given::read(node, self.known, self.findings).then(own);
+        }
+        match (self.transcript(case.get("transcript")), &mut first.transcript) {
+            (Transcript::Nothing, _) => {}
+            (Transcript::List(mut before), Transcript::List(own)) => {
+                before.append(own);
+                *own = before;
+            }
+            (before, own @ Transcript::Nothing) => *own = before,
+            (Transcript::File(..), Transcript::List(_) | Transcript::File(..))
+            | (Transcript::List(_), Transcript::File(..)) => {
+                let message = "a list and a file cannot follow each other before one step";
+                let span = case.get("transcript").unwrap_or(case).span.clone();
+                self.findings.push(Diagnostic::error("two-transcripts", span, message));
+            }
+        }
+    }
+
+    fn transcript(&mut self, node: Option<&Node>) -> Transcript {
+        let Some(node) = node else { return Transcript::Nothing };
+        if let Some(file) = node.text() {
+            return Transcript::File(node.span.clone(), PathBuf::from(file));
+        }
+        let items = node.items().unwrap_or_default();
+        items.iter().for_each(|it| self.happening(it));
+        Transcript::List(items.to_vec())
+    }
+
+    /// A happening says one thing, and nothing that does not belong to it.
+    fn happening(&mut self, node: &Node) {
+        let entries = node.entries().unwrap_or_default();
+        let keys: Vec<&str> = entries.iter().filter_map(|(key, _)| key.text()).collect();
+        let leading = HAPPENINGS.iter().find(|(name, _)| keys.contains(name));
+        let Some((leading, beside)) = leading else {
+            let names: Vec<&str> = HAPPENINGS.iter().map(|(name, _)| *name).collect();
+            let message = "this does not say what happened";
+            let found = Diagnostic::error("no-happening", node.span.clone(), message);
+            self.findings.push(found.with_help(format!("write one of {}", names.join(", "))));
+            return;
+        };
+        for (key, _) in entries {
+            let name = key.text().unwrap_or_default();
+            if name != *leading && name != "times" && !beside.contains(&name) {
+                let message = format!("`{name}` does not belong beside `{leading}`");
+                let found = Diagnostic::error("misplaced-key", key.span.clone(), message);
+                self.findings.push(found.with_help("begin another item with `- `"));
+            }
+        }
+    }
+
+    fn payload(&mut self, node: Option<&Node>) -> Payload {
+        let named = |it: &Node| {
+            if it.text().is_some() { Some(it.clone()) } else { it.get("event").cloned() }
+        };
+        let event = node.and_then(named);
+        let kind = match &event {
+            None => EventKind::find("stop"),
+            Some(node) => EventKind::find(node.text().unwrap_or_default()),
+        };
+        if let (None, Some(node)) = (kind, &event) {
+            let name = node.text().unwrap_or_default();
+            let known: Vec<&str> = EVENTS.iter().map(|it| it.name).collect();
+            let message = format!("there is no event `{name}`");
+            let found = Diagnostic::error("unknown-event", node.span.clone(), message);
+            self.findings.push(match suggest::did_you_mean(name, &known) {
+                Some(help) => found.with_help(help),
+                None => found,
+            });
+        }
+        let event = kind.map(|it| it.name().to_owned()).unwrap_or_default();
+        let client = kind.map(EventKind::client_name).unwrap_or_default();
+        let mut fields = Map::new();
+        fields.insert("hook_event_name".to_owned(), client.into());
+        for (key, field) in [
+            ("session", "session_id"),
+            ("agent", "agent_id"),
+            ("agent_type", "agent_type"),
+            ("prompt", "prompt_id"),
+            ("permission_mode", "permission_mode"),
+            ("last_message", "last_assistant_message"),
+            ("background", "background_tasks"),
+        ] {
+            if let Some(value) = node.and_then(|it| it.get(key)) {
+                fields.insert(field.to_owned(), with_defaults(key, value.json()));
+            }
+        }
+        if let Some(Value::Object(more)) = node.and_then(|it| it.get("fields")).map(Node::json) {
+            fields.extend(more);
+        }
+        Payload { event, fields }
+    }
+
+    fn expect(&mut self, node: Option<&Node>) -> Expect {
+        let Some(node) = node else { return Expect::Wanted(Vec::new()) };
+        match node.text() {
+            Some("snapshot") => Expect::Snapshot(node.span.clone(), Form::Text),
+            Some(_) => Expect::Snapshot(node.span.clone(), Form::Json),
+            None => Expect::Wanted(expect::read(node, self.known, self.findings)),
+        }
+    }
+}
+
+/// A background task runs unless it is said what else it does.
+fn with_defaults(key: &str, mut value: Value) -> Value {
+    let tasks = value.as_array_mut().filter(|_| key == "background");
+    for task in tasks.into_iter().flatten().filter_map(Value::as_object_mut) {
+        task.entry("type").or_insert_with(|| json!("subagent"));
+        task.entry("status").or_insert_with(|| json!("running"));
+    }
+    value
+}
+
+fn complain_of_twins(cases: &[Case], findings: &mut Vec<Diagnostic>) {
+    let mut seen: BTreeMap<&str, &Span> = BTreeMap::new();
+    for case in cases {
+        match seen.get(case.name.as_str()) {
+            None => {
+                seen.insert(&case.name, &case.span);
+            }
+            Some(first) => {
+                let message = format!("there is a case `{}` already", case.name);
+                let found = Diagnostic::error("duplicate-case", case.span.clone(), message);
+                findings.push(found.with_related((*first).clone(), "the first one"));
+            }
+        }
+    }
+}
+
+impl Given {
+    /// What is given first and then changed by `later`.
+    fn then(self, later: Self) -> Self {
+        let joined = |mut first: Vec<_>, second: Vec<_>| {
+            first.extend(second);
+            first
+        };
+        let mut probes = self.probes;
+        probes.retain(|(id, _)| !later.probes.iter().any(|(other, _)| other == id));
+        probes.extend(later.probes);
+        let mut breakers = self.breakers;
+        breakers.extend(later.breakers);
+        Self {
+            files: joined(self.files, later.files),
+            now: later.now.or(self.now),
+            env: joined(self.env, later.env),
+            branch: later.branch.or(self.branch),
+            remote: later.remote.or(self.remote),
+            interactive: later.interactive.or(self.interactive),
+            probes,
+            state: later.state.or(self.state),
+            breakers,
+            disk_full: later.disk_full.or(self.disk_full),
+            pack: self.pack.then(later.pack),
+        }
+    }
+}
+
+impl super::PackChanges {
+    /// These changes and then others.
+    #[must_use]
+    pub fn then(mut self, later: Self) -> Self {
+        self.enable.extend(later.enable);
+        self.disable.extend(later.disable);
+        self.preferences.extend(later.preferences);
+        Self { voice: later.voice.or(self.voice), ..self }
+    }
+}

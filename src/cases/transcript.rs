@@ -1,0 +1,169 @@
+//! Transcripts in short form: what happened, as lines that Claude Code would have written.
+
+use serde_json::{Value, json};
+
+use super::placeholders::{Filling, NUMBER};
+use crate::source::node::{Node, NodeKind, Scalar, ScalarStyle};
+
+/// Where a case's project lies.
+pub const PROJECT: &str = "/work";
+
+/// Writes a session down as it goes.
+#[derive(Debug, Default)]
+pub struct Recorder {
+    lines: Vec<String>,
+    calls: usize,
+    prompts: usize,
+    /// Whether lines were recorded elsewhere.
+    recorded: bool,
+    branch: Option<String>,
+}
+
+impl Recorder {
+    /// The transcript so far.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.lines.iter().map(|it| format!("{it}\n")).collect()
+    }
+
+    /// Id of the prompt that is worked on; prompts are `p1`, `p2`, …. Where all of them were recorded
+    /// elsewhere, their ids are their own.
+    #[must_use]
+    pub fn prompt_id(&self) -> Option<String> {
+        let recorded = self.recorded && self.prompts == 0;
+        (!recorded).then(|| format!("p{}", self.prompts.max(1)))
+    }
+
+    /// The git branch that prompts are made on from here on.
+    pub fn set_branch(&mut self, branch: &str) {
+        self.branch = Some(branch.to_owned());
+    }
+
+    /// Lines that were recorded elsewhere.
+    pub fn recorded(&mut self, text: &str) {
+        self.recorded = true;
+        self.lines.extend(text.lines().map(str::to_owned));
+    }
+
+    /// A line as it is.
+    pub fn record(&mut self, line: &Value) {
+        self.lines.push(line.to_string());
+    }
+
+    /// The human says something.
+    pub fn user(&mut self, text: &str) {
+        self.prompts = self.prompts.saturating_add(1);
+        let line = json!({"type": "user", "uuid": format!("u{}", self.lines.len()),
+            "promptId": self.prompt_id(), "gitBranch": self.branch,
+            "message": {"role": "user", "content": text}});
+        self.record(&line);
+    }
+
+    /// The agent says something; the tokens of the turn may be known.
+    pub fn assistant(&mut self, text: &str, usage: Option<Value>) {
+        self.agent(json!([{"type": "text", "text": text}]), usage);
+    }
+
+    fn agent(&mut self, content: Value, usage: Option<Value>) {
+        let mut message = json!({"id": format!("m{}", self.lines.len()), "role": "assistant",
+            "content": content});
+        if let (Value::Object(fields), Some(usage)) = (&mut message, usage) {
+            fields.insert("usage".to_owned(), usage);
+        }
+        self.record(&json!({"type": "assistant", "message": message}));
+    }
+
+    /// The agent calls a tool.
+    pub fn call(&mut self, tool: &str, input: Value) {
+        self.calls = self.calls.saturating_add(1);
+        let id = format!("toolu_{}", self.calls);
+        self.agent(json!([{"type": "tool_use", "id": id, "name": tool, "input": input}]), None);
+    }
+
+    /// The tool that was called last answers.
+    pub fn result(&mut self, text: &str, failed: bool) {
+        let id = format!("toolu_{}", self.calls);
+        let content = json!([{"type": "tool_result", "tool_use_id": id, "content": text,
+            "is_error": failed}]);
+        self.record(&json!({"type": "user", "message": {"role": "user", "content": content}}));
+    }
+
+    /// Takes one happening of a case down, as often as it says; returns the files it wrote, which
+    /// stand on the disk then.
+    pub fn happening(&mut self, node: &Node) -> Vec<(String, String)> {
+        let times = node.get("times").and_then(Node::int).unwrap_or(1);
+        (1..=times).flat_map(|number| self.once(&numbered(node, number))).collect()
+    }
+
+    fn once(&mut self, node: &Node) -> Option<(String, String)> {
+        let text = |key: &str| node.get(key).and_then(Node::text);
+        let failed = node.get("failed").and_then(Node::bool).unwrap_or(false);
+        text("branch").into_iter().for_each(|it| self.set_branch(it));
+        let usage = node.get("usage").map(usage);
+        if let Some(said) = text("user") {
+            self.user(said);
+        } else if let Some(said) = text("assistant") {
+            self.assistant(said, usage);
+        } else if let Some(path) = text("edit") {
+            let path = absolute(path);
+            let content = text("text").unwrap_or("x = 1\n").to_owned();
+            self.call("Write", json!({"file_path": path, "content": content}));
+            self.result("File created successfully", false);
+            return Some((path, content));
+        } else if let Some(command) = text("ran") {
+            self.call("Bash", json!({"command": command}));
+            self.result(text("prints").unwrap_or_default(), failed);
+        } else if let Some(todos) = node.get("todos").and_then(Node::entries) {
+            let todos = todos
+                .iter()
+                .map(|(what, state)| json!({"content": what.text(), "status": state.text()}));
+            self.call("TodoWrite", json!({"todos": todos.collect::<Vec<_>>()}));
+            self.result("Todos have been modified", false);
+        } else if let Some(tool) = text("tool") {
+            let input = node.get("input").map_or_else(|| json!({}), Node::json);
+            let written = written(&input);
+            self.call(tool, input);
+            if !node.get("pending").and_then(Node::bool).unwrap_or(false) {
+                self.result(text("result").unwrap_or("ok"), failed);
+            }
+            return written;
+        } else if node.get("compacted").and_then(Node::bool) == Some(true) {
+            self.record(&json!({"type": "system", "subtype": "compact_boundary"}));
+        } else if let Some(line) = node.get("record") {
+            self.record(&line.json());
+        } else if usage.is_some() {
+            self.agent(json!([]), usage);
+        }
+        None
+    }
+}
+
+/// A path in the project, or one that is absolute already.
+#[must_use]
+pub fn absolute(path: &str) -> String {
+    if path.starts_with('/') { path.to_owned() } else { format!("{PROJECT}/{path}") }
+}
+
+/// The file that a call writes, where its input says so as the clients' tools do.
+fn written(input: &Value) -> Option<(String, String)> {
+    let text = |key: &str| input.get(key).and_then(Value::as_str);
+    let content = text("content").or_else(|| text("new_string"))?;
+    Some((absolute(text("file_path")?), content.to_owned()))
+}
+
+fn usage(node: &Node) -> Value {
+    let count = |key: &str| node.get(key).and_then(Node::int).unwrap_or(0);
+    json!({"input_tokens": count("input"), "output_tokens": count("output"),
+        "cache_read_input_tokens": count("cache_read"),
+        "cache_creation_input_tokens": count("cache_creation")})
+}
+
+/// The node with the number of its repetition filled in.
+fn numbered(node: &Node, number: i64) -> Node {
+    let scalar = |text: String| Node {
+        span: node.span.clone(),
+        kind: NodeKind::Scalar(Scalar { text, style: ScalarStyle::DoubleQuoted, indent: 0 }),
+    };
+    let values = [(scalar(NUMBER.to_owned()), scalar(number.to_string()))];
+    Filling::new(&values).fill(node)
+}

@@ -1,0 +1,360 @@
+//! `policyd test`: runs the cases of packs on simulated machines. Nothing of this machine is used
+//! but the files of the packs, and nothing is written but snapshots that are asked for.
+
+mod machine;
+pub(super) mod suite;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use super::eval::Ready;
+use super::{
+    Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, TestArguments, TestFormat, Update, project,
+};
+use crate::cases::coverage::{self, Covered};
+use crate::cases::expect::Mismatch;
+use crate::cases::names::Known;
+use crate::cases::result::{CaseResult, Ending, Failure, Summary};
+use crate::cases::{Case, Expect, Form, Step, read, snapshot};
+use crate::judge::Detail;
+use crate::judge::verdict::{Consequence, Verdict};
+use crate::policy::{Policy, builtin, load};
+use crate::report::{cases as report, drawing, outcome};
+use crate::script::watch::Watch;
+use crate::world::World;
+use machine::{Machine, Seen};
+use suite::Suite;
+
+/// Runs cases: exit 0 where all passed, 1 where one failed or none was run, 3 where there is no case
+/// file or a pack cannot be loaded.
+pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &TestArguments) -> u8 {
+    let mut summaries = Vec::new();
+    let project = project::find(world, None);
+    let (suites, unreadable) = suite::find(world, &project, &arguments.paths);
+    unreadable.iter().for_each(|it| console.complain(it));
+    let mut code = if unreadable.is_empty() { EXIT_OK } else { EXIT_BROKEN };
+    for suite in suites {
+        if suite.files.is_empty() {
+            let folder = suite.folder.as_deref().unwrap_or(Path::new(builtin::NAME));
+            console.complain(&format!("there is no case file in {}", folder.display()));
+            code = EXIT_BROKEN;
+            continue;
+        }
+        let summary = run_suite(world, &suite, arguments);
+        code = code.max(judged(&summary, arguments, console));
+        summaries.push(summary);
+    }
+    let color = console.color(world);
+    let text = match arguments.format {
+        TestFormat::Text => report::to_text(&summaries, color),
+        TestFormat::Json => format!("{:#}\n", report::to_json(&summaries)),
+        TestFormat::Junit => match report::to_junit(&summaries) {
+            Ok(text) => text,
+            Err(why) => {
+                console.complain(&format!("the results cannot be written as XML: {why}"));
+                return EXIT_BROKEN;
+            }
+        },
+    };
+    console.say(&text);
+    code
+}
+
+/// The exit code of what came of a pack's cases; says why where the cases themselves do not.
+fn judged(summary: &Summary, arguments: &TestArguments, console: &mut Console<'_>) -> u8 {
+    if summary.broken {
+        return EXIT_BROKEN;
+    }
+    let (passed, failed, _) = summary.counts();
+    let sound = failed == 0 && summary.findings.is_empty();
+    let mut code = if sound { EXIT_OK } else { EXIT_FOUND };
+    if passed == 0 && failed == 0 {
+        let why = match (&arguments.filter, summary.filtered) {
+            (Some(filter), 1..) => format!("no case of {} contains `{filter}`", summary.pack),
+            _ => format!("no case of {} was run", summary.pack),
+        };
+        console.complain(&why);
+        code = EXIT_FOUND;
+    }
+    let reached = summary.coverage.as_ref().map(coverage::Coverage::branches);
+    if let (Some(wanted), Some((seen, all))) = (arguments.threshold, reached)
+        && seen.saturating_mul(100) < all.saturating_mul(usize::from(wanted))
+    {
+        let name = &summary.pack;
+        console
+            .complain(&format!("{seen} of {all} branches of {name} are reached, not {wanted} %"));
+        code = EXIT_FOUND;
+    }
+    code
+}
+
+/// What came of the cases of a pack.
+fn run_suite(world: &dyn World, suite: &Suite, arguments: &TestArguments) -> Summary {
+    let builtin = builtin::pack();
+    let loaded = load::load(&suite.pack, &builtin);
+    let pack = suite.pack.name.clone();
+    let Some(policy) = loaded.policy else {
+        return Summary { pack, findings: loaded.diagnostics, broken: true, ..Summary::default() };
+    };
+    let known = Known::of(&policy);
+    let mut findings = Vec::new();
+    let mut files = Vec::new();
+    for source in &suite.files {
+        let (cases, found) = read::read(source, &known);
+        findings.extend(found);
+        files.push((source.name.clone(), cases));
+    }
+    let watched = arguments.coverage || arguments.threshold.is_some();
+    let mut runner = Runner {
+        world,
+        suite,
+        update: arguments.update,
+        ready: Ready::new(policy),
+        total: watched.then(Watch::default),
+        covered: coverage::covered(files.iter().flat_map(|(_, cases)| cases), &known),
+        compared: BTreeSet::new(),
+        summary: Summary { pack, findings, ..Summary::default() },
+    };
+    for (file, cases) in &files {
+        for case in cases {
+            let fits = |text: &String| case.name.contains(text) || file.contains(text);
+            if arguments.filter.as_ref().is_none_or(fits) {
+                runner.run(file, case);
+            } else {
+                runner.summary.filtered = runner.summary.filtered.saturating_add(1);
+            }
+        }
+    }
+    let Runner { ready, total, covered, compared, mut summary, .. } = runner;
+    let everything = suite.whole && summary.filtered == 0 && summary.findings.is_empty();
+    if everything {
+        summary.orphans = suite.snapshots(world);
+        summary.orphans.retain(|it| !compared.contains(it));
+    }
+    if let Some(watch) = total {
+        let inherited = inherited(&ready.policy, &suite.pack, &builtin);
+        let measured = coverage::measure(&ready.policy, inherited.as_ref(), &watch, &covered);
+        summary.coverage = Some(measured);
+    }
+    summary
+}
+
+/// The built-in pack, where this one extends it.
+fn inherited(policy: &Policy, pack: &load::Pack, builtin: &load::Pack) -> Option<Policy> {
+    let extends = policy.session_types.iter().any(|it| builtin::has(&it.when.place.file));
+    let below = || load::load(builtin, builtin).policy;
+    (extends && pack.name != builtin.name).then(below).flatten()
+}
+
+struct Runner<'a> {
+    world: &'a dyn World,
+    suite: &'a Suite,
+    update: Option<Update>,
+    ready: Ready,
+    /// What all cases together showed, where somebody wants to know.
+    total: Option<Watch>,
+    covered: Covered,
+    /// Snapshots that a case compares with, beside the case files.
+    compared: BTreeSet<PathBuf>,
+    summary: Summary,
+}
+
+impl Runner<'_> {
+    fn run(&mut self, file: &str, case: &Case) {
+        let ending = match &case.skip {
+            Some(why) => Ending::Skipped(why.clone()),
+            None => {
+                let failures = self.failures(file, case);
+                if failures.is_empty() { Ending::Passed } else { Ending::Failed(failures) }
+            }
+        };
+        self.summary.cases.push(CaseResult {
+            file: file.to_owned(),
+            name: case.name.clone(),
+            span: case.span.clone(),
+            ending,
+        });
+    }
+
+    fn failures(&mut self, file: &str, case: &Case) -> Vec<Failure> {
+        let watch = self.total.is_some().then(Rc::<Watch>::default);
+        let seen = self.steps(case, Detail::Everything, watch.as_ref());
+        if let (Some(total), Some(watch)) = (&self.total, &watch) {
+            total.absorb(watch);
+            self.covered.add_said(&self.ready.policy, watch);
+        }
+        let mut failures = Vec::new();
+        for (at, (step, seen)) in case.steps.iter().zip(&seen).enumerate() {
+            let number = (case.steps.len() > 1).then(|| at.saturating_add(1));
+            let mismatches = match seen {
+                Err(why) => vec![cannot_be_run(step, why)],
+                Ok(seen) => match &step.expect {
+                    Expect::Wanted(wanted) => {
+                        wanted.iter().flat_map(|it| it.check(&seen.value)).collect()
+                    }
+                    Expect::Snapshot(..) => self.snapshot((file, case, number), step, seen),
+                },
+            };
+            let failed = mismatches.into_iter();
+            failures.extend(failed.map(|mismatch| Failure {
+                step: number,
+                mismatch,
+                behind: Vec::new(),
+            }));
+        }
+        if !failures.is_empty() {
+            // The same once more, looking at every part of every condition.
+            let explained = self.steps(case, Detail::Values, None);
+            for failure in &mut failures {
+                let at = failure.step.map_or(0, |it| it.saturating_sub(1));
+                if let Some(Ok(seen)) = explained.get(at) {
+                    failure.behind = behind(&failure.mismatch, seen);
+                }
+            }
+        }
+        failures
+    }
+
+    /// Lets the steps of a case happen, up to the first that cannot.
+    fn steps(
+        &mut self,
+        case: &Case,
+        detail: Detail,
+        watch: Option<&Rc<Watch>>,
+    ) -> Vec<Result<Seen, String>> {
+        let (world, suite) = (self.world, self.suite);
+        let read_file = |path: &Path| suite.read(world, path);
+        let mut machine = Machine::new(&mut self.ready, &read_file);
+        let mut all = Vec::new();
+        for step in &case.steps {
+            let seen = machine.step(step, detail, watch.cloned());
+            let stop = seen.is_err();
+            all.push(seen);
+            if stop {
+                break;
+            }
+        }
+        all
+    }
+
+    /// Compares a whole report with what is kept of it, and writes it where that is asked for.
+    fn snapshot(
+        &mut self,
+        (file, case, number): (&str, &Case, Option<usize>),
+        step: &Step,
+        seen: &Seen,
+    ) -> Vec<Mismatch> {
+        let Expect::Snapshot(span, form) = &step.expect else { return Vec::new() };
+        let content = self.report(seen, *form);
+        let mismatch = |wanted: &str, whole: Option<String>| Mismatch {
+            span: span.clone(),
+            what: "snapshot".to_owned(),
+            wanted: wanted.to_owned(),
+            got: content.clone(),
+            whole,
+        };
+        let case_file = Path::new(file).file_name().unwrap_or_default().to_string_lossy();
+        let name = snapshot::name(&case_file, &case.name, number);
+        let path = Path::new(snapshot::FOLDER).join(name);
+        let kept = self.suite.read(self.world, &path).ok();
+        self.compared.insert(path.clone());
+        if kept.as_deref().is_some_and(|it| snapshot::same(snapshot::read(it), &content)) {
+            return Vec::new();
+        }
+        let source = format!("{}/{case_file}", crate::cases::shape::FOLDER);
+        let text = snapshot::write(&source, &case.name, &content);
+        let differs = || match &kept {
+            Some(kept) => mismatch("the snapshot", Some(snapshot::read(kept).to_owned())),
+            None => mismatch("a snapshot, and there is none: run with `--update`", None),
+        };
+        let (Some(update), Some(folder)) = (self.update, &self.suite.folder) else {
+            return vec![differs()];
+        };
+        let path = folder.join(path);
+        let (path, accepted) = match update {
+            Update::All => (path, true),
+            Update::Review => (PathBuf::from(format!("{}.new", path.display())), false),
+        };
+        let made = path.parent().map_or(Ok(()), |it| self.world.create_folder(it));
+        match made.and_then(|()| self.world.write(&path, text.as_bytes())) {
+            Ok(()) => {
+                if accepted {
+                    // What waited for a review is out of date, where there was anything.
+                    let waiting = format!("{}.new", path.display());
+                    let _missing = self.world.remove(Path::new(&waiting));
+                }
+                self.summary.written.push(path.display().to_string());
+                if accepted { Vec::new() } else { vec![differs()] }
+            }
+            Err(error) => vec![mismatch(&format!("a file that can be written: {error}"), None)],
+        }
+    }
+
+    /// The report of a step; the folder of the pack is left out of places, so that it is the same
+    /// wherever the pack lies.
+    fn report(&self, Seen { report, .. }: &Seen, form: Form) -> String {
+        let mut around = report.around.clone();
+        let pack = &self.suite.pack;
+        if around.pack == pack.name {
+            around.pack.clear();
+        }
+        let mut text = match form {
+            Form::Text => outcome::to_text(report.outcome.as_ref(), &around, false),
+            Form::Json => format!("{:#}", outcome::to_json(report.outcome.as_ref(), &around)),
+        };
+        for (file, source) in &pack.files {
+            text = text.replace(&source.name, file);
+        }
+        text
+    }
+}
+
+fn cannot_be_run(step: &Step, why: &str) -> Mismatch {
+    Mismatch {
+        span: step.span.clone(),
+        what: "the step".to_owned(),
+        wanted: "to be run".to_owned(),
+        got: why.to_owned(),
+        whole: None,
+    }
+}
+
+/// What led to what there was: the conditions of the consideration that is meant with the value of
+/// each part, else everything that stood against the stop or was said.
+fn behind(mismatch: &Mismatch, seen: &Seen) -> Vec<(String, String)> {
+    let Some(outcome) = &seen.report.outcome else {
+        let why = seen.report.around.no_opinion.clone().unwrap_or_default();
+        return vec![(format!("nothing was judged: {why}"), String::new())];
+    };
+    let (kind, mut verdicts) = (&outcome.session_type, outcome.verdicts.iter().collect::<Vec<_>>());
+    let named = mismatch.what.strip_prefix("considerations.");
+    if let Some(id) = named.and_then(|rest| rest.split('.').next()) {
+        verdicts.retain(|it| it.id == id);
+        let conditions = verdicts.iter().flat_map(|it| &it.explanation);
+        let drawn = conditions.map(|it| {
+            let heading = format!("{} ({})", it.key, it.place);
+            (heading, drawing::draw(&it.expression, &it.parts))
+        });
+        let became = verdicts.iter().map(|it| {
+            let (status, leads, details) =
+                (it.status.as_str(), it.consequence.as_str(), &it.details);
+            let heading =
+                format!("{id}: {status}, consequence {leads}, session type {kind}: {details}");
+            (heading, String::new())
+        });
+        return became.chain(drawn).collect();
+    }
+    if mismatch.what == "snapshot" {
+        return Vec::new();
+    }
+    verdicts.retain(|it| !matches!(it.consequence, Consequence::None));
+    let line = |it: &&Verdict| {
+        let softened = it.softened.map(|why| format!(" (does not block: {why})"));
+        let (leads, softened) = (it.consequence.as_str(), softened.unwrap_or_default());
+        format!("{} {leads}: {}{softened}\n", it.id, it.details)
+    };
+    let lines: String = verdicts.iter().map(line).collect();
+    let lines = if lines.is_empty() { "nothing stands against it\n".to_owned() } else { lines };
+    vec![(format!("what was found in a session of type {kind}"), lines)]
+}

@@ -1,0 +1,340 @@
+//! A simulated machine on which the steps of one case happen: files, clock, answers of probes and a
+//! session's transcript are what the case says, and nothing else. The events run through `eval`.
+
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use crate::cases::transcript::{PROJECT, Recorder, absolute};
+use crate::cases::{Answer, AnswerOutcome, Given, Memory, PackChanges, Step, Transcript};
+use crate::cli::eval::{self, Ready, Report, Request};
+use crate::cli::log::DECISION_LOG;
+use crate::cli::project::{self, Project};
+use crate::facts::event::{Event, EventKind};
+use crate::hook::claude_code;
+use crate::id::SessionId;
+use crate::judge::Detail;
+use crate::limits;
+use crate::policy::Policy;
+use crate::report::outcome;
+use crate::script::watch::Watch;
+use crate::state::SessionState;
+use crate::state::breaker;
+use crate::store::breakers::BreakerStore;
+use crate::world::fake::{FakeWorld, Op};
+use crate::world::{CommandOutput, World, WorldError};
+
+/// Where the transcript of the session lies.
+const TRANSCRIPT: &str = "/sessions/session-1.jsonl";
+
+/// Reads a file that a case names.
+pub(super) type ReadFile<'a> = &'a dyn Fn(&Path) -> Result<String, String>;
+
+/// The machine of one case.
+pub(super) struct Machine<'a> {
+    world: FakeWorld,
+    ready: &'a mut Ready,
+    /// What the case changed in the pack, as it was before.
+    unchanged: Unchanged,
+    recorder: Recorder,
+    read_file: ReadFile<'a>,
+}
+
+/// What came of a step.
+pub(super) struct Seen {
+    /// Everything that can be expected, by the keys of expectations.
+    pub(super) value: Value,
+    /// The report itself.
+    pub(super) report: Report,
+}
+
+impl<'a> Machine<'a> {
+    /// An empty project under git with no transcript yet.
+    pub(super) fn new(ready: &'a mut Ready, read_file: ReadFile<'a>) -> Self {
+        let world = FakeWorld::new();
+        world.put_folder(format!("{PROJECT}/.git"));
+        let unchanged = Unchanged::of(&ready.policy);
+        Self { world, ready, unchanged, recorder: Recorder::default(), read_file }
+    }
+
+    /// Lets a step happen.
+    ///
+    /// # Errors
+    /// A file of the case could not be read.
+    pub(super) fn step(
+        &mut self,
+        step: &Step,
+        detail: Detail,
+        watch: Option<Rc<Watch>>,
+    ) -> Result<Seen, String> {
+        self.world.advance(step.after);
+        self.prepare(&step.given);
+        match &step.transcript {
+            Transcript::Nothing => {}
+            Transcript::List(happenings) => {
+                for happening in happenings {
+                    for (path, text) in self.recorder.happening(happening) {
+                        self.world.put(path, text);
+                    }
+                }
+            }
+            Transcript::File(_, path) => self.recorder.recorded(&(self.read_file)(path)?),
+        }
+        self.world.put(TRANSCRIPT, self.recorder.text());
+        let event = self.event(&step.on.event, &step.on.fields)?;
+        let project = project::find(&self.world, Some(&event));
+        self.remember(&step.given, &project, &event);
+        let (logged, ran) = (self.log(&project).len(), self.world.ran().len());
+        let now = self.world.now();
+        let request = Request { event, now, policies: None, detail, dry_run: false, watch };
+        let report = eval::evaluate_by(&self.world, &request, self.ready);
+        let value = self.seen(&report, &request.event, &project, (logged, ran));
+        Ok(Seen { value, report })
+    }
+
+    /// Changes what a step gives before its transcript goes on.
+    fn prepare(&mut self, given: &Given) {
+        let world = &self.world;
+        given.now.into_iter().for_each(|now| world.set_now(now));
+        given.env.iter().for_each(|(name, value)| world.set_env(name, value));
+        given.files.iter().for_each(|(path, text)| world.put(absolute(path), text));
+        if let Some(remote) = &given.remote {
+            let config = format!("[remote \"origin\"]\n\turl = {remote}\n");
+            world.put(format!("{PROJECT}/.git/config"), config);
+        }
+        if let Some(watched) = given.interactive {
+            world.set_env("CLAUDE_CODE_SESSION_ATTENDED", if watched { "1" } else { "0" });
+        }
+        match given.disk_full {
+            Some(true) => {
+                let full = || WorldError::Refused("no space left on device".to_owned());
+                for op in [Op::Write, Op::Append, Op::CreateFolder] {
+                    world.refuse_always(op, "", full());
+                }
+            }
+            Some(false) => world.refuse_nothing(),
+            None => {}
+        }
+        given.branch.iter().for_each(|it| self.recorder.set_branch(it));
+        for (id, answers) in &given.probes {
+            self.script(id, answers);
+        }
+        change(&mut self.ready.policy, &given.pack);
+    }
+
+    fn script(&self, id: &str, answers: &[Answer]) {
+        let probes = &self.ready.policy.probes;
+        let Some(probe) = probes.iter().find(|it| it.id == id) else { return };
+        let command: Vec<&str> = probe.command.iter().map(String::as_str).collect();
+        self.world.unscript(&command);
+        for answer in answers {
+            let (result, least) = match &answer.outcome {
+                AnswerOutcome::Ends { prints, stderr, code } => {
+                    let (stdout, stderr) = (prints.clone().into_bytes(), stderr.clone());
+                    let stderr = stderr.into_bytes();
+                    let output =
+                        CommandOutput { code: Some(*code), stdout, stderr, truncated: false };
+                    (Ok(output), Duration::ZERO)
+                }
+                AnswerOutcome::Missing => (Err(WorldError::Missing), Duration::ZERO),
+                AnswerOutcome::TimesOut => {
+                    let longer = probe.timeout.saturating_add(Duration::from_secs(1));
+                    (Err(WorldError::TimedOut), longer)
+                }
+            };
+            self.world.script(&command, result, answer.takes.max(least));
+        }
+    }
+
+    /// The payload as the client would send it, read as a hook reads it.
+    fn event(&self, name: &str, changes: &Map<String, Value>) -> Result<Event, String> {
+        let mut payload = json!({
+            "session_id": "session-1", "transcript_path": TRANSCRIPT, "cwd": PROJECT,
+            "prompt_id": self.recorder.prompt_id(), "permission_mode": "default",
+            "stop_hook_active": false, "background_tasks": [],
+        });
+        if let Value::Object(fields) = &mut payload {
+            fields.extend(changes.clone());
+        }
+        let kind = EventKind::find(name).ok_or_else(|| format!("there is no event `{name}`"))?;
+        claude_code::parse(payload.to_string().as_bytes(), kind).map_err(|it| it.to_string())
+    }
+
+    /// Puts down what the session and its breakers remember.
+    fn remember(&self, given: &Given, project: &Project, event: &Event) {
+        let policy = &self.ready.policy;
+        let (store, own) = project::sessions(&self.world, project, &policy.settings);
+        if let Some(Memory { total_blocks, consecutive_blocks, turns }) = given.state {
+            let mut state = SessionState::new(event.session_id.clone());
+            state.turn_count = turns;
+            state.main.episode = event.prompt_id.clone().unwrap_or_default();
+            state.main.total_blocks = total_blocks;
+            state.main.consecutive_blocks = consecutive_blocks;
+            state.main.blocks_since_clean = consecutive_blocks;
+            if let Ok(mut locked) = store.lock(&event.session_id, limits::LOCK_WAIT) {
+                locked.load();
+                // What was not saved is not remembered, which the case will tell.
+                let _saved = locked.commit(&state);
+            }
+        }
+        let breakers = BreakerStore::new(&self.world, &own, store.durability.clone());
+        for key in &given.breakers {
+            let settings = policy.breaker(key);
+            let failure = breaker::Event::Failure("it failed before");
+            for _ in 0..settings.threshold {
+                // One that cannot be written stays closed, which the case will tell.
+                let _refused = breakers.record(key, failure, &settings, self.world.now());
+            }
+        }
+    }
+
+    /// The entries of the decision log.
+    fn log(&self, project: &Project) -> Vec<Value> {
+        let path = project::own_root(&self.world, project).join(DECISION_LOG);
+        let text = self.world.get(path).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        text.lines().filter_map(|it| serde_json::from_str(it).ok()).collect()
+    }
+
+    /// Everything that can be expected of a step; the log and the commands from here on are new.
+    fn seen(
+        &self,
+        report: &Report,
+        event: &Event,
+        project: &Project,
+        (logged, ran): (usize, usize),
+    ) -> Value {
+        let policy = &self.ready.policy;
+        let outcome = report.outcome.as_ref();
+        let text = |it: &Option<String>| it.clone().unwrap_or_default();
+        let verdicts = outcome.map(|it| it.verdicts.as_slice()).unwrap_or_default();
+        let considerations = verdicts.iter().map(|it| (it.id.clone(), outcome::verdict_json(it)));
+        let entries = self.log(project);
+        let fresh = entries.get(logged..).unwrap_or_default();
+        let probe = |command: &[String]| {
+            let mut probes = policy.probes.iter();
+            probes.find(|it| it.command == command).map(|it| it.id.clone())
+        };
+        let commands = self.world.ran();
+        let asked = commands.iter().skip(ran).filter_map(|it| probe(&it.argv));
+        let release = outcome.map(|it| it.release).filter(|it| !it.is_empty());
+        json!({
+            "decision": if report.answer.block.is_some() { "block" } else { "none" },
+            "release": release.unwrap_or("none"),
+            "session_type": outcome.map_or("", |it| it.session_type.as_str()),
+            "no_opinion": text(&report.around.no_opinion),
+            "considerations": considerations.collect::<Map<_, _>>(),
+            "reason": text(&report.answer.block),
+            "notice": text(&report.answer.notice),
+            "summary": outcome.map_or("", |it| it.summary.as_str()),
+            "problems": report.around.problems,
+            "preferences": report.around.preferences,
+            "effects": {
+                "probes": asked.collect::<Vec<_>>(),
+                "saved": report.around.saved,
+                "logged": !fresh.is_empty(),
+                "log": fresh.last(),
+            },
+            "state": self.state(event, project),
+            "breakers": self.breakers(project),
+        })
+    }
+
+    fn state(&self, event: &Event, project: &Project) -> Value {
+        let (store, _) = project::sessions(&self.world, project, &self.ready.policy.settings);
+        let id: &SessionId = &event.session_id;
+        let SessionState { turn_count, check_results, main, agents, .. } = store.peek(id).state;
+        let guard = match &event.agent_id {
+            Some(agent) => agents.get(agent).cloned().unwrap_or_default(),
+            None => main,
+        };
+        json!({
+            "total_blocks": guard.total_blocks,
+            "consecutive_blocks": guard.consecutive_blocks,
+            "turns": turn_count,
+            "releases": guard.releases,
+            "quality_score": check_results.quality_score,
+            "workflow_compliant": check_results.workflow_compliant,
+        })
+    }
+
+    fn breakers(&self, project: &Project) -> Value {
+        let policy = &self.ready.policy;
+        let (store, own) = project::sessions(&self.world, project, &policy.settings);
+        let breakers = BreakerStore::new(&self.world, &own, store.durability.clone());
+        let phase = |key: &String| {
+            let phase = breakers.peek(key).phase_at(&policy.breaker(key), self.world.now());
+            (key.clone(), Value::from(phase.as_str().to_ascii_lowercase()))
+        };
+        Value::Object(policy.probes.iter().map(|it| phase(&it.breaker)).collect())
+    }
+}
+
+impl Drop for Machine<'_> {
+    /// The pack is the same for every case.
+    fn drop(&mut self) {
+        self.unchanged.put_back(&mut self.ready.policy);
+    }
+}
+
+/// What a case may change in a pack. It is changed in place, so that every text stays where it is:
+/// by that it is known to whoever watches.
+struct Unchanged {
+    considerations: Vec<bool>,
+    probes: Vec<bool>,
+    preferences: Vec<Option<bool>>,
+    voice: String,
+}
+
+impl Unchanged {
+    fn of(policy: &Policy) -> Self {
+        Self {
+            considerations: policy.considerations.iter().map(|it| it.enabled).collect(),
+            probes: policy.probes.iter().map(|it| it.enabled).collect(),
+            preferences: policy.preferences.iter().map(|it| it.value).collect(),
+            voice: policy.settings.voice.clone(),
+        }
+    }
+
+    fn put_back(&self, policy: &mut Policy) {
+        for (it, enabled) in policy.considerations.iter_mut().zip(&self.considerations) {
+            it.enabled = *enabled;
+        }
+        let mut probes = std::mem::take(&mut policy.probes).into_inner();
+        for (it, enabled) in probes.iter_mut().zip(&self.probes) {
+            it.enabled = *enabled;
+        }
+        policy.probes = probes.into();
+        let mut preferences = std::mem::take(&mut policy.preferences).into_inner();
+        for (it, value) in preferences.iter_mut().zip(&self.preferences) {
+            it.value = *value;
+        }
+        policy.preferences = preferences.into();
+        policy.settings.voice.clone_from(&self.voice);
+    }
+}
+
+fn change(policy: &mut Policy, changes: &PackChanges) {
+    let switched = |id: &String, enabled: bool| {
+        if changes.disable.contains(id) { false } else { enabled || changes.enable.contains(id) }
+    };
+    for it in &mut policy.considerations {
+        it.enabled = switched(&it.id, it.enabled);
+    }
+    let mut probes = std::mem::take(&mut policy.probes).into_inner();
+    for it in &mut probes {
+        it.enabled = switched(&it.id, it.enabled);
+    }
+    policy.probes = probes.into();
+    let mut preferences = std::mem::take(&mut policy.preferences).into_inner();
+    for it in &mut preferences {
+        let set = changes.preferences.iter().find(|(id, _)| *id == it.id);
+        it.value = set.map_or(it.value, |(_, value)| Some(*value));
+    }
+    policy.preferences = preferences.into();
+    if let Some(voice) = &changes.voice {
+        policy.settings.voice.clone_from(voice);
+    }
+}

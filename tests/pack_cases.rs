@@ -1,0 +1,75 @@
+//! The cases of the built-in pack pass, leave no rule out, and reach its branches.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "the real pack and the real binary"
+)]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use policyd::policy::builtin;
+use serde_json::Value;
+
+/// The share of branches that the pack's own cases reach at least, in percent.
+const BRANCHES_PERCENT_MIN: &str = "94";
+
+fn run(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_policyd"));
+    // Whatever whoever runs the tests has set, the pack is the built-in one.
+    let home = folder.join("nobody");
+    command.env_remove("POLICYD_POLICIES").env("HOME", &home).env("XDG_CONFIG_HOME", &home);
+    command.args(arguments).current_dir(folder).output().unwrap()
+}
+
+#[test]
+fn every_rule_fires_and_is_silent_and_the_branches_are_reached() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let arguments = ["test", "policies", "--threshold", BRANCHES_PERCENT_MIN, "--format", "json"];
+    let output = run(root, &arguments);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let results: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let [pack] = results["packs"].as_array().unwrap().as_slice() else { panic!("one pack") };
+    let failed = pack["cases"].as_array().unwrap().iter().filter(|it| it["result"] != "passed");
+    assert_eq!(failed.collect::<Vec<_>>(), Vec::<&Value>::new(), "{errors}");
+    let rules = pack["coverage"]["rules"].as_array().unwrap();
+    let lacking = |it: &&Value| it["firing"] != true || it["silent"] != true;
+    assert_eq!(rules.iter().filter(lacking).collect::<Vec<_>>(), Vec::<&Value>::new());
+    for (kind, least) in
+        [("consideration", 28), ("session type", 6), ("preference", 1), ("message", 6)]
+    {
+        let count = rules.iter().filter(|it| it["kind"] == kind).count();
+        assert!(count >= least, "{count} of kind {kind}");
+    }
+    assert_eq!(output.status.code(), Some(0), "{errors}");
+}
+
+#[test]
+fn without_a_pack_the_embedded_cases_are_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run(folder.path(), &["test"]);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.starts_with("builtin: ") && said.contains(" passed, 0 failed"), "{said}");
+    assert!(!said.contains(": 0 passed"), "{said}");
+}
+
+#[test]
+fn every_file_beside_the_cases_is_embedded() {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("policies/tests");
+    let (mut found, mut todo) = (vec![], vec![tests.clone()]);
+    while let Some(folder) = todo.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                todo.push(path);
+            } else {
+                found.push(path.strip_prefix(&tests).unwrap().to_str().unwrap().to_owned());
+            }
+        }
+    }
+    found.sort();
+    let mut embedded: Vec<&str> = builtin::CASES.iter().map(|(file, _)| *file).collect();
+    embedded.sort_unstable();
+    assert_eq!(found, embedded);
+}
