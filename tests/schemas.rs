@@ -6,23 +6,17 @@
     reason = "the real folder of schemas is read and written"
 )]
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 
 use policyd::cases::{self, names::Known};
 use policyd::policy::{builtin, load, shapes};
-use policyd::source::schema::json_schema;
-use policyd::source::{Source, yaml};
+use policyd::report::schemas;
+use policyd::source::{Source, check, yaml};
 use serde_json::Value;
-
-/// Every schema by the name of its file kind.
-fn schemas() -> Vec<(&'static str, Value)> {
-    let name = |file: &'static str| file.trim_end_matches(".yaml");
-    let files = shapes::FILES.iter();
-    let files = files.map(|it| (name(it.file), json_schema(&it.kind, name(it.file))));
-    files.chain([(name(cases::shape::FILE.file), cases::shape::schema())]).collect()
-}
 
 fn source(text: &str) -> Arc<Source> {
     Arc::new(Source { name: "a.yaml".to_owned(), text: text.to_owned() })
@@ -40,7 +34,7 @@ fn committed_schemas_are_fresh() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas");
     let regenerate = std::env::var_os("POLICYD_REGEN").is_some();
     let mut expected = vec![];
-    for (name, schema) in schemas() {
+    for (name, schema) in schemas::all() {
         let text = format!("{schema:#}\n");
         let path = folder.join(format!("{name}.schema.json"));
         if regenerate {
@@ -57,12 +51,12 @@ fn committed_schemas_are_fresh() {
         .collect();
     expected.sort();
     found.sort();
-    assert_eq!(found, expected, "every schema belongs to a file kind");
+    assert_eq!(found, expected, "every schema belongs to something");
 }
 
 #[test]
 fn the_built_in_pack_and_its_cases_fit() {
-    let schemas = schemas();
+    let schemas = schemas::all();
     let schema = |name: &str| &schemas.iter().find(|it| it.0 == name).unwrap().1;
     let policies = builtin::FILES.iter();
     let policies = policies.map(|(file, text)| (file.trim_end_matches(".yaml"), file, text));
@@ -98,5 +92,110 @@ fn schema_and_reader_refuse_the_same_cases() {
         assert_eq!(found.is_empty(), sound, "{text}: {found:?}");
         let (cases, findings) = cases::read::read(&source(text), &known);
         assert_eq!(findings.is_empty() && !cases.is_empty(), sound, "{text}: {findings:?}");
+    }
+}
+
+/// Files of `tests/schema/<folder>`: the schema that their name begins with, and their text.
+fn examples(folder: &str) -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/schema").join(folder);
+    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|it| it.unwrap().path()).collect();
+    files.sort();
+    let name = |it: &Path| it.file_stem().unwrap().to_str().unwrap().to_owned();
+    files.iter().map(|it| (name(it), fs::read_to_string(it).unwrap())).collect()
+}
+
+#[test]
+fn loader_and_schema_agree_on_every_example() {
+    let schemas = schemas::all();
+    for (folder, sound) in [("valid", true), ("invalid", false)] {
+        let examples = examples(folder);
+        assert!(examples.len() >= 10, "{folder}");
+        for (name, text) in examples {
+            let (kind, situation) = name.split_once("__").unwrap();
+            assert!(!situation.is_empty(), "{name} says what is so");
+            let schema = &schemas.iter().find(|it| it.0 == kind).unwrap().1;
+            let wrong = broken(schema, &text);
+            assert_eq!(wrong.is_empty(), sound, "schema of {folder}/{name}: {wrong:?}");
+            let shape = shapes::FILES.iter().find(|it| it.file == format!("{kind}.yaml")).unwrap();
+            let (node, mut found) = yaml::parse(&source(&text));
+            check::check(&node.unwrap(), &shape.kind, &mut found);
+            assert_eq!(found.is_empty(), sound, "loader of {folder}/{name}: {found:?}");
+        }
+    }
+    let kinds = |folder| -> BTreeSet<String> {
+        examples(folder)
+            .into_iter()
+            .map(|(it, _)| it.split_once("__").unwrap().0.to_owned())
+            .collect()
+    };
+    let files: BTreeSet<String> =
+        shapes::FILES.iter().map(|it| it.file.trim_end_matches(".yaml").to_owned()).collect();
+    assert_eq!((kinds("valid"), kinds("invalid")), (files.clone(), files), "every kind has both");
+}
+
+#[test]
+fn what_the_program_writes_fits_its_schema() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let transcript = [
+        r#"{"type":"user","message":{"role":"user","content":"Add a parser"}}"#,
+        r#"{"type":"assistant","message":{"id":"m","role":"assistant","content":[{"type":"tool_use","id":"t","name":"Write","input":{"file_path":"src/a.rs","content":"fn a() {}"}}]}}"#,
+        r#"{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"ok"}]}}"#,
+        r#"{"type":"assistant","message":{"id":"n","role":"assistant","content":[{"type":"text","text":"Done."}]}}"#,
+    ];
+    fs::write(at("t.jsonl"), transcript.join("\n") + "\n").unwrap();
+    let payload = serde_json::json!({
+        "session_id": "s", "hook_event_name": "Stop", "cwd": folder.path(), "transcript_path": at("t.jsonl"),
+    });
+    fs::write(at("stop.json"), payload.to_string()).unwrap();
+    fs::create_dir(at("pack")).unwrap();
+    let rule = "- id: a\n  category: Own\n  question: Is a done?\n  severity: warning\n  satisfied: \"!!todos.seen || files.count >= 0\"\n";
+    fs::write(at("pack/considerations.yaml"), rule).unwrap();
+    let run = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_policyd"))
+            .args(arguments)
+            .current_dir(folder.path())
+            .env("HOME", folder.path())
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for _ in 0..2 {
+        assert!(run(&["eval", "--hook", "stop", "--input", "stop.json"]).contains("block"));
+    }
+    run(&["breaker", "record", "api/x", "failure"]);
+    let lint = run(&["lint", "pack", "--profile", "strict", "--format", "json"]);
+    run(&["lint", "pack", "--write-baseline", "base.json"]);
+    let read = |path: &str| fs::read_to_string(at(path)).unwrap();
+    let lines = |path: &str| read(path).lines().map(str::to_owned).collect::<Vec<_>>();
+    for (name, texts) in [
+        ("state", vec![read(".policyd/sessions/s/state.json")]),
+        ("circuit-breakers", vec![read(".policyd/state/circuit-breakers.json")]),
+        ("decision-log", lines(".policyd/logs/decisions.jsonl")),
+        ("diagnostic-log", lines(".policyd/sessions/s/diagnostic.jsonl")),
+        ("lint", vec![lint]),
+        ("lint-baseline", vec![read("base.json")]),
+    ] {
+        let schemas = schemas::all();
+        let schema = &schemas.iter().find(|it| it.0 == name).unwrap().1;
+        let validator = jsonschema::validator_for(schema).unwrap();
+        assert!(!texts.is_empty(), "{name}");
+        for text in texts {
+            let value: Value = serde_json::from_str(&text).unwrap();
+            let wrong: Vec<String> = validator
+                .iter_errors(&value)
+                .map(|it| format!("{}: {it}", it.instance_path()))
+                .collect();
+            assert!(wrong.is_empty(), "{name}: {wrong:#?}\n{text}");
+            assert!(!validator.is_valid(&Value::from("x")), "{name} says something");
+            // Every key that is written is described.
+            if let (Some(object), Some(known)) =
+                (value.as_object(), schema["properties"].as_object())
+            {
+                for key in object.keys() {
+                    assert!(known.contains_key(key) || name == "diagnostic-log", "{name}: {key}");
+                }
+            }
+        }
     }
 }

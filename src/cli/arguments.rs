@@ -28,7 +28,9 @@ pub(super) struct Arguments {
 pub(super) enum Command {
     /// Judge one hook event: event JSON on stdin, decision JSON on stdout
     Eval(EvalArguments),
-    /// Check a pack: every error with its place
+    /// Start a pack of your own: a rule, its case, and the built-in pack for reading
+    Init(InitArguments),
+    /// Check packs: everything that may be wrong with them, with its place and its cure
     Lint(LintArguments),
     /// Run the cases of a pack: what it should answer in a situation
     Test(TestArguments),
@@ -103,6 +105,16 @@ pub(super) enum ListFormat {
     Compact,
     /// For programs
     Json,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct InitArguments {
+    /// Folder of the pack; `.policyd/policies` of the project by default
+    #[arg(value_name = "DIR")]
+    pub(super) folder: Option<PathBuf>,
+    /// Show what changed in the built-in pack since its copy was made, and renew the copy
+    #[arg(long)]
+    pub(super) upgrade: bool,
 }
 
 /// Form of findings.

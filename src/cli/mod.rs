@@ -7,6 +7,7 @@ mod diag;
 mod eval;
 mod explain;
 mod facts;
+mod init;
 mod lint;
 mod log;
 mod pack;
@@ -28,9 +29,9 @@ use std::io::{Read, Write};
 use crate::world::World;
 use arguments::{
     Arguments, BreakerAction, CallResult, Command, DiagAction, DiagFilter, EvalArguments,
-    ExplainArguments, FactsArguments, Format, LintArguments, ListFormat, LogArguments,
-    PackArguments, PauseArguments, ReplayArguments, ReportFormat, ResumeArguments, SchemaArguments,
-    StateAction, TestArguments, TestFormat, TryArguments, Update,
+    ExplainArguments, FactsArguments, Format, InitArguments, LintArguments, ListFormat,
+    LogArguments, PackArguments, PauseArguments, ReplayArguments, ReportFormat, ResumeArguments,
+    SchemaArguments, StateAction, TestArguments, TestFormat, TryArguments, Update,
 };
 
 /// What an exit code means. `eval` in hook format always exits with 0.
@@ -93,6 +94,7 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
     };
     match parsed.command {
         Command::Eval(it) => eval::run(world, console, &it),
+        Command::Init(it) => init::run(world, console, &it),
         Command::Lint(it) => lint::run(world, console, &it),
         Command::Test(it) => test::run(world, console, &it),
         Command::Rules(it) => rules::run(world, console, &it),

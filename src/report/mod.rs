@@ -12,3 +12,5 @@ pub mod outcome;
 mod paint;
 pub mod replay;
 pub mod sarif;
+pub mod schemas;
+pub mod stored;

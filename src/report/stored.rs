@@ -1,0 +1,255 @@
+//! Shapes of what the program writes: stored files, logs, and the JSON of lint. Readers of them are
+//! lenient: an unknown key is kept, and what may be absent may be null.
+
+use crate::source::schema::json_schema;
+use crate::source::shape::{Field, Kind};
+use serde_json::Value;
+
+const COUNT: Kind = Kind::Int { min: 0, max: i64::MAX };
+const TEXTS: Kind = Kind::List(&Kind::Text);
+
+const fn field(name: &'static str, kind: Kind, doc: &'static str) -> Field {
+    Field::optional(name, kind, doc)
+}
+
+const fn required(name: &'static str, kind: Kind, doc: &'static str) -> Field {
+    Field::required(name, kind, doc)
+}
+
+const EVIDENCE: &[Field] = &[
+    required("consideration_id", Kind::Text, "The rule."),
+    required("reason", Kind::Text, "What was amiss."),
+    required("evidence", TEXTS, "What decided."),
+];
+
+const BLOCK: &[Field] = &[
+    required("block_number", COUNT, "Its number within the episode."),
+    required("timestamp", Kind::Date, "When."),
+    required("fingerprint", Kind::Text, "What the same finding is recognised by."),
+    required(
+        "failed_evidence",
+        Kind::List(&Kind::Record(EVIDENCE)),
+        "Rules that were not satisfied.",
+    ),
+];
+
+const RELEASED: &[Field] = &[
+    field("finding", Kind::Text, "The finding the agent was let go with."),
+    field("episode", Kind::Text, "The episode."),
+    field("edits", COUNT, "Edits at that time; more of them end the release."),
+    field("reason", Kind::Text, "Why it was let go."),
+];
+
+const CHECK_RESULTS: &[Field] = &[
+    field("files_modified", TEXTS, "Files that were edited."),
+    field("workflow_compliant", Kind::Bool, "Whether every blocker was satisfied."),
+    field("quality_score", Kind::Int { min: 0, max: 100 }, "Share of satisfied checks."),
+];
+
+const AGENT: &[Field] = &[
+    required("consecutive_blocks", COUNT, "Blocks of this episode."),
+    field("total_blocks", COUNT, "Blocks of the session."),
+    field("episode", Kind::Text, "The episode."),
+    field("block_history", Kind::List(&Kind::Record(BLOCK)), "The last blocks, newest last."),
+];
+
+const STATE: &[Field] = &[
+    required("consecutive_blocks", COUNT, "Blocks of this episode; the seed's counter."),
+    required("session_id", Kind::Text, "The session."),
+    field("last_check_timestamp", Kind::Date, "When it was last judged."),
+    field("check_results", Kind::Record(CHECK_RESULTS), "What the last judgement came to."),
+    field("version", COUNT, "Version of the format."),
+    field("revision", COUNT, "Grows with every save."),
+    field("turn_count", COUNT, "Stops that moved the state."),
+    field("total_blocks", COUNT, "Blocks of the session."),
+    field("blocks_since_clean", COUNT, "Blocks since the last stop that was let go."),
+    field("releases", COUNT, "Times the agent was let go by the loop guard."),
+    field("episode", Kind::Text, "The episode: it changes with each prompt of a human."),
+    field("first_block_timestamp", Kind::Date, "First block of the episode."),
+    field("last_block_timestamp", Kind::Date, "Last block of the episode."),
+    field("block_history", Kind::List(&Kind::Record(BLOCK)), "The last blocks, newest last."),
+    field("failure_fingerprints", TEXTS, "Fingerprints of the last findings."),
+    field("idle_blocks", COUNT, "Blocks in a row without a tool call."),
+    field("tools_at_block", COUNT, "Tool calls at the last block."),
+    field("released", Kind::Record(RELEASED), "With what the agent was let go."),
+    field("agents", Kind::Map(&Kind::Record(AGENT)), "Subagents, by their id."),
+];
+
+const BREAKER: &[Field] = &[
+    required("state", Kind::Choice(&["CLOSED", "OPEN", "HALF_OPEN"]), "Its state."),
+    required("failure_count", COUNT, "Failures within the window."),
+    field("success_count", COUNT, "Successes in a row while half open."),
+    field("last_failure_time", Kind::Date, "Last failure."),
+    field("last_state_change", Kind::Date, "Last change of the state."),
+    field("cooldown_until", Kind::Date, "Until when it stays open."),
+    field("failure_window_start", Kind::Date, "Oldest failure that counts."),
+    field("failure_times", Kind::List(&Kind::Date), "Failures that count."),
+    field("last_probe_time", Kind::Date, "Last probe while half open."),
+    field("last_error", Kind::Text, "What the last failure said."),
+];
+
+const VERDICT: &[Field] = &[
+    required("id", Kind::Text, "The rule."),
+    required("status", Kind::Text, "`satisfied`, `unsatisfied` or `unknown`."),
+    required("consequence", Kind::Text, "`none`, `recorded`, `warns` or `blocks`."),
+    required("micros", COUNT, "Time it took, in microseconds."),
+    field("details", Kind::Text, "What is amiss."),
+    field("evidence", TEXTS, "What decided."),
+    field("error", Kind::Text, "What went wrong outside."),
+    field("softened", Kind::Text, "Why a blocker only warned."),
+];
+
+const DECISION: &[Field] = &[
+    required("version", COUNT, "Version of the entry; 1."),
+    required("timestamp", Kind::Date, "When."),
+    required("event", Kind::Text, "Neutral name of the event."),
+    required("session_id", Kind::Text, "The session."),
+    field("agent_id", Kind::Text, "The subagent that wanted to stop."),
+    field("prompt_id", Kind::Text, "The prompt it worked on."),
+    required("decision", Kind::Choice(&["block", "none"]), "What was decided."),
+    field("spoken", Kind::Bool, "Whether a block was said."),
+    field("release", Kind::Text, "Why the agent was let go, or empty."),
+    field("session_type", Kind::Text, "Type of the session."),
+    field("consecutive_blocks", COUNT, "Blocks of this episode, this one counted."),
+    required("verdicts", Kind::List(&Kind::Record(VERDICT)), "What every rule came to."),
+    field("preferences", Kind::Map(&Kind::Bool), "Preferences that were asked for."),
+    field("pack", Kind::Text, "Name of the pack."),
+    field("saved", Kind::Text, "How the state was saved."),
+    field("problems", TEXTS, "Anything the user was told besides."),
+];
+
+const DIAGNOSTIC: &[Field] = &[
+    required("timestamp", Kind::Date, "When."),
+    required(
+        "operation",
+        Kind::Text,
+        "`state_load`, `state_save`, `state_save_retry`, `verification_read`, `validation`, \
+         `state_reset`.",
+    ),
+    field("session_id", Kind::Text, "The session."),
+    field("file_path", Kind::Text, "The state file."),
+    field("success", Kind::Bool, "`false` where it failed."),
+    field("reason", Kind::Text, "Why."),
+    field("error", Kind::Text, "Why, by the seed's name."),
+    field("code", COUNT, "The seed's error code."),
+    field("counter_before", COUNT, "Blocks before."),
+    field("counter_after", COUNT, "Blocks after."),
+    field("retry_count", COUNT, "Attempts after the first one."),
+];
+
+const FILE: Field = required("file", Kind::Text, "The file.");
+const LINE: Field = required("line", COUNT, "First line, from 1.");
+const COLUMN: Field = required("column", COUNT, "First column in characters, from 1.");
+const END_LINE: Field = required("end_line", COUNT, "Last line.");
+const END_COLUMN: Field = required("end_column", COUNT, "One past the last column.");
+
+const RELATED: &[Field] = &[
+    required("message", Kind::Any, "What it has to do with the finding; may be empty."),
+    FILE,
+    LINE,
+    COLUMN,
+    END_LINE,
+    END_COLUMN,
+];
+
+const EDIT: &[Field] = &[
+    required("text", Kind::Any, "What comes there; may be empty."),
+    FILE,
+    LINE,
+    COLUMN,
+    END_LINE,
+    END_COLUMN,
+];
+
+const FIX: &[Field] = &[
+    required("safe", Kind::Bool, "Whether it changes no decision."),
+    required("edits", Kind::List(&Kind::Record(EDIT)), "What is put where."),
+];
+
+const FINDING: &[Field] = &[
+    required("code", Kind::Text, "Code of the rule."),
+    required("name", Kind::Text, "Name of the rule."),
+    required("level", Kind::Choice(&["note", "warning", "error"]), "How bad it is."),
+    required("message", Kind::Text, "What is wrong."),
+    FILE,
+    LINE,
+    COLUMN,
+    END_LINE,
+    END_COLUMN,
+    field("help", Kind::Text, "The cure."),
+    field("note", Kind::Text, "What it does to decisions."),
+    required("related", Kind::List(&Kind::Record(RELATED)), "Other places."),
+    field("fix", Kind::Record(FIX), "The cure as an edit."),
+    field("fingerprint", Kind::Text, "What it is recognised by when lines move."),
+    field("reason", Kind::Text, "Why a comment silences it."),
+];
+
+const SUMMARY: &[Field] = &[
+    required("errors", COUNT, "Errors."),
+    required("warnings", COUNT, "Warnings."),
+    required("notes", COUNT, "Notes."),
+];
+
+const FINDINGS: Kind = Kind::List(&Kind::Record(FINDING));
+
+const LINT: &[Field] = &[
+    required("version", Kind::Int { min: 1, max: 1 }, "Version of the form; 1."),
+    required("policyd", Kind::Text, "Version of the program."),
+    required("files", TEXTS, "Files that were read."),
+    required("unreadable", TEXTS, "What could not be read, and why."),
+    required("findings", FINDINGS, "What stands."),
+    required("ignored", FINDINGS, "What comments silence."),
+    required("known", FINDINGS, "What the baseline knows."),
+    required("summary", Kind::Record(SUMMARY), "How many of each level."),
+];
+
+const KNOWN: &[Field] = &[
+    required("fingerprint", Kind::Text, "What it is recognised by."),
+    required("code", Kind::Text, "Code of the rule."),
+    required("file", Kind::Text, "The file."),
+    required("message", Kind::Text, "What it said."),
+];
+
+const BASELINE: &[Field] = &[
+    required("version", Kind::Int { min: 1, max: 1 }, "Version of the format; 1."),
+    required("findings", Kind::List(&Kind::Record(KNOWN)), "Findings that are known."),
+];
+
+/// What is stored or printed, by name: a whole file, or one line of a log.
+pub const SHAPES: [(&str, Kind); 6] = [
+    ("state", Kind::Record(STATE)),
+    ("circuit-breakers", Kind::Map(&Kind::Record(BREAKER))),
+    ("decision-log", Kind::Record(DECISION)),
+    ("diagnostic-log", Kind::Record(DIAGNOSTIC)),
+    ("lint", Kind::Record(LINT)),
+    ("lint-baseline", Kind::Record(BASELINE)),
+];
+
+/// The schema of what is stored: unknown keys are allowed, and null stands for absent.
+#[must_use]
+pub fn schema(kind: &Kind, title: &str) -> Value {
+    let mut schema = json_schema(kind, title);
+    open(&mut schema);
+    schema
+}
+
+fn open(schema: &mut Value) {
+    let Value::Object(object) = schema else { return };
+    let required = object.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+    if object.get("additionalProperties") == Some(&Value::Bool(false)) {
+        object.remove("additionalProperties");
+    }
+    if let Some(Value::Object(properties)) = object.get_mut("properties") {
+        for (name, property) in properties.iter_mut() {
+            open(property);
+            if !required.iter().any(|it| it == name) {
+                *property = serde_json::json!({ "anyOf": [property.take(), { "type": "null" }] });
+            }
+        }
+    }
+    for key in ["items", "additionalProperties"] {
+        if let Some(inner) = object.get_mut(key) {
+            open(inner);
+        }
+    }
+}
