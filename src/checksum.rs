@@ -14,6 +14,12 @@ pub fn checksum(parts: &[&[u8]]) -> [u8; 8] {
     state.to_le_bytes()
 }
 
+/// Bytes as hexadecimal digits.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// A number that changes with every byte of the texts (FNV-1a), known at compile time: what cannot
 /// change while the program runs is not hashed by every call.
 #[must_use]

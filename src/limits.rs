@@ -134,7 +134,7 @@ pub const PRUNED_AT_ONCE_MAX: usize = 20;
 /// Corrupt content quoted in a diagnostic entry, in characters.
 pub const CORRUPT_QUOTE_CHARS_MAX: usize = 500;
 /// Log size at which it is rotated, in bytes.
-pub const LOG_BYTES_MAX: u64 = 2 * 1024 * 1024;
+pub const LOG_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// Rotated logs kept beside the current one.
 pub const LOG_FILES_MAX: usize = 3;
 
@@ -152,6 +152,8 @@ pub const DRAWN_VALUE_COLUMNS_MAX: usize = 60;
 pub const EVIDENCE_MAX: usize = 10;
 /// One piece of evidence, in characters.
 pub const EVIDENCE_CHARS_MAX: usize = 300;
+/// Answer of one probe that is logged with a decision, in bytes of JSON; a longer one is left out.
+pub const READING_LOGGED_BYTES_MAX: usize = 16 * 1024;
 /// Standard output kept of one probe, in bytes.
 pub const PROBE_OUTPUT_MAX: usize = 1024 * 1024;
 
@@ -162,6 +164,10 @@ const _: () = assert!(EVIDENCE_CHARS_MAX * 3 < SPOKEN_CHARS_MAX, "a finding fits
 
 /// Time a probe may take where its pack does not say.
 pub const PROBE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
+/// Longest pause of the gate.
+pub const PAUSE_MAX: std::time::Duration = std::time::Duration::from_secs(7 * 86_400);
+/// The file of pauses, in bytes; a larger one is not used.
+pub const PAUSE_FILE_BYTES_MAX: usize = 64 * 1024;
 /// Sessions not touched for this long are removed.
 pub const SESSIONS_MAX_AGE: std::time::Duration = std::time::Duration::from_secs(30 * 86_400);
 /// Sessions kept at most.

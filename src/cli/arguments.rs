@@ -39,14 +39,22 @@ pub(super) enum Command {
     Test(TestArguments),
     /// List the active rules, their mode and where they are written
     Rules(PackArguments),
-    /// Show the facts of a transcript as rules see them, or the table of all facts
+    /// Show the facts of a session as rules see them, or the table of all facts
     Facts(FactsArguments),
+    /// Evaluate one expression on a session's facts, and show the value of each part
+    Try(TryArguments),
+    /// Switch the gate off for a while, in this project or in one session; it ends by itself
+    Pause(PauseArguments),
+    /// End a pause
+    Resume(ResumeArguments),
     /// Judge recorded sessions with the current pack: what would have fired, where, how often
     Replay(ReplayArguments),
     /// Show, verify or reset the state of a session
     State(StateArguments),
     /// List what was decided, newest last: what happened overnight
     Log(LogArguments),
+    /// Show why a decision was taken: what was amiss, and the values behind it
+    Explain(ExplainArguments),
     /// Read the diagnostic log of the sessions
     Diag(DiagArguments),
     /// List, ask, feed and reset the circuit breakers of the project
@@ -269,14 +277,18 @@ pub(super) struct PackArguments {
 
 #[derive(Debug, clap::Args)]
 pub(super) struct FactsArguments {
-    /// A transcript; without one, the table of facts and functions is printed
-    pub(super) transcript: Option<PathBuf>,
+    /// A transcript, or the beginning of a session's id; without one, the table of facts and
+    /// functions is printed
+    pub(super) session: Option<String>,
     /// It is a subagent's own transcript
     #[arg(long)]
     pub(super) subagent: bool,
     /// Folder of the pack
     #[arg(long, value_name = "DIR")]
     pub(super) policies: Option<PathBuf>,
+    /// Form of the list; `json` holds the whole fold, too
+    #[arg(long, value_enum, default_value = "text")]
+    pub(super) format: ListFormat,
 }
 
 /// Form of a report.
@@ -367,6 +379,63 @@ pub(super) struct LogArguments {
     #[arg(long, short = 'n', default_value_t = 50)]
     pub(super) lines: usize,
     /// Form of the list
+    #[arg(long, value_enum, default_value = "text")]
+    pub(super) format: ListFormat,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct TryArguments {
+    /// The expression, such as `files.count > 3`; standard input without one
+    #[arg(allow_hyphen_values = true)]
+    pub(super) expression: Option<String>,
+    /// A session: its transcript, or the beginning of its id; an empty one by default
+    #[arg(long, value_name = "SESSION")]
+    pub(super) session: Option<String>,
+    /// Folder of the pack
+    #[arg(long, value_name = "DIR")]
+    pub(super) policies: Option<PathBuf>,
+    /// Form of the answer; `compact` is the value alone
+    #[arg(long, value_enum, default_value = "text")]
+    pub(super) format: ListFormat,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct PauseArguments {
+    /// How long: `30m`, `2h`, `1h30m`, at most seven days
+    #[arg(default_value = "30m")]
+    pub(super) duration: String,
+    /// Why; the user is told at every stop
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub(super) reason: String,
+    /// Only in the session whose id starts with this
+    #[arg(long, value_name = "ID")]
+    pub(super) session: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct ResumeArguments {
+    /// Only in the session whose id starts with this; everywhere by default
+    #[arg(long, value_name = "ID")]
+    pub(super) session: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct ExplainArguments {
+    /// Id of the decision, as `policyd log` shows it; the last one by default
+    pub(super) id: Option<String>,
+    /// The last decision, which is the default
+    #[arg(long)]
+    pub(super) last: bool,
+    /// Of the sessions whose id starts with this
+    #[arg(long, value_name = "ID")]
+    pub(super) session: Option<String>,
+    /// Show every rule with its values, not only what was amiss
+    #[arg(long)]
+    pub(super) all: bool,
+    /// Folder of the pack
+    #[arg(long, value_name = "DIR")]
+    pub(super) policies: Option<PathBuf>,
+    /// Form of the explanation
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: ListFormat,
 }

@@ -21,7 +21,7 @@ use crate::judge::situation::Words;
 use crate::judge::{self, Bench, Detail, Outcome};
 use crate::limits;
 use crate::policy::{Forgotten, OnError, Policy};
-use crate::report::outcome as report;
+use crate::report::decision_log;
 use crate::script::Evaluator;
 use crate::script::watch::Watch;
 use crate::source::suggest;
@@ -34,7 +34,7 @@ use crate::time::Timestamp;
 use crate::world::World;
 use crate::world::overlay::OverlayWorld;
 use inquiry::cursor_path;
-pub(super) use speech::Report;
+pub(super) use speech::{Report, log_decision};
 
 /// Judges one event and speaks.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &EvalArguments) -> u8 {
@@ -50,6 +50,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Eval
     let usage = match prepare(world, console, arguments) {
         Ok(request) => {
             report = evaluate(world, &request);
+            report.around.explained = request.detail == Detail::Values;
             EXIT_OK
         }
         Err((code, problem)) => {
@@ -135,7 +136,7 @@ impl Ready {
 /// Judges an event by the pack of its project.
 fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
     let mut report = Report::of(&request.event);
-    let (project, switches) = match enter(world, &request.event, &mut report) {
+    let (project, switches) = match enter(world, request, &mut report) {
         Ok(entered) => entered,
         Err(why) => return report.silent(why),
     };
@@ -147,7 +148,7 @@ fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
             let report = answer_broken(world, &project, request, report, &broken);
             let blocked = report.answer.block.is_some();
             let event = &request.event;
-            let entry = report::unjudged_entry(request.now, event, &report.around, blocked);
+            let entry = decision_log::unjudged_entry(request.now, event, &report.around, blocked);
             speech::log_decision(world, &project::own_root(world, &project), entry);
             return report;
         }
@@ -160,13 +161,13 @@ fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
     }
     // The process ends with its answer: taking a policy apart would only delay it.
     let ready = ManuallyDrop::new(Ready::new(policy));
-    judge_stop(world, request, &ready, &project, report)
+    judge_stop(world, request, (&ready, Some(&found)), &project, report)
 }
 
 /// Judges an event by a pack that is loaded already; all the rest is as for a hook.
 pub(super) fn evaluate_by(world: &dyn World, request: &Request<'_>, ready: &Ready) -> Report {
     let mut report = Report::of(&request.event);
-    let (project, switches) = match enter(world, &request.event, &mut report) {
+    let (project, switches) = match enter(world, request, &mut report) {
         Ok(entered) => entered,
         Err(why) => return report.silent(why),
     };
@@ -180,7 +181,7 @@ pub(super) fn evaluate_by(world: &dyn World, request: &Request<'_>, ready: &Read
     if let Some(why) = nothing_to_judge(&ready.policy, &request.event, &mut report) {
         return report.silent(why);
     }
-    judge_stop(world, request, ready, &project, report)
+    judge_stop(world, request, (ready, None), &project, report)
 }
 
 /// Why nothing is judged where the pack says so.
@@ -189,9 +190,10 @@ const SWITCHED_OFF: &str = "the pack is switched off (`enabled: false`)";
 /// The project of an event and its switches; else why there is no opinion, whatever the pack.
 fn enter(
     world: &dyn World,
-    event: &Event,
+    request: &Request<'_>,
     report: &mut Report,
 ) -> Result<(Project, Option<Switches>), String> {
+    let event = &request.event;
     if let Some(said) = event.said_kind.filter(|it| *it != event.kind)
         && (said.is_stop() != event.kind.is_stop())
     {
@@ -214,8 +216,11 @@ fn enter(
         report.problem(&problem);
         None
     });
-    match switches.as_ref().filter(|it| it.off) {
-        Some(switches) => Err(format!("switched off: {}", switches.why())),
+    if let Some(switches) = switches.as_ref().filter(|it| it.off) {
+        return Err(format!("switched off: {}", switches.why()));
+    }
+    match speech::pause(world, &project, request, report) {
+        Some(pause) => Err(pause),
         None => Ok((project, switches)),
     }
 }
@@ -247,13 +252,14 @@ fn nothing_to_judge(policy: &Policy, event: &Event, report: &mut Report) -> Opti
 fn judge_stop(
     world: &dyn World,
     request: &Request<'_>,
-    ready: &Ready,
+    (ready, found): (&Ready, Option<&pack::Found>),
     project: &Project,
     report: Report,
 ) -> Report {
     let Ready { policy, words } = ready;
     let (store, own) = project::sessions(world, project, &policy.settings);
-    Stopping { world, request, policy, project, store: &store, own: &own }.judge(words, report)
+    let (store, own) = (&store, own.as_path());
+    Stopping { world, request, policy, project, store, own, found }.judge(words, report)
 }
 
 /// A broken pack never breaks the agent: the user is told, and the manifest's `on_error` answers.
@@ -306,6 +312,8 @@ struct Stopping<'a> {
     store: &'a SessionStore<'a>,
     /// The root of our own.
     own: &'a Path,
+    /// Where the pack was found; nowhere for one that is given.
+    found: Option<&'a pack::Found>,
 }
 
 impl Stopping<'_> {
@@ -317,12 +325,14 @@ impl Stopping<'_> {
 
         // Read the transcript, and see whether there is anything to judge.
         let cursor_path = cursor_path(store, event);
-        let (context, cursor) = self.context(&cursor_path, words, interactive, &mut report);
-        let context = Rc::new(context);
-        let keep = || cursor.iter().for_each(|it| transcript::keep(world, &cursor_path, it));
+        let gathered = self.gather(&cursor_path, words, interactive, &mut report);
+        let context = &gathered.context;
+        let keep =
+            || gathered.cursor.iter().for_each(|it| transcript::keep(world, &cursor_path, it));
         // Half of a transcript is no evidence: the guard is not even stepped.
         if context.transcript_problem.is_some() {
-            let entry = report::unjudged_entry(self.request.now, event, &report.around, false);
+            let entry =
+                decision_log::unjudged_entry(self.request.now, event, &report.around, false);
             speech::log_decision(world, own, entry);
             keep();
             return report.silent("the transcript was not read");
@@ -342,9 +352,9 @@ impl Stopping<'_> {
             let help = suggest::did_you_mean(name, &known).unwrap_or_default();
             report.problem(&format!("there is no session type `{name}` to be forced; {help}"));
         }
-        let plan = judge::plan(self.policy, &context, forced.as_deref(), &mut evaluator);
+        let plan = judge::plan(self.policy, context, forced.as_deref(), &mut evaluator);
         let memory = store.paths(&event.session_id).folder;
-        let answers = self.ask(&plan, (&context, &mut evaluator), &memory, &mut report);
+        let answers = self.ask(&plan, (context, &mut evaluator), &memory, &mut report);
 
         // Decide on fresh state, under the lock; a block is durable before it is spoken.
         let lock_wait = self.policy.settings.durability.lock_wait;
@@ -366,27 +376,33 @@ impl Stopping<'_> {
         let report_path = own.join(DECISION_LOG).display().to_string();
         let bench = Bench {
             policy: self.policy,
-            context: &context,
+            context,
             state: &state,
             stopwatch: &stopwatch,
             detail: self.request.detail,
             report_path: &report_path,
         };
+        let inputs = self.inputs(&gathered, &state, forced.as_deref());
         let outcome = judge::decide(bench, &mut evaluator);
         let remembered = self.remember(locked.as_mut(), &outcome, &mut report);
-        let unsafe_settings =
-            [(store.durability.fsync, "no fsync"), (store.durability.verify, "no verify")];
-        for (_, what) in unsafe_settings.iter().filter(|(safe, _)| !safe) {
-            report.around.saved.push_str(&format!(", unsafe: {what}"));
-        }
+        self.tell_unsafe(&mut report);
         keep();
         drop(locked);
 
         // Log, then hand over what is to be spoken.
         self.answer(&outcome, remembered, &mut report);
-        speech::log(world, own, self.request, &outcome, &mut report);
+        speech::log(world, own, self.request, (&outcome, &inputs), &mut report);
         report.outcome = Some(outcome);
         report
+    }
+
+    /// Tells the settings under which what is saved may be lost.
+    fn tell_unsafe(&self, report: &mut Report) {
+        let durability = &self.store.durability;
+        let unsafe_settings = [(durability.fsync, "no fsync"), (durability.verify, "no verify")];
+        for (_, what) in unsafe_settings.iter().filter(|(safe, _)| !safe) {
+            report.around.saved.push_str(&format!(", unsafe: {what}"));
+        }
     }
 
     /// Saves what is to be remembered; says whether a block may be spoken.

@@ -1,25 +1,72 @@
-//! `policyd facts`: the facts of a transcript as rules see them, or the table of all facts.
+//! `policyd facts`: the values of a session's facts by name, or the table of all facts.
 
-use std::path::Path;
-use std::time::Duration;
+use serde_json::{Map, Value as Json, json};
 
-use super::{Console, EXIT_BROKEN, EXIT_OK, FactsArguments, pack};
-use crate::facts::compiled::CompiledLens;
-use crate::script::members;
-use crate::script::types::Type;
-use crate::store::transcript::{self, Places};
+use super::session::{Session, Wanted};
+use super::{Console, EXIT_BROKEN, EXIT_OK, FactsArguments, ListFormat, pack, project};
+use crate::report::decision_log::{found_json, masked_parts};
+use crate::report::drawing;
+use crate::report::mask::mask_json;
+use crate::script::members::{self, Member};
+use crate::script::parts::{Found, Part};
+use crate::script::types::{Names, Type};
+use crate::script::{Evaluator, Value};
 use crate::world::World;
+
+/// Version of the JSON forms.
+const FACTS_VERSION: u32 = 1;
 
 /// Prints facts.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &FactsArguments) -> u8 {
-    match &arguments.transcript {
-        None => table(console),
-        Some(path) => of_transcript(world, console, path, arguments),
+    let Some(named) = &arguments.session else {
+        return table(console, arguments.format);
+    };
+    let project = project::find(world, None);
+    let found = pack::find(world, &project, arguments.policies.as_deref());
+    let Some((mut policy, names)) = pack::reviewed(world, console, &found) else {
+        return EXIT_BROKEN;
+    };
+    let wanted = Wanted { named: Some(named), subagent: arguments.subagent };
+    let session = match Session::find(world, &project, &mut policy, wanted) {
+        Ok(session) => session,
+        Err(why) => {
+            console.complain(&why);
+            return EXIT_BROKEN;
+        }
+    };
+    let mut evaluator = Evaluator::new(session.context.clone());
+    let values = values(&names, &mut evaluator);
+    match arguments.format {
+        ListFormat::Json => {
+            let named = values.iter().map(|(name, found)| (name.clone(), found_json(found)));
+            let mut fold = json!(session.context.facts);
+            mask_json(&mut fold);
+            let named: Map<String, Json> = named.collect();
+            let all = json!({"version": FACTS_VERSION, "values": named, "fold": fold,
+                "notes": session.notes});
+            console.say(&format!("{all:#}\n"));
+        }
+        ListFormat::Text | ListFormat::Compact => {
+            for (name, found) in &values {
+                console.say(&format!("{name} = {}\n", drawing::value(found)));
+            }
+            session.notes.iter().for_each(|it| console.complain(it));
+        }
     }
+    EXIT_OK
 }
 
 /// The reference of everything an expression can name.
-fn table(console: &mut Console<'_>) -> u8 {
+fn table(console: &mut Console<'_>, format: ListFormat) -> u8 {
+    if format == ListFormat::Json {
+        let row = |it: &Member| {
+            json!({"owner": it.owner.to_string(), "name": it.name, "signature": it.signature(),
+                "type": it.result.to_string(), "doc": it.doc, "example": it.example})
+        };
+        let rows: Vec<Json> = members::tables().map(row).collect();
+        console.say(&format!("{:#}\n", json!({"version": FACTS_VERSION, "facts": rows})));
+        return EXIT_OK;
+    }
     let mut owner = None;
     for row in members::tables() {
         if owner != Some(row.owner) {
@@ -31,15 +78,9 @@ fn table(console: &mut Console<'_>) -> u8 {
             console.say(&format!("\n{title}\n"));
             owner = Some(row.owner);
         }
-        let params = row.params.map(|params| {
-            format!(
-                "({})",
-                params.iter().map(|(it, _)| it.to_string()).collect::<Vec<_>>().join(", ")
-            )
-        });
-        let name = format!("{}{}", row.name, params.unwrap_or_default());
         console.say(&format!(
-            "  {name:28} {:14} {}  e.g. {}\n",
+            "  {:28} {:14} {}  e.g. {}\n",
+            row.signature(),
             row.result.to_string(),
             row.doc,
             row.example
@@ -48,28 +89,66 @@ fn table(console: &mut Console<'_>) -> u8 {
     EXIT_OK
 }
 
-fn of_transcript(
-    world: &dyn World,
-    console: &mut Console<'_>,
-    path: &Path,
-    arguments: &FactsArguments,
-) -> u8 {
-    let Some(policy) = pack::sound(world, console, arguments.policies.as_deref()) else {
-        return EXIT_BROKEN;
-    };
-    let lens = CompiledLens::new(policy.lens);
-    let places = Places { transcript: path, cursor: None, subagent: arguments.subagent };
-    let deadline = world.elapsed().saturating_add(Duration::from_secs(600));
-    let read = transcript::read(world, places, &lens, policy.lens_key, deadline);
-    match serde_json::to_string_pretty(&read.facts) {
-        Ok(text) => console.say(&format!("{text}\n")),
-        Err(error) => console.complain(&error.to_string()),
-    }
-    match read.problem {
-        Some(problem) => {
-            console.complain(&format!("{}: {problem}", path.display()));
-            EXIT_BROKEN
+/// The value of every fact that has one, by the expression that names it. Of kinds and patterns
+/// only those are listed of which there is something.
+fn values(names: &Names, evaluator: &mut Evaluator) -> Vec<(String, Found)> {
+    let mut found = Vec::new();
+    // `rule` and `outcome` exist only while a stop is judged.
+    let globals = rows(Type::Global).filter(|it| !matches!(it.result, Type::Rule | Type::Outcome));
+    for global in globals {
+        for row in rows(global.result) {
+            let name = format!("{}.{}", global.name, row.name);
+            match row.params {
+                None if row.result.is_shown() => found.push(value(name, evaluator)),
+                None => found.extend(fields(&name, row.result, evaluator)),
+                Some([(_, domain)]) => {
+                    for known in names.of(*domain).into_iter().flatten() {
+                        let call = format!("{name}(\"{known}\")");
+                        found.extend(of_kind(&call, row.result, evaluator));
+                    }
+                }
+                Some(_) => {}
+            }
         }
-        None => EXIT_OK,
     }
+    found.extend(names.preferences.iter().map(|it| value(format!("prefs.{it}"), evaluator)));
+    for it in &names.probes {
+        found.extend(fields(&format!("probes.{it}"), Type::Probe, evaluator));
+    }
+    found
+}
+
+/// What a call names, unless it is nothing.
+fn of_kind(call: &str, result: Type, evaluator: &mut Evaluator) -> Vec<(String, Found)> {
+    let counted = if result.is_shown() { call.to_owned() } else { format!("{call}.count") };
+    let (name, found) = value(counted, evaluator);
+    let nothing = match &found {
+        Found::Value(Value::Bool(value)) => !value,
+        Found::Value(Value::Int(value)) => *value == 0,
+        Found::Value(Value::Text(text)) => text.is_empty(),
+        Found::Value(Value::Texts(texts)) => texts.is_empty(),
+        Found::Failed(_) | Found::NotReached => false,
+    };
+    match (nothing, result.is_shown()) {
+        (true, _) => Vec::new(),
+        (false, true) => vec![(name, found)],
+        (false, false) => fields(call, result, evaluator),
+    }
+}
+
+/// The values of the fields of a handle.
+fn fields(name: &str, owner: Type, evaluator: &mut Evaluator) -> Vec<(String, Found)> {
+    let fields = rows(owner).filter(|it| it.params.is_none() && it.result.is_shown());
+    fields.map(|it| value(format!("{name}.{}", it.name), evaluator)).collect()
+}
+
+fn value(name: String, evaluator: &mut Evaluator) -> (String, Found) {
+    let found = evaluator.eval(&name).map_or_else(Found::Failed, Found::Value);
+    let part = Part { start: 0, end: name.len(), at: 0, found };
+    let masked = masked_parts(&[part]).pop().map_or(Found::NotReached, |it| it.found);
+    (name, masked)
+}
+
+fn rows(owner: Type) -> impl Iterator<Item = &'static Member> {
+    members::tables().filter(move |it| it.owner == owner)
 }

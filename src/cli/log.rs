@@ -4,8 +4,7 @@ mod summary;
 
 use serde_json::Value;
 
-use super::{Console, EXIT_OK, EXIT_USAGE, ListFormat, LogArguments, project};
-use crate::store::log;
+use super::{Console, EXIT_OK, EXIT_USAGE, ListFormat, LogArguments, pack, project, recorded};
 use crate::time::{Timestamp, parse_duration};
 use crate::world::World;
 
@@ -30,8 +29,8 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &LogA
         return EXIT_USAGE;
     };
     let project = project::find(world, None);
-    let path = project::own_root(world, &project).join(DECISION_LOG);
-    let entries = log::read_all(world, &path);
+    let policy = pack::policy(world, &pack::find(world, &project, None)).ok();
+    let entries = recorded::entries(world, &project, policy.as_ref());
     let wanted: Vec<&Value> = entries
         .iter()
         .filter(|it| Timestamp::parse(text(it, "timestamp")).is_none_or(|at| at >= oldest))
@@ -41,7 +40,8 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &LogA
         .filter(|it| !arguments.notable || is_notable(it))
         .collect();
     if arguments.summary {
-        let summary = summary::Summary::of(&wanted);
+        let stops: Vec<&Value> = wanted.into_iter().filter(|it| !is_switch(it)).collect();
+        let summary = summary::Summary::of(&stops);
         console.say(&match arguments.format {
             ListFormat::Json => format!("{:#}\n", summary.to_json()),
             ListFormat::Text | ListFormat::Compact => summary.to_text(),
@@ -67,14 +67,20 @@ fn was_judged(entry: &Value) -> bool {
     entry.get("session_type").is_some()
 }
 
+/// Whether somebody switched the gate: no stop was judged.
+fn is_switch(entry: &Value) -> bool {
+    matches!(text(entry, "event"), "pause" | "resume")
+}
+
 fn is_notable(entry: &Value) -> bool {
     let problems = entry.get("problems").and_then(Value::as_array);
     text(entry, "decision") == "block"
+        || is_switch(entry)
         || !text(entry, "release").is_empty()
         || problems.is_some_and(|it| !it.is_empty())
 }
 
-/// `time  session  what  findings`
+/// `time  id  session  what  findings`
 fn line(entry: &Value) -> String {
     let verdicts = entry.get("verdicts").and_then(Value::as_array).map(Vec::as_slice);
     let verdicts = verdicts.unwrap_or_default();
@@ -90,11 +96,15 @@ fn line(entry: &Value) -> String {
     let what = match (text(entry, "decision"), release) {
         ("block", _) if entry.get("spoken") == Some(&Value::Bool(false)) => "not spoken".to_owned(),
         ("block", _) => "block".to_owned(),
+        _ if is_switch(entry) => text(entry, "event").to_owned(),
+        _ if !text(entry, "no_opinion").is_empty() => "paused".to_owned(),
         _ if !was_judged(entry) => "not judged".to_owned(),
         (_, "") => "ok".to_owned(),
         (_, why) => format!("let through ({why})"),
     };
-    let said: Vec<String> = findings.into_iter().chain(problems).collect();
+    let silent = Some(text(entry, "no_opinion").to_owned()).filter(|it| !it.is_empty());
+    let said: Vec<String> = findings.into_iter().chain(silent).chain(problems).collect();
     let session: String = text(entry, "session_id").chars().take(8).collect();
-    format!("{}  {session:8}  {what:26}  {}\n", text(entry, "timestamp"), said.join("; "))
+    let (time, id) = (text(entry, "timestamp"), text(entry, "id"));
+    format!("{time}  {id:8}  {session:8}  {what:26}  {}\n", said.join("; "))
 }

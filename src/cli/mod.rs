@@ -5,18 +5,23 @@ mod arguments;
 mod breaker;
 mod diag;
 mod eval;
+mod explain;
 mod facts;
 mod init;
 mod line;
 mod lint;
 mod log;
 mod pack;
+mod pause;
 mod project;
+mod recorded;
 mod replay;
 mod rules;
 mod schema;
+mod session;
 mod state;
 mod test;
+mod try_out;
 
 use clap::CommandFactory;
 use std::ffi::OsString;
@@ -25,8 +30,9 @@ use std::io::{Read, Write};
 use crate::world::World;
 use arguments::{
     Arguments, BreakerAction, CallResult, Color, Command, DiagAction, DiagFilter, EvalArguments,
-    FactsArguments, Format, InitArguments, LintArguments, ListFormat, LogArguments, PackArguments,
-    ReplayArguments, ReportFormat, SchemaArguments, StateAction, TestArguments, TestFormat, Update,
+    ExplainArguments, FactsArguments, Format, InitArguments, LintArguments, ListFormat,
+    LogArguments, PackArguments, PauseArguments, ReplayArguments, ReportFormat, ResumeArguments,
+    SchemaArguments, StateAction, TestArguments, TestFormat, TryArguments, Update,
 };
 
 /// What an exit code means. `eval` in hook format always exits with 0.
@@ -99,8 +105,12 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         Command::Test(it) => test::run(world, console, &it),
         Command::Rules(it) => rules::run(world, console, &it),
         Command::Facts(it) => facts::run(world, console, &it),
+        Command::Try(it) => try_out::run(world, console, &it),
+        Command::Pause(it) => pause::pause(world, console, &it),
+        Command::Resume(it) => pause::resume(world, console, &it),
         Command::State(it) => state::run(world, console, &it.action),
         Command::Log(it) => log::run(world, console, &it),
+        Command::Explain(it) => explain::run(world, console, &it),
         Command::Diag(it) => diag::run(world, console, &it.action),
         Command::Breaker(it) => breaker::run(world, console, &it.action),
         Command::Replay(it) => replay::run(world, console, &it),
@@ -225,7 +235,7 @@ mod tests {
     fn the_plain_hook_call_means_what_the_full_reader_says() {
         let plain = |words: &[&str]| {
             let arguments: Vec<OsString> = words.iter().map(OsString::from).collect();
-            let read = Arguments::try_parse_from(&arguments).map(|it| format!("{:?}", it.command));
+            let read = line::parse(&arguments).map(|it| format!("{:?}", it.command));
             let short = plain_hook_call(&arguments).map(|it| format!("Eval({it:?})"));
             assert!(short.is_none() || short == read.ok(), "{words:?}");
             short.is_some()

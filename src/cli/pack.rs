@@ -9,10 +9,11 @@ use sha2::{Digest, Sha256};
 
 use super::Console;
 use super::project::{OWN_FOLDER, Project, is_on};
-use crate::checksum::{checksum, fingerprint};
+use crate::checksum::{checksum, fingerprint, hex};
 use crate::limits;
-use crate::policy::load::{self, Loaded, Pack};
+use crate::policy::load::{self, Base, Loaded, Pack};
 use crate::policy::{Policy, builtin};
+use crate::script::types::Names;
 use crate::source::{Diagnostic, Source};
 use crate::world::{FileKind, World, WorldError};
 
@@ -48,15 +49,37 @@ const COMPILED_BY: u64 = fingerprint(&[
 pub(super) struct Found {
     /// Its files, read; `None`: the built-in pack.
     folder: Option<Pack>,
+    /// What every source byte of it and of the built-in pack comes to.
+    hash: [u8; 32],
     /// What could not be read.
     pub(super) unreadable: Vec<String>,
 }
 
 impl Found {
+    fn new(folder: Option<Pack>, unreadable: Vec<String>) -> Self {
+        let hash = hash(folder.as_ref());
+        Self { folder, hash, unreadable }
+    }
+
+    /// The beginning of `hash`, as it is logged.
+    pub(super) fn short_hash(&self) -> &[u8] {
+        self.hash.get(..8).unwrap_or_default()
+    }
+
+    /// Its folder as shown to people; none for the built-in pack.
+    pub(super) fn folder(&self) -> Option<&str> {
+        self.folder.as_ref().map(|it| it.name.as_str())
+    }
+
     /// The pack; the text of the built-in one is copied only when it is asked for.
     pub(super) fn pack(&self) -> Cow<'_, Pack> {
         self.folder.as_ref().map_or_else(|| Cow::Owned(builtin::pack()), Cow::Borrowed)
     }
+}
+
+/// The pack in a folder, or the built-in one.
+pub(super) fn at(world: &dyn World, folder: Option<&str>) -> Found {
+    folder.map_or_else(|| Found::new(None, Vec::new()), |it| read(world, Path::new(it)))
 }
 
 /// Finds the pack: `--policies`, `$POLICYD_POLICIES`, `.policyd/policies/` at or above the project,
@@ -75,7 +98,7 @@ pub(super) fn find(world: &dyn World, project: &Project, named: Option<&Path>) -
         .find(|it| holds_policies(world, it));
     match folder {
         Some(folder) => read(world, &folder),
-        None => Found { folder: None, unreadable: Vec::new() },
+        None => Found::new(None, Vec::new()),
     }
 }
 
@@ -169,7 +192,7 @@ fn read(world: &dyn World, named: &Path) -> Found {
     if files.is_empty() && unreadable.is_empty() {
         unreadable.push(format!("{}: holds no policy file", folder.display()));
     }
-    Found { folder: Some(Pack { name, files }), unreadable }
+    Found::new(Some(Pack { name, files }), unreadable)
 }
 
 /// Bytes as text.
@@ -195,7 +218,7 @@ pub(super) fn policy(world: &dyn World, found: &Found) -> Result<Policy, Broken>
     if !found.unreadable.is_empty() {
         return loaded(found);
     }
-    let key = key(found.folder.as_ref());
+    let key = key(found);
     let path = compiled_path(world, found.folder.as_ref());
     if let Some(policy) = path.as_ref().and_then(|it| read_compiled(world, it, &key)) {
         return Ok(policy);
@@ -215,10 +238,9 @@ fn loaded(found: &Found) -> Result<Policy, Broken> {
     policy.ok_or(Broken { unreadable: found.unreadable.clone(), diagnostics, on_error, enabled })
 }
 
-/// Key of the compiled form: every source byte of the pack and the built-in one, and what made it.
-fn key(pack: Option<&Pack>) -> [u8; 32] {
+/// What every source byte of a pack and of the built-in one comes to.
+fn hash(pack: Option<&Pack>) -> [u8; 32] {
     let mut hash = Sha256::new();
-    hash.update(COMPILED_BY.to_le_bytes());
     hash.update(builtin::FINGERPRINT.to_le_bytes());
     hash.update(pack.map_or(builtin::NAME, |it| it.name.as_str()));
     for (file, source) in pack.iter().flat_map(|it| &it.files) {
@@ -230,14 +252,19 @@ fn key(pack: Option<&Pack>) -> [u8; 32] {
     hash.finalize().into()
 }
 
+/// Key of the compiled form: the sources, and what made it.
+fn key(found: &Found) -> [u8; 32] {
+    Sha256::new().chain_update(COMPILED_BY.to_le_bytes()).chain_update(found.hash).finalize().into()
+}
+
 fn compiled_path(world: &dyn World, pack: Option<&Pack>) -> Option<PathBuf> {
     if is_on(world, "POLICYD_NO_CACHE") {
         return None;
     }
     // One for each pack, whatever its content was before; the key stands inside.
     let name = checksum(&[pack.map_or(builtin::NAME, |it| it.name.as_str()).as_bytes()]);
-    let name: String = name.iter().map(|byte| format!("{byte:02x}")).collect();
-    Some(user_folder(world, "XDG_CACHE_HOME", ".cache")?.join(format!("{name}.pack")))
+    let name = format!("{}.pack", hex(&name));
+    Some(user_folder(world, "XDG_CACHE_HOME", ".cache")?.join(name))
 }
 
 /// The user's folder of policyd: where an XDG variable says, else below the home folder.
@@ -282,6 +309,22 @@ pub(super) fn explain(broken: &Broken) -> String {
     format!("the policy pack is broken: {text}")
 }
 
+/// The policy of a found pack with the names that its expressions may use, or a complaint.
+pub(super) fn reviewed(
+    world: &dyn World,
+    console: &mut Console<'_>,
+    found: &Found,
+) -> Option<(Policy, Arc<Names>)> {
+    let policy = policy(world, found).map_err(|broken| complain(console, &broken)).ok()?;
+    let names = load::review(&found.pack(), &Base::new(&builtin::pack())).names;
+    Some((policy, names))
+}
+
+fn complain(console: &mut Console<'_>, broken: &Broken) {
+    console.complain(&explain(broken));
+    console.complain("run `policyd lint` for every finding with its place");
+}
+
 /// The project's policy, or a complaint; for commands other than `eval`.
 pub(super) fn sound(
     world: &dyn World,
@@ -310,8 +353,7 @@ fn or_complaint(
     match load(&find(world, &project, named)) {
         Ok(policy) => Some(policy),
         Err(broken) => {
-            console.complain(&explain(&broken));
-            console.complain("run `policyd lint` for every finding with its place");
+            complain(console, &broken);
             None
         }
     }
@@ -326,10 +368,10 @@ mod tests {
     fn every_flipped_byte_and_every_cut_of_a_compiled_pack_is_a_miss() {
         let world = FakeWorld::new();
         world.set_env("HOME", "/home/me");
-        let found = Found { folder: None, unreadable: Vec::new() };
+        let found = Found::new(None, Vec::new());
         let loaded = policy(&world, &found).unwrap();
         let path = compiled_path(&world, None).unwrap();
-        let (bytes, key) = (world.get(&path).unwrap(), key(None));
+        let (bytes, key) = (world.get(&path).unwrap(), key(&found));
         assert_eq!(read_compiled(&world, &path, &key).unwrap(), loaded);
         for at in (0..bytes.len()).step_by(997) {
             let mut flipped = bytes.clone();

@@ -87,8 +87,9 @@ pub(super) fn consider(
         Status::Satisfied | Status::Unsatisfied | Status::Skipped(_) => it.question.clone(),
     });
     let evidence = if known { evidence(&it.check.body.evidence, evaluator) } else { Vec::new() };
-    let explanation =
-        if detail == Detail::Values { explanation(it, &status, evaluator) } else { Vec::new() };
+    // What is amiss is explained by the log, however little is said; a recording is not logged.
+    let explains = detail == Detail::Values || (!context.recorded && status != Status::Satisfied);
+    let explanation = if explains { explanation(it, &status, evaluator) } else { Vec::new() };
     let blank = blank(it);
     Verdict {
         status,

@@ -5,6 +5,7 @@
 
 pub mod combine;
 mod consider;
+pub mod inputs;
 pub mod message;
 mod outcome;
 pub mod preference;
@@ -16,6 +17,7 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
+use crate::checksum::hex;
 use crate::facts::Facts;
 use crate::facts::event::Event;
 use crate::policy::{Consideration, Policy, Probe};
@@ -141,11 +143,7 @@ pub struct Bench<'a> {
 #[must_use]
 pub fn decide(bench: Bench<'_>, evaluator: &mut Evaluator) -> Outcome {
     let guard = guard_of(bench.state, &bench.context.event);
-    bench.context.learned.borrow_mut().memory = Memory {
-        blocks: guard.consecutive_blocks,
-        total_blocks: guard.total_blocks,
-        turns: bench.state.turn_count,
-    };
+    bench.context.learned.borrow_mut().memory = memory(bench.state, &bench.context.event);
     let verdicts: Vec<Verdict> =
         bench.policy.considerations.iter().map(|it| judge(it, bench, evaluator)).collect();
     let failed: Vec<FailedConsideration> = verdicts
@@ -220,7 +218,7 @@ fn digest(texts: impl Iterator<Item = String>) -> Option<String> {
         return None;
     }
     let digest = Sha256::digest(texts.into_iter().collect::<Vec<_>>().join("|"));
-    Some(digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect())
+    digest.get(..8).map(hex)
 }
 
 /// The loop guard's memory for the agent that wants to stop.
@@ -228,6 +226,17 @@ fn guard_of(state: &SessionState, event: &Event) -> GuardState {
     match &event.agent_id {
         Some(agent) => state.agents.get(agent).cloned().unwrap_or_default(),
         None => state.main.clone(),
+    }
+}
+
+/// What the session remembers, as expressions see it.
+#[must_use]
+pub fn memory(state: &SessionState, event: &Event) -> Memory {
+    let guard = guard_of(state, event);
+    Memory {
+        blocks: guard.consecutive_blocks,
+        total_blocks: guard.total_blocks,
+        turns: state.turn_count,
     }
 }
 

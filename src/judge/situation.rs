@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::deferred::Deferred;
 use crate::facts::Facts;
 use crate::facts::compiled::CompiledLens;
@@ -92,6 +94,51 @@ fn forge(policy: &Policy, host: &str) -> String {
 /// Folders in which the agent may leave things that are nobody's work.
 const SCRATCH: [&str; 3] = ["/tmp", "/var/tmp", "/private/tmp"];
 
+/// What was not counted as the agent's work: rising places in lists of the facts, so that the same
+/// can be forgotten again when the files are no longer what they were.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Forgotten {
+    /// Files that are scratch.
+    pub files: Vec<usize>,
+    /// Findings in scratch files.
+    pub findings: Vec<usize>,
+    /// Findings that were mended, among those that were left.
+    pub mended: Vec<usize>,
+}
+
+impl Forgotten {
+    /// Whether everything counted.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Forgets the same again.
+    pub fn again(&self, facts: &mut Facts) {
+        fn at<T>(places: &[usize]) -> impl FnMut(usize, &T) -> bool {
+            |place, _| places.contains(&place)
+        }
+        forget(&mut facts.files, at(&self.files));
+        forget(&mut facts.findings, at(&self.findings));
+        forget(&mut facts.findings, at(&self.mended));
+    }
+}
+
+/// Removes items; returns their places.
+fn forget<T>(all: &mut Vec<T>, mut foreign: impl FnMut(usize, &T) -> bool) -> Vec<usize> {
+    let (mut place, mut gone) = (0, Vec::new());
+    all.retain(|it| {
+        let keep = !foreign(place, it);
+        if !keep {
+            gone.push(place);
+        }
+        place += 1;
+        keep
+    });
+    gone
+}
+
 /// Whether a file is scratch: in a temporary folder (`more` names further ones), unless one of the
 /// `own` folders of the project lies there.
 #[must_use]
@@ -101,10 +148,13 @@ pub fn is_scratch(path: &str, own: &[&Path], more: &[PathBuf]) -> bool {
     scratch.any(|it| path.starts_with(it)) && !own.iter().any(|it| path.starts_with(it))
 }
 
-/// Forgets scratch files.
-pub fn forget_scratch(facts: &mut Facts, own: &[&Path], more: &[PathBuf]) {
-    facts.files.retain(|it| !is_scratch(&it.path, own, more));
-    facts.findings.retain(|it| !is_scratch(&it.path, own, more));
+/// Forgets scratch files. Returns what it forgot.
+pub fn forget_scratch(facts: &mut Facts, own: &[&Path], more: &[PathBuf]) -> Forgotten {
+    Forgotten {
+        files: forget(&mut facts.files, |_, it| is_scratch(&it.path, own, more)),
+        findings: forget(&mut facts.findings, |_, it| is_scratch(&it.path, own, more)),
+        mended: Vec::new(),
+    }
 }
 
 /// What a file holds now.
@@ -119,14 +169,14 @@ pub enum FileNow {
 }
 
 /// Forgets findings that the file no longer has: they were mended by a command (`sed -i`, `rm`)
-/// that the transcript does not tell.
-pub fn forget_mended(facts: &mut Facts, mut look: impl FnMut(&str) -> FileNow) {
+/// that the transcript does not tell. Returns their places.
+pub fn forget_mended(facts: &mut Facts, mut look: impl FnMut(&str) -> FileNow) -> Vec<usize> {
     let mut texts: BTreeMap<String, FileNow> = BTreeMap::new();
-    facts.findings.retain(|it| {
+    forget(&mut facts.findings, |_, it| {
         match texts.entry(it.path.clone()).or_insert_with_key(|path| look(path)) {
-            FileNow::Text(text) => text.contains(it.excerpt.as_str()),
-            FileNow::Gone => false,
-            FileNow::Unknown => true,
+            FileNow::Text(text) => !text.contains(it.excerpt.as_str()),
+            FileNow::Gone => true,
+            FileNow::Unknown => false,
         }
-    });
+    })
 }

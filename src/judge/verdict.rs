@@ -88,7 +88,7 @@ pub struct Verdict {
     pub place: String,
     /// Time it took, in microseconds.
     pub micros: u64,
-    /// Its conditions with the values of their parts, where asked for.
+    /// Its conditions with the values of their parts, where it is not satisfied or asked for.
     pub explanation: Vec<Explained>,
 }
 

@@ -1,10 +1,13 @@
 //! Reports: what the program found, as text for people and data for tools.
 
 pub mod cases;
+pub mod decision_log;
 pub mod diagnostics;
 pub mod drawing;
+pub mod explanation;
 pub mod junit;
 pub mod lint;
+pub mod mask;
 pub mod outcome;
 mod paint;
 pub mod replay;

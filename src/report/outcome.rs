@@ -4,15 +4,14 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::decision_log::masked_parts;
 use super::drawing;
 use super::paint::{Paint, line};
-use crate::facts::event::Event;
 use crate::judge::verdict::{Consequence, Explained, Status, Verdict};
 use crate::judge::{Outcome, message};
 use crate::limits;
 use crate::policy::{Mode, Severity};
 use crate::script::parts::Found;
-use crate::time::Timestamp;
 
 /// Version of the JSON report.
 pub const REPORT_VERSION: u32 = 1;
@@ -38,6 +37,8 @@ pub struct Circumstances {
     pub preferences: BTreeMap<String, bool>,
     /// Time of the whole evaluation, in microseconds.
     pub micros: u64,
+    /// Whether the values of conditions are shown.
+    pub explained: bool,
 }
 
 /// The report as JSON; `outcome` is absent where there was no opinion.
@@ -61,7 +62,7 @@ pub fn to_json(outcome: Option<&Outcome>, around: &Circumstances) -> Value {
             "quality_score": it.state.check_results.quality_score,
         })),
         "consecutive_blocks": outcome.map_or(0, |it| blocks(it, around.agent_id.as_deref())),
-        "considerations": verdicts.iter().map(verdict_json).collect::<Vec<_>>(),
+        "considerations": verdicts.iter().map(|it| with_values(it, around.explained)).collect::<Vec<_>>(),
         "preferences": around.preferences,
         "pack": around.pack,
         "saved": around.saved,
@@ -71,81 +72,12 @@ pub fn to_json(outcome: Option<&Outcome>, around: &Circumstances) -> Value {
 }
 
 /// Blocks of the agent that wanted to stop, in its episode.
-fn blocks(outcome: &Outcome, agent: Option<&str>) -> u32 {
+pub(super) fn blocks(outcome: &Outcome, agent: Option<&str>) -> u32 {
     let guard = match agent {
         Some(agent) => outcome.state.agents.get(agent),
         None => Some(&outcome.state.main),
     };
     guard.map_or(0, |it| it.consecutive_blocks)
-}
-
-/// The entry of `logs/decisions.jsonl`: what was decided, every verdict, and why where it is not
-/// satisfied.
-#[must_use]
-pub fn log_entry(
-    now: Timestamp,
-    event: &Event,
-    outcome: &Outcome,
-    around: &Circumstances,
-    blocked: bool,
-) -> Value {
-    let judged = outcome.verdicts.iter().filter(|it| !matches!(it.status, Status::Skipped(_)));
-    let verdicts = judged.map(|it| {
-        let mut entry = json!({
-            "id": it.id,
-            "status": it.status.as_str(),
-            "consequence": it.consequence.as_str(),
-            "micros": it.micros,
-        });
-        if let (Value::Object(fields), true) = (&mut entry, it.status != Status::Satisfied) {
-            fields.insert("details".to_owned(), it.details.as_str().into());
-            fields.insert("evidence".to_owned(), it.evidence.clone().into());
-        }
-        entry
-    });
-    let decided = json!({
-        "decision": outcome.decision.as_str(),
-        "spoken": blocked,
-        "release": outcome.release,
-        "session_type": outcome.session_type,
-        "consecutive_blocks": blocks(outcome, event.agent_id.as_deref()),
-        "verdicts": verdicts.collect::<Vec<_>>(),
-        "preferences": around.preferences,
-        "pack": around.pack,
-    });
-    entry(now, event, around, decided)
-}
-
-/// The entry of `logs/decisions.jsonl` where nothing could be judged.
-#[must_use]
-pub fn unjudged_entry(
-    now: Timestamp,
-    event: &Event,
-    around: &Circumstances,
-    blocked: bool,
-) -> Value {
-    let decision = if blocked { "block" } else { "none" };
-    entry(now, event, around, json!({"decision": decision, "spoken": blocked, "verdicts": []}))
-}
-
-/// What every entry begins and ends with, around what was decided.
-fn entry(now: Timestamp, event: &Event, around: &Circumstances, decided: Value) -> Value {
-    let mut entry = json!({
-        "version": REPORT_VERSION,
-        "timestamp": now.to_string(),
-        "event": event.kind.name(),
-        "session_id": event.session_id.as_str(),
-        "agent_id": event.agent_id,
-        "prompt_id": event.prompt_id,
-    });
-    let end = json!({"saved": around.saved, "problems": around.problems});
-    if let (Value::Object(all), Value::Object(decided), Value::Object(end)) =
-        (&mut entry, decided, end)
-    {
-        all.extend(decided);
-        all.extend(end);
-    }
-    entry
 }
 
 /// One verdict as JSON.
@@ -156,7 +88,7 @@ pub fn verdict_json(it: &Verdict) -> Value {
         Status::Unknown(why) => Some(why.clone()),
         Status::Satisfied | Status::Unsatisfied => None,
     };
-    let mut value = json!({
+    json!({
         "id": it.id,
         "category": it.category,
         "severity": severity(it.severity),
@@ -170,8 +102,13 @@ pub fn verdict_json(it: &Verdict) -> Value {
         "error": it.error,
         "place": it.place,
         "micros": it.micros,
-    });
-    if let (Value::Object(fields), false) = (&mut value, it.explanation.is_empty()) {
+    })
+}
+
+/// One verdict as JSON; `explained`: with the values of its conditions.
+fn with_values(it: &Verdict, explained: bool) -> Value {
+    let mut value = verdict_json(it);
+    if let (Value::Object(fields), false) = (&mut value, it.explanation.is_empty() || !explained) {
         let parts = it.explanation.iter().flat_map(parts_json);
         fields.insert("explanation".to_owned(), parts.collect());
     }
@@ -180,7 +117,7 @@ pub fn verdict_json(it: &Verdict) -> Value {
 
 /// The parts of a condition, innermost first; places are bytes of the condition.
 fn parts_json(it: &Explained) -> impl Iterator<Item = Value> {
-    it.parts.iter().map(|part| {
+    masked_parts(&it.parts).into_iter().map(|part| {
         let value = message::cut(&part.found.to_string(), limits::EVIDENCE_CHARS_MAX);
         json!({
             "expression": it.expression.get(part.start..part.end),
@@ -222,7 +159,7 @@ pub fn to_text(outcome: Option<&Outcome>, around: &Circumstances, color: bool) -
         line(&mut text, &format!("{} {why}", paint.bold("no opinion:")));
         return text;
     };
-    line(&mut text, &format!("{} {}", paint.bold("decision:"), decision(outcome, &paint)));
+    line(&mut text, &format!("{} {}", paint.bold("decision:"), decision(outcome, paint)));
     let kind = &outcome.session_type;
     line(&mut text, &format!("{} {kind}, {}", paint.bold("session: "), outcome.summary));
     let mut categories: Vec<&str> = Vec::new();
@@ -236,7 +173,10 @@ pub fn to_text(outcome: Option<&Outcome>, around: &Circumstances, color: bool) -
         line(&mut text, "");
         line(&mut text, &paint.bold(category));
         for it in outcome.verdicts.iter().filter(|it| it.category == category) {
-            verdict_lines(&mut text, it, width, &paint);
+            verdict_lines(&mut text, it, width, paint);
+            if around.explained {
+                it.explanation.iter().for_each(|it| drawn(&mut text, it, paint));
+            }
         }
     }
     if !outcome.reason.is_empty() {
@@ -248,7 +188,7 @@ pub fn to_text(outcome: Option<&Outcome>, around: &Circumstances, color: bool) -
     text
 }
 
-fn decision(outcome: &Outcome, paint: &Paint) -> String {
+fn decision(outcome: &Outcome, paint: Paint) -> String {
     if outcome.decision == crate::judge::combine::Decision::Block {
         return paint.red("block");
     }
@@ -258,7 +198,7 @@ fn decision(outcome: &Outcome, paint: &Paint) -> String {
     paint.yellow(&format!("let go ({})", outcome.release))
 }
 
-fn verdict_lines(text: &mut String, it: &Verdict, width: usize, paint: &Paint) {
+fn verdict_lines(text: &mut String, it: &Verdict, width: usize, paint: Paint) {
     let mark = match (&it.status, it.consequence) {
         (Status::Satisfied, _) => paint.green("ok     "),
         (Status::Skipped(_), _) => paint.dim("skipped"),
@@ -276,11 +216,12 @@ fn verdict_lines(text: &mut String, it: &Verdict, width: usize, paint: &Paint) {
     if let Some(why) = it.softened {
         line(text, &format!("{indent}{}", paint.dim(&format!("does not block: {why}"))));
     }
+}
+
+fn drawn(text: &mut String, it: &Explained, paint: Paint) {
     let indent = " ".repeat(6);
-    for it in &it.explanation {
-        line(text, &format!("{indent}{} ({})", it.key, paint.dim(&it.place)));
-        for drawn in drawing::draw(&it.expression, &it.parts).lines() {
-            line(text, format!("{indent}  {drawn}").trim_end());
-        }
+    line(text, &format!("{indent}{} ({})", it.key, paint.dim(&it.place)));
+    for drawn in drawing::draw(&it.expression, &masked_parts(&it.parts)).lines() {
+        line(text, format!("{indent}  {drawn}").trim_end());
     }
 }

@@ -34,6 +34,16 @@ pub struct Member {
     pub run: Option<Run>,
 }
 
+impl Member {
+    /// Its name, with the types of its parameters where it is called.
+    #[must_use]
+    pub fn signature(&self) -> String {
+        let Some(params) = self.params else { return self.name.to_owned() };
+        let types: Vec<String> = params.iter().map(|(it, _)| it.to_string()).collect();
+        format!("{}({})", self.name, types.join(", "))
+    }
+}
+
 /// The row of `owner.name`, if there is one.
 #[must_use]
 pub fn find(owner: Type, name: &str) -> Option<&'static Member> {

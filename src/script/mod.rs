@@ -5,6 +5,7 @@
 pub mod branches;
 mod builtins;
 pub mod check;
+pub mod completion;
 pub mod context;
 mod file_facts;
 mod globals;

@@ -307,7 +307,7 @@ impl Reader<'_> {
             }
             range = self.balanced(Operand { range, pieces: Vec::new() }).range;
             owner = member_type(owner, name);
-            if is_shown(owner) || (next.is_none() && owner == Type::Any) {
+            if owner.is_shown() || (next.is_none() && owner == Type::Any) {
                 let groups = vec![std::mem::take(&mut pieces)];
                 pieces.push(Piece { range: range.clone(), at, order: Order::All, groups });
             }
@@ -358,9 +358,4 @@ fn member_type(owner: Type, name: &str) -> Type {
         (Type::Probes, None) => Type::Probe,
         (_, None) => Type::Any,
     }
-}
-
-/// Whether values of a type can be shown.
-const fn is_shown(of: Type) -> bool {
-    matches!(of, Type::Bool | Type::Int | Type::Text | Type::Texts)
 }

@@ -118,6 +118,14 @@ pub enum Evidence {
     Structure,
 }
 
+impl Type {
+    /// Whether a value of this type can be shown; the others only have members.
+    #[must_use]
+    pub const fn is_shown(self) -> bool {
+        matches!(self, Self::Bool | Self::Int | Self::Text | Self::Texts)
+    }
+}
+
 /// Names a pack defines that expressions may use.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Names {
@@ -139,4 +147,18 @@ pub struct Names {
     pub forges: BTreeSet<String>,
     /// Whether a vocabulary could not be read: then no name is taken for unknown.
     pub incomplete: bool,
+}
+
+impl Names {
+    /// The names that a text argument of this kind may be; nothing where it is no name.
+    #[must_use]
+    pub const fn of(&self, domain: Domain) -> Option<&BTreeSet<String>> {
+        match domain {
+            Domain::CommandKind => Some(&self.command_kinds),
+            Domain::FileKind => Some(&self.file_kinds),
+            Domain::Content => Some(&self.contents),
+            Domain::Text => Some(&self.texts),
+            Domain::Free | Domain::Regex => None,
+        }
+    }
 }

@@ -6,6 +6,7 @@ pub mod meaning;
 pub mod node;
 pub mod scalar;
 pub mod schema;
+pub mod secrets;
 pub mod shape;
 pub mod suggest;
 mod syntax;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::checksum::checksum;
+use crate::checksum::{self, checksum};
 use crate::limits::{ANSWERS_BYTES_MAX, ANSWERS_KEPT_MAX};
 use crate::policy::{Parse, Preference, Probe};
 use crate::script::context::Reading;
@@ -153,7 +153,7 @@ fn sought(it: &Preference) -> String {
 }
 
 fn hex(parts: &[&[u8]]) -> String {
-    checksum(parts).iter().map(|byte| format!("{byte:02x}")).collect()
+    checksum::hex(&checksum(parts))
 }
 
 #[cfg(test)]

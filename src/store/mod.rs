@@ -8,6 +8,7 @@ pub mod file;
 pub mod health;
 pub mod layout;
 pub mod log;
+pub mod pause;
 pub mod prune;
 pub mod recovery;
 pub mod session;

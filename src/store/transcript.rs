@@ -5,11 +5,15 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::checksum::hex;
 use crate::facts::Facts;
 use crate::facts::compiled::CompiledLens;
 use crate::facts::cursor::{self, Key, Position};
+use crate::facts::fold::cut_front;
 use crate::facts::lines::{Lines, Piece};
-use crate::limits::{CURSOR_BYTES_MAX, TRANSCRIPT_CHUNK_BYTES};
+use crate::facts::record::{self, Entry};
+use crate::judge::inputs::{Read, message_proof};
+use crate::limits::{CURSOR_BYTES_MAX, LAST_MESSAGE_BYTES_MAX, TRANSCRIPT_CHUNK_BYTES};
 use crate::world::{OpenFile, World, WorldError};
 
 /// Header of a cursor on top of its body, with room to spare.
@@ -36,6 +40,10 @@ pub struct Reading {
     pub problem: Option<String>,
     /// The cursor to keep for the next reading, where it moved.
     pub cursor: Option<Vec<u8>>,
+    /// How far it was read, and the proof of it.
+    pub position: Position,
+    /// Bytes of a line without its end that count, after that position.
+    pub unfinished: usize,
 }
 
 /// Where a transcript is, and where its cursor is kept (`None`: nowhere).
@@ -104,8 +112,93 @@ pub fn read(
     // but not in the cursor, which will meet the line again with its end.
     if is_complete_object(lines.unfinished()) {
         reading.facts.absorb(lines.unfinished(), lens);
+        reading.unfinished = lines.unfinished().len();
     }
+    reading.position = position;
     reading
+}
+
+/// Reads a transcript as far as it was read before.
+///
+/// # Errors
+/// Why the same facts cannot be had any more, as one sentence.
+pub fn read_again(
+    world: &dyn World,
+    read: &Read,
+    lens: &CompiledLens,
+    deadline: Duration,
+) -> Result<Facts, String> {
+    let shown = &read.path;
+    let gone = |error: WorldError| format!("the transcript `{shown}` cannot be read: {error}");
+    let mut file = world.open(Path::new(&read.path)).map_err(gone)?;
+    let proof = proof_at(file.as_mut(), read.offset).map(|it| hex(&it));
+    if proof.as_ref() != Some(&read.proof) {
+        return Err(format!("the transcript `{shown}` is not what it was: it was written anew"));
+    }
+    let mut facts = Facts { sidechain: read.subagent, ..Facts::default() };
+    let end = read.offset.saturating_add(u64::try_from(read.unfinished).unwrap_or(u64::MAX));
+    let (mut lines, mut left) = (Lines::default(), end);
+    let ended = tail(world, file.as_mut(), 0..end, deadline, |chunk| {
+        let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(chunk.len());
+        left = left.saturating_sub(u64::try_from(wanted).unwrap_or(u64::MAX));
+        lines.push(chunk.get(..wanted).unwrap_or_default(), |piece| match piece {
+            Piece::Line(line) => facts.absorb(line, lens),
+            Piece::TooLong => facts.skip_line(),
+        });
+    });
+    if let Some(error) = ended {
+        return Err(gone(error));
+    }
+    if !lines.unfinished().is_empty() {
+        facts.absorb(lines.unfinished(), lens);
+    }
+    Ok(facts)
+}
+
+/// The text of the agent's that comes to `proof`, wherever it stands in a transcript.
+#[must_use]
+pub fn find_said(
+    world: &dyn World,
+    transcript: &Path,
+    proof: &str,
+    deadline: Duration,
+) -> Option<String> {
+    let mut file = world.open(transcript).ok()?;
+    let (mut lines, mut found) = (Lines::default(), None);
+    let mut look = |line: &[u8]| {
+        let said = || said(line).into_iter().find(|it| message_proof(it) == proof);
+        found = found.take().or_else(said);
+    };
+    let length = file.stat().ok()?.length;
+    tail(world, file.as_mut(), 0..length, deadline, |chunk| {
+        lines.push(chunk, |piece| match piece {
+            Piece::Line(line) => look(line),
+            Piece::TooLong => {}
+        });
+    });
+    look(lines.unfinished());
+    found
+}
+
+/// What a line says in the agent's words: each block, and all of them together.
+fn said(line: &[u8]) -> Vec<String> {
+    let record = record::read(line.trim_ascii());
+    let entries = record.map(|it| it.entries).unwrap_or_default();
+    let texts = entries.iter().filter_map(|it| match it {
+        Entry::Said(text) => Some(text.to_string()),
+        Entry::Asked(_)
+        | Entry::Prompt { .. }
+        | Entry::Injected { .. }
+        | Entry::Call { .. }
+        | Entry::Result(_)
+        | Entry::Usage(_)
+        | Entry::Compacted
+        | Entry::Stopped { .. }
+        | Entry::CutOff => None,
+    });
+    let mut texts: Vec<String> = texts.collect();
+    texts.extend((texts.len() > 1).then(|| texts.join("\n")));
+    texts.iter().map(|it| cut_front(it, LAST_MESSAGE_BYTES_MAX).to_owned()).collect()
 }
 
 /// Hands on every line of a transcript from its beginning, the last one also without its end where

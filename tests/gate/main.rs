@@ -10,11 +10,14 @@
 
 mod cases;
 mod decisions;
+mod explain;
 mod forge;
 mod judge;
+mod pause;
 mod replay;
 mod scene;
 mod sessions;
 #[path = "../support/mod.rs"]
 mod support;
 mod told;
+mod try_out;

@@ -2,34 +2,52 @@
 //! of, preferences, probes.
 
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use super::Stopping;
 use super::speech::Report;
+use crate::cli::pack;
 use crate::cli::project::{self, Project};
 use crate::facts::Facts;
 use crate::facts::event::Event;
 use crate::id::SessionId;
-use crate::judge::situation::{FileNow, Situation, Words, forget_mended, forget_scratch};
+use crate::judge::inputs::{Besides, Inputs, Read};
+use crate::judge::situation::{
+    FileNow, Forgotten, Situation, Words, forget_mended, forget_scratch,
+};
 use crate::judge::{self, Plan, preference};
 use crate::limits;
 use crate::policy::Preference;
+use crate::report::mask::mask_json;
 use crate::script::Evaluator;
 use crate::script::context::{self, Context};
 use crate::script::pattern::prose_regex;
+use crate::state::SessionState;
 use crate::store::answers::Answers;
 use crate::store::session::SessionStore;
 use crate::store::transcript::{self, Places, Reading};
 use crate::world::WorldError;
 
+/// What was read before anything is asked.
+pub(super) struct Gathered {
+    /// Everything that expressions see.
+    pub(super) context: Rc<Context>,
+    /// The cursor to keep.
+    pub(super) cursor: Option<Vec<u8>>,
+    read: Read,
+    forgotten: Forgotten,
+    remote_host: Option<String>,
+}
+
 impl Stopping<'_> {
-    /// Everything that expressions see, the transcript's tail read; and the cursor to keep.
-    pub(super) fn context(
+    /// Reads the transcript's tail, and puts together what expressions see.
+    pub(super) fn gather(
         &self,
         cursor_path: &Path,
         words: &Words,
         interactive: bool,
         report: &mut Report,
-    ) -> (Context, Option<Vec<u8>>) {
+    ) -> Gathered {
         let event = self.request.event.clone();
         let deadline = self.world.elapsed().saturating_add(self.policy.settings.deadline);
         let mut read = match &event.transcript {
@@ -44,7 +62,9 @@ impl Stopping<'_> {
             }
         };
         let cursor = read.cursor.take();
-        self.forget(&mut read.facts);
+        let forgotten = self.forget(&mut read.facts);
+        let how_far = Read::new(&event, &read.position, read.unfinished);
+        let remote_host = project::remote_host(self.world, self.project);
         report.note(format!(
             "transcript: {} bytes read, cursor {}",
             read.bytes_read,
@@ -60,21 +80,42 @@ impl Stopping<'_> {
             interactive,
             recorded: false,
             project: self.project.root.clone(),
-            remote_host: project::remote_host(self.world, self.project),
+            remote_host: remote_host.clone(),
             now: self.request.now,
         };
-        let context = situation.context(self.policy, words);
-        (context, cursor)
+        let context = Rc::new(situation.context(self.policy, words));
+        Gathered { context, cursor, read: how_far, forgotten, remote_host }
+    }
+
+    /// What the decision rests on, as it is logged.
+    pub(super) fn inputs(
+        &self,
+        gathered: &Gathered,
+        state: &SessionState,
+        forced_type: Option<&str>,
+    ) -> Inputs {
+        let besides = Besides {
+            state,
+            program: env!("CARGO_PKG_VERSION"),
+            pack_hash: self.found.map(pack::Found::short_hash).unwrap_or_default(),
+            pack_folder: self.found.and_then(pack::Found::folder),
+            transcript: &gathered.read,
+            forgotten: &gathered.forgotten,
+            remote_host: gathered.remote_host.as_deref(),
+            forced_type,
+        };
+        Inputs::new(&gathered.context, besides, mask_json)
     }
 
     /// Forgets what is no work of the agent's in this project.
-    fn forget(&self, facts: &mut Facts) {
+    fn forget(&self, facts: &mut Facts) -> Forgotten {
         let Project { folder, root, main } = self.project;
         let said = self.request.event.folder.as_deref();
         let own: Vec<&Path> =
             [folder, root, main].into_iter().map(PathBuf::as_path).chain(said).collect();
-        forget_scratch(facts, &own, &project::scratch_folders(self.world));
-        forget_mended(facts, |path| self.file_now(&self.project.folder.join(path)));
+        let scratch = forget_scratch(facts, &own, &project::scratch_folders(self.world));
+        let mended = forget_mended(facts, |path| self.file_now(&self.project.folder.join(path)));
+        Forgotten { mended, ..scratch }
     }
 
     fn file_now(&self, path: &Path) -> FileNow {

@@ -4,12 +4,16 @@ use std::path::Path;
 
 use super::Request;
 use crate::cli::log::DECISION_LOG;
+use crate::cli::project::Project;
 use crate::cli::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EvalArguments, Format, project};
 use crate::facts::event::Event;
 use crate::hook::claude_code::{self, Answer};
+use crate::judge::inputs::Inputs;
 use crate::judge::{self, Outcome};
 use crate::limits;
+use crate::report::decision_log::{self, Decided};
 use crate::report::outcome::{self as report, Circumstances};
+use crate::store::pause::Pauses;
 use crate::store::{layout, log};
 use crate::world::World;
 
@@ -56,11 +60,12 @@ pub(super) fn log(
     world: &dyn World,
     own: &Path,
     request: &Request<'_>,
-    outcome: &Outcome,
+    (outcome, inputs): (&Outcome, &Inputs),
     report: &mut Report,
 ) {
     let blocked = report.answer.block.is_some();
-    let entry = report::log_entry(request.now, &request.event, outcome, &report.around, blocked);
+    let decided = Decided { outcome, inputs, blocked };
+    let entry = decision_log::entry(request.now, &request.event, &report.around, decided);
     if !log_decision(world, own, entry) {
         report.note("the decision log could not be written");
     }
@@ -73,8 +78,38 @@ pub(super) fn log(
     }
 }
 
+/// The pause that holds for the session, logged and told; nothing where there is none.
+pub(super) fn pause(
+    world: &dyn World,
+    project: &Project,
+    request: &Request<'_>,
+    report: &mut Report,
+) -> Option<String> {
+    let own = project::own_root(world, project);
+    let pauses = Pauses::new(world, &own);
+    let pause = pauses.of(&request.event.session_id, request.now).unwrap_or_else(|problem| {
+        report.problem(&problem);
+        None
+    })?;
+    let text = pause.text(request.now);
+    // The stops of subagents are many, and the user is told at the main agent's.
+    if request.event.kind.name() == "stop" {
+        report.answer.notice = Some(format!("policyd: {text}"));
+    }
+    let around = Circumstances { no_opinion: Some(text.clone()), ..report.around.clone() };
+    let entry = decision_log::unjudged_entry(request.now, &request.event, &around, false);
+    if !log_decision(world, &own, entry) {
+        report.note("the decision log could not be written");
+    }
+    Some(text)
+}
+
 /// Appends to the decision log; its folder is made where there is none, hidden from git.
-pub(super) fn log_decision(world: &dyn World, own: &Path, entry: serde_json::Value) -> bool {
+pub(in crate::cli) fn log_decision(
+    world: &dyn World,
+    own: &Path,
+    entry: serde_json::Value,
+) -> bool {
     let (path, entry) = (own.join(DECISION_LOG), [entry]);
     if log::append(world, &path, &entry) {
         return true;

@@ -1,0 +1,151 @@
+//! `policyd pause` and `policyd resume`: a human switches the gate off for a while. It ends by
+//! itself, and is told in the log, by `policyd rules` and at every stop.
+
+use std::time::Duration;
+
+use super::project::{self, Project};
+use super::{
+    Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, PauseArguments, ResumeArguments, eval,
+    pack,
+};
+use crate::id::SessionId;
+use crate::judge::message;
+use crate::limits::{EVIDENCE_CHARS_MAX, PAUSE_MAX};
+use crate::report::decision_log;
+use crate::report::mask::mask;
+use crate::store::pause::{Pause, Pauses};
+use crate::time::{DurationError, duration_text, parse_duration};
+use crate::world::World;
+
+/// Pauses the gate.
+pub(super) fn pause(
+    world: &dyn World,
+    console: &mut Console<'_>,
+    arguments: &PauseArguments,
+) -> u8 {
+    let length = match length(&arguments.duration) {
+        Ok(length) => length,
+        Err(complaint) => {
+            console.complain(&complaint);
+            return EXIT_USAGE;
+        }
+    };
+    let project = project::find(world, None);
+    let session = match named_session(world, console, &project, arguments.session.as_deref()) {
+        Ok(session) => session,
+        Err(code) => return code,
+    };
+    let now = world.now();
+    let reason: String = arguments.reason.split_whitespace().collect::<Vec<_>>().join(" ");
+    let pause = Pause {
+        session,
+        since: now,
+        until: now.plus(length),
+        reason: message::cut(&mask(&reason).0, EVIDENCE_CHARS_MAX),
+        // Claude Code sets it in the shells that it starts.
+        by_agent: project::is_on(world, "CLAUDECODE"),
+    };
+    let own = project::own_root(world, &project);
+    if let Err(error) = Pauses::new(world, &own).add(pause.clone(), now) {
+        console.complain(&format!("{}: {error}; nothing is paused", own.display()));
+        return EXIT_BROKEN;
+    }
+    log(world, &project, "pause", (pause.session.as_ref(), pause.text(now)));
+    console.say(&format!("{}\n", pause.text(now)));
+    EXIT_OK
+}
+
+/// Ends pauses: exit 1 where there was none.
+pub(super) fn resume(
+    world: &dyn World,
+    console: &mut Console<'_>,
+    arguments: &ResumeArguments,
+) -> u8 {
+    let project = project::find(world, None);
+    let session = match named_session(world, console, &project, arguments.session.as_deref()) {
+        Ok(session) => session,
+        Err(code) => return code,
+    };
+    let (own, now) = (project::own_root(world, &project), world.now());
+    match Pauses::new(world, &own).end(session.as_ref(), now) {
+        Err(error) => {
+            console.complain(&format!("{}: {error}; the pause goes on", own.display()));
+            EXIT_BROKEN
+        }
+        Ok(ended) if ended.is_empty() => {
+            console.complain("nothing was paused");
+            EXIT_FOUND
+        }
+        Ok(ended) => {
+            for it in ended {
+                log(world, &project, "resume", (it.session.as_ref(), "resumed".to_owned()));
+                let whose = it.session.map_or_else(String::new, |id| format!(" session {id}"));
+                console.say(&format!("resumed{whose}\n"));
+            }
+            EXIT_OK
+        }
+    }
+}
+
+fn length(text: &str) -> Result<Duration, String> {
+    const FORM: &str = "write a number with a unit, such as 30m, 2h or 1h30m";
+    match parse_duration(text) {
+        Ok(length) if length.is_zero() => Err(format!("a pause of no time is none; {FORM}")),
+        Ok(length) if length > PAUSE_MAX => Err(too_long(text)),
+        Ok(length) => Ok(length),
+        Err(DurationError::TooLong) => Err(too_long(text)),
+        Err(DurationError::NoUnit | DurationError::Malformed) => {
+            Err(format!("`{text}` is not a duration; {FORM}"))
+        }
+    }
+}
+
+fn too_long(text: &str) -> String {
+    let most = duration_text(PAUSE_MAX);
+    format!(
+        "`{text}` is longer than {most}; to switch the gate off for good, write `enabled: false` \
+         into the manifest"
+    )
+}
+
+/// The session whose id begins so; one that was never judged is named in full.
+fn named_session(
+    world: &dyn World,
+    console: &mut Console<'_>,
+    project: &Project,
+    named: Option<&str>,
+) -> Result<Option<SessionId>, u8> {
+    let Some(named) = named else { return Ok(None) };
+    let Some(policy) = pack::sound(world, console, None) else { return Err(EXIT_BROKEN) };
+    let (store, _) = project::sessions(world, project, &policy.settings);
+    let mut known = store.sessions();
+    known.retain(|it| it.as_str().starts_with(named));
+    match (known.as_slice(), SessionId::parse(named)) {
+        ([only], _) => Ok(Some(only.clone())),
+        (_, Some(id)) if known.contains(&id) => Ok(Some(id)),
+        ([], Some(id)) => {
+            console.complain(&format!("no session {id} is known yet; it is taken as a whole id"));
+            Ok(Some(id))
+        }
+        ([], None) => {
+            console.complain(&format!("`{named}` is no session id"));
+            Err(EXIT_USAGE)
+        }
+        _ => {
+            let ids: Vec<&str> = known.iter().map(SessionId::as_str).collect();
+            console.complain(&format!("several sessions begin so: {}", ids.join(", ")));
+            Err(EXIT_USAGE)
+        }
+    }
+}
+
+fn log(
+    world: &dyn World,
+    project: &Project,
+    event: &str,
+    (session, text): (Option<&SessionId>, String),
+) {
+    let entry = decision_log::switch_entry(world.now(), event, session, text);
+    // The switch itself stands; every stop tells it.
+    let _unwritten = eval::log_decision(world, &project::own_root(world, project), entry);
+}

@@ -1,0 +1,166 @@
+//! The decision log read back: its entries, and a session as it was when one was written.
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::log::DECISION_LOG;
+use super::project::{self, Project};
+use super::{EXIT_BROKEN, EXIT_USAGE, amplihack, pack};
+use crate::facts::Facts;
+use crate::facts::compiled::CompiledLens;
+use crate::judge::inputs::Inputs;
+use crate::judge::situation::Words;
+use crate::policy::Policy;
+use crate::report::decision_log::Entry;
+use crate::script::context::Context;
+use crate::store::{log, transcript};
+use crate::world::World;
+
+/// Time that reading a transcript anew may take.
+pub(super) const READING_MAX: Duration = Duration::from_secs(600);
+
+/// Every entry of the project's decision logs, oldest first; `policy` may keep them elsewhere.
+pub(super) fn entries(world: &dyn World, project: &Project, policy: Option<&Policy>) -> Vec<Value> {
+    let mut roots: Vec<PathBuf> = vec![project::own_root(world, project)];
+    roots.extend(policy.map(|it| project::sessions(world, project, &it.settings).1));
+    roots.dedup();
+    let mut all: Vec<Value> =
+        roots.iter().flat_map(|it| log::read_all(world, &it.join(DECISION_LOG))).collect();
+    if roots.len() > 1 {
+        all.sort_by_key(|it| it.get("timestamp").and_then(Value::as_str).map(str::to_owned));
+    }
+    all
+}
+
+/// The newest entry whose id begins with `id`, of a session whose id begins with `session`.
+///
+/// # Errors
+/// The exit code, and what to do.
+pub(super) fn find(
+    entries: &[Value],
+    id: Option<&str>,
+    session: Option<&str>,
+) -> Result<Entry, (u8, String)> {
+    let read: Vec<Entry> = entries.iter().filter_map(Entry::read).collect();
+    if read.is_empty() {
+        let text = "no decision of this project is logged: nothing was judged here yet";
+        return Err((EXIT_BROKEN, text.to_owned()));
+    }
+    let mut fitting: Vec<Entry> = read
+        .into_iter()
+        .filter(|it| id.is_none_or(|id| it.id.starts_with(id)))
+        .filter(|it| session.is_none_or(|id| it.session_id.starts_with(id)))
+        .collect();
+    let ids: Vec<&str> = fitting.iter().map(|it| it.id.as_str()).collect();
+    if id.is_some() && ids.iter().any(|it| Some(it) != ids.first()) {
+        return Err((EXIT_USAGE, format!("several decisions begin so: {}", ids.join(", "))));
+    }
+    let named = id.map(|it| format!("decision `{it}`"));
+    let named = named.or_else(|| session.map(|it| format!("decision of a session `{it}`")));
+    fitting.pop().ok_or_else(|| {
+        let named = named.unwrap_or_default();
+        (EXIT_BROKEN, format!("no {named} is logged; `policyd log` lists them with their ids"))
+    })
+}
+
+/// The pack as it is now, with the project's switches.
+///
+/// # Errors
+/// What is broken, as one sentence.
+pub(super) fn policy(
+    world: &dyn World,
+    project: &Project,
+    found: &pack::Found,
+) -> Result<Policy, String> {
+    let mut policy = pack::policy(world, found).map_err(|it| pack::explain(&it))?;
+    if let Ok(Some(switches)) = amplihack::switches(world, project) {
+        drop(switches.apply(&mut policy));
+    }
+    Ok(policy)
+}
+
+/// How far a transcript is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Until {
+    /// As far as it was then.
+    Then,
+    /// To its end.
+    Now,
+}
+
+/// What expressions saw when an entry was written; what is not what it was is added to `lost`.
+/// Nothing where the facts cannot be had.
+pub(super) fn context(
+    world: &dyn World,
+    (entry, inputs): (&Entry, &Inputs),
+    policy: &mut Policy,
+    until: Until,
+    lost: &mut Vec<String>,
+) -> Option<Rc<Context>> {
+    let Some(whose) = entry.whose() else {
+        lost.push("the record does not say whose decision it was".to_owned());
+        return None;
+    };
+    let words = words(policy);
+    let facts = facts(world, inputs, (&words, policy), until);
+    let facts = facts.map_err(|why| lost.push(why)).ok()?;
+    let said = inputs.last_message.as_ref().filter(|_| until == Until::Then).and_then(|proof| {
+        let deadline = world.elapsed().saturating_add(READING_MAX);
+        let said =
+            transcript::find_said(world, Path::new(&inputs.transcript.path), proof, deadline);
+        if said.is_none() {
+            let text = "what the agent said last is not in the transcript; its last text there \
+                        was taken instead";
+            lost.push(text.to_owned());
+        }
+        said
+    });
+    let mut situation = inputs.situation(&whose, facts, said);
+    if until == Until::Now {
+        situation.now = world.now();
+    }
+    let context = Rc::new(situation.context(policy, &words));
+    lost.extend(inputs.lost_readings());
+    {
+        let mut learned = context.learned.borrow_mut();
+        learned.preferences = entry.preferences.clone().unwrap_or_default();
+        learned.probes = inputs.readings();
+        learned.session_type = entry.session_type.clone().unwrap_or_default();
+    }
+    Some(context)
+}
+
+/// What facts and prose are recognised by, taken out of a policy.
+pub(super) fn words(policy: &mut Policy) -> Words {
+    let (lens, texts) = (std::mem::take(&mut policy.lens), std::mem::take(&mut policy.texts));
+    Words::new(CompiledLens::new(lens), texts)
+}
+
+fn facts(
+    world: &dyn World,
+    inputs: &Inputs,
+    (words, policy): (&Words, &Policy),
+    until: Until,
+) -> Result<Facts, String> {
+    let deadline = world.elapsed().saturating_add(READING_MAX);
+    let read = &inputs.transcript;
+    match until {
+        Until::Then => {
+            let mut facts = transcript::read_again(world, read, &words.lens, deadline)?;
+            inputs.forgotten.again(&mut facts);
+            Ok(facts)
+        }
+        Until::Now => {
+            let places = transcript::Places {
+                transcript: Path::new(&read.path),
+                cursor: None,
+                subagent: read.subagent,
+            };
+            let read = transcript::read(world, places, &words.lens, policy.lens_key, deadline);
+            read.problem.map_or(Ok(read.facts), Err)
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! A session that is named on the command line, as expressions see it now: by its id, from the
+//! decision log, by its transcript, or none at all.
+
+use std::path::Path;
+use std::rc::Rc;
+
+use serde_json::json;
+
+use super::project::{self, Project};
+use super::recorded::{self, READING_MAX, Until, words};
+use crate::facts::Facts;
+use crate::facts::event::EventKind;
+use crate::hook::claude_code;
+use crate::id::SessionId;
+use crate::judge::{self, situation::Situation};
+use crate::policy::Policy;
+use crate::script::Evaluator;
+use crate::script::context::{Context, Reading};
+use crate::store::transcript::{self, Places};
+use crate::world::{FileKind, World};
+
+/// Which session is meant.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted<'a> {
+    /// A transcript, or the beginning of a session's id; none for no session at all.
+    pub(super) named: Option<&'a str>,
+    /// Whether the transcript is a subagent's own.
+    pub(super) subagent: bool,
+}
+
+/// A session as expressions see it.
+pub(super) struct Session {
+    pub(super) context: Rc<Context>,
+    /// What is not as at a stop, one sentence each.
+    pub(super) notes: Vec<String>,
+}
+
+impl Session {
+    /// Finds it; its type is classified, nothing is run.
+    ///
+    /// # Errors
+    /// Why it cannot be had, as one sentence with the cure.
+    pub(super) fn find(
+        world: &dyn World,
+        project: &Project,
+        policy: &mut Policy,
+        wanted: Wanted<'_>,
+    ) -> Result<Self, String> {
+        let is_file = |named: &&str| {
+            let path = Path::new(named);
+            world.stat(path).is_ok_and(|it| it.kind == FileKind::File)
+                || path.components().count() > 1
+        };
+        let session = match wanted.named {
+            Some(named) if !is_file(&named) => recorded_session(world, project, policy, named)?,
+            path => from_file(world, project, policy, (path.map(Path::new), wanted.subagent))?,
+        };
+        let mut evaluator = Evaluator::new(session.context.clone());
+        // What it asks is not asked here; the type of the session is learned.
+        let _asks = judge::plan(policy, &session.context, None, &mut evaluator);
+        for probe in policy.probes.iter() {
+            let not_run = || Reading::Failed(format!("probe `{}` is not run here", probe.id));
+            let mut learned = session.context.learned.borrow_mut();
+            learned.probes.entry(probe.id.clone()).or_insert_with(not_run);
+        }
+        Ok(session)
+    }
+}
+
+/// A session by its transcript alone, or one in which nothing happened yet.
+fn from_file(
+    world: &dyn World,
+    project: &Project,
+    policy: &mut Policy,
+    (path, subagent): (Option<&Path>, bool),
+) -> Result<Session, String> {
+    let words = words(policy);
+    let mut facts = Facts::default();
+    if let Some(transcript) = path {
+        let places = Places { transcript, cursor: None, subagent };
+        let deadline = world.elapsed().saturating_add(READING_MAX);
+        let read = transcript::read(world, places, &words.lens, policy.lens_key, deadline);
+        if let Some(problem) = read.problem {
+            return Err(problem);
+        }
+        facts = read.facts;
+    }
+    let kind = if subagent { "subagent_stop" } else { "stop" };
+    let payload = json!({"transcript_path": path.map(Path::to_string_lossy),
+        "cwd": project.folder.to_string_lossy()});
+    let event = EventKind::find(kind)
+        .and_then(|it| claude_code::parse(payload.to_string().as_bytes(), it).ok())
+        .ok_or("the event could not be made")?;
+    let situation = Situation {
+        event,
+        facts,
+        transcript_problem: None,
+        recorded: false,
+        interactive: true,
+        project: project.root.clone(),
+        remote_host: project::remote_host(world, project),
+        now: world.now(),
+    };
+    Ok(Session { context: Rc::new(situation.context(policy, &words)), notes: Vec::new() })
+}
+
+/// A session by its id: its transcript to the end, the rest as at its last stop.
+fn recorded_session(
+    world: &dyn World,
+    project: &Project,
+    policy: &mut Policy,
+    named: &str,
+) -> Result<Session, String> {
+    let entries = recorded::entries(world, project, Some(policy));
+    let judged: Vec<_> = entries
+        .into_iter()
+        .filter(|it| it.get("inputs").is_some_and(|it| it.is_object()))
+        .collect();
+    let entry = recorded::find(&judged, None, Some(named))
+        .map_err(|(_, why)| format!("{why}; the path of a transcript names a session, too"))?;
+    let inputs = entry.inputs.as_ref().ok_or("the record holds no inputs")?;
+    let mut notes = Vec::new();
+    let context = recorded::context(world, (&entry, inputs), policy, Until::Now, &mut notes);
+    let context = context.ok_or_else(|| notes.join("; "))?;
+    let (store, _) = project::sessions(world, project, &policy.settings);
+    let state = store.peek(&SessionId::sanitise(&entry.session_id)).state;
+    context.learned.borrow_mut().memory = judge::memory(&state, &context.event);
+    notes.push(format!("probes and preferences as at its stop of {}", entry.timestamp));
+    Ok(Session { context, notes })
+}

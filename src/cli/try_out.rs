@@ -1,0 +1,160 @@
+//! `policyd try`: one expression on the facts of a session, or of none, with the value of each part.
+
+use std::io::Read as _;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::session::{Session, Wanted};
+use super::{
+    Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, TryArguments, pack, project,
+};
+use crate::limits::EXPRESSION_BYTES_MAX;
+use crate::report::decision_log::{found_json, masked_parts};
+use crate::report::diagnostics::{self, Style};
+use crate::report::drawing;
+use crate::report::mask::MARK;
+use crate::script::Evaluator;
+use crate::script::check::{Finding, check};
+use crate::script::completion::{Candidate, candidates};
+use crate::script::parts::{Found, Part};
+use crate::script::types::Names;
+use crate::source::{Diagnostic, Source, Span};
+use crate::world::World;
+
+/// Version of the JSON form.
+const TRY_VERSION: u32 = 1;
+
+/// Tries an expression: exit 1 where it is wrong or has no value.
+pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &TryArguments) -> u8 {
+    let Some(expression) = expression(console, arguments) else { return EXIT_USAGE };
+    let project = project::find(world, None);
+    let found = pack::find(world, &project, arguments.policies.as_deref());
+    let Some((mut policy, names)) = pack::reviewed(world, console, &found) else {
+        return EXIT_BROKEN;
+    };
+    let typed = check(&expression, &names);
+    if !typed.findings.is_empty() || !typed.result.is_shown() {
+        return wrong(console, arguments, (&expression, &typed.findings, &names));
+    }
+    let wanted = Wanted { named: arguments.session.as_deref(), subagent: false };
+    let session = match Session::find(world, &project, &mut policy, wanted) {
+        Ok(session) => session,
+        Err(why) => {
+            console.complain(&why);
+            return EXIT_BROKEN;
+        }
+    };
+    let parts = masked_parts(&Evaluator::new(session.context.clone()).explain(&expression));
+    let value = parts.last().map(|it| it.found.clone());
+    console.say(&match arguments.format {
+        ListFormat::Json => {
+            let value = json!({
+                "version": TRY_VERSION,
+                "expression": expression,
+                "type": typed.result.to_string(),
+                "value": value.as_ref().map(found_json),
+                "parts": parts.iter().map(|it| part_json(it, &expression)).collect::<Vec<_>>(),
+                "notes": session.notes,
+            });
+            format!("{value:#}\n")
+        }
+        ListFormat::Compact => value.as_ref().map(|it| format!("{it}\n")).unwrap_or_default(),
+        ListFormat::Text => {
+            let drawn = drawing::draw(&expression, &parts);
+            let masked = drawn.contains(MARK).then(|| format!("\n{MARK} stands for a secret\n"));
+            format!("{drawn}{}", masked.unwrap_or_default())
+        }
+    });
+    if arguments.format == ListFormat::Text {
+        session.notes.iter().for_each(|it| console.complain(it));
+    }
+    if matches!(value, Some(Found::Value(_))) { EXIT_OK } else { EXIT_FOUND }
+}
+
+/// The expression of the command line, else of standard input.
+fn expression(console: &mut Console<'_>, arguments: &TryArguments) -> Option<String> {
+    let text = match arguments.expression.as_deref().filter(|it| *it != "-") {
+        Some(text) => text.to_owned(),
+        None => {
+            let bound = u64::try_from(EXPRESSION_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
+            let mut bytes = Vec::new();
+            // What could be read is tried.
+            drop((&mut *console.stdin).take(bound).read_to_end(&mut bytes));
+            String::from_utf8_lossy(&bytes).into_owned()
+        }
+    };
+    let text = text.trim().to_owned();
+    if text.is_empty() {
+        console.complain("an expression is missing, for example `policyd try 'files.count > 3'`");
+        return None;
+    }
+    Some(text)
+}
+
+/// What is wrong with an expression, as lint shows it, and the names that could be meant.
+fn wrong(
+    console: &mut Console<'_>,
+    arguments: &TryArguments,
+    (expression, findings, names): (&str, &[Finding], &Names),
+) -> u8 {
+    let source = Arc::new(Source { name: "expression".to_owned(), text: expression.to_owned() });
+    let diagnostic = |it: &Finding| {
+        let span = Span { source: source.clone(), start: it.start, end: it.end };
+        let found = Diagnostic::error(it.code, span, it.message.clone());
+        match &it.help {
+            Some(help) => found.with_help(help.clone()),
+            None => found,
+        }
+    };
+    let findings: Vec<Diagnostic> = findings.iter().map(diagnostic).collect();
+    let candidates = candidates(expression, names);
+    console.say(&match arguments.format {
+        ListFormat::Json => {
+            let candidate = |it: &Candidate| json!({"name": it.name, "type": it.result.to_string(), "doc": it.doc});
+            let value = json!({
+                "version": TRY_VERSION,
+                "expression": expression,
+                "findings": diagnostics::render_json(&findings),
+                "candidates": candidates.iter().map(candidate).collect::<Vec<_>>(),
+            });
+            format!("{value:#}\n")
+        }
+        ListFormat::Compact => diagnostics::render_compact(&findings),
+        ListFormat::Text => {
+            let style = Style { color: console.color() };
+            let named = listed(&candidates, findings.is_empty());
+            format!("{}{named}", diagnostics::render_text(&findings, style))
+        }
+    });
+    EXIT_FOUND
+}
+
+/// The names that could stand there; `complete`: the expression lacks nothing but one of them.
+fn listed(candidates: &[Candidate], complete: bool) -> String {
+    let Some(width) = candidates.iter().map(|it| it.name.chars().count()).max() else {
+        return String::new();
+    };
+    let title = if complete {
+        "this has no value of its own; its members:"
+    } else {
+        "\nwhat could stand there:"
+    };
+    let mut text = format!("{title}\n");
+    for it in candidates {
+        let line = format!("  {:width$}  {:14} {}", it.name, it.result.to_string(), it.doc);
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+fn part_json(part: &Part, expression: &str) -> Value {
+    json!({
+        "expression": expression.get(part.start..part.end),
+        "value": found_json(&part.found),
+        "reached": part.found != Found::NotReached,
+        "start": part.start,
+        "end": part.end,
+    })
+}

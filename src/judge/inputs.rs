@@ -1,0 +1,360 @@
+//! What a decision rested on, small enough to be logged with it: so that it can be judged again.
+//! Lives here: the values, taken from an evaluation and made into one again. What is large stays
+//! where it is, with a proof: the transcript by its position, the last message by a checksum.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::guard_of;
+use super::situation::{Forgotten, Situation};
+use crate::checksum::{checksum, hex};
+use crate::facts::Facts;
+use crate::facts::cursor::Position;
+use crate::facts::event::{BackgroundTask, Event, EventKind};
+use crate::id::SessionId;
+use crate::limits::READING_LOGGED_BYTES_MAX;
+use crate::script::context::{Context, Reading};
+use crate::state::{GuardState, Release, SessionState};
+use crate::time::Timestamp;
+
+/// What a decision rested on.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Inputs {
+    /// Version of the program.
+    pub program: String,
+    /// What the sources of the pack came to, in hexadecimal digits.
+    pub pack_hash: String,
+    /// The folder of the pack; absent for the built-in one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pack_folder: Option<String>,
+    /// How far the transcript was read.
+    pub transcript: Read,
+    /// What was not counted as the agent's work.
+    #[serde(skip_serializing_if = "Forgotten::is_empty")]
+    pub forgotten: Forgotten,
+    /// The agent's last text as the payload had it: checksum in hexadecimal digits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_message: Option<String>,
+    /// The rest of the payload.
+    pub event: Told,
+    /// Whether a human watched.
+    pub interactive: bool,
+    /// The project's folder.
+    pub project: String,
+    /// Host of the project's remote.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remote_host: Option<String>,
+    /// The session type that the environment named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forced_type: Option<String>,
+    /// What the loop guard remembered.
+    pub memory: Remembered,
+    /// What probes answered, by id.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub probes: BTreeMap<String, Answered>,
+}
+
+/// How far a transcript was read.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Read {
+    /// The file; what is no text in its name is lost.
+    pub path: String,
+    /// Whether it is a subagent's own.
+    pub subagent: bool,
+    /// Bytes of its whole lines.
+    pub offset: u64,
+    /// Bytes of a line without its end that were read after them.
+    pub unfinished: usize,
+    /// Proof of the bytes before `offset`, in hexadecimal digits.
+    pub proof: String,
+}
+
+impl Read {
+    /// How far a reading reached.
+    #[must_use]
+    pub fn new(event: &Event, position: &Position, unfinished: usize) -> Self {
+        Self {
+            path: event.transcript.as_deref().map(text).unwrap_or_default(),
+            subagent: event.subagent_transcript,
+            offset: position.offset,
+            unfinished,
+            proof: hex(&position.proof),
+        }
+    }
+}
+
+/// What a payload told besides the transcript and the last message.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Told {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    folder: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    permission_mode: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent_type: Option<String>,
+    stop_active: bool,
+    /// Background tasks: id, kind, status.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    background: Vec<[String; 3]>,
+}
+
+/// What the loop guard remembered before the decision.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Remembered {
+    episode: String,
+    consecutive_blocks: u32,
+    total_blocks: u64,
+    blocks_since_clean: u32,
+    turns: u64,
+    idle_blocks: u32,
+    tools_at_block: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    fingerprints: Vec<String>,
+    /// What was let go last: finding, episode, edits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    released: Option<(String, String, u64)>,
+}
+
+/// What a probe answered, as far as it is logged.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Answered {
+    code: i32,
+    #[serde(skip_serializing_if = "Value::is_null")]
+    value: Value,
+    /// Why it could not answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failed: Option<String>,
+    /// Bytes of an answer that was too long to be logged.
+    #[serde(skip_serializing_if = "is_zero")]
+    left_out: usize,
+    /// Secrets in `value` that were replaced before it was logged.
+    #[serde(skip_serializing_if = "is_zero")]
+    masked: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+const fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
+impl Answered {
+    fn new(reading: &Reading, mask: impl FnOnce(&mut Value) -> usize) -> Self {
+        match reading {
+            Reading::Failed(why) => Self { failed: Some(why.clone()), ..Self::default() },
+            Reading::Answer { code, value } => {
+                let bytes = value.to_string().len();
+                if bytes > READING_LOGGED_BYTES_MAX {
+                    return Self { code: *code, left_out: bytes, ..Self::default() };
+                }
+                let mut value = value.clone();
+                let masked = mask(&mut value);
+                Self { code: *code, value, masked, ..Self::default() }
+            }
+        }
+    }
+
+    fn reading(&self) -> Reading {
+        match &self.failed {
+            Some(why) => Reading::Failed(why.clone()),
+            None if self.left_out > 0 => Reading::Failed("its answer was not logged".to_owned()),
+            None => Reading::Answer { code: self.code, value: self.value.clone() },
+        }
+    }
+}
+
+/// What a decision rests on besides its context.
+#[derive(Clone, Copy)]
+pub struct Besides<'a> {
+    /// What the session remembers, before it is decided.
+    pub state: &'a SessionState,
+    /// Version of the program.
+    pub program: &'a str,
+    /// What the sources of the pack come to.
+    pub pack_hash: &'a [u8],
+    /// The folder of the pack; none for the built-in one.
+    pub pack_folder: Option<&'a str>,
+    /// How far the transcript was read.
+    pub transcript: &'a Read,
+    /// What was not counted.
+    pub forgotten: &'a Forgotten,
+    /// Host of the project's remote.
+    pub remote_host: Option<&'a str>,
+    /// The session type that the environment names.
+    pub forced_type: Option<&'a str>,
+}
+
+impl Inputs {
+    /// Takes them from an evaluation. `mask` replaces secrets and counts them.
+    #[must_use]
+    pub fn new(context: &Context, besides: Besides<'_>, mask: fn(&mut Value) -> usize) -> Self {
+        let event = &context.event;
+        let task = |it: &BackgroundTask| [it.id.clone(), it.kind.clone(), it.status.clone()];
+        let probes = &context.learned.borrow().probes;
+        Self {
+            program: besides.program.to_owned(),
+            pack_hash: hex(besides.pack_hash),
+            pack_folder: besides.pack_folder.map(str::to_owned),
+            transcript: besides.transcript.clone(),
+            forgotten: besides.forgotten.clone(),
+            last_message: event.last_message.as_deref().map(message_proof),
+            event: Told {
+                folder: event.folder.as_deref().map(text),
+                permission_mode: event.permission_mode.clone(),
+                agent_type: event.agent_type.clone(),
+                stop_active: event.stop_active,
+                background: event.background.iter().map(task).collect(),
+            },
+            interactive: context.interactive,
+            project: text(&context.project),
+            remote_host: besides.remote_host.map(str::to_owned),
+            forced_type: besides.forced_type.map(str::to_owned),
+            memory: remembered(besides.state, &guard_of(besides.state, event)),
+            probes: probes.iter().map(|(id, it)| (id.clone(), Answered::new(it, mask))).collect(),
+        }
+    }
+
+    /// The same event with what is known of it; nothing is learned yet.
+    #[must_use]
+    pub fn situation(
+        &self,
+        whose: &Whose,
+        facts: Facts,
+        last_message: Option<String>,
+    ) -> Situation {
+        let task = |[id, kind, status]: &[String; 3]| BackgroundTask {
+            id: id.clone(),
+            kind: kind.clone(),
+            status: status.clone(),
+            description: String::new(),
+        };
+        let path = &self.transcript.path;
+        let event = Event {
+            kind: whose.kind,
+            session_id: whose.session.clone(),
+            session_known: true,
+            said_kind: Some(whose.kind),
+            agent_id: whose.agent.clone(),
+            agent_type: self.event.agent_type.clone(),
+            prompt_id: whose.prompt.clone(),
+            transcript: (!path.is_empty()).then(|| PathBuf::from(path)),
+            subagent_transcript: self.transcript.subagent,
+            folder: self.event.folder.as_ref().map(PathBuf::from),
+            permission_mode: self.event.permission_mode.clone(),
+            stop_active: self.event.stop_active,
+            last_message,
+            background: self.event.background.iter().map(task).collect(),
+            tool_name: None,
+            tool_input: Value::Null,
+            prompt: None,
+        };
+        Situation {
+            event,
+            facts,
+            transcript_problem: None,
+            recorded: false,
+            interactive: self.interactive,
+            project: PathBuf::from(&self.project),
+            remote_host: self.remote_host.clone(),
+            now: whose.at,
+        }
+    }
+
+    /// What probes answered.
+    #[must_use]
+    pub fn readings(&self) -> BTreeMap<String, Reading> {
+        self.probes.iter().map(|(id, it)| (id.clone(), it.reading())).collect()
+    }
+
+    /// What cannot be had of the probes' answers, one sentence each.
+    #[must_use]
+    pub fn lost_readings(&self) -> Vec<String> {
+        let lost = |(id, it): (&String, &Answered)| match (it.left_out, it.masked) {
+            (0, 0) => None,
+            (0, masked) => Some(format!(
+                "{masked} secret(s) in the answer of probe `{id}` were masked in the log"
+            )),
+            (bytes, _) => Some(format!(
+                "the answer of probe `{id}` was too long to be logged ({bytes} bytes)"
+            )),
+        };
+        self.probes.iter().filter_map(lost).collect()
+    }
+
+    /// What the session remembered, as far as it is needed to decide.
+    #[must_use]
+    pub fn state(&self, whose: &Whose) -> SessionState {
+        let it = &self.memory;
+        let guard = GuardState {
+            episode: it.episode.clone(),
+            consecutive_blocks: it.consecutive_blocks,
+            total_blocks: it.total_blocks,
+            blocks_since_clean: it.blocks_since_clean,
+            fingerprints: it.fingerprints.clone(),
+            idle_blocks: it.idle_blocks,
+            tools_at_block: it.tools_at_block,
+            released: it.released.clone().map(|(finding, episode, edits)| Release {
+                finding,
+                episode,
+                edits,
+                reason: String::new(),
+            }),
+            ..GuardState::default()
+        };
+        let mut state = SessionState::new(whose.session.clone());
+        state.turn_count = it.turns;
+        match &whose.agent {
+            Some(agent) => drop(state.agents.insert(agent.clone(), guard)),
+            None => state.main = guard,
+        }
+        state
+    }
+}
+
+/// Whose decision it was, and when.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Whose {
+    /// The event.
+    pub kind: EventKind,
+    /// The session.
+    pub session: SessionId,
+    /// The subagent, if it was one.
+    pub agent: Option<String>,
+    /// The prompt it worked on.
+    pub prompt: Option<String>,
+    /// The wall clock.
+    pub at: Timestamp,
+}
+
+/// A path as JSON can hold it.
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+fn remembered(state: &SessionState, guard: &GuardState) -> Remembered {
+    let released = guard.released.as_ref();
+    Remembered {
+        episode: guard.episode.clone(),
+        consecutive_blocks: guard.consecutive_blocks,
+        total_blocks: guard.total_blocks,
+        blocks_since_clean: guard.blocks_since_clean,
+        turns: state.turn_count,
+        idle_blocks: guard.idle_blocks,
+        tools_at_block: guard.tools_at_block,
+        fingerprints: guard.fingerprints.clone(),
+        released: released.map(|it| (it.finding.clone(), it.episode.clone(), it.edits)),
+    }
+}
+
+/// What a last message comes to, so that it is found again in the transcript.
+#[must_use]
+pub fn message_proof(text: &str) -> String {
+    hex(&checksum(&[text.trim().as_bytes()]))
+}

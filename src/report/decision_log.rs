@@ -1,0 +1,344 @@
+//! Entries of the decision log, `logs/decisions.jsonl`: what was decided, what every rule came to,
+//! and what that rested on. Lives here: the form, both ways. Secrets are masked in what is logged.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value as Json, json};
+
+use super::mask::{mask, mask_json};
+use super::outcome::{Circumstances, blocks};
+use crate::checksum::{checksum, hex};
+use crate::facts::event::{Event, EventKind};
+use crate::id::SessionId;
+use crate::judge::inputs::{Inputs, Whose};
+use crate::judge::verdict::{Explained, Status, Verdict};
+use crate::judge::{Outcome, message};
+use crate::limits;
+use crate::script::parts::{Found, Part};
+use crate::script::{ScriptError, Value};
+use crate::time::Timestamp;
+
+/// Version of the entries.
+pub const ENTRY_VERSION: u32 = 1;
+
+/// One entry. What an older or newer version does not say is empty.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Entry {
+    /// Version of the form.
+    pub version: u32,
+    /// When, as RFC 3339.
+    pub timestamp: String,
+    /// Its id, 8 hexadecimal digits.
+    pub id: String,
+    /// Neutral name of the event.
+    pub event: String,
+    /// The session.
+    pub session_id: String,
+    /// The subagent that wanted to stop, if it was one.
+    pub agent_id: Option<String>,
+    /// The prompt it worked on.
+    pub prompt_id: Option<String>,
+    /// `block` or `none`.
+    pub decision: String,
+    /// Whether a block was said.
+    pub spoken: bool,
+    /// Why the agent was let go, or empty.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub release: Option<String>,
+    /// Type of the session; absent where nothing was judged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_type: Option<String>,
+    /// Blocks of this episode, this one counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub consecutive_blocks: Option<u32>,
+    /// What every rule that was judged came to.
+    pub verdicts: Vec<LoggedVerdict>,
+    /// Rules that were not judged, by the reason.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub skipped: BTreeMap<String, Vec<String>>,
+    /// Preferences that were asked for, and whether they were found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preferences: Option<BTreeMap<String, bool>>,
+    /// Name of the pack.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pack: Option<String>,
+    /// What it rested on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inputs: Option<Inputs>,
+    /// Why there was no opinion: a pause, and nothing else that is logged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_opinion: Option<String>,
+    /// How the state was saved.
+    pub saved: String,
+    /// Anything the user was told besides.
+    pub problems: Vec<String>,
+}
+
+/// What one rule came to.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LoggedVerdict {
+    /// Its id.
+    pub id: String,
+    /// `satisfied`, `unsatisfied`, `unknown`.
+    pub status: String,
+    /// `none`, `recorded`, `warns`, `blocks`.
+    pub consequence: String,
+    /// Time it took, in microseconds.
+    pub micros: u64,
+    /// What is amiss in one sentence; absent where nothing is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub details: Option<String>,
+    /// What decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Vec<String>>,
+    /// What went wrong outside.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Why a blocker only warned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub softened: Option<String>,
+    /// Its conditions with the values of their parts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<LoggedCondition>,
+}
+
+/// A condition with the values of its parts.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LoggedCondition {
+    /// The key it is written under.
+    pub key: String,
+    /// Where it is written.
+    pub place: String,
+    /// The expression.
+    pub expression: String,
+    /// Its parts, innermost first: first byte, one past the last, the byte that the value stands
+    /// under, and the value; an object tells an error, null what was not reached.
+    pub parts: Vec<(usize, usize, usize, Json)>,
+}
+
+impl LoggedCondition {
+    /// What is logged of a condition: secrets masked, long texts cut.
+    #[must_use]
+    pub fn new(it: &Explained) -> Self {
+        let part = |it: &Part| (it.start, it.end, it.at, found_json(&it.found));
+        Self {
+            key: it.key.to_owned(),
+            place: it.place.clone(),
+            expression: it.expression.clone(),
+            parts: it.parts.iter().map(part).collect(),
+        }
+    }
+
+    /// Its parts, to be drawn.
+    #[must_use]
+    pub fn parts(&self) -> Vec<Part> {
+        let part = |(start, end, at, value): &(usize, usize, usize, Json)| Part {
+            start: *start,
+            end: *end,
+            at: *at,
+            found: found(value),
+        };
+        self.parts.iter().map(part).collect()
+    }
+}
+
+/// Parts with what may be shown of their values: secrets masked, long texts cut.
+#[must_use]
+pub fn masked_parts(parts: &[Part]) -> Vec<Part> {
+    let masked = |it: &Part| Part { found: found(&found_json(&it.found)), ..it.clone() };
+    parts.iter().map(masked).collect()
+}
+
+/// A text as it is shown or logged: secrets masked, the rest cut.
+fn shown(text: &str) -> String {
+    message::cut(&mask(text).0, limits::EVIDENCE_CHARS_MAX)
+}
+
+/// What became of a part, as JSON: a value, an object that tells an error, null where it was not
+/// reached. Secrets are masked, long texts cut.
+#[must_use]
+pub fn found_json(found: &Found) -> Json {
+    match found {
+        Found::Value(Value::Bool(value)) => (*value).into(),
+        Found::Value(Value::Int(value)) => (*value).into(),
+        Found::Value(Value::Text(text)) => shown(text).into(),
+        Found::Value(Value::Texts(texts)) => {
+            let more = texts.len().saturating_sub(limits::EVIDENCE_MAX);
+            let cut = (more > 0).then(|| format!("… {more} more"));
+            texts.iter().take(limits::EVIDENCE_MAX).map(|it| shown(it)).chain(cut).collect()
+        }
+        Found::Failed(error) => json!({"error": shown(&error.message)}),
+        Found::NotReached => Json::Null,
+    }
+}
+
+fn found(value: &Json) -> Found {
+    match value {
+        Json::Null => Found::NotReached,
+        Json::Bool(value) => Found::Value(Value::Bool(*value)),
+        Json::Number(value) => Found::Value(Value::Int(value.as_i64().unwrap_or_default())),
+        Json::String(text) => Found::Value(Value::Text(text.clone())),
+        Json::Array(items) => {
+            let texts = items.iter().filter_map(Json::as_str).map(str::to_owned);
+            Found::Value(Value::Texts(texts.collect()))
+        }
+        Json::Object(fields) => {
+            let message = fields.get("error").and_then(Json::as_str).unwrap_or_default().to_owned();
+            Found::Failed(ScriptError { message, offset: None })
+        }
+    }
+}
+
+impl LoggedVerdict {
+    /// What is logged of a verdict.
+    #[must_use]
+    pub fn new(it: &Verdict) -> Self {
+        let amiss = it.status != Status::Satisfied;
+        let masked = |text: &str| mask(text).0.into_owned();
+        Self {
+            id: it.id.clone(),
+            status: it.status.as_str().to_owned(),
+            consequence: it.consequence.as_str().to_owned(),
+            micros: it.micros,
+            details: amiss.then(|| masked(&it.details)),
+            evidence: amiss.then(|| it.evidence.iter().map(|it| masked(it)).collect()),
+            error: it.error.as_deref().filter(|_| amiss).map(masked),
+            softened: it.softened.map(str::to_owned),
+            conditions: it.explanation.iter().map(LoggedCondition::new).collect(),
+        }
+    }
+}
+
+/// What was decided.
+#[derive(Clone, Copy)]
+pub struct Decided<'a> {
+    /// The outcome.
+    pub outcome: &'a Outcome,
+    /// What it rested on.
+    pub inputs: &'a Inputs,
+    /// Whether a block was said.
+    pub blocked: bool,
+}
+
+/// The entry of a decision.
+#[must_use]
+pub fn entry(now: Timestamp, event: &Event, around: &Circumstances, decided: Decided<'_>) -> Json {
+    let Decided { outcome, inputs, blocked } = decided;
+    let mut verdicts = Vec::new();
+    let mut skipped: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for it in &outcome.verdicts {
+        match &it.status {
+            Status::Skipped(why) => {
+                skipped.entry((*why).to_owned()).or_default().push(it.id.clone());
+            }
+            Status::Satisfied | Status::Unsatisfied | Status::Unknown(_) => {
+                verdicts.push(LoggedVerdict::new(it));
+            }
+        }
+    }
+    let entry = Entry {
+        decision: outcome.decision.as_str().to_owned(),
+        spoken: blocked,
+        release: Some(outcome.release.to_owned()),
+        session_type: Some(outcome.session_type.clone()),
+        consecutive_blocks: Some(blocks(outcome, event.agent_id.as_deref())),
+        verdicts,
+        skipped,
+        preferences: Some(around.preferences.clone()),
+        pack: Some(around.pack.clone()),
+        inputs: Some(inputs.clone()),
+        ..begun(now, event, around)
+    };
+    entry.to_json()
+}
+
+/// The entry where nothing could be judged.
+#[must_use]
+pub fn unjudged_entry(
+    now: Timestamp,
+    event: &Event,
+    around: &Circumstances,
+    blocked: bool,
+) -> Json {
+    let decision = if blocked { "block" } else { "none" }.to_owned();
+    Entry { decision, spoken: blocked, ..begun(now, event, around) }.to_json()
+}
+
+/// The entry of a human who switches the gate off or on; `event` is `pause` or `resume`.
+#[must_use]
+pub fn switch_entry(
+    now: Timestamp,
+    event: &str,
+    session: Option<&SessionId>,
+    text: String,
+) -> Json {
+    let (timestamp, session) = (now.to_string(), session.map(ToString::to_string));
+    let session_id = session.unwrap_or_default();
+    let entry = Entry {
+        version: ENTRY_VERSION,
+        id: entry_id(&[&timestamp, &session_id, event]),
+        timestamp,
+        event: event.to_owned(),
+        session_id,
+        decision: "none".to_owned(),
+        no_opinion: Some(text),
+        ..Entry::default()
+    };
+    entry.to_json()
+}
+
+fn entry_id(parts: &[&str]) -> String {
+    let parts: Vec<&[u8]> = parts.iter().map(|it| it.as_bytes()).collect();
+    hex(&checksum(&parts)).chars().take(8).collect()
+}
+
+/// What every entry says.
+fn begun(now: Timestamp, event: &Event, around: &Circumstances) -> Entry {
+    let mut problems = json!(around.problems);
+    mask_json(&mut problems);
+    let problems = problems.as_array().into_iter().flatten();
+    let (timestamp, agent) = (now.to_string(), event.agent_id.as_deref().unwrap_or_default());
+    let session = event.session_id.as_str();
+    Entry {
+        version: ENTRY_VERSION,
+        id: entry_id(&[&timestamp, session, agent]),
+        timestamp,
+        event: event.kind.name().to_owned(),
+        session_id: session.to_owned(),
+        agent_id: event.agent_id.clone(),
+        prompt_id: event.prompt_id.clone(),
+        no_opinion: around.no_opinion.clone(),
+        saved: around.saved.clone(),
+        problems: problems.filter_map(Json::as_str).map(str::to_owned).collect(),
+        ..Entry::default()
+    }
+}
+
+impl Entry {
+    /// As it is logged. Nothing in it can refuse to be JSON.
+    fn to_json(&self) -> Json {
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    /// Reads an entry of any version.
+    #[must_use]
+    pub fn read(value: &Json) -> Option<Self> {
+        serde_json::from_value(value.clone()).ok()
+    }
+
+    /// Whose decision it was, and when; nothing where the entry does not say it.
+    #[must_use]
+    pub fn whose(&self) -> Option<Whose> {
+        Some(Whose {
+            kind: EventKind::find(&self.event)?,
+            session: SessionId::parse(&self.session_id)?,
+            agent: self.agent_id.clone(),
+            prompt: self.prompt_id.clone(),
+            at: Timestamp::parse(&self.timestamp)?,
+        })
+    }
+}

@@ -1,0 +1,256 @@
+//! Why a decision was taken: what its record says, and what judging it again comes to. Both are
+//! shown, never one for the other: an explanation that differs from what was decided says so.
+
+use serde_json::{Value, json};
+
+use super::decision_log::{Entry, LoggedCondition, LoggedVerdict};
+use super::drawing;
+use super::mask::MARK;
+use super::paint::{Paint, line};
+use crate::judge::Outcome;
+use crate::judge::verdict::{Status, Verdict};
+
+/// Version of the JSON form.
+pub const EXPLANATION_VERSION: u32 = 1;
+
+/// Why a decision was taken.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Explanation {
+    /// What its record says.
+    pub entry: Entry,
+    /// What judging it again comes to, where it can be.
+    pub again: Option<Outcome>,
+    /// What cannot be had any more, or is not what it was: one sentence each.
+    pub lost: Vec<String>,
+}
+
+impl Explanation {
+    /// What is otherwise than it was decided, one sentence each; nothing where it is the same.
+    #[must_use]
+    pub fn differences(&self) -> Vec<String> {
+        let Some(again) = &self.again else { return Vec::new() };
+        let mut found = Vec::new();
+        let mut compare = |what: &str, then: &str, now: &str| {
+            if then != now {
+                found.push(format!("{what}: was `{then}`, is `{now}` judged again"));
+            }
+        };
+        compare("the decision", &self.entry.decision, again.decision.as_str());
+        compare("release", self.entry.release.as_deref().unwrap_or_default(), again.release);
+        let kind = self.entry.session_type.as_deref().unwrap_or_default();
+        compare("the session type", kind, &again.session_type);
+        for it in &again.verdicts {
+            found.extend(self.difference(it));
+        }
+        let judged = self.entry.verdicts.iter().map(|it| it.id.as_str());
+        let skipped = self.entry.skipped.values().flatten().map(String::as_str);
+        let known = |id: &str| again.verdicts.iter().any(|it| it.id == id);
+        let gone = judged.chain(skipped).filter(|it| !known(it));
+        found.extend(gone.map(|it| format!("{it}: there is no such rule any more")));
+        found
+    }
+
+    /// How one rule that was judged again differs from what it came to.
+    fn difference(&self, now: &Verdict) -> Option<String> {
+        let id = &now.id;
+        let Some(then) = self.entry.verdicts.iter().find(|it| it.id == *id) else {
+            return self.was_skipped(now);
+        };
+        let again = LoggedVerdict::new(now);
+        if let Status::Skipped(why) = now.status {
+            return Some(format!("{id}: was {}, is skipped judged again ({why})", came_to(then)));
+        }
+        if (&then.status, &then.consequence) != (&again.status, &again.consequence) {
+            let (then, again) = (came_to(then), came_to(&again));
+            return Some(format!("{id}: was {then}, is {again} judged again"));
+        }
+        if then.details != again.details || then.evidence != again.evidence {
+            return Some(format!("{id}: comes to the same, with another text"));
+        }
+        let values = |it: &LoggedVerdict| -> Vec<_> {
+            it.conditions.iter().map(|it| (it.expression.clone(), it.parts.clone())).collect()
+        };
+        (!then.conditions.is_empty() && values(then) != values(&again))
+            .then(|| format!("{id}: comes to the same, with other values"))
+    }
+
+    fn was_skipped(&self, now: &Verdict) -> Option<String> {
+        let id = &now.id;
+        let mut skipped = self.entry.skipped.iter();
+        let then = skipped.find(|(_, ids)| ids.contains(id)).map(|(why, _)| why.as_str());
+        match (then, &now.status) {
+            (Some(then), Status::Skipped(now)) if then == *now => None,
+            (Some(then), Status::Skipped(now)) => {
+                Some(format!("{id}: was skipped ({then}), is skipped judged again ({now})"))
+            }
+            (Some(then), _) => {
+                let now = came_to(&LoggedVerdict::new(now));
+                Some(format!("{id}: was skipped ({then}), is {now} judged again"))
+            }
+            (None, _) => Some(format!("{id}: there was no such rule")),
+        }
+    }
+
+    /// For programs.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let again = self.again.as_ref().map(|it| {
+            json!({
+                "decision": it.decision.as_str(),
+                "release": it.release,
+                "session_type": it.session_type,
+                "verdicts": it.verdicts.iter().map(LoggedVerdict::new).collect::<Vec<_>>(),
+            })
+        });
+        let differences = self.differences();
+        json!({
+            "version": EXPLANATION_VERSION,
+            "entry": self.entry,
+            "judged_again": again,
+            "same": self.again.as_ref().map(|_| differences.is_empty()),
+            "differences": differences,
+            "lost": self.lost,
+        })
+    }
+
+    /// For people; `all`: every rule with its values, not only what was amiss.
+    #[must_use]
+    pub fn to_text(&self, all: bool, color: bool) -> String {
+        let (paint, mut text) = (Paint::new(color), String::new());
+        self.head(&mut text, paint);
+        for it in self.entry.verdicts.iter().filter(|it| it.details.is_some()) {
+            line(&mut text, "");
+            verdict(&mut text, it, paint);
+            let again =
+                || self.again.iter().flat_map(|now| &now.verdicts).find(|now| now.id == it.id);
+            match it.conditions.as_slice() {
+                [] => again().into_iter().for_each(|now| {
+                    conditions(&mut text, &LoggedVerdict::new(now).conditions, paint)
+                }),
+                recorded => conditions(&mut text, recorded, paint),
+            }
+        }
+        if all {
+            self.rest_drawn(&mut text, paint);
+        } else {
+            self.rest_named(&mut text);
+        }
+        if text.contains(MARK) {
+            line(&mut text, &format!("\n{MARK} stands for a secret; it was judged as it was"));
+        }
+        self.tail(&mut text, paint);
+        text
+    }
+
+    fn head(&self, text: &mut String, paint: Paint) {
+        let entry = &self.entry;
+        let who = entry.agent_id.as_ref().map_or_else(String::new, |it| format!(", agent {it}"));
+        let event = entry.event.replace('_', "-");
+        let what = format!("{event} of session {}{who}", entry.session_id);
+        line(
+            text,
+            &format!("{} {}  {}  {what}", paint.bold("decision"), entry.id, entry.timestamp),
+        );
+        let blocks = entry.consecutive_blocks.unwrap_or_default();
+        let release = entry.release.as_deref().unwrap_or_default();
+        let decided = match (entry.decision.as_str(), entry.spoken, &entry.session_type) {
+            ("block", true, None) => paint.red("block"),
+            ("block", true, Some(_)) => {
+                format!("{}: number {blocks} of its episode", paint.red("block"))
+            }
+            ("block", false, _) => format!("{}, and it was not said", paint.yellow("block")),
+            (_, _, None) => paint.yellow("not judged"),
+            _ if release.is_empty() => paint.green("let through"),
+            _ => paint.yellow(&format!("let go ({release}) after {blocks} block(s)")),
+        };
+        line(text, &decided);
+        if let (Some(kind), Some(pack)) = (&entry.session_type, &entry.pack) {
+            let kind = if kind.is_empty() { "none" } else { kind };
+            line(text, &format!("session type {kind}, pack {pack}, state {}", entry.saved));
+        }
+        if let Some(why) = &entry.no_opinion {
+            line(text, why);
+        }
+        for problem in &entry.problems {
+            line(text, &format!("{} {problem}", paint.yellow("problem:")));
+        }
+    }
+
+    /// The rules that were not amiss, by name.
+    fn rest_named(&self, text: &mut String) {
+        let fine = self.entry.verdicts.iter().filter(|it| it.details.is_none());
+        let fine: Vec<&str> = fine.map(|it| it.id.as_str()).collect();
+        if !fine.is_empty() {
+            line(text, &format!("\nsatisfied: {}", fine.join(", ")));
+        }
+        for (why, ids) in &self.entry.skipped {
+            line(text, &format!("skipped ({why}): {}", ids.join(", ")));
+        }
+    }
+
+    /// The rules that were not amiss, with the values that judging them again found.
+    fn rest_drawn(&self, text: &mut String, paint: Paint) {
+        let amiss =
+            |id: &str| self.entry.verdicts.iter().any(|it| it.id == id && it.details.is_some());
+        for it in self.again.iter().flat_map(|it| &it.verdicts).filter(|it| !amiss(&it.id)) {
+            line(text, "");
+            verdict(text, &LoggedVerdict::new(it), paint);
+            conditions(text, &LoggedVerdict::new(it).conditions, paint);
+        }
+    }
+
+    fn tail(&self, text: &mut String, paint: Paint) {
+        let differences = self.differences();
+        let said = match (&self.again, differences.len()) {
+            (None, _) => paint.yellow("not judged again"),
+            (Some(_), 0) => format!("judged again: {}", paint.green("the same")),
+            (Some(_), many) => {
+                format!("judged again: {}", paint.yellow(&format!("{many} difference(s)")))
+            }
+        };
+        line(text, &format!("\n{said}"));
+        for it in &self.lost {
+            line(text, &format!("  {} {it}", paint.yellow("note:")));
+        }
+        differences.iter().for_each(|it| line(text, &format!("  {it}")));
+    }
+}
+
+fn came_to(it: &LoggedVerdict) -> String {
+    let consequence = match it.consequence.as_str() {
+        "" | "none" => String::new(),
+        other => format!(" ({other})"),
+    };
+    format!("{}{consequence}", it.status)
+}
+
+fn verdict(text: &mut String, it: &LoggedVerdict, paint: Paint) {
+    let mark = match (it.consequence.as_str(), it.status.as_str()) {
+        ("blocks", _) => paint.red("BLOCKS "),
+        ("warns", _) => paint.yellow("warns  "),
+        ("recorded", _) => paint.dim("shadow "),
+        (_, "unknown") => paint.yellow("unknown"),
+        (_, "skipped") => paint.dim("skipped"),
+        _ => paint.green("ok     "),
+    };
+    let details = it.details.as_deref().map_or_else(String::new, |it| format!(": {it}"));
+    line(text, &format!("{mark}  {}{details}", paint.bold(&it.id)));
+    for evidence in it.evidence.iter().flatten() {
+        line(text, &format!("    {}", paint.dim(evidence)));
+    }
+    if let Some(error) = &it.error {
+        line(text, &format!("    {} {error}", paint.yellow("error:")));
+    }
+    if let Some(why) = &it.softened {
+        line(text, &format!("    {}", paint.dim(&format!("does not block: {why}"))));
+    }
+}
+
+fn conditions(text: &mut String, conditions: &[LoggedCondition], paint: Paint) {
+    for it in conditions {
+        line(text, &format!("    {} ({})", it.key, paint.dim(&it.place)));
+        for drawn in drawing::draw(&it.expression, &it.parts()).lines() {
+            line(text, format!("      {drawn}").trim_end());
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! `policyd pause` and `policyd resume`: off for a while, told everywhere, over by itself.
+
+use std::time::Duration;
+
+use policyd::world::WorldError;
+use policyd::world::fake::Op;
+use serde_json::{Value, json};
+
+use crate::scene::{Called, Scene};
+
+const FILE: &str = "/work/.policyd/paused.json";
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn called(scene: &Scene, line: &str) -> Called {
+    let words: Vec<&str> = ["policyd"].into_iter().chain(line.split_whitespace()).collect();
+    scene.run(&words, b"")
+}
+
+/// A session that is blocked.
+fn untested() -> Scene {
+    let mut scene = Scene::new();
+    scene.events(&[
+        json!({"user": "Add a parser"}),
+        json!({"tool": "Write", "input": {"file_path": "/work/a.py", "content": "x = 1\n"}}),
+        json!({"claude_user_tool_result": "ok"}),
+    ]);
+    scene
+}
+
+fn log(scene: &Scene) -> Vec<Value> {
+    let text = scene.world.get("/work/.policyd/logs/decisions.jsonl").unwrap();
+    let text = String::from_utf8(text).unwrap();
+    text.lines().map(|it| serde_json::from_str(it).unwrap()).collect()
+}
+
+#[test]
+fn a_pause_is_told_everywhere_and_is_over_by_itself() {
+    let scene = untested();
+    let words = ["policyd", "pause", "30m", "--reason", "a  demo: token=abc123def"];
+    let paused = scene.run(&words, b"");
+    assert_eq!(paused.code, 0, "{paused:?}");
+    let said = "paused until 2026-01-01T00:30:00.000Z (30m left): a demo: token=«masked»; \
+                `policyd resume` ends it\n";
+    assert_eq!(paused.stdout, said);
+    scene.world.advance(MINUTE * 10);
+    let stop = scene.stop();
+    assert_eq!(stop.decision(), "approve");
+    let notice = stop.json()["systemMessage"].as_str().unwrap().to_owned();
+    assert!(notice.starts_with("policyd: paused until 2026-01-01T00:30"), "{notice}");
+    assert!(notice.contains("(20m left): a demo"), "{notice}");
+    let report = scene.report();
+    assert!(report["no_opinion"].as_str().unwrap().starts_with("paused until"), "{report}");
+    let entries = log(&scene);
+    assert_eq!((&entries[0]["event"], &entries[1]["event"]), (&json!("pause"), &json!("stop")));
+    assert!(entries[1]["no_opinion"].as_str().unwrap().starts_with("paused"), "{}", entries[1]);
+    let rules = called(&scene, "rules");
+    assert!(rules.stderr.contains("the gate is paused until"), "{}", rules.stderr);
+    let rules = called(&scene, "rules --format json").json();
+    assert!(rules["paused"][0].as_str().unwrap().contains("a demo"), "{}", rules["paused"]);
+    let listed = called(&scene, "log").stdout;
+    assert!(listed.lines().nth(1).unwrap().contains("paused"), "{listed}");
+    assert!(called(&scene, "explain").stdout.contains("not judged\npaused until"));
+    let counts = called(&scene, "log --summary --format json").json();
+    assert_eq!(counts["stops"], 2, "switching is no stop: {counts}");
+
+    scene.world.advance(MINUTE * 20);
+    assert_eq!(scene.stop().decision(), "block", "it is over");
+    assert_eq!(called(&scene, "rules --format json").json()["paused"], json!([]));
+    assert_eq!(called(&scene, "resume").code, 1, "nothing is paused any more");
+    assert_eq!(scene.world.get(FILE), None);
+}
+
+#[test]
+fn resume_ends_a_pause() {
+    let scene = untested();
+    assert_eq!(called(&scene, "resume").code, 1);
+    assert_eq!(called(&scene, "pause").code, 0, "30 minutes by default");
+    assert_eq!(called(&scene, "pause 1h").code, 0, "the new one counts");
+    let again = called(&scene, "rules --format json").json()["paused"].clone();
+    assert_eq!(again.as_array().unwrap().len(), 1);
+    assert!(again[0].as_str().unwrap().contains("(1h left)"), "{again}");
+    let resumed = called(&scene, "resume");
+    assert_eq!((resumed.code, resumed.stdout.as_str()), (0, "resumed\n"));
+    assert_eq!(scene.stop().decision(), "block");
+    assert!(log(&scene).iter().any(|it| it["event"] == "resume"));
+}
+
+#[test]
+fn one_session_is_paused_and_the_others_are_not() {
+    let scene = untested();
+    let other = || {
+        let payload = scene.payload(&json!({"session_id": "session-2"}));
+        scene.call("stop", &payload.to_string(), &[]).decision()
+    };
+    let new = called(&scene, "pause 1h --session session-1");
+    assert!(new.stderr.contains("it is taken as a whole id"), "{}", new.stderr);
+    assert_eq!((scene.stop().decision(), other()), ("approve".to_owned(), "block".to_owned()));
+    called(&scene, "resume");
+    assert_eq!(scene.stop().decision(), "block");
+    assert_eq!(called(&scene, "pause 1h --session session-").code, 2, "two begin so");
+    assert_eq!(called(&scene, "pause 1h --session ../x").code, 2);
+    assert_eq!(called(&scene, "pause 1h --session session-2").code, 0);
+    assert_eq!(other(), "approve");
+    assert_eq!(called(&scene, "resume --session session-1").code, 1, "it is another's");
+    assert_eq!(called(&scene, "resume --session session-2").stdout, "resumed session session-2\n");
+    assert_eq!(other(), "block");
+}
+
+#[test]
+fn a_duration_that_is_none_is_a_usage_error_with_the_form() {
+    let scene = untested();
+    for (text, said) in [
+        ("30", "`30` is not a duration; write a number with a unit, such as 30m, 2h or 1h30m"),
+        ("30min", "`30min` is not a duration"),
+        ("half", "`half` is not a duration"),
+        ("0m", "a pause of no time is none"),
+        ("8d", "`8d` is longer than 7d; to switch the gate off for good, write `enabled: false`"),
+        ("99999999w", "is longer than 7d"),
+    ] {
+        let wrong = called(&scene, &format!("pause {text}"));
+        assert_eq!(wrong.code, 2, "{text}");
+        assert!(wrong.stderr.contains(said), "{}", wrong.stderr);
+    }
+    assert_eq!(scene.world.get(FILE), None);
+    assert_eq!(scene.stop().decision(), "block");
+}
+
+#[test]
+fn a_damaged_pause_is_none_and_is_told() {
+    let scene = untested();
+    let long =
+        r#"{"pauses": [{"since": "2026-01-01T00:00:00Z", "until": "2027-01-01T00:00:00Z"}]}"#;
+    let later =
+        r#"{"pauses": [{"since": "2026-01-02T00:00:00Z", "until": "2026-01-03T00:00:00Z"}]}"#;
+    for (text, told) in [
+        ("{", true),
+        ("[]", true),
+        (r#"{"pauses": [{"until": "2026-01-01T00:30:00Z"}]}"#, true),
+        (r#"{"pauses": []}"#, false),
+        (long, false),
+        (later, false),
+    ] {
+        scene.world.put(FILE, text);
+        // Each stop is one of a new session.
+        let payload = scene.payload(&json!({"session_id": format!("s{}", text.len())}));
+        let stop = scene.call("stop", &payload.to_string(), &[]);
+        assert_eq!(stop.decision(), "block", "{text}");
+        let said = stop.json()["systemMessage"].as_str().unwrap_or_default().contains("not used");
+        assert_eq!(said, told, "{text}");
+    }
+    scene.world.put(FILE, "{");
+    assert_eq!(called(&scene, "resume").code, 1);
+    assert_eq!(scene.world.get(FILE), None, "it is removed");
+    scene.world.put(FILE, "{");
+    assert_eq!(called(&scene, "pause").code, 0);
+    assert_eq!(scene.stop().decision(), "approve");
+}
+
+#[test]
+fn an_agent_that_pauses_its_own_gate_is_told_of() {
+    let scene = untested();
+    scene.world.set_env("CLAUDECODE", "1");
+    called(&scene, "pause");
+    let notice = scene.stop().json()["systemMessage"].as_str().unwrap().to_owned();
+    assert!(notice.contains("paused from an agent's shell until"), "{notice}");
+}
+
+#[test]
+fn a_pause_that_cannot_be_written_is_no_pause() {
+    let scene = untested();
+    let full = WorldError::Refused("disk full".to_owned());
+    scene.world.refuse_always(Op::Write, "", full.clone());
+    scene.world.refuse_always(Op::Append, "", full);
+    let refused = called(&scene, "pause");
+    assert_eq!(refused.code, 3);
+    assert!(refused.stderr.contains("nothing is paused"), "{}", refused.stderr);
+    assert_eq!(scene.world.get(FILE), None);
+}
