@@ -1,6 +1,11 @@
 //! The README's examples are run: what it prints is what the program prints.
-#![expect(clippy::disallowed_methods, reason = "the real README and the real binary")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "the real README and the real binary"
+)]
 
+use std::path::Path;
 use std::process::Command;
 
 const README: &str = include_str!("../README.md");
@@ -42,6 +47,50 @@ fn the_packs_in_the_readme_are_sound() {
             .unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     }
+}
+
+/// Commands of a console block with what they should print: `$ ` begins one, `> ` goes on.
+fn commands(block: &str) -> Vec<(String, String)> {
+    let mut found: Vec<(String, String)> = Vec::new();
+    for line in block.lines() {
+        if let Some(command) = line.strip_prefix("$ ") {
+            found.push((command.to_owned(), String::new()));
+            continue;
+        }
+        let (command, output) = found.last_mut().unwrap();
+        match line.strip_prefix('>') {
+            Some(more) => {
+                command.push('\n');
+                command.push_str(more.strip_prefix(' ').unwrap_or(more));
+            }
+            None => {
+                output.push_str(line);
+                output.push('\n');
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn the_first_rule_is_written_as_the_readme_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = Path::new(env!("CARGO_BIN_EXE_policyd")).parent().unwrap().display().to_string();
+    let path = format!("{program}:{}", std::env::var("PATH").unwrap());
+    let mut run = 0;
+    for (command, expected) in blocks("console").into_iter().flat_map(commands) {
+        let output = Command::new("sh")
+            .args(["-c", &format!("{command}\n")])
+            .current_dir(folder.path())
+            .env("PATH", &path)
+            .env("HOME", folder.path())
+            .output()
+            .unwrap();
+        let stdout = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(stdout, expected, "$ {command}\n{}", String::from_utf8_lossy(&output.stderr));
+        run += 1;
+    }
+    assert!(run >= 8, "{run} commands");
 }
 
 #[test]

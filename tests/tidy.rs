@@ -194,6 +194,7 @@ fn the_top_level_is_fixed() {
         "tests",
         "snapshots",
         "README.md",
+        "CHANGELOG.md",
         "LICENSE",
         "target",
     ];

@@ -153,6 +153,7 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD705", "bidi-character", Error, Default, "A character changes the order in which text is shown.", Some(hygiene::bidi_character)),
     rule!("PD706", "invisible-character", Warning, Default, "A character cannot be seen.", Some(hygiene::invisible_character)),
     rule!("PD707", "confusable-id", Warning, Default, "An id mixes scripts that look alike.", Some(hygiene::confusable_id)),
+    rule!("PD708", "secret", Error, Default, "A file of the pack holds what looks like a credential.", Some(hygiene::secret)),
     rule!("PD709", "personal-path", Warning, Default, "A rule names somebody's own folder.", Some(hygiene::personal_path)),
     rule!("PD710", "unused-ignore", Warning, Default, "An ignore silences nothing.", Some(IGNORES)),
     rule!("PD711", "ignore-without-reason", Warning, Default, "An ignore gives no reason.", Some(IGNORES)),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use unicode_security::MixedScript;
 
 use crate::lint::{Findings, Subject};
+use crate::source::secrets::secrets;
 use crate::source::{Source, Span, yaml};
 
 pub(in crate::lint) fn missing_description(subject: &Subject<'_>, out: &mut Findings) {
@@ -105,6 +106,20 @@ pub(in crate::lint) fn confusable_id(subject: &Subject<'_>, out: &mut Findings) 
             out.add(entry.id.span.clone(), message, |it| {
                 it.with_note("it may look like another id and is none")
                     .with_help("write it in one script")
+            });
+        }
+    }
+}
+
+pub(in crate::lint) fn secret(subject: &Subject<'_>, out: &mut Findings) {
+    for (_, source) in &subject.pack.files {
+        for (range, kind) in secrets(&source.text) {
+            let message = format!("this looks like a secret: {kind}");
+            out.add(span(source, range.start, range.len()), message, |it| {
+                it.with_note("whoever reads the pack has it, and so has the history of the project")
+                    .with_help(
+                        "take it out and have it replaced; a probe's program knows its own login",
+                    )
             });
         }
     }
