@@ -163,6 +163,9 @@ fn what_the_program_writes_fits_its_schema() {
     for _ in 0..2 {
         assert!(run(&["eval", "--hook", "stop", "--input", "stop.json"]).contains("block"));
     }
+    run(&["pause", "5m", "--reason", "a look"]);
+    run(&["eval", "--hook", "stop", "--input", "stop.json"]);
+    run(&["resume"]);
     run(&["breaker", "record", "api/x", "failure"]);
     let lint = run(&["lint", "pack", "--profile", "strict", "--format", "json"]);
     run(&["lint", "pack", "--write-baseline", "base.json"]);
