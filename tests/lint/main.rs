@@ -9,6 +9,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod built_in;
 mod forms;
 mod ignores;
 mod mends;
