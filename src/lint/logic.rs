@@ -110,19 +110,10 @@ fn atom(term: &Term, holds: bool, names: &Names) -> (String, Limit) {
         let relation = if holds { *relation } else { relation.negated() };
         return comparison(relation, one, other, names);
     }
-    let member = match &term.form {
-        Form::In(item, list) => membership(item, list, holds, names),
-        Form::And(_)
-        | Form::Or(_)
-        | Form::Not(_)
-        | Form::Compare(..)
-        | Form::Arithmetic(..)
-        | Form::Bool(_)
-        | Form::Int(_)
-        | Form::Text(_)
-        | Form::List(_)
-        | Form::Fact(..)
-        | Form::Other(_) => None,
+    let member = if let Form::In(item, list) = &term.form {
+        membership(item, list, holds, names)
+    } else {
+        None
     };
     member.unwrap_or_else(|| (term.canonical(), Limit::Truth(holds)))
 }

@@ -10,6 +10,7 @@ use crate::policy::shapes;
 use crate::script::template::{self, Piece};
 use crate::script::tree::Term;
 use crate::script::types::Names;
+use crate::source::check;
 use crate::source::node::Node;
 use crate::source::shape::Kind;
 use crate::source::{Diagnostic, Level, ScalarStyle, Source, Span};
@@ -149,28 +150,6 @@ impl Site<'_> {
     }
 }
 
-/// Whether a value has the outer form of a kind: a list, a map or a scalar.
-fn fits(kind: &Kind, node: &Node) -> bool {
-    let (list, map) = (node.items().is_some(), node.entries().is_some());
-    match kind {
-        Kind::List(_) => list,
-        Kind::Record(_) | Kind::Map(_) => map,
-        Kind::Any
-        | Kind::Text
-        | Kind::Bool
-        | Kind::Int { .. }
-        | Kind::Number { .. }
-        | Kind::Choice(_)
-        | Kind::Duration
-        | Kind::Date
-        | Kind::Expression
-        | Kind::Template
-        | Kind::Regex
-        | Kind::OneOrList(_)
-        | Kind::Either(_) => !list && !map,
-    }
-}
-
 impl<'a> Subject<'a> {
     /// A pack that was loaded, as lint sees it.
     #[must_use]
@@ -269,7 +248,7 @@ impl<'a> Subject<'a> {
                 }
             }
             Kind::Either(kinds) => {
-                if let Some(fitting) = kinds.iter().find(|it| fits(it, node)) {
+                if let Some(fitting) = kinds.iter().find(|it| check::fits(it, node)) {
                     self.walk(at, fitting, node);
                 }
             }

@@ -16,16 +16,26 @@ pub fn check(node: &Node, kind: &Kind, findings: &mut Vec<Diagnostic>) {
     findings.append(&mut found);
 }
 
+/// Whether a value is written in a form that its kind takes: a scalar, a list or a map.
+#[must_use]
+pub fn fits(kind: &Kind, node: &Node) -> bool {
+    form(node).is_some_and(|it| kind.takes(it))
+}
+
+fn form(node: &Node) -> Option<Form> {
+    match &node.kind {
+        NodeKind::Invalid => None,
+        NodeKind::Scalar(_) => Some(Form::Scalar),
+        NodeKind::List(_) => Some(Form::List),
+        NodeKind::Map(_) => Some(Form::Map),
+    }
+}
+
 fn check_node(node: &Node, kind: &Kind, found: &mut Vec<Diagnostic>) {
     if found.len() >= FILE_FINDINGS_MAX {
         return;
     }
-    let form = match &node.kind {
-        NodeKind::Invalid => return,
-        NodeKind::Scalar(_) => Form::Scalar,
-        NodeKind::List(_) => Form::List,
-        NodeKind::Map(_) => Form::Map,
-    };
+    let Some(form) = form(node) else { return };
     if !kind.takes(form) || (node.is_null() && *kind != Kind::Any) {
         found.push(wrong_type(node, kind));
         return;
