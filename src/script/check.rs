@@ -159,6 +159,19 @@ fn steps(path: &str) -> Vec<&str> {
     found
 }
 
+fn plain_equality(operator: &str) -> bool {
+    matches!(operator, "==" | "!=")
+}
+
+/// The cure where a number is written as a text.
+fn number_in_quotes(sides: [&Expr; 2]) -> Option<String> {
+    sides.into_iter().find_map(|it| {
+        let Expr::StringConstant(text, _) = it else { return None };
+        let number: i64 = text.trim().parse().ok()?;
+        Some(format!("write {number} without quotes"))
+    })
+}
+
 struct Checker<'a> {
     text: &'a str,
     names: &'a Names,
@@ -336,7 +349,8 @@ impl Checker<'_> {
             let found = self.infer(arg);
             if found != *wanted && found != Type::Any {
                 let text = format!("`{}` needs a {wanted} here, not a {found}", row.name);
-                self.at(arg, "argument-type", &text, None);
+                let help = Some(format!("for example `{}`", row.example));
+                self.at(arg, "argument-type", &text, help);
             }
             self.argument(*domain, arg);
         }
@@ -436,12 +450,16 @@ impl Checker<'_> {
         let (left, right) = (self.infer(one), self.infer(other));
         let plain = |it| matches!(it, Type::Bool | Type::Int | Type::Text | Type::Any);
         if left != right && left != Type::Any && right != Type::Any {
-            let text = format!("`{name}` compares a {left} with a {right}, which are never equal");
-            self.report("never-equal", start, text, None);
+            let are = if plain_equality(name) { "are never equal" } else { "have no order" };
+            let text = format!("`{name}` compares a {left} with a {right}, which {are}");
+            let help = number_in_quotes([one, other]).unwrap_or_else(|| {
+                "compare two numbers, two texts, or two truth values".to_owned()
+            });
+            self.report("never-equal", start, text, Some(help));
         } else if !plain(left) {
             let help = Some("compare one of its fields".to_owned());
             self.report("type-mismatch", start, format!("a {left} cannot be compared"), help);
-        } else if left == Type::Bool && !matches!(name, "==" | "!=") {
+        } else if left == Type::Bool && !plain_equality(name) {
             let text = format!("`{name}` cannot compare true and false");
             self.report("type-mismatch", start, text, None);
         }

@@ -34,6 +34,19 @@ impl Pattern<'_> {
         }
     }
 
+    /// Where a part of it is written; all of it, where escapes keep that from being told.
+    fn part(&self, range: Range<usize>) -> Span {
+        match self.place {
+            Place::Node(node) => node.sub_span(range),
+            Place::Argument(site, whole)
+                if site.part(whole).get(1..=self.text.len()) == Some(self.text) =>
+            {
+                site.span(&(whole.start + 1 + range.start..whole.start + 1 + range.end))
+            }
+            Place::Argument(..) => self.span(),
+        }
+    }
+
     /// The pattern replaced, where it is written without escapes.
     fn replaced(&self, from: &str, by: &str) -> Option<(Span, String)> {
         let span = self.span();
@@ -313,7 +326,7 @@ pub(in crate::lint) fn unescaped_dot(subject: &Subject<'_>, out: &mut Findings) 
         if let Some((at, _)) = found {
             let rest = pattern.text.get(at..).unwrap_or_default();
             let message = format!("the dot of `{rest}` stands for any character");
-            out.help(pattern.span(), message, "write `\\.`");
+            out.help(pattern.part(at..at + 1), message, "write `\\.`");
         }
     }
 }
