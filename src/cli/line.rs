@@ -2,7 +2,8 @@
 
 use std::ffi::OsString;
 
-use clap::{CommandFactory, FromArgMatches};
+use clap::builder::BoolishValueParser;
+use clap::{ArgAction, CommandFactory, FromArgMatches};
 
 use super::arguments::Arguments;
 use super::{Console, EXIT_BROKEN, EXIT_OK};
@@ -17,23 +18,33 @@ pub(super) fn parse(arguments: &[OsString]) -> Result<Arguments, clap::Error> {
     Arguments::from_arg_matches_mut(&mut matches)
 }
 
-/// All commands, each option with its variable: `--fail-level` is `POLICYD_FAIL_LEVEL`.
+/// All commands, each option with its variable: `--fail-level` of `lint` is
+/// `POLICYD_LINT_FAIL_LEVEL`.
 fn described() -> clap::Command {
-    let (hooks, own) = WITHOUT_VARIABLE;
-    let variable = move |argument: clap::Arg| match argument.get_long() {
-        Some(long) if !own.contains(&long) => {
-            let name = format!("POLICYD_{}", long.to_uppercase().replace('-', "_"));
-            argument.env(name).hide_env(true)
-        }
-        Some(_) | None => argument,
+    let command = Arguments::command().mut_args(|it| with_variable(it, "POLICYD"));
+    command.mut_subcommands(|it| {
+        if it.get_name() == WITHOUT_VARIABLE.0 { it } else { with_variables(it, "POLICYD") }
+    })
+}
+
+fn with_variables(command: clap::Command, prefix: &str) -> clap::Command {
+    let prefix = format!("{prefix}_{}", command.get_name().to_uppercase());
+    let command = command.mut_args(|it| with_variable(it, &prefix));
+    command.mut_subcommands(|it| with_variables(it, &prefix))
+}
+
+fn with_variable(argument: clap::Arg, prefix: &str) -> clap::Arg {
+    let Some(long) = argument.get_long().filter(|it| !WITHOUT_VARIABLE.1.contains(it)) else {
+        return argument;
     };
-    let with_variables = move |command: clap::Command| {
-        if command.get_name() == hooks {
-            return command;
-        }
-        command.mut_args(variable).mut_subcommands(move |it| it.mut_args(variable))
-    };
-    Arguments::command().mut_args(variable).mut_subcommands(with_variables)
+    let name = format!("{prefix}_{}", long.to_uppercase().replace('-', "_"));
+    let argument = argument.env(name).hide_env(true);
+    // `1`, `yes` and `on` say yes, as in other programs.
+    if matches!(argument.get_action(), ArgAction::SetTrue) {
+        argument.value_parser(BoolishValueParser::new())
+    } else {
+        argument
+    }
 }
 
 /// Prints the completions of a shell.

@@ -47,8 +47,12 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Lint
         console.complain(problem);
     }
     if packs.is_empty() {
+        if !matches!(arguments.format, LintFormat::Text) {
+            say(console, arguments.format, &Review { unreadable, ..Review::default() });
+        }
         return EXIT_BROKEN;
     }
+    pack::tell_if_built_in(console, packs.iter().map(|(pack, _)| pack));
     let ask = Ask {
         profile: match arguments.profile {
             ProfileName::Default => Profile::Default,
@@ -195,7 +199,8 @@ fn write_baseline(
     file: &std::path::Path,
     review: &Review,
 ) -> u8 {
-    let findings: Vec<&Diagnostic> = review.findings.iter().collect();
+    let can_be = |it: &&Diagnostic| lint::find(it.code).is_some_and(lint::Rule::can_be_silenced);
+    let (findings, broken): (Vec<_>, Vec<_>) = review.findings.iter().partition(can_be);
     let baseline = Baseline::of(&findings);
     let text = serde_json::to_string_pretty(&baseline).unwrap_or_default();
     match world.write(file, format!("{text}\n").as_bytes()) {
@@ -203,7 +208,14 @@ fn write_baseline(
             let number = baseline.findings.len();
             console
                 .say(&format!("{}: {number} finding(s) are known from now on\n", file.display()));
-            EXIT_OK
+            if broken.is_empty() {
+                return EXIT_OK;
+            }
+            let broken = broken.len();
+            console.complain(&format!(
+                "{broken} error(s) keep a pack from loading; no baseline lets them be"
+            ));
+            EXIT_FOUND
         }
         Err(error) => {
             console.complain(&format!("{}: {error}", file.display()));

@@ -27,6 +27,7 @@ use clap::CommandFactory;
 use std::ffi::OsString;
 use std::io::{Read, Write};
 
+use crate::source::suggest;
 use crate::world::World;
 use arguments::{
     Arguments, BreakerAction, CallResult, Color, Command, DiagAction, DiagFilter, EvalArguments,
@@ -158,11 +159,19 @@ fn usage(error: &clap::Error, console: &mut Console<'_>, arguments: &[OsString])
     EXIT_USAGE
 }
 
-/// Whether the arguments name a command other than `eval`: then a person or a script called.
+/// Whether the arguments name a command other than `eval`, or one that is nearly that: then a person
+/// or a script called.
 fn names_a_command(arguments: &[OsString]) -> bool {
-    let named = arguments.iter().skip(1).map(|it| it.to_string_lossy());
-    let named = named.into_iter().find(|it| !it.starts_with('-')).unwrap_or_default();
-    Arguments::command().get_subcommands().any(|it| it.get_name() == named)
+    let line = Arguments::command();
+    let known: Vec<&str> = line.get_subcommands().map(clap::Command::get_name).collect();
+    let words: Vec<_> = arguments.iter().skip(1).map(|it| it.to_string_lossy()).collect();
+    if words.iter().any(|it| it == "--hook" || it.starts_with("--hook=")) {
+        return false;
+    }
+    let is_command = |it: &str| it != "eval" && known.contains(&it);
+    let first = words.iter().find(|it| !it.starts_with('-'));
+    let near = first.and_then(|it| suggest::nearest(it, &known));
+    words.iter().any(|it| is_command(it)) || near.is_some_and(is_command)
 }
 
 /// What a hook says when the program itself failed: no opinion, and the user is told.

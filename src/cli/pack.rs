@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::Console;
 use super::project::{OWN_FOLDER, Project, is_on};
+use crate::cases;
 use crate::checksum::{checksum, fingerprint, hex};
 use crate::limits;
 use crate::policy::load::{self, Base, Loaded, Pack};
@@ -116,22 +117,60 @@ pub(super) fn find_all(
             let parent = path.parent().filter(|_| is_file);
             let parent =
                 parent.map(|it| if it.as_os_str().is_empty() { Path::new(".") } else { it });
-            folders.push(parent.unwrap_or(path).to_path_buf());
+            let folder = parent.unwrap_or(path);
+            // A case file means the pack it lies beside.
+            let pack =
+                folder.parent().filter(|_| is_file && folder.ends_with(cases::shape::FOLDER));
+            let pack = pack.filter(|it| holds_policies(world, it));
+            folders.push(pack.unwrap_or(folder).to_path_buf());
         } else {
             let found = packs_below(world, path, FOLDERS_DEEP_MAX);
             // An empty folder is complained of where it is read.
             folders.extend(if found.is_empty() { vec![path.clone()] } else { found });
         }
     }
-    let mut seen = BTreeSet::new();
-    folders.retain(|it| seen.insert(it.clone()));
+    let here = world.working_folder();
     let mut found: Vec<Found> = folders.iter().map(|it| read(world, it)).collect();
     if paths.is_empty() {
         found.push(find(world, project, None));
     }
     let unreadable = found.iter().flat_map(|it| it.unreadable.clone()).collect();
-    let packs = found.into_iter().map(|it| it.pack().into_owned());
-    (packs.filter(|it| !it.files.is_empty()).collect(), unreadable)
+    let mut seen = BTreeSet::new();
+    let packs = found.into_iter().map(|it| seen_from(&here, it.pack().into_owned()));
+    let packs = packs.filter(|it| !it.files.is_empty() && seen.insert(it.name.clone()));
+    (packs.collect(), unreadable)
+}
+
+/// Says so where the built-in pack is looked at for want of another one.
+pub(super) fn tell_if_built_in<'p>(
+    console: &mut Console<'_>,
+    mut packs: impl Iterator<Item = &'p Pack>,
+) {
+    if packs.any(|it| it.name == builtin::NAME) {
+        console.complain(
+            "this project has no pack of its own; this is the built-in one (`policyd init`, or name a folder)",
+        );
+    }
+}
+
+/// The pack with names as they are seen from the working folder, so that a file has one name
+/// however its path was given.
+fn seen_from(here: &Path, mut pack: Pack) -> Pack {
+    let short = |name: &str| {
+        let path: PathBuf = Path::new(name).components().collect();
+        let path = path.strip_prefix(here).or_else(|_| path.strip_prefix(".")).unwrap_or(&path);
+        // The name of the built-in pack belongs to it alone.
+        let taken = path.starts_with(builtin::NAME) || path.as_os_str().is_empty();
+        if taken { Path::new(".").join(path) } else { path.to_path_buf() }.display().to_string()
+    };
+    if pack.name == builtin::NAME {
+        return pack;
+    }
+    pack.name = short(&pack.name);
+    for (_, source) in &mut pack.files {
+        *source = Arc::new(Source { name: short(&source.name), text: source.text.clone() });
+    }
+    pack
 }
 
 /// How far below a named folder packs are looked for.

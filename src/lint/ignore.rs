@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{Findings, Profile, Reviewed, Subject, catalogue, find};
+use crate::policy::builtin;
 use crate::source::{Diagnostic, Source, Span, quoted, suggest, yaml};
 use crate::time::Timestamp;
 
@@ -117,9 +118,16 @@ impl Ignore {
         for (number, (code, span)) in self.codes.iter().enumerate() {
             // A rule that is not asked now may be silenced all the same.
             let asked = find(code).is_some_and(|it| it.profile <= profile);
-            if asked && !used.contains(&(at, number)) {
-                let message = format!("nothing here is silenced by `{code}`");
-                say("unused-ignore", span, message, "delete it");
+            // In the built-in pack some are for whoever reads it as a folder.
+            if asked && !used.contains(&(at, number)) && !builtin::wrote(&span.source) {
+                if find(code).is_some_and(|it| !it.can_be_silenced()) {
+                    let message =
+                        format!("`{code}` keeps a pack from loading, and cannot be ignored");
+                    say("unused-ignore", span, message, "mend what it finds");
+                } else {
+                    let message = format!("nothing here is silenced by `{code}`");
+                    say("unused-ignore", span, message, "delete it");
+                }
             }
         }
     }
@@ -252,5 +260,22 @@ fn scope(subject: &Subject<'_>, source: &Arc<Source>, comment: &Range<usize>) ->
         .entries
         .iter()
         .find(|it| it.id.span.source == *source && line.contains(&it.id.span.start));
-    begins.map_or(line.clone(), |it| line.start..it.node.span.end.max(line.end))
+    begins.map_or_else(
+        || line.start..end_of_value(text, &line),
+        |it| line.start..it.node.span.end.max(line.end),
+    )
+}
+
+/// Where the value ends that begins on a line: lines that are indented further belong to it.
+fn end_of_value(text: &str, line: &Range<usize>) -> usize {
+    let indent = |it: &str| it.len() - it.trim_start_matches([' ', '-']).len();
+    let own = indent(text.get(line.clone()).unwrap_or_default());
+    let mut end = line.end.min(text.len());
+    for next in text.get(end..).unwrap_or_default().split_inclusive('\n') {
+        if !next.trim().is_empty() && next.len() - next.trim_start_matches(' ').len() <= own {
+            break;
+        }
+        end += next.len();
+    }
+    end.max(line.end)
 }

@@ -156,8 +156,13 @@ pub fn review(subject: &Subject<'_>, profile: Profile, ignores: bool) -> Reviewe
             findings.append(&mut out.found);
         }
     }
-    for finding in &mut findings {
-        subject.name_the_rule(finding);
+    let mut told = Vec::with_capacity(findings.len());
+    for mut finding in findings {
+        subject.name_the_rule(&mut finding);
+        // Two ways may lead to one finding.
+        if !told.contains(&finding) {
+            told.push(finding);
+        }
     }
-    ignore::apply(subject, findings, profile, ignores)
+    ignore::apply(subject, told, profile, ignores)
 }

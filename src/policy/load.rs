@@ -334,7 +334,8 @@ fn layer(
 
 /// Whether an entry says all that amplihack's format asks for: such a file was written for another
 /// program, which replaces its own entries without being told to.
-fn is_amplihacks(node: &Node) -> bool {
+#[must_use]
+pub fn is_amplihacks(node: &Node) -> bool {
     ["id", "category", "question", "severity", "checker", "enabled"]
         .iter()
         .all(|key| node.get(key).is_some())

@@ -68,21 +68,21 @@ pub(super) const ROWS: &[Member] = &[
         "contains",
         ONE_TEXT,
         Type::Bool,
-        ["Whether a text is in it.", "files.paths.contains(\"README.md\")"],
+        ["Whether a text is in it.", "tools.skills.contains(\"review\")"],
     ),
     row(
         Type::Texts,
         "any_in",
         ONE_LIST,
         Type::Bool,
-        ["Whether one of its texts is in another list.", "files.paths.any_in([\"a\", \"b\"])"],
+        ["Whether one of its texts is in another list.", "tools.skills.any_in([\"a\", \"b\"])"],
     ),
     row(
         Type::Texts,
         "all_in",
         ONE_LIST,
         Type::Bool,
-        ["Whether all its texts are in another list.", "files.paths.all_in([\"a\", \"b\"])"],
+        ["Whether all its texts are in another list.", "tools.skills.all_in([\"a\", \"b\"])"],
     ),
     row(Type::Texts, "len", &[], Type::Int, ["How many texts.", "files.paths.len() > 3"]),
     row(
@@ -90,7 +90,7 @@ pub(super) const ROWS: &[Member] = &[
         "first",
         &[],
         Type::Text,
-        ["The first text, else empty.", "files.paths.first() == \"a\""],
+        ["The first text, else empty.", "tools.skills.first() == \"a\""],
     ),
     row(
         Type::Texts,

@@ -42,7 +42,7 @@ pub(super) const ROWS: &[Member] = &[
         "paths",
         Type::Texts,
         Structure,
-        ["Their paths.", "files.paths.len() > 3"],
+        ["Their paths, as the client names them: from the root on.", "files.paths.len() > 3"],
         |it, _| Ok(texts(files(it).map(|it| it.path.clone()))),
     ),
     field(

@@ -404,6 +404,75 @@ pub(in crate::lint) fn path_by_prefix(subject: &Subject<'_>, out: &mut Findings)
     });
 }
 
+/// A part that compares the path of an edited file: the constants it is compared with.
+fn compared_paths(term: &Term) -> Vec<(&str, &Range<usize>)> {
+    let is_path = |it: &Term| path(it).is_some_and(|it| it.ends_with(".last_path"));
+    let are_paths = |it: &Term| path(it).is_some_and(|it| it.ends_with(".paths"));
+    if let Form::Compare(Relation::Equal | Relation::NotEqual, one, other) = &term.form {
+        let right = constant(other).filter(|_| is_path(one));
+        return right.or_else(|| constant(one).filter(|_| is_path(other))).into_iter().collect();
+    }
+    if let Form::In(item, list) = &term.form {
+        if are_paths(list) {
+            return constant(item).into_iter().collect();
+        }
+        let items = list.parts().into_iter().filter_map(constant);
+        return items.filter(|_| is_path(item)).collect();
+    }
+    let called = |name: &str, owner: &str| {
+        let argument = last_argument(term, name)?;
+        let (owned, _) = path(term)?.rsplit_once(&format!(".{name}("))?;
+        constant(argument).filter(|_| owned.ends_with(owner))
+    };
+    let begins = called("starts_with", ".last_path");
+    begins.or_else(|| called("contains", ".paths")).into_iter().collect()
+}
+
+pub(in crate::lint) fn relative_path(subject: &Subject<'_>, out: &mut Findings) {
+    each_part(subject, |site, term| {
+        for (text, range) in compared_paths(term) {
+            let drive = text.get(1..2) == Some(":");
+            if !text.is_empty() && !text.starts_with(['/', '~', '\\']) && !drive {
+                let message = format!("`{text}` is no path from the root on");
+                let folder = text.trim_end_matches('/');
+                let begins = site.part(&term.range).contains("starts_with(");
+                let glob = if begins { format!("{folder}/**") } else { text.to_owned() };
+                out.add(site.span(range), message, |it| {
+                    it.with_note("clients name edited files by their whole path: it is never met")
+                        .with_help(format!("write `files.matching({glob:?}).count > 0`"))
+                });
+            }
+        }
+    });
+}
+
+pub(in crate::lint) fn case_never_met(subject: &Subject<'_>, out: &mut Findings) {
+    let is_lower = |it: &Term| path(it).is_some_and(|it| it.ends_with(".lower()"));
+    each_part(subject, |site, term| {
+        let mut found = Vec::new();
+        if let Form::Compare(_, one, other) = &term.form {
+            found.extend(constant(other).filter(|_| is_lower(one)));
+            found.extend(constant(one).filter(|_| is_lower(other)));
+        }
+        for name in ["contains", "starts_with", "ends_with"] {
+            let owner = path(term).and_then(|it| it.rsplit_once(&format!(".{name}(")));
+            let lower = owner.is_some_and(|(it, _)| it.ends_with(".lower()"));
+            found.extend(last_argument(term, name).and_then(constant).filter(|_| lower));
+        }
+        for (text, range) in found {
+            let small = text.to_lowercase();
+            if small != text {
+                out.add(site.span(range), format!("`{text}` has capital letters"), |it| {
+                    let it = it
+                        .with_note("a text in lower case never has them")
+                        .with_help(format!("write `{small:?}`"));
+                    with_edit(it, false, site.edit(range, &format!("{small:?}")))
+                });
+            }
+        }
+    });
+}
+
 pub(in crate::lint) fn duplicate_in_list(subject: &Subject<'_>, out: &mut Findings) {
     each_part(subject, |site, term| {
         let Form::List(items) = &term.form else { return };

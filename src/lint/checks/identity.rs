@@ -6,6 +6,7 @@ use crate::facts::glob::word_matches;
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
 use crate::policy::builtin;
+use crate::policy::load::is_amplihacks;
 use crate::source::Span;
 use crate::source::node::Node;
 
@@ -181,6 +182,21 @@ fn same(one: &Node, other: &Node) -> bool {
                 })
         }
         _ => one.text().is_some() && one.text() == other.text(),
+    }
+}
+
+pub(in crate::lint) fn implicit_override(subject: &Subject<'_>, out: &mut Findings) {
+    for entry in subject.entries.iter().filter(|it| LISTS.contains(&it.file)) {
+        let Some(below) = subject.inherited(entry) else { continue };
+        if entry.node.get("override").is_none() && !is_amplihacks(entry.node) {
+            let message =
+                format!("`{}` changes an inherited entry and does not say so", entry.name());
+            out.add(entry.id.span.clone(), message, |it| {
+                it.with_related(id_of(below).span.clone(), "this one")
+                    .with_note("what it leaves out stays as it is there")
+                    .with_help("write `override: true`, or give it a name of its own")
+            });
+        }
     }
 }
 

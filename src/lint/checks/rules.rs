@@ -290,6 +290,20 @@ pub(in crate::lint) fn redundant_session_type(subject: &Subject<'_>, out: &mut F
     }
 }
 
+pub(in crate::lint) fn checker_and_satisfied(subject: &Subject<'_>, out: &mut Findings) {
+    for entry in subject.of("considerations.yaml") {
+        if let (Some(checker), Some(satisfied)) =
+            (entry.node.get("checker"), entry.node.get("satisfied"))
+        {
+            let name = checker.text().unwrap_or_default();
+            out.add(checker.span.clone(), format!("the checker `{name}` is not used"), |it| {
+                it.with_related(satisfied.span.clone(), "this is asked in its place")
+                    .with_help("keep one of them")
+            });
+        }
+    }
+}
+
 pub(in crate::lint) fn never_fires(subject: &Subject<'_>, out: &mut Findings) {
     for entry in &subject.entries {
         let part = |key: &str| {
