@@ -177,8 +177,10 @@ fn inherited(layers: &Layers) -> BTreeMap<(&'static str, String), Arc<Node>> {
         ("considerations.yaml", &layers.considerations),
     ];
     let entries = lists.iter().flat_map(|(file, list)| list.iter().map(move |it| (*file, it)));
-    let changed = entries
-        .filter_map(|(file, it)| Some(((file, it.id.clone()), Arc::clone(it.layers.get(1)?))));
+    let changed = entries.filter_map(|(file, it)| {
+        let below = it.layers.get(1)?;
+        Some(((file, it.id.clone()), Arc::clone(below)))
+    });
     changed.collect()
 }
 
