@@ -13,7 +13,7 @@ use crate::cases;
 use crate::checksum::{checksum, fingerprint, hex};
 use crate::limits;
 use crate::policy::load::{self, Base, Loaded, Pack};
-use crate::policy::{Policy, builtin};
+use crate::policy::{Policy, builtin, shapes};
 use crate::script::types::Names;
 use crate::source::{Diagnostic, Source};
 use crate::world::{FileKind, World, WorldError};
@@ -113,7 +113,7 @@ pub(super) fn find_all(
     let mut folders: Vec<PathBuf> = Vec::new();
     for path in paths {
         let is_file = world.stat(path).is_ok_and(|it| it.kind == FileKind::File);
-        if is_file || holds_policies(world, path) {
+        if is_file {
             let parent = path.parent().filter(|_| is_file);
             let parent =
                 parent.map(|it| if it.as_os_str().is_empty() { Path::new(".") } else { it });
@@ -124,7 +124,7 @@ pub(super) fn find_all(
             let pack = pack.filter(|it| holds_policies(world, it));
             folders.push(pack.unwrap_or(folder).to_path_buf());
         } else {
-            let found = packs_below(world, path, FOLDERS_DEEP_MAX);
+            let found = packs_below(world, path, FOLDERS_DEEP_MAX, &mut BTreeSet::new());
             // An empty folder is complained of where it is read.
             folders.extend(if found.is_empty() { vec![path.clone()] } else { found });
         }
@@ -181,16 +181,31 @@ const FOREIGN_FOLDERS: [&str; 4] = [".git", "node_modules", "target", ".venv"];
 const SIGNS: [&str; 4] =
     ["policyd.yaml", "considerations.yaml", "checkers.yaml", "session_types.yaml"];
 
-fn packs_below(world: &dyn World, folder: &Path, deep: usize) -> Vec<PathBuf> {
+/// `seen` holds the folders that were entered: links may lead back.
+fn packs_below(
+    world: &dyn World,
+    folder: &Path,
+    deep: usize,
+    seen: &mut BTreeSet<u64>,
+) -> Vec<PathBuf> {
+    let Ok(stat) = world.stat(folder) else { return Vec::new() };
+    let again = stat.identity != 0 && !seen.insert(stat.identity);
+    if again || stat.kind != FileKind::Folder {
+        return Vec::new();
+    }
     let names = world.list(folder).unwrap_or_default();
-    if names.iter().any(|it| SIGNS.contains(&it.as_str())) {
+    // The folder that was named may hold any file of a pack, one that was found must look like one.
+    let named = deep == FOLDERS_DEEP_MAX;
+    let is_sign = |it: &String| {
+        let of_pack = shapes::FILES.iter().any(|file| file.file == it);
+        SIGNS.contains(&it.as_str()) || (named && of_pack)
+    };
+    if names.iter().any(is_sign) {
         return vec![folder.to_path_buf()];
     }
     let Some(deep) = deep.checked_sub(1) else { return Vec::new() };
     let own = names.iter().filter(|it| !FOREIGN_FOLDERS.contains(&it.as_str()));
-    let below = own.map(|it| folder.join(it));
-    let below = below.filter(|it| world.stat(it).is_ok_and(|it| it.kind == FileKind::Folder));
-    below.flat_map(|it| packs_below(world, &it, deep)).collect()
+    own.flat_map(|it| packs_below(world, &folder.join(it), deep, seen)).collect()
 }
 
 /// Whether a folder holds a policy file; an empty one is no pack.

@@ -79,7 +79,7 @@ impl Ignore {
             && self.covers.contains(&finding.span.start)
             && self.malformed.is_none()
             && !self.is_over(now);
-        let named = |(code, _): &(String, Span)| *code == rule.code || *code == rule.name;
+        let named = |(code, _): &(String, Span)| find(code).is_some_and(|it| it.code == rule.code);
         self.codes.iter().position(named).filter(|_| here)
     }
 
@@ -269,7 +269,13 @@ fn scope(subject: &Subject<'_>, source: &Arc<Source>, comment: &Range<usize>) ->
 /// Where the value ends that begins on a line: lines that are indented further belong to it.
 fn end_of_value(text: &str, line: &Range<usize>) -> usize {
     let indent = |it: &str| it.len() - it.trim_start_matches([' ', '-']).len();
-    let own = indent(text.get(line.clone()).unwrap_or_default());
+    let content = text.get(line.clone()).unwrap_or_default();
+    let written = content.split(" #").next().unwrap_or_default().trim_end();
+    // Only what has its value on the next lines: a block scalar, a list, a map.
+    if !written.ends_with([':', '|', '>', '-', '+']) {
+        return line.end;
+    }
+    let own = indent(content);
     let mut end = line.end.min(text.len());
     for next in text.get(end..).unwrap_or_default().split_inclusive('\n') {
         if !next.trim().is_empty() && next.len() - next.trim_start_matches(' ').len() <= own {

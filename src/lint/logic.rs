@@ -123,7 +123,10 @@ fn comparison(relation: Relation, one: &Term, other: &Term, names: &Names) -> (S
         (
             Form::Int(_) | Form::Text(_) | Form::Bool(_),
             Form::Int(_) | Form::Text(_) | Form::Bool(_),
-        ) => (String::new(), constants(relation, &one.form, &other.form)),
+        ) => {
+            let key = format!("{} {} {}", one.canonical(), relation.as_str(), other.canonical());
+            (key, constants(relation, &one.form, &other.form))
+        }
         (Form::Int(_) | Form::Text(_) | Form::Bool(_), _) => {
             comparison(relation.mirrored(), other, one, names)
         }
@@ -348,7 +351,8 @@ mod tests {
             "tools.last_at > files.last_at && files.last_at >= tools.last_at",
             "1 == 2",
             "tools.total < tools.total",
-            "session.type != \"DEVELOPMENT\" && session.type != \"SIMPLE\"",
+            "session.type != \"DEVELOPMENT\" && session.type != \"SIMPLE\" && session.type != \"\"",
+            "files.count > 0 && 2 < 1",
         ] {
             assert_eq!(ask(text, true), Answer::Never, "{text}");
         }
@@ -378,6 +382,19 @@ mod tests {
         assert_eq!(example("files.count != 0"), "`files.count` is 1");
         assert_eq!(example("probes.pr.code < 0"), "`probes.pr.code` is -2147483648");
         assert_eq!(example("session.branch in [\"b\"]"), "`session.branch` is \"b\"");
+    }
+
+    #[test]
+    fn what_has_no_name_of_its_own_is_not_judged() {
+        for text in
+            ["1 == 1 && 2 < 3", "session.type != \"DEVELOPMENT\" && session.type != \"SIMPLE\""]
+        {
+            assert_ne!(ask(text, true), Answer::Never, "{text}");
+        }
+        // A chain that begins with a list or in parentheses has no tree.
+        for text in ["[\"a\"].contains(session.branch)", "(session.branch + \"x\").len() > 1"] {
+            assert_eq!(Term::parse(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -130,8 +130,14 @@ impl Site<'_> {
     /// Another text in the place of a part, written as its scalar is; nothing where that cannot be
     /// written so.
     pub fn edit(&self, range: &Range<usize>, text: &str) -> Option<(Span, String)> {
-        let written = match self.node.scalar()?.style {
-            ScalarStyle::DoubleQuoted => text.replace('\\', "\\\\").replace('"', "\\\""),
+        let style = self.node.scalar()?.style;
+        if text.contains('\n') && style != ScalarStyle::DoubleQuoted {
+            return None; // Its lines would have to be indented.
+        }
+        let written = match style {
+            ScalarStyle::DoubleQuoted => {
+                text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+            }
             ScalarStyle::SingleQuoted => text.replace('\'', "''"),
             // What begins a plain scalar must not mean something to YAML.
             ScalarStyle::Plain if self.start + range.start == 0 => text

@@ -107,7 +107,8 @@ fn parse(text: &str) -> Result<Expr, ScriptError> {
 #[must_use]
 pub fn closed_values<'n>(path: &str, names: &'n Names) -> Vec<&'n str> {
     if path == "session.type" {
-        return names.session_types.iter().map(String::as_str).collect();
+        // A session may be of no type.
+        return names.session_types.iter().map(String::as_str).chain([""]).collect();
     }
     if path == "session.forge" && !names.incomplete {
         return names.forges.iter().map(String::as_str).chain([""]).collect();

@@ -124,6 +124,9 @@ impl Term {
     pub fn parse(text: &str) -> Option<Self> {
         let expr = root(text).ok()?;
         let tokens = tokens(text);
+        if tokens.windows(2).any(|it| is_comment(text, it)) {
+            return None;
+        }
         let mut term = Reader { text, tokens: &tokens }.term(&expr)?;
         term.outer = Reader { text, tokens: &tokens }.with_parentheses(term.range.clone());
         Some(term)
@@ -179,6 +182,12 @@ impl Term {
             Form::Fact(path, _) => path.clone(),
         }
     }
+}
+
+/// Whether two tokens begin a comment.
+fn is_comment(text: &str, tokens: &[Range<usize>]) -> bool {
+    let [one, other] = tokens else { return false };
+    one.end == other.start && matches!(text.get(one.start..other.end), Some("//" | "/*"))
 }
 
 /// Operators of two characters.
@@ -335,6 +344,9 @@ impl Reader<'_> {
         };
         // `item in list` is a call with the list first.
         if call.name == "contains" {
+            if self.token(self.at(position)?) == "contains" {
+                return None; // It is written as a call.
+            }
             let range = other.outer.start..one.outer.end;
             return Some((Form::In(other, one), range));
         }
@@ -348,6 +360,11 @@ impl Reader<'_> {
 
     /// A dotted chain: names and calls from its first token on.
     fn fact(&self, expr: &Expr, first: usize) -> Option<(Form, Range<usize>)> {
+        if let Expr::Dot(chain, ..) = expr
+            && !matches!(chain.lhs, Expr::Variable(..))
+        {
+            return None; // It begins with a list or in parentheses, and has no name.
+        }
         let mut last = first;
         loop {
             if self.token(last + 1) == "(" {

@@ -38,7 +38,7 @@ const MENDED: [(&str, &str, &str); 11] = [
         "files.count > 1 || !(todos.open > 1)",
     ),
     ("PD216", "files.count > 1 || !!todos.seen", "files.count > 1 || todos.seen"),
-    ("PD217", "files.count > 9 || !(todos.open > 1)", "files.count > 9 || todos.open <= 1"),
+    ("PD217", "files.count > 9 || !(todos.open > 1)", "files.count > 9 || (todos.open <= 1)"),
     ("PD218", "files.count > 9 || 1 < todos.open", "files.count > 9 || todos.open > 1"),
     ("PD227", "session.branch in [\"a\", \"b\", \"a\"]", "session.branch in [\"a\", \"b\"]"),
     ("PD212", "tools.count(\"read\") > 1", "tools.count(\"Read\") > 1"),

@@ -1,5 +1,6 @@
 //! `policyd lint --fix` and `--diff`: what is changed in files, and what keeps it from harm.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use similar::TextDiff;
@@ -45,32 +46,47 @@ pub(super) fn run(
         let (packs, mut unreadable) = pack::find_all(world, &project, &arguments.paths);
         with_cases(world, packs, &mut unreadable)
     };
-    let (mut made, mut current) = (0, None);
+    let (mut made, mut current, mut refused) = (0, None, BTreeSet::new());
     for _ in 0..ROUNDS_MAX {
-        let before = current.as_ref().unwrap_or(first);
-        let wrong = before.count(Level::Error);
-        let changes = changes(&before.findings, wanted);
-        if changes.is_empty() || !changes.iter().all(|it| write(world, console, it)) {
+        let mut changes = changes(&current.as_ref().unwrap_or(first).findings, wanted);
+        changes.retain(|it| !refused.contains(&it.source.name));
+        if changes.is_empty() {
             break;
         }
-        let after = review(&packs(), ask);
-        if after.count(Level::Error) > wrong {
-            // Never worse than before: what was there comes back.
-            for change in &changes {
-                put(world, console, change, &change.source.text);
+        for change in changes {
+            if !put(world, console, &change, &change.text) {
+                refused.insert(change.source.name.clone());
+                continue;
             }
-            console.complain("the fixes would break the pack, and were taken back");
-            break;
+            let after = review(&packs(), ask);
+            let new = new_errors(current.as_ref().unwrap_or(first), &after);
+            if new.is_empty() {
+                made += change.fixes;
+                current = Some(after);
+            } else {
+                // Never worse than before: what was there comes back.
+                put(world, console, &change, &change.source.text);
+                let name = &change.source.name;
+                console.complain(&format!(
+                    "{name}: the fixes would break it and were taken back ({})",
+                    new.join("; ")
+                ));
+                refused.insert(name.clone());
+            }
         }
-        made += changes.iter().map(|it| it.fixes).sum::<usize>();
-        current = Some(after);
     }
     console.complain(&format!("{made} fix(es) made"));
     Done::Again(current.unwrap_or_else(|| review(&packs(), ask)))
 }
 
-fn write(world: &dyn World, console: &mut Console<'_>, change: &Change) -> bool {
-    put(world, console, change, &change.text)
+/// Errors that were not there before.
+fn new_errors(before: &Review, after: &Review) -> Vec<String> {
+    let errors = |review: &Review| -> BTreeSet<(String, String)> {
+        let errors = review.findings.iter().filter(|it| it.level == Level::Error);
+        errors.map(|it| (it.span.source.name.clone(), it.message.clone())).collect()
+    };
+    let known = errors(before);
+    errors(after).into_iter().filter(|it| !known.contains(it)).map(|(_, message)| message).collect()
 }
 
 fn put(world: &dyn World, console: &mut Console<'_>, change: &Change, text: &str) -> bool {

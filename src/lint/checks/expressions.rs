@@ -12,7 +12,8 @@ use crate::source::suggest;
 
 /// Calls `look` with every part of every expression.
 fn each_part<'s>(subject: &'s Subject<'_>, mut look: impl FnMut(&'s Site<'s>, &'s Term)) {
-    for site in &subject.sites {
+    // What follows from a mistake is not worth a second finding.
+    for site in subject.sites.iter().filter(|it| !subject.has_error(it)) {
         site.visit(|term| look(site, term));
     }
 }
@@ -183,8 +184,10 @@ pub(in crate::lint) fn boolean_comparison(subject: &Subject<'_>, out: &mut Findi
             _ => return,
         };
         let holds = (*relation == Relation::Equal) == value;
+        let simple = matches!(fact.form, Form::Fact(..) | Form::Not(_)) || fact.outer != fact.range;
         let fact = site.part(&fact.outer);
-        let text = if holds { fact.to_owned() } else { format!("!{fact}") };
+        let fact = if simple { fact.to_owned() } else { format!("({fact})") };
+        let text = if holds { fact } else { format!("!{fact}") };
         out.add(site.span(&term.range), "a truth value is compared with a constant", |it| {
             let it = it.with_help(format!("write `{text}`"));
             with_edit(it, true, site.edit(&term.range, &text))
@@ -213,6 +216,9 @@ pub(in crate::lint) fn negated_comparison(subject: &Subject<'_>, out: &mut Findi
         {
             let (one, other) = (site.part(&one.outer), site.part(&other.outer));
             let text = format!("{one} {} {other}", relation.negated().as_str());
+            // Within something else it must stay one value.
+            let whole = term.outer == (0..site.text.trim_end().len());
+            let text = if whole { text } else { format!("({text})") };
             out.add(site.span(&term.range), "a comparison is negated", |it| {
                 let it = it.with_help(format!("write `{text}`"));
                 with_edit(it, true, site.edit(&term.range, &text))
@@ -438,8 +444,10 @@ pub(in crate::lint) fn relative_path(subject: &Subject<'_>, out: &mut Findings) 
                 let begins = site.part(&term.range).contains("starts_with(");
                 let glob = if begins { format!("{folder}/**") } else { text.to_owned() };
                 out.add(site.span(range), message, |it| {
-                    it.with_note("clients name edited files by their whole path: it is never met")
-                        .with_help(format!("write `files.matching({glob:?}).count > 0`"))
+                    it.with_note(
+                        "clients name what they edit by its whole path: this is hardly ever met",
+                    )
+                    .with_help(format!("write `files.matching({glob:?}).count > 0`"))
                 });
             }
         }
@@ -477,10 +485,11 @@ pub(in crate::lint) fn duplicate_in_list(subject: &Subject<'_>, out: &mut Findin
     each_part(subject, |site, term| {
         let Form::List(items) = &term.form else { return };
         let mut seen: BTreeMap<&str, &Range<usize>> = BTreeMap::new();
-        let mut before: Option<&Range<usize>> = None;
+        let mut before: Option<&Term> = None;
         for item in items {
+            let previous = before.replace(item);
             let Some((text, range)) = constant(item) else { continue };
-            let edit = before.and_then(|it| site.edit(&(it.end..range.end), ""));
+            let edit = previous.and_then(|it| site.edit(&(it.outer.end..item.outer.end), ""));
             if let Some(first) = seen.get(text) {
                 out.add(site.span(range), format!("`{text}` is listed twice"), |it| {
                     let it =
@@ -490,7 +499,6 @@ pub(in crate::lint) fn duplicate_in_list(subject: &Subject<'_>, out: &mut Findin
             } else {
                 seen.insert(text, range);
             }
-            before = Some(range);
         }
     });
 }

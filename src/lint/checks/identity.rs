@@ -149,6 +149,9 @@ pub(in crate::lint) fn unused_fact(subject: &Subject<'_>, out: &mut Findings) {
 pub(in crate::lint) fn override_without_effect(subject: &Subject<'_>, out: &mut Findings) {
     for entry in &subject.entries {
         let Some(below) = subject.inherited(entry) else { continue };
+        if is_amplihacks(entry.node) {
+            continue; // A file of amplihack's says everything again.
+        }
         let own = entry.node.entries().unwrap_or_default();
         let said = |key: &Node| !matches!(key.text(), Some("id" | "override" | "reason"));
         let changes = own.iter().filter(|(key, _)| said(key)).any(|(key, value)| {

@@ -63,6 +63,9 @@ fn fits_voice(first: &Node, other: &Node) -> bool {
     voice(first).is_none() || voice(first) == voice(other)
 }
 
+/// Texts before one beyond which nobody asks what they leave to it.
+const BEFORE_MAX: usize = 32;
+
 /// The first of the texts before one that leave nothing to it.
 fn covering<'n>(
     subject: &Subject<'_>,
@@ -71,6 +74,9 @@ fn covering<'n>(
 ) -> Option<(&'n Node, Option<Term>)> {
     if let Some(all) = before.iter().find(|(it, _)| it.get("when").is_none()) {
         return Some(all.clone());
+    }
+    if before.len() > BEFORE_MAX {
+        return None;
     }
     let own = condition(choice);
     let mut said: Vec<(&Term, bool)> = own.iter().map(|it| (it, true)).collect();

@@ -158,8 +158,12 @@ pub(in crate::lint) fn regex_without_pattern(subject: &Subject<'_>, out: &mut Fi
 pub(in crate::lint) fn redundant_affix(subject: &Subject<'_>, out: &mut Findings) {
     for pattern in regexes(subject) {
         let text = pattern.text;
-        let before = text.starts_with(".*") && text.len() > 2;
+        let repeats = |it: &str| it.starts_with(['?', '*', '+', '{']);
+        let before = text.strip_prefix(".*").is_some_and(|it| !it.is_empty() && !repeats(it));
         let after = text.ends_with(".*") && !text.ends_with("\\.*") && text.len() > 2;
+        if hir(text).is_none() {
+            continue;
+        }
         if before || after {
             let side = if before { "begins" } else { "ends" };
             let message = format!("a pattern that {side} with `.*` finds nothing more");

@@ -135,13 +135,16 @@ fn session_types<'s>(subject: &'s Subject<'_>) -> Vec<(String, Term, Option<Entr
     types.filter_map(|(id, when)| Some((id.clone(), Term::parse(when)?, own(id)))).collect()
 }
 
+/// Session types before one beyond which nobody asks what they leave to it.
+const BEFORE_MAX: usize = 32;
+
 pub(in crate::lint) fn unreachable_session_type(subject: &Subject<'_>, out: &mut Findings) {
     let types = session_types(subject);
     for (at, (id, when, own)) in types.iter().enumerate() {
         let mut said: Vec<(&Term, bool)> = vec![(when, true)];
         let own = own.filter(|_| possible(&said, subject.names()) != Answer::Never);
         let Some(own) = own else { continue };
-        for (before, earlier, place) in types.iter().take(at) {
+        for (before, earlier, place) in types.iter().take(at.min(BEFORE_MAX)) {
             said.push((earlier, false));
             if possible(&said, subject.names()) == Answer::Never {
                 let message = format!("no session is ever of type `{id}`");
@@ -166,6 +169,9 @@ pub(in crate::lint) fn no_default_session_type(subject: &Subject<'_>, out: &mut 
     let types = session_types(subject);
     let Some((_, _, Some(last))) = types.last() else { return };
     let said: Vec<(&Term, bool)> = types.iter().map(|(_, when, _)| (when, false)).collect();
+    if said.len() > 2 * BEFORE_MAX {
+        return;
+    }
     let answer = possible(&said, subject.names());
     if answer != Answer::Never {
         out.add(last.id.span.clone(), "a session may be of no type", |it| {
@@ -190,7 +196,7 @@ pub(in crate::lint) fn overlapping_session_types(subject: &Subject<'_>, out: &mu
     let types = session_types(subject);
     for (at, (id, when, own)) in types.iter().enumerate() {
         let Some(own) = own.filter(|_| !matches!(when.form, Form::Bool(_))) else { continue };
-        for (other, earlier, _) in types.iter().take(at) {
+        for (other, earlier, _) in types.iter().take(at.min(BEFORE_MAX)) {
             let answer = possible(&[(earlier, true), (when, true)], subject.names());
             if let Answer::Example(_) = &answer {
                 let message =

@@ -99,7 +99,11 @@ pub(in crate::lint) fn missing_version(subject: &Subject<'_>, out: &mut Findings
     {
         let at = Span { end: first.span.start, ..first.span.clone() };
         out.add(first.span.clone(), "the manifest does not say its version", |it| {
-            it.with_help("write `version: 1`").with_fix(true, at, "version: 1\n")
+            let it = it.with_help("write `version: 1`");
+            // Within braces, or indented, a line of its own would be something else.
+            let plain = at.line_column().1 == 1;
+            let end = if at.source.text.contains("\r\n") { "\r\n" } else { "\n" };
+            if plain { it.with_fix(true, at, format!("version: 1{end}")) } else { it }
         });
     }
 }
