@@ -159,17 +159,20 @@ fn usage(error: &clap::Error, console: &mut Console<'_>, arguments: &[OsString])
     EXIT_USAGE
 }
 
-/// Whether the arguments name a command other than `eval`, or one that is nearly that: then a person
-/// or a script called.
+/// Whether the arguments name a command, or nearly one that is not `eval`: then a person or a script
+/// called.
 fn names_a_command(arguments: &[OsString]) -> bool {
     let line = Arguments::command();
     let known: Vec<&str> = line.get_subcommands().map(clap::Command::get_name).collect();
     let words: Vec<_> = arguments.iter().skip(1).map(|it| it.to_string_lossy()).collect();
+    let first = words.iter().find(|it| !it.starts_with('-'));
+    if first.is_some_and(|it| known.contains(&it.as_ref())) {
+        return true;
+    }
     if words.iter().any(|it| it == "--hook" || it.starts_with("--hook=")) {
         return false;
     }
     let is_command = |it: &str| it != "eval" && known.contains(&it);
-    let first = words.iter().find(|it| !it.starts_with('-'));
     let near = first.and_then(|it| suggest::nearest(it, &known));
     words.iter().any(|it| is_command(it)) || near.is_some_and(is_command)
 }

@@ -51,6 +51,10 @@ fn everyone_else_ends_with_two() {
         "state show ../x",
         "rules --policies eval --bogus",
         "diag tail -n many",
+        // A typo in a line of CI must not be green for ever.
+        "lnit policies",
+        "tset",
+        "--color foo lint",
     ] {
         let called = called(line);
         assert_eq!(called.code, Some(2), "{line}: {called:?}");
