@@ -10,6 +10,8 @@ mod ignore;
 mod logic;
 mod subject;
 
+use std::collections::BTreeMap;
+
 use crate::source::{Diagnostic, Fix, Level, Span};
 
 pub use ignore::Ignored;
@@ -138,7 +140,7 @@ pub(crate) fn with_edits<const N: usize>(
 /// What looking at a pack came to.
 #[derive(Debug, Default)]
 pub struct Reviewed {
-    /// What stands, in the order of the catalogue.
+    /// What stands, rule by rule.
     pub findings: Vec<Diagnostic>,
     /// What the pack's own comments silence, with the reason.
     pub ignored: Vec<Ignored>,
@@ -156,13 +158,33 @@ pub fn review(subject: &Subject<'_>, profile: Profile, ignores: bool) -> Reviewe
             findings.append(&mut out.found);
         }
     }
-    let mut told = Vec::with_capacity(findings.len());
+    let mut reviewed = ignore::apply(subject, findings, profile, ignores);
+    reviewed.findings = shown(subject, reviewed.findings);
+    reviewed
+}
+
+/// Findings of one rule in one pack beyond which only their number is told.
+const SHOWN_MAX: usize = 100;
+
+/// The findings with the rules they are in, each once, and no more of a kind than anybody reads.
+fn shown(subject: &Subject<'_>, findings: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let mut told: BTreeMap<&str, Vec<Diagnostic>> = BTreeMap::new();
+    let mut left: BTreeMap<&str, (usize, Diagnostic)> = BTreeMap::new();
     for mut finding in findings {
-        subject.name_the_rule(&mut finding);
-        // Two ways may lead to one finding.
-        if !told.contains(&finding) {
-            told.push(finding);
+        let alike = told.entry(finding.code).or_default();
+        if alike.len() < SHOWN_MAX {
+            subject.name_the_rule(&mut finding);
+            // Two ways may lead to one finding.
+            if !alike.contains(&finding) {
+                alike.push(finding);
+            }
+        } else {
+            left.entry(finding.code).or_insert((0, finding)).0 += 1;
         }
     }
-    ignore::apply(subject, told, profile, ignores)
+    let more = left.into_values().map(|(number, first)| {
+        let message = format!("{number} more like this, from here on, are not shown");
+        Diagnostic { message, related: vec![], help: None, note: None, fix: None, ..first }
+    });
+    told.into_values().flatten().chain(more).collect()
 }

@@ -114,3 +114,15 @@ fn a_baseline_knows_what_was_there_and_nothing_that_keeps_a_pack_from_loading() 
     assert!(Baseline::parse("{\"version\":2,\"findings\":[]}").unwrap_err().contains("version 2"));
     assert!(Baseline::parse("{\"version\":1,\"finding\":[]}").unwrap_err().contains("finding"));
 }
+
+#[test]
+fn of_very_many_alike_the_number_is_told() {
+    let hidden = format!("# {}\n{RULES}", "a\u{200b}".repeat(5_000));
+    let found = look(&[("considerations.yaml", &hidden)], Profile::Default).findings;
+    let alike: Vec<&Diagnostic> =
+        found.iter().filter(|it| it.code == "invisible-character").collect();
+    assert_eq!(alike.len(), 101);
+    assert_eq!(alike.last().unwrap().message, "4900 more like this, from here on, are not shown");
+    // Whatever stands elsewhere is told all the same.
+    assert!(found.iter().any(|it| it.code == "unknown-tool"));
+}
