@@ -222,10 +222,7 @@ impl Reader<'_> {
             let known: Vec<&str> = EVENTS.iter().map(|it| it.name).collect();
             let message = format!("there is no event `{name}`");
             let found = Diagnostic::error("unknown-event", node.span.clone(), message);
-            self.findings.push(match suggest::did_you_mean(name, &known) {
-                Some(help) => found.with_help(help),
-                None => found,
-            });
+            self.findings.push(found.with_help_if(suggest::did_you_mean(name, &known)));
         }
         let event = kind.map(|it| it.name().to_owned()).unwrap_or_default();
         let client = kind.map(EventKind::client_name).unwrap_or_default();

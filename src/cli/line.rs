@@ -8,9 +8,10 @@ use clap::{ArgAction, CommandFactory, FromArgMatches};
 use super::arguments::Arguments;
 use super::{Console, EXIT_BROKEN, EXIT_OK};
 
-/// Options that a variable must not set: those of a hook call come from its hook line alone, and
-/// `--policies` has rules of its own (see `pack::find`).
-const WITHOUT_VARIABLE: (&str, [&str; 1]) = ("eval", ["policies"]);
+/// The options of a hook call come from its hook line alone.
+const HOOK_COMMAND: &str = "eval";
+/// The variable of this option has rules of its own: see `pack::find`.
+const OWN_VARIABLE: &str = "policies";
 
 /// Reads the arguments; an option that is not given may be set by its variable.
 pub(super) fn parse(arguments: &[OsString]) -> Result<Arguments, clap::Error> {
@@ -23,7 +24,7 @@ pub(super) fn parse(arguments: &[OsString]) -> Result<Arguments, clap::Error> {
 fn described() -> clap::Command {
     let command = Arguments::command().mut_args(|it| with_variable(it, "POLICYD"));
     command.mut_subcommands(|it| {
-        if it.get_name() == WITHOUT_VARIABLE.0 { it } else { with_variables(it, "POLICYD") }
+        if it.get_name() == HOOK_COMMAND { it } else { with_variables(it, "POLICYD") }
     })
 }
 
@@ -34,7 +35,7 @@ fn with_variables(command: clap::Command, prefix: &str) -> clap::Command {
 }
 
 fn with_variable(argument: clap::Arg, prefix: &str) -> clap::Arg {
-    let Some(long) = argument.get_long().filter(|it| !WITHOUT_VARIABLE.1.contains(it)) else {
+    let Some(long) = argument.get_long().filter(|it| *it != OWN_VARIABLE) else {
         return argument;
     };
     let name = format!("{prefix}_{}", long.to_uppercase().replace('-', "_"));

@@ -99,14 +99,8 @@ fn wrong(
     (expression, findings, names): (&str, &[Finding], &Names),
 ) -> u8 {
     let source = Arc::new(Source { name: "expression".to_owned(), text: expression.to_owned() });
-    let diagnostic = |it: &Finding| {
-        let span = Span { source: source.clone(), start: it.start, end: it.end };
-        let found = Diagnostic::error(it.code, span, it.message.clone());
-        match &it.help {
-            Some(help) => found.with_help(help.clone()),
-            None => found,
-        }
-    };
+    let diagnostic =
+        |it: &Finding| it.at(Span { source: source.clone(), start: it.start, end: it.end });
     let findings: Vec<Diagnostic> = findings.iter().map(diagnostic).collect();
     let candidates = candidates(expression, names);
     console.say(&match arguments.format {

@@ -103,7 +103,17 @@ pub struct Site<'a> {
     truth: OnceCell<Option<bool>>,
 }
 
-impl Site<'_> {
+impl<'a> Site<'a> {
+    fn new(
+        (file, entry, key): (&'static str, Option<usize>, &'a str),
+        node: &'a Node,
+        (start, text): (usize, &'a str),
+        condition: bool,
+    ) -> Self {
+        let term = Term::parse(text);
+        Self { file, entry, key, condition, node, start, text, term, truth: OnceCell::new() }
+    }
+
     /// Where a part of it is written.
     #[must_use]
     pub fn span(&self, range: &Range<usize>) -> Span {
@@ -218,7 +228,7 @@ impl<'a> Subject<'a> {
         }
         match kind {
             Kind::Expression => {
-                let site = |text| self.site((file, entry, key), node, (0, text), true);
+                let site = |text| Site::new((file, entry, key), node, (0, text), true);
                 let site = node.text().map(site);
                 self.sites.extend(site);
             }
@@ -226,7 +236,7 @@ impl<'a> Subject<'a> {
                 let text = node.text().unwrap_or_default();
                 for piece in template::pieces(text).unwrap_or_default() {
                     if let Piece::Hole { expression, start } = piece {
-                        let site = self.site((file, entry, key), node, (start, expression), false);
+                        let site = Site::new((file, entry, key), node, (start, expression), false);
                         self.sites.push(site);
                     }
                 }
@@ -268,17 +278,6 @@ impl<'a> Subject<'a> {
             | Kind::Date
             | Kind::Regex => {}
         }
-    }
-
-    fn site(
-        &self,
-        (file, entry, key): (&'static str, Option<usize>, &'a str),
-        node: &'a Node,
-        (start, text): (usize, &'a str),
-        condition: bool,
-    ) -> Site<'a> {
-        let term = Term::parse(text);
-        Site { file, entry, key, condition, node, start, text, term, truth: OnceCell::new() }
     }
 
     /// What the pack and those below it define.

@@ -275,12 +275,7 @@ impl Builder<'_> {
         }
         for finding in &typed.findings {
             let range = finding.start.saturating_add(offset)..finding.end.saturating_add(offset);
-            let span = node.sub_span(range);
-            let found = Diagnostic::error(finding.code, span, finding.message.clone());
-            self.diagnostics.push(match &finding.help {
-                Some(help) => found.with_help(help.clone()),
-                None => found,
-            });
+            self.diagnostics.push(finding.at(node.sub_span(range)));
         }
     }
 
@@ -413,10 +408,7 @@ impl Builder<'_> {
         if !checkers.known.contains(&name) {
             let message = format!("there is no checker `{name}`");
             let found = Diagnostic::error("unknown-checker", node.span.clone(), message);
-            self.diagnostics.push(match suggest::did_you_mean(name, &checkers.known) {
-                Some(help) => found.with_help(help),
-                None => found,
-            });
+            self.diagnostics.push(found.with_help_if(suggest::did_you_mean(name, &checkers.known)));
         }
         None
     }
@@ -490,10 +482,7 @@ impl Builder<'_> {
         let name = node.text().unwrap_or_default();
         let found =
             Diagnostic::error(code, node.span.clone(), format!("there is no {what} `{name}`"));
-        self.diagnostics.push(match suggest::did_you_mean(name, known) {
-            Some(help) => found.with_help(help),
-            None => found,
-        });
+        self.diagnostics.push(found.with_help_if(suggest::did_you_mean(name, known)));
     }
 
     fn session_type(&mut self, entry: &Entry) -> Option<SessionType> {

@@ -237,10 +237,7 @@ fn unknown_file(file: &str, node: &Node) -> Diagnostic {
     let start = node.span.clone();
     let message = format!("`{file}` is not a file of a pack");
     let found = Diagnostic::error("unknown-file", start, message);
-    match suggest::did_you_mean(file, &known) {
-        Some(help) => found.with_help(help),
-        None => found,
-    }
+    found.with_help_if(suggest::did_you_mean(file, &known))
 }
 
 /// Puts the files of one pack on top of what is there.

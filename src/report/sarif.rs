@@ -3,11 +3,11 @@
 
 use serde_json::{Value, json};
 
-use super::diagnostics::in_order;
+use super::diagnostics::{in_order, level_name};
 use super::lint::Review;
 use crate::lint::baseline::fingerprints;
 use crate::lint::{self, Rule};
-use crate::source::{Diagnostic, Level, Span};
+use crate::source::{Diagnostic, Span};
 
 /// The official schema.
 const SCHEMA: &str =
@@ -42,21 +42,13 @@ pub fn sarif(review: &Review) -> Value {
     })
 }
 
-fn level(level: Level) -> &'static str {
-    match level {
-        Level::Note => "note",
-        Level::Warning => "warning",
-        Level::Error => "error",
-    }
-}
-
 fn descriptor(rule: &Rule) -> Value {
     json!({
         "id": rule.code,
         "name": rule.name,
         "shortDescription": { "text": rule.summary },
         "help": { "text": rule.page, "markdown": rule.page },
-        "defaultConfiguration": { "level": level(rule.level) },
+        "defaultConfiguration": { "level": level_name(rule.level) },
     })
 }
 
@@ -92,7 +84,7 @@ fn result(finding: &Diagnostic, fingerprint: &str, suppressions: Vec<Value>) -> 
         .collect();
     let mut result = json!({
         "ruleId": lint::code_of(finding.code),
-        "level": level(finding.level),
+        "level": level_name(finding.level),
         "message": { "text": text.join("; ") },
         "locations": [{ "physicalLocation": location(&finding.span) }],
         "partialFingerprints": { "policyd/v1": fingerprint },

@@ -11,7 +11,7 @@ use super::pattern::compile_regex;
 use super::tokens::{operand_text, other_spelling, token_length};
 use super::types::{Domain, Evidence, Names, Type};
 use super::{ScriptError, byte_offset, compile, sandbox};
-use crate::source::suggest;
+use crate::source::{Diagnostic, Span, suggest};
 
 /// One thing wrong in an expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +26,14 @@ pub struct Finding {
     pub end: usize,
     /// The cure.
     pub help: Option<String>,
+}
+
+impl Finding {
+    /// The finding where its expression is written.
+    #[must_use]
+    pub fn at(&self, span: Span) -> Diagnostic {
+        Diagnostic::error(self.code, span, self.message.clone()).with_help_if(self.help.clone())
+    }
 }
 
 /// What is known of an expression once it is typed.

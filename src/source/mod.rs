@@ -125,6 +125,12 @@ impl Diagnostic {
         self
     }
 
+    /// The same finding with the cure, where one is known.
+    #[must_use]
+    pub fn with_help_if(self, help: Option<String>) -> Self {
+        Self { help: help.or(self.help), ..self }
+    }
+
     /// The same finding with what it does to decisions.
     #[must_use]
     pub fn with_note(mut self, note: impl Into<String>) -> Self {

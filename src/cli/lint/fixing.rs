@@ -48,45 +48,49 @@ pub(super) fn run(
     };
     let (mut made, mut current, mut refused) = (0, None, BTreeSet::new());
     for _ in 0..ROUNDS_MAX {
-        let mut changes = changes(&current.as_ref().unwrap_or(first).findings, wanted);
+        let before = current.as_ref().unwrap_or(first);
+        let mut changes = changes(&before.findings, wanted);
         changes.retain(|it| !refused.contains(&it.source.name));
         if changes.is_empty() {
             break;
         }
-        for change in changes {
-            if !put(world, console, &change, &change.text) {
-                refused.insert(change.source.name.clone());
-                continue;
-            }
-            let after = review(&packs(), ask);
-            let new = new_errors(current.as_ref().unwrap_or(first), &after);
-            if new.is_empty() {
-                made += change.fixes;
-                current = Some(after);
-            } else {
-                // Never worse than before: what was there comes back.
-                put(world, console, &change, &change.source.text);
-                let name = &change.source.name;
-                console.complain(&format!(
-                    "{name}: the fixes would break it and were taken back ({})",
-                    new.join("; ")
-                ));
-                refused.insert(name.clone());
-            }
+        let (written, unwritten): (Vec<Change>, Vec<Change>) =
+            changes.into_iter().partition(|it| put(world, console, it, &it.text));
+        refused.extend(unwritten.into_iter().map(|it| it.source.name.clone()));
+        let mut after = review(&packs(), ask);
+        let errors = new_errors(before, &after);
+        // An error stands in the file that was made worse, or in another one of its pack.
+        let broken = |it: &Change| errors.iter().any(|(file, _)| *file == it.source.name);
+        let nowhere = !errors.is_empty() && !written.iter().any(broken);
+        let (bad, good): (Vec<Change>, Vec<Change>) =
+            written.into_iter().partition(|it| nowhere || broken(it));
+        for change in &bad {
+            // Never worse than before: what was there comes back.
+            put(world, console, change, &change.source.text);
+            let name = &change.source.name;
+            console.complain(&format!(
+                "{name}: the fixes would break it and were taken back ({})",
+                errors.iter().map(|(_, message)| message.as_str()).collect::<Vec<_>>().join("; ")
+            ));
+            refused.insert(name.clone());
         }
+        if !bad.is_empty() {
+            after = review(&packs(), ask);
+        }
+        made += good.iter().map(|it| it.fixes).sum::<usize>();
+        current = Some(after);
     }
     console.complain(&format!("{made} fix(es) made"));
     Done::Again(current.unwrap_or_else(|| review(&packs(), ask)))
 }
 
-/// Errors that were not there before.
-fn new_errors(before: &Review, after: &Review) -> Vec<String> {
+/// Errors that were not there before: their files and messages.
+fn new_errors(before: &Review, after: &Review) -> BTreeSet<(String, String)> {
     let errors = |review: &Review| -> BTreeSet<(String, String)> {
         let errors = review.findings.iter().filter(|it| it.level == Level::Error);
         errors.map(|it| (it.span.source.name.clone(), it.message.clone())).collect()
     };
-    let known = errors(before);
-    errors(after).into_iter().filter(|it| !known.contains(it)).map(|(_, message)| message).collect()
+    &errors(after) - &errors(before)
 }
 
 fn put(world: &dyn World, console: &mut Console<'_>, change: &Change, text: &str) -> bool {

@@ -7,8 +7,8 @@ use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
 use crate::policy::builtin;
 use crate::policy::load::is_amplihacks;
-use crate::source::Span;
 use crate::source::node::Node;
+use crate::source::{Span, suggest};
 
 /// Lists whose entries have a life of their own.
 const LISTS: [&str; 5] = [
@@ -297,9 +297,9 @@ pub(in crate::lint) fn unmatched_breaker(subject: &Subject<'_>, out: &mut Findin
     for entry in subject.of("breakers.yaml").filter(|it| it.name().starts_with("probe/")) {
         if !names.iter().any(|it| word_matches(entry.name(), it)) {
             let known: Vec<&str> = names.iter().map(String::as_str).collect();
-            let help = crate::source::suggest::did_you_mean(entry.name(), &known);
+            let help = suggest::did_you_mean(entry.name(), &known);
             let message = format!("no probe has a breaker `{}`", entry.name());
-            out.help(entry.id.span.clone(), message, help.unwrap_or_default());
+            out.add(entry.id.span.clone(), message, |it| it.with_help_if(help));
         }
     }
 }
@@ -310,7 +310,9 @@ pub(in crate::lint) fn unknown_voice(subject: &Subject<'_>, out: &mut Findings) 
     let voices = subject.reviewed.meant.voices.iter().map(String::as_str);
     let voices: Vec<&str> = voices.chain(["plain"]).collect();
     if !voices.contains(&name) {
-        let help = crate::source::suggest::did_you_mean(name, &voices).unwrap_or_default();
-        out.help(node.span.clone(), format!("no message has the voice `{name}`"), help);
+        let help = suggest::did_you_mean(name, &voices);
+        out.add(node.span.clone(), format!("no message has the voice `{name}`"), |it| {
+            it.with_help_if(help)
+        });
     }
 }

@@ -23,10 +23,7 @@ fn check_file_kinds(nodes: &[Arc<Node>], lens: &Lens, diagnostics: &mut Vec<Diag
         if !known.contains(&name) {
             let message = format!("there is no file kind `{name}`");
             let found = Diagnostic::error("unknown-name", node.span.clone(), message);
-            diagnostics.push(match suggest::did_you_mean(name, &known) {
-                Some(help) => found.with_help(help),
-                None => found,
-            });
+            diagnostics.push(found.with_help_if(suggest::did_you_mean(name, &known)));
         }
     }
 }

@@ -1,0 +1,124 @@
+//! `policyd lint` as a command, on a machine in memory: what it writes, what it leaves, how it ends.
+
+use policyd::cli::{self, Console};
+use policyd::world::WorldError;
+use policyd::world::fake::{FakeWorld, Op};
+
+use crate::subjects::consideration;
+
+/// Exit code, standard output and error.
+fn lint(world: &FakeWorld, arguments: &[&str]) -> (u8, String, String) {
+    let (mut stdin, mut stdout, mut stderr) = (&b""[..], Vec::new(), Vec::new());
+    let mut console = Console {
+        stdin: &mut stdin,
+        stdout: &mut stdout,
+        stderr: &mut stderr,
+        terminal: false,
+        typed: true,
+        watched: false,
+    };
+    let arguments: Vec<_> =
+        [&["policyd", "lint"], arguments].concat().iter().map(Into::into).collect();
+    let code = cli::run(world, &mut console, &arguments);
+    (code, String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
+}
+
+const MIXED: &str = "  satisfied: todos.seen || files.count == 0 && tools.total > 1";
+const MENDED: &str = "  satisfied: todos.seen || (files.count == 0 && tools.total > 1)";
+
+/// Two packs with one mendable finding each.
+fn two_packs() -> FakeWorld {
+    let world = FakeWorld::new();
+    for (pack, id) in [("one", "a"), ("two", "b")] {
+        world.put(format!("packs/{pack}/considerations.yaml"), consideration(id, MIXED));
+    }
+    world
+}
+
+fn text(world: &FakeWorld, path: &str) -> String {
+    String::from_utf8(world.get(path).unwrap()).unwrap()
+}
+
+#[test]
+fn fixes_are_written_and_nothing_is_left_to_mend() {
+    let world = two_packs();
+    let (code, _, told) = lint(&world, &["packs", "--fix"]);
+    assert_eq!((code, told.contains("2 fix(es) made")), (0, true), "{told}");
+    for (pack, id) in [("one", "a"), ("two", "b")] {
+        let path = format!("packs/{pack}/considerations.yaml");
+        assert_eq!(text(&world, &path), consideration(id, MENDED));
+    }
+    let (_, _, told) = lint(&world, &["packs", "--fix"]);
+    assert!(told.contains("0 fix(es) made"), "{told}");
+}
+
+#[test]
+fn a_difference_is_shown_and_nothing_is_written() {
+    let world = two_packs();
+    let (code, shown, _) = lint(&world, &["packs", "--diff"]);
+    assert_eq!(code, 1);
+    assert!(
+        shown.contains(&format!("-{MIXED}")) && shown.contains(&format!("+{MENDED}")),
+        "{shown}"
+    );
+    assert_eq!(text(&world, "packs/one/considerations.yaml"), consideration("a", MIXED));
+}
+
+#[test]
+fn a_file_that_cannot_be_written_keeps_no_other_from_being_mended() {
+    let world = two_packs();
+    let refused = WorldError::Refused("read-only".to_owned());
+    world.refuse_always(Op::Write, "one/considerations.yaml", refused);
+    let (code, _, told) = lint(&world, &["packs", "--fix"]);
+    assert_eq!((code, told.contains("1 fix(es) made")), (1, true), "{told}");
+    assert!(told.contains("one/considerations.yaml: read-only"), "{told}");
+    assert_eq!(text(&world, "packs/one/considerations.yaml"), consideration("a", MIXED));
+    assert_eq!(text(&world, "packs/two/considerations.yaml"), consideration("b", MENDED));
+}
+
+#[test]
+fn a_baseline_lets_old_findings_be_and_counts_new_ones() {
+    let world = two_packs();
+    assert_eq!(lint(&world, &["packs"]).0, 1);
+    assert_eq!(lint(&world, &["packs", "--write-baseline", "packs/base.json"]).0, 0);
+    let (code, shown, _) = lint(&world, &["packs", "--baseline", "packs/base.json"]);
+    assert_eq!((code, shown.contains("2 in the baseline")), (0, true), "{shown}");
+    // Also where the pack is named by a file of it.
+    assert_eq!(
+        lint(
+            &world,
+            &["packs/one/considerations.yaml", "packs/two", "--baseline", "packs/base.json"]
+        )
+        .0,
+        0
+    );
+    world.put("packs/two/considerations.yaml", consideration("b", "  satisfied: files.count >= 0"));
+    assert_eq!(lint(&world, &["packs", "--baseline", "packs/base.json"]).0, 1);
+    // What keeps a pack from loading is never let be.
+    world.put("packs/two/considerations.yaml", consideration("b", "  satisfied: todo.open == 0"));
+    let (code, _, told) = lint(&world, &["packs", "--write-baseline", "packs/base.json"]);
+    assert_eq!((code, told.contains("1 error(s) keep a pack from loading")), (1, true), "{told}");
+}
+
+#[test]
+fn exit_codes_tell_clean_found_and_not_done() {
+    let world = two_packs();
+    world.put("clean/considerations.yaml", consideration("c", "  satisfied: todos.open == 0"));
+    world.put_folder("empty");
+    for (arguments, expected) in [
+        (&["clean"][..], 0),
+        (&["packs"], 1),
+        (&["packs", "--fail-level", "error"], 0),
+        (&["packs/one", "packs/one/considerations.yaml"], 1),
+        (&["empty"], 3),
+        (&["nowhere"], 3),
+        (&["clean", "--baseline", "nowhere.json"], 3),
+        (&["--explain", "PD9999"], 2),
+        (&["--explain", "mixed-operators"], 0),
+    ] {
+        let (code, shown, told) = lint(&world, arguments);
+        assert_eq!(code, expected, "{arguments:?}: {shown}{told}");
+    }
+    let (_, shown, _) = lint(&world, &["packs/one", "packs/one/considerations.yaml"]);
+    assert!(shown.contains("1 file, 0 errors, 1 warning"), "a pack named twice is one: {shown}");
+}
