@@ -13,7 +13,6 @@ use super::amplihack::{self, Switches};
 use super::log::DECISION_LOG;
 use super::project::{self, Project};
 use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE, EvalArguments, Format, pack};
-use crate::facts::compiled::CompiledLens;
 use crate::facts::event::{Event, EventKind};
 use crate::hook::claude_code;
 use crate::judge::combine::Decision;
@@ -128,8 +127,8 @@ pub(super) struct Ready {
 impl Ready {
     /// Prepares a pack.
     pub(super) fn new(mut policy: Policy) -> Self {
-        let (lens, texts) = (std::mem::take(&mut policy.lens), std::mem::take(&mut policy.texts));
-        Self { policy, words: Words::new(CompiledLens::new(lens), texts) }
+        let words = Words::out_of(&mut policy);
+        Self { policy, words }
     }
 }
 

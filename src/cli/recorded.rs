@@ -10,7 +10,6 @@ use super::log::DECISION_LOG;
 use super::project::{self, Project};
 use super::{EXIT_BROKEN, EXIT_USAGE, amplihack, pack};
 use crate::facts::Facts;
-use crate::facts::compiled::CompiledLens;
 use crate::judge::inputs::Inputs;
 use crate::judge::situation::Words;
 use crate::policy::Policy;
@@ -104,7 +103,7 @@ pub(super) fn context(
         lost.push("the record does not say whose decision it was".to_owned());
         return None;
     };
-    let words = words(policy);
+    let words = Words::out_of(policy);
     let facts = facts(world, inputs, (&words, policy), until);
     let facts = facts.map_err(|why| lost.push(why)).ok()?;
     let said = inputs.last_message.as_ref().filter(|_| until == Until::Then).and_then(|proof| {
@@ -131,12 +130,6 @@ pub(super) fn context(
         learned.session_type = entry.session_type.clone().unwrap_or_default();
     }
     Some(context)
-}
-
-/// What facts and prose are recognised by, taken out of a policy.
-pub(super) fn words(policy: &mut Policy) -> Words {
-    let (lens, texts) = (std::mem::take(&mut policy.lens), std::mem::take(&mut policy.texts));
-    Words::new(CompiledLens::new(lens), texts)
 }
 
 fn facts(

@@ -7,12 +7,13 @@ use std::rc::Rc;
 use serde_json::json;
 
 use super::project::{self, Project};
-use super::recorded::{self, READING_MAX, Until, words};
+use super::recorded::{self, READING_MAX, Until};
 use crate::facts::Facts;
 use crate::facts::event::EventKind;
 use crate::hook::claude_code;
 use crate::id::SessionId;
-use crate::judge::{self, situation::Situation};
+use crate::judge;
+use crate::judge::situation::{Situation, Words};
 use crate::policy::Policy;
 use crate::script::Evaluator;
 use crate::script::context::{Context, Reading};
@@ -74,7 +75,7 @@ fn from_file(
     policy: &mut Policy,
     (path, subagent): (Option<&Path>, bool),
 ) -> Result<Session, String> {
-    let words = words(policy);
+    let words = Words::out_of(policy);
     let mut facts = Facts::default();
     if let Some(transcript) = path {
         let places = Places { transcript, cursor: None, subagent };

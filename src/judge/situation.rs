@@ -55,6 +55,13 @@ impl Words {
         let patterns = texts.into_iter().map(|(id, it)| (id, TextPattern::new(it)));
         Self { lens: Rc::new(lens), patterns: Rc::new(patterns.collect()) }
     }
+
+    /// Takes the vocabulary out of a policy, which keeps everything else.
+    #[must_use]
+    pub fn out_of(policy: &mut Policy) -> Self {
+        let (lens, texts) = (std::mem::take(&mut policy.lens), std::mem::take(&mut policy.texts));
+        Self::new(CompiledLens::new(lens), texts)
+    }
 }
 
 impl Situation {
