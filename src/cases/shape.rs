@@ -4,19 +4,11 @@ use serde_json::{Value, json};
 
 use crate::policy::shapes::FileShape;
 use crate::source::schema::json_schema;
-use crate::source::shape::{Field, Kind};
+use crate::source::shape::{Field, Kind, field, required};
 
 const TEXTS: Kind = Kind::List(&Kind::Text);
 const TEXT_OR_TEXTS: Kind = Kind::OneOrList(&Kind::Text);
 const COUNT: Kind = Kind::Int { min: 0, max: 1_000_000_000 };
-
-const fn field(name: &'static str, kind: Kind, doc: &'static str) -> Field {
-    Field::optional(name, kind, doc)
-}
-
-const fn required(name: &'static str, kind: Kind, doc: &'static str) -> Field {
-    Field::required(name, kind, doc)
-}
 
 const MATCH: &[Field] = &[
     field("equals", Kind::Text, "The whole text; `\"\"` for nothing at all."),

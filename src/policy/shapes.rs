@@ -1,21 +1,13 @@
 //! What the files of a pack may hold: one table per file kind.
 //! The loader, the JSON Schemas and the documentation read these tables.
 
-use crate::source::shape::{Field, Kind};
+use crate::source::shape::{Field, Kind, field, required};
 
 const TEXTS: Kind = Kind::List(&Kind::Text);
 const REGEXES: Kind = Kind::List(&Kind::Regex);
 const GLOBS: Kind = Kind::List(&Kind::Text);
 const DELAYS: Kind = Kind::List(&Kind::Duration);
 const ON_ERROR: Kind = Kind::Choice(&["allow", "warn", "block"]);
-
-const fn field(name: &'static str, kind: Kind, doc: &'static str) -> Field {
-    Field::optional(name, kind, doc)
-}
-
-const fn required(name: &'static str, kind: Kind, doc: &'static str) -> Field {
-    Field::required(name, kind, doc)
-}
 
 const CHOICE: &[Field] = &[
     field("when", Kind::Expression, "Holds where this text is used; always, where absent."),

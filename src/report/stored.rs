@@ -2,20 +2,12 @@
 //! lenient: an unknown key is kept, and what may be absent may be null.
 
 use crate::source::schema::json_schema;
-use crate::source::shape::{Field, Kind};
+use crate::source::shape::{Field, Kind, field, required};
 use serde_json::Value;
 
 const COUNT: Kind = Kind::Int { min: 0, max: i64::MAX };
 const EXIT_CODE: Kind = Kind::Int { min: -0x8000_0000, max: 0x7fff_ffff };
 const TEXTS: Kind = Kind::List(&Kind::Text);
-
-const fn field(name: &'static str, kind: Kind, doc: &'static str) -> Field {
-    Field::optional(name, kind, doc)
-}
-
-const fn required(name: &'static str, kind: Kind, doc: &'static str) -> Field {
-    Field::required(name, kind, doc)
-}
 
 const EVIDENCE: &[Field] = &[
     required("consideration_id", Kind::Text, "The rule."),

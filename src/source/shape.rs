@@ -38,6 +38,18 @@ impl Field {
     }
 }
 
+/// A key that may be left out, as tables write it.
+#[must_use]
+pub const fn field(name: &'static str, kind: Kind, doc: &'static str) -> Field {
+    Field::optional(name, kind, doc)
+}
+
+/// A key that must be there, as tables write it.
+#[must_use]
+pub const fn required(name: &'static str, kind: Kind, doc: &'static str) -> Field {
+    Field::required(name, kind, doc)
+}
+
 /// What a value may be. Tables must not contain themselves.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
