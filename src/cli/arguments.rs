@@ -5,6 +5,9 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use super::EXIT_CODES;
+pub(super) use resilience::{BreakerAction, BreakerArguments, CallResult};
+
+mod resilience;
 
 /// The exit codes, for people.
 fn exit_codes() -> String {
@@ -438,52 +441,6 @@ pub(super) struct ExplainArguments {
     /// Form of the explanation
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: ListFormat,
-}
-
-#[derive(Debug, clap::Args)]
-pub(super) struct BreakerArguments {
-    #[command(subcommand)]
-    pub(super) action: BreakerAction,
-}
-
-#[derive(Debug, Subcommand)]
-pub(super) enum BreakerAction {
-    /// List them with their state
-    List {
-        /// Form of the list
-        #[arg(long, value_enum, default_value = "text")]
-        format: ListFormat,
-    },
-    /// Whether a call may be made now: exit code 0, or 1 with the reason and the time to wait
-    Allow {
-        /// Name of the breaker, such as `api/claude`
-        key: String,
-    },
-    /// Take in what became of a call
-    Record {
-        /// Name of the breaker
-        key: String,
-        /// What became of it
-        #[arg(value_enum)]
-        result: CallResult,
-        /// What the failure said
-        #[arg(long, default_value = "")]
-        error: String,
-    },
-    /// Forget a breaker: calls go through again
-    Reset {
-        /// Name of the breaker
-        key: String,
-    },
-}
-
-/// What became of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum CallResult {
-    /// It worked
-    Success,
-    /// It failed
-    Failure,
 }
 
 #[derive(Debug, clap::Args)]
