@@ -39,6 +39,7 @@ fn names() -> Names {
         session_types: set(&["DEVELOPMENT"]),
         forges: set(&["gitlab"]),
         incomplete: false,
+        record: None,
     }
 }
 

@@ -130,7 +130,9 @@ fn comparison(relation: Relation, one: &Term, other: &Term, names: &Names) -> (S
         (Form::Int(_) | Form::Text(_) | Form::Bool(_), _) => {
             comparison(relation.mirrored(), other, one, names)
         }
-        (_, Form::Int(value)) => (one.canonical(), number(&one.canonical(), relation, *value)),
+        (_, Form::Int(value)) => {
+            (one.canonical(), number(&one.canonical(), relation, *value, names))
+        }
         (_, Form::Text(text)) => match relation {
             Relation::Equal => (one.canonical(), texts(one, Some([text.clone()].into()), names)),
             Relation::NotEqual => {
@@ -193,8 +195,8 @@ fn constants(relation: Relation, one: &Form, other: &Form) -> Limit {
     }
 }
 
-fn number(path: &str, relation: Relation, value: i64) -> Limit {
-    let (least, greatest) = check::range(path);
+fn number(path: &str, relation: Relation, value: i64, names: &Names) -> Limit {
+    let (least, greatest) = check::range(path, names);
     let mut not = BTreeSet::new();
     let (low, high) = match relation {
         Relation::Equal => (value, value),

@@ -144,6 +144,7 @@ fn names(layers: &Layers, base: Option<&Built>, vocabulary: &Arc<Vocabulary>) ->
         session_types: ids(&layers.session_types),
         forges: vocabulary.forges.iter().map(|(name, _)| name.clone()).collect(),
         incomplete: layers.incomplete,
+        record: None,
     })
 }
 

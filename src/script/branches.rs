@@ -62,6 +62,7 @@ fn branch(term: &Term) -> Branch {
         | Form::Arithmetic(..)
         | Form::Bool(_)
         | Form::Int(_)
+        | Form::Decimal(_)
         | Form::Text(_)
         | Form::List(_)
         | Form::Fact(..)

@@ -114,6 +114,9 @@ fn parse(text: &str) -> Result<Expr, ScriptError> {
 /// The values a fact can have, where they are few; `path` is its text.
 #[must_use]
 pub fn closed_values<'n>(path: &str, names: &'n Names) -> Vec<&'n str> {
+    if let Some(field) = names.record.as_ref().and_then(|it| it.at(path)) {
+        return field.values.iter().map(String::as_str).collect();
+    }
     if path == "session.type" {
         // A session may be of no type.
         return names.session_types.iter().map(String::as_str).chain([""]).collect();
@@ -126,7 +129,10 @@ pub fn closed_values<'n>(path: &str, names: &'n Names) -> Vec<&'n str> {
 
 /// The least and the greatest number a fact can be.
 #[must_use]
-pub fn range(path: &str) -> (i64, i64) {
+pub fn range(path: &str, names: &Names) -> (i64, i64) {
+    if let Some(field) = names.record.as_ref().and_then(|it| it.at(path)) {
+        return field.range;
+    }
     last_member(path).map_or((i64::MIN, i64::MAX), |row| row.range)
 }
 
@@ -198,6 +204,7 @@ impl Checker<'_> {
         match expr {
             Expr::BoolConstant(..) => Type::Bool,
             Expr::IntegerConstant(..) => Type::Int,
+            Expr::FloatConstant(..) => Type::Decimal,
             Expr::StringConstant(..) => Type::Text,
             Expr::Array(items, _) => self.list(items),
             Expr::Variable(name, _, position) => self.global(&name.1, *position),
@@ -264,6 +271,16 @@ impl Checker<'_> {
     }
 
     fn global(&mut self, name: &str, position: Position) -> Type {
+        if let Some(record) = &self.names.record {
+            if record.name == name {
+                return Type::Record;
+            }
+            let start = byte_offset(self.text, position).unwrap_or(0);
+            let help = format!("rules of this file speak of `{}` only", record.name);
+            let message = format!("there is no `{name}` here");
+            self.report("unknown-fact", start, message, Some(help));
+            return Type::Any;
+        }
         if let Some(row) = members::find(Type::Global, name) {
             return row.result;
         }
@@ -318,8 +335,24 @@ impl Checker<'_> {
                 self.evidence = self.evidence.max(Evidence::Structure);
                 Type::Probe
             }
+            (Type::Record, None) => self.record_field(path, name, start),
             (_, None) => self.unknown_member(owner, name, start),
         }
+    }
+
+    /// A field of the record that the rules speak of.
+    fn record_field(&mut self, path: &str, name: &str, start: usize) -> Type {
+        let Some(record) = self.names.record.clone() else { return Type::Any };
+        let Some(field) = record.field(name) else {
+            let known: Vec<&str> = record.fields.iter().map(|it| it.name.as_str()).collect();
+            let help = suggest::did_you_mean(name, &known);
+            let message = format!("`{}` has no `{name}`", record.name);
+            self.report("unknown-fact", start, message, help);
+            return Type::Any;
+        };
+        self.uses.insert(format!("{path}.{name}"));
+        self.evidence = Evidence::Structure;
+        field.result
     }
 
     fn call(&mut self, owner: Type, path: &str, call: &FnCallExpr, position: Position) -> Type {
@@ -457,8 +490,10 @@ impl Checker<'_> {
 
     fn comparison(&mut self, name: &str, one: &Expr, other: &Expr, start: usize) -> Type {
         let (left, right) = (self.infer(one), self.infer(other));
-        let plain = |it| matches!(it, Type::Bool | Type::Int | Type::Text | Type::Any);
-        if left != right && left != Type::Any && right != Type::Any {
+        let number = |it| matches!(it, Type::Int | Type::Decimal);
+        let plain = |it| number(it) || matches!(it, Type::Bool | Type::Text | Type::Any);
+        let numbers = number(left) && number(right);
+        if left != right && left != Type::Any && right != Type::Any && !numbers {
             let are = if plain_equality(name) { "are never equal" } else { "have no order" };
             let text = format!("`{name}` compares a {left} with a {right}, which {are}");
             let help = number_in_quotes([one, other]).unwrap_or_else(|| {

@@ -84,7 +84,7 @@ fn owner(chain: &str, names: &Names) -> Option<Type> {
 
 fn members_of(owner: Type, begun: &str, names: &Names) -> Vec<Candidate> {
     let plain = match owner {
-        Type::Bool | Type::Int | Type::Any => true,
+        Type::Bool | Type::Int | Type::Decimal | Type::Record | Type::Any => true,
         // What has a value is complete; its members are named only where one is begun.
         Type::Text | Type::Texts => begun.is_empty(),
         Type::Preferences => return named(&names.preferences, begun, Type::Bool),

@@ -59,7 +59,13 @@ const fn rows_of(owner: Type) -> &'static [Member] {
         Type::Tools | Type::Commands | Type::Command | Type::CommandKind => super::work_facts::ROWS,
         Type::Files | Type::Findings | Type::Todos => super::file_facts::ROWS,
         Type::Patterns | Type::Preferences | Type::Probes | Type::Probe => super::pack_facts::ROWS,
-        Type::Text | Type::Texts | Type::Bool | Type::Int | Type::Any => super::builtins::ROWS,
+        Type::Text
+        | Type::Texts
+        | Type::Bool
+        | Type::Int
+        | Type::Decimal
+        | Type::Record
+        | Type::Any => super::builtins::ROWS,
     }
 }
 

@@ -16,6 +16,7 @@ pub mod parts;
 pub mod pattern;
 mod plain;
 pub mod prose;
+pub mod record;
 pub mod reply;
 mod session_facts;
 pub mod template;
@@ -33,6 +34,7 @@ use rhai::{AST, Dynamic, Engine, EvalAltResult, OptimizationLevel, Position, Sco
 use crate::limits;
 use context::{Context, Object, Part as Handle};
 use parts::Part;
+use record::Record;
 use types::Type;
 use watch::Watch;
 
@@ -109,6 +111,19 @@ impl Evaluator {
             Self { engine, scope: Scope::new(), known: BTreeMap::new(), watch: None };
         evaluator.turn_to(context);
         evaluator
+    }
+
+    /// An evaluator whose expressions see one record, and nothing else.
+    #[must_use]
+    pub fn about(record: Record) -> Self {
+        let mut engine = sandbox();
+        builtins::register(&mut engine);
+        engine.register_indexer_get(|record: &mut Record, name: &str| {
+            record.value(name).map_err(Box::<EvalAltResult>::from)
+        });
+        let mut scope = Scope::new();
+        scope.push(record.name.clone(), record);
+        Self { engine, scope, known: BTreeMap::new(), watch: None }
     }
 
     /// Turns to another context: what was parsed is kept, what was evaluated is forgotten.
@@ -304,6 +319,10 @@ fn to_value(value: Dynamic) -> Option<Value> {
     }
     if let Ok(value) = value.as_int() {
         return Some(Value::Int(value));
+    }
+    // A fraction is only ever compared or shown.
+    if let Ok(value) = value.as_float() {
+        return Some(Value::Text(value.to_string()));
     }
     if value.is_string() {
         return value.into_string().ok().map(Value::Text);

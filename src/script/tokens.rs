@@ -30,6 +30,16 @@ pub(super) fn token_length(rest: &str) -> usize {
         });
         return inner.map_or(rest.len(), |(at, _)| at.saturating_add(1));
     }
+    if first.is_ascii_digit() {
+        let whole = run(|c| c.is_ascii_digit() || c == '_');
+        let fraction = rest.get(whole..).and_then(|it| it.strip_prefix('.')).unwrap_or_default();
+        let digits = fraction.find(|c: char| !c.is_ascii_digit()).unwrap_or(fraction.len());
+        return if digits == 0 {
+            run(|c| c.is_alphanumeric() || c == '_')
+        } else {
+            whole + 1 + digits
+        };
+    }
     if first.is_alphanumeric() || first == '_' {
         return run(|c| c.is_alphanumeric() || c == '_');
     }

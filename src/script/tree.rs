@@ -39,6 +39,8 @@ pub enum Form {
     Bool(bool),
     /// A whole number
     Int(i64),
+    /// A number with a fraction, as it is shown.
+    Decimal(String),
     /// `"text"`
     Text(String),
     /// `["a", "b"]`
@@ -144,7 +146,7 @@ impl Term {
             Form::Compare(_, one, other)
             | Form::In(one, other)
             | Form::Arithmetic(_, one, other) => vec![one, other],
-            Form::Bool(_) | Form::Int(_) | Form::Text(_) => Vec::new(),
+            Form::Bool(_) | Form::Int(_) | Form::Decimal(_) | Form::Text(_) => Vec::new(),
         }
     }
 
@@ -178,6 +180,7 @@ impl Term {
             }
             Form::Bool(value) => value.to_string(),
             Form::Int(value) => value.to_string(),
+            Form::Decimal(value) => value.clone(),
             Form::Text(text) => format!("{text:?}"),
             Form::Fact(path, _) => path.clone(),
         }
@@ -312,6 +315,10 @@ impl Reader<'_> {
             Expr::IntegerConstant(value, _) => {
                 let last = at? + usize::from(self.token(at?) == "-");
                 (Form::Int(*value), self.between(at?, last)?)
+            }
+            Expr::FloatConstant(value, _) => {
+                let last = at? + usize::from(self.token(at?) == "-");
+                (Form::Decimal(value.to_string()), self.between(at?, last)?)
             }
             Expr::Array(items, _) => {
                 let items = items.iter().map(|it| self.term(it)).collect::<Option<Vec<_>>>()?;

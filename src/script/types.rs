@@ -2,9 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::record::Shape;
 
 /// Type of an expression or of a part of one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Type {
     /// The names an expression starts with.
     Global,
@@ -12,6 +17,8 @@ pub enum Type {
     Bool,
     /// A whole number
     Int,
+    /// A number with a fraction; it is compared, and no more
+    Decimal,
     /// Text
     Text,
     /// A list of texts
@@ -54,6 +61,8 @@ pub enum Type {
     Rule,
     /// What was decided
     Outcome,
+    /// The record that the rules of one file speak of
+    Record,
     /// Unknown after an error, so that one cause gives one finding.
     Any,
 }
@@ -64,6 +73,7 @@ impl fmt::Display for Type {
             Self::Global => "global",
             Self::Bool => "true-or-false",
             Self::Int => "number",
+            Self::Decimal => "decimal",
             Self::Text => "text",
             Self::Texts => "list of texts",
             Self::Event => "event",
@@ -85,6 +95,7 @@ impl fmt::Display for Type {
             Self::Now => "now",
             Self::Rule => "rule",
             Self::Outcome => "outcome",
+            Self::Record => "record",
             Self::Any => "anything",
         })
     }
@@ -122,7 +133,7 @@ impl Type {
     /// Whether a value of this type can be shown; the others only have members.
     #[must_use]
     pub const fn is_shown(self) -> bool {
-        matches!(self, Self::Bool | Self::Int | Self::Text | Self::Texts)
+        matches!(self, Self::Bool | Self::Int | Self::Decimal | Self::Text | Self::Texts)
     }
 }
 
@@ -147,6 +158,8 @@ pub struct Names {
     pub forges: BTreeSet<String>,
     /// Whether a vocabulary could not be read: then no name is taken for unknown.
     pub incomplete: bool,
+    /// The record that expressions speak of; where there is one, they see nothing else.
+    pub record: Option<Arc<Shape>>,
 }
 
 impl Names {

@@ -228,7 +228,7 @@ pub(in crate::lint) fn negated_comparison(subject: &Subject<'_>, out: &mut Findi
 }
 
 const fn is_constant(form: &Form) -> bool {
-    matches!(form, Form::Int(_) | Form::Text(_) | Form::Bool(_))
+    matches!(form, Form::Int(_) | Form::Decimal(_) | Form::Text(_) | Form::Bool(_))
 }
 
 pub(in crate::lint) fn constant_first(subject: &Subject<'_>, out: &mut Findings) {

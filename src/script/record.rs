@@ -1,0 +1,228 @@
+//! Records: what the rules of one file speak of, such as the `task` of `dead_letter.yaml`.
+//! Lives here: the shape that expressions are typed by, and the values they are evaluated on.
+
+use std::collections::BTreeMap;
+
+use rhai::Dynamic;
+use serde::{Deserialize, Serialize};
+
+use super::members::COUNTS;
+use super::types::Type;
+
+/// What a record holds: its name in expressions, and its fields.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shape {
+    /// Its name: `task`.
+    pub name: String,
+    /// Its fields.
+    pub fields: Vec<Field>,
+}
+
+/// A field of a record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Field {
+    /// Its name.
+    pub name: String,
+    /// Type of its value: true-or-false, a number, a decimal, a text, or a list of texts.
+    pub result: Type,
+    /// One sentence.
+    pub doc: String,
+    /// The values it can have, where they are few.
+    pub values: Vec<String>,
+    /// The least and the greatest number it can be.
+    pub range: (i64, i64),
+}
+
+impl Field {
+    /// A field that can have any value of its type; counts begin at zero.
+    #[must_use]
+    pub fn new(name: &str, result: Type, doc: &str) -> Self {
+        let values = Vec::new();
+        Self { name: name.to_owned(), result, doc: doc.to_owned(), values, range: COUNTS }
+    }
+
+    /// The same with the closed set of its values.
+    #[must_use]
+    pub fn of_values(self, values: &[&str]) -> Self {
+        Self { values: values.iter().map(|it| (*it).to_owned()).collect(), ..self }
+    }
+}
+
+impl Shape {
+    /// The field of this name.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<&Field> {
+        self.fields.iter().find(|it| it.name == name)
+    }
+
+    /// The field at a path such as `task.attempts`.
+    #[must_use]
+    pub fn at(&self, path: &str) -> Option<&Field> {
+        self.field(path.strip_prefix(self.name.as_str())?.strip_prefix('.')?)
+    }
+}
+
+/// The value of a field.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Held {
+    /// True or false.
+    Bool(bool),
+    /// A whole number.
+    Int(i64),
+    /// A number with a fraction.
+    Decimal(f64),
+    /// Text.
+    Text(String),
+    /// A list of texts.
+    Texts(Vec<String>),
+}
+
+impl Held {
+    /// The value of a field that was not given: false, 0, empty.
+    #[must_use]
+    pub fn empty(kind: Type) -> Self {
+        let known = [
+            (Type::Bool, Self::Bool(false)),
+            (Type::Int, Self::Int(0)),
+            (Type::Decimal, Self::Decimal(0.0)),
+            (Type::Texts, Self::Texts(Vec::new())),
+        ];
+        let found = known.into_iter().find(|(it, _)| *it == kind);
+        found.map_or(Self::Text(String::new()), |(_, empty)| empty)
+    }
+}
+
+impl From<bool> for Held {
+    fn from(value: bool) -> Self {
+        Self::Bool(value)
+    }
+}
+
+impl From<i64> for Held {
+    fn from(value: i64) -> Self {
+        Self::Int(value)
+    }
+}
+
+impl From<f64> for Held {
+    fn from(value: f64) -> Self {
+        Self::Decimal(value)
+    }
+}
+
+impl From<&str> for Held {
+    fn from(value: &str) -> Self {
+        Self::Text(value.to_owned())
+    }
+}
+
+impl From<Vec<String>> for Held {
+    fn from(values: Vec<String>) -> Self {
+        Self::Texts(values)
+    }
+}
+
+/// One record: what its fields hold.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record {
+    /// Its name in expressions.
+    pub name: String,
+    values: BTreeMap<String, Held>,
+}
+
+impl Record {
+    /// A record of this shape in which every field holds what an absent one does.
+    #[must_use]
+    pub fn new(shape: &Shape) -> Self {
+        let empty = |it: &Field| (it.name.clone(), Held::empty(it.result));
+        Self { name: shape.name.clone(), values: shape.fields.iter().map(empty).collect() }
+    }
+
+    /// The same with the value of one field.
+    #[must_use]
+    pub fn with(mut self, field: &str, value: impl Into<Held>) -> Self {
+        self.set(field, value);
+        self
+    }
+
+    /// Sets a field; the shape says which there are.
+    pub fn set(&mut self, field: &str, value: impl Into<Held>) {
+        if let Some(held) = self.values.get_mut(field) {
+            *held = value.into();
+        }
+    }
+
+    /// What a field holds.
+    #[must_use]
+    pub fn get(&self, field: &str) -> Option<&Held> {
+        self.values.get(field)
+    }
+
+    /// What a field holds, as expressions see it.
+    pub(super) fn value(&self, field: &str) -> Result<Dynamic, String> {
+        match self.values.get(field) {
+            Some(Held::Bool(value)) => Ok((*value).into()),
+            Some(Held::Int(value)) => Ok((*value).into()),
+            Some(Held::Decimal(value)) => Ok((*value).into()),
+            Some(Held::Text(text)) => Ok(text.clone().into()),
+            Some(Held::Texts(items)) => Ok(super::members::texts(items.iter().cloned())),
+            None => Err(format!("`{}` has no `{field}`", self.name)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::script::Evaluator;
+    use crate::script::check::check;
+    use crate::script::types::Names;
+
+    fn shape() -> Shape {
+        Shape {
+            name: "task".to_owned(),
+            fields: vec![
+                Field::new("attempts", Type::Int, "Failed attempts."),
+                Field::new("confidence", Type::Decimal, "From 0 to 1."),
+                Field::new("title", Type::Text, "Its title."),
+                Field::new("priority", Type::Text, "How urgent it is.")
+                    .of_values(&["high", "medium", "low"]),
+            ],
+        }
+    }
+
+    #[test]
+    fn rules_see_their_record_and_nothing_else() {
+        let names = Names { record: Some(Arc::new(shape())), ..Names::default() };
+        let findings = |text: &str| {
+            let typed = check(text, &names);
+            typed.findings.into_iter().map(|it| it.message).collect::<Vec<_>>().join("; ")
+        };
+        assert_eq!(findings("task.attempts >= 5 && task.confidence < 0.30"), "");
+        assert_eq!(findings("task.confidence < 1 && task.title.matches(\"auth\")"), "");
+        assert_eq!(findings("task.attemps >= 5"), "`task` has no `attemps`");
+        assert_eq!(findings("files.count > 0"), "there is no `files` here");
+        assert_eq!(findings("task.priority == \"urgent\""), "`task.priority` is never \"urgent\"");
+        assert_eq!(
+            findings("task.title > 0.5"),
+            "`>` compares a text with a decimal, which have no order"
+        );
+    }
+
+    #[test]
+    fn what_was_not_given_is_empty() {
+        let record = Record::new(&shape()).with("confidence", 0.3).with("nothing", 1_i64);
+        let mut evaluator = Evaluator::about(record);
+        for (text, value) in [
+            ("task.attempts == 0", true),
+            ("task.confidence < 0.3", false),
+            ("task.confidence < 0.31 && task.confidence > 0", true),
+            ("task.title == \"\"", true),
+        ] {
+            assert_eq!(evaluator.eval_bool(text), Ok(value), "{text}");
+        }
+        assert_eq!(evaluator.eval("task.confidence").unwrap().to_string(), "0.3");
+    }
+}
