@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use super::logic;
 use crate::policy::load::{Pack, Reviewed};
-use crate::policy::shapes;
+use crate::policy::records;
+use crate::policy::shapes::{self, FileShape};
 use crate::script::template::{self, Piece};
 use crate::script::tree::Term;
 use crate::script::types::Names;
@@ -99,19 +100,34 @@ pub struct Site<'a> {
     pub text: &'a str,
     /// Its parts, where it can be read.
     pub term: Option<Term>,
+    /// The names it sees, where it speaks of a record; else it sees what the pack defines.
+    record: Option<&'static Names>,
     /// Whether it is always true or always false, once somebody asked.
     truth: OnceCell<Option<bool>>,
 }
 
+/// Where in a pack a value is.
+#[derive(Debug, Clone, Copy)]
+struct At<'a> {
+    file: &'static str,
+    entry: Option<usize>,
+    key: &'a str,
+    record: Option<&'static Names>,
+}
+
 impl<'a> Site<'a> {
-    fn new(
-        (file, entry, key): (&'static str, Option<usize>, &'a str),
-        node: &'a Node,
-        (start, text): (usize, &'a str),
-        condition: bool,
-    ) -> Self {
-        let term = Term::parse(text);
-        Self { file, entry, key, condition, node, start, text, term, truth: OnceCell::new() }
+    fn new(at: At<'a>, node: &'a Node, (start, text): (usize, &'a str), condition: bool) -> Self {
+        let At { file, entry, key, record } = at;
+        let (term, truth) = (Term::parse(text), OnceCell::new());
+        Self { file, entry, key, condition, node, start, text, term, record, truth }
+    }
+
+    /// The names it sees: those of its record, or what the pack defines.
+    pub fn names<'n>(&self, pack: &'n Names) -> &'n Names
+    where
+        'static: 'n,
+    {
+        self.record.unwrap_or(pack)
     }
 
     /// Where a part of it is written.
@@ -129,6 +145,7 @@ impl<'a> Site<'a> {
     /// Whether it is always true or always false.
     pub fn truth(&self, names: &Names) -> Option<bool> {
         let term = self.term.as_ref();
+        let names = self.names(names);
         *self.truth.get_or_init(|| term.and_then(|it| logic::truth(it, names)))
     }
 
@@ -181,7 +198,7 @@ impl<'a> Subject<'a> {
         };
         for (file, node) in &reviewed.own {
             let Some(shape) = shapes::FILES.iter().find(|it| it.file == *file) else { continue };
-            subject.absorb(shape.file, &shape.kind, node);
+            subject.absorb(shape, node);
         }
         subject
     }
@@ -192,74 +209,78 @@ impl<'a> Subject<'a> {
         Self { cases, ..self }
     }
 
-    fn absorb(&mut self, file: &'static str, kind: &'static Kind, node: &'a Node) {
-        let listed = node.items().unwrap_or_default().iter();
-        let listed = listed.filter_map(|it| Some((it.get("id")?, it)));
-        let is_map = matches!(kind, Kind::Map(_)) && file != "messages.yaml";
-        let mapped = node.entries().unwrap_or_default().iter();
-        let mapped = mapped.filter(|_| is_map).map(|(key, value)| (key, value));
-        let first = self.entries.len();
-        let entry = |(id, node)| Entry { file, id, node, sites: (0, 0) };
-        self.entries.extend(listed.chain(mapped).map(entry));
-        for at in first..self.entries.len() {
-            let before = self.sites.len();
-            if let (Some(entry), Kind::List(one) | Kind::Map(one)) = (self.entries.get(at), kind) {
-                self.walk((file, Some(at), ""), one, entry.node);
-            }
-            let sites = (before, self.sites.len());
-            if let Some(entry) = self.entries.get_mut(at) {
-                entry.sites = sites;
-            }
+    fn absorb(&mut self, shape: &'static FileShape, node: &'a Node) {
+        let file = shape.file;
+        let top = At { file, entry: None, key: "", record: None };
+        let listed = |list: Option<&'a Node>| {
+            let items = list.and_then(Node::items).unwrap_or_default().iter();
+            items.filter_map(|it| Some((it.get("id")?, it))).collect::<Vec<_>>()
+        };
+        if let Kind::List(one) = shape.kind {
+            return self.entries_of(top, one, listed(Some(node)));
         }
-        if matches!(kind, Kind::Record(_)) || file == "messages.yaml" {
-            self.walk((file, None, ""), kind, node);
+        if let (Kind::Map(one), true) = (shape.kind, file != "messages.yaml") {
+            let entries = node.entries().unwrap_or_default().iter();
+            return self.entries_of(top, one, entries.map(|(key, value)| (key, value)).collect());
+        }
+        for (key, one) in shape.sections() {
+            let at = At { key, record: records::names(file, key), ..top };
+            self.entries_of(at, one, listed(node.get(key)));
+        }
+        self.walk(top, &shape.kind, node);
+    }
+
+    fn entries_of(&mut self, at: At<'a>, one: &'static Kind, found: Vec<(&'a Node, &'a Node)>) {
+        for (id, node) in found {
+            let (number, before) = (self.entries.len(), self.sites.len());
+            self.walk(At { entry: Some(number), ..at }, one, node);
+            let sites = (before, self.sites.len());
+            self.entries.push(Entry { file: at.file, id, node, sites });
         }
     }
 
-    fn walk(
-        &mut self,
-        at: (&'static str, Option<usize>, &'a str),
-        kind: &'static Kind,
-        node: &'a Node,
-    ) {
-        let (file, entry, key) = at;
+    fn walk(&mut self, at: At<'a>, kind: &'static Kind, node: &'a Node) {
+        let At { file, entry, key, .. } = at;
         if node.text().is_some() && !matches!(kind, Kind::Either(_) | Kind::OneOrList(_)) {
             self.leaves.push(Leaf { file, entry, key, kind, node });
         }
         match kind {
             Kind::Expression => {
-                let site = |text| Site::new((file, entry, key), node, (0, text), true);
-                let site = node.text().map(site);
+                let site = node.text().map(|text| Site::new(at, node, (0, text), true));
                 self.sites.extend(site);
             }
             Kind::Template => {
                 let text = node.text().unwrap_or_default();
                 for piece in template::pieces(text).unwrap_or_default() {
                     if let Piece::Hole { expression, start } = piece {
-                        let site = Site::new((file, entry, key), node, (start, expression), false);
-                        self.sites.push(site);
+                        self.sites.push(Site::new(at, node, (start, expression), false));
                     }
                 }
             }
             Kind::List(one) => {
                 let items = node.items().unwrap_or_default();
-                items.iter().for_each(|it| self.walk((file, entry, key), one, it));
+                items.iter().for_each(|it| self.walk(at, one, it));
             }
             Kind::OneOrList(one) => {
-                let items = node.one_or_items();
-                items.iter().for_each(|it| self.walk((file, entry, key), one, it));
+                node.one_or_items().iter().for_each(|it| self.walk(at, one, it));
             }
             Kind::Map(one) => {
                 for (name, value) in node.entries().unwrap_or_default() {
-                    self.walk((file, entry, name.text().unwrap_or_default()), one, value);
+                    let key = name.text().unwrap_or_default();
+                    let record = records::names(file, key).or(at.record);
+                    self.walk(At { key, record, ..at }, one, value);
                 }
             }
             Kind::Record(fields) => {
-                for field in *fields {
+                let sections = shapes::FILES.iter().filter(|it| it.file == file && entry.is_none());
+                let sections: Vec<&str> =
+                    sections.flat_map(FileShape::sections).map(|(name, _)| name).collect();
+                // Entries of sections were looked at as such.
+                for field in fields.iter().filter(|it| !sections.contains(&it.name)) {
                     if let Some(value) = node.get(field.name) {
                         let key =
                             if field.name == "text" && !key.is_empty() { key } else { field.name };
-                        self.walk((file, entry, key), &field.kind, value);
+                        self.walk(At { key, ..at }, &field.kind, value);
                     }
                 }
             }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::load::{Entry, Layers, Meant};
+use super::resilience::{DeadLetter, Escalation};
 use super::{
     Check, CheckBody, Choice, Consideration, Expression, MessageChoice, Mode, OnError, Place,
-    Policy, Preference, Probe, SessionType, Settings, Severity, builtin, shapes,
+    Policy, Preference, Probe, SessionType, Settings, Severity, builtin, records, shapes,
 };
 use crate::facts::cursor::Key;
 use crate::facts::event::{EVENTS, EventKind};
@@ -21,6 +22,7 @@ use crate::time::Timestamp;
 use vocabulary::Vocabulary;
 
 mod questions;
+mod resilience;
 mod settings;
 mod vocabulary;
 
@@ -57,6 +59,8 @@ pub(super) struct Built {
     preferences: Vec<Preference>,
     probes: Vec<Probe>,
     breakers: Vec<(String, breaker::Settings)>,
+    dead_letter: DeadLetter,
+    escalation: Escalation,
     messages: BTreeMap<String, Vec<MessageChoice>>,
 }
 
@@ -108,6 +112,7 @@ pub(super) fn build(
     builder.unknown_here = AT_A_MESSAGE;
     let messages = layers.messages.iter().filter(|it| base.is_none() || !is_builtin(it));
     let messages = builder.messages(messages);
+    let (dead_letter, escalation) = (builder.dead_letter(layers), builder.escalation(layers));
     Built {
         settings,
         vocabulary,
@@ -118,6 +123,8 @@ pub(super) fn build(
         preferences,
         probes,
         breakers,
+        dead_letter,
+        escalation,
         messages,
     }
 }
@@ -160,6 +167,8 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
         probes: built.probes.into(),
         breakers: built.breakers.into(),
         messages: built.messages.into(),
+        dead_letter: built.dead_letter.into(),
+        escalation: built.escalation.into(),
         lens_key: Key::of(&vocabulary.lens),
         lens: vocabulary.lens,
         texts: vocabulary.texts,
@@ -229,6 +238,21 @@ pub(super) fn place(span: &Span) -> Place {
 }
 
 impl Builder<'_> {
+    /// Types what `work` meets by the names of a record, where there are some.
+    fn speaking_of<T>(
+        &mut self,
+        names: Option<&'static Names>,
+        work: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        let Some(names) = names else { return work(self) };
+        let facts = std::mem::replace(&mut self.names, Arc::new(names.clone()));
+        let unknown_here = std::mem::take(&mut self.unknown_here);
+        let made = work(self);
+        self.names = facts;
+        self.unknown_here = unknown_here;
+        made
+    }
+
     /// A typed expression of `wanted` type; anything wrong is complained about.
     fn expression(&mut self, node: Option<&Node>, wanted: Type) -> Option<Expression> {
         let node = node?;
@@ -505,9 +529,10 @@ impl Builder<'_> {
             if !shapes::MESSAGES.contains(&id) {
                 self.unknown("unknown-message", "message", key, shapes::MESSAGES);
             }
+            let names = records::names("messages.yaml", id);
             for node in choices.items().unwrap_or_default() {
                 let voice = node.get("voice").and_then(Node::text).map(str::to_owned);
-                if let Some(choice) = self.choice(node) {
+                if let Some(choice) = self.speaking_of(names, |it| it.choice(node)) {
                     let choice = MessageChoice { voice, choice };
                     messages.entry(id.to_owned()).or_default().push(choice);
                 }

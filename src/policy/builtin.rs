@@ -16,6 +16,8 @@ pub const FILES: &[(&str, &str)] = &[
     ("preferences.yaml", include_str!("../../policies/preferences.yaml")),
     ("probes.yaml", include_str!("../../policies/probes.yaml")),
     ("breakers.yaml", include_str!("../../policies/breakers.yaml")),
+    ("dead_letter.yaml", include_str!("../../policies/dead_letter.yaml")),
+    ("escalation.yaml", include_str!("../../policies/escalation.yaml")),
     ("session_types.yaml", include_str!("../../policies/session_types.yaml")),
     ("checkers.yaml", include_str!("../../policies/checkers.yaml")),
     ("considerations.yaml", include_str!("../../policies/considerations.yaml")),

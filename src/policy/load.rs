@@ -72,6 +72,10 @@ pub(super) struct Layers {
     pub(super) checkers: Vec<Entry>,
     pub(super) considerations: Vec<Entry>,
     pub(super) messages: Vec<Arc<Node>>,
+    /// Files of settings and lists, topmost first, by their names.
+    pub(super) tops: BTreeMap<&'static str, Vec<Arc<Node>>>,
+    /// Their lists of entries, by file and key.
+    pub(super) sections: BTreeMap<(&'static str, &'static str), Vec<Entry>>,
     /// Whether a vocabulary had to be left out, so that names may be missing.
     pub(super) incomplete: bool,
 }
@@ -176,7 +180,9 @@ fn inherited(layers: &Layers) -> BTreeMap<(&'static str, String), Arc<Node>> {
         ("checkers.yaml", &layers.checkers),
         ("considerations.yaml", &layers.considerations),
     ];
-    let entries = lists.iter().flat_map(|(file, list)| list.iter().map(move |it| (*file, it)));
+    let sections = layers.sections.iter().map(|((file, _), list)| (*file, list.as_slice()));
+    let lists = lists.into_iter().chain(sections);
+    let entries = lists.flat_map(|(file, list)| list.iter().map(move |it| (file, it)));
     let changed = entries.filter_map(|(file, it)| {
         let below = it.layers.get(1)?;
         Some(((file, it.id.clone()), Arc::clone(below)))
@@ -280,6 +286,28 @@ fn add(
     top("policyd.yaml", &mut layers.manifests);
     top(VOCABULARY, &mut layers.vocabularies);
     top("messages.yaml", &mut layers.messages);
+    add_sections(layers, nodes, implicit, diagnostics);
+}
+
+/// Files that hold settings at the top and lists of entries below.
+fn add_sections(
+    layers: &mut Layers,
+    mut nodes: BTreeMap<&'static str, Node>,
+    implicit: bool,
+    diagnostics: &mut Vec<Diagnostic>,
+) {
+    for shape in shapes::FILES {
+        let Some(node) = nodes.remove(shape.file) else { continue };
+        for (key, _) in shape.sections() {
+            let items = node.get(key).and_then(Node::items).unwrap_or_default();
+            let entries = items.iter().filter_map(|it| {
+                Some((it.get("id")?.text()?.to_owned(), it.get("id")?.clone(), it.clone()))
+            });
+            let into = layers.sections.entry((shape.file, key)).or_default();
+            layer(into, entries.collect(), implicit, diagnostics);
+        }
+        layers.tops.entry(shape.file).or_default().insert(0, Arc::new(node));
+    }
 }
 
 /// Adds entries, or puts them over the inherited entries of the same id.

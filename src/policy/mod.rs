@@ -4,6 +4,8 @@
 mod build;
 pub mod builtin;
 pub mod load;
+pub mod records;
+pub mod resilience;
 pub mod shapes;
 
 use std::collections::BTreeMap;
@@ -18,6 +20,7 @@ use crate::facts::lens::Lens;
 use crate::script::pattern::TextPatternSource;
 use crate::state::breaker;
 use crate::state::guard::GuardLimits;
+use resilience::{DeadLetter, Escalation};
 
 /// A pack that loaded, with all it extends.
 ///
@@ -52,6 +55,10 @@ pub struct Policy {
     pub breakers: Deferred<Vec<(String, breaker::Settings)>>,
     /// Forges by name, with what the host of a remote there contains.
     pub forges: Deferred<Vec<(String, Vec<String>)>>,
+    /// What fails again and again.
+    pub dead_letter: Deferred<DeadLetter>,
+    /// When a human is needed.
+    pub escalation: Deferred<Escalation>,
 }
 
 /// What the manifest sets.

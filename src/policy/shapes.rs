@@ -1,6 +1,8 @@
 //! What the files of a pack may hold: one table per file kind.
 //! The loader, the JSON Schemas and the documentation read these tables.
 
+pub mod resilience;
+
 use crate::source::shape::{Field, Kind, field, required};
 
 const TEXTS: Kind = Kind::List(&Kind::Text);
@@ -264,6 +266,8 @@ pub const FILES: &[FileShape] = &[
     FileShape { file: "preferences.yaml", kind: Kind::List(&Kind::Record(PREFERENCE)) },
     FileShape { file: "probes.yaml", kind: Kind::List(&Kind::Record(PROBE)) },
     FileShape { file: "breakers.yaml", kind: Kind::Map(&Kind::Record(BREAKER)) },
+    FileShape { file: "dead_letter.yaml", kind: Kind::Record(resilience::DEAD_LETTER) },
+    FileShape { file: "escalation.yaml", kind: Kind::Record(resilience::ESCALATION) },
     FileShape { file: "session_types.yaml", kind: Kind::List(&Kind::Record(SESSION_TYPE)) },
     FileShape { file: "checkers.yaml", kind: Kind::Map(&Kind::Record(CHECKER)) },
     FileShape { file: "considerations.yaml", kind: Kind::List(&Kind::Record(CONSIDERATION)) },
@@ -273,6 +277,25 @@ pub const FILES: &[FileShape] = &[
     },
 ];
 
+impl FileShape {
+    /// The keys of a file that hold lists of entries, each with an id.
+    pub fn sections(&self) -> impl Iterator<Item = (&'static str, &'static Kind)> {
+        let fields = if let Kind::Record(fields) = self.kind { fields } else { &[] };
+        fields.iter().filter_map(|it| {
+            let Kind::List(one) = it.kind else { return None };
+            let Kind::Record(keys) = one else { return None };
+            keys.iter().any(|it| it.name == "id").then_some((it.name, one))
+        })
+    }
+}
+
 /// Messages the program says; other ids in `messages.yaml` are errors.
-pub const MESSAGES: &[&str] =
-    &["block_header", "block_footer", "warning_header", "release", "not_saved", "summary"];
+pub const MESSAGES: &[&str] = &[
+    "block_header",
+    "block_footer",
+    "warning_header",
+    "release",
+    "not_saved",
+    "summary",
+    "escalation",
+];

@@ -381,7 +381,8 @@ pub(in crate::lint) fn empty_argument(subject: &Subject<'_>, out: &mut Findings)
             let receiver = site.part(&term.range).rsplit_once(&format!(".{name}"));
             let on_text =
                 receiver.and_then(|(receiver, _)| Term::parse(receiver)).is_some_and(|it| {
-                    type_of(&it, receiver.map_or("", |(r, _)| r), subject.names()) == Type::Text
+                    let names = site.names(subject.names());
+                    type_of(&it, receiver.map_or("", |(r, _)| r), names) == Type::Text
                 });
             if let Some(argument) = argument.filter(|_| on_text) {
                 let message = format!("`{name}(\"\")` holds of every text");

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use crate::lint::logic::{Answer, possible, truth};
 use crate::lint::subject::{Entry, Site};
 use crate::lint::{Findings, Subject};
+use crate::policy::records;
 use crate::script::tree::{Form, Term};
+use crate::script::types::Names;
 use crate::source::node::Node;
 
 /// Conditions that can be read, whole, and that the loader has nothing against: what follows from a
@@ -74,7 +76,7 @@ fn constant_parts(site: &Site<'_>, term: &Term, subject: &Subject<'_>, out: &mut
         row(term).map(|(items, _)| items.iter().collect()).unwrap_or_default()
     };
     for part in parts {
-        match truth(part, subject.names()) {
+        match truth(part, site.names(subject.names())) {
             Some(value) => {
                 let message = format!("this part is always {value}");
                 out.help(site.span(&part.range), message, "leave it out, or say what is meant");
@@ -91,7 +93,7 @@ pub(in crate::lint) fn redundant_part(subject: &Subject<'_>, out: &mut Findings)
         }
         site.visit(|part| {
             let Some((items, all)) = row(part) else { return };
-            if let Some((item, other)) = redundant(items, all, subject) {
+            if let Some((item, other)) = redundant(items, all, site.names(subject.names())) {
                 out.add(site.span(&item.range), "this part changes nothing", |it| {
                     it.with_related(site.span(&other.range), "this one decides")
                         .with_help("leave it out, or say what is meant")
@@ -102,12 +104,7 @@ pub(in crate::lint) fn redundant_part(subject: &Subject<'_>, out: &mut Findings)
 }
 
 /// A part that follows from one of the others (`&&`), or that makes one of the others hold (`||`).
-fn redundant<'t>(
-    items: &'t [Term],
-    all: bool,
-    subject: &Subject<'_>,
-) -> Option<(&'t Term, &'t Term)> {
-    let names = subject.names();
+fn redundant<'t>(items: &'t [Term], all: bool, names: &Names) -> Option<(&'t Term, &'t Term)> {
     let open: Vec<bool> = items.iter().map(|it| truth(it, names).is_none()).collect();
     let is_open = |at: usize| open.get(at) == Some(&true);
     for (at, item) in items.iter().enumerate().rev() {
@@ -160,6 +157,41 @@ pub(in crate::lint) fn unreachable_session_type(subject: &Subject<'_>, out: &mut
                     }
                 });
                 break;
+            }
+        }
+    }
+}
+
+/// Lists of rules over a record of which the first that holds decides.
+const FIRST_DECIDES: [(&str, &str); 2] =
+    [("dead_letter.yaml", "review"), ("escalation.yaml", "triggers")];
+
+pub(in crate::lint) fn unreachable_rule(subject: &Subject<'_>, out: &mut Findings) {
+    for (file, section) in FIRST_DECIDES {
+        let Some(names) = records::names(file, section) else { continue };
+        let items = subject.file(file).and_then(|it| it.get(section)).and_then(Node::items);
+        let rules = items.unwrap_or_default().iter().filter_map(|it| {
+            let term = Term::parse(it.get("when")?.text()?)?;
+            Some((it, it.get("id")?, it.get("group").and_then(Node::text), term))
+        });
+        let rules: Vec<_> = rules.collect();
+        for (at, (_, id, group, when)) in rules.iter().enumerate() {
+            let mut said: Vec<(&Term, bool)> = vec![(when, true)];
+            if possible(&said, names) == Answer::Never {
+                continue; // That is a finding of its own.
+            }
+            let earlier = rules.iter().take(at.min(BEFORE_MAX)).filter(|it| it.2 == *group);
+            for (_, before, _, condition) in earlier {
+                said.push((condition, false));
+                if possible(&said, names) == Answer::Never {
+                    let name = id.text().unwrap_or_default();
+                    out.add(id.span.clone(), format!("`{name}` never decides"), |it| {
+                        it.with_note("the rules before it leave nothing over")
+                            .with_help("put what is special before what is general")
+                            .with_related(before.span.clone(), "the last of those")
+                    });
+                    break;
+                }
             }
         }
     }

@@ -1,0 +1,144 @@
+//! The records that rules of the resilience files speak of: their fields, with types and meaning.
+//! The loader types rules by these, lint reasons about them, `policyd facts --records` lists them.
+
+use std::sync::{Arc, LazyLock};
+
+use super::shapes::resilience::{PRIORITIES, SEVERITIES, STRATEGIES};
+use crate::script::record::{Field, Shape};
+use crate::script::types::{Names, Type};
+
+/// The names that expressions of a section see; nothing where its expressions see facts.
+#[must_use]
+pub fn names(file: &str, section: &str) -> Option<&'static Names> {
+    match (file, section) {
+        ("dead_letter.yaml", "alarms") => Some(&*QUEUE),
+        ("dead_letter.yaml", _) | ("escalation.yaml", _) => Some(&*TASK),
+        ("messages.yaml", "escalation") => Some(&*DOCUMENT),
+        _ => None,
+    }
+}
+
+fn only(name: &str, fields: Vec<Field>) -> Names {
+    let shape = Shape { name: name.to_owned(), fields };
+    Names { record: Some(Arc::new(shape)), ..Names::default() }
+}
+
+/// The shape behind names of [`names`].
+#[must_use]
+pub fn shape(names: &'static Names) -> &'static Shape {
+    static NOTHING: Shape = Shape { name: String::new(), fields: Vec::new() };
+    names.record.as_deref().unwrap_or(&NOTHING)
+}
+
+fn text(name: &str, doc: &str) -> Field {
+    Field::new(name, Type::Text, doc)
+}
+
+fn number(name: &str, doc: &str) -> Field {
+    Field::new(name, Type::Int, doc)
+}
+
+fn flag(name: &str, doc: &str) -> Field {
+    Field::new(name, Type::Bool, doc)
+}
+
+fn or_none(values: &'static [&'static str]) -> Vec<&'static str> {
+    values.iter().copied().chain([""]).collect()
+}
+
+/// A task that failed, as review rules and escalation triggers see it.
+pub static TASK: LazyLock<Names> = LazyLock::new(|| {
+    only(
+        "task",
+        vec![
+            text("id", "Its id."),
+            text("title", "Its title."),
+            text("description", "Its description."),
+            text("text", "Title, description, summary and the last error, a line each."),
+            text("priority", "How urgent it is, else empty.").of_values(&or_none(PRIORITIES)),
+            text("queue", "The queue it came from."),
+            text("strategy", "The strategy written down, else empty.")
+                .of_values(&or_none(STRATEGIES)),
+            number("attempts", "Failed attempts on record; no retry resets them."),
+            number("failures", "Failures since the last fresh start."),
+            number("approaches", "Different approaches tried."),
+            number("errors", "Different errors met."),
+            number("same_error_approaches", "Approaches that ended with one and the same error."),
+            number("same_error_times", "Attempts that ended with the last error."),
+            number(
+                "same_cause",
+                "Tasks in the queue that ended with the same error, this one too.",
+            ),
+            number("redrives", "How often it was put back to work."),
+            number("age_hours", "Hours since the first failure."),
+            number("idle_hours", "Hours since the last failure."),
+            text("error", "What the last attempt ended with."),
+            text("error_type", "Type of that error: `test_failure`, `timeout`, …, else empty."),
+            flag(
+                "permanent",
+                "Whether trying again cannot help: wrong credentials, no such model.",
+            ),
+            Field::new("dependencies", Type::Texts, "Ids of the tasks it needs."),
+            flag("dependency_available", "Whether all it waits for is done."),
+            flag("dependency_never", "Whether something it waits for was given up."),
+            text("new_approach", "An approach to be tried next, else empty."),
+            text("simpler_scope", "A smaller scope that was defined, else empty."),
+            text("fix_commit", "The commit that fixed what blocked it, else empty."),
+            flag("scope_obsolete", "Whether nobody wants it any more."),
+            flag("human_abandoned", "Whether a human gave it up."),
+            flag("human_approved", "Whether a human said that it may go on."),
+            flag("escalated", "Whether a human was asked and has not answered."),
+            flag("security", "Whether it was marked as touching security."),
+            flag("data_loss", "Whether it was marked as a risk of losing data."),
+            flag("irreversible", "Whether it was marked as something that cannot be undone."),
+            flag(
+                "external",
+                "Whether it was marked as needing somebody outside: keys, credentials.",
+            ),
+            flag("ambiguous", "Whether it was marked as having more than one reading."),
+            Field::new(
+                "confidence",
+                Type::Decimal,
+                "How sure the agent is, 0 to 1; 1 where unsaid.",
+            ),
+            text("trigger", "The first escalation trigger that holds, else empty."),
+        ],
+    )
+});
+
+/// The queue as a whole.
+pub static QUEUE: LazyLock<Names> = LazyLock::new(|| {
+    only(
+        "queue",
+        vec![
+            number("depth", "Tasks in it."),
+            number("oldest_hours", "Hours since the oldest of them first failed."),
+            number("same_cause", "Tasks that share the commonest error."),
+            text("cause", "That error."),
+            number("awaiting_human", "Tasks that wait for a human."),
+            number("unreviewed_hours", "Hours since the last review."),
+        ],
+    )
+});
+
+/// What an escalation document says.
+pub static DOCUMENT: LazyLock<Names> = LazyLock::new(|| {
+    only(
+        "escalation",
+        vec![
+            text("id", "Its id, and the name of its file."),
+            text("title", "Title of the task."),
+            text("task_id", "Id of the task, else empty."),
+            number("failures", "Failed attempts."),
+            text("trigger", "Id of the trigger."),
+            text("reason", "Why a human is needed."),
+            text("severity", "How much it matters.").of_values(SEVERITIES),
+            flag("blocking", "Whether the task stands still."),
+            text("created", "When, in UTC."),
+            text("summary", "What fails."),
+            Field::new("attempts", Type::Texts, "One line for each attempt."),
+            text("analysis", "What was tried, and why it failed."),
+            Field::new("options", Type::Texts, "What may be decided, numbered."),
+        ],
+    )
+});

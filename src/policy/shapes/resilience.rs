@@ -1,0 +1,131 @@
+//! What the files of the resilience systems may hold: settings at the top, lists of rules below.
+
+use crate::source::shape::{Field, Kind, field, required};
+
+const TEXTS: Kind = Kind::List(&Kind::Text);
+const COUNT: Kind = Kind::Int { min: 1, max: 1_000_000 };
+
+/// What may become of a task that failed again and again (seed 003; `dependency_resolved` is used
+/// there and missing in its own list).
+pub const STRATEGIES: &[&str] = &[
+    "retry_with_simpler_approach",
+    "dependency_blocked",
+    "dependency_resolved",
+    "requires_human_review",
+    "permanent_abandon",
+];
+
+/// How much something matters (seed 003).
+pub const SEVERITIES: &[&str] = &["low", "medium", "high", "critical"];
+
+/// How urgent a task is (seed 003).
+pub const PRIORITIES: &[&str] = &["high", "medium", "low"];
+
+/// The groups of review rules, in the order in which they are judged by default.
+pub const REVIEW_GROUPS: &[&str] = &["human", "wait", "retry", "escalate", "abandon"];
+
+/// What a review may do with a task.
+pub const REVIEW_ACTIONS: &[&str] = &["wait", "retry", "split", "escalate", "abandon"];
+
+const ID: Field = required("id", Kind::Text, "Its name in messages, logs and overrides.");
+const WHEN: Field = required("when", Kind::Expression, "Holds where it applies.");
+const DESCRIPTION: Field = field("description", Kind::Text, "For people.");
+const ENABLED: Field =
+    field("enabled", Kind::Bool, "Whether it is used at all; `true` by default.");
+const OVERRIDE: Field =
+    field("override", Kind::Bool, "Changes the inherited entry of this id, key by key.");
+
+const ENTER: &[Field] = &[
+    ID,
+    WHEN,
+    field("strategy", Kind::Choice(STRATEGIES), "What is to be tried next."),
+    DESCRIPTION,
+    ENABLED,
+    OVERRIDE,
+];
+
+const REVIEW: &[Field] = &[
+    ID,
+    WHEN,
+    required("do", Kind::Choice(REVIEW_ACTIONS), "What becomes of the task."),
+    field("group", Kind::Choice(REVIEW_GROUPS), "Its place in `order`; what it does by default."),
+    field("strategy", Kind::Choice(STRATEGIES), "The strategy that is written down."),
+    field("reason", Kind::Text, "Why, in one word; its id by default."),
+    field("fresh", Kind::Bool, "A retry counts failures from 0 again, and names the new approach."),
+    DESCRIPTION,
+    ENABLED,
+    OVERRIDE,
+];
+
+const ALARM: &[Field] = &[
+    ID,
+    WHEN,
+    required("text", Kind::Template, "What is said where it holds."),
+    ENABLED,
+    OVERRIDE,
+];
+
+const RETENTION: &[Field] = &[
+    field("max_age", Kind::Duration, "Abandoned tasks are kept for that long."),
+    field("max_count", COUNT, "Abandoned tasks kept at most, the newest."),
+];
+
+const REDRIVE: &[Field] = &[
+    field("rate", COUNT, "Tasks put back within `per`, at most."),
+    field("per", Kind::Duration, "The time that `rate` counts in."),
+    field("max_times", COUNT, "How often one task is put back before a human must look at it."),
+];
+
+/// `dead_letter.yaml`: what fails again and again.
+pub const DEAD_LETTER: &[Field] = &[
+    field("review_every", Kind::Duration, "Time after which the queue is due for review."),
+    field("simplify_after", COUNT, "Failed attempts after which a simpler approach is asked for."),
+    field(
+        "order",
+        Kind::List(&Kind::Choice(REVIEW_GROUPS)),
+        "Which review rules are judged first.",
+    ),
+    field("retention", Kind::Record(RETENTION), "How long abandoned tasks are kept."),
+    field("redrive", Kind::Record(REDRIVE), "How fast tasks are put back to work."),
+    field("enter", Kind::List(&Kind::Record(ENTER)), "When a failing task enters; any that holds."),
+    field("review", Kind::List(&Kind::Record(REVIEW)), "What becomes of it; the first that holds."),
+    field("alarms", Kind::List(&Kind::Record(ALARM)), "When the queue itself needs a human."),
+];
+
+const TRIGGER: &[Field] = &[
+    ID,
+    WHEN,
+    field("severity", Kind::Choice(SEVERITIES), "How much it matters; `high` by default."),
+    field("blocking", Kind::Bool, "Whether the task stands still until a human answered."),
+    field(
+        "answer_within",
+        Kind::Duration,
+        "Time after which the alert is repeated; never, by default.",
+    ),
+    required("reason", Kind::Text, "Why a human is needed, in one sentence."),
+    field("options", TEXTS, "What a human may decide, each with what it costs."),
+    ENABLED,
+    DESCRIPTION,
+    OVERRIDE,
+];
+
+const CHANNEL: &[Field] = &[
+    ID,
+    ENABLED,
+    field("command", TEXTS, "Program and arguments that get the document on standard input."),
+    field("folder", Kind::Text, "Folder that gets a copy of each alert as JSON, for a webhook."),
+    field("timeout", Kind::Duration, "Time the program may take; 5 s by default."),
+    field("breaker", Kind::Text, "Name of its circuit breaker; `alert/<id>` by default."),
+    DESCRIPTION,
+    OVERRIDE,
+];
+
+/// `escalation.yaml`: when a human is needed, and how they are told.
+pub const ESCALATION: &[Field] = &[
+    field(
+        "triggers",
+        Kind::List(&Kind::Record(TRIGGER)),
+        "When a human is needed; the first that holds.",
+    ),
+    field("channels", Kind::List(&Kind::Record(CHANNEL)), "How humans are told."),
+];
