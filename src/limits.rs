@@ -122,6 +122,14 @@ pub const STATE_FILE_BYTES_MAX: usize = 4 * 1024 * 1024;
 pub const QUARANTINE_FILES_MAX: usize = 3;
 /// The file of circuit breakers, in bytes; a larger one is put aside.
 pub const BREAKER_FILE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// The file of one list of tasks, in bytes; a larger one is put aside, and none is written.
+pub const QUEUE_FILE_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// One document of an escalation, or their index, in bytes.
+pub const ESCALATIONS_FILE_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Attempts that are kept of one task; those in the middle go first.
+pub const TASK_ATTEMPTS_MAX: usize = 200;
+/// One text of a task that failed, in characters.
+pub const TASK_TEXT_CHARS_MAX: usize = 4_000;
 /// Failures that a circuit breaker may be set to wait for.
 pub const BREAKER_THRESHOLD_MAX: usize = 1_000;
 /// Longest wait for the lock of a session where no manifest says otherwise: a disk that stalls for

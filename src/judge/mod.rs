@@ -5,6 +5,8 @@
 
 pub mod combine;
 mod consider;
+pub mod dead_letter;
+pub mod escalation;
 pub mod inputs;
 pub mod message;
 mod outcome;

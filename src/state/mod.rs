@@ -2,6 +2,8 @@
 //! May not live here: files, clocks, JSON.
 
 pub mod breaker;
+pub mod dead_letter;
+pub mod escalation;
 pub mod guard;
 
 use std::collections::BTreeMap;

@@ -4,14 +4,18 @@
 pub mod answers;
 pub mod breakers;
 pub mod diagnostic;
+pub mod document;
+pub mod escalations;
 pub mod file;
 pub mod health;
 pub mod layout;
 pub mod log;
 pub mod pause;
 pub mod prune;
+pub mod queues;
 pub mod recovery;
 pub mod session;
 mod session_file;
+mod task_record;
 pub mod transcript;
 pub mod validate;

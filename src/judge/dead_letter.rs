@@ -1,0 +1,299 @@
+//! What becomes of a task that failed: the rules of `dead_letter.yaml` and the triggers of
+//! `escalation.yaml`, asked about one task. Pure: tasks, settings and the time come as values.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use regex::Regex;
+use sha2::{Digest, Sha256};
+
+use crate::checksum::hex;
+use crate::policy::records;
+use crate::policy::resilience::{DeadLetter, Enter, Escalation, Review, ReviewAction, Trigger};
+use crate::script::record::Record;
+use crate::script::{Evaluator, template};
+use crate::state::dead_letter::{Decision, Place, Task};
+use crate::time::Timestamp;
+
+/// What is known beside a task: the other tasks.
+#[derive(Debug, Clone, Default)]
+pub struct Around {
+    /// Where every known task is.
+    places: BTreeMap<String, Place>,
+    /// Dead letters by the fingerprint of what they ended with.
+    causes: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl Around {
+    /// All tasks of the lists.
+    pub fn new<'t>(tasks: impl IntoIterator<Item = &'t Task>) -> Self {
+        let mut around = Self::default();
+        for task in tasks {
+            around.places.insert(task.id.clone(), task.place);
+            if let Some(cause) = cause(task).filter(|_| task.place == Place::DeadLetter) {
+                around.causes.entry(cause).or_default().insert(task.id.clone());
+            }
+        }
+        around
+    }
+
+    /// Dead letters that ended with the same error as this task, which counts too.
+    fn sharing(&self, task: &Task) -> usize {
+        let Some(cause) = cause(task) else { return 0 };
+        let others =
+            self.causes.get(&cause).map(|it| it.iter().filter(|it| **it != task.id).count());
+        others.unwrap_or(0).saturating_add(1)
+    }
+
+    /// Whether every task it needs is done: none of them is on a list any more.
+    fn has_dependencies(&self, task: &Task) -> bool {
+        let blocked = task.strategy == "dependency_blocked";
+        let done = task.dependencies.iter().all(|it| !self.places.contains_key(it));
+        blocked && !task.dependencies.is_empty() && done
+    }
+
+    /// Whether a task it needs was given up.
+    fn lost_dependency(&self, task: &Task) -> bool {
+        task.dependencies.iter().any(|it| self.places.get(it) == Some(&Place::Abandoned))
+    }
+}
+
+/// What names an error whatever its places, times and addresses: 16 hexadecimal digits.
+#[must_use]
+pub fn fingerprint(error: &str) -> String {
+    thread_local! {
+        static VARYING: Option<Regex> = Regex::new(
+            r"0x[0-9a-fA-F]+|\b[0-9a-f]{8}-[0-9a-f-]{27}\b|\b\d[\d:.,TZ/+-]*\b|/[^\s:]+/",
+        )
+        .ok();
+    }
+    let plain = VARYING.with(|it| match it {
+        Some(regex) => regex.replace_all(error, "#").into_owned(),
+        None => error.to_owned(),
+    });
+    let words: Vec<&str> = plain.split_whitespace().collect();
+    let digest = Sha256::digest(words.join(" ").to_lowercase());
+    digest.get(..8).map(hex).unwrap_or_default()
+}
+
+/// The fingerprint of what a task last ended with.
+#[must_use]
+pub fn cause(task: &Task) -> Option<String> {
+    let last = task.attempts.iter().rev().find(|it| !it.error.is_empty())?;
+    Some(fingerprint(&last.error))
+}
+
+/// The task as rules see it. `permanent`: whether its last error is of a class that no further
+/// attempt can mend.
+#[must_use]
+pub fn record(task: &Task, around: &Around, permanent: bool, now: Timestamp) -> Record {
+    let last = task.attempts.iter().rev().find(|it| !it.error.is_empty());
+    let error = last.map(|it| it.error.as_str()).unwrap_or_default();
+    let counted: Vec<_> = task.counted().collect();
+    let mut by_error: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+    for attempt in &counted {
+        by_error.entry(fingerprint(&attempt.error)).or_default().insert(&attempt.approach);
+    }
+    let own = fingerprint(error);
+    let same = counted.iter().filter(|it| fingerprint(&it.error) == own).count();
+    let approaches: BTreeSet<&str> = counted.iter().map(|it| it.approach.as_str()).collect();
+    let text = [&task.title, &task.description, &task.summary, error].join("\n");
+    let has = |mark: &str| task.hints.marks.contains(mark);
+    let mut record = Record::new(records::shape(&records::TASK));
+    let texts = [
+        ("id", task.id.as_str()),
+        ("title", &task.title),
+        ("description", &task.description),
+        ("text", &text),
+        ("priority", &task.priority),
+        ("queue", task.original_queue.as_str()),
+        ("strategy", &task.strategy),
+        ("error", error),
+        ("error_type", last.map(|it| it.error_type.as_str()).unwrap_or_default()),
+        ("new_approach", &task.hints.new_approach),
+        ("simpler_scope", &task.hints.simpler_scope),
+        ("fix_commit", &task.hints.fix_commit),
+    ];
+    texts.into_iter().for_each(|(name, value)| record.set(name, value));
+    let numbers = [
+        ("attempts", counted.len()),
+        ("failures", usize::try_from(task.failures).unwrap_or(usize::MAX)),
+        ("approaches", approaches.len()),
+        ("errors", by_error.len()),
+        ("same_error_approaches", by_error.values().map(BTreeSet::len).max().unwrap_or(0)),
+        ("same_error_times", same),
+        ("same_cause", around.sharing(task)),
+        ("redrives", usize::try_from(task.redrives).unwrap_or(usize::MAX)),
+        ("age_hours", hours(task.first_failure, now)),
+        ("idle_hours", hours(task.last_failure, now)),
+    ];
+    numbers.into_iter().for_each(|(name, value)| record.set(name, number(value)));
+    let flags = [
+        ("permanent", permanent || has("permanent")),
+        ("dependency_available", has("dependency_available") || around.has_dependencies(task)),
+        ("dependency_never", has("dependency_never") || around.lost_dependency(task)),
+        ("escalated", !task.waits_for.is_empty()),
+    ];
+    flags.into_iter().for_each(|(name, value)| record.set(name, value));
+    let marks = ["scope_obsolete", "human_abandoned", "human_approved", "security", "data_loss"];
+    let marks = marks.into_iter().chain(["irreversible", "external", "ambiguous"]);
+    marks.for_each(|name| record.set(name, has(name)));
+    record.set("dependencies", task.dependencies.clone());
+    record.set("confidence", task.confidence.unwrap_or(1.0));
+    record
+}
+
+fn hours(since: Option<Timestamp>, now: Timestamp) -> usize {
+    let hours = since.map_or(0, |it| now.since(it).as_secs() / 3600);
+    usize::try_from(hours).unwrap_or(usize::MAX)
+}
+
+fn number(value: usize) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+/// What the rules say, with the rule that said it. A condition that cannot be evaluated does not
+/// hold; what it was is told.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ruling {
+    /// Id of the rule, or empty where none holds.
+    pub rule: String,
+    /// The trigger that holds, by its number in the list.
+    pub trigger: Option<usize>,
+    /// Conditions that could not be evaluated, with why.
+    pub problems: Vec<String>,
+}
+
+/// The first of the triggers that holds.
+fn triggered(
+    triggers: &[Trigger],
+    evaluator: &mut Evaluator,
+    problems: &mut Vec<String>,
+) -> Option<usize> {
+    triggers.iter().position(|it| holds(evaluator, (&it.id, &it.when.text), problems))
+}
+
+fn holds(
+    evaluator: &mut Evaluator,
+    (id, condition): (&str, &str),
+    problems: &mut Vec<String>,
+) -> bool {
+    evaluator.eval_bool(condition).unwrap_or_else(|error| {
+        problems.push(format!("`{id}` could not be judged: {error}"));
+        false
+    })
+}
+
+/// The rule by which a failing task enters the queue.
+#[must_use]
+pub fn enters(rules: &DeadLetter, record: Record) -> Option<&Enter> {
+    let mut evaluator = Evaluator::about(record);
+    let mut problems = Vec::new();
+    rules.enter.iter().find(|it| holds(&mut evaluator, (&it.id, &it.when.text), &mut problems))
+}
+
+/// What a review does with a task.
+#[must_use]
+pub fn review<'r>(
+    rules: &'r DeadLetter,
+    escalation: &Escalation,
+    mut record: Record,
+) -> (Option<&'r Review>, Ruling) {
+    let mut ruling = Ruling::default();
+    let mut evaluator = Evaluator::about(record.clone());
+    ruling.trigger = triggered(&escalation.triggers, &mut evaluator, &mut ruling.problems);
+    let trigger = ruling.trigger.and_then(|at| escalation.triggers.get(at));
+    record.set("trigger", trigger.map(|it| it.id.as_str()).unwrap_or_default());
+    let mut evaluator = Evaluator::about(record);
+    let rule = rules
+        .in_order()
+        .find(|it| holds(&mut evaluator, (&it.id, &it.when.text), &mut ruling.problems));
+    rule.iter().for_each(|it| it.id.clone_into(&mut ruling.rule));
+    (rule, ruling)
+}
+
+/// The decision that a rule stands for; `escalation` is the id of the document, where it asks a human.
+#[must_use]
+pub fn decision<'r>(rule: &'r Review, escalation: &'r str) -> Decision<'r> {
+    let strategy = rule.strategy.as_str();
+    match rule.action {
+        ReviewAction::Wait => Decision::Wait,
+        ReviewAction::Retry => Decision::Retry { fresh: rule.fresh, strategy },
+        ReviewAction::Split => Decision::Split,
+        ReviewAction::Escalate => Decision::Escalate { strategy, id: escalation },
+        ReviewAction::Abandon => Decision::Abandon { reason: &rule.reason },
+    }
+}
+
+/// Whether the queue is due for review: longer ago than `every`, or never.
+#[must_use]
+pub fn review_due(last: Option<Timestamp>, every: Duration, now: Timestamp) -> bool {
+    // A review of the future was written by a clock that went back since.
+    last.is_none_or(|last| now.since(last) > every || last.since(now) > every)
+}
+
+/// The queue as alarms see it.
+#[must_use]
+pub fn queue_record(tasks: &[&Task], last_reviewed: Option<Timestamp>, now: Timestamp) -> Record {
+    let dead: Vec<&&Task> = tasks.iter().filter(|it| it.place == Place::DeadLetter).collect();
+    let mut causes: BTreeMap<String, (usize, &str)> = BTreeMap::new();
+    for task in &dead {
+        if let Some(cause) = cause(task) {
+            let error = task.attempts.iter().rev().find(|it| !it.error.is_empty());
+            let text = error.map(|it| it.error.as_str()).unwrap_or_default();
+            causes.entry(cause).or_insert((0, text)).0 += 1;
+        }
+    }
+    let commonest = causes.values().max_by_key(|(count, _)| *count).copied().unwrap_or_default();
+    let oldest = dead.iter().filter_map(|it| it.first_failure).min();
+    let waiting = dead.iter().filter(|it| !it.waits_for.is_empty()).count();
+    Record::new(records::shape(&records::QUEUE))
+        .with("depth", number(dead.len()))
+        .with("oldest_hours", number(hours(oldest, now)))
+        .with("same_cause", number(commonest.0))
+        .with("cause", commonest.1.lines().next().unwrap_or_default())
+        .with("awaiting_human", number(waiting))
+        .with("unreviewed_hours", number(hours(last_reviewed, now)))
+}
+
+/// The alarms that hold, each with its text.
+#[must_use]
+pub fn alarms(rules: &DeadLetter, record: Record) -> Vec<(String, String)> {
+    let mut evaluator = Evaluator::about(record);
+    let mut problems = Vec::new();
+    let mut said = Vec::new();
+    for alarm in &rules.alarms {
+        if holds(&mut evaluator, (&alarm.id, &alarm.when.text), &mut problems) {
+            said.push((alarm.id.clone(), template::render(&alarm.text.text, &mut evaluator)));
+        }
+    }
+    said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_the_same_whatever_its_places_and_times() {
+        let one = "thread 'main' panicked at /home/a/src/lib.rs:10:5 after 12.5s: 0x7ffe";
+        let other = "thread 'main' panicked at /home/b/c/src/lib.rs:99:1 after 3s:  0x00a1";
+        assert_eq!(fingerprint(one), fingerprint(other));
+        assert_ne!(fingerprint("E0308 mismatched types"), fingerprint("E0277 trait bound"));
+        assert_ne!(fingerprint("E1"), fingerprint("E2"));
+    }
+
+    #[test]
+    fn a_review_is_due_after_more_than_its_time() {
+        let (hour, day) = (Duration::from_secs(3600), Duration::from_secs(86_400));
+        let last = Timestamp::from_millis(1_000_000_000_000);
+        assert!(!review_due(Some(last), day, last.plus(day)));
+        assert!(review_due(Some(last), day, last.plus(day).plus(Duration::from_millis(1))));
+        assert!(review_due(None, day, last));
+        assert!(
+            review_due(Some(last.plus(day * 3)), day, last),
+            "written by a clock that went back"
+        );
+        assert!(!review_due(Some(last.plus(hour)), day, last));
+    }
+}

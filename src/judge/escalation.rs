@@ -1,0 +1,122 @@
+//! What a human is told: the escalation of a task, and its document by `messages.yaml`.
+
+use crate::policy::resilience::Trigger;
+use crate::policy::{Policy, records};
+use crate::script::Evaluator;
+use crate::script::record::Record;
+use crate::state::dead_letter::{Attempt, Task};
+use crate::state::escalation::Escalation;
+use crate::time::Timestamp;
+
+use super::dead_letter::fingerprint;
+use super::message;
+
+/// The escalation of a task by a trigger; `id` is the name of its document.
+#[must_use]
+pub fn of_task(task: &Task, trigger: &Trigger, id: &str, now: Timestamp) -> Escalation {
+    Escalation {
+        id: id.to_owned(),
+        task_id: task.id.clone(),
+        title: if task.title.is_empty() { task.id.clone() } else { task.title.clone() },
+        trigger: trigger.id.clone(),
+        reason: trigger.reason.clone(),
+        severity: trigger.severity.clone(),
+        blocking: trigger.blocking,
+        created: now,
+        answer_within: trigger.answer_within,
+        ..Escalation::default()
+    }
+}
+
+/// What is known beside the escalation itself.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Known<'a> {
+    /// The task, where there is one.
+    pub task: Option<&'a Task>,
+    /// What fails, where no task says it.
+    pub summary: &'a str,
+    /// What was tried and why it failed, in somebody's words; told from the attempts, where empty.
+    pub analysis: &'a str,
+    /// What may be decided.
+    pub options: &'a [String],
+}
+
+/// The document that asks a human to decide: the seed's form, as `messages.yaml` has it.
+#[must_use]
+pub fn document(policy: &Policy, escalation: &Escalation, known: Known<'_>) -> String {
+    let attempts = known.task.map(|it| it.attempts.as_slice()).unwrap_or_default();
+    let summary = known.task.map(|it| it.summary.as_str()).filter(|it| !it.is_empty());
+    let analysis =
+        if known.analysis.is_empty() { analysis(attempts) } else { known.analysis.to_owned() };
+    let options = known.options.iter().zip(1..).map(|(it, number)| format!("{number}. {it}"));
+    let failures = attempts.iter().filter(|it| it.counts).count();
+    let mut record = Record::new(records::shape(&records::DOCUMENT));
+    let texts = [
+        ("id", escalation.id.as_str()),
+        ("title", &escalation.title),
+        ("task_id", if escalation.task_id.is_empty() { "none" } else { &escalation.task_id }),
+        ("trigger", &escalation.trigger),
+        ("reason", &escalation.reason),
+        ("severity", &escalation.severity),
+        ("created", &escalation.created.to_string()),
+        (
+            "summary",
+            summary.unwrap_or(if known.summary.is_empty() { "not said" } else { known.summary }),
+        ),
+        ("analysis", &analysis),
+    ];
+    texts.into_iter().for_each(|(name, value)| record.set(name, value));
+    record.set("failures", i64::try_from(failures).unwrap_or(i64::MAX));
+    record.set("blocking", escalation.blocking);
+    record.set("attempts", or_none(attempts.iter().map(attempt_line).collect()));
+    record.set("options", or_none(options.collect()));
+    let mut evaluator = Evaluator::about(record);
+    let text = message::text(policy, "escalation", &mut evaluator);
+    if text.is_empty() {
+        // A pack without the text still asks.
+        return format!("## Escalation: {}\n\n{}\n", escalation.title, escalation.reason);
+    }
+    text
+}
+
+fn or_none(lines: Vec<String>) -> Vec<String> {
+    if lines.is_empty() { vec!["none".to_owned()] } else { lines }
+}
+
+fn attempt_line(attempt: &Attempt) -> String {
+    let approach =
+        if attempt.approach.is_empty() { "no approach named" } else { &attempt.approach };
+    let mut line = format!("{}. {} {approach}", attempt.number, attempt.at);
+    if !attempt.error_type.is_empty() || !attempt.error.is_empty() {
+        let error = attempt.error.split_whitespace().collect::<Vec<_>>().join(" ");
+        let error: String = error.chars().take(ATTEMPT_CHARS_MAX).collect();
+        line.push_str(&format!(": {} {error}", attempt.error_type));
+    }
+    if !attempt.agent.is_empty() {
+        line.push_str(&format!(" ({})", attempt.agent));
+    }
+    line
+}
+
+/// The error of one attempt in its line, in characters.
+const ATTEMPT_CHARS_MAX: usize = 400;
+
+/// What the attempts tell by themselves.
+fn analysis(attempts: &[Attempt]) -> String {
+    let counted: Vec<&Attempt> = attempts.iter().filter(|it| it.counts).collect();
+    let different = |of: &dyn Fn(&Attempt) -> String| {
+        counted.iter().map(|it| of(it)).collect::<std::collections::BTreeSet<_>>().len()
+    };
+    let (approaches, errors) =
+        (different(&|it| it.approach.clone()), different(&|it| fingerprint(&it.error)));
+    let Some(last) = counted.last() else {
+        return "Nothing was tried yet.".to_owned();
+    };
+    let same =
+        counted.iter().filter(|it| fingerprint(&it.error) == fingerprint(&last.error)).count();
+    format!(
+        "{} failed attempt(s) with {approaches} approach(es) ended with {errors} different error(s); \
+         the last error came {same} time(s).",
+        counted.len()
+    )
+}

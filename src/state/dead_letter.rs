@@ -1,0 +1,459 @@
+//! The dead-letter queue: a task that fails again and again is put aside, looked at, and goes back to
+//! work, to a human, or is given up (seed 003). Rules decide; here is what a decision does.
+//!
+//! `step(task, event, now) -> (task, effects)`:
+//!
+//! | event | at work (pending, in progress) | dead letter | abandoned |
+//! |---|---|---|---|
+//! | `Started` | in progress | nothing | nothing |
+//! | `Failed` | noted, counted where it counts; back to pending | noted, counted | noted, counted |
+//! | `Entered` | dead letter | nothing | nothing |
+//! | `Reviewed(Wait)` | nothing | nothing | nothing |
+//! | `Reviewed(Retry)` | nothing | pending, recovered; its hints are used up | nothing |
+//! | `Reviewed(Split)` | nothing | stays, with a smaller task linked to it | nothing |
+//! | `Reviewed(Escalate)` | nothing | stays, asks a human once | nothing |
+//! | `Reviewed(Abandon)` | nothing | abandoned | nothing |
+//! | `Released` | blocked no more | pending, recovered | pending, recovered |
+//! | `GivenUp` | abandoned | abandoned | nothing |
+//! | `Blocked` | blocked | stays, waits for the human | nothing |
+//! | `Answered` | blocked no more | nothing waits any more; approval is a hint | nothing |
+//! | `Resolved` | done | done, recovered | done |
+//!
+//! Attempts are never forgotten; the counter of failures may begin anew.
+
+use std::collections::BTreeSet;
+
+use crate::time::Timestamp;
+
+/// The list a task is on: one file each.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// Waits for somebody to take it.
+    #[default]
+    Pending,
+    /// Somebody works on it.
+    InProgress,
+    /// Failed again and again.
+    DeadLetter,
+    /// Given up.
+    Abandoned,
+}
+
+impl Place {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Pending, Self::InProgress, Self::DeadLetter, Self::Abandoned];
+
+    /// The seed's name of it, which its file has too.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::InProgress => "in-progress",
+            Self::DeadLetter => "dead-letter",
+            Self::Abandoned => "abandoned",
+        }
+    }
+
+    /// The place of this name.
+    #[must_use]
+    pub fn find(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.as_str() == name)
+    }
+
+    const fn is_work(self) -> bool {
+        matches!(self, Self::Pending | Self::InProgress)
+    }
+}
+
+/// One attempt at a task that failed, or a note of what is tried next.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Attempt {
+    /// From 1.
+    pub number: u32,
+    /// When.
+    pub at: Timestamp,
+    /// What was tried.
+    pub approach: String,
+    /// `test_failure`, `timeout`, `dependency`, `validation` or another class of failures.
+    pub error_type: String,
+    /// What it ended with.
+    pub error: String,
+    /// Who tried.
+    pub agent: String,
+    /// Whether it counts: a rate limit says nothing about the task, a plan is no attempt.
+    pub counts: bool,
+    /// Names the report of it: the same one is taken in once.
+    pub key: String,
+}
+
+/// What was learned since a task failed; using it up puts the task back to work.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Hints {
+    /// What else could be tried.
+    pub new_approach: String,
+    /// A smaller scope.
+    pub simpler_scope: String,
+    /// The commit that fixed what blocked it.
+    pub fix_commit: String,
+    /// What is the case, by the names of [`MARKS`].
+    pub marks: BTreeSet<String>,
+}
+
+/// What may be said of a task: `marks` of its hints.
+pub const MARKS: &[&str] = &[
+    "dependency_available",
+    "dependency_never",
+    "scope_obsolete",
+    "human_abandoned",
+    "human_approved",
+    "security",
+    "data_loss",
+    "irreversible",
+    "external",
+    "ambiguous",
+    "permanent",
+];
+
+/// Marks that say what a task is, not what has happened: no retry uses them up.
+const LASTING: [&str; 5] = ["security", "data_loss", "irreversible", "external", "ambiguous"];
+
+/// A task and all that became of it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Task {
+    /// Its id.
+    pub id: String,
+    /// Where it is.
+    pub place: Place,
+    /// Where it was when it failed.
+    pub original_queue: Place,
+    /// Failures since the last fresh start.
+    pub failures: u32,
+    /// The first failure of all.
+    pub first_failure: Option<Timestamp>,
+    /// The last one.
+    pub last_failure: Option<Timestamp>,
+    /// What fails, in one line.
+    pub summary: String,
+    /// Attempts, oldest first.
+    pub attempts: Vec<Attempt>,
+    /// What is to be done about it (seed 003, `recovery_strategy`).
+    pub strategy: String,
+    /// Title.
+    pub title: String,
+    /// Description.
+    pub description: String,
+    /// Ids of the tasks it needs.
+    pub dependencies: Vec<String>,
+    /// `high`, `medium`, `low`, or empty.
+    pub priority: String,
+    /// What was learned.
+    pub hints: Hints,
+    /// How sure the agent is that it knows what to do, 0 to 1.
+    pub confidence: Option<f64>,
+    /// How often it was put back to work.
+    pub redrives: u32,
+    /// When it was last put back.
+    pub redriven: Option<Timestamp>,
+    /// What it waits for: the id of an escalation; empty where it waits for nothing.
+    pub waits_for: String,
+    /// The task it is a part of, or empty.
+    pub parent: String,
+    /// Smaller tasks made of it.
+    pub children: Vec<String>,
+    /// The scope that is left of its parent's, or empty.
+    pub scope: String,
+    /// The commit it was put back for, or empty.
+    pub fix_commit: String,
+    /// Why it was given up, or empty.
+    pub reason: String,
+    /// When it was given up.
+    pub abandoned: Option<Timestamp>,
+    /// Changes so far: of two copies the one with more is the newer.
+    pub revision: u64,
+}
+
+/// What a review came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision<'a> {
+    /// It stays.
+    Wait,
+    /// It goes back to work; `fresh`: failures count from 0 again.
+    Retry {
+        /// Whether failures count from 0 again.
+        fresh: bool,
+        /// The strategy written down; empty to keep the one there is.
+        strategy: &'a str,
+    },
+    /// A smaller task goes to work.
+    Split,
+    /// A human is asked.
+    Escalate {
+        /// The strategy written down; empty to keep the one there is.
+        strategy: &'a str,
+        /// Id of the escalation.
+        id: &'a str,
+    },
+    /// It is given up.
+    Abandon {
+        /// Why, in one word.
+        reason: &'a str,
+    },
+}
+
+/// What happens to a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// Somebody took it.
+    Started,
+    /// An attempt failed.
+    Failed(Attempt),
+    /// A rule says that it failed too often.
+    Entered {
+        /// What is to be tried next.
+        strategy: &'a str,
+    },
+    /// It was looked at.
+    Reviewed(Decision<'a>),
+    /// A human, or a redrive, puts it back to work.
+    Released,
+    /// A human gives it up.
+    GivenUp {
+        /// Why.
+        reason: &'a str,
+    },
+    /// It has to wait for a human.
+    Blocked {
+        /// Id of what it waits for.
+        by: &'a str,
+    },
+    /// The human answered.
+    Answered {
+        /// Whether it may go on.
+        approved: bool,
+    },
+    /// It is done.
+    Resolved,
+}
+
+/// What an event causes beside the task itself.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// A dead letter came back to life.
+    Recovered,
+    /// One was given up.
+    Abandoned,
+    /// A smaller task goes to work.
+    Created(Box<Task>),
+    /// The task is done and leaves the lists.
+    Done,
+}
+
+/// The task after an event, and what else that causes. A task that is unchanged had nothing to do
+/// with the event.
+#[must_use]
+pub fn step(task: &Task, event: Event<'_>, now: Timestamp) -> (Task, Vec<Effect>) {
+    let mut next = task.clone();
+    let effects = next.apply(event, now);
+    if next != *task {
+        next.revision = task.revision.saturating_add(1);
+    }
+    (next, effects)
+}
+
+impl Task {
+    fn apply(&mut self, event: Event<'_>, now: Timestamp) -> Vec<Effect> {
+        match event {
+            Event::Started => {
+                if self.place == Place::Pending && self.waits_for.is_empty() {
+                    self.place = Place::InProgress;
+                }
+                Vec::new()
+            }
+            Event::Failed(attempt) => {
+                self.fail(attempt);
+                Vec::new()
+            }
+            Event::Entered { strategy } => {
+                if self.place.is_work() {
+                    self.original_queue = self.place;
+                    self.place = Place::DeadLetter;
+                    self.plan(strategy);
+                }
+                Vec::new()
+            }
+            Event::Reviewed(decision) if self.place == Place::DeadLetter => {
+                self.review(decision, now)
+            }
+            Event::Reviewed(_) => Vec::new(),
+            Event::Released => self.release(now),
+            Event::GivenUp { reason } if self.place != Place::Abandoned => {
+                self.give_up(reason, now)
+            }
+            Event::GivenUp { .. } => Vec::new(),
+            Event::Blocked { by } => {
+                if self.place != Place::Abandoned {
+                    by.clone_into(&mut self.waits_for);
+                }
+                Vec::new()
+            }
+            Event::Answered { approved } => {
+                self.waits_for.clear();
+                if approved && self.place == Place::DeadLetter {
+                    self.hints.marks.insert("human_approved".to_owned());
+                }
+                Vec::new()
+            }
+            Event::Resolved => {
+                let dead = self.place == Place::DeadLetter;
+                let recovered = dead.then_some(Effect::Recovered);
+                recovered.into_iter().chain([Effect::Done]).collect()
+            }
+        }
+    }
+
+    fn fail(&mut self, attempt: Attempt) {
+        let known = !attempt.key.is_empty() && self.attempts.iter().any(|it| it.key == attempt.key);
+        if known {
+            return;
+        }
+        if self.summary.is_empty() {
+            attempt.error.lines().next().unwrap_or_default().clone_into(&mut self.summary);
+        }
+        if attempt.counts {
+            self.failures = self.failures.saturating_add(1);
+        }
+        self.first_failure = self.first_failure.or(Some(attempt.at));
+        self.last_failure = self.last_failure.max(Some(attempt.at));
+        if self.place == Place::InProgress {
+            self.place = Place::Pending;
+        }
+        self.note(attempt);
+    }
+
+    fn note(&mut self, attempt: Attempt) {
+        let number = self.attempts.iter().map(|it| it.number).max().unwrap_or(0).saturating_add(1);
+        self.attempts.push(Attempt { number, ..attempt });
+    }
+
+    fn review(&mut self, decision: Decision<'_>, now: Timestamp) -> Vec<Effect> {
+        match decision {
+            Decision::Wait => Vec::new(),
+            Decision::Retry { fresh, strategy } => {
+                if fresh {
+                    self.failures = 0;
+                    let approach = self.hints.new_approach.clone();
+                    self.note(Attempt { at: now, approach, ..Attempt::default() });
+                }
+                self.plan(strategy);
+                self.release(now)
+            }
+            Decision::Split => {
+                let number = self.children.len().saturating_add(1);
+                let scope = std::mem::take(&mut self.hints.simpler_scope);
+                let id = format!("{}-part-{number}", self.id);
+                self.children.push(id.clone());
+                let part = Self {
+                    id,
+                    title: format!("{}: {scope}", self.title),
+                    description: self.description.clone(),
+                    priority: self.priority.clone(),
+                    parent: self.id.clone(),
+                    scope,
+                    ..Self::default()
+                };
+                vec![Effect::Created(Box::new(part))]
+            }
+            Decision::Escalate { strategy, id } => {
+                self.plan(strategy);
+                id.clone_into(&mut self.waits_for);
+                Vec::new()
+            }
+            Decision::Abandon { reason } => self.give_up(reason, now),
+        }
+    }
+
+    fn release(&mut self, now: Timestamp) -> Vec<Effect> {
+        self.waits_for.clear();
+        if self.place.is_work() {
+            return Vec::new();
+        }
+        let hints = std::mem::take(&mut self.hints);
+        if !hints.fix_commit.is_empty() {
+            self.fix_commit = hints.fix_commit;
+        }
+        let lasting = hints.marks.into_iter().filter(|it| LASTING.contains(&it.as_str()));
+        self.hints.marks = lasting.collect();
+        self.place = Place::Pending;
+        self.redrives = self.redrives.saturating_add(1);
+        self.redriven = Some(now);
+        self.reason.clear();
+        self.abandoned = None;
+        vec![Effect::Recovered]
+    }
+
+    fn give_up(&mut self, reason: &str, now: Timestamp) -> Vec<Effect> {
+        self.place = Place::Abandoned;
+        reason.clone_into(&mut self.reason);
+        self.abandoned = Some(now);
+        self.waits_for.clear();
+        self.plan("permanent_abandon");
+        vec![Effect::Abandoned]
+    }
+
+    fn plan(&mut self, strategy: &str) {
+        if !strategy.is_empty() {
+            strategy.clone_into(&mut self.strategy);
+        }
+    }
+
+    /// Attempts that count.
+    pub fn counted(&self) -> impl Iterator<Item = &Attempt> {
+        self.attempts.iter().filter(|it| it.counts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_millis(1_000_000_000 + seconds * 1000)
+    }
+
+    fn task(place: Place) -> Task {
+        let attempt = Attempt { number: 1, at: at(-60), counts: true, ..Attempt::default() };
+        Task {
+            id: "t".to_owned(),
+            place,
+            failures: 1,
+            first_failure: Some(at(-60)),
+            last_failure: Some(at(-60)),
+            attempts: vec![attempt],
+            hints: Hints {
+                new_approach: "other".to_owned(),
+                simpler_scope: "less".to_owned(),
+                marks: ["security", "dependency_available"].map(str::to_owned).into(),
+                ..Hints::default()
+            },
+            revision: 7,
+            ..Task::default()
+        }
+    }
+
+    #[test]
+    fn the_same_report_is_taken_in_once() {
+        let attempt = Attempt { key: "run-7".into(), counts: true, ..Attempt::default() };
+        let (once, _) = step(&task(Place::Pending), Event::Failed(attempt.clone()), at(0));
+        let (twice, _) = step(&once, Event::Failed(attempt), at(1));
+        assert_eq!(twice, once);
+    }
+
+    #[test]
+    fn what_was_used_up_does_not_bring_a_task_back_again() {
+        let retry = Event::Reviewed(Decision::Retry { fresh: false, strategy: "" });
+        let (back, _) = step(&task(Place::DeadLetter), retry, at(0));
+        assert_eq!(back.hints.new_approach, "");
+        assert_eq!(back.hints.marks, ["security".to_owned()].into());
+        assert_eq!((back.redrives, back.redriven), (1, Some(at(0))));
+    }
+}

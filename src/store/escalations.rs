@@ -1,0 +1,263 @@
+//! What humans are asked: one markdown document each under `escalations/`, and `index.json` beside
+//! them, which knows what is open. Documents are written before they are listed: a crash leaves one
+//! that is found again, never a task that waits for nobody.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use chrono::DateTime;
+use serde_json::{Map, Value, json};
+
+use super::document;
+use super::file::Durability;
+use crate::limits::ESCALATIONS_FILE_BYTES_MAX;
+use crate::state::escalation::{self, Answer, Closed, Escalation, Event};
+use crate::time::Timestamp;
+use crate::world::{World, WorldError};
+
+/// Under the root of our own.
+const FOLDER: &str = "escalations";
+const INDEX: &str = "escalations/index.json";
+const LOCK: &str = "escalations/.index.lock";
+const FOLDERS: [&str; 1] = [FOLDER];
+
+/// The escalations under one root.
+#[derive(Clone)]
+pub struct EscalationStore<'a> {
+    world: &'a dyn World,
+    root: PathBuf,
+    durability: Durability,
+    lock_wait: Duration,
+}
+
+/// What the name of a document tells.
+#[derive(Debug, Clone, Copy)]
+pub enum Named<'a> {
+    /// `{timestamp}-{task_id}.md` (seed 003).
+    Task(&'a str),
+    /// `handoff-{timestamp}-{process}-{number}-{gate}.md`, as loki-mode names what its gates ask.
+    Gate(&'a str),
+}
+
+impl<'a> EscalationStore<'a> {
+    /// Those under a root of our own.
+    #[must_use]
+    pub fn new(
+        world: &'a dyn World,
+        root: &Path,
+        durability: Durability,
+        lock_wait: Duration,
+    ) -> Self {
+        Self { world, root: root.to_owned(), durability, lock_wait }
+    }
+
+    /// The document of an escalation.
+    #[must_use]
+    pub fn path(&self, id: &str) -> PathBuf {
+        self.root.join(FOLDER).join(format!("{id}.md"))
+    }
+
+    /// Every escalation, oldest first. A document that nobody listed is open: somebody wrote it by
+    /// hand, or lost power after it.
+    #[must_use]
+    pub fn all(&self) -> Vec<Escalation> {
+        let value =
+            match document::read(self.world, &self.root.join(INDEX), ESCALATIONS_FILE_BYTES_MAX) {
+                Ok(document::Held::Value(value)) => Some(value),
+                Ok(document::Held::Nothing | document::Held::Damaged) | Err(_) => None,
+            };
+        self.with_unlisted(read(value.as_ref()))
+    }
+
+    fn with_unlisted(&self, mut known: Vec<Escalation>) -> Vec<Escalation> {
+        let names = self.world.list(&self.root.join(FOLDER)).unwrap_or_default();
+        for id in names.iter().filter_map(|it| it.strip_suffix(".md")) {
+            if !id.starts_with('.') && known.iter().all(|it| it.id != id) {
+                let created = self.world.stat(&self.path(id)).map(|it| it.modified);
+                known.push(Escalation {
+                    id: id.to_owned(),
+                    title: id.to_owned(),
+                    severity: "high".to_owned(),
+                    created: created.unwrap_or_default(),
+                    ..Escalation::default()
+                });
+            }
+        }
+        known.sort_by(|one, other| (one.created, &one.id).cmp(&(other.created, &other.id)));
+        known
+    }
+
+    /// Opens an escalation: `make` gets the id that its document will have. Where the same task is
+    /// open for the same trigger, that one stands.
+    ///
+    /// # Errors
+    /// The lock was not free, or something was not saved; nothing is listed then.
+    pub fn open(
+        &self,
+        named: Named<'_>,
+        now: Timestamp,
+        make: impl FnOnce(&str) -> (Escalation, String),
+    ) -> Result<Escalation, WorldError> {
+        let _held = self.lock()?;
+        let (mut known, value) = self.to_change(now)?;
+        let id = self.free_id(named, known.len(), now);
+        let (new, text) = make(&id);
+        let same = |it: &&Escalation| {
+            it.closed.is_none() && it.trigger == new.trigger && it.task_id == new.task_id
+        };
+        if let Some(known) = known.iter().find(same).filter(|_| !new.task_id.is_empty()) {
+            return Ok(known.clone());
+        }
+        let limits = (ESCALATIONS_FILE_BYTES_MAX, &self.durability);
+        document::save(self.world, &self.path(&new.id), &text, limits)?;
+        known.push(new.clone());
+        self.write(&known, value.as_ref())?;
+        Ok(new)
+    }
+
+    /// One step of an escalation.
+    ///
+    /// # Errors
+    /// `Missing` where there is none of this id; the lock was not free, or it was not saved.
+    pub fn step(
+        &self,
+        id: &str,
+        event: Event,
+        now: Timestamp,
+    ) -> Result<(Escalation, Answer), WorldError> {
+        let _held = self.lock()?;
+        let (known, value) = self.to_change(now)?;
+        let mut known = self.with_unlisted(known);
+        let at = known.iter().position(|it| it.id == id).ok_or(WorldError::Missing)?;
+        let found = known.get_mut(at).ok_or(WorldError::Missing)?;
+        let (next, answer) = escalation::step(found, event, now);
+        if next != *found {
+            *found = next.clone();
+            self.write(&known, value.as_ref())?;
+        }
+        Ok((next, answer))
+    }
+
+    fn lock(&self) -> Result<Box<dyn crate::world::HeldLock>, WorldError> {
+        document::lock(self.world, &self.root, (LOCK, &FOLDERS), self.lock_wait)
+    }
+
+    fn to_change(&self, now: Timestamp) -> Result<(Vec<Escalation>, Option<Value>), WorldError> {
+        let path = self.root.join(INDEX);
+        let value = document::read_to_change(self.world, &path, ESCALATIONS_FILE_BYTES_MAX, now)?;
+        Ok((read(value.as_ref()), value))
+    }
+
+    fn write(&self, all: &[Escalation], known: Option<&Value>) -> Result<(), WorldError> {
+        let of = |id: &str| {
+            items(known).iter().find(|it| it.get("id").and_then(Value::as_str) == Some(id))
+        };
+        let records: Vec<Value> = all.iter().map(|it| record_of(it, of(&it.id))).collect();
+        let mut whole = known.and_then(Value::as_object).cloned().unwrap_or_default();
+        whole.insert("escalations".to_owned(), Value::Array(records));
+        let text = format!("{:#}\n", Value::Object(whole));
+        let limits = (ESCALATIONS_FILE_BYTES_MAX, &self.durability);
+        document::save(self.world, &self.root.join(INDEX), &text, limits)
+    }
+
+    /// A name that no document has.
+    fn free_id(&self, named: Named<'_>, known: usize, now: Timestamp) -> String {
+        let mut number = known.saturating_add(1);
+        let mut id = document_id(named, now, (self.world.process_id(), number));
+        while self.world.stat(&self.path(&id)).is_ok() {
+            number = number.saturating_add(1);
+            let next = document_id(named, now, (self.world.process_id(), number));
+            id = if matches!(named, Named::Task(_)) { format!("{next}-{number}") } else { next };
+        }
+        id
+    }
+}
+
+/// The id of a document, which is its name without `.md`.
+#[must_use]
+pub fn document_id(named: Named<'_>, now: Timestamp, (process, number): (u32, usize)) -> String {
+    let moment = DateTime::from_timestamp_millis(now.millis()).unwrap_or_default();
+    let moment = moment.format("%Y%m%dT%H%M%S%3fZ");
+    match named {
+        Named::Task(task) => format!("{moment}-{}", plain(task)),
+        Named::Gate(gate) => format!("handoff-{moment}-{process}-{number}-{}", plain(gate)),
+    }
+}
+
+/// A name that is one part of a path on every system.
+fn plain(name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+    let name: String = name.chars().take(NAME_CHARS_MAX).map(plain).collect();
+    if name.is_empty() { "task".to_owned() } else { name }
+}
+
+/// Longest part of a document's name that a task gives it.
+const NAME_CHARS_MAX: usize = 100;
+
+fn items(value: Option<&Value>) -> &[Value] {
+    let all = value.and_then(|it| it.get("escalations")).and_then(Value::as_array);
+    all.map(Vec::as_slice).unwrap_or_default()
+}
+
+fn read(value: Option<&Value>) -> Vec<Escalation> {
+    items(value).iter().filter_map(escalation_of).collect()
+}
+
+fn escalation_of(value: &Value) -> Option<Escalation> {
+    let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let time = |key: &str| value.get(key).and_then(Value::as_str).and_then(Timestamp::parse);
+    let number = |key: &str| value.get(key).and_then(Value::as_u64);
+    let status = text("status");
+    let closed = (status == "approved" || status == "rejected").then(|| Closed {
+        at: time("closed_at").unwrap_or_default(),
+        approved: status == "approved",
+        decision: text("decision"),
+        by: text("by"),
+    });
+    Some(Escalation {
+        id: Some(text("id")).filter(|it| !it.is_empty())?,
+        task_id: text("task_id"),
+        title: text("title"),
+        trigger: text("trigger"),
+        reason: text("reason"),
+        severity: text("severity"),
+        blocking: value.get("blocking").and_then(Value::as_bool).unwrap_or(false),
+        created: time("created").unwrap_or_default(),
+        answer_within: number("answer_within_s").map(Duration::from_secs),
+        told: time("told_at"),
+        times_told: number("times_told").and_then(|it| u32::try_from(it).ok()).unwrap_or(0),
+        closed,
+    })
+}
+
+/// The record of an escalation, over what the index knew of it.
+#[must_use]
+pub fn record_of(it: &Escalation, known: Option<&Value>) -> Value {
+    let mut record = known.and_then(Value::as_object).cloned().unwrap_or_else(Map::new);
+    let status = match &it.closed {
+        None => "open",
+        Some(closed) if closed.approved => "approved",
+        Some(_) => "rejected",
+    };
+    let ours = json!({
+        "id": it.id,
+        "status": status,
+        "task_id": it.task_id,
+        "title": it.title,
+        "trigger": it.trigger,
+        "reason": it.reason,
+        "severity": it.severity,
+        "blocking": it.blocking,
+        "created": it.created.to_string(),
+        "answer_within_s": it.answer_within.map(|it| it.as_secs()),
+        "told_at": it.told.map(|it| it.to_string()),
+        "times_told": it.times_told,
+        "closed_at": it.closed.as_ref().map(|it| it.at.to_string()),
+        "decision": it.closed.as_ref().map(|it| it.decision.clone()),
+        "by": it.closed.as_ref().map(|it| it.by.clone()),
+    });
+    if let Value::Object(ours) = ours {
+        record.extend(ours);
+    }
+    Value::Object(record)
+}

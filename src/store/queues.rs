@@ -1,0 +1,277 @@
+//! The lists of tasks: `queue/{pending,in-progress,dead-letter,abandoned}.json` in the seed's format
+//! (seed 003), with a few keys more. Looked at without a lock, changed under one.
+//!
+//! `[]`, `{"tasks":[]}` and the full object are all read. What is not ours is kept: items that are no
+//! tasks, keys of tasks, keys beside them. A task that moves is written where it comes to before it
+//! is taken away where it was, so that a crash leaves two copies and never none; of two copies the
+//! one with the higher `revision` stands.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use super::file::Durability;
+use super::task_record::{record_of, task_of};
+use super::{document, log};
+use crate::limits::QUEUE_FILE_BYTES_MAX;
+use crate::state::dead_letter::{Effect, Place, Task};
+use crate::time::Timestamp;
+use crate::world::{World, WorldError};
+
+/// Under the root of our own.
+const FOLDERS: [&str; 3] = ["queue", "logs", "escalations"];
+const LOCK: &str = "queue/.queue.lock";
+/// Who did what to which task.
+const AUDIT_LOG: &str = "logs/dead-letter.jsonl";
+
+/// The lists under one root.
+#[derive(Clone)]
+pub struct QueueStore<'a> {
+    world: &'a dyn World,
+    root: PathBuf,
+    durability: Durability,
+    lock_wait: Duration,
+}
+
+/// One file as it was read.
+#[derive(Debug, Clone, Default)]
+struct File {
+    /// Keys beside `tasks`.
+    beside: Map<String, Value>,
+    /// Its items, as they were read.
+    items: Vec<Value>,
+    /// Whether it was there.
+    exists: bool,
+}
+
+/// Totals of the dead-letter queue (seed 003, `metadata`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Metadata {
+    /// When the queue was last reviewed.
+    pub last_reviewed: Option<Timestamp>,
+    /// Dead letters given up, ever.
+    pub total_abandoned: u64,
+    /// Dead letters that came back to life, ever.
+    pub total_recovered: u64,
+}
+
+/// All lists.
+#[derive(Debug, Clone, Default)]
+pub struct Lists {
+    /// Every task, in the order of the files.
+    pub tasks: Vec<Task>,
+    /// Totals.
+    pub metadata: Metadata,
+    files: BTreeMap<Place, File>,
+    /// Lists whose file is damaged.
+    pub damaged: Vec<Place>,
+}
+
+impl Lists {
+    /// The task of this id.
+    #[must_use]
+    pub fn find(&self, id: &str) -> Option<&Task> {
+        self.tasks.iter().find(|it| it.id == id)
+    }
+
+    /// Tasks of one list.
+    pub fn on(&self, place: Place) -> impl Iterator<Item = &Task> {
+        self.tasks.iter().filter(move |it| it.place == place)
+    }
+
+    /// Puts a changed task in the place of its former self, and takes in what its change caused.
+    pub fn put(&mut self, task: Task, effects: &[Effect]) {
+        let done = effects.contains(&Effect::Done);
+        let place = self.tasks.iter().position(|it| it.id == task.id);
+        match place.and_then(|at| self.tasks.get_mut(at).map(|known| (at, known))) {
+            Some((at, _)) if done => drop(self.tasks.remove(at)),
+            Some((_, known)) => *known = task,
+            None if done => {}
+            None => self.tasks.push(task),
+        }
+        for effect in effects {
+            match effect {
+                Effect::Recovered => self.metadata.total_recovered += 1,
+                Effect::Abandoned => self.metadata.total_abandoned += 1,
+                Effect::Created(part) => self.put((**part).clone(), &[]),
+                Effect::Done => {}
+            }
+        }
+    }
+
+    fn absorb(&mut self, place: Place, value: Option<Value>) {
+        let mut file = File { exists: value.is_some(), ..File::default() };
+        match value {
+            Some(Value::Array(items)) => file.items = items,
+            Some(Value::Object(mut beside)) => {
+                if let Some(Value::Array(items)) = beside.remove("tasks") {
+                    file.items = items;
+                }
+                file.beside = beside;
+            }
+            _ => {}
+        }
+        if place == Place::DeadLetter {
+            self.metadata = metadata_of(file.beside.get("metadata"));
+        }
+        for task in file.items.iter().filter_map(|it| task_of(it, place)) {
+            match self.tasks.iter_mut().find(|it| it.id == task.id) {
+                Some(known) if known.revision >= task.revision => {}
+                Some(known) => *known = task,
+                None => self.tasks.push(task),
+            }
+        }
+        self.files.insert(place, file);
+    }
+
+    /// The text of the file of one list; nothing where it stays as it is.
+    fn text(&self, place: Place) -> Option<(String, bool)> {
+        let empty = File::default();
+        let file = self.files.get(&place).unwrap_or(&empty);
+        let mut tasks: Vec<&Task> = self.on(place).collect();
+        let mut items = Vec::new();
+        for item in &file.items {
+            let Some(known) = task_of(item, place) else {
+                items.push(item.clone()); // Not ours.
+                continue;
+            };
+            if let Some(at) = tasks.iter().position(|it| it.id == known.id) {
+                let task = tasks.remove(at);
+                let same = *task == known;
+                items.push(if same { item.clone() } else { record_of(task, Some(item)) });
+            }
+        }
+        let gains = !tasks.is_empty();
+        // What moves here from another list brings along what others wrote into it.
+        let of = |id: &str| {
+            let all = self.files.values().flat_map(|it| &it.items);
+            all.into_iter().find(|it| task_of(it, place).is_some_and(|it| it.id == id))
+        };
+        items.extend(tasks.iter().map(|it| record_of(it, of(&it.id))));
+        let mut whole = Map::new();
+        whole.insert("tasks".to_owned(), Value::Array(items.clone()));
+        whole.extend(file.beside.clone());
+        if place == Place::DeadLetter {
+            let known = file.beside.get("metadata");
+            let same = metadata_of(known) == self.metadata;
+            if !same || (known.is_none() && file.exists) {
+                whole.insert("metadata".to_owned(), metadata_record(&self.metadata, known));
+            }
+            if same && items == file.items {
+                return None;
+            }
+        } else if items == file.items {
+            return None;
+        }
+        Some((format!("{:#}\n", Value::Object(whole)), gains))
+    }
+}
+
+fn metadata_of(value: Option<&Value>) -> Metadata {
+    let of = |key: &str| value.and_then(|it| it.get(key));
+    let count = |key: &str| of(key).and_then(Value::as_u64).unwrap_or(0);
+    Metadata {
+        last_reviewed: of("last_reviewed").and_then(Value::as_str).and_then(Timestamp::parse),
+        total_abandoned: count("total_abandoned"),
+        total_recovered: count("total_recovered"),
+    }
+}
+
+fn metadata_record(metadata: &Metadata, known: Option<&Value>) -> Value {
+    let mut record = known.and_then(Value::as_object).cloned().unwrap_or_default();
+    let reviewed = metadata.last_reviewed.map_or(Value::Null, |it| it.to_string().into());
+    record.insert("last_reviewed".to_owned(), reviewed);
+    record.insert("total_abandoned".to_owned(), metadata.total_abandoned.into());
+    record.insert("total_recovered".to_owned(), metadata.total_recovered.into());
+    Value::Object(record)
+}
+
+impl<'a> QueueStore<'a> {
+    /// Those under a root of our own.
+    #[must_use]
+    pub fn new(
+        world: &'a dyn World,
+        root: &Path,
+        durability: Durability,
+        lock_wait: Duration,
+    ) -> Self {
+        Self { world, root: root.to_owned(), durability, lock_wait }
+    }
+
+    fn path(&self, place: Place) -> PathBuf {
+        self.root.join(format!("queue/{}.json", place.as_str()))
+    }
+
+    /// Whether there is any list at all: the cheapest thing to ask.
+    #[must_use]
+    pub fn exists(&self) -> bool {
+        self.world.stat(&self.path(Place::DeadLetter)).is_ok()
+    }
+
+    /// All lists as they stand, without a lock; what cannot be read is left out.
+    #[must_use]
+    pub fn peek(&self) -> Lists {
+        let mut lists = Lists::default();
+        for place in Place::ALL {
+            match document::read(self.world, &self.path(place), QUEUE_FILE_BYTES_MAX) {
+                Ok(document::Held::Value(value)) => lists.absorb(place, Some(value)),
+                Ok(document::Held::Nothing) => lists.absorb(place, None),
+                Ok(document::Held::Damaged) | Err(_) => lists.damaged.push(place),
+            }
+        }
+        lists
+    }
+
+    /// Changes the lists under their lock: all of it is saved, or an error says that it is not.
+    ///
+    /// # Errors
+    /// The lock was not free, a file could not be read or put aside, or was not saved. A task that
+    /// was to move is then on the list it came from, or on both.
+    pub fn change<T>(
+        &self,
+        now: Timestamp,
+        work: impl FnOnce(&mut Lists) -> Result<T, WorldError>,
+    ) -> Result<T, WorldError> {
+        let _held = document::lock(self.world, &self.root, (LOCK, &FOLDERS), self.lock_wait)?;
+        let mut lists = Lists::default();
+        for place in Place::ALL {
+            let path = self.path(place);
+            let value = document::read_to_change(self.world, &path, QUEUE_FILE_BYTES_MAX, now)?;
+            lists.absorb(place, value);
+        }
+        let done = work(&mut lists)?;
+        let changed = Place::ALL.into_iter().filter_map(|place| Some((place, lists.text(place)?)));
+        let mut changed: Vec<_> = changed.collect();
+        // First where something comes to, then where it goes away.
+        changed.sort_by_key(|(_, (_, gains))| !gains);
+        for (place, (text, _)) in changed {
+            let limits = (QUEUE_FILE_BYTES_MAX, &self.durability);
+            document::save(self.world, &self.path(place), &text, limits)?;
+        }
+        Ok(done)
+    }
+
+    /// Writes down who did what; a log that cannot be written is no reason to fail.
+    pub fn audit(&self, entries: &[Value]) {
+        log::append(self.world, &self.root.join(AUDIT_LOG), entries);
+    }
+}
+
+/// Gives up what is kept too long or too much: abandoned tasks, the oldest first. Returns their ids.
+pub fn expire(
+    lists: &mut Lists,
+    (max_age, max_count): (Duration, usize),
+    now: Timestamp,
+) -> BTreeSet<String> {
+    let mut kept: Vec<(Option<Timestamp>, String)> =
+        lists.on(Place::Abandoned).map(|it| (it.abandoned, it.id.clone())).collect();
+    kept.sort();
+    let over = kept.len().saturating_sub(max_count);
+    let old = |at: &Option<Timestamp>| at.is_some_and(|at| now.since(at) > max_age);
+    let gone = kept.iter().enumerate().filter(|(number, (at, _))| *number < over || old(at));
+    let gone: BTreeSet<String> = gone.map(|(_, (_, id))| id.clone()).collect();
+    lists.tasks.retain(|it| it.place != Place::Abandoned || !gone.contains(&it.id));
+    gone
+}
