@@ -5,8 +5,13 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use super::EXIT_CODES;
+pub(super) use queue::{
+    DlqAction, DlqAdd, DlqArguments, DlqRetry, EscalationAction, EscalationArguments,
+    EscalationOpen, ListPlace,
+};
 pub(super) use resilience::{BreakerAction, BreakerArguments, CallResult};
 
+mod queue;
 mod resilience;
 
 /// The exit codes, for people.
@@ -62,6 +67,10 @@ pub(super) enum Command {
     Diag(DiagArguments),
     /// List, ask, feed and reset the circuit breakers of the project
     Breaker(BreakerArguments),
+    /// Tasks that failed again and again: take in, list, review, put back, give up
+    Dlq(DlqArguments),
+    /// What humans are asked to decide, and their answers
+    Escalation(EscalationArguments),
     /// Print the JSON Schema of a file kind
     Schema(SchemaArguments),
     /// Print completions for a shell

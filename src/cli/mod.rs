@@ -4,6 +4,8 @@ mod amplihack;
 mod arguments;
 mod breaker;
 mod diag;
+mod dlq;
+mod escalation;
 mod eval;
 mod explain;
 mod facts;
@@ -16,6 +18,7 @@ mod pause;
 mod project;
 mod recorded;
 mod replay;
+mod resilience;
 mod rules;
 mod schema;
 mod session;
@@ -30,10 +33,11 @@ use std::io::{Read, Write};
 use crate::source::suggest;
 use crate::world::World;
 use arguments::{
-    Arguments, BreakerAction, CallResult, Color, Command, DiagAction, DiagFilter, EvalArguments,
-    ExplainArguments, FactsArguments, Format, InitArguments, LintArguments, ListFormat,
-    LogArguments, PackArguments, PauseArguments, ReplayArguments, ReportFormat, ResumeArguments,
-    SchemaArguments, StateAction, TestArguments, TestFormat, TryArguments, Update,
+    Arguments, BreakerAction, CallResult, Color, Command, DiagAction, DiagFilter, DlqAction,
+    DlqAdd, DlqRetry, EscalationAction, EscalationOpen, EvalArguments, ExplainArguments,
+    FactsArguments, Format, InitArguments, LintArguments, ListFormat, ListPlace, LogArguments,
+    PackArguments, PauseArguments, ReplayArguments, ReportFormat, ResumeArguments, SchemaArguments,
+    StateAction, TestArguments, TestFormat, TryArguments, Update,
 };
 
 /// What an exit code means. `eval` in hook format always exits with 0.
@@ -114,6 +118,8 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         Command::Explain(it) => explain::run(world, console, &it),
         Command::Diag(it) => diag::run(world, console, &it.action),
         Command::Breaker(it) => breaker::run(world, console, &it.action),
+        Command::Dlq(it) => dlq::run(world, console, &it.action),
+        Command::Escalation(it) => escalation::run(world, console, &it.action),
         Command::Replay(it) => replay::run(world, console, &it),
         Command::Schema(it) => schema::run(console, &it),
         Command::Completions { shell } => line::completions(console, shell),

@@ -12,7 +12,7 @@ use crate::policy::records;
 use crate::policy::resilience::{DeadLetter, Enter, Escalation, Review, ReviewAction, Trigger};
 use crate::script::record::Record;
 use crate::script::{Evaluator, template};
-use crate::state::dead_letter::{Decision, Place, Task};
+use crate::state::dead_letter::{Attempt, Decision, Place, Task};
 use crate::time::Timestamp;
 
 /// What is known beside a task: the other tasks.
@@ -76,18 +76,22 @@ pub fn fingerprint(error: &str) -> String {
     digest.get(..8).map(hex).unwrap_or_default()
 }
 
+/// The last attempt that counts and says what it ended with.
+fn last_failure(task: &Task) -> Option<&Attempt> {
+    task.attempts.iter().rev().find(|it| it.counts && !it.error.is_empty())
+}
+
 /// The fingerprint of what a task last ended with.
 #[must_use]
 pub fn cause(task: &Task) -> Option<String> {
-    let last = task.attempts.iter().rev().find(|it| !it.error.is_empty())?;
-    Some(fingerprint(&last.error))
+    last_failure(task).map(|it| fingerprint(&it.error))
 }
 
 /// The task as rules see it. `permanent`: whether its last error is of a class that no further
 /// attempt can mend.
 #[must_use]
 pub fn record(task: &Task, around: &Around, permanent: bool, now: Timestamp) -> Record {
-    let last = task.attempts.iter().rev().find(|it| !it.error.is_empty());
+    let last = last_failure(task);
     let error = last.map(|it| it.error.as_str()).unwrap_or_default();
     let counted: Vec<_> = task.counted().collect();
     let mut by_error: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
@@ -239,8 +243,7 @@ pub fn queue_record(tasks: &[&Task], last_reviewed: Option<Timestamp>, now: Time
     let mut causes: BTreeMap<String, (usize, &str)> = BTreeMap::new();
     for task in &dead {
         if let Some(cause) = cause(task) {
-            let error = task.attempts.iter().rev().find(|it| !it.error.is_empty());
-            let text = error.map(|it| it.error.as_str()).unwrap_or_default();
+            let text = last_failure(task).map(|it| it.error.as_str()).unwrap_or_default();
             causes.entry(cause).or_insert((0, text)).0 += 1;
         }
     }

@@ -90,7 +90,9 @@ fn attempt_line(attempt: &Attempt) -> String {
     if !attempt.error_type.is_empty() || !attempt.error.is_empty() {
         let error = attempt.error.split_whitespace().collect::<Vec<_>>().join(" ");
         let error: String = error.chars().take(ATTEMPT_CHARS_MAX).collect();
-        line.push_str(&format!(": {} {error}", attempt.error_type));
+        let said = [attempt.error_type.as_str(), &error];
+        let said: Vec<&str> = said.into_iter().filter(|it| !it.is_empty()).collect();
+        line.push_str(&format!(": {}", said.join(" ")));
     }
     if !attempt.agent.is_empty() {
         line.push_str(&format!(" ({})", attempt.agent));

@@ -146,6 +146,22 @@ pub struct Trigger {
     pub options: Vec<String>,
 }
 
+impl Trigger {
+    /// What stands for a trigger where a rule asks for a human and none holds.
+    #[must_use]
+    pub fn unnamed() -> Self {
+        Self {
+            id: "review".to_owned(),
+            when: Expression::default(),
+            severity: "high".to_owned(),
+            blocking: false,
+            answer_within: None,
+            reason: "A rule of the review asks for a human.".to_owned(),
+            options: Vec::new(),
+        }
+    }
+}
+
 /// How humans are told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Channel {

@@ -1,6 +1,7 @@
 //! Reports: what the program found, as text for people and data for tools.
 
 pub mod cases;
+pub mod dead_letter;
 pub mod decision_log;
 pub mod diagnostics;
 pub mod drawing;

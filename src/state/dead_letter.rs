@@ -261,6 +261,31 @@ pub fn step(task: &Task, event: Event<'_>, now: Timestamp) -> (Task, Vec<Effect>
 }
 
 impl Task {
+    /// The task with what somebody else knows of it: what they leave empty stays, marks are joined.
+    #[must_use]
+    pub fn with(mut self, other: &Self) -> Self {
+        let texts = [
+            (&mut self.title, &other.title),
+            (&mut self.description, &other.description),
+            (&mut self.priority, &other.priority),
+            (&mut self.summary, &other.summary),
+            (&mut self.hints.new_approach, &other.hints.new_approach),
+            (&mut self.hints.simpler_scope, &other.hints.simpler_scope),
+            (&mut self.hints.fix_commit, &other.hints.fix_commit),
+        ];
+        for (own, said) in texts {
+            if !said.is_empty() {
+                own.clone_from(said);
+            }
+        }
+        if !other.dependencies.is_empty() {
+            self.dependencies.clone_from(&other.dependencies);
+        }
+        self.hints.marks.extend(other.hints.marks.iter().cloned());
+        self.confidence = other.confidence.or(self.confidence);
+        self
+    }
+
     fn apply(&mut self, event: Event<'_>, now: Timestamp) -> Vec<Effect> {
         match event {
             Event::Started => {
@@ -316,10 +341,9 @@ impl Task {
         if known {
             return;
         }
-        if self.summary.is_empty() {
-            attempt.error.lines().next().unwrap_or_default().clone_into(&mut self.summary);
-        }
         if attempt.counts {
+            let line = attempt.error.lines().find(|it| !it.trim().is_empty());
+            line.unwrap_or(&self.summary).to_owned().clone_into(&mut self.summary);
             self.failures = self.failures.saturating_add(1);
         }
         self.first_failure = self.first_failure.or(Some(attempt.at));

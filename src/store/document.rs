@@ -1,12 +1,13 @@
-//! One JSON document in one file, shared by all processes of a project: looked at without a lock,
-//! changed under one that the caller holds. What is damaged is put aside, never lost.
+//! JSON documents under the root of our own, shared by all processes of a project: looked at without
+//! a lock, changed under one. What is damaged is put aside, never lost.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::file::{self, Durability};
+use super::file::{self, Durability, Loaded};
 use super::layout;
 use crate::time::Timestamp;
 use crate::world::{HeldLock, World, WorldError};
@@ -22,45 +23,147 @@ pub enum Held {
     Damaged,
 }
 
-/// Looks at a document.
-///
-/// # Errors
-/// It is there and cannot be read now.
-pub fn read(world: &dyn World, path: &Path, bytes_max: usize) -> Result<Held, WorldError> {
-    match world.read(path, bytes_max) {
-        Ok(bytes) => {
-            let text = String::from_utf8_lossy(&bytes);
-            let text = text.trim_start_matches('\u{feff}').trim();
-            // A file that somebody made with `touch` holds nothing.
-            if text.is_empty() {
-                return Ok(Held::Nothing);
+/// The documents of one store; they are named by their paths under the root.
+#[derive(Clone)]
+pub struct Documents<'a> {
+    /// The machine.
+    pub world: &'a dyn World,
+    /// The root of our own.
+    pub root: PathBuf,
+    /// How they are written.
+    pub durability: Durability,
+    /// Longest wait for a lock.
+    pub lock_wait: Duration,
+    /// Bytes of one document; more are not read, and not written.
+    pub bytes_max: usize,
+    /// Why what was saved may not survive a loss of power, once that is so.
+    degraded: RefCell<Option<String>>,
+}
+
+impl<'a> Documents<'a> {
+    /// The documents under a root of our own.
+    #[must_use]
+    pub fn new(
+        world: &'a dyn World,
+        root: &Path,
+        (durability, lock_wait): (Durability, Duration),
+        bytes_max: usize,
+    ) -> Self {
+        let (root, degraded) = (root.to_owned(), RefCell::default());
+        Self { world, root, durability, lock_wait, bytes_max, degraded }
+    }
+
+    /// Why something that was saved may not survive a loss of power; told once.
+    #[must_use]
+    pub fn degraded(&self) -> Option<String> {
+        self.degraded.take()
+    }
+
+    /// Where a document is.
+    #[must_use]
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
+    /// Takes a lock; folders that are not there yet are made.
+    ///
+    /// # Errors
+    /// The lock was not free in time, or a folder could not be made.
+    pub fn lock(&self, name: &str, folders: &[&str]) -> Result<Box<dyn HeldLock>, WorldError> {
+        let path = self.path(name);
+        match self.world.lock(&path, self.lock_wait) {
+            Err(WorldError::Missing) => {
+                for folder in folders {
+                    self.world.create_folder(&self.root.join(folder))?;
+                }
+                layout::hide(self.world, &self.root);
+                self.world.lock(&path, self.lock_wait)
             }
-            Ok(serde_json::from_str(text).map_or(Held::Damaged, Held::Value))
+            answer => answer,
         }
-        Err(WorldError::Missing) => Ok(Held::Nothing),
-        Err(WorldError::TooLarge(_)) => Ok(Held::Damaged),
-        Err(error) => Err(error),
+    }
+
+    /// Looks at a document. A torn one reads as its sibling, which the next change puts in its place.
+    ///
+    /// # Errors
+    /// It is there and cannot be read now.
+    pub fn read(&self, name: &str) -> Result<Held, WorldError> {
+        Ok(match file::load(self.world, &self.path(name), self.bytes_max) {
+            Loaded::Missing => Held::Nothing,
+            Loaded::Whole(bytes) | Loaded::Torn { backup: Some(bytes), .. } => parse(&bytes),
+            Loaded::Torn { bytes, backup: None } => parse(&bytes),
+            Loaded::Unreadable { error: WorldError::TooLarge(_), .. } => Held::Damaged,
+            Loaded::Unreadable { error, .. } => return Err(error),
+        })
+    }
+
+    /// Looks at a document that is to be changed, under its lock: a damaged one is put aside, and a
+    /// torn one is replaced by its sibling.
+    ///
+    /// # Errors
+    /// It is there and cannot be read now, or could not be put aside.
+    pub fn read_to_change(&self, name: &str, now: Timestamp) -> Result<Option<Value>, WorldError> {
+        let path = self.path(name);
+        let loaded = file::load(self.world, &path, self.bytes_max);
+        if let Loaded::Torn { bytes, backup: Some(_) } = loaded {
+            // Somebody may have edited it by hand: what they wrote is kept beside it.
+            self.world.write(&aside(&path, now), &bytes)?;
+            file::restore(self.world, &path)?;
+        }
+        match self.read(name)? {
+            Held::Nothing => Ok(None),
+            Held::Value(value) => Ok(Some(value)),
+            Held::Damaged => {
+                self.world.rename(&path, &aside(&path, now))?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Writes a document durably, under its lock.
+    ///
+    /// # Errors
+    /// It is too large, or was not saved; the old one stands.
+    pub fn save(&self, name: &str, text: &str) -> Result<(), WorldError> {
+        if text.len() > self.bytes_max {
+            return Err(WorldError::TooLarge(text.len() as u64));
+        }
+        let path = self.path(name);
+        if self.durability.fsync && self.world.stat(&path) == Err(WorldError::Missing) {
+            self.sync_folders(&path)?;
+        }
+        match file::save(self.world, &path, text.as_bytes(), &self.durability) {
+            file::Saved::Durable { .. } => Ok(()),
+            file::Saved::Degraded { why, .. } => {
+                self.degraded.replace(Some(why));
+                Ok(())
+            }
+            file::Saved::NotSaved { why, .. } => Err(WorldError::Refused(why)),
+        }
+    }
+
+    /// Makes the folders above a new document durable, up to the one that holds the root: they may
+    /// have been made by a process that was killed.
+    fn sync_folders(&self, path: &Path) -> Result<(), WorldError> {
+        let inside = path.ancestors().skip(2).take_while(|it| it.starts_with(&self.root));
+        for folder in inside.chain(self.root.parent()) {
+            match self.world.sync_folder(folder) {
+                Ok(()) | Err(WorldError::Unsupported) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 }
 
-/// Looks at a document that is to be changed, under its lock: a damaged one is put aside.
-///
-/// # Errors
-/// It is there and cannot be read now, or could not be put aside.
-pub fn read_to_change(
-    world: &dyn World,
-    path: &Path,
-    bytes_max: usize,
-    now: Timestamp,
-) -> Result<Option<Value>, WorldError> {
-    match read(world, path, bytes_max)? {
-        Held::Nothing => Ok(None),
-        Held::Value(value) => Ok(Some(value)),
-        Held::Damaged => {
-            world.rename(path, &aside(path, now))?;
-            Ok(None)
-        }
+fn parse(bytes: &[u8]) -> Held {
+    let text = String::from_utf8_lossy(bytes);
+    let text = text.trim_start_matches('\u{feff}').trim();
+    // A file that somebody made with `touch` holds nothing.
+    if text.is_empty() {
+        return Held::Nothing;
     }
+    serde_json::from_str(text).map_or(Held::Damaged, Held::Value)
 }
 
 /// Where a damaged file is put.
@@ -68,46 +171,4 @@ fn aside(path: &Path, now: Timestamp) -> PathBuf {
     let mut name = path.to_owned().into_os_string();
     name.push(format!(".corrupt-{}", now.millis()));
     PathBuf::from(name)
-}
-
-/// Writes a document durably, under its lock.
-///
-/// # Errors
-/// It is too large, or was not saved; the old one stands.
-pub fn save(
-    world: &dyn World,
-    path: &Path,
-    text: &str,
-    (bytes_max, durability): (usize, &Durability),
-) -> Result<(), WorldError> {
-    if text.len() > bytes_max {
-        return Err(WorldError::TooLarge(text.len() as u64));
-    }
-    match file::save(world, path, text.as_bytes(), durability) {
-        file::Saved::Durable { .. } | file::Saved::Degraded { .. } => Ok(()),
-        file::Saved::NotSaved { why, .. } => Err(WorldError::Refused(why)),
-    }
-}
-
-/// Takes a lock under a root of our own; folders that are not there yet are made.
-///
-/// # Errors
-/// The lock was not free in time, or a folder could not be made.
-pub fn lock(
-    world: &dyn World,
-    root: &Path,
-    (lock, folders): (&str, &[&str]),
-    wait: Duration,
-) -> Result<Box<dyn HeldLock>, WorldError> {
-    let path = root.join(lock);
-    match world.lock(&path, wait) {
-        Err(WorldError::Missing) => {
-            for folder in folders {
-                world.create_folder(&root.join(folder))?;
-            }
-            layout::hide(world, root);
-            world.lock(&path, wait)
-        }
-        answer => answer,
-    }
 }

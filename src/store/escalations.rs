@@ -8,7 +8,7 @@ use std::time::Duration;
 use chrono::DateTime;
 use serde_json::{Map, Value, json};
 
-use super::document;
+use super::document::{Documents, Held};
 use super::file::Durability;
 use crate::limits::ESCALATIONS_FILE_BYTES_MAX;
 use crate::state::escalation::{self, Answer, Closed, Escalation, Event};
@@ -24,10 +24,7 @@ const FOLDERS: [&str; 1] = [FOLDER];
 /// The escalations under one root.
 #[derive(Clone)]
 pub struct EscalationStore<'a> {
-    world: &'a dyn World,
-    root: PathBuf,
-    durability: Durability,
-    lock_wait: Duration,
+    documents: Documents<'a>,
 }
 
 /// What the name of a document tells.
@@ -48,32 +45,44 @@ impl<'a> EscalationStore<'a> {
         durability: Durability,
         lock_wait: Duration,
     ) -> Self {
-        Self { world, root: root.to_owned(), durability, lock_wait }
+        Self {
+            documents: Documents::new(
+                world,
+                root,
+                (durability, lock_wait),
+                ESCALATIONS_FILE_BYTES_MAX,
+            ),
+        }
+    }
+
+    /// Why a change may not survive a loss of power; told once.
+    #[must_use]
+    pub fn degraded(&self) -> Option<String> {
+        self.documents.degraded()
     }
 
     /// The document of an escalation.
     #[must_use]
     pub fn path(&self, id: &str) -> PathBuf {
-        self.root.join(FOLDER).join(format!("{id}.md"))
+        self.documents.path(&name(id))
     }
 
     /// Every escalation, oldest first. A document that nobody listed is open: somebody wrote it by
     /// hand, or lost power after it.
     #[must_use]
     pub fn all(&self) -> Vec<Escalation> {
-        let value =
-            match document::read(self.world, &self.root.join(INDEX), ESCALATIONS_FILE_BYTES_MAX) {
-                Ok(document::Held::Value(value)) => Some(value),
-                Ok(document::Held::Nothing | document::Held::Damaged) | Err(_) => None,
-            };
+        let value = match self.documents.read(INDEX) {
+            Ok(Held::Value(value)) => Some(value),
+            Ok(Held::Nothing | Held::Damaged) | Err(_) => None,
+        };
         self.with_unlisted(read(value.as_ref()))
     }
 
     fn with_unlisted(&self, mut known: Vec<Escalation>) -> Vec<Escalation> {
-        let names = self.world.list(&self.root.join(FOLDER)).unwrap_or_default();
+        let names = self.documents.world.list(&self.documents.path(FOLDER)).unwrap_or_default();
         for id in names.iter().filter_map(|it| it.strip_suffix(".md")) {
             if !id.starts_with('.') && known.iter().all(|it| it.id != id) {
-                let created = self.world.stat(&self.path(id)).map(|it| it.modified);
+                let created = self.documents.world.stat(&self.path(id)).map(|it| it.modified);
                 known.push(Escalation {
                     id: id.to_owned(),
                     title: id.to_owned(),
@@ -108,8 +117,7 @@ impl<'a> EscalationStore<'a> {
         if let Some(known) = known.iter().find(same).filter(|_| !new.task_id.is_empty()) {
             return Ok(known.clone());
         }
-        let limits = (ESCALATIONS_FILE_BYTES_MAX, &self.durability);
-        document::save(self.world, &self.path(&new.id), &text, limits)?;
+        self.documents.save(&name(&new.id), &text)?;
         known.push(new.clone());
         self.write(&known, value.as_ref())?;
         Ok(new)
@@ -139,12 +147,11 @@ impl<'a> EscalationStore<'a> {
     }
 
     fn lock(&self) -> Result<Box<dyn crate::world::HeldLock>, WorldError> {
-        document::lock(self.world, &self.root, (LOCK, &FOLDERS), self.lock_wait)
+        self.documents.lock(LOCK, &FOLDERS)
     }
 
     fn to_change(&self, now: Timestamp) -> Result<(Vec<Escalation>, Option<Value>), WorldError> {
-        let path = self.root.join(INDEX);
-        let value = document::read_to_change(self.world, &path, ESCALATIONS_FILE_BYTES_MAX, now)?;
+        let value = self.documents.read_to_change(INDEX, now)?;
         Ok((read(value.as_ref()), value))
     }
 
@@ -156,17 +163,16 @@ impl<'a> EscalationStore<'a> {
         let mut whole = known.and_then(Value::as_object).cloned().unwrap_or_default();
         whole.insert("escalations".to_owned(), Value::Array(records));
         let text = format!("{:#}\n", Value::Object(whole));
-        let limits = (ESCALATIONS_FILE_BYTES_MAX, &self.durability);
-        document::save(self.world, &self.root.join(INDEX), &text, limits)
+        self.documents.save(INDEX, &text)
     }
 
     /// A name that no document has.
     fn free_id(&self, named: Named<'_>, known: usize, now: Timestamp) -> String {
         let mut number = known.saturating_add(1);
-        let mut id = document_id(named, now, (self.world.process_id(), number));
-        while self.world.stat(&self.path(&id)).is_ok() {
+        let mut id = document_id(named, now, (self.documents.world.process_id(), number));
+        while self.documents.world.stat(&self.path(&id)).is_ok() {
             number = number.saturating_add(1);
-            let next = document_id(named, now, (self.world.process_id(), number));
+            let next = document_id(named, now, (self.documents.world.process_id(), number));
             id = if matches!(named, Named::Task(_)) { format!("{next}-{number}") } else { next };
         }
         id
@@ -182,6 +188,11 @@ pub fn document_id(named: Named<'_>, now: Timestamp, (process, number): (u32, us
         Named::Task(task) => format!("{moment}-{}", plain(task)),
         Named::Gate(gate) => format!("handoff-{moment}-{process}-{number}-{}", plain(gate)),
     }
+}
+
+/// The file of a document.
+fn name(id: &str) -> String {
+    format!("{FOLDER}/{id}.md")
 }
 
 /// A name that is one part of a path on every system.

@@ -7,14 +7,15 @@
 //! one with the higher `revision` stands.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use super::document::{Documents, Held};
 use super::file::Durability;
+use super::log;
 use super::task_record::{record_of, task_of};
-use super::{document, log};
 use crate::limits::QUEUE_FILE_BYTES_MAX;
 use crate::state::dead_letter::{Effect, Place, Task};
 use crate::time::Timestamp;
@@ -29,10 +30,7 @@ const AUDIT_LOG: &str = "logs/dead-letter.jsonl";
 /// The lists under one root.
 #[derive(Clone)]
 pub struct QueueStore<'a> {
-    world: &'a dyn World,
-    root: PathBuf,
-    durability: Durability,
-    lock_wait: Duration,
+    documents: Documents<'a>,
 }
 
 /// One file as it was read.
@@ -197,17 +195,16 @@ impl<'a> QueueStore<'a> {
         durability: Durability,
         lock_wait: Duration,
     ) -> Self {
-        Self { world, root: root.to_owned(), durability, lock_wait }
-    }
-
-    fn path(&self, place: Place) -> PathBuf {
-        self.root.join(format!("queue/{}.json", place.as_str()))
+        Self {
+            documents: Documents::new(world, root, (durability, lock_wait), QUEUE_FILE_BYTES_MAX),
+        }
     }
 
     /// Whether there is any list at all: the cheapest thing to ask.
     #[must_use]
     pub fn exists(&self) -> bool {
-        self.world.stat(&self.path(Place::DeadLetter)).is_ok()
+        let path = self.documents.path(&name(Place::DeadLetter));
+        self.documents.world.stat(&path).is_ok()
     }
 
     /// All lists as they stand, without a lock; what cannot be read is left out.
@@ -215,10 +212,10 @@ impl<'a> QueueStore<'a> {
     pub fn peek(&self) -> Lists {
         let mut lists = Lists::default();
         for place in Place::ALL {
-            match document::read(self.world, &self.path(place), QUEUE_FILE_BYTES_MAX) {
-                Ok(document::Held::Value(value)) => lists.absorb(place, Some(value)),
-                Ok(document::Held::Nothing) => lists.absorb(place, None),
-                Ok(document::Held::Damaged) | Err(_) => lists.damaged.push(place),
+            match self.documents.read(&name(place)) {
+                Ok(Held::Value(value)) => lists.absorb(place, Some(value)),
+                Ok(Held::Nothing) => lists.absorb(place, None),
+                Ok(Held::Damaged) | Err(_) => lists.damaged.push(place),
             }
         }
         lists
@@ -234,11 +231,10 @@ impl<'a> QueueStore<'a> {
         now: Timestamp,
         work: impl FnOnce(&mut Lists) -> Result<T, WorldError>,
     ) -> Result<T, WorldError> {
-        let _held = document::lock(self.world, &self.root, (LOCK, &FOLDERS), self.lock_wait)?;
+        let _held = self.documents.lock(LOCK, &FOLDERS)?;
         let mut lists = Lists::default();
         for place in Place::ALL {
-            let path = self.path(place);
-            let value = document::read_to_change(self.world, &path, QUEUE_FILE_BYTES_MAX, now)?;
+            let value = self.documents.read_to_change(&name(place), now)?;
             lists.absorb(place, value);
         }
         let done = work(&mut lists)?;
@@ -247,16 +243,26 @@ impl<'a> QueueStore<'a> {
         // First where something comes to, then where it goes away.
         changed.sort_by_key(|(_, (_, gains))| !gains);
         for (place, (text, _)) in changed {
-            let limits = (QUEUE_FILE_BYTES_MAX, &self.durability);
-            document::save(self.world, &self.path(place), &text, limits)?;
+            self.documents.save(&name(place), &text)?;
         }
         Ok(done)
     }
 
+    /// Why a change may not survive a loss of power; told once.
+    #[must_use]
+    pub fn degraded(&self) -> Option<String> {
+        self.documents.degraded()
+    }
+
     /// Writes down who did what; a log that cannot be written is no reason to fail.
     pub fn audit(&self, entries: &[Value]) {
-        log::append(self.world, &self.root.join(AUDIT_LOG), entries);
+        log::append(self.documents.world, &self.documents.path(AUDIT_LOG), entries);
     }
+}
+
+/// The file of a list.
+fn name(place: Place) -> String {
+    format!("queue/{}.json", place.as_str())
 }
 
 /// Gives up what is kept too long or too much: abandoned tasks, the oldest first. Returns their ids.

@@ -2,9 +2,16 @@
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
-    reason = "a failing case is a failing test"
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a failing case is a failing test; agreement is printed; case files are real"
 )]
 
+mod cases;
+mod commands;
 mod dead_letter;
+mod desk;
+mod queues;
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,0 +1,306 @@
+//! `policyd dlq`: tasks that failed again and again, what becomes of them, and why.
+
+mod moving;
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+
+use serde_json::json;
+
+use super::resilience::{Report, Row, Stores, Taken};
+use super::{
+    Console, DlqAction, DlqAdd, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ListFormat, ListPlace, resilience,
+};
+use crate::judge::dead_letter::{alarms, cause, queue_record, review_due};
+use crate::limits::TASK_TEXT_CHARS_MAX;
+use crate::report::dead_letter as shown;
+use crate::state::dead_letter::{Attempt, Hints, Place, Task};
+use crate::store::queues::Lists;
+use crate::world::{World, WorldError};
+
+/// Runs one action.
+pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &DlqAction) -> u8 {
+    let Some(policy) = resilience::policy(world, console) else { return EXIT_BROKEN };
+    let stores = Stores::of_project(world, &policy);
+    let code = match action {
+        DlqAction::Add(arguments) => add(&stores, console, arguments),
+        DlqAction::List { place, cause, format } => {
+            list(&stores, console, (*place, cause.as_deref()), *format)
+        }
+        DlqAction::Show { task, format } => show(&stores, console, task, *format),
+        DlqAction::Review { tasks, if_due, dry_run, format } => {
+            review(&stores, console, (tasks, *if_due, *dry_run), *format)
+        }
+        DlqAction::Retry(arguments) => moving::retry(&stores, console, arguments),
+        DlqAction::Abandon { task, reason } => moving::abandon(&stores, console, task, reason),
+        DlqAction::Resolve { task } => moving::resolve(&stores, console, task),
+        DlqAction::Redrive { tasks, cause, dry_run } => {
+            moving::redrive(&stores, console, (tasks, cause.as_deref()), *dry_run)
+        }
+        DlqAction::Stats { format } => stats(&stores, console, *format),
+    };
+    stores.tell_degraded(console);
+    code
+}
+
+/// Says that a change was not made.
+pub(super) fn refused(console: &mut Console<'_>, error: &WorldError) -> u8 {
+    console.complain(&format!("the lists of tasks could not be changed: {error}; nothing is lost"));
+    EXIT_BROKEN
+}
+
+fn unknown(console: &mut Console<'_>, lists: &Lists, id: &str) -> u8 {
+    let known: Vec<&str> = lists.tasks.iter().map(|it| it.id.as_str()).collect();
+    let help = crate::source::suggest::nearest(id, &known);
+    let help = help.map(|it| format!("; did you mean `{it}`?")).unwrap_or_default();
+    console.complain(&format!("there is no task `{id}`{help}"));
+    EXIT_FOUND
+}
+
+fn tell(console: &mut Console<'_>, problems: &[String]) {
+    problems.iter().for_each(|it| console.complain(it));
+}
+
+fn add(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &DlqAdd) -> u8 {
+    let mut error = arguments.error.clone();
+    if error == "-" {
+        let mut bytes = Vec::new();
+        let bound = u64::try_from(TASK_TEXT_CHARS_MAX.saturating_mul(4)).unwrap_or(u64::MAX);
+        // What could be read is taken in.
+        drop((&mut *console.stdin).take(bound).read_to_end(&mut bytes));
+        error = String::from_utf8_lossy(&bytes).trim().to_owned();
+    }
+    let report = Report {
+        task: Task {
+            id: arguments.task.clone(),
+            title: arguments.title.clone(),
+            description: arguments.description.clone(),
+            priority: arguments.priority.clone().unwrap_or_default(),
+            dependencies: arguments.dependencies.clone(),
+            confidence: arguments.confidence,
+            hints: Hints { marks: arguments.marks.iter().cloned().collect(), ..Hints::default() },
+            ..Task::default()
+        },
+        attempt: Attempt {
+            approach: arguments.approach.clone(),
+            error_type: arguments.error_type.clone(),
+            error,
+            agent: arguments.agent.clone(),
+            counts: stores.counts(&arguments.error_type, &arguments.error),
+            key: arguments.key.clone(),
+            ..Attempt::default()
+        },
+        at_once: arguments.at_once,
+    };
+    match stores.fail(&report) {
+        Err(error) => refused(console, &error),
+        Ok(taken) => {
+            console.say(&match arguments.format {
+                ListFormat::Json => format!("{}\n", taken_json(&taken)),
+                ListFormat::Text | ListFormat::Compact => taken_text(&taken),
+            });
+            tell(console, &taken.problems);
+            EXIT_OK
+        }
+    }
+}
+
+fn taken_json(taken: &Taken) -> serde_json::Value {
+    json!({
+        "task_id": taken.task.id, "dead_letter": taken.task.place == Place::DeadLetter,
+        "place": taken.task.place.as_str(), "attempts": taken.task.counted().count(),
+        "failure_count": taken.task.failures, "rule": taken.entered,
+        "simplify": taken.simplify, "known": taken.known, "escalation": taken.escalation,
+    })
+}
+
+fn taken_text(taken: &Taken) -> String {
+    let task = &taken.task;
+    let (id, attempts) = (&task.id, task.counted().count());
+    if taken.known {
+        return format!("{id}: this report was taken in before\n");
+    }
+    let counts = task.attempts.last().is_none_or(|it| it.counts);
+    let mut text = if counts {
+        format!("{id}: failed attempt {attempts} is written down\n")
+    } else {
+        format!("{id}: written down; it does not count as an attempt\n")
+    };
+    if !taken.entered.is_empty() {
+        let plan =
+            if task.strategy.is_empty() { String::new() } else { format!("; {}", task.strategy) };
+        text = format!(
+            "{id}: put aside after {attempts} failed attempt(s) ({}{plan})\n",
+            taken.entered
+        );
+    }
+    if taken.simplify {
+        text.push_str(&format!("{id}: try a simpler approach, or a smaller scope\n"));
+    }
+    if !taken.escalation.is_empty() {
+        text.push_str(&format!("{id}: a human is asked: escalations/{}.md\n", taken.escalation));
+    }
+    text
+}
+
+fn damage(console: &mut Console<'_>, lists: &Lists) {
+    for place in &lists.damaged {
+        let name = place.as_str();
+        console.complain(&format!("queue/{name}.json is damaged; the next change puts it aside"));
+    }
+}
+
+fn list(
+    stores: &Stores<'_>,
+    console: &mut Console<'_>,
+    (place, wanted): (ListPlace, Option<&str>),
+    format: ListFormat,
+) -> u8 {
+    let lists = stores.queues.peek();
+    damage(console, &lists);
+    let place = match place {
+        ListPlace::Pending => Some(Place::Pending),
+        ListPlace::InProgress => Some(Place::InProgress),
+        ListPlace::DeadLetter => Some(Place::DeadLetter),
+        ListPlace::Abandoned => Some(Place::Abandoned),
+        ListPlace::All => None,
+    };
+    let fits = |it: &&Task| {
+        place.is_none_or(|place| it.place == place)
+            && wanted.is_none_or(|wanted| cause(it).is_some_and(|it| it.starts_with(wanted)))
+    };
+    for task in lists.tasks.iter().filter(fits) {
+        console.say(&match format {
+            ListFormat::Json => format!("{}\n", shown::to_json(task)),
+            ListFormat::Text | ListFormat::Compact => shown::line(task, stores.now),
+        });
+    }
+    EXIT_OK
+}
+
+fn show(stores: &Stores<'_>, console: &mut Console<'_>, id: &str, format: ListFormat) -> u8 {
+    let lists = stores.queues.peek();
+    let Some(task) = lists.find(id) else { return unknown(console, &lists, id) };
+    let next = stores.foresee(&[id.to_owned()]).into_iter().next();
+    match format {
+        ListFormat::Json => {
+            let mut value = shown::to_json(task);
+            if let (Some(fields), Some(next)) = (value.as_object_mut(), &next) {
+                fields.insert("next_review".to_owned(), row_json(next));
+            }
+            console.say(&format!("{value:#}\n"));
+        }
+        ListFormat::Text | ListFormat::Compact => {
+            console.say(&shown::details(task, stores.now));
+            if let Some(next) = next {
+                console.say(&format!("  the next review would: {}", row_text(&next)));
+            }
+        }
+    }
+    EXIT_OK
+}
+
+fn review(
+    stores: &Stores<'_>,
+    console: &mut Console<'_>,
+    (tasks, if_due, dry_run): (&[String], bool, bool),
+    format: ListFormat,
+) -> u8 {
+    let lists = stores.queues.peek();
+    let every = stores.policy.dead_letter.review_every;
+    if if_due && !review_due(lists.metadata.last_reviewed, every, stores.now) {
+        console.say("the last review is not long ago; nothing was done\n");
+        return EXIT_OK;
+    }
+    if let Some(id) = tasks.iter().find(|it| lists.find(it).is_none()) {
+        return unknown(console, &lists, id);
+    }
+    let rows = if dry_run { Ok(stores.foresee(tasks)) } else { stores.review(tasks) };
+    match rows {
+        Err(error) => refused(console, &error),
+        Ok(rows) => {
+            for row in &rows {
+                console.say(&match format {
+                    ListFormat::Json => format!("{}\n", row_json(row)),
+                    ListFormat::Text | ListFormat::Compact => row_text(row),
+                });
+                tell(console, &row.problems);
+            }
+            if rows.is_empty() && format == ListFormat::Text {
+                console.say("there are no dead letters to review\n");
+            }
+            EXIT_OK
+        }
+    }
+}
+
+fn row_json(row: &Row) -> serde_json::Value {
+    json!({
+        "task_id": row.task.id, "action": row.action, "rule": row.rule, "to": row.task.place.as_str(),
+        "recovery_strategy": row.task.strategy, "reason": row.task.reason,
+        "escalation": row.escalation, "part": row.part,
+    })
+}
+
+pub(super) fn row_text(row: &Row) -> String {
+    let Row { task, rule, .. } = row;
+    let id = &task.id;
+    match row.action {
+        "retry" => format!("{id}: back to {} ({rule})\n", task.place.as_str()),
+        "split" => format!("{id}: `{}` goes to work in its place ({rule})\n", row.part),
+        "escalate" if row.escalation.is_empty() => format!("{id}: a human is asked ({rule})\n"),
+        "escalate" => {
+            format!("{id}: a human is asked: escalations/{}.md ({rule})\n", row.escalation)
+        }
+        "abandon" => format!("{id}: given up, {} ({rule})\n", task.reason),
+        "wait" => format!("{id}: waits ({rule})\n"),
+        _ => format!("{id}: stays, no rule holds\n"),
+    }
+}
+
+fn stats(stores: &Stores<'_>, console: &mut Console<'_>, format: ListFormat) -> u8 {
+    let lists = stores.queues.peek();
+    damage(console, &lists);
+    let counts: BTreeMap<&str, usize> =
+        Place::ALL.into_iter().map(|it| (it.as_str(), lists.on(it).count())).collect();
+    let mut causes: BTreeMap<String, (usize, String)> = BTreeMap::new();
+    for task in lists.on(Place::DeadLetter) {
+        if let Some(cause) = cause(task) {
+            causes.entry(cause).or_insert_with(|| (0, task.summary.clone())).0 += 1;
+        }
+    }
+    let tasks: Vec<&Task> = lists.tasks.iter().collect();
+    let metadata = lists.metadata;
+    let record = queue_record(&tasks, metadata.last_reviewed, stores.now);
+    let alarms = alarms(&stores.policy.dead_letter, record);
+    let due =
+        review_due(metadata.last_reviewed, stores.policy.dead_letter.review_every, stores.now);
+    let reviewed = metadata.last_reviewed.map(|it| it.to_string());
+    if format == ListFormat::Json {
+        let causes: Vec<_> = causes
+            .iter()
+            .map(|(cause, (count, example))| json!({"cause": cause, "tasks": count, "example": example}))
+            .collect();
+        let alarms: Vec<_> =
+            alarms.iter().map(|(id, text)| json!({"id": id, "text": text})).collect();
+        let value = json!({"counts": counts, "causes": causes, "last_reviewed": reviewed,
+            "review_due": due, "total_abandoned": metadata.total_abandoned,
+            "total_recovered": metadata.total_recovered, "alarms": alarms});
+        console.say(&format!("{value:#}\n"));
+        return EXIT_OK;
+    }
+    for (name, count) in counts {
+        console.say(&format!("{name:<12} {count}\n"));
+    }
+    let due = if due { ", due" } else { "" };
+    console.say(&format!("reviewed     {}{due}\n", reviewed.as_deref().unwrap_or("never")));
+    console.say(&format!("recovered    {}\n", metadata.total_recovered));
+    console.say(&format!("given up     {}\n", metadata.total_abandoned));
+    for (cause, (count, example)) in causes {
+        console.say(&format!("cause {cause}: {count} task(s), such as: {example}\n"));
+    }
+    for (id, text) in alarms {
+        console.say(&format!("ALARM {id}: {text}\n"));
+    }
+    EXIT_OK
+}

@@ -1,0 +1,137 @@
+//! Tasks that are moved by somebody's word: put back to work, given up, done.
+
+use serde_json::json;
+
+use super::{refused, tell, unknown};
+use crate::cli::resilience::Stores;
+use crate::cli::{Console, DlqRetry, EXIT_FOUND, EXIT_OK};
+use crate::judge::dead_letter::cause;
+use crate::state::dead_letter::{Event, Hints, Place, Task};
+
+/// Puts a task back to work. With something learned the review decides; else it is somebody's word.
+pub(super) fn retry(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &DlqRetry) -> u8 {
+    let (id, lists) = (&arguments.task, stores.queues.peek());
+    let Some(task) = lists.find(id) else { return unknown(console, &lists, id) };
+    if !matches!(task.place, Place::DeadLetter | Place::Abandoned) {
+        console.say(&format!("{id}: is at work already ({})\n", task.place.as_str()));
+        return EXIT_OK;
+    }
+    if task.redrives >= stores.policy.dead_letter.redrive_times && !arguments.force {
+        let times = task.redrives;
+        console.complain(&format!(
+            "`{id}` was put back {times} time(s) and failed each time; a human should look at it first (`--force` puts it back all the same)"
+        ));
+        return EXIT_FOUND;
+    }
+    let available = arguments.dependency_available.then(|| "dependency_available".to_owned());
+    let learned = Task {
+        hints: Hints {
+            new_approach: arguments.approach.clone(),
+            simpler_scope: arguments.scope.clone(),
+            fix_commit: arguments.fix_commit.clone(),
+            marks: available.into_iter().collect(),
+        },
+        ..Task::default()
+    };
+    if learned == Task::default() || task.place == Place::Abandoned {
+        return moved(stores, console, id, ("released", Event::Released));
+    }
+    let reviewed = stores.learn(id, &learned).and_then(|_| stores.review(std::slice::from_ref(id)));
+    match reviewed {
+        Err(error) => refused(console, &error),
+        Ok(rows) => {
+            let done = rows.iter().any(|it| matches!(it.action, "retry" | "split"));
+            for row in &rows {
+                console.say(&super::row_text(row));
+                tell(console, &row.problems);
+            }
+            if done { EXIT_OK } else { EXIT_FOUND }
+        }
+    }
+}
+
+/// Gives a task up.
+pub(super) fn abandon(
+    stores: &Stores<'_>,
+    console: &mut Console<'_>,
+    id: &str,
+    reason: &str,
+) -> u8 {
+    moved(stores, console, id, ("abandoned", Event::GivenUp { reason }))
+}
+
+/// Says that a task is done.
+pub(super) fn resolve(stores: &Stores<'_>, console: &mut Console<'_>, id: &str) -> u8 {
+    moved(stores, console, id, ("resolved", Event::Resolved))
+}
+
+fn moved(
+    stores: &Stores<'_>,
+    console: &mut Console<'_>,
+    id: &str,
+    (what, event): (&str, Event<'_>),
+) -> u8 {
+    match stores.act(id, what, event, json!({})) {
+        Err(error) => refused(console, &error),
+        Ok(None) => unknown(console, &stores.queues.peek(), id),
+        Ok(Some((task, _))) => {
+            let to =
+                if what == "resolved" { "done".to_owned() } else { task.place.as_str().to_owned() };
+            console.say(&format!("{id}: {to}\n"));
+            EXIT_OK
+        }
+    }
+}
+
+/// Puts dead letters back to work, oldest first, at the rate that the pack allows.
+pub(super) fn redrive(
+    stores: &Stores<'_>,
+    console: &mut Console<'_>,
+    (tasks, wanted): (&[String], Option<&str>),
+    dry_run: bool,
+) -> u8 {
+    let lists = stores.queues.peek();
+    if let Some(id) = tasks.iter().find(|it| lists.find(it).is_none()) {
+        return unknown(console, &lists, id);
+    }
+    let rules = &stores.policy.dead_letter;
+    let lately = |it: &&Task| {
+        it.redriven.is_some_and(|at| stores.now.since(at) < rules.redrive_per && at <= stores.now)
+    };
+    let left = rules.redrive_rate.saturating_sub(lists.tasks.iter().filter(lately).count());
+    let mut dead: Vec<&Task> = lists
+        .on(Place::DeadLetter)
+        .filter(|it| tasks.is_empty() || tasks.contains(&it.id))
+        .filter(|it| wanted.is_none_or(|wanted| cause(it).is_some_and(|it| it.starts_with(wanted))))
+        .collect();
+    dead.sort_by_key(|it| it.first_failure);
+    let mut moved = 0_usize;
+    for task in dead {
+        let id = &task.id;
+        if !task.waits_for.is_empty() {
+            console.say(&format!("{id}: waits for a human\n"));
+        } else if task.redrives >= rules.redrive_times {
+            console.say(&format!(
+                "{id}: was put back {} time(s) already; a human must look at it\n",
+                task.redrives
+            ));
+        } else if moved >= left {
+            console.say(&format!(
+                "{id}: later; {} in {} are enough\n",
+                rules.redrive_rate,
+                crate::time::duration_text(rules.redrive_per)
+            ));
+        } else if dry_run {
+            moved = moved.saturating_add(1);
+            console.say(&format!("{id}: would be put back\n"));
+        } else {
+            moved = moved.saturating_add(1);
+            let event = Event::Released;
+            match stores.act(id, "redriven", event, json!({"redrive": true})) {
+                Err(error) => return refused(console, &error),
+                Ok(_) => console.say(&format!("{id}: pending\n")),
+            }
+        }
+    }
+    EXIT_OK
+}

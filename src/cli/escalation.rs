@@ -1,0 +1,196 @@
+//! `policyd escalation`: what humans were asked, and their answers.
+
+use serde_json::json;
+
+use super::resilience::{self, Stores};
+use super::{
+    Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, EscalationAction, EscalationOpen,
+    ListFormat,
+};
+use crate::judge::escalation::{self as asked, Known};
+use crate::limits::ESCALATIONS_FILE_BYTES_MAX;
+use crate::report::mask::mask;
+use crate::state::dead_letter;
+use crate::state::escalation::{Answer, Escalation, Event};
+use crate::store::escalations::{Named, record_of};
+use crate::world::{World, WorldError};
+
+/// Runs one action.
+pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &EscalationAction) -> u8 {
+    let Some(policy) = resilience::policy(world, console) else { return EXIT_BROKEN };
+    let stores = Stores::of_project(world, &policy);
+    let code = match action {
+        EscalationAction::Open(arguments) => open(&stores, console, arguments),
+        EscalationAction::List { all, format } => list(&stores, console, *all, *format),
+        EscalationAction::Show { id } => show(&stores, console, id),
+        EscalationAction::Resolve { id, decision, reject } => {
+            resolve(&stores, console, id, (decision, !reject))
+        }
+        EscalationAction::Remind => {
+            let problems = stores.remind();
+            problems.iter().for_each(|it| console.complain(it));
+            if problems.is_empty() { EXIT_OK } else { EXIT_BROKEN }
+        }
+    };
+    stores.tell_degraded(console);
+    code
+}
+
+fn refused(console: &mut Console<'_>, error: &WorldError) -> u8 {
+    console.complain(&format!("the escalations could not be changed: {error}; nothing is lost"));
+    EXIT_BROKEN
+}
+
+fn open(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &EscalationOpen) -> u8 {
+    let lists = stores.queues.peek();
+    let task = lists.find(&arguments.task);
+    let named = match (arguments.task.as_str(), arguments.gate.as_str()) {
+        ("", "") => {
+            console.complain("name what it is about: --task ID or --gate NAME");
+            return EXIT_USAGE;
+        }
+        ("", gate) => Named::Gate(gate),
+        (task, _) => Named::Task(task),
+    };
+    let subject = if arguments.task.is_empty() { &arguments.gate } else { &arguments.task };
+    let title = task.map(|it| it.title.clone()).filter(|it| !it.is_empty());
+    let opened = stores.escalations.open(named, stores.now, |id| {
+        let escalation = Escalation {
+            id: id.to_owned(),
+            task_id: arguments.task.clone(),
+            title: title.unwrap_or_else(|| subject.clone()),
+            trigger: if arguments.gate.is_empty() { "asked" } else { "gate" }.to_owned(),
+            reason: mask(&arguments.reason).0.into_owned(),
+            severity: arguments.severity.clone(),
+            blocking: arguments.blocking,
+            created: stores.now,
+            ..Escalation::default()
+        };
+        let known = Known {
+            task,
+            summary: if arguments.summary.is_empty() {
+                &arguments.reason
+            } else {
+                &arguments.summary
+            },
+            analysis: &arguments.analysis,
+            options: &arguments.options,
+        };
+        let text = asked::document(stores.policy, &escalation, known);
+        (escalation, mask(&text).0.into_owned())
+    });
+    let escalation = match opened {
+        Ok(escalation) => escalation,
+        Err(error) => return refused(console, &error),
+    };
+    if let Some(task) = task.filter(|_| arguments.blocking) {
+        let event = dead_letter::Event::Blocked { by: &escalation.id };
+        if let Err(error) = stores.act(&task.id, "blocked", event, json!({"by": escalation.id})) {
+            return super::dlq::refused(console, &error);
+        }
+    }
+    console.say(&format!("{}\n", stores.escalations.path(&escalation.id).display()));
+    stores.remind().iter().for_each(|it| console.complain(it));
+    EXIT_OK
+}
+
+fn list(stores: &Stores<'_>, console: &mut Console<'_>, all: bool, format: ListFormat) -> u8 {
+    for it in stores.escalations.all().iter().filter(|it| all || it.closed.is_none()) {
+        let line = match format {
+            ListFormat::Json => record_of(it, None).to_string(),
+            ListFormat::Text | ListFormat::Compact => line(it),
+        };
+        console.say(&format!("{line}\n"));
+    }
+    EXIT_OK
+}
+
+fn line(it: &Escalation) -> String {
+    let state = match &it.closed {
+        None if it.blocking => "open, blocking".to_owned(),
+        None => "open".to_owned(),
+        Some(closed) => {
+            let word = if closed.approved { "approved" } else { "rejected" };
+            format!("{word} by {}: {}", closed.by, closed.decision)
+        }
+    };
+    let trigger = if it.trigger.is_empty() { "written by hand" } else { &it.trigger };
+    format!("{}  {} {trigger}: {} ({state})", it.id, it.severity, it.title)
+}
+
+/// The one escalation whose id begins so; said, where there is none or more than one.
+fn find(stores: &Stores<'_>, console: &mut Console<'_>, id: &str) -> Option<Escalation> {
+    let all = stores.escalations.all();
+    let exact = all.iter().find(|it| it.id == id);
+    let fitting: Vec<&Escalation> = all.iter().filter(|it| it.id.starts_with(id)).collect();
+    match (exact, fitting.as_slice()) {
+        (Some(one), _) => Some(one.clone()),
+        (None, [one]) => Some((*one).clone()),
+        (None, []) => {
+            console.complain(&format!(
+                "there is no escalation `{id}`; `policyd escalation list --all` lists them"
+            ));
+            None
+        }
+        (None, several) => {
+            let ids: Vec<&str> = several.iter().map(|it| it.id.as_str()).collect();
+            console.complain(&format!("`{id}` may be {}; write more of it", ids.join(" or ")));
+            None
+        }
+    }
+}
+
+fn show(stores: &Stores<'_>, console: &mut Console<'_>, id: &str) -> u8 {
+    let Some(found) = find(stores, console, id) else { return EXIT_FOUND };
+    match stores.world.read(&stores.escalations.path(&found.id), ESCALATIONS_FILE_BYTES_MAX) {
+        Ok(bytes) => {
+            console.say(&String::from_utf8_lossy(&bytes));
+            console.say(&format!("\n{}\n", line(&found)));
+            EXIT_OK
+        }
+        Err(error) => {
+            console.complain(&format!("the document of `{}` cannot be read: {error}", found.id));
+            EXIT_BROKEN
+        }
+    }
+}
+
+/// Takes a human's answer in: the question is closed first, then the task moves.
+fn resolve(
+    stores: &Stores<'_>,
+    console: &mut Console<'_>,
+    id: &str,
+    (decision, approved): (&str, bool),
+) -> u8 {
+    let Some(found) = find(stores, console, id) else { return EXIT_FOUND };
+    let decision = mask(decision).0.into_owned();
+    let event = Event::Closed { approved, decision: decision.clone(), by: stores.by.clone() };
+    match stores.escalations.step(&found.id, event, stores.now) {
+        Err(error) => return refused(console, &error),
+        Ok((_, Answer::AlreadyClosed)) => {
+            console
+                .complain(&format!("`{}` was answered before; the first answer stands", found.id));
+            return EXIT_FOUND;
+        }
+        Ok(_) => {}
+    }
+    console.say(&format!("{}: {}\n", found.id, if approved { "approved" } else { "rejected" }));
+    if found.task_id.is_empty() {
+        return EXIT_OK;
+    }
+    let event = if approved {
+        dead_letter::Event::Answered { approved }
+    } else {
+        dead_letter::Event::GivenUp { reason: "human" }
+    };
+    let details = json!({"escalation": found.id, "decision": decision, "approved": approved});
+    let moved = stores.act(&found.task_id, "answered", event, details);
+    let reviewed = moved.and_then(|_| stores.review(std::slice::from_ref(&found.task_id)));
+    match reviewed {
+        Err(error) => super::dlq::refused(console, &error),
+        Ok(rows) => {
+            rows.iter().for_each(|it| console.say(&super::dlq::row_text(it)));
+            EXIT_OK
+        }
+    }
+}

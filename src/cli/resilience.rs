@@ -1,0 +1,76 @@
+//! The resilience stores of a project at work: failed tasks are taken in and reviewed, humans are
+//! asked and told. The commands and the hook path both go through here, so that both do the same.
+
+mod alerts;
+mod tasks;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::{Console, pack, project};
+use crate::policy::Policy;
+use crate::store::breakers::BreakerStore;
+use crate::store::escalations::EscalationStore;
+use crate::store::queues::QueueStore;
+use crate::time::Timestamp;
+use crate::world::World;
+
+pub(super) use tasks::{Report, Row, Taken};
+
+/// A script would rather wait than lose a result.
+const LOCK_WAIT: Duration = Duration::from_secs(30);
+
+/// The stores of one project.
+pub(super) struct Stores<'a> {
+    pub(super) world: &'a dyn World,
+    pub(super) policy: &'a Policy,
+    pub(super) queues: QueueStore<'a>,
+    pub(super) escalations: EscalationStore<'a>,
+    pub(super) breakers: BreakerStore<'a>,
+    /// The root of our own.
+    pub(super) own: PathBuf,
+    /// Who does it, for the audit.
+    pub(super) by: String,
+    pub(super) now: Timestamp,
+}
+
+impl<'a> Stores<'a> {
+    /// Those under a root of our own; `wait` is how long the caller can wait for a lock.
+    pub(super) fn new(
+        world: &'a dyn World,
+        policy: &'a Policy,
+        (own, durability): (&Path, &crate::store::file::Durability),
+        wait: Duration,
+    ) -> Self {
+        let durability = || durability.clone();
+        Self {
+            world,
+            policy,
+            queues: QueueStore::new(world, own, durability(), wait),
+            escalations: EscalationStore::new(world, own, durability(), wait),
+            breakers: BreakerStore::new(world, own, durability()).patient(wait),
+            own: own.to_owned(),
+            by: world.env("USER").or_else(|| world.env("USERNAME")).unwrap_or_default(),
+            now: world.now(),
+        }
+    }
+
+    /// Why something that was changed may not survive a loss of power.
+    pub(super) fn tell_degraded(&self, console: &mut Console<'_>) {
+        for why in [self.queues.degraded(), self.escalations.degraded()].into_iter().flatten() {
+            console.complain(&format!("saved in place only, a loss of power may undo it: {why}"));
+        }
+    }
+
+    /// Those of the project that a command was called in.
+    pub(super) fn of_project(world: &'a dyn World, policy: &'a Policy) -> Self {
+        let project = project::find(world, None);
+        let (sessions, own) = project::sessions(world, &project, &policy.settings);
+        Self::new(world, policy, (&own, &sessions.durability), LOCK_WAIT)
+    }
+}
+
+/// The policy of a command over the stores, or a complaint.
+pub(super) fn policy(world: &dyn World, console: &mut Console<'_>) -> Option<Policy> {
+    pack::sound(world, console, None)
+}

@@ -1,0 +1,100 @@
+//! Tasks that failed, as text and JSON: one line each, or all that is known of one.
+
+use serde_json::{Value, json};
+
+use crate::judge::dead_letter::cause;
+use crate::state::dead_letter::Task;
+use crate::time::{Timestamp, duration_text};
+
+/// One line of a list.
+#[must_use]
+pub fn line(task: &Task, now: Timestamp) -> String {
+    let title = if task.title.is_empty() { String::new() } else { format!("  {}", task.title) };
+    let waits = match task.waits_for.as_str() {
+        "" => String::new(),
+        id => format!(", waits for a human ({id})"),
+    };
+    let reason = if task.reason.is_empty() { String::new() } else { format!(", {}", task.reason) };
+    let strategy = match task.strategy.as_str() {
+        "" | "permanent_abandon" => String::new(),
+        strategy => format!(", {strategy}"),
+    };
+    format!(
+        "{}  {}: {} failed attempt(s), the last {}{strategy}{reason}{waits}{title}\n",
+        task.id,
+        task.place.as_str(),
+        task.counted().count(),
+        ago(task.last_failure, now),
+    )
+}
+
+/// How long ago something was, in its largest units.
+fn ago(at: Option<Timestamp>, now: Timestamp) -> String {
+    let Some(at) = at else { return "never".to_owned() };
+    let seconds = now.since(at).as_secs();
+    if seconds == 0 {
+        return "just now".to_owned();
+    }
+    let rounded = match seconds {
+        0..60 => seconds,
+        60..3600 => seconds / 60 * 60,
+        3600..86_400 => seconds / 3600 * 3600,
+        _ => seconds / 86_400 * 86_400,
+    };
+    format!("{} ago", duration_text(std::time::Duration::from_secs(rounded)))
+}
+
+/// All that is known of a task.
+#[must_use]
+pub fn details(task: &Task, now: Timestamp) -> String {
+    let mut text = line(task, now);
+    let rows = [
+        ("summary", task.summary.clone()),
+        ("description", task.description.clone()),
+        ("priority", task.priority.clone()),
+        ("needs", task.dependencies.join(", ")),
+        ("part of", task.parent.clone()),
+        ("parts", task.children.join(", ")),
+        ("new approach", task.hints.new_approach.clone()),
+        ("simpler scope", task.hints.simpler_scope.clone()),
+        ("fixed by", [&task.hints.fix_commit, &task.fix_commit].map(String::as_str).concat()),
+        ("marks", task.hints.marks.iter().cloned().collect::<Vec<_>>().join(", ")),
+        ("confidence", task.confidence.map(|it| it.to_string()).unwrap_or_default()),
+        (
+            "put back",
+            if task.redrives == 0 { String::new() } else { format!("{} time(s)", task.redrives) },
+        ),
+        ("cause", cause(task).unwrap_or_default()),
+    ];
+    for (name, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
+        text.push_str(&format!("  {name:<14} {value}\n"));
+    }
+    for it in &task.attempts {
+        let counts = if it.counts { "" } else { "  (does not count)" };
+        let error = it.error.lines().next().unwrap_or_default();
+        let what = [it.approach.as_str(), it.error_type.as_str(), error];
+        let what: Vec<&str> = what.into_iter().filter(|it| !it.is_empty()).collect();
+        text.push_str(&format!("  {:>3}. {}  {}{counts}\n", it.number, it.at, what.join(" · ")));
+    }
+    text
+}
+
+/// The same for programs.
+#[must_use]
+pub fn to_json(task: &Task) -> Value {
+    json!({
+        "task_id": task.id,
+        "place": task.place.as_str(),
+        "title": task.title,
+        "failure_count": task.failures,
+        "attempts": task.counted().count(),
+        "recovery_strategy": task.strategy,
+        "first_failure": task.first_failure.map(|it| it.to_string()),
+        "last_failure": task.last_failure.map(|it| it.to_string()),
+        "error_summary": task.summary,
+        "cause": cause(task),
+        "waits_for": task.waits_for,
+        "redrives": task.redrives,
+        "reason": task.reason,
+    })
+}

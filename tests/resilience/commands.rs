@@ -1,0 +1,196 @@
+//! `policyd dlq` and `policyd escalation` as people call them.
+
+use policyd::world::CommandOutput;
+use serde_json::json;
+
+use crate::desk::Desk;
+use crate::support::snapshot;
+
+/// A session at the command line, as text.
+fn session(desk: &Desk, lines: &[&[&str]]) -> String {
+    let mut text = String::new();
+    for words in lines {
+        let said = desk.words(words);
+        text.push_str(&format!("$ policyd {}\n{}{}", words.join(" "), said.out, said.err));
+        if said.code != 0 {
+            text.push_str(&format!("(exit {})\n", said.code));
+        }
+    }
+    text
+}
+
+#[test]
+fn a_task_that_fails_five_times_is_put_aside_and_comes_back() {
+    let desk = Desk::new();
+    let mut text = String::new();
+    for number in 1..=5 {
+        let error = format!("parser_test failed: case {number}");
+        text += &session(
+            &desk,
+            &[&[
+                "dlq",
+                "add",
+                "t-7",
+                "--title",
+                "Write a parser",
+                "--type",
+                "test_failure",
+                "--approach",
+                "by hand",
+                "--error",
+                &error,
+            ]],
+        );
+        desk.advance(1);
+    }
+    text += &session(
+        &desk,
+        &[
+            &["dlq", "add", "t-7", "--type", "rate_limit", "--error", "429"],
+            &["dlq", "list"],
+            &["dlq", "show", "t-7"],
+            &["dlq", "review", "--dry-run"],
+            &["dlq", "review"],
+            &["dlq", "retry", "t-7", "--approach", "with a library"],
+            &["dlq", "list", "--in", "all"],
+            &["dlq", "add", "t-7", "--approach", "with a library", "--error", "no such crate"],
+            &["dlq", "resolve", "t-7"],
+            &["dlq", "list", "--in", "all"],
+            &["dlq", "stats"],
+            &["dlq", "show", "t-9"],
+        ],
+    );
+    snapshot("resilience", "dlq__five_failures_and_back", text);
+}
+
+#[test]
+fn a_security_task_goes_to_a_human_before_it_is_given_up() {
+    let desk = Desk::new();
+    let mut text = String::new();
+    for number in 1..=12 {
+        let error = format!("rotation {number} failed");
+        let words = [
+            "dlq",
+            "add",
+            "t-9",
+            "--title",
+            "Rotate credentials",
+            "--error",
+            &error,
+            "--approach",
+            "vault",
+        ];
+        let said = desk.words(&words);
+        if number == 5 {
+            text += &said.out;
+        }
+    }
+    let id =
+        desk.call("escalation list --format json").lines()[0]["id"].as_str().unwrap().to_owned();
+    text += &session(
+        &desk,
+        &[
+            &["escalation", "list"],
+            &["escalation", "show", &id],
+            &["dlq", "review"],
+            &["dlq", "retry", "t-9", "--fix-commit", "abc"],
+            &["escalation", "resolve", "2026", "--decision", "Use the staging vault"],
+            &["escalation", "resolve", &id, "--decision", "Changed my mind", "--reject"],
+            &["dlq", "list", "--in", "all"],
+            &["escalation", "list", "--all"],
+        ],
+    );
+    snapshot("resilience", "escalation__a_security_task", text);
+}
+
+#[test]
+fn the_seeds_literal_order_is_one_line() {
+    let desk = Desk::new()
+        .with_pack("dead_letter.yaml", "order: [human, wait, retry, abandon, escalate]\n");
+    let attempts: Vec<_> = (1..=10)
+        .map(|number| json!({"attempt_number": number, "error_message": format!("E{number}")}))
+        .collect();
+    desk.put(
+        "queue/dead-letter.json",
+        &json!({"tasks": [{"task_id": "t", "attempts": attempts,
+        "task_data": {"title": "Rotate credentials"}}]}),
+    );
+    assert_eq!(desk.call("dlq review").out, "t: given up, max_attempts (max_attempts)\n");
+}
+
+#[test]
+fn redriving_has_a_rate_and_no_poison_loop() {
+    let desk =
+        Desk::new().with_pack("dead_letter.yaml", "redrive: {rate: 2, per: 1h, max_times: 2}\n");
+    for id in ["a", "b", "c"] {
+        desk.words(&["dlq", "add", id, "--error", "E", "--at-once"]);
+        desk.advance(1);
+    }
+    let mut text = session(&desk, &[&["dlq", "redrive", "--dry-run"], &["dlq", "redrive"]]);
+    desk.advance(1);
+    text += &session(&desk, &[&["dlq", "redrive"]]);
+    for _ in 0..2 {
+        desk.words(&["dlq", "add", "a", "--error", "E", "--at-once"]);
+        desk.advance(1);
+        text += &session(&desk, &[&["dlq", "redrive"]]);
+    }
+    text += &session(&desk, &[&["dlq", "retry", "a"], &["dlq", "retry", "a", "--force"]]);
+    snapshot("resilience", "dlq__redrive_with_a_rate", text);
+}
+
+#[test]
+fn a_dependency_is_noticed_by_itself() {
+    let desk = Desk::new();
+    desk.words(&["dlq", "add", "schema", "--error", "E"]);
+    desk.put(
+        "queue/dead-letter.json",
+        &json!({"tasks": [{"task_id": "api", "recovery_strategy": "dependency_blocked",
+        "task_data": {"dependencies": ["schema"]}}]}),
+    );
+    assert_eq!(desk.call("dlq review").out, "api: stays, no rule holds\n");
+    desk.call("dlq resolve schema");
+    assert_eq!(desk.call("dlq review").out, "api: back to pending (dependency_available)\n");
+    assert_eq!(
+        desk.file("queue/pending.json")["tasks"][0]["recovery_strategy"],
+        "dependency_resolved"
+    );
+}
+
+#[test]
+fn a_channel_tells_humans_and_has_a_breaker_of_its_own() {
+    let channels = "channels:\n  - {id: chat, command: [notify], timeout: 2s}\n  - {id: folder, override: true, enabled: true}\n";
+    let desk = Desk::new().with_pack("escalation.yaml", channels);
+    let fails = CommandOutput {
+        code: Some(1),
+        stdout: vec![],
+        stderr: b"no network\n".to_vec(),
+        truncated: false,
+    };
+    desk.world.script(&["notify"], Ok(fails), std::time::Duration::ZERO);
+    let mut said = Vec::new();
+    for number in 0..4 {
+        let gate = format!("gate-{number}");
+        let it =
+            desk.words(&["escalation", "open", "--gate", &gate, "--reason", "It does not pass"]);
+        assert_eq!(it.code, 0, "{it:?}");
+        said.push(it.err);
+    }
+    assert!(said[0].contains("channel `chat`: exit 1: no network"), "{said:?}");
+    assert!(said[3].contains("failed too often"), "{said:?}");
+    assert_eq!(desk.names("alerts").len(), 4);
+    let told = &desk.file("escalations/index.json")["escalations"][0];
+    assert_eq!(told["times_told"], 1);
+    assert!(
+        desk.names("escalations").iter().any(|it| it.starts_with("handoff-20260125T120000000Z-"))
+    );
+}
+
+#[test]
+fn a_document_that_somebody_wrote_by_hand_is_open() {
+    let desk = Desk::new();
+    desk.world.put("/work/.policyd/escalations/20260101T000000Z-by-hand.md", "## Help\n");
+    let said = desk.call("escalation list");
+    assert!(said.out.contains("written by hand"), "{said:?}");
+    assert_eq!(desk.call("escalation resolve 20260101 --decision ok").code, 0);
+    assert_eq!(desk.call("escalation list").out, "");
+}
