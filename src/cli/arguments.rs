@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use super::EXIT_CODES;
-pub(super) use resilience::{BreakerAction, BreakerArguments, CallResult};
+pub(super) use resilience::{
+    BreakerAction, BreakerArguments, CallResult, Failure, FailureAction, FailureArguments,
+};
 
 mod resilience;
 
@@ -62,6 +64,8 @@ pub(super) enum Command {
     Diag(DiagArguments),
     /// List, ask, feed and reset the circuit breakers of the project
     Breaker(BreakerArguments),
+    /// Say what a failure is, how long to wait, and what to do after it
+    Failure(FailureArguments),
     /// Print the JSON Schema of a file kind
     Schema(SchemaArguments),
     /// Print completions for a shell

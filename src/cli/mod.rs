@@ -7,6 +7,7 @@ mod diag;
 mod eval;
 mod explain;
 mod facts;
+mod failure;
 mod init;
 mod line;
 mod lint;
@@ -31,9 +32,9 @@ use crate::source::suggest;
 use crate::world::World;
 use arguments::{
     Arguments, BreakerAction, CallResult, Color, Command, DiagAction, DiagFilter, EvalArguments,
-    ExplainArguments, FactsArguments, Format, InitArguments, LintArguments, ListFormat,
-    LogArguments, PackArguments, PauseArguments, ReplayArguments, ReportFormat, ResumeArguments,
-    SchemaArguments, StateAction, TestArguments, TestFormat, TryArguments, Update,
+    ExplainArguments, FactsArguments, Failure, FailureAction, Format, InitArguments, LintArguments,
+    ListFormat, LogArguments, PackArguments, PauseArguments, ReplayArguments, ReportFormat,
+    ResumeArguments, SchemaArguments, StateAction, TestArguments, TestFormat, TryArguments, Update,
 };
 
 /// What an exit code means. `eval` in hook format always exits with 0.
@@ -114,6 +115,7 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         Command::Explain(it) => explain::run(world, console, &it),
         Command::Diag(it) => diag::run(world, console, &it.action),
         Command::Breaker(it) => breaker::run(world, console, &it.action),
+        Command::Failure(it) => failure::run(world, console, &it.action),
         Command::Replay(it) => replay::run(world, console, &it),
         Command::Schema(it) => schema::run(console, &it),
         Command::Completions { shell } => line::completions(console, shell),
