@@ -9,7 +9,9 @@ pub(super) use queue::{
     DlqAction, DlqAdd, DlqArguments, DlqRetry, EscalationAction, EscalationArguments,
     EscalationOpen, ListPlace,
 };
-pub(super) use resilience::{BreakerAction, BreakerArguments, CallResult};
+pub(super) use resilience::{
+    BreakerAction, BreakerArguments, CallResult, Failure, FailureAction, FailureArguments,
+};
 
 mod queue;
 mod resilience;
@@ -71,6 +73,8 @@ pub(super) enum Command {
     Dlq(DlqArguments),
     /// What humans are asked to decide, and their answers
     Escalation(EscalationArguments),
+    /// Say what a failure is, how long to wait, and what to do after it
+    Failure(FailureArguments),
     /// Print the JSON Schema of a file kind
     Schema(SchemaArguments),
     /// Print completions for a shell

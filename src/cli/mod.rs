@@ -9,6 +9,7 @@ mod escalation;
 mod eval;
 mod explain;
 mod facts;
+mod failure;
 mod init;
 mod line;
 mod lint;
@@ -35,9 +36,9 @@ use crate::world::World;
 use arguments::{
     Arguments, BreakerAction, CallResult, Color, Command, DiagAction, DiagFilter, DlqAction,
     DlqAdd, DlqRetry, EscalationAction, EscalationOpen, EvalArguments, ExplainArguments,
-    FactsArguments, Format, InitArguments, LintArguments, ListFormat, ListPlace, LogArguments,
-    PackArguments, PauseArguments, ReplayArguments, ReportFormat, ResumeArguments, SchemaArguments,
-    StateAction, TestArguments, TestFormat, TryArguments, Update,
+    FactsArguments, Failure, FailureAction, Format, InitArguments, LintArguments, ListFormat,
+    ListPlace, LogArguments, PackArguments, PauseArguments, ReplayArguments, ReportFormat,
+    ResumeArguments, SchemaArguments, StateAction, TestArguments, TestFormat, TryArguments, Update,
 };
 
 /// What an exit code means. `eval` in hook format always exits with 0.
@@ -120,6 +121,7 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         Command::Breaker(it) => breaker::run(world, console, &it.action),
         Command::Dlq(it) => dlq::run(world, console, &it.action),
         Command::Escalation(it) => escalation::run(world, console, &it.action),
+        Command::Failure(it) => failure::run(world, console, &it.action),
         Command::Replay(it) => replay::run(world, console, &it),
         Command::Schema(it) => schema::run(console, &it),
         Command::Completions { shell } => line::completions(console, shell),

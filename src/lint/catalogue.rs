@@ -3,7 +3,8 @@
 //! in `docs`.
 
 use super::checks::{
-    cases, expressions, hygiene, identity, messages, numbers, patterns, rules, safety, structure,
+    cases, expressions, failures, hygiene, identity, messages, numbers, patterns, rules, safety,
+    structure,
 };
 use super::{Check, Profile, Rule};
 use crate::source::Level;
@@ -83,6 +84,8 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD122", "unknown-voice", Warning, Default, "The voice is one that no message has.", Some(identity::unknown_voice)),
     rule!("PD123", "implicit-override", Warning, Default, "An entry takes the place of an inherited one without saying so.", Some(identity::implicit_override)),
     rule!("PD124", "incomplete-order", Error, Default, "An order leaves out a group that has rules.", None),
+    rule!("PD127", "misspelt-error", Warning, Default, "A class of failures names an error that is nearly one that hooks tell.", Some(failures::misspelt_error)),
+    rule!("PD128", "overlapping-errors", Warning, Default, "Two classes of failures name the same error.", Some(failures::overlapping_errors)),
     rule!("PD201", "expression-syntax", Error, Default, "An expression cannot be read.", None),
     rule!("PD202", "unknown-fact", Error, Default, "A fact or field is named that does not exist.", None),
     rule!("PD203", "unknown-function", Error, Default, "A function or operator is named that does not exist.", None),
@@ -137,6 +140,7 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD506", "cap-too-high", Warning, Default, "The cap of blocks is at or above the client's own.", None),
     rule!("PD507", "breaker-contradiction", Warning, Default, "Numbers of a breaker contradict each other.", Some(numbers::breaker_contradiction)),
     rule!("PD508", "unused-delays", Note, Strict, "More waits are given than there are attempts.", Some(numbers::unused_delays)),
+    rule!("PD512", "failure-contradiction", Warning, Default, "Numbers about failures contradict each other.", Some(failures::contradiction)),
     rule!("PD601", "never-true", Warning, Default, "A condition can never hold.", Some(rules::never_true)),
     rule!("PD602", "always-true", Warning, Default, "A condition always holds.", Some(rules::always_true)),
     rule!("PD603", "constant-part", Warning, Default, "A part of a condition is always the same.", Some(rules::constant_part)),
@@ -152,6 +156,7 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD613", "never-fires", Warning, Default, "Where a rule applies it is always satisfied.", Some(rules::never_fires)),
     rule!("PD614", "checker-and-satisfied", Warning, Default, "A named checker is not used, since the rule has a condition of its own.", Some(rules::checker_and_satisfied)),
     rule!("PD615", "unreachable-rule", Warning, Default, "Earlier rules of a list leave nothing to this one.", Some(rules::unreachable_rule)),
+    rule!("PD617", "unreachable-class", Warning, Default, "Nothing is ever of a class of failures.", Some(failures::unreachable_class)),
     rule!("PD701", "no-firing-case", Warning, Strict, "No case has a rule find something.", Some(cases::no_firing_case)),
     rule!("PD702", "no-silent-case", Warning, Strict, "No case has a rule find nothing.", Some(cases::no_silent_case)),
     rule!("PD703", "missing-description", Note, Pedantic, "A rule does not say why it is there.", Some(hygiene::missing_description)),

@@ -18,9 +18,11 @@ use crate::script::types::{Evidence, Names, Type};
 use crate::source::node::Node;
 use crate::source::{Diagnostic, Span, suggest};
 use crate::state::breaker;
+use crate::state::failure::Failures;
 use crate::time::Timestamp;
 use vocabulary::Vocabulary;
 
+mod failures;
 mod questions;
 mod resilience;
 mod settings;
@@ -61,6 +63,7 @@ pub(super) struct Built {
     breakers: Vec<(String, breaker::Settings)>,
     dead_letter: DeadLetter,
     escalation: Escalation,
+    failures: Failures,
     messages: BTreeMap<String, Vec<MessageChoice>>,
 }
 
@@ -109,6 +112,7 @@ pub(super) fn build(
         settings.deadline = settings.deadline.max(slowest.unwrap_or_default());
     }
     let breakers = settings::breakers(&layers.breakers);
+    let failures = failures::failures(layers, builder.diagnostics);
     builder.unknown_here = AT_A_MESSAGE;
     let messages = layers.messages.iter().filter(|it| base.is_none() || !is_builtin(it));
     let messages = builder.messages(messages);
@@ -125,6 +129,7 @@ pub(super) fn build(
         breakers,
         dead_letter,
         escalation,
+        failures,
         messages,
     }
 }
@@ -166,6 +171,7 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
         preferences: built.preferences.into(),
         probes: built.probes.into(),
         breakers: built.breakers.into(),
+        failures: built.failures.into(),
         messages: built.messages.into(),
         dead_letter: built.dead_letter.into(),
         escalation: built.escalation.into(),

@@ -82,6 +82,8 @@ pub(super) struct Layers {
 
 /// The file that defines most names.
 const VOCABULARY: &str = "vocabulary.yaml";
+/// The file whose entries are tried in their order.
+pub(super) const FAILURES: &str = "failures.yaml";
 
 /// The packs below, read and built once, for whoever looks at many packs on top of them.
 #[derive(Debug)]
@@ -255,11 +257,8 @@ fn add(
 ) {
     let mut list = |file: &'static str, into: &mut Vec<Entry>| {
         let node = nodes.remove(file);
-        let items = node.as_ref().and_then(Node::items).unwrap_or_default();
-        let entries = items.iter().filter_map(|it| {
-            Some((it.get("id")?.text()?.to_owned(), it.get("id")?.clone(), it.clone()))
-        });
-        layer(into, entries.collect(), implicit, diagnostics);
+        let entries = node.as_ref().map(identified).unwrap_or_default();
+        layer(into, entries, implicit, diagnostics);
     };
     list("preferences.yaml", &mut layers.preferences);
     list("probes.yaml", &mut layers.probes);
@@ -299,15 +298,27 @@ fn add_sections(
     for shape in shapes::FILES {
         let Some(node) = nodes.remove(shape.file) else { continue };
         for (key, _) in shape.sections() {
-            let items = node.get(key).and_then(Node::items).unwrap_or_default();
-            let entries = items.iter().filter_map(|it| {
-                Some((it.get("id")?.text()?.to_owned(), it.get("id")?.clone(), it.clone()))
-            });
+            let entries = node.get(key).map(identified).unwrap_or_default();
             let into = layers.sections.entry((shape.file, key)).or_default();
-            layer(into, entries.collect(), implicit, diagnostics);
+            let inherited = into.len();
+            layer(into, entries, implicit, diagnostics);
+            if shape.file == FAILURES {
+                // The first class that fits wins: one's own are tried first.
+                into.rotate_left(inherited);
+            }
         }
         layers.tops.entry(shape.file).or_default().insert(0, Arc::new(node));
     }
+}
+
+/// The entries of a list with an id each: the id, where it is written, and the whole.
+fn identified(list: &Node) -> Vec<(String, Node, Node)> {
+    let items = list.items().unwrap_or_default();
+    let entries = items.iter().filter_map(|it| {
+        let id = it.get("id")?;
+        Some((id.text()?.to_owned(), id.clone(), it.clone()))
+    });
+    entries.collect()
 }
 
 /// Adds entries, or puts them over the inherited entries of the same id.

@@ -3,6 +3,7 @@
 
 mod build;
 pub mod builtin;
+pub mod failures;
 pub mod load;
 pub mod records;
 pub mod resilience;
@@ -19,6 +20,7 @@ use crate::facts::glob::word_matches;
 use crate::facts::lens::Lens;
 use crate::script::pattern::TextPatternSource;
 use crate::state::breaker;
+use crate::state::failure::Failures;
 use crate::state::guard::GuardLimits;
 use resilience::{DeadLetter, Escalation};
 
@@ -53,6 +55,8 @@ pub struct Policy {
     pub main_branches: Vec<String>,
     /// Settings of circuit breakers by the glob over their names.
     pub breakers: Deferred<Vec<(String, breaker::Settings)>>,
+    /// What a failure is, and what is done about it.
+    pub failures: Deferred<Failures>,
     /// Forges by name, with what the host of a remote there contains.
     pub forges: Deferred<Vec<(String, Vec<String>)>>,
     /// What fails again and again.

@@ -1,6 +1,7 @@
 //! What the files of a pack may hold: one table per file kind.
 //! The loader, the JSON Schemas and the documentation read these tables.
 
+pub mod failures;
 pub mod resilience;
 
 use crate::source::shape::{Field, Kind, field, required};
@@ -268,6 +269,7 @@ pub const FILES: &[FileShape] = &[
     FileShape { file: "breakers.yaml", kind: Kind::Map(&Kind::Record(BREAKER)) },
     FileShape { file: "dead_letter.yaml", kind: Kind::Record(resilience::DEAD_LETTER) },
     FileShape { file: "escalation.yaml", kind: Kind::Record(resilience::ESCALATION) },
+    FileShape { file: "failures.yaml", kind: Kind::Record(failures::FAILURES) },
     FileShape { file: "session_types.yaml", kind: Kind::List(&Kind::Record(SESSION_TYPE)) },
     FileShape { file: "checkers.yaml", kind: Kind::Map(&Kind::Record(CHECKER)) },
     FileShape { file: "considerations.yaml", kind: Kind::List(&Kind::Record(CONSIDERATION)) },

@@ -4,7 +4,11 @@
 pub mod breaker;
 pub mod dead_letter;
 pub mod escalation;
+pub mod failure;
 pub mod guard;
+pub mod recovery;
+pub mod retry;
+pub mod uncertainty;
 
 use std::collections::BTreeMap;
 

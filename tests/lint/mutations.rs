@@ -138,7 +138,9 @@ fn mutants(word: &str) -> Vec<String> {
             found.push(swapped.into_iter().collect());
         }
     }
-    found.retain(|it: &String| it != word && !it.is_empty());
+    // The last message, and all of them: which one was meant nobody but the author knows.
+    let both_are = |it: &String| word == "in_messages" && it == "in_message";
+    found.retain(|it: &String| it != word && !it.is_empty() && !both_are(it));
     found
 }
 
@@ -146,12 +148,13 @@ fn mutants(word: &str) -> Vec<String> {
 fn decisions(pack: &Pack) -> Option<String> {
     let policy = load::load(pack, &builtin::pack()).policy?;
     let text = format!(
-        "{:?} {:?} {:?} {:?} {:?} {:?}",
+        "{:?} {:?} {:?} {:?} {:?} {:?} {:?}",
         policy.settings,
         policy.considerations,
         policy.session_types,
         *policy.preferences,
         *policy.probes,
+        *policy.failures,
         *policy.messages
     );
     // Lines and columns move with the text.

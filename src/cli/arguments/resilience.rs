@@ -1,8 +1,13 @@
 //! What the commands over the resilience stores may say.
 
+use std::path::PathBuf;
+use std::time::Duration;
+
+use chrono::{NaiveTime, Timelike as _};
 use clap::{Subcommand, ValueEnum};
 
 use super::ListFormat;
+use crate::time::parse_duration;
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct BreakerArguments {
@@ -48,4 +53,93 @@ pub(in crate::cli) enum CallResult {
     Success,
     /// It failed
     Failure,
+}
+
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct FailureArguments {
+    #[command(subcommand)]
+    pub(in crate::cli) action: FailureAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum FailureAction {
+    /// Of which class it is, what that means, and what decided
+    Classify {
+        #[command(flatten)]
+        what: Failure,
+        /// In the words of another program: a profile of `failures.yaml`
+        #[arg(long, value_name = "NAME")]
+        profile: Option<String>,
+    },
+    /// How long to wait before the next attempt, and why; exit code 1 where there is none
+    Wait {
+        #[command(flatten)]
+        what: Failure,
+        /// Number of the next attempt, from 1
+        #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
+        attempt: u32,
+        /// Requests that the provider allows per minute
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+        rpm: Option<u32>,
+        /// Local time of day, by which "resets 4am" is read; UTC by default
+        #[arg(long, value_name = "HH:MM:SS", value_parser = time_of_day)]
+        local_time: Option<Duration>,
+    },
+    /// What to do after it; exit code 1 where an agent cannot go on by itself
+    Recover {
+        #[command(flatten)]
+        what: Failure,
+        /// Attempts made so far
+        #[arg(long, value_name = "N", default_value = "0")]
+        attempts: u32,
+        /// Time spent so far: `90s`, `20m`
+        #[arg(long, value_name = "TIME", default_value = "0s", value_parser = duration)]
+        elapsed: Duration,
+        /// Cost so far
+        #[arg(long, value_name = "NUMBER", default_value = "0")]
+        cost: f64,
+        /// Classes of the failures before it, oldest first
+        #[arg(long, value_name = "CLASSES", value_delimiter = ',')]
+        history: Vec<String>,
+        /// Exit code of a build or test command
+        #[arg(long, value_name = "CODE", allow_hyphen_values = true)]
+        exit_code: Option<i64>,
+        /// The working tree is damaged
+        #[arg(long)]
+        tree_corrupt: bool,
+        /// The provider cannot be reached
+        #[arg(long)]
+        provider_down: bool,
+    },
+}
+
+/// What failed.
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct Failure {
+    /// What it said; `-` is standard input
+    #[arg(allow_hyphen_values = true)]
+    pub(in crate::cli) text: Option<String>,
+    /// The name a hook gives it, such as `rate_limit`; it decides where a class knows it
+    #[arg(long, value_name = "NAME", default_value = "")]
+    pub(in crate::cli) error: String,
+    /// Folder of the pack
+    #[arg(long, value_name = "DIR")]
+    pub(in crate::cli) policies: Option<PathBuf>,
+    /// Form of the answer; `compact` is the answer alone
+    #[arg(long, value_enum, default_value = "text")]
+    pub(in crate::cli) format: ListFormat,
+}
+
+/// A duration with its unit.
+fn duration(text: &str) -> Result<Duration, String> {
+    parse_duration(text)
+        .map_err(|_| "write a number and its unit, such as `90s` or `20m`".to_owned())
+}
+
+/// The time since midnight.
+fn time_of_day(text: &str) -> Result<Duration, String> {
+    let read = NaiveTime::parse_from_str(text, "%H:%M:%S");
+    let read = read.or_else(|_| NaiveTime::parse_from_str(text, "%H:%M"));
+    let time = read.map_err(|_| "write a time of day, such as `14:05:00`".to_owned())?;
+    Ok(Duration::from_secs(u64::from(time.num_seconds_from_midnight())))
 }

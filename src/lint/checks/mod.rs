@@ -2,6 +2,7 @@
 
 pub(super) mod cases;
 pub(super) mod expressions;
+pub(super) mod failures;
 pub(super) mod hygiene;
 pub(super) mod identity;
 pub(super) mod messages;

@@ -1,0 +1,93 @@
+//! Checks of what a pack says of failures.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::lint::{Findings, Subject};
+use crate::source::node::Node;
+use crate::source::suggest;
+use crate::state::failure::ERROR_NAMES;
+use crate::state::retry::Retry;
+use crate::time::duration_text;
+
+const FILE: &str = "failures.yaml";
+
+/// The pack's own classes, in their order.
+fn classes<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = &'s Node> {
+    subject.of(FILE).map(|it| it.node)
+}
+
+fn errors(class: &Node) -> impl Iterator<Item = (&str, &Node)> {
+    let errors = class.get("errors").and_then(Node::items).unwrap_or_default();
+    errors.iter().filter_map(|it| Some((it.text()?, it)))
+}
+
+pub(in crate::lint) fn overlapping_errors(subject: &Subject<'_>, out: &mut Findings) {
+    let mut first: BTreeMap<&str, &Node> = BTreeMap::new();
+    for (name, node) in classes(subject).flat_map(errors) {
+        if let Some(before) = first.get(name) {
+            let span = before.span.clone();
+            out.add(node.span.clone(), format!("`{name}` is told above already"), |it| {
+                it.with_related(span, "first named here")
+                    .with_help("leave it out; the first class that names it wins")
+            });
+        } else {
+            first.insert(name, node);
+        }
+    }
+}
+
+pub(in crate::lint) fn misspelt_error(subject: &Subject<'_>, out: &mut Findings) {
+    for (name, node) in classes(subject).flat_map(errors) {
+        let near = suggest::nearest(name, &ERROR_NAMES).filter(|near| *near != name);
+        if let Some(near) = near.filter(|_| !ERROR_NAMES.contains(&name)) {
+            let message = format!("no hook tells an error `{name}`");
+            out.help(node.span.clone(), message, format!("did you mean `{near}`?"));
+        }
+    }
+}
+
+pub(in crate::lint) fn unreachable_class(subject: &Subject<'_>, out: &mut Findings) {
+    let unrecognized = subject.file(FILE).and_then(|it| it.get("unrecognized")?.text());
+    for entry in subject.of(FILE).filter(|it| subject.inherited(it).is_none()) {
+        let listed = |key: &str| entry.node.get(key).and_then(Node::items);
+        let led_to = ["errors", "regexes"].into_iter().filter_map(listed).any(|it| !it.is_empty());
+        if !led_to && unrecognized != Some(entry.name()) {
+            let message = format!("nothing is ever of the class `{}`", entry.name());
+            out.help(entry.id.span.clone(), message, "give it `errors` or `regexes`");
+        }
+    }
+}
+
+pub(in crate::lint) fn contradiction(subject: &Subject<'_>, out: &mut Findings) {
+    let Some(file) = subject.file(FILE) else { return };
+    let labels = file.get("profiles").and_then(Node::entries).unwrap_or_default().iter();
+    let labels = labels.filter_map(|(_, labels)| labels.items()).flatten();
+    let retries = classes(subject).chain(labels).filter_map(|it| it.get("retry"));
+    for waits in retries.chain(file.get("pause")) {
+        let initial = waits.get("initial").and_then(Node::duration);
+        let initial = initial.unwrap_or(Retry::default().initial);
+        let cap = waits.get("cap").and_then(|it| Some((it, it.duration()?)));
+        if let Some((node, _)) = cap.filter(|(_, cap)| *cap < initial) {
+            let message = format!("the first wait, {}, is above the cap", duration_text(initial));
+            out.help(node.span.clone(), message, "raise `cap`, or begin with less");
+        }
+    }
+    let numbers = |section: &str, low: &str, high: &str| {
+        let section = file.get(section)?;
+        Some((section.get(low)?, section.get(high)?))
+    };
+    if let Some((escalate, pause)) = numbers("ladder", "escalate", "pause")
+        && pause.int() < escalate.int()
+    {
+        let message = "the loop pauses before anybody above is told";
+        out.help(pause.span.clone(), message, "let `pause` be at least `escalate`");
+    }
+    let spans = |node: &Node| node.duration().unwrap_or(Duration::ZERO);
+    if let Some((least, most)) = numbers("waits", "least", "most")
+        && spans(most) < spans(least)
+    {
+        let message = "the longest wait is below the least";
+        out.help(most.span.clone(), message, "let `most` be at least `least`");
+    }
+}

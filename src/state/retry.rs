@@ -1,0 +1,321 @@
+//! How long to wait before trying again. Lives here: the arithmetic of waits, and the times that a
+//! server's words name.
+//!
+//! | known | wait |
+//! |---|---|
+//! | `Retry-After: 30`, `Retry-After: Wed, 21 Oct 2015 07:28:00 GMT` | as said, the last one in the text, at most `Waits::longest` |
+//! | `resets 4am`, `resets 3:30pm` | until then and `Waits::margin` longer; tomorrow, where it is past |
+//! | requests per minute | `Waits::per_minute` seconds shared among them, within `Waits::least` and `Waits::most` |
+//! | attempt `n`, from 1 | `initial · multiplier^(n-1)`, at most `cap`; up to the share `jitter` of it less, so that those who failed together do not come back together |
+
+use std::time::Duration;
+
+use chrono::DateTime;
+use serde::{Deserialize, Serialize};
+
+use crate::time::Timestamp;
+
+/// When a failed call is made again.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Retry {
+    /// Times it is made again at most.
+    pub max: u32,
+    /// Wait before the first.
+    pub initial: Duration,
+    /// What each wait is longer than the one before it.
+    pub multiplier: f64,
+    /// Longest wait.
+    pub cap: Duration,
+    /// Share of a wait that chance may take off, 0 to 1.
+    pub jitter: f64,
+}
+
+impl Default for Retry {
+    /// Seed 003, `rate_limit_handling`: 5 s, doubling up to 300 s, 5 times.
+    fn default() -> Self {
+        Self {
+            max: 5,
+            initial: Duration::from_secs(5),
+            multiplier: 2.0,
+            cap: Duration::from_secs(300),
+            jitter: 0.0,
+        }
+    }
+}
+
+impl Retry {
+    /// The wait before attempt `number`, counted from 1. `chance` is between 0 and 1; 0 takes nothing
+    /// off.
+    #[must_use]
+    pub fn wait(&self, number: u32, chance: f64) -> Duration {
+        if self.initial.is_zero() {
+            return Duration::ZERO;
+        }
+        let power = i32::try_from(number.saturating_sub(1)).unwrap_or(i32::MAX);
+        // Far up the power is infinite, which the cap bounds as any other number.
+        let full = self.initial.as_secs_f64() * self.multiplier.powi(power);
+        let capped = full.min(self.cap.as_secs_f64());
+        let taken = self.jitter.clamp(0.0, 1.0) * chance.clamp(0.0, 1.0);
+        Duration::try_from_secs_f64(capped * (1.0 - taken)).unwrap_or(self.cap)
+    }
+}
+
+/// How waits are told from what a server says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waits {
+    /// Longest wait that a server's words are followed for.
+    pub longest: Duration,
+    /// Waited beyond the time at which a limit is reset.
+    pub margin: Duration,
+    /// Time shared among the requests allowed per minute.
+    pub per_minute: Duration,
+    /// Least wait by requests per minute.
+    pub least: Duration,
+    /// Longest wait by requests per minute.
+    pub most: Duration,
+}
+
+impl Default for Waits {
+    /// loki-mode: 120 s beyond a reset; 7200 s by the requests per minute, within 60 and 300.
+    fn default() -> Self {
+        Self {
+            longest: Duration::from_secs(86_400),
+            margin: Duration::from_secs(120),
+            per_minute: Duration::from_secs(7_200),
+            least: Duration::from_secs(60),
+            most: Duration::from_secs(300),
+        }
+    }
+}
+
+impl Waits {
+    /// The wait that the last `Retry-After` of a text asks for; nothing where it has none.
+    #[must_use]
+    pub fn retry_after(&self, text: &str, now: Timestamp) -> Option<Duration> {
+        let asked = after_each(text, "retry").filter_map(|rest| {
+            let rest = rest.strip_prefix(['-', '_', ' ']).unwrap_or(rest);
+            let value = strip_prefix_any_case(rest, "after")?;
+            let value = value.trim_start_matches(['"', '\'', ':', '=', ' ', '\t']);
+            seconds(value).or_else(|| until_date(value, now))
+        });
+        asked.last().map(|it| it.min(self.longest))
+    }
+
+    /// The wait until the last `resets 3:30pm` of a text; nothing where it names no time of day.
+    /// `time_of_day` is the time since midnight where that clock stands.
+    #[must_use]
+    pub fn reset_time(&self, text: &str, time_of_day: Duration) -> Option<Duration> {
+        const DAY: Duration = Duration::from_secs(86_400);
+        let at = after_each(text, "resets").filter_map(hour_of_day).last()?;
+        let at = if at > time_of_day { at } else { at.saturating_add(DAY) };
+        Some(at.saturating_sub(time_of_day).saturating_add(self.margin))
+    }
+
+    /// The wait where a provider allows so many requests per minute.
+    #[must_use]
+    pub fn by_requests_per_minute(&self, requests: u32) -> Duration {
+        let share = self.per_minute.as_secs().checked_div(u64::from(requests));
+        let share = share.map_or(self.most, Duration::from_secs);
+        share.min(self.most).max(self.least)
+    }
+}
+
+/// The rest of the text after each place where a word of ASCII letters stands, in any case.
+fn after_each<'t>(text: &'t str, word: &'t str) -> impl Iterator<Item = &'t str> {
+    let starts = text.char_indices().map(|(at, _)| at);
+    starts.filter_map(move |at| strip_prefix_any_case(text.get(at..)?, word))
+}
+
+fn strip_prefix_any_case<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
+    let (start, rest) = text.split_at_checked(prefix.len())?;
+    start.eq_ignore_ascii_case(prefix).then_some(rest)
+}
+
+/// A leading whole number of seconds; one too large for any clock is as long as there is.
+fn seconds(text: &str) -> Option<Duration> {
+    let digits = text.split(|c: char| !c.is_ascii_digit()).next().filter(|it| !it.is_empty())?;
+    Some(Duration::from_secs(digits.parse().unwrap_or(u64::MAX)))
+}
+
+/// The time until an HTTP date: `Wed, 21 Oct 2015 07:28:00 GMT`.
+fn until_date(text: &str, now: Timestamp) -> Option<Duration> {
+    let line = text.lines().next()?;
+    let end = line.find("GMT").map(|at| at + "GMT".len())?;
+    let at = DateTime::parse_from_rfc2822(line.get(..end)?).ok()?;
+    Some(Timestamp::from_millis(at.timestamp_millis()).since(now))
+}
+
+/// A leading time of day on a clock of twelve hours: ` 4am`, ` at 3:30pm`.
+fn hour_of_day(text: &str) -> Option<Duration> {
+    let text = text.trim_start();
+    let text = strip_prefix_any_case(text, "at ").unwrap_or(text).trim_start();
+    let number = |text: &str| text.parse::<u64>().ok().filter(|_| text.len() <= 2);
+    let digits = text.find(|c: char| !c.is_ascii_digit())?;
+    let (hour, rest) = text.split_at_checked(digits)?;
+    let (minute, rest) = match rest.strip_prefix(':') {
+        Some(rest) => rest.split_at_checked(2)?,
+        None => ("0", rest),
+    };
+    let half = rest.trim_start().get(..2)?;
+    let later = if half.eq_ignore_ascii_case("pm") { 12 } else { 0 };
+    let named = later > 0 || half.eq_ignore_ascii_case("am");
+    let hour = number(hour).filter(|it| (1..=12).contains(it) && named)?;
+    let minute = number(minute).filter(|it| *it < 60)?;
+    Some(Duration::from_secs((hour % 12 + later) * 3_600 + minute * 60))
+}
+
+/// The pause after failures of one class in a row.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Pause {
+    /// Failures of one class in a row from which it pauses.
+    pub after: u32,
+    /// How long, and how it grows.
+    pub retry: Retry,
+}
+
+impl Default for Pause {
+    /// shipwright: from the third on, 5 minutes, doubling up to 480.
+    fn default() -> Self {
+        let minutes = |it: u64| Duration::from_secs(it * 60);
+        let retry = Retry { initial: minutes(5), cap: minutes(480), ..Retry::default() };
+        Self { after: 3, retry }
+    }
+}
+
+impl Pause {
+    /// How long to pause after so many failures of one class in a row; no time below the threshold.
+    #[must_use]
+    pub fn after(&self, in_a_row: u32) -> Duration {
+        match in_a_row.checked_sub(self.after) {
+            Some(beyond) => self.retry.wait(beyond.saturating_add(1), 0.0),
+            None => Duration::ZERO,
+        }
+    }
+}
+
+/// When a worker is taken for dead, and what it holds is free again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claims {
+    /// Longest silence of a worker that is alive.
+    pub silence: Duration,
+}
+
+impl Default for Claims {
+    /// loki-mode: ten minutes without a heartbeat.
+    fn default() -> Self {
+        Self { silence: Duration::from_secs(600) }
+    }
+}
+
+impl Claims {
+    /// Whether whoever was last heard of so long ago is dead.
+    #[must_use]
+    pub fn is_dead(&self, silence: Duration) -> bool {
+        silence > self.silence
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_grow_up_to_the_cap_and_never_overflow() {
+        let retry = Retry::default();
+        let waits: Vec<u64> = (0..=8).map(|it| retry.wait(it, 0.0).as_secs()).collect();
+        assert_eq!(waits, [5, 5, 10, 20, 40, 80, 160, 300, 300]);
+        for number in [59, 64, 1_100, u32::MAX] {
+            assert_eq!(retry.wait(number, 0.0), retry.cap, "{number}");
+        }
+        let never = Retry { initial: Duration::ZERO, ..retry };
+        assert_eq!(never.wait(u32::MAX, 1.0), Duration::ZERO);
+        let constant = Retry { multiplier: 1.0, ..retry };
+        assert_eq!(constant.wait(u32::MAX, 0.0), Duration::from_secs(5));
+    }
+
+    #[test]
+    fn chance_takes_its_share_below_the_cap_too() {
+        let retry = Retry { jitter: 0.2, ..Retry::default() };
+        let at = |chance: f64| retry.wait(20, chance).as_secs();
+        assert_eq!([at(0.0), at(0.5), at(1.0), at(7.0), at(-1.0)], [300, 270, 240, 240, 300]);
+    }
+
+    #[test]
+    fn the_last_retry_after_counts() {
+        let now = Timestamp::parse("2015-10-21T07:27:00Z").unwrap();
+        let read = |text: &str| Waits::default().retry_after(text, now).map(|it| it.as_secs());
+        for (text, wait) in [
+            ("Retry-After: 30\nRetry-After: 90", Some(90)),
+            ("retry-after:7", Some(7)),
+            ("{\"retry_after\": 12}", Some(12)),
+            ("\"retryAfter\":\"12\"", Some(12)),
+            ("please retry after 45 seconds", Some(45)),
+            ("Retry-After: 9999999", Some(86_400)),
+            ("Retry-After: 99999999999999999999999", Some(86_400)),
+            ("Retry-After: Wed, 21 Oct 2015 07:28:00 GMT", Some(60)),
+            ("retry-after: Wed, 21 Oct 2015 07:00:00 GMT\r\n", Some(0)),
+            ("Retry-After: tomorrow", None),
+            ("Retry-After: -5", None),
+            ("retry later", None),
+            ("ümlaut retry", None),
+            ("", None),
+        ] {
+            assert_eq!(read(text), wait, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_clock_of_twelve_hours_is_read() {
+        let of_day = |text: &str| {
+            Duration::from_secs(
+                Timestamp::parse(&format!("1970-01-01T{text}Z")).unwrap().millis().unsigned_abs()
+                    / 1_000,
+            )
+        };
+        for (now, text, wait) in [
+            ("08:00:00", "resets 10am", Some(7_320)),
+            ("10:08:09", "resets 11am", Some(3_231)),
+            ("14:00:00", "resets 3:30pm", Some(5_520)),
+            ("14:00:00", "Resets at 3:30 PM (UTC)", Some(5_520)),
+            ("23:00:00", "limit reached · resets 12am", Some(3_720)),
+            ("11:00:00", "resets 12pm", Some(3_720)),
+            ("00:30:00", "resets 12:31am", Some(180)),
+            ("09:00:00", "resets 8am", Some(23 * 3_600 + 120)),
+            ("04:00:00", "resets 4am", Some(86_400 + 120)),
+            ("04:00:00", "resets 4am, resets 5am", Some(3_720)),
+            ("08:09:08", "resets 10am", Some(6_652 + 120)),
+            ("04:00:00", "resets 13pm", None),
+            ("04:00:00", "resets 0am", None),
+            ("04:00:00", "resets 4:60am", None),
+            ("04:00:00", "resets 4", None),
+            ("04:00:00", "resets 4:", None),
+            ("04:00:00", "resets the counter at 4am", None),
+        ] {
+            let found = Waits::default().reset_time(text, of_day(now));
+            assert_eq!(found.map(|it| it.as_secs()), wait, "{now} {text}");
+        }
+    }
+
+    #[test]
+    fn requests_per_minute_are_clamped() {
+        let waits = Waits::default();
+        let table = [(0, 300), (1, 300), (24, 300), (50, 144), (60, 120), (120, 60), (500, 60)];
+        for (requests, wait) in table {
+            assert_eq!(waits.by_requests_per_minute(requests).as_secs(), wait, "{requests}");
+        }
+    }
+
+    #[test]
+    fn pauses_double_from_the_third_failure_on() {
+        let minutes: Vec<u64> =
+            (0..=11).map(|it| Pause::default().after(it).as_secs() / 60).collect();
+        assert_eq!(minutes, [0, 0, 0, 5, 10, 20, 40, 80, 160, 320, 480, 480]);
+        assert_eq!(Pause::default().after(u32::MAX).as_secs(), 480 * 60);
+    }
+
+    #[test]
+    fn silence_up_to_the_longest_is_life() {
+        let dead = |seconds| Claims::default().is_dead(Duration::from_secs(seconds));
+        assert_eq!([dead(0), dead(600), dead(601)], [false, false, true]);
+    }
+}
