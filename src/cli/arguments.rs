@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use super::EXIT_CODES;
-pub(super) use resilience::{BreakerAction, BreakerArguments, CallResult};
+pub(super) use resilience::{BreakerAction, BreakerArguments, CallResult, RecordArguments};
 
 mod resilience;
 

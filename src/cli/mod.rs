@@ -32,8 +32,8 @@ use crate::world::World;
 use arguments::{
     Arguments, BreakerAction, CallResult, Color, Command, DiagAction, DiagFilter, EvalArguments,
     ExplainArguments, FactsArguments, Format, InitArguments, LintArguments, ListFormat,
-    LogArguments, PackArguments, PauseArguments, ReplayArguments, ReportFormat, ResumeArguments,
-    SchemaArguments, StateAction, TestArguments, TestFormat, TryArguments, Update,
+    LogArguments, PackArguments, PauseArguments, RecordArguments, ReplayArguments, ReportFormat,
+    ResumeArguments, SchemaArguments, StateAction, TestArguments, TestFormat, TryArguments, Update,
 };
 
 /// What an exit code means. `eval` in hook format always exits with 0.

@@ -8,7 +8,7 @@ use super::load::{Entry, Layers, Meant};
 use super::resilience::{DeadLetter, Escalation};
 use super::{
     Check, CheckBody, Choice, Consideration, Expression, MessageChoice, Mode, OnError, Place,
-    Policy, Preference, Probe, SessionType, Settings, Severity, builtin, records, shapes,
+    Policy, Preference, Probe, Route, SessionType, Settings, Severity, builtin, records, shapes,
 };
 use crate::facts::cursor::Key;
 use crate::facts::event::{EVENTS, EventKind};
@@ -21,6 +21,7 @@ use crate::state::breaker;
 use crate::time::Timestamp;
 use vocabulary::Vocabulary;
 
+mod breakers;
 mod questions;
 mod resilience;
 mod settings;
@@ -61,6 +62,8 @@ pub(super) struct Built {
     breakers: Vec<(String, breaker::Settings)>,
     dead_letter: DeadLetter,
     escalation: Escalation,
+    origins: Vec<(String, BTreeMap<String, Place>)>,
+    routes: Vec<Route>,
     messages: BTreeMap<String, Vec<MessageChoice>>,
 }
 
@@ -108,7 +111,9 @@ pub(super) fn build(
         let slowest = probes.iter().filter(|it| it.enabled).map(|it| it.timeout).max();
         settings.deadline = settings.deadline.max(slowest.unwrap_or_default());
     }
-    let breakers = settings::breakers(&layers.breakers);
+    let origins = breakers::origins(&layers.breakers);
+    let breakers = breakers::breakers(&layers.breakers);
+    let routes = layers.routes.iter().filter(wanted).filter_map(|it| builder.route(it)).collect();
     builder.unknown_here = AT_A_MESSAGE;
     let messages = layers.messages.iter().filter(|it| base.is_none() || !is_builtin(it));
     let messages = builder.messages(messages);
@@ -125,6 +130,8 @@ pub(super) fn build(
         breakers,
         dead_letter,
         escalation,
+        origins,
+        routes,
         messages,
     }
 }
@@ -166,6 +173,8 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
         preferences: built.preferences.into(),
         probes: built.probes.into(),
         breakers: built.breakers.into(),
+        breaker_origins: built.origins.into(),
+        routes: built.routes.into(),
         messages: built.messages.into(),
         dead_letter: built.dead_letter.into(),
         escalation: built.escalation.into(),

@@ -18,6 +18,7 @@ pub const FILES: &[(&str, &str)] = &[
     ("breakers.yaml", include_str!("../../policies/breakers.yaml")),
     ("dead_letter.yaml", include_str!("../../policies/dead_letter.yaml")),
     ("escalation.yaml", include_str!("../../policies/escalation.yaml")),
+    ("routes.yaml", include_str!("../../policies/routes.yaml")),
     ("session_types.yaml", include_str!("../../policies/session_types.yaml")),
     ("checkers.yaml", include_str!("../../policies/checkers.yaml")),
     ("considerations.yaml", include_str!("../../policies/considerations.yaml")),
