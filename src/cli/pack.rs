@@ -32,6 +32,7 @@ const COMPILED_BY: u64 = fingerprint(&[
     include_str!("../policy/build/vocabulary.rs"),
     include_str!("../policy/load.rs"),
     include_str!("../policy/mod.rs"),
+    include_str!("../script/breaker_facts.rs"),
     include_str!("../script/builtins.rs"),
     include_str!("../script/check.rs"),
     include_str!("../script/file_facts.rs"),

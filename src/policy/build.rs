@@ -39,6 +39,8 @@ const KNOWN_LATER: &str = "session types come first, then preferences and probes
 /// Everything needed to type expressions and to complain.
 pub(super) struct Builder<'a> {
     pub(super) names: Arc<Names>,
+    /// Whether anything that was typed asks where breakers stand.
+    pub(super) reads_breakers: bool,
     /// Facts read by what was typed since it was last emptied.
     pub(super) uses: BTreeSet<String>,
     /// Facts that are not known where what is typed now will be evaluated.
@@ -62,6 +64,7 @@ pub(super) struct Built {
     breakers: Vec<(String, breaker::Settings)>,
     dead_letter: DeadLetter,
     escalation: Escalation,
+    reads_breakers: bool,
     origins: Vec<(String, BTreeMap<String, Place>)>,
     routes: Vec<Route>,
     messages: BTreeMap<String, Vec<MessageChoice>>,
@@ -83,8 +86,14 @@ pub(super) fn build(
     let names = names(layers, base, &vocabulary);
     let (uses, deadline) = (BTreeSet::new(), settings::own_deadline(&layers.manifests));
     let known = Arc::clone(&names);
-    let mut builder =
-        Builder { names: known, uses, unknown_here: AT_A_CHECK, deadline, diagnostics };
+    let mut builder = Builder {
+        names: known,
+        reads_breakers: false,
+        uses,
+        unknown_here: AT_A_CHECK,
+        deadline,
+        diagnostics,
+    };
     let checkers: BTreeMap<String, Check> = layers
         .checkers
         .iter()
@@ -117,6 +126,7 @@ pub(super) fn build(
     builder.unknown_here = AT_A_MESSAGE;
     let messages = layers.messages.iter().filter(|it| base.is_none() || !is_builtin(it));
     let messages = builder.messages(messages);
+    let reads_breakers = builder.reads_breakers;
     let (dead_letter, escalation) = (builder.dead_letter(layers), builder.escalation(layers));
     Built {
         settings,
@@ -130,6 +140,7 @@ pub(super) fn build(
         breakers,
         dead_letter,
         escalation,
+        reads_breakers,
         origins,
         routes,
         messages,
@@ -173,6 +184,7 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
         preferences: built.preferences.into(),
         probes: built.probes.into(),
         breakers: built.breakers.into(),
+        reads_breakers: built.reads_breakers,
         breaker_origins: built.origins.into(),
         routes: built.routes.into(),
         messages: built.messages.into(),
@@ -291,6 +303,7 @@ impl Builder<'_> {
     }
 
     fn complain(&mut self, typed: &Typed, node: &Node, offset: usize) {
+        self.reads_breakers |= typed.uses.iter().any(|it| it.starts_with("breakers"));
         // `probes.pr.ok` reads `probes.pr`, too: one finding is enough.
         let read_by = |one: &str, other: &str| {
             one.strip_prefix(other).is_some_and(|rest| rest.starts_with('.'))

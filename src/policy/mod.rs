@@ -54,6 +54,8 @@ pub struct Policy {
     pub main_branches: Vec<String>,
     /// Settings of circuit breakers by the glob over their names.
     pub breakers: Deferred<Vec<(String, breaker::Settings)>>,
+    /// Whether an expression of the pack asks where breakers stand: only then is that read.
+    pub reads_breakers: bool,
     /// Where those settings are written, by the same globs.
     pub breaker_origins: Deferred<Vec<(String, BTreeMap<String, Place>)>>,
     /// Chains of fallbacks.

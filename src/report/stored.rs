@@ -131,6 +131,7 @@ const INPUTS: &[Field] = &[
     field("forced_type", Kind::Text, "The session type that the environment named."),
     required("memory", Kind::Any, "What the loop guard remembered."),
     field("probes", Kind::Map(&Kind::Record(PROBE_ANSWER)), "What probes answered."),
+    field("breakers", Kind::Any, "Where the circuit breakers stood, where the pack looks at them."),
 ];
 
 const VERDICT: &[Field] = &[
