@@ -130,8 +130,8 @@ pub const ESCALATIONS_FILE_BYTES_MAX: usize = 8 * 1024 * 1024;
 pub const TASK_ATTEMPTS_MAX: usize = 200;
 /// One text of a task that failed, in characters.
 pub const TASK_TEXT_CHARS_MAX: usize = 4_000;
-/// Failures that a circuit breaker may be set to wait for.
-pub const BREAKER_THRESHOLD_MAX: usize = 1_000;
+/// Calls that a circuit breaker remembers, and failures that it may be set to wait for.
+pub const BREAKER_CALLS_MAX: usize = 1_000;
 /// Longest wait for the lock of a session where no manifest says otherwise: a disk that stalls for
 /// seconds while others save must not cost a stop its place.
 pub const LOCK_WAIT: std::time::Duration = std::time::Duration::from_secs(4);

@@ -123,6 +123,24 @@ pub fn duration_text(duration: Duration) -> String {
     }
 }
 
+/// Writes a duration in its two largest units, rounded up to whole seconds: `4m59s`, `2h3m`, `1s`.
+#[must_use]
+pub fn short_text(duration: Duration) -> String {
+    let mut rest = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).div_ceil(1_000);
+    let units = UNITS.iter().rev().filter(|(name, _)| !matches!(*name, "w" | "ms"));
+    let mut parts = Vec::new();
+    for (name, length) in units {
+        let length = length / 1_000;
+        if rest >= length || !parts.is_empty() {
+            parts.push((rest / length, name));
+            rest %= length;
+        }
+    }
+    let told = parts.iter().take(2).filter(|(count, _)| *count > 0);
+    let text: String = told.map(|(count, name)| format!("{count}{name}")).collect();
+    if text.is_empty() { "0s".to_owned() } else { text }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -145,6 +163,22 @@ mod tests {
     fn duration_text_reads_back() {
         for text in ["250ms", "90s", "5m", "36h", "2d", "0s"] {
             assert_eq!(duration_text(parse_duration(text).unwrap()), text);
+        }
+    }
+
+    #[test]
+    fn short_texts_have_two_units_and_no_fraction() {
+        for (text, short) in [
+            ("299s", "4m59s"),
+            ("300s", "5m"),
+            ("1ms", "1s"),
+            ("59900ms", "1m"),
+            ("7384s", "2h3m"),
+            ("36h", "1d12h"),
+            ("30d", "30d"),
+            ("0s", "0s"),
+        ] {
+            assert_eq!(short_text(parse_duration(text).unwrap()), short);
         }
     }
 

@@ -8,11 +8,13 @@
 mod support;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use policyd::policy::load::{self, Loaded, Pack};
 use policyd::policy::{Mode, OnError, Policy, builtin};
 use policyd::report::diagnostics::{self, Style};
 use policyd::source::Source;
+use policyd::state::breaker::Window;
 use support::snapshot;
 
 fn pack(files: &[(&str, &str)]) -> Pack {
@@ -155,8 +157,28 @@ fn a_breaker_takes_what_it_leaves_out_from_the_next_wider_one() {
     let own = "probe/pr: {threshold: 2}\n";
     let policy = sound(&[("breakers.yaml", own)]);
     let (pr, other) = (policy.breaker("probe/pr"), policy.breaker("api/x"));
-    assert_eq!((pr.threshold, pr.recovery_threshold, pr.window.as_secs()), (2, 1, 1800));
-    assert_eq!((other.threshold, other.recovery_threshold, other.window.as_secs()), (3, 3, 60));
+    let seconds = |count| Window::Time(Duration::from_secs(count));
+    assert_eq!((pr.threshold, pr.recovery_threshold, pr.window), (2, 1, seconds(1800)));
+    assert_eq!((other.threshold, other.recovery_threshold, other.window), (3, 3, seconds(60)));
+}
+
+#[test]
+fn what_a_narrower_breaker_writes_takes_the_place_of_its_rivals() {
+    let own = "api/*: {failure_rate: 50, window_calls: 20, cooldown_factor: 1.5, ignore: [a]}\n\
+               api/x: {threshold: 4, window: 2m, ignore: []}\napi/y: {consecutive: true}\n";
+    let policy = sound(&[("breakers.yaml", own)]);
+    let (all, x, y) = (policy.breaker("api/z"), policy.breaker("api/x"), policy.breaker("api/y"));
+    assert_eq!((all.failure_rate, all.window), (Some(50), Window::Calls(20)));
+    assert_eq!((all.cooldown_growth, all.ignore.len()), (150, 1));
+    assert_eq!((x.failure_rate, x.window), (None, Window::Time(Duration::from_secs(120))));
+    assert_eq!((x.cooldown_growth, x.ignore.len()), (150, 0));
+    assert_eq!(y.window, Window::Consecutive);
+    assert_ne!(x.salt, y.salt, "their jitter differs");
+    let (glob, places) = policy.breaker_origin("api/x").unwrap();
+    assert_eq!(glob, "api/x");
+    assert!(places["threshold"].to_string().ends_with("breakers.yaml:2:20"), "{places:?}");
+    assert!(places["cooldown_factor"].to_string().contains("breakers.yaml:1:"), "{places:?}");
+    assert!(places["half_open_interval"].to_string().starts_with("builtin/"), "{places:?}");
 }
 
 #[test]

@@ -167,6 +167,8 @@ fn what_the_program_writes_fits_its_schema() {
     run(&["eval", "--hook", "stop", "--input", "stop.json"]);
     run(&["resume"]);
     run(&["breaker", "record", "api/x", "failure"]);
+    run(&["breaker", "record", "api/y", "failure", "--retry-after", "90"]);
+    run(&["breaker", "trip", "api/z", "--for", "5m", "--reason", "maintenance"]);
     let lint = run(&["lint", "pack", "--profile", "strict", "--format", "json"]);
     run(&["lint", "pack", "--write-baseline", "base.json"]);
     let read = |path: &str| fs::read_to_string(at(path)).unwrap();

@@ -15,6 +15,7 @@ use policyd::hook::claude_code;
 use policyd::judge::situation::Words;
 use policyd::policy::{builtin, load};
 use policyd::report::drawing;
+use policyd::script::breaker_facts::{Standing, Stands};
 use policyd::script::check::check;
 use policyd::script::context::{
     Context, Learned, Memory, OutcomeFacts, Reading, RuleFacts, Spoken,
@@ -52,9 +53,22 @@ fn context() -> Context {
     let pattern = |_: &String| TextPattern::new(TextPatternSource::default());
     let answer = serde_json::json!({"state": "OPEN", "number": 7, "isDraft": false,
         "statusCheckRollup": [{"conclusion": "SUCCESS"}]});
+    let open = Stands {
+        state: "OPEN".to_owned(),
+        open: true,
+        retry_after: 90,
+        last_error: "529".to_owned(),
+        ..Stands::default()
+    };
+    let standing = Standing {
+        load_level: "reduced".to_owned(),
+        parallelism: 2,
+        known: [("api/claude".to_owned(), open)].into(),
+    };
     let learned = Learned {
         session_type: "DEVELOPMENT".to_owned(),
         probes: [("pr".to_owned(), Reading::Answer { code: 0, value: answer })].into(),
+        breakers: Some(standing),
         ..Learned::default()
     };
     Context {
@@ -98,6 +112,7 @@ fn what_is_learned_later_is_seen_by_what_was_evaluated_before() {
             memory: Memory { blocks: 3, total_blocks: 4, turns: 5 },
             preferences: [("no_auto_merge".to_owned(), true)].into(),
             probes,
+            breakers: None,
             rule,
             outcome,
         }
@@ -165,6 +180,11 @@ fn plain_expressions_have_the_value_that_the_engine_gives() {
         "true || probes.other.ok",
         "files.paths",
         "session.forge",
+        "breakers[\"api/\" + \"claude\"].open",
+        "breakers[\"api/claude\"].last_error.contains(\"5\")",
+        "breakers[\"api/other\"].retry_after == 0",
+        "breakers[session.branch].open",
+        "breakers[3].open",
     ] {
         texts.push(more.to_owned());
     }
@@ -180,6 +200,47 @@ fn plain_expressions_have_the_value_that_the_engine_gives() {
             }
         }
     }
+}
+
+#[test]
+fn a_breaker_is_named_in_brackets() {
+    let told = |text: &str| {
+        let typed = check(text, &names());
+        typed.findings.iter().map(|it| it.message.clone()).collect::<Vec<_>>().join("; ")
+    };
+    for (text, expected) in [
+        ("breakers[\"api/claude\"].open", ""),
+        ("breakers[session.branch].failures > 2", ""),
+        ("breakers[\"api/claude\"].last_error.contains(\"529\")", ""),
+        ("breakers[\"api/claude\"].opne", "breaker has no `opne`"),
+        (
+            "breakers[\"api/claude\"].state == \"open\"",
+            "`breakers[\"api/claude\"].state` is never \"open\"",
+        ),
+        ("breakers[\"open\"].open", "`open` is no name of a breaker"),
+        ("breakers[3].open", "the name of a breaker is a text, not a number"),
+        ("probes[\"pr\"].ok", "a probes has nothing in brackets"),
+        ("breakers.load_level == \"high\"", "`breakers.load_level` is never \"high\""),
+        (
+            "breakers[\"a\"] == \"OPEN\"",
+            "`==` compares a breaker with a text, which are never equal",
+        ),
+    ] {
+        assert_eq!(told(text), expected, "{text}");
+    }
+    let typed = check("breakers[\"api/claude\"].open && breakers.open.len() > 0", &names());
+    let uses: Vec<_> = typed.uses.into_iter().collect();
+    assert_eq!(uses, ["breakers.open", "breakers[\"api/claude\"].open"]);
+    assert_eq!(
+        parts("breakers[\"api/claude\"].open && breakers[\"api/\" + \"x\"].failures > 0"),
+        [
+            "breakers[\"api/claude\"].open = true",
+            "\"api/\" + \"x\" = api/x",
+            "breakers[\"api/\" + \"x\"].failures = 0",
+            "breakers[\"api/\" + \"x\"].failures > 0 = false",
+            "breakers[\"api/claude\"].open && breakers[\"api/\" + \"x\"].failures > 0 = false",
+        ]
+    );
 }
 
 #[test]
@@ -210,6 +271,10 @@ fn values_are_what_they_should_be() {
     assert_eq!(is("-2 * 3 % 4"), Value::Int(-2));
     assert_eq!(is("transcript.last_message.matches(\"^all\\\\s+done\")"), Value::Bool(true));
     assert_eq!(is("\"straße\".len()"), Value::Int(6));
+    assert_eq!(is("breakers[\"api/claude\"].retry_after"), Value::Int(90));
+    assert_eq!(is("breakers.open.join(\"\")"), Value::Text("api/claude".to_owned()));
+    let closed = "breakers[\"api/x\"].state == \"CLOSED\" && !breakers[\"api/x\"].open";
+    assert_eq!(is(closed), Value::Bool(true), "one that nobody knows is closed");
 }
 
 #[test]

@@ -11,6 +11,7 @@ pub(super) use queue::{
 };
 pub(super) use resilience::{
     BreakerAction, BreakerArguments, CallResult, Failure, FailureAction, FailureArguments,
+    RecordArguments,
 };
 
 mod queue;

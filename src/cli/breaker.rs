@@ -1,17 +1,19 @@
-//! `policyd breaker`: list, ask, feed and reset the circuit breakers of the project.
+//! `policyd breaker`: list, ask, feed, open and reset the circuit breakers of the project.
+
+mod look;
+mod route;
 
 use std::time::Duration;
 
-use serde_json::json;
-
 use super::{
     BreakerAction, CallResult, Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat,
-    pack, project,
+    RecordArguments, pack, project,
 };
 use crate::policy::Policy;
-use crate::state::breaker::{Answer, Breaker, Event};
+use crate::report::breakers::Seen;
+use crate::report::mask::mask;
+use crate::state::breaker::{Answer, Breaker, Effect, Event, Failure, Mode, Settings, Told};
 use crate::store::breakers::BreakerStore;
-use crate::time::duration_text;
 use crate::world::{World, WorldError};
 
 /// Longest name of a breaker.
@@ -20,15 +22,33 @@ const KEY_MAX: usize = 200;
 /// A script would rather wait than lose a result.
 const LOCK_WAIT: Duration = Duration::from_secs(30);
 
+/// What every action needs.
+struct Desk<'a> {
+    world: &'a dyn World,
+    store: BreakerStore<'a>,
+    policy: Policy,
+}
+
+impl Desk<'_> {
+    /// A breaker as it stands now.
+    fn seen(&self, key: &str, breaker: Breaker) -> Seen {
+        let settings = self.policy.breaker(key);
+        Seen { key: key.to_owned(), breaker, settings, now: self.world.now() }
+    }
+}
+
 /// Runs one action.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &BreakerAction) -> u8 {
-    let Some(policy) = pack::sound(world, console, None) else { return EXIT_BROKEN };
-    let project = project::find(world, None);
-    let (sessions, own) = project::sessions(world, &project, &policy.settings);
     let named = match action {
-        BreakerAction::List { .. } => None,
-        BreakerAction::Allow { key }
-        | BreakerAction::Record { key, .. }
+        BreakerAction::List { .. }
+        | BreakerAction::Status { .. }
+        | BreakerAction::Watch { .. }
+        | BreakerAction::Route { .. } => None,
+        BreakerAction::Show { key, .. }
+        | BreakerAction::Explain { key }
+        | BreakerAction::Allow { key, .. }
+        | BreakerAction::Record(RecordArguments { key, .. })
+        | BreakerAction::Trip { key, .. }
         | BreakerAction::Reset { key } => Some(key),
     };
     if named.is_some_and(|it| it.is_empty() || it.len() > KEY_MAX || it.contains(char::is_control))
@@ -36,31 +56,26 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &Breaker
         console.complain(&format!("a breaker's name is a text of 1 to {KEY_MAX} printable bytes"));
         return EXIT_USAGE;
     }
+    let Some(policy) = pack::sound(world, console, None) else { return EXIT_BROKEN };
+    let project = project::find(world, None);
+    let (sessions, own) = project::sessions(world, &project, &policy.settings);
     let store = BreakerStore::new(world, &own, sessions.durability.clone()).patient(LOCK_WAIT);
+    let desk = &Desk { world, store, policy };
     match action {
-        BreakerAction::List { format } => list(world, console, (&store, &policy), *format),
-        BreakerAction::Allow { key } => allow(world, console, (&store, &policy), key),
-        BreakerAction::Record { key, result, error } => {
-            let event = match result {
-                CallResult::Success => Event::Success,
-                CallResult::Failure => Event::Failure(error),
-            };
-            match store.record(key, event, &policy.breaker(key), world.now()) {
-                Ok(breaker) => {
-                    console.say(&format!("{key}: {}\n", breaker.phase.as_str()));
-                    EXIT_OK
-                }
-                Err(error) => refused(console, key, &error),
-            }
+        BreakerAction::List { format } => look::list(desk, console, *format),
+        BreakerAction::Status { format } => look::status(desk, console, *format),
+        BreakerAction::Show { key, format } => look::show(desk, console, key, *format),
+        BreakerAction::Explain { key } => look::explain(desk, console, key),
+        BreakerAction::Watch { every } => look::watch(desk, console, *every),
+        BreakerAction::Allow { key, format } => allow(desk, console, key, *format),
+        BreakerAction::Record(arguments) => record(desk, console, arguments),
+        BreakerAction::Trip { key, length, reason } => {
+            trip(desk, console, key, (*length, reason.as_str()))
         }
-        BreakerAction::Reset { key } => match store.reset(key, world.now()) {
-            Ok(true) => EXIT_OK,
-            Ok(false) => {
-                console.complain(&format!("there is no breaker `{key}`; nothing was reset"));
-                EXIT_FOUND
-            }
-            Err(error) => refused(console, key, &error),
-        },
+        BreakerAction::Reset { key } => reset(desk, console, key),
+        BreakerAction::Route { chain, format } => {
+            route::run(desk, console, chain.as_deref(), *format)
+        }
     }
 }
 
@@ -69,56 +84,78 @@ fn refused(console: &mut Console<'_>, key: &str, error: &WorldError) -> u8 {
     EXIT_BROKEN
 }
 
-fn allow(
-    world: &dyn World,
-    console: &mut Console<'_>,
-    (store, policy): (&BreakerStore<'_>, &Policy),
-    key: &str,
-) -> u8 {
-    let (breaker, answer) = store.request(key, &policy.breaker(key), world.now());
-    match answer {
-        Answer::Admitted | Answer::Noted => EXIT_OK,
-        Answer::Rejected { wait } => {
-            let wait = duration_text(Duration::from_secs(wait.as_secs().saturating_add(1)));
-            let last = last_error(&breaker);
-            console.say(&format!("{key}: {}, retry after {wait}{last}\n", breaker.phase.as_str()));
-            EXIT_FOUND
+fn allow(desk: &Desk<'_>, console: &mut Console<'_>, key: &str, format: ListFormat) -> u8 {
+    let settings = desk.policy.breaker(key);
+    let (breaker, answer) = desk.store.request(key, &settings, desk.world.now());
+    let seen = desk.seen(key, breaker);
+    match (format, answer) {
+        (ListFormat::Json, answer) => console.say(&format!("{}\n", seen.answer_json(answer))),
+        (_, Answer::Rejected { wait }) => console.say(&format!("{}\n", seen.rejection(wait))),
+        (_, Answer::Tolerated { wait }) => {
+            console.complain(&format!("only observed: {}", seen.rejection(wait)));
         }
+        (_, Answer::Admitted | Answer::Noted) => {}
     }
+    if matches!(answer, Answer::Rejected { .. }) { EXIT_FOUND } else { EXIT_OK }
 }
 
-fn last_error(breaker: &Breaker) -> String {
-    match breaker.last_error.as_str() {
-        "" => String::new(),
-        error => format!("; last error: {error}"),
-    }
+/// What a class of errors does: the breaker's own lists say it, and what they leave out counts.
+fn effect_of(settings: &Settings, class: Option<&str>) -> Effect {
+    class.and_then(|it| settings.effect_of(it)).unwrap_or(Effect::Trip)
 }
 
-fn list(
-    world: &dyn World,
-    console: &mut Console<'_>,
-    (store, policy): (&BreakerStore<'_>, &Policy),
-    format: ListFormat,
-) -> u8 {
-    let now = world.now();
-    if store.is_damaged() {
-        console.complain("state/circuit-breakers.json is damaged: every call is admitted, and the next change puts it aside");
-    }
-    for (key, it) in store.all() {
-        let phase = it.phase_at(&policy.breaker(&key), now).as_str();
-        let until = it.cooldown_until.filter(|at| *at > now);
-        let until = until.map(|at| at.to_string());
-        let failures = it.failures.len();
-        let line = match format {
-            ListFormat::Json => json!({"key": key, "state": phase, "failures": failures,
-                "cooldown_until": until, "last_error": it.last_error})
-            .to_string(),
-            ListFormat::Text | ListFormat::Compact => {
-                let until = until.map(|at| format!(" until {at}")).unwrap_or_default();
-                format!("{key}: {phase}{until}, {failures} failure(s){}", last_error(&it))
+fn record(desk: &Desk<'_>, console: &mut Console<'_>, arguments: &RecordArguments) -> u8 {
+    let (key, settings) = (&arguments.key, desk.policy.breaker(&arguments.key));
+    let told = Told { generation: arguments.generation, took: arguments.took };
+    let (error, _) = mask(&arguments.error);
+    let effect = effect_of(&settings, arguments.class.as_deref());
+    let retry_after = arguments.retry_after;
+    let event = match arguments.result {
+        CallResult::Success => Event::Success(told),
+        CallResult::Failure => Event::Failure(Failure { error: &error, effect, retry_after, told }),
+    };
+    match desk.store.record(key, event, &settings, desk.world.now()) {
+        Ok(breaker) => {
+            console.say(&format!("{key}: {}\n", breaker.phase.as_str()));
+            if breaker.needs_human && effect == Effect::Permanent {
+                console
+                    .complain(&format!("`{key}`: waiting does not cure this; a human is needed"));
             }
-        };
-        console.say(&format!("{line}\n"));
+            EXIT_OK
+        }
+        Err(error) => refused(console, key, &error),
     }
-    EXIT_OK
+}
+
+fn trip(
+    desk: &Desk<'_>,
+    console: &mut Console<'_>,
+    key: &str,
+    (length, reason): (Option<Duration>, &str),
+) -> u8 {
+    let settings = desk.policy.breaker(key);
+    let (reason, _) = mask(reason);
+    let event = Event::Trip { length, reason: &reason };
+    match desk.store.record(key, event, &settings, desk.world.now()) {
+        Ok(breaker) => {
+            console.say(&format!("{}\n", desk.seen(key, breaker).line()));
+            if settings.mode != Mode::Enforce {
+                console.complain(&format!("`{key}` rejects nothing: its `mode` is not `enforce`"));
+            }
+            EXIT_OK
+        }
+        Err(error) => refused(console, key, &error),
+    }
+}
+
+fn reset(desk: &Desk<'_>, console: &mut Console<'_>, key: &str) -> u8 {
+    if !desk.store.is_damaged() && !desk.store.knows(key) {
+        console.complain(&format!("there is no breaker `{key}`; nothing was reset"));
+        return EXIT_FOUND;
+    }
+    let settings = desk.policy.breaker(key);
+    match desk.store.record(key, Event::Reset, &settings, desk.world.now()) {
+        Ok(_) => EXIT_OK,
+        Err(error) => refused(console, key, &error),
+    }
 }

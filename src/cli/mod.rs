@@ -37,8 +37,9 @@ use arguments::{
     Arguments, BreakerAction, CallResult, Color, Command, DiagAction, DiagFilter, DlqAction,
     DlqAdd, DlqRetry, EscalationAction, EscalationOpen, EvalArguments, ExplainArguments,
     FactsArguments, Failure, FailureAction, Format, InitArguments, LintArguments, ListFormat,
-    ListPlace, LogArguments, PackArguments, PauseArguments, ReplayArguments, ReportFormat,
-    ResumeArguments, SchemaArguments, StateAction, TestArguments, TestFormat, TryArguments, Update,
+    ListPlace, LogArguments, PackArguments, PauseArguments, RecordArguments, ReplayArguments,
+    ReportFormat, ResumeArguments, SchemaArguments, StateAction, TestArguments, TestFormat,
+    TryArguments, Update,
 };
 
 /// What an exit code means. `eval` in hook format always exits with 0.

@@ -26,11 +26,13 @@ const COMPILED_BY: u64 = fingerprint(&[
     include_str!("../facts/cursor.rs"),
     include_str!("../facts/lens.rs"),
     include_str!("../policy/build.rs"),
+    include_str!("../policy/build/breakers.rs"),
     include_str!("../policy/build/questions.rs"),
     include_str!("../policy/build/settings.rs"),
     include_str!("../policy/build/vocabulary.rs"),
     include_str!("../policy/load.rs"),
     include_str!("../policy/mod.rs"),
+    include_str!("../script/breaker_facts.rs"),
     include_str!("../script/builtins.rs"),
     include_str!("../script/check.rs"),
     include_str!("../script/file_facts.rs"),
@@ -41,7 +43,7 @@ const COMPILED_BY: u64 = fingerprint(&[
     include_str!("../script/session_facts.rs"),
     include_str!("../script/types.rs"),
     include_str!("../script/work_facts.rs"),
-    include_str!("../state/breaker.rs"),
+    include_str!("../state/breaker/settings.rs"),
     include_str!("../state/guard.rs"),
 ]);
 

@@ -127,6 +127,7 @@ pub(super) fn context(
         let mut learned = context.learned.borrow_mut();
         learned.preferences = entry.preferences.clone().unwrap_or_default();
         learned.probes = inputs.readings();
+        learned.breakers.clone_from(&inputs.breakers);
         learned.session_type = entry.session_type.clone().unwrap_or_default();
     }
     Some(context)

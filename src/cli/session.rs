@@ -14,9 +14,11 @@ use crate::hook::claude_code;
 use crate::id::SessionId;
 use crate::judge;
 use crate::judge::situation::{Situation, Words};
+use crate::judge::standing::standing;
 use crate::policy::Policy;
 use crate::script::Evaluator;
 use crate::script::context::{Context, Reading};
+use crate::store::breakers::BreakerStore;
 use crate::store::transcript::{self, Places};
 use crate::world::{FileKind, World};
 
@@ -56,6 +58,10 @@ impl Session {
             Some(named) if !is_file(&named) => recorded_session(world, project, policy, named)?,
             path => from_file(world, project, policy, (path.map(Path::new), wanted.subagent))?,
         };
+        let (store, own) = project::sessions(world, project, &policy.settings);
+        let breakers = BreakerStore::new(world, &own, store.durability.clone());
+        let standing = standing(policy, &breakers.all(), session.context.now);
+        session.context.learned.borrow_mut().breakers = Some(standing);
         let mut evaluator = Evaluator::new(session.context.clone());
         // What it asks is not asked here; the type of the session is learned.
         let _asks = judge::plan(policy, &session.context, None, &mut evaluator);

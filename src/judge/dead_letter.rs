@@ -77,7 +77,8 @@ pub fn fingerprint(error: &str) -> String {
 }
 
 /// The last attempt that counts and says what it ended with.
-fn last_failure(task: &Task) -> Option<&Attempt> {
+#[must_use]
+pub fn last_failure(task: &Task) -> Option<&Attempt> {
     task.attempts.iter().rev().find(|it| it.counts && !it.error.is_empty())
 }
 

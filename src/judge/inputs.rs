@@ -16,6 +16,7 @@ use crate::facts::cursor::Position;
 use crate::facts::event::{BackgroundTask, Event, EventKind};
 use crate::id::SessionId;
 use crate::limits::READING_LOGGED_BYTES_MAX;
+use crate::script::breaker_facts::Standing;
 use crate::script::context::{Context, Reading};
 use crate::state::{GuardState, Release, SessionState};
 use crate::time::Timestamp;
@@ -56,6 +57,9 @@ pub struct Inputs {
     /// What probes answered, by id.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub probes: BTreeMap<String, Answered>,
+    /// Where the circuit breakers stood, where the pack looks at them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub breakers: Option<Standing>,
 }
 
 /// How far a transcript was read.
@@ -197,7 +201,8 @@ impl Inputs {
     pub fn new(context: &Context, besides: Besides<'_>, mask: fn(&mut Value) -> usize) -> Self {
         let event = &context.event;
         let task = |it: &BackgroundTask| [it.id.clone(), it.kind.clone(), it.status.clone()];
-        let probes = &context.learned.borrow().probes;
+        let learned = context.learned.borrow();
+        let probes = &learned.probes;
         Self {
             program: besides.program.to_owned(),
             pack_hash: hex(besides.pack_hash),
@@ -218,6 +223,7 @@ impl Inputs {
             forced_type: besides.forced_type.map(str::to_owned),
             memory: remembered(besides.state, &guard_of(besides.state, event)),
             probes: probes.iter().map(|(id, it)| (id.clone(), Answered::new(it, mask))).collect(),
+            breakers: learned.breakers.clone(),
         }
     }
 

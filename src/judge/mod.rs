@@ -12,6 +12,7 @@ pub mod message;
 mod outcome;
 pub mod preference;
 pub mod situation;
+pub mod standing;
 pub mod verdict;
 
 use std::collections::BTreeSet;

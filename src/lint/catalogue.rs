@@ -3,8 +3,8 @@
 //! in `docs`.
 
 use super::checks::{
-    cases, expressions, failures, hygiene, identity, messages, numbers, patterns, rules, safety,
-    structure,
+    breakers, cases, expressions, failures, hygiene, identity, messages, numbers, patterns, rules,
+    safety, structure,
 };
 use super::{Check, Profile, Rule};
 use crate::source::Level;
@@ -138,7 +138,7 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD504", "guard-contradiction", Warning, Default, "Numbers of the loop guard contradict each other.", Some(numbers::guard_contradiction)),
     rule!("PD505", "delays-not-rising", Warning, Default, "A later attempt waits less than an earlier one.", Some(numbers::delays_not_rising)),
     rule!("PD506", "cap-too-high", Warning, Default, "The cap of blocks is at or above the client's own.", None),
-    rule!("PD507", "breaker-contradiction", Warning, Default, "Numbers of a breaker contradict each other.", Some(numbers::breaker_contradiction)),
+    rule!("PD507", "breaker-contradiction", Warning, Default, "Numbers of a breaker contradict each other, or have no effect.", Some(breakers::breaker_contradiction)),
     rule!("PD508", "unused-delays", Note, Strict, "More waits are given than there are attempts.", Some(numbers::unused_delays)),
     rule!("PD512", "failure-contradiction", Warning, Default, "Numbers about failures contradict each other.", Some(failures::contradiction)),
     rule!("PD601", "never-true", Warning, Default, "A condition can never hold.", Some(rules::never_true)),

@@ -8,7 +8,7 @@ use super::load::{Entry, Layers, Meant};
 use super::resilience::{DeadLetter, Escalation};
 use super::{
     Check, CheckBody, Choice, Consideration, Expression, MessageChoice, Mode, OnError, Place,
-    Policy, Preference, Probe, SessionType, Settings, Severity, builtin, records, shapes,
+    Policy, Preference, Probe, Route, SessionType, Settings, Severity, builtin, records, shapes,
 };
 use crate::facts::cursor::Key;
 use crate::facts::event::{EVENTS, EventKind};
@@ -22,6 +22,7 @@ use crate::state::failure::Failures;
 use crate::time::Timestamp;
 use vocabulary::Vocabulary;
 
+mod breakers;
 mod failures;
 mod questions;
 mod resilience;
@@ -40,6 +41,8 @@ const KNOWN_LATER: &str = "session types come first, then preferences and probes
 /// Everything needed to type expressions and to complain.
 pub(super) struct Builder<'a> {
     pub(super) names: Arc<Names>,
+    /// Whether anything that was typed asks where breakers stand.
+    pub(super) reads_breakers: bool,
     /// Facts read by what was typed since it was last emptied.
     pub(super) uses: BTreeSet<String>,
     /// Facts that are not known where what is typed now will be evaluated.
@@ -64,6 +67,9 @@ pub(super) struct Built {
     dead_letter: DeadLetter,
     escalation: Escalation,
     failures: Failures,
+    reads_breakers: bool,
+    origins: Vec<(String, BTreeMap<String, Place>)>,
+    routes: Vec<Route>,
     messages: BTreeMap<String, Vec<MessageChoice>>,
 }
 
@@ -83,8 +89,14 @@ pub(super) fn build(
     let names = names(layers, base, &vocabulary);
     let (uses, deadline) = (BTreeSet::new(), settings::own_deadline(&layers.manifests));
     let known = Arc::clone(&names);
-    let mut builder =
-        Builder { names: known, uses, unknown_here: AT_A_CHECK, deadline, diagnostics };
+    let mut builder = Builder {
+        names: known,
+        reads_breakers: false,
+        uses,
+        unknown_here: AT_A_CHECK,
+        deadline,
+        diagnostics,
+    };
     let checkers: BTreeMap<String, Check> = layers
         .checkers
         .iter()
@@ -111,11 +123,14 @@ pub(super) fn build(
         let slowest = probes.iter().filter(|it| it.enabled).map(|it| it.timeout).max();
         settings.deadline = settings.deadline.max(slowest.unwrap_or_default());
     }
-    let breakers = settings::breakers(&layers.breakers);
     let failures = failures::failures(layers, builder.diagnostics);
+    let origins = breakers::origins(&layers.breakers);
+    let breakers = breakers::breakers(&layers.breakers);
+    let routes = layers.routes.iter().filter(wanted).filter_map(|it| builder.route(it)).collect();
     builder.unknown_here = AT_A_MESSAGE;
     let messages = layers.messages.iter().filter(|it| base.is_none() || !is_builtin(it));
     let messages = builder.messages(messages);
+    let reads_breakers = builder.reads_breakers;
     let (dead_letter, escalation) = (builder.dead_letter(layers), builder.escalation(layers));
     Built {
         settings,
@@ -130,6 +145,9 @@ pub(super) fn build(
         dead_letter,
         escalation,
         failures,
+        reads_breakers,
+        origins,
+        routes,
         messages,
     }
 }
@@ -172,6 +190,9 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
         probes: built.probes.into(),
         breakers: built.breakers.into(),
         failures: built.failures.into(),
+        reads_breakers: built.reads_breakers,
+        breaker_origins: built.origins.into(),
+        routes: built.routes.into(),
         messages: built.messages.into(),
         dead_letter: built.dead_letter.into(),
         escalation: built.escalation.into(),
@@ -288,6 +309,7 @@ impl Builder<'_> {
     }
 
     fn complain(&mut self, typed: &Typed, node: &Node, offset: usize) {
+        self.reads_breakers |= typed.uses.iter().any(|it| it.starts_with("breakers"));
         // `probes.pr.ok` reads `probes.pr`, too: one finding is enough.
         let read_by = |one: &str, other: &str| {
             one.strip_prefix(other).is_some_and(|rest| rest.starts_with('.'))

@@ -19,6 +19,7 @@ pub const FILES: &[(&str, &str)] = &[
     ("dead_letter.yaml", include_str!("../../policies/dead_letter.yaml")),
     ("escalation.yaml", include_str!("../../policies/escalation.yaml")),
     ("failures.yaml", include_str!("../../policies/failures.yaml")),
+    ("routes.yaml", include_str!("../../policies/routes.yaml")),
     ("session_types.yaml", include_str!("../../policies/session_types.yaml")),
     ("checkers.yaml", include_str!("../../policies/checkers.yaml")),
     ("considerations.yaml", include_str!("../../policies/considerations.yaml")),

@@ -68,6 +68,7 @@ pub(super) struct Layers {
     pub(super) preferences: Vec<Entry>,
     pub(super) probes: Vec<Entry>,
     pub(super) breakers: Vec<Entry>,
+    pub(super) routes: Vec<Entry>,
     pub(super) session_types: Vec<Entry>,
     pub(super) checkers: Vec<Entry>,
     pub(super) considerations: Vec<Entry>,
@@ -174,10 +175,11 @@ pub fn review(pack: &Pack, base: &Base) -> Reviewed {
 
 /// The entries that others change.
 fn inherited(layers: &Layers) -> BTreeMap<(&'static str, String), Arc<Node>> {
-    let lists: [(&'static str, &[Entry]); 6] = [
+    let lists: [(&'static str, &[Entry]); 7] = [
         ("preferences.yaml", &layers.preferences),
         ("probes.yaml", &layers.probes),
         ("breakers.yaml", &layers.breakers),
+        ("routes.yaml", &layers.routes),
         ("session_types.yaml", &layers.session_types),
         ("checkers.yaml", &layers.checkers),
         ("considerations.yaml", &layers.considerations),
@@ -262,6 +264,7 @@ fn add(
     };
     list("preferences.yaml", &mut layers.preferences);
     list("probes.yaml", &mut layers.probes);
+    list("routes.yaml", &mut layers.routes);
     let inherited = layers.session_types.len();
     list("session_types.yaml", &mut layers.session_types);
     // The last inherited type holds always: what comes after it would never be reached.

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::checksum::fingerprint;
 use crate::deferred::Deferred;
 use crate::facts::cursor::Key;
 use crate::facts::glob::word_matches;
@@ -57,6 +58,12 @@ pub struct Policy {
     pub breakers: Deferred<Vec<(String, breaker::Settings)>>,
     /// What a failure is, and what is done about it.
     pub failures: Deferred<Failures>,
+    /// Whether an expression of the pack asks where breakers stand: only then is that read.
+    pub reads_breakers: bool,
+    /// Where those settings are written, by the same globs.
+    pub breaker_origins: Deferred<Vec<(String, BTreeMap<String, Place>)>>,
+    /// Chains of fallbacks.
+    pub routes: Deferred<Vec<Route>>,
     /// Forges by name, with what the host of a remote there contains.
     pub forges: Deferred<Vec<(String, Vec<String>)>>,
     /// What fails again and again.
@@ -310,10 +317,41 @@ impl Policy {
     /// The settings of a breaker: those of the longest glob that its name matches.
     #[must_use]
     pub fn breaker(&self, key: &str) -> breaker::Settings {
-        let fitting = self.breakers.iter().filter(|(glob, _)| word_matches(glob, key));
-        let longest = fitting.max_by_key(|(glob, _)| glob.len());
-        longest.map(|(_, settings)| *settings).unwrap_or_default()
+        let settings = longest(&self.breakers, key).map(|(_, it)| it.clone()).unwrap_or_default();
+        breaker::Settings { salt: fingerprint(&[key]), ..settings }
     }
+
+    /// The glob that decides over a breaker, and where its settings are written.
+    #[must_use]
+    pub fn breaker_origin(&self, key: &str) -> Option<&(String, BTreeMap<String, Place>)> {
+        longest(&self.breaker_origins, key)
+    }
+}
+
+/// The longest glob that a name matches, with what belongs to it.
+fn longest<'k, T>(known: &'k [(String, T)], key: &str) -> Option<&'k (String, T)> {
+    let fitting = known.iter().filter(|(glob, _)| word_matches(glob, key));
+    fitting.max_by_key(|(glob, _)| glob.len())
+}
+
+/// A chain of fallbacks: what is tried, one after the other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Route {
+    /// Its id.
+    pub id: String,
+    /// What is tried, in this order.
+    pub tiers: Vec<Tier>,
+}
+
+/// One step of a chain of fallbacks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tier {
+    /// Its name, as it is answered.
+    pub name: String,
+    /// Name of its circuit breaker.
+    pub breaker: String,
+    /// Models that it stands for, the preferred one first.
+    pub models: Vec<String>,
 }
 
 /// How the output of a probe is read.

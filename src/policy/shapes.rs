@@ -1,10 +1,12 @@
 //! What the files of a pack may hold: one table per file kind.
 //! The loader, the JSON Schemas and the documentation read these tables.
 
+mod breakers;
 pub mod failures;
 pub mod resilience;
 
 use crate::source::shape::{Field, Kind, field, required};
+pub use breakers::{BREAKER, ROUTE};
 
 const TEXTS: Kind = Kind::List(&Kind::Text);
 const REGEXES: Kind = Kind::List(&Kind::Regex);
@@ -109,19 +111,6 @@ pub const PROBE: &[Field] = &[
     field("breaker", Kind::Text, "Name of its circuit breaker; `probe/<id>` by default."),
     field("missing", Kind::Text, "Said when the program is not installed."),
     field("cures", Kind::Map(&Kind::Text), "Said when its error output contains the key."),
-    field("description", Kind::Text, "For people."),
-    OVERRIDE,
-];
-
-const BREAKER_COUNT: Kind = Kind::Int { min: 1, max: 1000 };
-
-/// An entry of `breakers.yaml`; its key is a glob over names of breakers.
-pub const BREAKER: &[Field] = &[
-    field("threshold", BREAKER_COUNT, "Failures within the window that open it."),
-    field("window", Kind::Duration, "How long a failure counts."),
-    field("cooldown", Kind::Duration, "How long it stays open."),
-    field("half_open_interval", Kind::Duration, "Time between two probes while it is half open."),
-    field("recovery_threshold", BREAKER_COUNT, "Successes in a row that close it."),
     field("description", Kind::Text, "For people."),
     OVERRIDE,
 ];
@@ -270,6 +259,7 @@ pub const FILES: &[FileShape] = &[
     FileShape { file: "dead_letter.yaml", kind: Kind::Record(resilience::DEAD_LETTER) },
     FileShape { file: "escalation.yaml", kind: Kind::Record(resilience::ESCALATION) },
     FileShape { file: "failures.yaml", kind: Kind::Record(failures::FAILURES) },
+    FileShape { file: "routes.yaml", kind: Kind::List(&Kind::Record(ROUTE)) },
     FileShape { file: "session_types.yaml", kind: Kind::List(&Kind::Record(SESSION_TYPE)) },
     FileShape { file: "checkers.yaml", kind: Kind::Map(&Kind::Record(CHECKER)) },
     FileShape { file: "considerations.yaml", kind: Kind::List(&Kind::Record(CONSIDERATION)) },

@@ -1,5 +1,6 @@
 //! Reports: what the program found, as text for people and data for tools.
 
+pub mod breakers;
 pub mod cases;
 pub mod dead_letter;
 pub mod decision_log;

@@ -79,6 +79,14 @@ const BREAKER: &[Field] = &[
     field("failure_times", Kind::List(&Kind::Date), "Failures that count."),
     field("last_probe_time", Kind::Date, "Last probe while half open."),
     field("last_error", Kind::Text, "What the last failure said."),
+    field("success_times", Kind::List(&Kind::Date), "Successes that count."),
+    field("slow_times", Kind::List(&Kind::Date), "Successes that count and took too long."),
+    field("generation", COUNT, "Goes up whenever the state changes."),
+    field("openings", COUNT, "Times it opened since it last stayed closed."),
+    field("open_until", Kind::Date, "Until when it was asked to leave it alone."),
+    field("recovered_at", Kind::Date, "When it closed after having been open."),
+    field("forced", Kind::Text, "Why it was opened by hand; absent where it was not."),
+    field("needs_human", Kind::Bool, "Whether waiting does not cure the last failures."),
 ];
 
 const CONDITION: &[Field] = &[
@@ -123,6 +131,7 @@ const INPUTS: &[Field] = &[
     field("forced_type", Kind::Text, "The session type that the environment named."),
     required("memory", Kind::Any, "What the loop guard remembered."),
     field("probes", Kind::Map(&Kind::Record(PROBE_ANSWER)), "What probes answered."),
+    field("breakers", Kind::Any, "Where the circuit breakers stood, where the pack looks at them."),
 ];
 
 const VERDICT: &[Field] = &[

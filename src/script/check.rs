@@ -10,7 +10,7 @@ use super::members::{self, Member};
 use super::pattern::compile_regex;
 use super::tokens::{operand_text, other_spelling, token_length};
 use super::types::{Domain, Evidence, Names, Type};
-use super::{ScriptError, byte_offset, compile, sandbox};
+use super::{ScriptError, byte_offset, compile, in_brackets, sandbox};
 use crate::source::{Diagnostic, Span, suggest};
 
 /// One thing wrong in an expression.
@@ -141,9 +141,10 @@ fn last_member(path: &str) -> Option<&'static Member> {
     let mut owner = Type::Global;
     let mut row = None;
     for step in steps(path) {
-        let name = step.split('(').next().unwrap_or_default();
+        let name = step.split(['(', '[']).next().unwrap_or_default();
         row = members::find(owner, name);
         owner = match (owner, row) {
+            (_, Some(row)) if row.result == Type::Breakers && step.contains('[') => Type::Breaker,
             (_, Some(row)) => row.result,
             (Type::Probes, None) => Type::Probe,
             (_, None) => return None,
@@ -224,6 +225,15 @@ impl Checker<'_> {
                 let path = self.slice(&chain.lhs).to_owned();
                 self.chain(owner, &path, &chain.rhs)
             }
+            Expr::Index(chain, flags, _) => {
+                if flags.contains(ASTFlags::NEGATED) {
+                    let help = Some("write `[`: every breaker is always there".to_owned());
+                    self.at(expr, "expression-syntax", "`?[` is not needed", help);
+                }
+                let owner = self.infer(&chain.lhs);
+                let path = self.slice(&chain.lhs).to_owned();
+                self.indexed(owner, &path, &chain.rhs)
+            }
             Expr::Stmt(block) => self.conditional(block.statements(), expr),
             _ => {
                 let text = "this form is not part of the expression language";
@@ -231,6 +241,30 @@ impl Checker<'_> {
                 Type::Any
             }
         }
+    }
+
+    /// `breakers["name"]`, and what follows the bracket.
+    fn indexed(&mut self, owner: Type, path: &str, inside: &Expr) -> Type {
+        let (key, rest) = in_brackets(inside);
+        if !matches!(owner, Type::Breakers | Type::Any) {
+            let text = format!("a {owner} has nothing in brackets");
+            let help = Some("only breakers are named so: `breakers[\"api/claude\"]`".to_owned());
+            self.at(key, "expression-syntax", &text, help);
+            return Type::Any;
+        }
+        let found = self.infer(key);
+        if !matches!(found, Type::Text | Type::Any) {
+            let text = format!("the name of a breaker is a text, not a {found}");
+            self.at(key, "argument-type", &text, None);
+        }
+        if let Expr::StringConstant(name, _) = key
+            && members::find(Type::Breakers, name).is_some()
+        {
+            let help = Some(format!("write `breakers.{name}`, or give the breaker another name"));
+            self.at(key, "unknown-fact", &format!("`{name}` is no name of a breaker"), help);
+        }
+        let path = format!("{path}[{}]", self.slice(key));
+        rest.map_or(Type::Breaker, |rest| self.chain(Type::Breaker, &path, rest))
     }
 
     fn list(&mut self, items: &[Expr]) -> Type {

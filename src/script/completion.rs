@@ -103,6 +103,8 @@ fn members_of(owner: Type, begun: &str, names: &Names) -> Vec<Candidate> {
         | Type::Tokens
         | Type::Patterns
         | Type::Probe
+        | Type::Breakers
+        | Type::Breaker
         | Type::State
         | Type::Now
         | Type::Rule
@@ -193,10 +195,11 @@ mod tests {
             ("files.kind(\"co\").count", "code config"),
             ("files.kind(\"zzz\").count", "code config ui"),
             ("prefs.", "no_auto_merge"),
+            ("breakers[\"api/x\"].op", "open"),
             ("probes.j", "judge"),
             ("probes.p && prefs.no", "pr no_auto_merge"),
-            ("event.kind == \"stop\" &&", "commands event files now"),
-            ("files.count >", "commands event files now"),
+            ("event.kind == \"stop\" &&", "breakers commands event files"),
+            ("files.count >", "breakers commands event files"),
             // Complete, or nothing that a name could mend.
             ("files.count > 3", ""),
             ("files.count > \"a\"", ""),

@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
+use super::breaker_facts::Standing;
 use crate::facts::compiled::CompiledLens;
 use crate::facts::event::Event;
 use crate::facts::{Command, Facts, Finding, KindFacts};
@@ -82,7 +83,7 @@ impl Context {
 }
 
 /// The globals that answer from `Learned`.
-const LEARNED: [&str; 6] = ["session", "state", "prefs", "probes", "rule", "outcome"];
+const LEARNED: [&str; 7] = ["session", "state", "prefs", "probes", "breakers", "rule", "outcome"];
 
 /// Whether an expression may have another value later in the same evaluation. A text that only
 /// contains such a name counts too.
@@ -101,6 +102,8 @@ pub struct Learned {
     pub preferences: BTreeMap<String, bool>,
     /// Answers of probes, by id.
     pub probes: BTreeMap<String, Reading>,
+    /// Where the circuit breakers stand, if somebody looked.
+    pub breakers: Option<Standing>,
     /// The consideration that is being judged.
     pub rule: RuleFacts,
     /// What was decided; only messages see it.
@@ -215,6 +218,10 @@ pub enum Part {
     Probes,
     /// One probe by id.
     Probe(Rc<str>),
+    /// `breakers`
+    Breakers,
+    /// One breaker by its name.
+    Breaker(Rc<str>),
     /// `state`
     State,
     /// `now`

@@ -96,6 +96,14 @@ pub(super) const ROWS: &[Member] = &[
     ),
     field(
         Type::Global,
+        "breakers",
+        Type::Breakers,
+        Neutral,
+        ["Circuit breakers, by name in brackets.", "breakers[\"api/claude\"].open"],
+        |it, _| Ok(it.part(Part::Breakers)),
+    ),
+    field(
+        Type::Global,
         "state",
         Type::State,
         Neutral,

@@ -3,6 +3,7 @@
 //! May not live here: files, clocks, what a rule means.
 
 pub mod branches;
+pub mod breaker_facts;
 mod builtins;
 pub mod check;
 pub mod completion;
@@ -29,7 +30,7 @@ mod work_facts;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use rhai::{AST, Dynamic, Engine, EvalAltResult, OptimizationLevel, Position, Scope};
+use rhai::{AST, Dynamic, Engine, EvalAltResult, Expr, OptimizationLevel, Position, Scope};
 
 use crate::limits;
 use context::{Context, Object, Part as Handle};
@@ -283,6 +284,7 @@ fn member_value(
         (_, Some(run)) => run(object, args),
         (Type::Preferences, None) => pack_facts::preference(object, name),
         (Type::Probes, None) => Ok(pack_facts::probe(object, name)),
+        (Type::Breakers, None) => Ok(breaker_facts::breaker(object, name)),
         (_, None) => Err(format!("there is no `{name}` on {owner}")),
     };
     value.map_err(|why| why.into())
@@ -306,6 +308,8 @@ const fn type_of(part: &Handle) -> Type {
         Handle::Preferences => Type::Preferences,
         Handle::Probes => Type::Probes,
         Handle::Probe(_) => Type::Probe,
+        Handle::Breakers => Type::Breakers,
+        Handle::Breaker(_) => Type::Breaker,
         Handle::State => Type::State,
         Handle::Now => Type::Now,
         Handle::Rule => Type::Rule,
@@ -345,6 +349,14 @@ fn runtime_error(error: &EvalAltResult, text: &str) -> ScriptError {
         lower_first(&plain)
     };
     ScriptError { message, offset }
+}
+
+/// What stands in the brackets of `a[b].c`, which Rhai reads as `a` indexed by `b.c`, and what follows.
+fn in_brackets(inside: &Expr) -> (&Expr, Option<&Expr>) {
+    if let Expr::Dot(chain, ..) = inside {
+        return (&chain.lhs, Some(&chain.rhs));
+    }
+    (inside, None)
 }
 
 /// Rhai counts lines and characters from 1; sources are cut by bytes.

@@ -8,7 +8,7 @@ use rhai::{Engine, Expr, FnCallExpr, Stmt, Token};
 use super::members;
 use super::tokens::token_length;
 use super::types::Type;
-use super::{Evaluator, ScriptError, Value, byte_offset};
+use super::{Evaluator, ScriptError, Value, byte_offset, in_brackets};
 use crate::limits;
 
 /// A part of an expression and what became of it.
@@ -218,7 +218,17 @@ impl Reader<'_> {
                 Some(self.joined(at, Order::Until(last), items))
             }
             Expr::FnCall(call, position) => self.operator(call, byte_offset(self.text, *position)?),
-            Expr::Dot(chain, ..) => self.chain(&chain.lhs, &chain.rhs),
+            Expr::Dot(chain, ..) => {
+                let base = self.operand(&chain.lhs)?;
+                self.steps(base, base_type(&chain.lhs), Some(&chain.rhs))
+            }
+            Expr::Index(chain, ..) => {
+                let mut base = self.operand(&chain.lhs)?;
+                let (key, rest) = in_brackets(&chain.rhs);
+                base.pieces.extend(self.operand(key)?.pieces);
+                base.range.end = self.token_after(base.range.end)?.end;
+                self.steps(self.balanced(base), Type::Breaker, rest)
+            }
             Expr::Stmt(block) => {
                 let [statement] = block.statements() else { return None };
                 self.statement(statement)
@@ -278,13 +288,9 @@ impl Reader<'_> {
         clippy::wildcard_enum_match_arm,
         reason = "Rhai has more forms than the language allows"
     )]
-    fn chain(&self, base: &Expr, rest: &Expr) -> Option<Operand> {
-        let base_operand = self.operand(base)?;
-        let start = base_operand.range.start;
-        let mut pieces = base_operand.pieces;
-        let mut owner = base_type(base);
-        let mut range = base_operand.range;
-        let mut rest = Some(rest);
+    fn steps(&self, base: Operand, owner: Type, rest: Option<&Expr>) -> Option<Operand> {
+        let Operand { mut range, mut pieces } = base;
+        let (start, mut owner, mut rest) = (range.start, owner, rest);
         while let Some(step) = rest {
             let (member, next) = match step {
                 Expr::Dot(chain, ..) => (&chain.lhs, Some(&chain.rhs)),

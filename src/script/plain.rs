@@ -48,6 +48,16 @@ impl Plain<'_> {
                 }
                 self.member(owner, rest)?
             }
+            Expr::Index(chain, flags, _) if flags.is_empty() => {
+                let Expr::Dot(inside, flags, _) = &chain.rhs else { return None };
+                let key = self.value(&inside.lhs)?.into_immutable_string().ok()?;
+                let owner = self.value(&chain.lhs)?;
+                let owner = member_value(&*owner.read_lock::<Object>()?, &key, &[]).ok()?;
+                if !flags.is_empty() || matches!(inside.rhs, Expr::Dot(..)) {
+                    return None;
+                }
+                self.member(owner, &inside.rhs)?
+            }
             _ => return None,
         })
     }

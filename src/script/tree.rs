@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use rhai::{Expr, FnCallExpr, Position, Stmt};
 
-use super::byte_offset;
 use super::check::root;
 use super::tokens::token_length;
+use super::{byte_offset, in_brackets};
 
 /// A part of an expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -332,7 +332,7 @@ impl Reader<'_> {
                 (form, range)
             }
             Expr::FnCall(call, position) => self.operator(call, *position)?,
-            Expr::Variable(..) | Expr::Dot(..) => self.fact(expr, at?)?,
+            Expr::Variable(..) | Expr::Dot(..) | Expr::Index(..) => self.fact(expr, at?)?,
             Expr::Stmt(block) => self.conditional(block.statements())?,
             _ => return None,
         };
@@ -374,7 +374,7 @@ impl Reader<'_> {
         }
         let mut last = first;
         loop {
-            if self.token(last + 1) == "(" {
+            if matches!(self.token(last + 1), "(" | "[") {
                 last = self.closing(last + 1)?;
             }
             if self.token(last + 1) != "." {
@@ -397,6 +397,12 @@ impl Reader<'_> {
             Expr::Dot(chain, ..) => {
                 self.arguments(&chain.lhs, found)?;
                 self.arguments(&chain.rhs, found)
+            }
+            Expr::Index(chain, ..) => {
+                self.arguments(&chain.lhs, found)?;
+                let (key, rest) = in_brackets(&chain.rhs);
+                found.push(self.term(key)?);
+                rest.map_or(Some(()), |rest| self.arguments(rest, found))
             }
             Expr::MethodCall(call, _) => {
                 for argument in &call.args {
@@ -474,6 +480,27 @@ mod tests {
                 "\"x\"",
             ]
         );
+    }
+
+    #[test]
+    fn what_is_named_in_brackets_is_one_fact() {
+        let text = "!breakers[ \"a.b\" ].open && breakers[\"x\" + session.branch].failures > 1";
+        assert_eq!(
+            parts(text)[1..],
+            [
+                "!breakers[ \"a.b\" ].open",
+                "breakers[ \"a.b\" ].open",
+                "\"a.b\"",
+                "breakers[\"x\" + session.branch].failures > 1",
+                "breakers[\"x\" + session.branch].failures",
+                "\"x\" + session.branch",
+                "\"x\"",
+                "session.branch",
+                "1",
+            ]
+        );
+        let Form::And(items) = Term::parse(text).unwrap().form else { unreachable!() };
+        assert_eq!(items[0].canonical(), "!breakers[\"a.b\"].open");
     }
 
     #[test]

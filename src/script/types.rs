@@ -53,6 +53,10 @@ pub enum Type {
     Probes,
     /// One probe
     Probe,
+    /// Circuit breakers
+    Breakers,
+    /// One circuit breaker
+    Breaker,
     /// What the session remembers
     State,
     /// The clock
@@ -91,6 +95,8 @@ impl fmt::Display for Type {
             Self::Preferences => "prefs",
             Self::Probes => "probes",
             Self::Probe => "probe",
+            Self::Breakers => "breakers",
+            Self::Breaker => "breaker",
             Self::State => "state",
             Self::Now => "now",
             Self::Rule => "rule",

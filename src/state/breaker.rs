@@ -2,50 +2,37 @@
 //!
 //! `step(breaker, event, settings, now) -> (breaker, answer)`:
 //!
-//! | state | request | success | failure |
+//! | state | request | success | failure that counts |
 //! |---|---|---|---|
-//! | `CLOSED` | admitted | nothing: failures leave the window by age only | counted; `threshold` of them within `window`, both ends counted: `OPEN` until `now + cooldown` |
-//! | `OPEN`, cooling | rejected with the time to wait | late, nothing | late, only its time and error are kept: the cooldown does not grow |
+//! | `CLOSED` | admitted | seed: nothing, failures leave the window by age only; a window of calls, a rate or a count in a row takes it in | counted; `threshold` of them within `window`, both ends counted, or the rate of them: `OPEN` until `now + cooldown` |
+//! | `OPEN`, cooling | rejected with the time to wait | late, nothing | late, only its time and error are kept: the cooldown does not grow, a `Retry-After` lengthens it |
 //! | `OPEN`, cooled | `HALF_OPEN`, admitted as a probe | late, nothing | the same |
-//! | `HALF_OPEN` | admitted `half_open_interval` after the last probe, else rejected | counted; `recovery_threshold` of them: `CLOSED`, all counters and times cleared | `OPEN` until `now + cooldown` |
+//! | `OPEN`, forced | rejected until the time that was given, or for good | late, nothing | late, only its time and error |
+//! | `HALF_OPEN`, a probe holds the lease | rejected with the rest of the lease | counted; `recovery_threshold` of them: `CLOSED`, all counters and times cleared | `OPEN` until `now + cooldown` |
+//! | `HALF_OPEN`, the lease expired | admitted as the next probe | counted, as above | `OPEN`, as above |
+//! | `CLOSED`, ramping | admitted; the capacity grows with time alone | as `CLOSED` | as `CLOSED` |
 //!
-//! A probe whose process died blocks nobody: the next one is admitted after the interval. A clock
+//! In every state: a failure to be ignored is noted (its time and error) and moves nothing; a
+//! permanent one asks for a human, and outside of `OPEN` opens at once, unless it is only to be
+//! noted; a `Retry-After` opens at once, too. A result that carries the generation of another state
+//! is late, and only noted. A trip by hand forces `OPEN`, a reset gives a fresh `CLOSED`; both, like
+//! each change of the state, begin a new generation. In `observe` a call that would be rejected is
+//! admitted, and said to be; `off` admits and records nothing.
+//!
+//! A probe whose process died blocks nobody: its lease expires after `half_open_interval`. A clock
 //! that went back shortens waits, it never lengthens them: what lies in the future by more than its
 //! own length counts from now.
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
+use crate::limits::BREAKER_CALLS_MAX;
 use crate::time::Timestamp;
 
-/// Numbers of a breaker; `breakers.yaml` sets them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Settings {
-    /// Failures within the window that open it.
-    pub threshold: u32,
-    /// How long a failure counts.
-    pub window: Duration,
-    /// How long it stays open.
-    pub cooldown: Duration,
-    /// Time between two probes.
-    pub half_open_interval: Duration,
-    /// Successes in a row that close it.
-    pub recovery_threshold: u32,
-}
+pub mod load;
+mod settings;
 
-impl Default for Settings {
-    /// Seed 003: 3 failures in 60 s, 300 s open, a probe each 10 s, 3 successes.
-    fn default() -> Self {
-        Self {
-            threshold: 3,
-            window: Duration::from_secs(60),
-            cooldown: Duration::from_secs(300),
-            half_open_interval: Duration::from_secs(10),
-            recovery_threshold: 3,
-        }
-    }
-}
+pub use crate::state::failure::Effect;
+pub use settings::{Mode, OnPermanent, Settings, Window};
 
 /// Where a breaker stands.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -71,13 +58,39 @@ impl Phase {
     }
 }
 
+/// Names of all states.
+pub const PHASES: [&str; 3] =
+    [Phase::Closed.as_str(), Phase::Open.as_str(), Phase::HalfOpen.as_str()];
+
+/// What became of a call that counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    /// It failed.
+    Failed,
+    /// It worked, and took too long.
+    Slow,
+    /// It worked.
+    Worked,
+}
+
+/// A call that counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Counted {
+    /// When its result came.
+    pub at: Timestamp,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
 /// Memory of one breaker.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Breaker {
     /// Where it stands.
     pub phase: Phase,
-    /// The failures of the window, oldest first; at most `threshold`.
-    pub failures: Vec<Timestamp>,
+    /// Goes up whenever the state changes; a result may say in which one its call was admitted.
+    pub generation: u64,
+    /// The calls of the window, oldest first; successes only where the settings look at them.
+    pub calls: Vec<Counted>,
     /// Successes in a row since it is half open.
     pub successes: u32,
     /// The last failure of all, late ones too.
@@ -88,8 +101,40 @@ pub struct Breaker {
     pub last_change: Option<Timestamp>,
     /// When it stops being open.
     pub cooldown_until: Option<Timestamp>,
+    /// Until when what was called wants to be left alone.
+    pub open_until: Option<Timestamp>,
     /// When the last probe was admitted.
     pub last_probe: Option<Timestamp>,
+    /// Times it opened since it last stayed closed for as long as its longest cooldown.
+    pub openings: u32,
+    /// When it closed after having been open.
+    pub recovered_at: Option<Timestamp>,
+    /// Why it was opened by hand, where it was.
+    pub forced: Option<String>,
+    /// Whether the last failures do not go away by waiting.
+    pub needs_human: bool,
+}
+
+/// What is known of a call besides its result.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Told {
+    /// The generation in which it was admitted.
+    pub generation: Option<u64>,
+    /// How long it took.
+    pub took: Option<Duration>,
+}
+
+/// A call that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Failure<'a> {
+    /// What it said.
+    pub error: &'a str,
+    /// What that does to the breaker.
+    pub effect: Effect,
+    /// For how long what was called wants to be left alone.
+    pub retry_after: Option<Duration>,
+    /// What else is known of it.
+    pub told: Told,
 }
 
 /// What happens to a breaker.
@@ -98,9 +143,41 @@ pub enum Event<'a> {
     /// Somebody wants to call.
     Request,
     /// An admitted call worked.
-    Success,
-    /// An admitted call failed, with what it said.
-    Failure(&'a str),
+    Success(Told),
+    /// An admitted call failed.
+    Failure(Failure<'a>),
+    /// Somebody opens it by hand.
+    Trip {
+        /// For how long; until it is reset, where absent.
+        length: Option<Duration>,
+        /// Why.
+        reason: &'a str,
+    },
+    /// Somebody closes it by hand.
+    Reset,
+}
+
+impl<'a> Event<'a> {
+    /// A success of which nothing else is known.
+    #[must_use]
+    pub const fn success() -> Self {
+        Self::Success(Told { generation: None, took: None })
+    }
+
+    /// A failure that counts, and of which nothing but its error is known.
+    #[must_use]
+    pub const fn failure(error: &'a str) -> Self {
+        Self::Failure(Failure::new(error))
+    }
+}
+
+impl<'a> Failure<'a> {
+    /// One that counts, and of which nothing but its error is known.
+    #[must_use]
+    pub const fn new(error: &'a str) -> Self {
+        let told = Told { generation: None, took: None };
+        Self { error, effect: Effect::Trip, retry_after: None, told }
+    }
 }
 
 /// What a breaker says.
@@ -110,10 +187,15 @@ pub enum Answer {
     Noted,
     /// The call may be made.
     Admitted,
+    /// The call may be made, since the breaker only observes; else it would be rejected.
+    Tolerated {
+        /// As of a rejected one.
+        wait: Option<Duration>,
+    },
     /// The call may not be made now.
     Rejected {
-        /// Time until one may.
-        wait: Duration,
+        /// Time until one may; none where it was opened by hand for good.
+        wait: Option<Duration>,
     },
 }
 
@@ -126,14 +208,31 @@ pub fn step(
     now: Timestamp,
 ) -> (Breaker, Answer) {
     let mut next = breaker.clone();
+    let off = settings.mode == Mode::Off;
     let answer = match event {
-        Event::Request => next.request(settings, now),
-        Event::Success => {
-            next.success(settings, now);
+        Event::Request if off => Answer::Admitted,
+        Event::Success(_) | Event::Failure(_) if off => Answer::Noted,
+        Event::Request => match (settings.mode, next.request(settings, now)) {
+            (Mode::Observe, Answer::Rejected { wait }) => Answer::Tolerated { wait },
+            (Mode::Enforce | Mode::Observe | Mode::Off, answer) => answer,
+        },
+        Event::Success(told) => {
+            next.success(told, settings, now);
             Answer::Noted
         }
-        Event::Failure(error) => {
-            next.failure(error, settings, now);
+        Event::Failure(failure) => {
+            next.failure(&failure, settings, now);
+            Answer::Noted
+        }
+        Event::Trip { length, reason } => {
+            next.turn(Phase::Open, now);
+            next.forced = Some(reason.to_owned());
+            next.cooldown_until = length.map(|it| now.plus(it));
+            Answer::Noted
+        }
+        Event::Reset => {
+            let generation = next.generation.saturating_add(1);
+            next = Breaker { generation, last_change: Some(now), ..Breaker::default() };
             Answer::Noted
         }
     };
@@ -144,213 +243,253 @@ impl Breaker {
     /// Whether it is as good as none: closed, and nothing failed lately.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.phase == Phase::Closed && self.failures.is_empty()
+        self.phase == Phase::Closed && self.calls.is_empty() && !self.needs_human
+    }
+
+    /// The failures that count, oldest first.
+    pub fn failures(&self) -> impl Iterator<Item = Timestamp> {
+        self.of(Outcome::Failed)
+    }
+
+    /// When the calls that count came to this, oldest first.
+    pub fn of(&self, outcome: Outcome) -> impl Iterator<Item = Timestamp> {
+        self.calls.iter().filter(move |it| it.outcome == outcome).map(|it| it.at)
+    }
+
+    /// The failures that still count at a moment.
+    #[must_use]
+    pub fn failures_at(&self, settings: &Settings, now: Timestamp) -> usize {
+        let counts = |at: Timestamp| match settings.window {
+            Window::Time(length) if self.phase == Phase::Closed => apart(at, now) <= length,
+            Window::Time(_) | Window::Calls(_) | Window::Consecutive => true,
+        };
+        self.failures().filter(|at| counts(*at)).count()
     }
 
     /// Where it stands at a moment: open is over when the cooldown is.
     #[must_use]
     pub fn phase_at(&self, settings: &Settings, now: Timestamp) -> Phase {
         match self.phase {
-            Phase::Open if self.wait(settings, now).is_zero() => Phase::HalfOpen,
+            Phase::Open if self.wait(settings, now) == Some(Duration::ZERO) => Phase::HalfOpen,
             Phase::Closed | Phase::Open | Phase::HalfOpen => self.phase,
         }
     }
 
-    /// Time until it stops being open.
-    fn wait(&self, settings: &Settings, now: Timestamp) -> Duration {
-        self.cooldown_until.map_or(Duration::ZERO, |until| until.since(now).min(settings.cooldown))
+    /// Time until a call may be made at a moment; none where it was opened by hand for good.
+    #[must_use]
+    pub fn wait(&self, settings: &Settings, now: Timestamp) -> Option<Duration> {
+        match self.phase {
+            Phase::Closed => Some(Duration::ZERO),
+            Phase::Open if self.forced.is_some() && self.cooldown_until.is_none() => None,
+            Phase::Open => {
+                let rest = self.cooldown_until.map_or(Duration::ZERO, |until| until.since(now));
+                Some(rest.min(self.longest(settings)))
+            }
+            Phase::HalfOpen => Some(self.lease(settings, now)),
+        }
+    }
+
+    /// The longest that it can be open from now on.
+    fn longest(&self, settings: &Settings) -> Duration {
+        if self.forced.is_some() {
+            let begin = self.last_change.unwrap_or_default();
+            return self.cooldown_until.map_or(Duration::ZERO, |until| until.since(begin));
+        }
+        let asked = self.open_until.map_or(Duration::ZERO, |_| settings.retry_after_max);
+        settings.cooldown_longest().max(asked)
+    }
+
+    /// The rest of the lease of the last probe.
+    fn lease(&self, settings: &Settings, now: Timestamp) -> Duration {
+        let interval = settings.half_open_interval;
+        let rest = self.last_probe.map_or(Duration::ZERO, |it| it.plus(interval).since(now));
+        // A probe may lie in the future by what a process waited for the lock, not by more.
+        if rest > interval.saturating_mul(2) { Duration::ZERO } else { rest.min(interval) }
     }
 
     fn request(&mut self, settings: &Settings, now: Timestamp) -> Answer {
+        let wait = self.wait(settings, now);
+        let free = wait == Some(Duration::ZERO);
         match self.phase {
             Phase::Closed => Answer::Admitted,
+            Phase::Open if free => {
+                self.turn(Phase::HalfOpen, now);
+                self.calls.clear();
+                self.last_probe = Some(now);
+                Answer::Admitted
+            }
             Phase::Open => {
-                let wait = self.wait(settings, now);
-                if wait.is_zero() {
-                    self.turn(Phase::HalfOpen, now);
-                    self.failures.clear();
-                    self.successes = 0;
-                    self.last_probe = Some(now);
-                    return Answer::Admitted;
-                }
-                // Files keep whole seconds; what is further off was written by a clock that went back.
-                let sound = now.plus(settings.cooldown).plus(Duration::from_secs(1));
-                if self.cooldown_until.is_some_and(|until| until > sound) {
-                    self.cooldown_until = Some(now.plus(wait));
-                }
+                self.mend_clock(settings, now);
                 Answer::Rejected { wait }
             }
-            Phase::HalfOpen => {
-                let interval = settings.half_open_interval;
-                let due = self.last_probe.map(|it| it.plus(interval));
-                let wait = due.map_or(Duration::ZERO, |due| due.since(now));
-                // A probe may lie in the future by what a process waited for the lock, not by more.
-                if wait.is_zero() || wait > interval.saturating_mul(2) {
-                    self.last_probe = Some(now);
-                    return Answer::Admitted;
-                }
-                Answer::Rejected { wait: wait.min(interval) }
+            Phase::HalfOpen if free => {
+                self.last_probe = Some(now);
+                Answer::Admitted
+            }
+            Phase::HalfOpen => Answer::Rejected { wait },
+        }
+    }
+
+    /// Files keep whole seconds; an end that is further off was written by a clock that went back.
+    fn mend_clock(&mut self, settings: &Settings, now: Timestamp) {
+        let longest = self.longest(settings);
+        let sound = now.plus(longest).plus(Duration::from_secs(1));
+        if self.cooldown_until.is_some_and(|until| until > sound) {
+            self.cooldown_until = Some(now.plus(longest));
+            if self.forced.is_some() {
+                // Its length is what lies between the two.
+                self.last_change = Some(now);
             }
         }
     }
 
-    fn success(&mut self, settings: &Settings, now: Timestamp) {
-        if self.phase != Phase::HalfOpen {
+    /// Whether a result belongs to another state than this one.
+    fn is_late(&self, told: Told) -> bool {
+        told.generation.is_some_and(|it| it != self.generation)
+    }
+
+    fn success(&mut self, told: Told, settings: &Settings, now: Timestamp) {
+        if self.is_late(told) {
             return;
         }
-        self.successes = self.successes.saturating_add(1);
-        if self.successes >= settings.recovery_threshold {
-            *self = Self { last_change: Some(now), ..Self::default() };
-        }
-    }
-
-    fn failure(&mut self, error: &str, settings: &Settings, now: Timestamp) {
-        self.last_failure = Some(now);
-        error.clone_into(&mut self.last_error);
-        match self.phase {
-            Phase::Open => {}
-            Phase::HalfOpen => {
-                self.failures = vec![now];
-                self.open(settings, now);
+        let slow = settings.is_slow(told.took);
+        match (self.phase, settings.window) {
+            (Phase::Open, _) => {}
+            (Phase::HalfOpen, _) if slow => self.open(None, settings, now),
+            (Phase::HalfOpen, _) => {
+                self.successes = self.successes.saturating_add(1);
+                if self.successes >= settings.recovery_threshold {
+                    self.close(now);
+                }
             }
-            Phase::Closed => {
-                // A process that waited for the lock comes with a time before that of others.
-                let apart = |at: Timestamp| now.since(at).max(at.since(now));
-                self.failures.retain(|at| apart(*at) <= settings.window);
-                self.failures.push(now);
-                self.failures.sort_unstable();
-                let threshold = usize::try_from(settings.threshold).unwrap_or(usize::MAX);
-                if self.failures.len() >= threshold {
-                    self.open(settings, now);
+            (Phase::Closed, Window::Consecutive) => self.calls.clear(),
+            (Phase::Closed, Window::Time(_) | Window::Calls(_)) => {
+                if settings.counts_successes() {
+                    let outcome = if slow { Outcome::Slow } else { Outcome::Worked };
+                    self.count(outcome, settings, now);
                 }
             }
         }
     }
 
-    fn open(&mut self, settings: &Settings, now: Timestamp) {
+    fn failure(&mut self, failure: &Failure<'_>, settings: &Settings, now: Timestamp) {
+        self.last_failure = Some(now);
+        failure.error.clone_into(&mut self.last_error);
+        if self.is_late(failure.told) || failure.effect == Effect::Ignore {
+            return;
+        }
+        let asked = failure.retry_after.map(|it| it.min(settings.retry_after_max));
+        let asked = asked.filter(|it| !it.is_zero());
+        let permanent = failure.effect == Effect::Permanent;
+        self.needs_human |= permanent;
+        if permanent && settings.on_permanent == OnPermanent::Note {
+            return;
+        }
+        match self.phase {
+            Phase::Open => self.leave_alone(asked, now),
+            Phase::HalfOpen => {
+                self.open(asked, settings, now);
+                if !permanent {
+                    self.calls = vec![Counted { at: now, outcome: Outcome::Failed }];
+                }
+            }
+            Phase::Closed if permanent => self.open(asked, settings, now),
+            Phase::Closed => {
+                self.count(Outcome::Failed, settings, now);
+                if self.phase == Phase::Closed && asked.is_some() {
+                    self.open(asked, settings, now);
+                } else {
+                    self.leave_alone(asked, now);
+                }
+            }
+        }
+    }
+
+    /// Counts a call in, and opens where that is one too many.
+    fn count(&mut self, outcome: Outcome, settings: &Settings, now: Timestamp) {
+        let kept = match settings.window {
+            Window::Time(length) => {
+                // A process that waited for the lock comes with a time before that of others.
+                self.calls.retain(|it| apart(it.at, now) <= length);
+                BREAKER_CALLS_MAX
+            }
+            Window::Calls(count) => {
+                // They are in the order in which they came, whatever the clock did.
+                self.calls.iter_mut().for_each(|it| it.at = it.at.min(now));
+                usize::try_from(count).unwrap_or(BREAKER_CALLS_MAX)
+            }
+            Window::Consecutive => BREAKER_CALLS_MAX,
+        };
+        self.calls.push(Counted { at: now, outcome });
+        self.calls.sort_by_key(|it| it.at);
+        let surplus = self.calls.len().saturating_sub(kept);
+        self.calls.drain(..surplus);
+        if self.is_due(settings) {
+            self.open(None, settings, now);
+        }
+    }
+
+    /// Whether the calls of the window open it.
+    fn is_due(&self, settings: &Settings) -> bool {
+        let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        let (all, failed) = (number(self.calls.len()), number(self.failures().count()));
+        let telling = all >= u64::from(settings.min_calls);
+        let reaches = |count: u64, rate: u32| {
+            telling && count.saturating_mul(100) >= all.saturating_mul(u64::from(rate))
+        };
+        let slow = || number(self.of(Outcome::Slow).count());
+        let failing = match settings.failure_rate {
+            Some(rate) => reaches(failed, rate),
+            None => failed >= u64::from(settings.threshold),
+        };
+        failing || settings.slow_rate.is_some_and(|rate| reaches(slow(), rate))
+    }
+
+    /// Opens it for its cooldown, or for as long as it was asked to if that is longer.
+    fn open(&mut self, asked: Option<Duration>, settings: &Settings, now: Timestamp) {
+        let stayed_closed = |since: Timestamp| now.since(since) >= settings.cooldown_longest();
+        if self.phase == Phase::Closed && self.last_change.is_none_or(stayed_closed) {
+            self.openings = 0;
+        }
+        self.openings = self.openings.saturating_add(1);
         self.turn(Phase::Open, now);
-        self.cooldown_until = Some(now.plus(settings.cooldown));
+        let cooldown = settings.cooldown_of(self.openings, self.generation);
+        self.cooldown_until = Some(now.plus(cooldown));
+        self.leave_alone(asked, now);
+    }
+
+    /// Stays open for at least as long as it was asked to.
+    fn leave_alone(&mut self, asked: Option<Duration>, now: Timestamp) {
+        let Some(asked) = asked.map(|it| now.plus(it)) else { return };
+        if self.forced.is_none() && self.cooldown_until.is_some_and(|until| until < asked) {
+            self.open_until = Some(asked);
+            self.cooldown_until = Some(asked);
+        }
+    }
+
+    /// Closes it after it has proved to work.
+    fn close(&mut self, now: Timestamp) {
+        let (generation, openings) = (self.generation.saturating_add(1), self.openings);
+        let now = Some(now);
+        *self =
+            Self { generation, openings, last_change: now, recovered_at: now, ..Self::default() };
     }
 
     /// Changes the phase; what belongs to the former one is forgotten.
     fn turn(&mut self, phase: Phase, now: Timestamp) {
         self.phase = phase;
+        self.generation = self.generation.saturating_add(1);
         self.last_change = Some(now);
         self.cooldown_until = None;
+        self.open_until = None;
         self.last_probe = None;
+        self.recovered_at = None;
+        self.forced = None;
         self.successes = 0;
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SETTINGS: Settings = Settings {
-        threshold: 2,
-        window: Duration::from_secs(60),
-        cooldown: Duration::from_secs(300),
-        half_open_interval: Duration::from_secs(10),
-        recovery_threshold: 2,
-    };
-
-    fn at(seconds: i64) -> Timestamp {
-        Timestamp::from_millis(1_000_000_000 + seconds * 1000)
-    }
-
-    /// One breaker in each state: as it is after a second.
-    fn states() -> [(&'static str, Breaker); 5] {
-        let closed = Breaker { last_change: Some(at(-500)), ..Breaker::default() };
-        let failed_once = Breaker {
-            failures: vec![at(-9)],
-            last_failure: Some(at(-9)),
-            last_error: "e".to_owned(),
-            ..closed.clone()
-        };
-        let open = |since: i64| Breaker {
-            phase: Phase::Open,
-            failures: vec![at(since - 1), at(since)],
-            last_failure: Some(at(since)),
-            last_error: "e".to_owned(),
-            last_change: Some(at(since)),
-            cooldown_until: Some(at(since + 300)),
-            ..Breaker::default()
-        };
-        let half_open = Breaker {
-            phase: Phase::HalfOpen,
-            successes: 1,
-            last_change: Some(at(-9)),
-            last_probe: Some(at(-9)),
-            ..Breaker::default()
-        };
-        [
-            ("CLOSED", closed),
-            ("CLOSED, failed once", failed_once),
-            ("OPEN, cooling", open(-100)),
-            ("OPEN, cooled", open(-300)),
-            ("HALF_OPEN", half_open),
-        ]
-    }
-
-    #[test]
-    fn every_state_meets_every_event() {
-        let mut table = String::new();
-        for (name, breaker) in states() {
-            for event in [Event::Request, Event::Success, Event::Failure("x")] {
-                let (next, answer) = step(&breaker, event, &SETTINGS, at(0));
-                let moved = if next == breaker {
-                    "unchanged".to_owned()
-                } else {
-                    format!(
-                        "{} {} failure(s) {} success(es)",
-                        next.phase.as_str(),
-                        next.failures.len(),
-                        next.successes
-                    )
-                };
-                table.push_str(&format!("{name} | {event:?} | {answer:?} | {moved}\n"));
-            }
-        }
-        let expected = "\
-CLOSED | Request | Admitted | unchanged
-CLOSED | Success | Noted | unchanged
-CLOSED | Failure(\"x\") | Noted | CLOSED 1 failure(s) 0 success(es)
-CLOSED, failed once | Request | Admitted | unchanged
-CLOSED, failed once | Success | Noted | unchanged
-CLOSED, failed once | Failure(\"x\") | Noted | OPEN 2 failure(s) 0 success(es)
-OPEN, cooling | Request | Rejected { wait: 200s } | unchanged
-OPEN, cooling | Success | Noted | unchanged
-OPEN, cooling | Failure(\"x\") | Noted | OPEN 2 failure(s) 0 success(es)
-OPEN, cooled | Request | Admitted | HALF_OPEN 0 failure(s) 0 success(es)
-OPEN, cooled | Success | Noted | unchanged
-OPEN, cooled | Failure(\"x\") | Noted | OPEN 2 failure(s) 0 success(es)
-HALF_OPEN | Request | Rejected { wait: 1s } | unchanged
-HALF_OPEN | Success | Noted | CLOSED 0 failure(s) 0 success(es)
-HALF_OPEN | Failure(\"x\") | Noted | OPEN 1 failure(s) 0 success(es)
-";
-        assert_eq!(table, expected);
-    }
-
-    #[test]
-    fn a_probe_that_never_answered_blocks_nobody() {
-        let [.., (_, half_open)] = states();
-        assert_eq!(step(&half_open, Event::Request, &SETTINGS, at(1)).1, Answer::Admitted);
-    }
-
-    #[test]
-    fn a_clock_that_went_back_never_lengthens_a_wait() {
-        let [_, _, (_, open), _, (_, half_open)] = states();
-        let hour_ago = at(-3600);
-        let (next, answer) = step(&open, Event::Request, &SETTINGS, hour_ago);
-        assert_eq!(answer, Answer::Rejected { wait: SETTINGS.cooldown });
-        assert_eq!(next.phase_at(&SETTINGS, at(-3300)), Phase::HalfOpen, "and it ends");
-        assert_eq!(step(&half_open, Event::Request, &SETTINGS, hour_ago).1, Answer::Admitted);
-        let waited = step(&half_open, Event::Request, &SETTINGS, at(-10)).1;
-        assert_eq!(waited, Answer::Rejected { wait: SETTINGS.half_open_interval });
-        let failing = Breaker { failures: vec![at(0)], ..Breaker::default() };
-        let (next, _) = step(&failing, Event::Failure("x"), &SETTINGS, hour_ago);
-        assert_eq!(next.failures, [hour_ago], "a failure of the future does not count");
-        let (next, _) = step(&failing, Event::Failure("x"), &SETTINGS, at(-1));
-        assert_eq!(next.phase, Phase::Open, "one that only waited does");
-    }
+/// Time between two moments, whichever comes first.
+fn apart(one: Timestamp, other: Timestamp) -> Duration {
+    one.since(other).max(other.since(one))
 }

@@ -1,21 +1,22 @@
 //! Circuit breakers of a project, shared by all its processes: `state/circuit-breakers.json` in the
 //! seed's format, with a few keys more. Looked at without a lock, changed under one.
 //!
-//! Beside the seed's keys a record holds `failure_times` (the sliding window), `last_error` and
-//! `last_probe_time`. A record that has only the seed's is read as if its failures had all been at
-//! `last_failure_time`. Keys that are not ours are kept, in records and beside them.
+//! Lives here: the file and its lock. `record` says how a breaker is written.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::file::{self, Durability};
 use super::layout;
-use crate::limits::{BREAKER_FILE_BYTES_MAX, BREAKER_THRESHOLD_MAX, EVIDENCE_CHARS_MAX};
+use crate::limits::BREAKER_FILE_BYTES_MAX;
 use crate::state::breaker::{self, Answer, Breaker, Event, Phase, Settings};
 use crate::time::Timestamp;
 use crate::world::{World, WorldError};
+use record::{breaker_of, known_breaker, record_of, whole_seconds};
+
+mod record;
 
 /// Under the root of our own.
 const FILE: &str = "state/circuit-breakers.json";
@@ -54,6 +55,12 @@ impl<'a> BreakerStore<'a> {
         self.read().get(key).map(breaker_of).unwrap_or_default()
     }
 
+    /// Whether the file has a record of this name.
+    #[must_use]
+    pub fn knows(&self, key: &str) -> bool {
+        self.read().contains_key(key)
+    }
+
     /// All breakers by key.
     #[must_use]
     pub fn all(&self) -> Vec<(String, Breaker)> {
@@ -74,7 +81,8 @@ impl<'a> BreakerStore<'a> {
         self.step(key, Event::Request, settings, now).unwrap_or((next, Answer::Admitted))
     }
 
-    /// Takes the result of a call in. Nothing is written where it changes nothing.
+    /// Takes the result of a call in, or what somebody does by hand. Nothing is written where it
+    /// changes nothing.
     ///
     /// # Errors
     /// The lock was not free, or the file could not be written.
@@ -90,20 +98,6 @@ impl<'a> BreakerStore<'a> {
             return Ok(known);
         }
         self.step(key, event, settings, now).map(|(breaker, _)| breaker)
-    }
-
-    /// Forgets a breaker; says whether there was one.
-    ///
-    /// # Errors
-    /// The lock was not free, or the file could not be written.
-    pub fn reset(&self, key: &str, now: Timestamp) -> Result<bool, WorldError> {
-        let _held = self.lock()?;
-        let mut records = self.records_to_change(now)?;
-        let known = records.remove(key).is_some();
-        if known {
-            self.write(records)?;
-        }
-        Ok(known)
     }
 
     /// One step on fresh state, under the lock.
@@ -124,7 +118,7 @@ impl<'a> BreakerStore<'a> {
             records.insert(key.to_owned(), record);
             self.write(records)?;
         }
-        if known.phase == Phase::HalfOpen && next.phase == Phase::Closed {
+        if known.phase == Phase::HalfOpen && next.recovered_at.is_some() {
             let line = format!("{} Circuit recovered: {key}\n", whole_seconds(now));
             // A log that cannot be written is no reason to forget the recovery.
             let _refused = self.world.append(&self.root.join(RECOVERY_LOG), line.as_bytes());
@@ -196,78 +190,4 @@ impl<'a> BreakerStore<'a> {
             file::Saved::NotSaved { why, .. } => Err(WorldError::Refused(why)),
         }
     }
-}
-
-/// The breaker of a record, where it is one: an object with a state of ours.
-fn known_breaker(record: &Value) -> Option<Breaker> {
-    let state = record.get("state")?.as_str()?;
-    let known = [Phase::Closed, Phase::Open, Phase::HalfOpen].iter().any(|it| it.as_str() == state);
-    known.then(|| breaker_of(record))
-}
-
-/// A record of the file. Anything missing or odd reads as if it had not happened.
-fn breaker_of(record: &Value) -> Breaker {
-    let time = |key: &str| record.get(key).and_then(Value::as_str).and_then(Timestamp::parse);
-    let count = |key: &str| record.get(key).and_then(Value::as_u64).unwrap_or(0);
-    let phase = match record.get("state").and_then(Value::as_str) {
-        Some("OPEN") => Phase::Open,
-        Some("HALF_OPEN") => Phase::HalfOpen,
-        _ => Phase::Closed,
-    };
-    let last_failure = time("last_failure_time");
-    let times = record.get("failure_times").and_then(Value::as_array);
-    let failures = match (times, last_failure) {
-        (Some(times), _) => {
-            times.iter().filter_map(Value::as_str).filter_map(Timestamp::parse).collect()
-        }
-        (None, Some(last)) => {
-            let known = usize::try_from(count("failure_count")).unwrap_or(usize::MAX);
-            vec![last; known.min(BREAKER_THRESHOLD_MAX)]
-        }
-        (None, None) => Vec::new(),
-    };
-    let last_error = record.get("last_error").and_then(Value::as_str).unwrap_or_default();
-    Breaker {
-        phase,
-        failures,
-        successes: u32::try_from(count("success_count")).unwrap_or(u32::MAX),
-        last_failure,
-        last_error: last_error.to_owned(),
-        last_change: time("last_state_change"),
-        cooldown_until: time("cooldown_until"),
-        last_probe: time("last_probe_time"),
-    }
-}
-
-/// The record of a breaker, over what the file knew beside it.
-fn record_of(breaker: &Breaker, known: Option<&Value>) -> Value {
-    let time = |at: Option<Timestamp>| at.map_or(Value::Null, |at| whole_seconds(at).into());
-    // Never sooner than it was said.
-    let until = breaker.cooldown_until.map(|at| at.plus(Duration::from_millis(999)));
-    let precise = |at: &Timestamp| Value::from(at.to_string());
-    let plain = breaker.last_error.chars().map(|c| if c.is_control() { ' ' } else { c });
-    let error: String = plain.take(EVIDENCE_CHARS_MAX).collect();
-    let ours = json!({
-        "state": breaker.phase.as_str(),
-        "failure_count": breaker.failures.len(),
-        "success_count": breaker.successes,
-        "last_failure_time": time(breaker.last_failure),
-        "last_state_change": time(breaker.last_change),
-        "cooldown_until": time(until),
-        "failure_window_start": time(breaker.failures.first().copied()),
-        "failure_times": breaker.failures.iter().map(precise).collect::<Vec<_>>(),
-        "last_probe_time": breaker.last_probe.as_ref().map(precise),
-        "last_error": error,
-    });
-    let mut record = known.and_then(Value::as_object).cloned().unwrap_or_default();
-    if let Value::Object(ours) = ours {
-        record.extend(ours);
-    }
-    Value::Object(record)
-}
-
-/// The seed's form of a time, which its recipes read with `jq`: without a fraction.
-fn whole_seconds(at: Timestamp) -> String {
-    let whole = Timestamp::from_millis(at.millis().div_euclid(1000).saturating_mul(1000));
-    whole.to_string().replace(".000Z", "Z")
 }

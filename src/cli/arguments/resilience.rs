@@ -23,27 +23,90 @@ pub(in crate::cli) enum BreakerAction {
         #[arg(long, value_enum, default_value = "text")]
         format: ListFormat,
     },
+    /// One line for a prompt: exit code 0 where all are closed, 1 where something is open
+    Status {
+        /// Form of the line
+        #[arg(long, value_enum, default_value = "text")]
+        format: ListFormat,
+    },
+    /// Show everything that is known of one
+    Show {
+        /// Name of the breaker
+        key: String,
+        /// Form of the answer
+        #[arg(long, value_enum, default_value = "text")]
+        format: ListFormat,
+    },
+    /// Explain why one stands where it stands, and what happens next
+    Explain {
+        /// Name of the breaker
+        key: String,
+    },
     /// Whether a call may be made now: exit code 0, or 1 with the reason and the time to wait
     Allow {
         /// Name of the breaker, such as `api/claude`
         key: String,
+        /// Form of the answer; `json` tells the generation that a result may carry
+        #[arg(long, value_enum, default_value = "text")]
+        format: ListFormat,
     },
     /// Take in what became of a call
-    Record {
+    Record(RecordArguments),
+    /// Open one by hand, until it is reset or the time is over
+    Trip {
         /// Name of the breaker
         key: String,
-        /// What became of it
-        #[arg(value_enum)]
-        result: CallResult,
-        /// What the failure said
-        #[arg(long, default_value = "")]
-        error: String,
+        /// For how long, such as 10m; until it is reset, where it is left out
+        #[arg(long = "for", value_name = "DURATION", value_parser = time)]
+        length: Option<Duration>,
+        /// Why
+        #[arg(long, value_name = "TEXT", default_value = "")]
+        reason: String,
     },
-    /// Forget a breaker: calls go through again
+    /// Forget what happened to a breaker: calls go through again
     Reset {
         /// Name of the breaker
         key: String,
     },
+    /// Print a line for each change, until the reader is gone
+    Watch {
+        /// How often to look
+        #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = time)]
+        every: Duration,
+    },
+    /// The first tier of a chain of fallbacks whose breaker admits a call: exit code 0, or 1 with
+    /// the time when the first one opens again
+    Route {
+        /// Name of the chain in `routes.yaml`; the first one by default
+        chain: Option<String>,
+        /// Form of the answer
+        #[arg(long, value_enum, default_value = "text")]
+        format: ListFormat,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct RecordArguments {
+    /// Name of the breaker
+    pub(in crate::cli) key: String,
+    /// What became of it
+    #[arg(value_enum)]
+    pub(in crate::cli) result: CallResult,
+    /// What the failure said
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub(in crate::cli) error: String,
+    /// Class of the failure: the breaker's settings say which ones do not count
+    #[arg(long, value_name = "NAME")]
+    pub(in crate::cli) class: Option<String>,
+    /// For how long the server wants to be left alone: 90s, or seconds
+    #[arg(long, value_name = "DURATION", value_parser = time_or_seconds)]
+    pub(in crate::cli) retry_after: Option<Duration>,
+    /// How long the call took
+    #[arg(long, value_name = "DURATION", value_parser = time)]
+    pub(in crate::cli) took: Option<Duration>,
+    /// The generation that `allow --format json` told; a result of another one is late
+    #[arg(long, value_name = "N")]
+    pub(in crate::cli) generation: Option<u64>,
 }
 
 /// What became of a call.
@@ -142,4 +205,15 @@ fn time_of_day(text: &str) -> Result<Duration, String> {
     let read = read.or_else(|_| NaiveTime::parse_from_str(text, "%H:%M"));
     let time = read.map_err(|_| "write a time of day, such as `14:05:00`".to_owned())?;
     Ok(Duration::from_secs(u64::from(time.num_seconds_from_midnight())))
+}
+
+/// A time with its unit.
+fn time(text: &str) -> Result<Duration, String> {
+    parse_duration(text).map_err(|_| "write a time with its unit, such as 90s or 10m".to_owned())
+}
+
+/// The same, or whole seconds as in a `Retry-After`.
+fn time_or_seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.trim().parse().map(Duration::from_secs);
+    seconds.or_else(|_| parse_duration(text)).map_err(|_| "write 90s, 10m or seconds".to_owned())
 }

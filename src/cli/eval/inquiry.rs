@@ -15,6 +15,7 @@ use crate::judge::inputs::{Besides, Inputs, Read};
 use crate::judge::situation::{
     FileNow, Forgotten, Situation, Words, forget_mended, forget_scratch,
 };
+use crate::judge::standing::standing;
 use crate::judge::{self, Plan, preference};
 use crate::limits;
 use crate::policy::Preference;
@@ -24,6 +25,7 @@ use crate::script::context::{self, Context};
 use crate::script::pattern::prose_regex;
 use crate::state::SessionState;
 use crate::store::answers::Answers;
+use crate::store::breakers::BreakerStore;
 use crate::store::session::SessionStore;
 use crate::store::transcript::{self, Places, Reading};
 use crate::world::WorldError;
@@ -84,6 +86,11 @@ impl Stopping<'_> {
             now: self.request.now,
         };
         let context = Rc::new(situation.context(self.policy, words));
+        if self.policy.reads_breakers {
+            let store = BreakerStore::new(self.world, self.own, self.store.durability.clone());
+            let standing = standing(self.policy, &store.all(), self.request.now);
+            context.learned.borrow_mut().breakers = Some(standing);
+        }
         Gathered { context, cursor, read: how_far, forgotten, remote_host }
     }
 

@@ -9,12 +9,12 @@ use super::speech::Report;
 use crate::judge;
 use crate::policy::{Parse, Probe};
 use crate::probe::{self, Answered, Health, Question};
+use crate::report::breakers::until;
 use crate::script::context::{Context, Reading};
 use crate::script::{Evaluator, template};
-use crate::state::breaker::{Answer, Event};
+use crate::state::breaker::{Answer, Breaker, Event, Failure, Told};
 use crate::store::answers::{self, Answers};
 use crate::store::breakers::BreakerStore;
-use crate::time::duration_text;
 
 impl Stopping<'_> {
     /// What probes answer, now or some time ago.
@@ -77,20 +77,27 @@ impl Stopping<'_> {
         let settings = self.policy.breaker(key);
         let breakers = BreakerStore::new(world, self.own, self.store.durability.clone());
         let (breaker, answer) = breakers.request(key, &settings, self.request.now);
-        if let Answer::Rejected { wait } = answer {
-            let wait = duration_text(Duration::from_secs(wait.as_secs().saturating_add(1)));
-            let last = &breaker.last_error;
-            let why = format!(
-                "it failed too often and is left alone for {wait} (breaker `{key}`); the last time: {last}"
-            );
-            return Reading::Failed(why);
+        match answer {
+            Answer::Rejected { wait } => {
+                return Reading::Failed(left_alone(key, &breaker, wait));
+            }
+            Answer::Tolerated { wait } => {
+                let why = left_alone(key, &breaker, wait);
+                report.note(format!("{why} (only observed: it is run all the same)"));
+            }
+            Answer::Admitted | Answer::Noted => {}
         }
         report.note(format!("Executing: {}", question.probe.command.join(" ")));
+        let began = world.elapsed();
         let Answered { reading, health } =
             probe::ask(world, question, &self.project.folder, left.min(question.probe.timeout));
+        let took = Some(world.elapsed().saturating_sub(began));
+        let told = Told { generation: Some(breaker.generation), took };
         let event = match (health, &reading) {
-            (Health::Works, _) => Some(Event::Success),
-            (Health::Fails, Reading::Failed(why)) => Some(Event::Failure(why)),
+            (Health::Works, _) => Some(Event::Success(told)),
+            (Health::Fails, Reading::Failed(why)) => {
+                Some(Event::Failure(Failure { told, ..Failure::new(why) }))
+            }
             (Health::Fails, Reading::Answer { .. }) | (Health::Unknown, _) => None,
         };
         if let Some(event) = event {
@@ -98,5 +105,16 @@ impl Stopping<'_> {
             let _refused = breakers.record(key, event, &settings, self.request.now);
         }
         reading
+    }
+}
+
+/// Why a probe is not run.
+fn left_alone(key: &str, breaker: &Breaker, wait: Option<Duration>) -> String {
+    let (until, last) = (until(wait), &breaker.last_error);
+    match &breaker.forced {
+        Some(reason) => format!("it was switched off by hand {until} (breaker `{key}`): {reason}"),
+        None => format!(
+            "it failed too often and is left alone {until} (breaker `{key}`); the last time: {last}"
+        ),
     }
 }

@@ -69,8 +69,8 @@ impl Stores<'_> {
         }
         let ran = self.run(channel, it);
         let result = match &ran {
-            Ok(()) => Result::Success,
-            Err(why) => Result::Failure(why),
+            Ok(()) => Result::success(),
+            Err(why) => Result::failure(why),
         };
         // A breaker that cannot be written counts nothing; the alert stands.
         let _refused = self.breakers.record(&channel.breaker, result, &settings, self.now);

@@ -112,14 +112,15 @@ impl Stores<'_> {
         Ok(())
     }
 
-    /// Whether an attempt that ended so counts against its task.
-    pub(in crate::cli) fn counts(&self, error_type: &str, _error: &str) -> bool {
-        !matches!(error_type, "rate_limit" | "overloaded")
+    /// Whether an attempt that ended so counts against its task: a rate limit says nothing about it.
+    pub(in crate::cli) fn counts(&self, error_type: &str, error: &str) -> bool {
+        self.policy.classify(error_type, error).class.attempt
     }
 
     /// Whether the class of its last error says that no further attempt can help.
     fn permanent(&self, task: &Task) -> bool {
-        task.hints.marks.contains("permanent")
+        let last = rules::last_failure(task);
+        last.is_some_and(|it| self.policy.classify(&it.error_type, &it.error).is_permanent())
     }
 
     fn judged(&self, task: &Task, lists: &Lists) -> (Option<&Review>, rules::Ruling) {

@@ -182,8 +182,8 @@ impl<'a> Machine<'a> {
         let breakers = BreakerStore::new(&self.world, &own, store.durability.clone());
         for key in &given.breakers {
             let settings = policy.breaker(key);
-            let failure = breaker::Event::Failure("it failed before");
-            for _ in 0..settings.threshold {
+            let failure = breaker::Event::failure("it failed before");
+            for _ in 0..settings.threshold.max(settings.min_calls) {
                 // One that cannot be written stays closed, which the case will tell.
                 let _refused = breakers.record(key, failure, &settings, self.world.now());
             }

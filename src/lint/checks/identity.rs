@@ -11,12 +11,13 @@ use crate::source::node::Node;
 use crate::source::{Span, suggest};
 
 /// Lists whose entries have a life of their own.
-const LISTS: [&str; 5] = [
+const LISTS: [&str; 6] = [
     "considerations.yaml",
     "checkers.yaml",
     "session_types.yaml",
     "preferences.yaml",
     "probes.yaml",
+    "routes.yaml",
 ];
 
 pub(in crate::lint) fn ids_alike(subject: &Subject<'_>, out: &mut Findings) {

@@ -21,13 +21,17 @@ const HOUR: u64 = 3_600;
 const DAY: u64 = 24 * HOUR;
 
 /// Keys with the times between which their values commonly lie.
-const COMMON: [(&str, Duration, Duration); 9] = [
+const COMMON: [(&str, Duration, Duration); 13] = [
     ("timeout", Duration::from_millis(50), Duration::from_secs(120)),
     ("deadline", Duration::from_millis(50), Duration::from_secs(120)),
     ("lock_wait", Duration::from_millis(50), Duration::from_secs(60)),
     ("retry_delays", Duration::from_millis(1), Duration::from_secs(10)),
     ("window", Duration::from_secs(1), Duration::from_secs(DAY)),
     ("cooldown", Duration::from_secs(1), Duration::from_secs(DAY)),
+    ("cooldown_max", Duration::from_secs(1), Duration::from_secs(7 * DAY)),
+    ("retry_after_max", Duration::from_secs(1), Duration::from_secs(7 * DAY)),
+    ("slow_call", Duration::from_millis(10), Duration::from_secs(DAY)),
+    ("ramp_every", Duration::from_secs(1), Duration::from_secs(DAY)),
     ("half_open_interval", Duration::from_millis(100), Duration::from_secs(HOUR)),
     ("cache", Duration::from_secs(1), Duration::from_secs(2 * DAY)),
     ("max_age", Duration::from_secs(HOUR), Duration::from_secs(10 * 365 * DAY)),
@@ -105,22 +109,5 @@ pub(in crate::lint) fn unused_delays(subject: &Subject<'_>, out: &mut Findings) 
     if let Some(node) = delays(section).get(used) {
         let message = format!("with {attempts} attempt(s) nobody waits so long");
         out.help(node.span.clone(), message, "leave it out, or raise `attempts`");
-    }
-}
-
-pub(in crate::lint) fn breaker_contradiction(subject: &Subject<'_>, out: &mut Findings) {
-    for entry in subject.of("breakers.yaml") {
-        let known = subject.reviewed.meant.breakers.iter().find(|(name, _)| name == entry.name());
-        let Some((_, settings)) = known else { continue };
-        if settings.half_open_interval > settings.cooldown {
-            let node =
-                ["half_open_interval", "cooldown"].into_iter().find_map(|it| entry.node.get(it));
-            let message = "half open, it asks less often than it would when open";
-            out.help(
-                node.unwrap_or(entry.id).span.clone(),
-                message,
-                "let `half_open_interval` be at most `cooldown`",
-            );
-        }
     }
 }

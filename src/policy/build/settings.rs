@@ -4,14 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{on_error, text, texts};
-use crate::facts::glob::word_matches;
 use crate::limits;
 use crate::policy::builtin;
-use crate::policy::load::Entry;
 use crate::policy::{Durability, Forgotten, Layout, OnError, Paths, Settings};
 use crate::source::node::Node;
 use crate::source::{Diagnostic, Level};
-use crate::state::breaker;
 use crate::state::guard::GuardLimits;
 
 /// Each setting of the topmost manifest that has it.
@@ -86,33 +83,6 @@ pub(super) fn settings(manifests: &[Arc<Node>], diagnostics: &mut Vec<Diagnostic
 pub(super) fn own_deadline(manifests: &[Arc<Node>]) -> Option<Duration> {
     let own = manifests.iter().filter(|it| !builtin::wrote(&it.span.source));
     own.filter_map(|it| it.get("deadline")).find_map(Node::duration)
-}
-
-/// Circuit breakers by the glob over their names. What an entry leaves out it takes from the longest
-/// other glob that matches its name, at last the seed's number.
-pub(super) fn breakers(entries: &[Entry]) -> Vec<(String, breaker::Settings)> {
-    let mut entries: Vec<&Entry> = entries.iter().collect();
-    entries.sort_by_key(|it| it.id.len());
-    let mut known: Vec<(String, breaker::Settings)> = Vec::new();
-    for entry in entries {
-        let wider = known.iter().rev().find(|(glob, _)| word_matches(glob, &entry.id));
-        let base = wider.map(|(_, settings)| *settings).unwrap_or_default();
-        let count = |key: &str, base: u32| {
-            let found = entry.get(key).and_then(Node::int);
-            found.and_then(|it| u32::try_from(it).ok()).unwrap_or(base)
-        };
-        let span =
-            |key: &str, base: Duration| entry.get(key).and_then(Node::duration).unwrap_or(base);
-        let settings = breaker::Settings {
-            threshold: count("threshold", base.threshold),
-            window: span("window", base.window),
-            cooldown: span("cooldown", base.cooldown),
-            half_open_interval: span("half_open_interval", base.half_open_interval),
-            recovery_threshold: count("recovery_threshold", base.recovery_threshold),
-        };
-        known.push((entry.id.clone(), settings));
-    }
-    known
 }
 
 /// Claude Code gives up after 8 blocks in a row: the agent would be let go unseen.

@@ -1,0 +1,86 @@
+//! `policyd breaker route`: the first tier of a chain of fallbacks that may be called.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::Desk;
+use crate::cli::{Console, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat};
+use crate::policy::Tier;
+use crate::report::breakers::Seen;
+use crate::source::suggest;
+use crate::state::breaker::Answer;
+use crate::time::short_text;
+
+pub(super) fn run(
+    desk: &Desk<'_>,
+    console: &mut Console<'_>,
+    chain: Option<&str>,
+    format: ListFormat,
+) -> u8 {
+    let routes = &*desk.policy.routes;
+    let found = match chain {
+        Some(id) => routes.iter().find(|it| it.id == id),
+        None => routes.first(),
+    };
+    let Some(route) = found else {
+        let known: Vec<&str> = routes.iter().map(|it| it.id.as_str()).collect();
+        let id = chain.unwrap_or_default();
+        let help = suggest::did_you_mean(id, &known);
+        let help = help.unwrap_or_else(|| "routes.yaml defines no chain".to_owned());
+        console.complain(&format!("there is no chain `{id}`; {help}"));
+        return EXIT_USAGE;
+    };
+    let mut busy: Vec<(&Tier, Seen, Option<u64>)> = Vec::new();
+    for tier in &route.tiers {
+        let settings = desk.policy.breaker(&tier.breaker);
+        let (breaker, answer) = desk.store.request(&tier.breaker, &settings, desk.world.now());
+        let seen = desk.seen(&tier.breaker, breaker);
+        match answer {
+            Answer::Rejected { .. } => {
+                let wait = seen.answer_json(answer).get("retry_after").and_then(Value::as_u64);
+                busy.push((tier, seen, wait));
+            }
+            Answer::Admitted | Answer::Tolerated { .. } | Answer::Noted => {
+                console.say(&match format {
+                    ListFormat::Text | ListFormat::Compact => format!("{}\n", tier.name),
+                    ListFormat::Json => format!(
+                        "{}\n",
+                        json!({"chain": route.id, "tier": tier.name, "breaker": tier.breaker,
+                            "models": tier.models, "generation": seen.breaker.generation,
+                            "passed_over": passed_over(&busy)})
+                    ),
+                });
+                return EXIT_OK;
+            }
+        }
+    }
+    let soonest =
+        busy.iter().filter_map(|(tier, _, wait)| Some(((*wait)?, tier))).min_by_key(|it| it.0);
+    console.say(&match format {
+        ListFormat::Json => format!(
+            "{}\n",
+            json!({"chain": route.id, "tier": null, "escalate": true,
+                "retry_after": soonest.map(|it| it.0), "passed_over": passed_over(&busy)})
+        ),
+        ListFormat::Text | ListFormat::Compact => {
+            let when = soonest.map_or_else(
+                || "none of them opens again by itself".to_owned(),
+                |(wait, tier)| {
+                    let wait = short_text(Duration::from_secs(wait));
+                    format!("`{}` opens again in {wait}", tier.name)
+                },
+            );
+            format!("{}: every tier is left alone; {when}; escalate to a human\n", route.id)
+        }
+    });
+    EXIT_FOUND
+}
+
+fn passed_over(busy: &[(&Tier, Seen, Option<u64>)]) -> Vec<Value> {
+    let row = |(tier, seen, wait): &(&Tier, Seen, Option<u64>)| {
+        json!({"tier": tier.name, "breaker": tier.breaker, "state": seen.breaker.phase.as_str(),
+            "retry_after": wait, "last_error": seen.breaker.last_error})
+    };
+    busy.iter().map(row).collect()
+}

@@ -1,0 +1,38 @@
+//! Where the circuit breakers of a project stand, as the expressions of a pack see them.
+
+use crate::policy::Policy;
+use crate::script::breaker_facts::{Standing, Stands};
+use crate::state::breaker::{Breaker, Mode, Phase};
+use crate::time::Timestamp;
+
+/// What is remembered of breakers, by name, as facts at a moment.
+#[must_use]
+pub fn standing(policy: &Policy, known: &[(String, Breaker)], now: Timestamp) -> Standing {
+    let seen = known.iter().map(|(key, it)| (key, it, policy.breaker(key)));
+    let seen: Vec<_> = seen.collect();
+    let level = seen.iter().map(|(_, it, settings)| it.load_level(settings, now)).max();
+    let least = seen.iter().map(|(_, it, settings)| it.parallelism(settings, now)).min();
+    Standing {
+        load_level: level.unwrap_or_default().as_str().to_owned(),
+        parallelism: least.unwrap_or_else(|| policy.breaker("").parallelism),
+        known: seen
+            .into_iter()
+            .map(|(key, it, settings)| {
+                let phase = it.phase_at(&settings, now);
+                let open = settings.mode == Mode::Enforce && phase == Phase::Open;
+                let wait = it.wait(&settings, now).filter(|_| open).unwrap_or_default();
+                let stands = Stands {
+                    state: phase.as_str().to_owned(),
+                    open,
+                    retry_after: u64::try_from(wait.as_millis().div_ceil(1_000))
+                        .unwrap_or(u64::MAX),
+                    failures: it.failures_at(&settings, now),
+                    last_error: it.last_error.clone(),
+                    capacity: it.capacity_percent(&settings, now),
+                    needs_human: it.needs_human,
+                };
+                (key.clone(), stands)
+            })
+            .collect(),
+    }
+}

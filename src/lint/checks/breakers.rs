@@ -1,0 +1,111 @@
+//! Checks of circuit breakers: numbers that contradict each other, or have no effect.
+
+use crate::lint::{Findings, Subject};
+use crate::state::breaker::{Settings, Window};
+
+/// Whether something is so of a breaker.
+type Holds = fn(&Settings) -> bool;
+
+/// What is wrong with numbers of a breaker: the keys it may be said at, the first that is written
+/// counts; the message and its cure.
+struct Contradiction {
+    holds: Holds,
+    keys: &'static [&'static str],
+    message: &'static str,
+    help: &'static str,
+}
+
+const CONTRADICTIONS: [Contradiction; 7] = [
+    Contradiction {
+        holds: |it| it.half_open_interval > it.cooldown,
+        keys: &["half_open_interval", "cooldown"],
+        message: "half open, it asks less often than it would when open",
+        help: "let `half_open_interval` be at most `cooldown`",
+    },
+    Contradiction {
+        holds: |it| it.grows() && it.cooldown_max < it.cooldown,
+        keys: &["cooldown_max", "cooldown", "cooldown_factor"],
+        message: "the longest cooldown is shorter than the first one, so that none grows",
+        help: "let `cooldown_max` be longer than `cooldown`",
+    },
+    Contradiction {
+        holds: |it| matches!(it.window, Window::Calls(calls) if rated(it) && calls < it.min_calls),
+        keys: &["min_calls", "window_calls", "failure_rate", "slow_rate"],
+        message: "there are never as many calls in the window as `min_calls` asks for, so that no rate opens it",
+        help: "let `min_calls` be at most `window_calls`",
+    },
+    Contradiction {
+        holds: |it| {
+            let counted = it.failure_rate.is_none();
+            matches!(it.window, Window::Calls(calls) if counted && calls < it.threshold)
+        },
+        keys: &["window_calls", "threshold"],
+        message: "there are never as many calls in the window as `threshold` asks for, so that it never opens",
+        help: "let `threshold` be at most `window_calls`",
+    },
+    Contradiction {
+        holds: |it| it.window == Window::Consecutive && rated(it),
+        keys: &["failure_rate", "slow_rate", "consecutive"],
+        message: "of failures in a row there is no rate",
+        help: "leave out `consecutive` or the rate",
+    },
+    Contradiction {
+        holds: |it| it.parallelism_reduced > it.parallelism,
+        keys: &["parallelism_reduced", "parallelism"],
+        message: "more calls run side by side where it is open than where it is closed",
+        help: "let `parallelism_reduced` be at most `parallelism`",
+    },
+    Contradiction {
+        holds: |it| it.ignore.iter().any(|class| it.permanent.contains(class)),
+        keys: &["ignore", "permanent"],
+        message: "a class of errors is to be ignored and is permanent, too",
+        help: "name it in one of the two lists",
+    },
+];
+
+const fn rated(settings: &Settings) -> bool {
+    settings.failure_rate.is_some() || settings.slow_rate.is_some()
+}
+
+/// Two keys of which one takes the place of the other.
+const RIVALS: [(&str, &str); 4] = [
+    ("failure_rate", "threshold"),
+    ("window_calls", "window"),
+    ("consecutive", "window"),
+    ("consecutive", "window_calls"),
+];
+
+/// A key that has no effect without another one.
+const IDLE: [(&str, &str, Holds); 3] = [
+    ("cooldown_max", "`cooldown_factor`", |it| !it.grows()),
+    ("slow_call", "`slow_rate`", |it| it.slow_rate.is_none()),
+    ("min_calls", "`failure_rate` or `slow_rate`", |it| !rated(it)),
+];
+
+pub(in crate::lint) fn breaker_contradiction(subject: &Subject<'_>, out: &mut Findings) {
+    for entry in subject.of("breakers.yaml") {
+        let known = subject.reviewed.meant.breakers.iter().find(|(name, _)| name == entry.name());
+        let Some((_, settings)) = known else { continue };
+        for it in CONTRADICTIONS.iter().filter(|it| (it.holds)(settings)) {
+            // What is wrong already where it is inherited from is said there.
+            if let Some(node) = it.keys.iter().find_map(|key| entry.node.get(key)) {
+                out.help(node.span.clone(), it.message, it.help);
+            }
+        }
+        for (stronger, weaker) in RIVALS {
+            let off = entry.is(stronger, false);
+            if let (Some(_), false, Some(node)) =
+                (entry.node.get(stronger), off, entry.node.get(weaker))
+            {
+                let message = format!("`{stronger}` stands in place of `{weaker}`");
+                out.help(node.span.clone(), message, "leave one of them out");
+            }
+        }
+        for (key, needed, idle) in IDLE {
+            if let Some(node) = entry.node.get(key).filter(|_| idle(settings)) {
+                let message = format!("`{key}` has no effect without {needed}");
+                out.help(node.span.clone(), message, "write it, or leave this out");
+            }
+        }
+    }
+}

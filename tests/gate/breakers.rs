@@ -1,0 +1,60 @@
+//! Rules that look at circuit breakers, and what they cost where no rule does.
+
+use serde_json::json;
+
+use crate::forge::verdict;
+use crate::scene::Scene;
+
+const RULE: &str = r#"
+- id: api_is_up
+  category: Own
+  question: Is the model reachable?
+  severity: warning
+  satisfied: '!breakers["api/claude"].open'
+  details: '${breakers["api/claude"].last_error}: again in ${breakers["api/claude"].retry_after} s, load ${breakers.load_level}'
+"#;
+
+fn edited() -> Scene {
+    let mut scene = Scene::new();
+    scene.events(&[
+        json!({"user": "Add a parser"}),
+        json!({"tool": "Write", "input": {"file_path": "/work/a.py", "content": "x = 1\n"}}),
+        json!({"claude_user_tool_result": "ok"}),
+    ]);
+    scene
+}
+
+fn looked_at_breakers(scene: &Scene) -> bool {
+    scene.world.log().iter().any(|it| it.contains("circuit-breakers.json"))
+}
+
+#[test]
+fn a_rule_sees_where_a_breaker_stands_and_an_explanation_sees_the_same() {
+    let scene = edited();
+    scene.world.put("/work/.policyd/policies/considerations.yaml", RULE);
+    let state = |report: &serde_json::Value| verdict(report, "api_is_up")["status"].clone();
+    assert_eq!(state(&scene.report()), "satisfied");
+    for _ in 0..3 {
+        let failed = ["policyd", "breaker", "record", "api/claude", "failure", "--error", "529"];
+        assert_eq!(scene.run(&failed, b"").code, 0);
+    }
+    let report = scene.report();
+    let verdict = verdict(&report, "api_is_up");
+    assert_eq!(verdict["status"], "unsatisfied");
+    assert_eq!(verdict["details"], "529: again in 300 s, load reduced");
+    assert_eq!(scene.run(&["policyd", "breaker", "reset", "api/claude"], b"").code, 0);
+    let explained = scene.run(&["policyd", "explain", "--format", "json"], b"").json();
+    assert_eq!(explained["same"], true, "{explained:#}");
+    let tried = scene.run(&["policyd", "try", "breakers.load_level"], b"").stdout;
+    assert!(tried.contains("normal"), "{tried}");
+}
+
+#[test]
+fn nobody_looks_at_breakers_for_a_pack_that_does_not_ask() {
+    let scene = edited();
+    scene.stop();
+    assert!(!looked_at_breakers(&scene));
+    scene.world.put("/work/.policyd/policies/considerations.yaml", RULE);
+    scene.stop();
+    assert!(looked_at_breakers(&scene));
+}
