@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::script::check::{self, closed_values};
+use crate::script::check;
+use crate::script::paths::{self, closed_values};
 use crate::script::tree::{Form, Relation, Term};
 use crate::script::types::{Names, Type};
 
@@ -196,7 +197,7 @@ fn constants(relation: Relation, one: &Form, other: &Form) -> Limit {
 }
 
 fn number(path: &str, relation: Relation, value: i64, names: &Names) -> Limit {
-    let (least, greatest) = check::range(path, names);
+    let (least, greatest) = paths::range(path, names);
     let mut not = BTreeSet::new();
     let (low, high) = match relation {
         Relation::Equal => (value, value),

@@ -7,22 +7,21 @@ use std::time::Duration;
 use super::load::{Entry, Layers, Meant};
 use super::resilience::{DeadLetter, Escalation};
 use super::{
-    Check, CheckBody, Choice, Consideration, Expression, MessageChoice, Mode, OnError, Place,
-    Policy, Preference, Probe, Route, SessionType, Settings, Severity, builtin, records, shapes,
+    Check, Consideration, Expression, MessageChoice, OnError, Place, Policy, Preference, Probe,
+    Route, SessionType, Settings, builtin, records, shapes,
 };
 use crate::facts::cursor::Key;
-use crate::facts::event::{EVENTS, EventKind};
-use crate::script::check::{self, Typed};
-use crate::script::template::{self, Piece};
-use crate::script::types::{Evidence, Names, Type};
+use crate::script::types::{Names, Type};
 use crate::source::node::Node;
 use crate::source::{Diagnostic, Span, suggest};
 use crate::state::breaker;
 use crate::state::failure::Failures;
-use crate::time::Timestamp;
+use considerations::Named;
 use vocabulary::Vocabulary;
 
 mod breakers;
+mod considerations;
+mod expressions;
 mod failures;
 mod questions;
 mod resilience;
@@ -35,8 +34,6 @@ const AT_A_CHECK: &[&str] = &["outcome"];
 const BEFORE_ASKING: &[&str] = &["prefs", "probes", "state", "rule", "outcome"];
 /// Nothing is asked for the sake of a message.
 const AT_A_MESSAGE: &[&str] = &["prefs", "probes", "rule"];
-const KNOWN_LATER: &str = "session types come first, then preferences and probes, then checks, \
-     then messages; each sees what came before it";
 
 /// Everything needed to type expressions and to complain.
 pub(super) struct Builder<'a> {
@@ -223,19 +220,6 @@ pub(super) fn meant(layers: &Layers, built: Built, base: Option<&Built>) -> (Mea
     (meant, built.names)
 }
 
-/// Named checkers: the pack's own, and those of the packs below.
-struct Named<'a> {
-    own: &'a BTreeMap<String, Check>,
-    base: Option<&'a BTreeMap<String, Check>>,
-    known: Vec<&'a str>,
-}
-
-impl Named<'_> {
-    fn get(&self, name: &str) -> Option<&Check> {
-        self.own.get(name).or_else(|| self.base?.get(name))
-    }
-}
-
 /// The value of `on_error` by its name.
 pub(super) fn on_error(text: &str) -> Option<OnError> {
     match text {
@@ -265,272 +249,6 @@ pub(super) fn place(span: &Span) -> Place {
 }
 
 impl Builder<'_> {
-    /// Types what `work` meets by the names of a record, where there are some.
-    fn speaking_of<T>(
-        &mut self,
-        names: Option<&'static Names>,
-        work: impl FnOnce(&mut Self) -> T,
-    ) -> T {
-        let Some(names) = names else { return work(self) };
-        let facts = std::mem::replace(&mut self.names, Arc::new(names.clone()));
-        let unknown_here = std::mem::take(&mut self.unknown_here);
-        let made = work(self);
-        self.names = facts;
-        self.unknown_here = unknown_here;
-        made
-    }
-
-    /// A typed expression of `wanted` type; anything wrong is complained about.
-    fn expression(&mut self, node: Option<&Node>, wanted: Type) -> Option<Expression> {
-        let node = node?;
-        let text = node.text()?;
-        let typed = check::check(text, &self.names);
-        self.uses.extend(typed.uses.iter().cloned());
-        if !text.trim().is_empty() {
-            // That it is empty is said where its shape is checked.
-            self.complain(&typed, node, 0);
-        }
-        if typed.result != wanted && typed.result != Type::Any {
-            let message = format!("this must be {wanted}, and is a {}", typed.result);
-            let found = Diagnostic::error("not-a-condition", node.sub_span(0..text.len()), message);
-            let example = [(Type::Int, "files.count > 0"), (Type::Text, "tools.last == \"Bash\"")];
-            let example = example.iter().find(|(it, _)| *it == typed.result);
-            self.diagnostics.push(match example {
-                Some((_, text)) => found.with_help(format!("compare it, as in `{text}`")),
-                None => found,
-            });
-        }
-        Some(Expression {
-            text: text.to_owned(),
-            place: place(&node.sub_span(0..text.len())),
-            uses: typed.uses.into_iter().collect(),
-            words_only: typed.evidence == Evidence::Words,
-        })
-    }
-
-    fn complain(&mut self, typed: &Typed, node: &Node, offset: usize) {
-        self.reads_breakers |= typed.uses.iter().any(|it| it.starts_with("breakers"));
-        // `probes.pr.ok` reads `probes.pr`, too: one finding is enough.
-        let read_by = |one: &str, other: &str| {
-            one.strip_prefix(other).is_some_and(|rest| rest.starts_with('.'))
-        };
-        for used in &typed.uses {
-            let global = used.split('.').next().unwrap_or_default();
-            let told = typed.uses.iter().any(|it| read_by(used, it));
-            if !told && self.unknown_here.contains(&global) {
-                let text = node.text().unwrap_or_default();
-                let start = text.find(used.as_str()).unwrap_or(0);
-                let span = node.sub_span(start..start.saturating_add(used.len()));
-                let message = format!("`{global}` is not known here");
-                let found = Diagnostic::error("unknown-here", span, message);
-                self.diagnostics.push(found.with_help(KNOWN_LATER));
-            }
-        }
-        for finding in &typed.findings {
-            let range = finding.start.saturating_add(offset)..finding.end.saturating_add(offset);
-            self.diagnostics.push(finding.at(node.sub_span(range)));
-        }
-    }
-
-    /// A template whose holes are typed.
-    fn template(&mut self, node: &Node) -> Option<String> {
-        let text = node.text()?;
-        match template::pieces(text) {
-            Err(at) => {
-                let span = node.sub_span(at..at.saturating_add(2));
-                let message = "this `${` has no closing brace".to_owned();
-                let found = Diagnostic::error("open-hole", span, message);
-                self.diagnostics
-                    .push(found.with_help("write `$${` for the two characters as text"));
-            }
-            Ok(pieces) => {
-                for piece in pieces {
-                    if let Piece::Hole { expression, start } = piece {
-                        self.hole(expression, start, node);
-                    }
-                }
-            }
-        }
-        Some(text.to_owned())
-    }
-
-    fn hole(&mut self, expression: &str, start: usize, node: &Node) {
-        let typed = check::check(expression, &self.names);
-        self.uses.extend(typed.uses.iter().cloned());
-        self.complain(&typed, node, start);
-        let shown =
-            matches!(typed.result, Type::Any | Type::Bool | Type::Int | Type::Text | Type::Texts);
-        if !shown {
-            let span = node.sub_span(start..start.saturating_add(expression.len()));
-            let message = format!("a {} cannot be shown as text", typed.result);
-            let found = Diagnostic::error("type-mismatch", span, message);
-            self.diagnostics.push(found.with_help("name one of its fields"));
-        }
-    }
-
-    /// A template, or a list of texts with conditions.
-    fn choices(&mut self, node: Option<&Node>) -> Vec<Choice> {
-        let Some(node) = node else { return Vec::new() };
-        match node.items() {
-            None => {
-                self.template(node).into_iter().map(|text| Choice { when: None, text }).collect()
-            }
-            Some(items) => items.iter().filter_map(|it| self.choice(it)).collect(),
-        }
-    }
-
-    fn choice(&mut self, node: &Node) -> Option<Choice> {
-        if node.entries().is_none() {
-            return self.template(node).map(|text| Choice { when: None, text });
-        }
-        let when = self.expression(node.get("when"), Type::Bool);
-        let text = self.template(node.get("text")?)?;
-        Some(Choice { when, text })
-    }
-
-    fn checker(&mut self, entry: &Entry) -> Option<Check> {
-        let Some(satisfied) = entry.get("satisfied") else {
-            self.missing(entry, "satisfied", "a checker says when it is satisfied");
-            return None;
-        };
-        self.uses.clear();
-        let satisfied = self.expression(Some(satisfied), Type::Bool)?;
-        let when = self.expression(entry.get("when"), Type::Bool);
-        let body = CheckBody {
-            satisfied,
-            blocking: self.expression(entry.get("blocking"), Type::Bool),
-            details: self.choices(entry.get("details")),
-            evidence: self.choices(entry.get("evidence")),
-            error: self.choices(entry.get("error")),
-        };
-        let uses: Vec<String> = std::mem::take(&mut self.uses).into_iter().collect();
-        Some(Check { name: entry.id.clone(), when, body: body.into(), uses: uses.into() })
-    }
-
-    fn consideration(&mut self, entry: &Entry, checkers: &Named<'_>) -> Option<Consideration> {
-        for key in ["category", "question", "severity"] {
-            if entry.get(key).is_none() {
-                self.missing(entry, key, "every consideration has it");
-            }
-        }
-        let check = self.check(entry, checkers)?;
-        let own_when = self.expression(entry.get("when"), Type::Bool);
-        let severity = match text(entry.get("severity")).as_str() {
-            "blocker" => Severity::Blocker,
-            _ => Severity::Warning,
-        };
-        let mode = match text(entry.get("mode")).as_str() {
-            "warn" => Mode::Warn,
-            "shadow" => Mode::Shadow,
-            _ => Mode::Enforce,
-        };
-        let guidance = entry.get("guidance").or_else(|| entry.get("message"));
-        Some(Consideration {
-            id: entry.id.clone(),
-            category: text(entry.get("category")),
-            question: text(entry.get("question")),
-            guidance: text(guidance).trim().to_owned(),
-            severity,
-            enabled: entry.get("enabled").and_then(Node::bool).unwrap_or(true),
-            session_types: self.session_types(entry),
-            on: self.events(entry),
-            when: own_when,
-            check,
-            mode,
-            on_error: on_error(&text(entry.get("on_error"))).unwrap_or(OnError::Allow),
-            expires_millis: entry.get("expires").and_then(Node::date).map(Timestamp::millis),
-            place: entry.span().map(place).unwrap_or_default(),
-        })
-    }
-
-    /// The check written in place, or the named one.
-    fn check(&mut self, entry: &Entry, checkers: &Named<'_>) -> Option<Check> {
-        if entry.get("satisfied").is_some() {
-            // `when` of the entry is the consideration's own.
-            let check = self.checker(entry)?;
-            return Some(Check { when: None, ..check });
-        }
-        let Some(node) = entry.get("checker") else {
-            self.missing(entry, "checker", "name a checker, or write `satisfied`");
-            return None;
-        };
-        let name = node.text()?;
-        if let Some(check) = checkers.get(name) {
-            return Some(self.overlaid(check.clone(), entry));
-        }
-        if !checkers.known.contains(&name) {
-            let message = format!("there is no checker `{name}`");
-            let found = Diagnostic::error("unknown-checker", node.span.clone(), message);
-            self.diagnostics.push(found.with_help_if(suggest::did_you_mean(name, &checkers.known)));
-        }
-        None
-    }
-
-    /// A named checker with what the consideration says otherwise.
-    fn overlaid(&mut self, check: Check, entry: &Entry) -> Check {
-        self.uses.clear();
-        let (mut body, mut uses) = (check.body.into_inner(), check.uses.into_inner());
-        if entry.get("blocking").is_some() {
-            body.blocking = self.expression(entry.get("blocking"), Type::Bool);
-        }
-        let texts = [
-            ("details", &mut body.details),
-            ("evidence", &mut body.evidence),
-            ("error", &mut body.error),
-        ];
-        for (key, own) in texts {
-            if entry.get(key).is_some() {
-                *own = self.choices(entry.get(key));
-            }
-        }
-        uses.extend(std::mem::take(&mut self.uses));
-        Check { body: body.into(), uses: uses.into(), ..check }
-    }
-
-    /// amplihack's default is DEVELOPMENT only.
-    fn session_types(&mut self, entry: &Entry) -> Vec<String> {
-        let node = entry.get("applicable_session_types");
-        let items = node.and_then(Node::items).unwrap_or_default();
-        let known: Vec<String> = self.names.session_types.iter().cloned().collect();
-        let known: Vec<&str> = known.iter().map(String::as_str).collect();
-        for item in items {
-            let name = item.text().unwrap_or_default();
-            if name != "*" && !known.contains(&name) {
-                self.unknown("unknown-session-type", "session type", item, &known);
-            }
-        }
-        let types = texts(node);
-        if types.is_empty() { vec!["DEVELOPMENT".to_owned()] } else { types }
-    }
-
-    fn events(&mut self, entry: &Entry) -> Vec<String> {
-        let node = entry.get("on");
-        let known: Vec<&str> = EVENTS.iter().map(|it| it.name).collect();
-        let mut events = Vec::new();
-        for item in node.and_then(Node::items).unwrap_or_default() {
-            match item.text().and_then(EventKind::find) {
-                Some(kind) if kind.is_stop() => events.push(kind.name().to_owned()),
-                Some(kind) => {
-                    let message =
-                        format!("considerations are judged at stops, not at `{}`", kind.name());
-                    let found = Diagnostic::error("event-cannot-block", item.span.clone(), message);
-                    self.diagnostics.push(found.with_help("write `stop` or `subagent_stop`"));
-                }
-                None => self.unknown("unknown-event", "event", item, &known),
-            }
-        }
-        match node {
-            None => events.push("stop".to_owned()),
-            Some(node) if node.items().is_some_and(<[Node]>::is_empty) => {
-                let message = format!("`{}` is judged at no event", entry.id);
-                let found = Diagnostic::error("no-event", node.span.clone(), message);
-                self.diagnostics.push(found.with_help("leave `on` out, or write `enabled: false`"));
-            }
-            Some(_) => {}
-        }
-        events
-    }
-
     fn unknown(&mut self, code: &'static str, what: &str, node: &Node, known: &[&str]) {
         let name = node.text().unwrap_or_default();
         let found =

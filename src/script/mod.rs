@@ -14,6 +14,7 @@ pub mod members;
 mod memory_facts;
 mod pack_facts;
 pub mod parts;
+pub mod paths;
 pub mod pattern;
 mod plain;
 pub mod prose;

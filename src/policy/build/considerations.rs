@@ -1,0 +1,173 @@
+//! Checks and the considerations that use them.
+
+use std::collections::BTreeMap;
+
+use super::{Builder, Entry, on_error, place, text, texts};
+use crate::facts::event::{EVENTS, EventKind};
+use crate::policy::{Check, CheckBody, Consideration, Mode, OnError, Severity};
+use crate::script::types::Type;
+use crate::source::node::Node;
+use crate::source::{Diagnostic, suggest};
+use crate::time::Timestamp;
+
+/// Named checkers: the pack's own, and those of the packs below.
+pub(super) struct Named<'a> {
+    pub(super) own: &'a BTreeMap<String, Check>,
+    pub(super) base: Option<&'a BTreeMap<String, Check>>,
+    pub(super) known: Vec<&'a str>,
+}
+
+impl Named<'_> {
+    fn get(&self, name: &str) -> Option<&Check> {
+        self.own.get(name).or_else(|| self.base?.get(name))
+    }
+}
+
+impl Builder<'_> {
+    pub(super) fn checker(&mut self, entry: &Entry) -> Option<Check> {
+        let Some(satisfied) = entry.get("satisfied") else {
+            self.missing(entry, "satisfied", "a checker says when it is satisfied");
+            return None;
+        };
+        self.uses.clear();
+        let satisfied = self.expression(Some(satisfied), Type::Bool)?;
+        let when = self.expression(entry.get("when"), Type::Bool);
+        let body = CheckBody {
+            satisfied,
+            blocking: self.expression(entry.get("blocking"), Type::Bool),
+            details: self.choices(entry.get("details")),
+            evidence: self.choices(entry.get("evidence")),
+            error: self.choices(entry.get("error")),
+        };
+        let uses: Vec<String> = std::mem::take(&mut self.uses).into_iter().collect();
+        Some(Check { name: entry.id.clone(), when, body: body.into(), uses: uses.into() })
+    }
+
+    pub(super) fn consideration(
+        &mut self,
+        entry: &Entry,
+        checkers: &Named<'_>,
+    ) -> Option<Consideration> {
+        for key in ["category", "question", "severity"] {
+            if entry.get(key).is_none() {
+                self.missing(entry, key, "every consideration has it");
+            }
+        }
+        let check = self.check(entry, checkers)?;
+        let own_when = self.expression(entry.get("when"), Type::Bool);
+        let severity = match text(entry.get("severity")).as_str() {
+            "blocker" => Severity::Blocker,
+            _ => Severity::Warning,
+        };
+        let mode = match text(entry.get("mode")).as_str() {
+            "warn" => Mode::Warn,
+            "shadow" => Mode::Shadow,
+            _ => Mode::Enforce,
+        };
+        let guidance = entry.get("guidance").or_else(|| entry.get("message"));
+        Some(Consideration {
+            id: entry.id.clone(),
+            category: text(entry.get("category")),
+            question: text(entry.get("question")),
+            guidance: text(guidance).trim().to_owned(),
+            severity,
+            enabled: entry.get("enabled").and_then(Node::bool).unwrap_or(true),
+            session_types: self.session_types(entry),
+            on: self.events(entry),
+            when: own_when,
+            check,
+            mode,
+            on_error: on_error(&text(entry.get("on_error"))).unwrap_or(OnError::Allow),
+            expires_millis: entry.get("expires").and_then(Node::date).map(Timestamp::millis),
+            place: entry.span().map(place).unwrap_or_default(),
+        })
+    }
+
+    /// The check written in place, or the named one.
+    pub(super) fn check(&mut self, entry: &Entry, checkers: &Named<'_>) -> Option<Check> {
+        if entry.get("satisfied").is_some() {
+            // `when` of the entry is the consideration's own.
+            let check = self.checker(entry)?;
+            return Some(Check { when: None, ..check });
+        }
+        let Some(node) = entry.get("checker") else {
+            self.missing(entry, "checker", "name a checker, or write `satisfied`");
+            return None;
+        };
+        let name = node.text()?;
+        if let Some(check) = checkers.get(name) {
+            return Some(self.overlaid(check.clone(), entry));
+        }
+        if !checkers.known.contains(&name) {
+            let message = format!("there is no checker `{name}`");
+            let found = Diagnostic::error("unknown-checker", node.span.clone(), message);
+            self.diagnostics.push(found.with_help_if(suggest::did_you_mean(name, &checkers.known)));
+        }
+        None
+    }
+
+    /// A named checker with what the consideration says otherwise.
+    pub(super) fn overlaid(&mut self, check: Check, entry: &Entry) -> Check {
+        self.uses.clear();
+        let (mut body, mut uses) = (check.body.into_inner(), check.uses.into_inner());
+        if entry.get("blocking").is_some() {
+            body.blocking = self.expression(entry.get("blocking"), Type::Bool);
+        }
+        let texts = [
+            ("details", &mut body.details),
+            ("evidence", &mut body.evidence),
+            ("error", &mut body.error),
+        ];
+        for (key, own) in texts {
+            if entry.get(key).is_some() {
+                *own = self.choices(entry.get(key));
+            }
+        }
+        uses.extend(std::mem::take(&mut self.uses));
+        Check { body: body.into(), uses: uses.into(), ..check }
+    }
+
+    /// amplihack's default is DEVELOPMENT only.
+    pub(super) fn session_types(&mut self, entry: &Entry) -> Vec<String> {
+        let node = entry.get("applicable_session_types");
+        let items = node.and_then(Node::items).unwrap_or_default();
+        let known: Vec<String> = self.names.session_types.iter().cloned().collect();
+        let known: Vec<&str> = known.iter().map(String::as_str).collect();
+        for item in items {
+            let name = item.text().unwrap_or_default();
+            if name != "*" && !known.contains(&name) {
+                self.unknown("unknown-session-type", "session type", item, &known);
+            }
+        }
+        let types = texts(node);
+        if types.is_empty() { vec!["DEVELOPMENT".to_owned()] } else { types }
+    }
+
+    pub(super) fn events(&mut self, entry: &Entry) -> Vec<String> {
+        let node = entry.get("on");
+        let known: Vec<&str> = EVENTS.iter().map(|it| it.name).collect();
+        let mut events = Vec::new();
+        for item in node.and_then(Node::items).unwrap_or_default() {
+            match item.text().and_then(EventKind::find) {
+                Some(kind) if kind.is_stop() => events.push(kind.name().to_owned()),
+                Some(kind) => {
+                    let message =
+                        format!("considerations are judged at stops, not at `{}`", kind.name());
+                    let found = Diagnostic::error("event-cannot-block", item.span.clone(), message);
+                    self.diagnostics.push(found.with_help("write `stop` or `subagent_stop`"));
+                }
+                None => self.unknown("unknown-event", "event", item, &known),
+            }
+        }
+        match node {
+            None => events.push("stop".to_owned()),
+            Some(node) if node.items().is_some_and(<[Node]>::is_empty) => {
+                let message = format!("`{}` is judged at no event", entry.id);
+                let found = Diagnostic::error("no-event", node.span.clone(), message);
+                self.diagnostics.push(found.with_help("leave `on` out, or write `enabled: false`"));
+            }
+            Some(_) => {}
+        }
+        events
+    }
+}

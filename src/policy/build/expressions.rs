@@ -1,0 +1,140 @@
+//! Types expressions and templates at the place where they are written.
+
+use std::sync::Arc;
+
+use super::{Builder, place};
+use crate::policy::{Choice, Expression};
+use crate::script::check::{self, Typed};
+use crate::script::template::{self, Piece};
+use crate::script::types::{Evidence, Names, Type};
+use crate::source::Diagnostic;
+use crate::source::node::Node;
+
+/// What is known where.
+const KNOWN_LATER: &str = "session types come first, then preferences and probes, then checks, \
+     then messages; each sees what came before it";
+
+impl Builder<'_> {
+    /// Types what `work` meets by the names of a record, where there are some.
+    pub(super) fn speaking_of<T>(
+        &mut self,
+        names: Option<&'static Names>,
+        work: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        let Some(names) = names else { return work(self) };
+        let facts = std::mem::replace(&mut self.names, Arc::new(names.clone()));
+        let unknown_here = std::mem::take(&mut self.unknown_here);
+        let made = work(self);
+        self.names = facts;
+        self.unknown_here = unknown_here;
+        made
+    }
+
+    /// A typed expression of `wanted` type; anything wrong is complained about.
+    pub(super) fn expression(&mut self, node: Option<&Node>, wanted: Type) -> Option<Expression> {
+        let node = node?;
+        let text = node.text()?;
+        let typed = check::check(text, &self.names);
+        self.uses.extend(typed.uses.iter().cloned());
+        if !text.trim().is_empty() {
+            // That it is empty is said where its shape is checked.
+            self.complain(&typed, node, 0);
+        }
+        if typed.result != wanted && typed.result != Type::Any {
+            let message = format!("this must be {wanted}, and is a {}", typed.result);
+            let found = Diagnostic::error("not-a-condition", node.sub_span(0..text.len()), message);
+            let example = [(Type::Int, "files.count > 0"), (Type::Text, "tools.last == \"Bash\"")];
+            let example = example.iter().find(|(it, _)| *it == typed.result);
+            self.diagnostics.push(match example {
+                Some((_, text)) => found.with_help(format!("compare it, as in `{text}`")),
+                None => found,
+            });
+        }
+        Some(Expression {
+            text: text.to_owned(),
+            place: place(&node.sub_span(0..text.len())),
+            uses: typed.uses.into_iter().collect(),
+            words_only: typed.evidence == Evidence::Words,
+        })
+    }
+
+    pub(super) fn complain(&mut self, typed: &Typed, node: &Node, offset: usize) {
+        self.reads_breakers |= typed.uses.iter().any(|it| it.starts_with("breakers"));
+        // `probes.pr.ok` reads `probes.pr`, too: one finding is enough.
+        let read_by = |one: &str, other: &str| {
+            one.strip_prefix(other).is_some_and(|rest| rest.starts_with('.'))
+        };
+        for used in &typed.uses {
+            let global = used.split('.').next().unwrap_or_default();
+            let told = typed.uses.iter().any(|it| read_by(used, it));
+            if !told && self.unknown_here.contains(&global) {
+                let text = node.text().unwrap_or_default();
+                let start = text.find(used.as_str()).unwrap_or(0);
+                let span = node.sub_span(start..start.saturating_add(used.len()));
+                let message = format!("`{global}` is not known here");
+                let found = Diagnostic::error("unknown-here", span, message);
+                self.diagnostics.push(found.with_help(KNOWN_LATER));
+            }
+        }
+        for finding in &typed.findings {
+            let range = finding.start.saturating_add(offset)..finding.end.saturating_add(offset);
+            self.diagnostics.push(finding.at(node.sub_span(range)));
+        }
+    }
+
+    /// A template whose holes are typed.
+    pub(super) fn template(&mut self, node: &Node) -> Option<String> {
+        let text = node.text()?;
+        match template::pieces(text) {
+            Err(at) => {
+                let span = node.sub_span(at..at.saturating_add(2));
+                let message = "this `${` has no closing brace".to_owned();
+                let found = Diagnostic::error("open-hole", span, message);
+                self.diagnostics
+                    .push(found.with_help("write `$${` for the two characters as text"));
+            }
+            Ok(pieces) => {
+                for piece in pieces {
+                    if let Piece::Hole { expression, start } = piece {
+                        self.hole(expression, start, node);
+                    }
+                }
+            }
+        }
+        Some(text.to_owned())
+    }
+
+    pub(super) fn hole(&mut self, expression: &str, start: usize, node: &Node) {
+        let typed = check::check(expression, &self.names);
+        self.uses.extend(typed.uses.iter().cloned());
+        self.complain(&typed, node, start);
+        let shown =
+            matches!(typed.result, Type::Any | Type::Bool | Type::Int | Type::Text | Type::Texts);
+        if !shown {
+            let span = node.sub_span(start..start.saturating_add(expression.len()));
+            let message = format!("a {} cannot be shown as text", typed.result);
+            let found = Diagnostic::error("type-mismatch", span, message);
+            self.diagnostics.push(found.with_help("name one of its fields"));
+        }
+    }
+
+    /// A template, or a list of texts with conditions.
+    pub(super) fn choices(&mut self, node: Option<&Node>) -> Vec<Choice> {
+        let Some(node) = node else { return Vec::new() };
+        match node.items() {
+            None => {
+                self.template(node).into_iter().map(|text| Choice { when: None, text }).collect()
+            }
+            Some(items) => items.iter().filter_map(|it| self.choice(it)).collect(),
+        }
+    }
+
+    pub(super) fn choice(&mut self, node: &Node) -> Option<Choice> {
+        if node.entries().is_none() {
+            return self.template(node).map(|text| Choice { when: None, text });
+        }
+        let when = self.expression(node.get("when"), Type::Bool);
+        let text = self.template(node.get("text")?)?;
+        Some(Choice { when, text })
+    }
+}
