@@ -126,6 +126,8 @@ pub const BREAKER_FILE_BYTES_MAX: usize = 4 * 1024 * 1024;
 pub const QUEUE_FILE_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// One document of an escalation, or their index, in bytes.
 pub const ESCALATIONS_FILE_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// What a failed call said, in bytes; its end is kept.
+pub const FAILURE_TEXT_BYTES_MAX: usize = 16 * 1024;
 /// Attempts that are kept of one task; those in the middle go first.
 pub const TASK_ATTEMPTS_MAX: usize = 200;
 /// One text of a task that failed, in characters.

@@ -3,6 +3,7 @@
 
 mod inquiry;
 mod probing;
+mod reactions;
 mod speech;
 
 use std::mem::ManuallyDrop;
@@ -19,7 +20,7 @@ use crate::judge::combine::Decision;
 use crate::judge::situation::Words;
 use crate::judge::{self, Bench, Detail, Outcome};
 use crate::limits;
-use crate::policy::{Forgotten, OnError, Policy};
+use crate::policy::{Forgotten, OnError, Policy, records};
 use crate::report::decision_log;
 use crate::script::Evaluator;
 use crate::script::watch::Watch;
@@ -33,6 +34,7 @@ use crate::time::Timestamp;
 use crate::world::World;
 use crate::world::overlay::OverlayWorld;
 use inquiry::cursor_path;
+use reactions::Reacting;
 pub(super) use speech::{Report, log_decision};
 
 /// Judges one event and speaks.
@@ -143,6 +145,10 @@ fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
     let mut policy = match pack::policy(world, &found) {
         Ok(policy) => policy,
         Err(broken) if broken.enabled == Some(false) => return report.silent(SWITCHED_OFF),
+        // It is said at a stop and where a session begins.
+        Err(_) if !request.event.kind.is_stop() && request.event.kind.name() != "session_start" => {
+            return report.silent("the policy pack is broken");
+        }
         Err(broken) => {
             let report = answer_broken(world, &project, request, report, &broken);
             let blocked = report.answer.block.is_some();
@@ -156,6 +162,7 @@ fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
         report.problem(&problem);
     }
     if let Some(why) = nothing_to_judge(&policy, &request.event, &mut report) {
+        react(world, request, &policy, &project, &mut report);
         return report.silent(why);
     }
     // The process ends with its answer: taking a policy apart would only delay it.
@@ -178,9 +185,25 @@ pub(super) fn evaluate_by(world: &dyn World, request: &Request<'_>, ready: &Read
     });
     let ready = changed.as_ref().unwrap_or(ready);
     if let Some(why) = nothing_to_judge(&ready.policy, &request.event, &mut report) {
+        react(world, request, &ready.policy, &project, &mut report);
         return report.silent(why);
     }
     judge_stop(world, request, (ready, None), &project, report)
+}
+
+/// Notes what the pack says about an event that nothing is judged at.
+fn react(
+    world: &dyn World,
+    request: &Request<'_>,
+    policy: &Policy,
+    project: &Project,
+    report: &mut Report,
+) {
+    if !policy.settings.enabled || !Reacting::concerns(policy, request.event.kind.name()) {
+        return;
+    }
+    let (store, own) = project::sessions(world, project, &policy.settings);
+    Reacting { world, request, policy, own: (&own, &store.durability) }.react(report);
 }
 
 /// Why nothing is judged where the pack says so.
@@ -203,8 +226,8 @@ fn enter(
         ));
         return Err("the event is another one than the hook line says".to_owned());
     }
-    // Events without rules are answered before anything is read.
-    if !event.kind.is_stop() {
+    // Events that nothing can be said to are answered before anything is read.
+    if !records::REACTING.contains(&event.kind.name()) {
         return Err(NO_RULE.to_owned());
     }
     let project = project::find(world, Some(event));
@@ -271,7 +294,9 @@ fn answer_broken(
     broken: &pack::Broken,
 ) -> Report {
     let text = pack::explain(broken);
-    if broken.on_error == Some(OnError::Block) && may_block_broken(world, project, request) {
+    let stops = request.event.kind.is_stop();
+    if stops && broken.on_error == Some(OnError::Block) && may_block_broken(world, project, request)
+    {
         report.answer.block = Some(format!("policyd: {text}. Tell the user to mend it."));
     }
     report.problem(&format!("{text}; nothing was checked. Run `policyd lint`."));
@@ -390,9 +415,19 @@ impl Stopping<'_> {
 
         // Log, then hand over what is to be spoken.
         self.answer(&outcome, remembered, &mut report);
+        self.react(&mut report);
         speech::log(world, own, self.request, (&outcome, &inputs), &mut report);
         report.outcome = Some(outcome);
         report
+    }
+
+    /// Notes what the pack says about a stop that was judged.
+    fn react(&self, report: &mut Report) {
+        let (world, request, policy) = (self.world, self.request, self.policy);
+        if policy.reacts_to.iter().any(|it| it == request.event.kind.name()) {
+            let own = (self.own, &self.store.durability);
+            Reacting { world, request, policy, own }.react(report);
+        }
     }
 
     /// Tells the settings under which what is saved may be lost.

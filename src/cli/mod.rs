@@ -160,7 +160,8 @@ fn usage(error: &clap::Error, console: &mut Console<'_>, arguments: &[OsString])
         let notice = format!(
             "policyd: {wrong}; the hook did nothing. Its command line should be `policyd eval --hook stop`."
         );
-        let answer = crate::hook::claude_code::Answer { block: None, notice: Some(notice) };
+        let answer =
+            crate::hook::claude_code::Answer { notice: Some(notice), ..Default::default() };
         console.say(&crate::hook::claude_code::render(&answer));
         return EXIT_OK;
     }
@@ -191,7 +192,8 @@ fn names_a_command(arguments: &[OsString]) -> bool {
 pub fn internal_error_answer() -> String {
     let notice = "policyd: internal error; nothing was checked at this event. Please report it.";
     let notice = Some(notice.to_owned());
-    crate::hook::claude_code::render(&crate::hook::claude_code::Answer { block: None, notice })
+    let answer = crate::hook::claude_code::Answer { notice, ..Default::default() };
+    crate::hook::claude_code::render(&answer)
 }
 
 /// Whether these arguments are a hook call: `eval`, and not in another format. It must hold for

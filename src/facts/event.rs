@@ -98,6 +98,17 @@ pub struct BackgroundTask {
     pub description: String,
 }
 
+/// A call of the model or of a tool that failed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FailedCall {
+    /// The client's name of the error (`rate_limit`), or what the tool said.
+    pub error: String,
+    /// What else is known of it.
+    pub details: String,
+    /// Whether a human broke it off.
+    pub interrupted: bool,
+}
+
 /// What just happened.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
@@ -135,6 +146,10 @@ pub struct Event {
     pub tool_input: Value,
     /// A prompt just sent.
     pub prompt: Option<String>,
+    /// What failed, where the event reports a failure.
+    pub failed: Option<FailedCall>,
+    /// How a session began: `startup`, `resume`, `clear`, `compact`, `fork`.
+    pub source: Option<String>,
 }
 
 impl Event {

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
-use crate::facts::event::{BackgroundTask, Event, EventKind};
+use crate::facts::event::{BackgroundTask, Event, EventKind, FailedCall};
 use crate::facts::fold::cut_front;
 use crate::id::SessionId;
 use crate::limits;
@@ -65,6 +65,10 @@ fn event(mut fields: Map<String, Value>, kind: EventKind) -> Event {
     let filled = |key: &str| text(key).filter(|it| !it.is_empty());
     // Ids are keys of the state: no payload makes them as long as it likes.
     let id = |key: &str| filled(key).map(|it| it.chars().take(limits::NAME_TEXT_MAX).collect());
+    let bounded = |key: &str| {
+        let all = text(key).unwrap_or_default();
+        cut_front(&all, limits::FAILURE_TEXT_BYTES_MAX).to_owned()
+    };
     let flag = |key: &str| fields.get(key).and_then(Value::as_bool);
     let session = filled("session_id");
     // A subagent's own transcript tells what it did.
@@ -88,6 +92,12 @@ fn event(mut fields: Map<String, Value>, kind: EventKind) -> Event {
         background: background.map(|all| all.iter().map(task).collect()).unwrap_or_default(),
         tool_name: filled("tool_name"),
         prompt: text("prompt"),
+        failed: kind.name().ends_with("_failure").then(|| FailedCall {
+            error: bounded("error"),
+            details: bounded("error_details"),
+            interrupted: flag("is_interrupt").unwrap_or(false),
+        }),
+        source: filled("source"),
         tool_input: fields.remove("tool_input").unwrap_or(Value::Null),
     }
 }
@@ -109,6 +119,29 @@ pub struct Answer {
     pub block: Option<String>,
     /// The user is told this.
     pub notice: Option<String>,
+    /// The agent is told this beside what it does; for events that take it.
+    pub context: Option<Context>,
+}
+
+/// What the agent is told beside what it does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Context {
+    /// The event it is an answer to.
+    pub event: EventKind,
+    /// The text.
+    pub text: String,
+}
+
+impl Context {
+    /// Whether the client hands it to the agent at this event: at others it would be lost, or keep
+    /// the agent going.
+    #[must_use]
+    pub fn is_heard(event: EventKind) -> bool {
+        matches!(
+            event.name(),
+            "session_start" | "user_prompt_submit" | "post_tool_use" | "post_tool_use_failure"
+        )
+    }
 }
 
 /// The bytes for stdout: one JSON object, or nothing where there is nothing to say.
@@ -122,6 +155,11 @@ pub fn render(answer: &Answer) -> String {
     }
     if let Some(notice) = answer.notice.as_ref().filter(|it| !it.trim().is_empty()) {
         fields.insert("systemMessage".to_owned(), notice.as_str().into());
+    }
+    if let Some(context) = answer.context.as_ref().filter(|it| Context::is_heard(it.event)) {
+        let output = serde_json::json!({"hookEventName": context.event.client_name(),
+            "additionalContext": context.text});
+        fields.insert("hookSpecificOutput".to_owned(), output);
     }
     if fields.is_empty() { String::new() } else { Value::Object(fields).to_string() }
 }
@@ -181,9 +219,9 @@ mod tests {
     #[test]
     fn nothing_to_say_is_silence() {
         assert_eq!(render(&Answer::default()), "");
-        let answer = Answer { block: Some("tests fail".into()), notice: None };
+        let answer = Answer { block: Some("tests fail".into()), ..Answer::default() };
         assert_eq!(render(&answer), r#"{"decision":"block","reason":"tests fail"}"#);
-        let empty = Answer { block: Some(String::new()), notice: None };
+        let empty = Answer { block: Some(String::new()), ..Answer::default() };
         assert!(render(&empty).contains("not done yet"), "an empty reason would not block");
     }
 }

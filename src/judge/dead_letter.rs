@@ -63,7 +63,7 @@ impl Around {
 pub fn fingerprint(error: &str) -> String {
     thread_local! {
         static VARYING: Option<Regex> = Regex::new(
-            r"0x[0-9a-fA-F]+|\b[0-9a-f]{8}-[0-9a-f-]{27}\b|\b\d[\d:.,TZ/+-]*\b|/[^\s:]+/",
+            r"0x[0-9a-fA-F]+|\b[0-9a-f]{8}-[0-9a-f-]{27}\b|\b\d[\d:.,TZ/+-]*(ns|us|ms|s|m|h|kb|mb|gb)?\b|/[^\s:]+/",
         )
         .ok();
     }

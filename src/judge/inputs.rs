@@ -260,6 +260,8 @@ impl Inputs {
             tool_name: None,
             tool_input: Value::Null,
             prompt: None,
+            failed: None,
+            source: None,
         };
         Situation {
             event,

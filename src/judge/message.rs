@@ -10,7 +10,7 @@ use super::verdict::{Consequence, Verdict};
 const FRAME_CHARS_MAX: usize = limits::SPOKEN_CHARS_MAX / 6;
 
 /// The pack's text for a message id, in the pack's voice.
-pub(super) fn text(policy: &Policy, id: &str, evaluator: &mut Evaluator) -> String {
+pub fn text(policy: &Policy, id: &str, evaluator: &mut Evaluator) -> String {
     let choices = policy.messages.get(id).map(Vec::as_slice).unwrap_or_default();
     let voice = &policy.settings.voice;
     let fitting = choices.iter().find(|it| {

@@ -211,7 +211,8 @@ impl<'a> Subject<'a> {
 
     fn absorb(&mut self, shape: &'static FileShape, node: &'a Node) {
         let file = shape.file;
-        let top = At { file, entry: None, key: "", record: None };
+        let record = records::names(file, "").filter(|_| !matches!(shape.kind, Kind::Record(_)));
+        let top = At { file, entry: None, key: "", record };
         let listed = |list: Option<&'a Node>| {
             let items = list.and_then(Node::items).unwrap_or_default().iter();
             items.filter_map(|it| Some((it.get("id")?, it))).collect::<Vec<_>>()

@@ -5,18 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::load::{Entry, Layers, Meant};
-use super::resilience::{DeadLetter, Escalation};
+use super::resilience::Reaction;
 use super::{
     Check, Consideration, Expression, MessageChoice, OnError, Place, Policy, Preference, Probe,
-    Route, SessionType, Settings, builtin, records, shapes,
+    SessionType, Settings, builtin, records, shapes,
 };
 use crate::facts::cursor::Key;
 use crate::script::types::{Names, Type};
 use crate::source::node::Node;
 use crate::source::{Diagnostic, Span, suggest};
-use crate::state::breaker;
-use crate::state::failure::Failures;
 use considerations::Named;
+use resilience::Resilience;
 use vocabulary::Vocabulary;
 
 mod breakers;
@@ -42,6 +41,8 @@ pub(super) struct Builder<'a> {
     pub(super) reads_breakers: bool,
     /// Facts read by what was typed since it was last emptied.
     pub(super) uses: BTreeSet<String>,
+    /// Whether what the packs below say is built already.
+    pub(super) own_only: bool,
     /// Facts that are not known where what is typed now will be evaluated.
     pub(super) unknown_here: &'static [&'static str],
     /// Time all probes of one stop may take together, where a pack beside the built-in one says so.
@@ -60,13 +61,8 @@ pub(super) struct Built {
     session_types: Vec<SessionType>,
     preferences: Vec<Preference>,
     probes: Vec<Probe>,
-    breakers: Vec<(String, breaker::Settings)>,
-    dead_letter: DeadLetter,
-    escalation: Escalation,
-    failures: Failures,
+    resilience: Resilience,
     reads_breakers: bool,
-    origins: Vec<(String, BTreeMap<String, Place>)>,
-    routes: Vec<Route>,
     messages: BTreeMap<String, Vec<MessageChoice>>,
 }
 
@@ -88,6 +84,7 @@ pub(super) fn build(
     let known = Arc::clone(&names);
     let mut builder = Builder {
         names: known,
+        own_only: base.is_some(),
         reads_breakers: false,
         uses,
         unknown_here: AT_A_CHECK,
@@ -120,15 +117,11 @@ pub(super) fn build(
         let slowest = probes.iter().filter(|it| it.enabled).map(|it| it.timeout).max();
         settings.deadline = settings.deadline.max(slowest.unwrap_or_default());
     }
-    let failures = failures::failures(layers, builder.diagnostics);
-    let origins = breakers::origins(&layers.breakers);
-    let breakers = breakers::breakers(&layers.breakers);
-    let routes = layers.routes.iter().filter(wanted).filter_map(|it| builder.route(it)).collect();
     builder.unknown_here = AT_A_MESSAGE;
     let messages = layers.messages.iter().filter(|it| base.is_none() || !is_builtin(it));
     let messages = builder.messages(messages);
     let reads_breakers = builder.reads_breakers;
-    let (dead_letter, escalation) = (builder.dead_letter(layers), builder.escalation(layers));
+    let resilience = builder.resilience(layers);
     Built {
         settings,
         vocabulary,
@@ -138,13 +131,8 @@ pub(super) fn build(
         session_types,
         preferences,
         probes,
-        breakers,
-        dead_letter,
-        escalation,
-        failures,
+        resilience,
         reads_breakers,
-        origins,
-        routes,
         messages,
     }
 }
@@ -175,6 +163,12 @@ fn names(layers: &Layers, base: Option<&Built>, vocabulary: &Arc<Vocabulary>) ->
     })
 }
 
+/// The events that there are reactions to.
+fn reacts_to(reactions: &[Reaction]) -> Vec<String> {
+    let names: BTreeSet<&String> = reactions.iter().flat_map(|it| &it.on).collect();
+    names.into_iter().cloned().collect()
+}
+
 /// The policy of what was built without a base.
 pub(super) fn policy(name: String, built: Built) -> Policy {
     let vocabulary = Arc::unwrap_or_clone(built.vocabulary);
@@ -185,14 +179,16 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
         session_types: built.session_types,
         preferences: built.preferences.into(),
         probes: built.probes.into(),
-        breakers: built.breakers.into(),
-        failures: built.failures.into(),
+        breakers: built.resilience.breakers.into(),
+        failures: built.resilience.failures.into(),
         reads_breakers: built.reads_breakers,
-        breaker_origins: built.origins.into(),
-        routes: built.routes.into(),
+        breaker_origins: built.resilience.origins.into(),
+        routes: built.resilience.routes.into(),
         messages: built.messages.into(),
-        dead_letter: built.dead_letter.into(),
-        escalation: built.escalation.into(),
+        dead_letter: built.resilience.dead_letter.into(),
+        escalation: built.resilience.escalation.into(),
+        reacts_to: reacts_to(&built.resilience.reactions),
+        reactions: built.resilience.reactions.into(),
         lens_key: Key::of(&vocabulary.lens),
         lens: vocabulary.lens,
         texts: vocabulary.texts,
@@ -211,7 +207,7 @@ pub(super) fn meant(layers: &Layers, built: Built, base: Option<&Built>) -> (Mea
     let voices = messages.flatten().filter_map(|it| it.voice.clone()).collect();
     let meant = Meant {
         settings: built.settings,
-        breakers: built.breakers,
+        breakers: built.resilience.breakers,
         session_types: types.map(|it| (it.id.clone(), text(it.get("when")))).collect(),
         tools: lens.shell_tools.iter().chain(&lens.edit_tools).cloned().collect(),
         voices,

@@ -72,6 +72,7 @@ pub(super) struct Layers {
     pub(super) session_types: Vec<Entry>,
     pub(super) checkers: Vec<Entry>,
     pub(super) considerations: Vec<Entry>,
+    pub(super) reactions: Vec<Entry>,
     pub(super) messages: Vec<Arc<Node>>,
     /// Files of settings and lists, topmost first, by their names.
     pub(super) tops: BTreeMap<&'static str, Vec<Arc<Node>>>,
@@ -175,7 +176,8 @@ pub fn review(pack: &Pack, base: &Base) -> Reviewed {
 
 /// The entries that others change.
 fn inherited(layers: &Layers) -> BTreeMap<(&'static str, String), Arc<Node>> {
-    let lists: [(&'static str, &[Entry]); 7] = [
+    let lists: [(&'static str, &[Entry]); 8] = [
+        ("reactions.yaml", &layers.reactions),
         ("preferences.yaml", &layers.preferences),
         ("probes.yaml", &layers.probes),
         ("breakers.yaml", &layers.breakers),
@@ -270,6 +272,7 @@ fn add(
     // The last inherited type holds always: what comes after it would never be reached.
     layers.session_types.rotate_left(inherited);
     list("considerations.yaml", &mut layers.considerations);
+    list("reactions.yaml", &mut layers.reactions);
     let mut map = |file: &'static str, into: &mut Vec<Entry>| {
         let node = nodes.remove(file);
         let entries = node.as_ref().and_then(Node::entries).unwrap_or_default();

@@ -23,7 +23,7 @@ use crate::script::pattern::TextPatternSource;
 use crate::state::breaker;
 use crate::state::failure::Failures;
 use crate::state::guard::GuardLimits;
-use resilience::{DeadLetter, Escalation};
+use resilience::{DeadLetter, Escalation, Reaction};
 
 /// A pack that loaded, with all it extends.
 ///
@@ -70,6 +70,10 @@ pub struct Policy {
     pub dead_letter: Deferred<DeadLetter>,
     /// When a human is needed.
     pub escalation: Deferred<Escalation>,
+    /// Neutral names of the events that there are reactions to.
+    pub reacts_to: Vec<String>,
+    /// What is noted when something happens.
+    pub reactions: Deferred<Vec<Reaction>>,
 }
 
 /// What the manifest sets.

@@ -13,7 +13,9 @@ pub fn names(file: &str, section: &str) -> Option<&'static Names> {
     match (file, section) {
         ("dead_letter.yaml", "alarms") => Some(&*QUEUE),
         ("dead_letter.yaml", _) | ("escalation.yaml", _) => Some(&*TASK),
+        ("reactions.yaml", _) => Some(&*EVENT),
         ("messages.yaml", "escalation") => Some(&*DOCUMENT),
+        ("messages.yaml", "review_done" | "humans_asked" | "queue_alarms") => Some(&*WAITING),
         _ => None,
     }
 }
@@ -139,6 +141,54 @@ pub static DOCUMENT: LazyLock<Names> = LazyLock::new(|| {
             Field::new("attempts", Type::Texts, "One line for each attempt."),
             text("analysis", "What was tried, and why it failed."),
             Field::new("options", Type::Texts, "What may be decided, numbered."),
+        ],
+    )
+});
+
+/// An event of the client, as reactions see it.
+pub static EVENT: LazyLock<Names> = LazyLock::new(|| {
+    only(
+        "event",
+        vec![
+            text("kind", "Neutral name of the event.").of_values(REACTING),
+            text("session", "Id of the session."),
+            text("prompt_id", "Id of the prompt being worked on, else empty."),
+            text("agent", "Id of the subagent, else empty."),
+            text("source", "How a session began, else empty."),
+            text("prompt", "The prompt just sent, else empty."),
+            text("tool", "The tool that ran, else empty."),
+            text("error", "The client's name of the error, or what the tool said; else empty."),
+            text("text", "All that is known of the failure, a line each."),
+            text("class", "The class of the failure, by failures.yaml; else empty."),
+            flag("failed", "Whether the event reports a failure."),
+            flag("interrupted", "Whether a human broke it off."),
+            flag("permanent", "Whether the same call fails again, whenever it is made."),
+            flag("human", "Whether a human must mend it."),
+            flag("counts", "Whether the failure says something about the task."),
+        ],
+    )
+});
+
+/// Events that reactions are for: their names are those of [`crate::facts::event::EVENTS`].
+pub const REACTING: &[&str] = &[
+    "session_start",
+    "user_prompt_submit",
+    "post_tool_use",
+    "post_tool_use_failure",
+    "stop",
+    "subagent_stop",
+    "stop_failure",
+    "pre_compact",
+    "session_end",
+];
+
+/// Something that waits to be told.
+pub static WAITING: LazyLock<Names> = LazyLock::new(|| {
+    only(
+        "waiting",
+        vec![
+            number("count", "How many there are."),
+            Field::new("lines", Type::Texts, "One line each."),
         ],
     )
 });

@@ -127,6 +127,31 @@ pub struct Escalation {
     pub channels: Vec<Channel>,
 }
 
+/// What is noted when something happens: an entry of `reactions.yaml`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reaction {
+    /// Its id.
+    pub id: String,
+    /// Neutral names of its events.
+    pub on: Vec<String>,
+    /// Over `event`; always, where absent.
+    pub when: Option<Expression>,
+    /// Template of the name of a circuit breaker; empty for none.
+    pub breaker: String,
+    /// Whether the breaker is told of a success.
+    pub worked: bool,
+    /// Templates of id, title and approach of a task; none, where the id is empty.
+    pub task: [String; 3],
+    /// Template of why a human is needed; empty for none.
+    pub reason: String,
+    /// How much that matters.
+    pub severity: String,
+    /// What a human may decide.
+    pub options: Vec<String>,
+    /// Template of what is said; empty for nothing.
+    pub say: String,
+}
+
 /// When a human is needed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trigger {

@@ -260,6 +260,7 @@ pub const FILES: &[FileShape] = &[
     FileShape { file: "escalation.yaml", kind: Kind::Record(resilience::ESCALATION) },
     FileShape { file: "failures.yaml", kind: Kind::Record(failures::FAILURES) },
     FileShape { file: "routes.yaml", kind: Kind::List(&Kind::Record(ROUTE)) },
+    FileShape { file: "reactions.yaml", kind: Kind::List(&Kind::Record(resilience::REACTION)) },
     FileShape { file: "session_types.yaml", kind: Kind::List(&Kind::Record(SESSION_TYPE)) },
     FileShape { file: "checkers.yaml", kind: Kind::Map(&Kind::Record(CHECKER)) },
     FileShape { file: "considerations.yaml", kind: Kind::List(&Kind::Record(CONSIDERATION)) },
@@ -290,4 +291,7 @@ pub const MESSAGES: &[&str] = &[
     "not_saved",
     "summary",
     "escalation",
+    "review_done",
+    "humans_asked",
+    "queue_alarms",
 ];

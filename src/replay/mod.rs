@@ -261,6 +261,8 @@ impl<'a> Watch<'a> {
             tool_name: None,
             tool_input: Value::Null,
             prompt: None,
+            failed: None,
+            source: None,
         })
     }
 

@@ -96,8 +96,8 @@ impl<'a> EscalationStore<'a> {
         known
     }
 
-    /// Opens an escalation: `make` gets the id that its document will have. Where the same task is
-    /// open for the same trigger, that one stands.
+    /// Opens an escalation: `make` gets the id that its document will have. Where the same is
+    /// asked already, that one stands.
     ///
     /// # Errors
     /// The lock was not free, or something was not saved; nothing is listed then.
@@ -112,9 +112,12 @@ impl<'a> EscalationStore<'a> {
         let id = self.free_id(named, known.len(), now);
         let (new, text) = make(&id);
         let same = |it: &&Escalation| {
-            it.closed.is_none() && it.trigger == new.trigger && it.task_id == new.task_id
+            it.closed.is_none()
+                && it.trigger == new.trigger
+                && it.task_id == new.task_id
+                && it.title == new.title
         };
-        if let Some(known) = known.iter().find(same).filter(|_| !new.task_id.is_empty()) {
+        if let Some(known) = known.iter().find(same) {
             return Ok(known.clone());
         }
         self.documents.save(&name(&new.id), &text)?;

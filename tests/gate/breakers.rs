@@ -52,6 +52,9 @@ fn a_rule_sees_where_a_breaker_stands_and_an_explanation_sees_the_same() {
 #[test]
 fn nobody_looks_at_breakers_for_a_pack_that_does_not_ask() {
     let scene = edited();
+    let off = "- {id: api_works, override: true, enabled: false}\n";
+    scene.world.put("/work/.policyd/policies/policyd.yaml", "version: 1\n");
+    scene.world.put("/work/.policyd/policies/reactions.yaml", off);
     scene.stop();
     assert!(!looked_at_breakers(&scene));
     scene.world.put("/work/.policyd/policies/considerations.yaml", RULE);

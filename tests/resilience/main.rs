@@ -12,6 +12,7 @@ mod cases;
 mod commands;
 mod dead_letter;
 mod desk;
+mod events;
 mod queues;
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,17 +1,21 @@
 //! Turns the layers of the resilience files into meaning.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::super::load::Layers;
 use super::super::records;
 use super::super::resilience::{
-    Alarm, Channel, DeadLetter, Enter, Escalation, Review, ReviewAction, Trigger,
+    Alarm, Channel, DeadLetter, Enter, Escalation, Reaction, Review, ReviewAction, Trigger,
 };
 use super::super::shapes::resilience::REVIEW_GROUPS;
-use super::{Builder, Entry, Expression, text, texts};
+use super::{Builder, Entry, Expression, breakers, failures, text, texts};
+use crate::policy::{Place, Route};
 use crate::script::types::Type;
 use crate::source::Diagnostic;
 use crate::source::node::Node;
+use crate::state::breaker;
+use crate::state::failure::Failures;
 
 /// A day.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -56,18 +60,57 @@ fn or(entry: &Entry, key: &str, default: &str) -> String {
     entry.get(key).and_then(Node::text).unwrap_or(default).to_owned()
 }
 
+/// What the files of the resilience systems mean.
+#[derive(Debug)]
+pub(super) struct Resilience {
+    pub(super) breakers: Vec<(String, breaker::Settings)>,
+    /// Where the settings of breakers are written.
+    pub(super) origins: Vec<(String, BTreeMap<String, Place>)>,
+    pub(super) routes: Vec<Route>,
+    pub(super) failures: Failures,
+    pub(super) dead_letter: DeadLetter,
+    pub(super) escalation: Escalation,
+    pub(super) reactions: Vec<Reaction>,
+}
+
+/// The group of a rule that names none.
+fn group_of(action: ReviewAction) -> String {
+    let action = if action == ReviewAction::Split { ReviewAction::Retry } else { action };
+    action.as_str().to_owned()
+}
+
 impl Builder<'_> {
+    /// What the files of the resilience systems mean.
+    pub(super) fn resilience(&mut self, layers: &Layers) -> Resilience {
+        let own_only = self.own_only;
+        let wanted = |it: &&Entry| !own_only || it.is_own();
+        let routes = layers.routes.iter().filter(wanted);
+        Resilience {
+            breakers: breakers::breakers(&layers.breakers),
+            origins: breakers::origins(&layers.breakers),
+            routes: routes.filter_map(|it| self.route(it)).collect(),
+            failures: failures::failures(layers, self.diagnostics),
+            dead_letter: self.dead_letter(layers),
+            escalation: self.escalation(layers),
+            reactions: self.reactions(layers),
+        }
+    }
+
     /// Entries of a section that are in use, built by `make` while expressions see its record.
     fn section<T>(
         &mut self,
         layers: &Layers,
         (file, section): (&'static str, &'static str),
+        must: &[&str],
         mut make: impl FnMut(&mut Self, &Entry, Expression) -> Option<T>,
     ) -> Vec<T> {
         let entries = layers.sections.get(&(file, section)).map(Vec::as_slice).unwrap_or_default();
         self.speaking_of(records::names(file, section), |builder| {
             let used = |it: &&Entry| it.get("enabled").and_then(Node::bool) != Some(false);
-            let made = entries.iter().filter_map(|entry| {
+            let own_only = builder.own_only;
+            let wanted = entries.iter().filter(|it| !own_only || it.is_own());
+            let made = wanted.filter_map(|entry| {
+                builder.must_have(entry, must);
                 let when = match entry.get("when") {
                     Some(node) => builder.expression(Some(node), Type::Bool)?,
                     None => Expression::default(),
@@ -79,25 +122,78 @@ impl Builder<'_> {
         })
     }
 
+    /// What `reactions.yaml` means.
+    fn reactions(&mut self, layers: &Layers) -> Vec<Reaction> {
+        let used = |it: &&Entry| it.get("enabled").and_then(Node::bool) != Some(false);
+        self.speaking_of(records::names("reactions.yaml", ""), |builder| {
+            let own_only = builder.own_only;
+            let made: Vec<(bool, Reaction)> = layers
+                .reactions
+                .iter()
+                .filter(|it| !own_only || it.is_own())
+                .filter_map(|it| Some((used(&it), builder.reaction(it)?)))
+                .collect();
+            made.into_iter().filter(|(used, _)| *used).map(|(_, it)| it).collect()
+        })
+    }
+
+    /// Complains about keys that an entry must have once it is put over what it changes.
+    fn must_have(&mut self, entry: &Entry, keys: &[&str]) {
+        for key in keys.iter().filter(|it| entry.get(it).is_none()) {
+            self.missing(entry, key, "every entry of this list has it");
+        }
+    }
+
+    fn reaction(&mut self, entry: &Entry) -> Option<Reaction> {
+        self.must_have(entry, &["on"]);
+        let mut part = |section: &str, key: &str| {
+            let node = entry.get(section).and_then(|it| it.get(key));
+            node.and_then(|it| self.template(it)).unwrap_or_default()
+        };
+        let task = [part("task", "id"), part("task", "title"), part("task", "approach")];
+        let reason = part("ask_human", "reason");
+        let asked = entry.get("ask_human");
+        let mut template =
+            |key: &str| entry.get(key).and_then(|it| self.template(it)).unwrap_or_default();
+        let (breaker, say) = (template("breaker"), template("say"));
+        let result = text(entry.get("result"));
+        if !breaker.is_empty() && result.is_empty() {
+            self.missing(entry, "result", "say `failure` or `success`: what the breaker is told");
+        }
+        let when = match entry.get("when") {
+            Some(node) => Some(self.expression(Some(node), Type::Bool)?),
+            None => None,
+        };
+        Some(Reaction {
+            id: entry.id.clone(),
+            on: texts(entry.get("on")),
+            when,
+            breaker,
+            worked: result == "success",
+            task,
+            reason,
+            severity: asked
+                .and_then(|it| it.get("severity"))
+                .and_then(Node::text)
+                .unwrap_or("high")
+                .to_owned(),
+            options: texts(asked.and_then(|it| it.get("options"))),
+            say,
+        })
+    }
+
     /// What `dead_letter.yaml` means.
-    pub(super) fn dead_letter(&mut self, layers: &Layers) -> DeadLetter {
+    fn dead_letter(&mut self, layers: &Layers) -> DeadLetter {
         const FILE: &str = "dead_letter.yaml";
         let settings = Settings { layers, file: FILE };
-        let enter = self.section(layers, (FILE, "enter"), |_, entry, when| {
+        let enter = self.section(layers, (FILE, "enter"), &["when"], |_, entry, when| {
             Some(Enter { id: entry.id.clone(), when, strategy: or(entry, "strategy", "") })
         });
-        let review = self.section(layers, (FILE, "review"), |_, entry, when| {
+        let review = self.section(layers, (FILE, "review"), &["when", "do"], |_, entry, when| {
             let action = ReviewAction::find(&text(entry.get("do")))?;
-            let group = match action {
-                ReviewAction::Split => ReviewAction::Retry.as_str(),
-                ReviewAction::Wait
-                | ReviewAction::Retry
-                | ReviewAction::Escalate
-                | ReviewAction::Abandon => action.as_str(),
-            };
             Some(Review {
                 id: entry.id.clone(),
-                group: or(entry, "group", group),
+                group: or(entry, "group", &group_of(action)),
                 when,
                 action,
                 strategy: or(entry, "strategy", ""),
@@ -105,11 +201,12 @@ impl Builder<'_> {
                 fresh: entry.get("fresh").and_then(Node::bool).unwrap_or(false),
             })
         });
-        let alarms = self.section(layers, (FILE, "alarms"), |builder, entry, when| {
-            let text = builder.choices(entry.get("text")).into_iter().next()?;
-            Some(Alarm { id: entry.id.clone(), when, text })
-        });
-        let order = self.order(&settings, &review, layers);
+        let alarms =
+            self.section(layers, (FILE, "alarms"), &["when", "text"], |builder, entry, when| {
+                let text = builder.choices(entry.get("text")).into_iter().next()?;
+                Some(Alarm { id: entry.id.clone(), when, text })
+            });
+        let order = self.order(&settings, layers);
         DeadLetter {
             review_every: span(settings.get("review_every"), DAY),
             simplify_after: count(settings.get("simplify_after"), SIMPLIFY_AFTER),
@@ -126,47 +223,47 @@ impl Builder<'_> {
     }
 
     /// The order of the review's groups; a group that has rules and is not in it would be dead.
-    fn order(
-        &mut self,
-        settings: &Settings<'_>,
-        review: &[Review],
-        layers: &Layers,
-    ) -> Vec<String> {
+    fn order(&mut self, settings: &Settings<'_>, layers: &Layers) -> Vec<String> {
         let Some(node) = settings.get("order") else {
             return REVIEW_GROUPS.iter().map(|it| (*it).to_owned()).collect();
         };
         let order = texts(Some(node));
-        let left_out = review.iter().find(|it| !order.contains(&it.group));
-        if let Some(rule) = left_out {
-            let message = format!("`order` leaves out `{}`", rule.group);
-            let found = Diagnostic::error("incomplete-order", node.span.clone(), message);
-            let rules = layers.sections.get(&("dead_letter.yaml", "review"));
-            let entry = rules.into_iter().flatten().find(|it| it.id == rule.id);
-            let found = match entry.and_then(Entry::span) {
-                Some(place) => found.with_related(place.clone(), "this rule would never be judged"),
-                None => found,
-            };
-            self.diagnostics
-                .push(found.with_help(format!("name all groups: {}", REVIEW_GROUPS.join(", "))));
+        let rules = layers.sections.get(&("dead_letter.yaml", "review"));
+        let mut rules = rules.into_iter().flatten();
+        let left_out = rules.find_map(|it| {
+            let group = it.get("group").and_then(Node::text).map(str::to_owned);
+            let group =
+                group.or_else(|| Some(group_of(ReviewAction::find(&text(it.get("do")))?)))?;
+            (!order.contains(&group)).then_some((it, group))
+        });
+        if let Some((rule, group)) = left_out {
+            let message = format!("`order` leaves out `{group}`");
+            let mut found = Diagnostic::error("incomplete-order", node.span.clone(), message);
+            if let Some(place) = rule.span() {
+                found = found.with_related(place.clone(), "this rule would never be judged");
+            }
+            let help = format!("name all groups: {}", REVIEW_GROUPS.join(", "));
+            self.diagnostics.push(found.with_help(help));
         }
         order
     }
 
     /// What `escalation.yaml` means.
-    pub(super) fn escalation(&mut self, layers: &Layers) -> Escalation {
+    fn escalation(&mut self, layers: &Layers) -> Escalation {
         const FILE: &str = "escalation.yaml";
-        let triggers = self.section(layers, (FILE, "triggers"), |_, entry, when| {
-            Some(Trigger {
-                id: entry.id.clone(),
-                when,
-                severity: or(entry, "severity", "high"),
-                blocking: entry.get("blocking").and_then(Node::bool).unwrap_or(false),
-                answer_within: entry.get("answer_within").and_then(Node::duration),
-                reason: text(entry.get("reason")),
-                options: texts(entry.get("options")),
-            })
-        });
-        let channels = self.section(layers, (FILE, "channels"), |_, entry, _| {
+        let triggers =
+            self.section(layers, (FILE, "triggers"), &["when", "reason"], |_, entry, when| {
+                Some(Trigger {
+                    id: entry.id.clone(),
+                    when,
+                    severity: or(entry, "severity", "high"),
+                    blocking: entry.get("blocking").and_then(Node::bool).unwrap_or(false),
+                    answer_within: entry.get("answer_within").and_then(Node::duration),
+                    reason: text(entry.get("reason")),
+                    options: texts(entry.get("options")),
+                })
+            });
+        let channels = self.section(layers, (FILE, "channels"), &[], |_, entry, _| {
             Some(Channel {
                 id: entry.id.clone(),
                 command: texts(entry.get("command")),

@@ -28,7 +28,7 @@ pub const REVIEW_GROUPS: &[&str] = &["human", "wait", "retry", "escalate", "aban
 pub const REVIEW_ACTIONS: &[&str] = &["wait", "retry", "split", "escalate", "abandon"];
 
 const ID: Field = required("id", Kind::Text, "Its name in messages, logs and overrides.");
-const WHEN: Field = required("when", Kind::Expression, "Holds where it applies.");
+const WHEN: Field = field("when", Kind::Expression, "Holds where it applies.");
 const DESCRIPTION: Field = field("description", Kind::Text, "For people.");
 const ENABLED: Field =
     field("enabled", Kind::Bool, "Whether it is used at all; `true` by default.");
@@ -47,7 +47,7 @@ const ENTER: &[Field] = &[
 const REVIEW: &[Field] = &[
     ID,
     WHEN,
-    required("do", Kind::Choice(REVIEW_ACTIONS), "What becomes of the task."),
+    field("do", Kind::Choice(REVIEW_ACTIONS), "What becomes of the task."),
     field("group", Kind::Choice(REVIEW_GROUPS), "Its place in `order`; what it does by default."),
     field("strategy", Kind::Choice(STRATEGIES), "The strategy that is written down."),
     field("reason", Kind::Text, "Why, in one word; its id by default."),
@@ -57,13 +57,8 @@ const REVIEW: &[Field] = &[
     OVERRIDE,
 ];
 
-const ALARM: &[Field] = &[
-    ID,
-    WHEN,
-    required("text", Kind::Template, "What is said where it holds."),
-    ENABLED,
-    OVERRIDE,
-];
+const ALARM: &[Field] =
+    &[ID, WHEN, field("text", Kind::Template, "What is said where it holds."), ENABLED, OVERRIDE];
 
 const RETENTION: &[Field] = &[
     field("max_age", Kind::Duration, "Abandoned tasks are kept for that long."),
@@ -92,6 +87,37 @@ pub const DEAD_LETTER: &[Field] = &[
     field("alarms", Kind::List(&Kind::Record(ALARM)), "When the queue itself needs a human."),
 ];
 
+const NOTED_TASK: &[Field] = &[
+    required("id", Kind::Template, "Id of the task that an attempt is counted against."),
+    field("title", Kind::Template, "Its title."),
+    field("approach", Kind::Template, "What was tried."),
+];
+
+const ASKED: &[Field] = &[
+    required("reason", Kind::Template, "Why a human is needed."),
+    field("severity", Kind::Choice(SEVERITIES), "How much it matters; `high` by default."),
+    field("options", TEXTS, "What a human may decide, each with what it costs."),
+];
+
+/// An entry of `reactions.yaml`.
+pub const REACTION: &[Field] = &[
+    ID,
+    field("on", Kind::List(&Kind::Choice(crate::policy::records::REACTING)), "Its events."),
+    field("when", Kind::Expression, "Holds where it applies; always, where absent."),
+    field("breaker", Kind::Template, "The circuit breaker that is told what became of a call."),
+    field("result", Kind::Choice(&["failure", "success"]), "What became of it."),
+    field("task", Kind::Record(NOTED_TASK), "The failure is an attempt at this task."),
+    field("ask_human", Kind::Record(ASKED), "A human is asked, once for each reason."),
+    field(
+        "say",
+        Kind::Template,
+        "What the agent is told, where the event takes it; else the user.",
+    ),
+    DESCRIPTION,
+    ENABLED,
+    OVERRIDE,
+];
+
 const TRIGGER: &[Field] = &[
     ID,
     WHEN,
@@ -102,7 +128,7 @@ const TRIGGER: &[Field] = &[
         Kind::Duration,
         "Time after which the alert is repeated; never, by default.",
     ),
-    required("reason", Kind::Text, "Why a human is needed, in one sentence."),
+    field("reason", Kind::Text, "Why a human is needed, in one sentence."),
     field("options", TEXTS, "What a human may decide, each with what it costs."),
     ENABLED,
     DESCRIPTION,

@@ -1,0 +1,369 @@
+//! What is noted when something happens, by `reactions.yaml`: breakers are told, failures counted
+//! against their task, humans asked. And what waits is told where a session or a prompt begins.
+//! Nothing here blocks anything; what goes wrong is said at the beginning of a session only.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::Request;
+use super::speech::Report;
+use crate::cli::resilience::{Report as Failed, Row, Stores};
+use crate::hook::claude_code::Context;
+use crate::judge::dead_letter::{alarms, queue_record, review_due};
+use crate::judge::message;
+use crate::limits::{EVIDENCE_CHARS_MAX, SPOKEN_CHARS_MAX};
+use crate::policy::failures::Classified;
+use crate::policy::resilience::Reaction;
+use crate::policy::{Policy, records};
+use crate::report::mask::mask;
+use crate::script::record::Record;
+use crate::script::{Evaluator, template};
+use crate::state::breaker::{self, Failure};
+use crate::state::dead_letter::{Attempt, Place, Task};
+use crate::state::escalation::Escalation;
+use crate::store::escalations::Named;
+use crate::store::file::Durability;
+use crate::store::log;
+use crate::world::World;
+
+/// Longest wait of a hook for a lock of the stores.
+const LOCK_WAIT: Duration = Duration::from_secs(1);
+/// What was done because of events, one line each.
+const EVENT_LOG: &str = "logs/events.jsonl";
+/// The breaker that a failed call of an unnamed provider is counted against is the pack's business;
+/// at most that many characters of its name are used.
+const KEY_CHARS_MAX: usize = 200;
+
+/// An event that the pack reacts to.
+pub(super) struct Reacting<'a> {
+    pub(super) world: &'a dyn World,
+    pub(super) request: &'a Request<'a>,
+    pub(super) policy: &'a Policy,
+    /// The root of our own, and how it is written.
+    pub(super) own: (&'a Path, &'a Durability),
+}
+
+impl Reacting<'_> {
+    /// Whether something may have to be done at this event.
+    pub(super) fn concerns(policy: &Policy, event: &str) -> bool {
+        policy.reacts_to.iter().any(|it| it == event) || begins(event)
+    }
+
+    /// Notes what the pack says, and tells what waits.
+    pub(super) fn react(&self, report: &mut Report) {
+        let kind = self.request.event.kind.name();
+        if self.request.dry_run {
+            return; // What it would do is no decision.
+        }
+        let reactions = self.policy.reactions.iter().filter(|it| it.on.iter().any(|on| on == kind));
+        let reactions: Vec<&Reaction> = reactions.collect();
+        let stores = Stores::new(self.world, self.policy, self.own, LOCK_WAIT);
+        let stores = Stores { now: self.request.now, ..stores };
+        let mut said = Vec::new();
+        if !reactions.is_empty() {
+            said = self.note(&stores, &reactions, report);
+        }
+        if begins(kind) {
+            said.extend(self.waiting(&stores, kind == "session_start", report));
+        }
+        self.say(&said.join("\n"), report);
+    }
+
+    fn note(
+        &self,
+        stores: &Stores<'_>,
+        reactions: &[&Reaction],
+        report: &mut Report,
+    ) -> Vec<String> {
+        let failed = self.classified();
+        let mut scene = Scene { reacting: self, failed: failed.as_ref(), evaluator: None };
+        let (mut said, mut entries) = (Vec::new(), Vec::new());
+        for reaction in reactions {
+            match scene.applies(reaction) {
+                Ok(true) => {}
+                Ok(false) => continue,
+                Err(why) => {
+                    report.note(format!("reaction `{}`: {why}", reaction.id));
+                    continue;
+                }
+            }
+            let mut did = Vec::new();
+            let outcome = scene.do_it(stores, reaction, &mut did);
+            if let Err(problem) = outcome {
+                report.note(format!("reaction `{}`: {problem}", reaction.id));
+                did.push(format!("not done: {problem}"));
+            }
+            if !reaction.say.is_empty() {
+                said.push(scene.text(&reaction.say));
+            }
+            if !did.is_empty() {
+                let event = &self.request.event;
+                entries.push(json!({"timestamp": self.request.now.to_string(), "type": "reaction",
+                    "reaction": reaction.id, "event": event.kind.name(),
+                    "session_id": event.session_id.as_str(), "did": did}));
+            }
+        }
+        log::append(self.world, &self.own.0.join(EVENT_LOG), &entries);
+        said
+    }
+
+    /// What the failure is that the event reports.
+    fn classified(&self) -> Option<Classified> {
+        let event = &self.request.event;
+        let failed = event.failed.as_ref()?;
+        // What a tool says is no name of an error.
+        let named = event.kind.name() == "stop_failure";
+        let name = if named { failed.error.as_str() } else { "" };
+        Some(self.policy.classify(name, &self.failure_text()))
+    }
+
+    /// All that is known of the failure, a line each.
+    fn failure_text(&self) -> String {
+        let event = &self.request.event;
+        let failed = event.failed.as_ref();
+        let said = event.last_message.as_deref().filter(|_| event.kind.name() == "stop_failure");
+        let lines =
+            [failed.map(|it| it.error.as_str()), failed.map(|it| it.details.as_str()), said];
+        let lines: Vec<&str> =
+            lines.into_iter().flatten().filter(|it| !it.trim().is_empty()).collect();
+        lines.join("\n")
+    }
+
+    /// What waits: the review of the dead letters, the questions to humans, the alarms.
+    fn waiting(&self, stores: &Stores<'_>, starts: bool, report: &mut Report) -> Vec<String> {
+        let mut said = Vec::new();
+        if starts && stores.queues.exists() {
+            said.extend(self.review(stores, report));
+        }
+        if starts {
+            stores.remind().iter().for_each(|it| report.note(it.as_str()));
+        }
+        let open = stores.escalations.all();
+        let blocking = open.iter().filter(|it| it.closed.is_none() && it.blocking);
+        let lines: Vec<String> = blocking
+            .map(|it| format!("- {}: {} (escalations/{}.md)", it.title, it.reason, it.id))
+            .collect();
+        said.extend(self.told("humans_asked", lines));
+        said
+    }
+
+    fn review(&self, stores: &Stores<'_>, report: &mut Report) -> Vec<String> {
+        let lists = stores.queues.peek();
+        let rules = &self.policy.dead_letter;
+        let mut said = Vec::new();
+        if review_due(lists.metadata.last_reviewed, rules.review_every, self.request.now)
+            && lists.on(Place::DeadLetter).next().is_some()
+        {
+            match stores.review(&[]) {
+                Ok(rows) => {
+                    let moved = rows.iter().filter(|it| !matches!(it.action, "wait" | "leave"));
+                    said.extend(self.told("review_done", moved.map(review_line).collect()));
+                }
+                Err(error) => {
+                    report.problem(&format!("the dead letters could not be reviewed: {error}"))
+                }
+            }
+        }
+        let lists = stores.queues.peek();
+        let tasks: Vec<&Task> = lists.tasks.iter().collect();
+        let record = queue_record(&tasks, lists.metadata.last_reviewed, self.request.now);
+        let lines = alarms(rules, record).into_iter().map(|(_, text)| format!("- {text}"));
+        said.extend(self.told("queue_alarms", lines.collect()));
+        said
+    }
+
+    /// A message about things that wait; nothing where there are none.
+    fn told(&self, id: &str, lines: Vec<String>) -> Option<String> {
+        if lines.is_empty() {
+            return None;
+        }
+        let count = i64::try_from(lines.len()).unwrap_or(i64::MAX);
+        let record = Record::new(records::shape(&records::WAITING));
+        let record = record.with("count", count).with("lines", lines);
+        let text = message::text(self.policy, id, &mut Evaluator::about(record));
+        Some(text.trim().to_owned()).filter(|it| !it.is_empty())
+    }
+
+    /// The agent is told where the event takes it, else the user.
+    fn say(&self, text: &str, report: &mut Report) {
+        if text.trim().is_empty() {
+            return;
+        }
+        let text = message::cut(&mask(text).0, SPOKEN_CHARS_MAX);
+        let event = self.request.event.kind;
+        if Context::is_heard(event) {
+            report.answer.context = Some(Context { event, text });
+        } else {
+            let before = report.answer.notice.take().filter(|it| !it.is_empty());
+            let both: Vec<String> =
+                before.into_iter().chain([format!("policyd: {text}")]).collect();
+            report.answer.notice = Some(both.join("\n"));
+        }
+    }
+}
+
+/// Whether work begins at this event, so that what waits is told.
+fn begins(event: &str) -> bool {
+    matches!(event, "session_start" | "user_prompt_submit")
+}
+
+fn review_line(row: &Row) -> String {
+    let Row { task, rule, .. } = row;
+    let what = match row.action {
+        "retry" => "back to work".to_owned(),
+        "split" => format!("`{}` goes to work in its place", row.part),
+        "escalate" => "a human is asked".to_owned(),
+        _ => format!("given up, {}", task.reason),
+    };
+    let title = if task.title.is_empty() { &task.id } else { &task.title };
+    format!("- {title}: {what} ({rule})")
+}
+
+/// One event while its reactions are looked at.
+struct Scene<'a> {
+    reacting: &'a Reacting<'a>,
+    failed: Option<&'a Classified>,
+    /// Made where the first expression is met: most reactions have none.
+    evaluator: Option<Evaluator>,
+}
+
+impl Scene<'_> {
+    fn applies(&mut self, reaction: &Reaction) -> Result<bool, String> {
+        let Some(when) = &reaction.when else { return Ok(true) };
+        self.evaluator().eval_bool(&when.text).map_err(|it| it.message)
+    }
+
+    fn evaluator(&mut self) -> &mut Evaluator {
+        let (reacting, failed) = (self.reacting, self.failed);
+        self.evaluator.get_or_insert_with(|| Evaluator::about(record(reacting, failed)))
+    }
+
+    fn text(&mut self, text: &str) -> String {
+        if !text.contains("${") {
+            return text.to_owned();
+        }
+        template::render(text, self.evaluator())
+    }
+
+    /// Does what a reaction says; `did` is told of each deed.
+    fn do_it(
+        &mut self,
+        stores: &Stores<'_>,
+        reaction: &Reaction,
+        did: &mut Vec<String>,
+    ) -> Result<(), String> {
+        if !reaction.breaker.is_empty() {
+            self.tell_breaker(stores, reaction, did)?;
+        }
+        let [id, title, approach] = &reaction.task;
+        if !id.is_empty() {
+            let failed = self.failed.map(|it| it.class.id.clone()).unwrap_or_default();
+            let report = Failed {
+                task: Task { id: self.text(id), title: self.text(title), ..Task::default() },
+                attempt: Attempt {
+                    approach: self.text(approach),
+                    error_type: failed,
+                    error: mask(&self.reacting.failure_text()).0.into_owned(),
+                    agent: self.reacting.request.event.session_id.to_string(),
+                    counts: self.failed.is_none_or(|it| it.class.attempt),
+                    ..Attempt::default()
+                },
+                at_once: false,
+            };
+            let taken = stores.fail(&report).map_err(|it| it.to_string())?;
+            let entered = if taken.entered.is_empty() { "failed" } else { "dead letter" };
+            did.push(format!("task {}: {entered}", taken.task.id));
+        }
+        if !reaction.reason.is_empty() {
+            did.push(self.ask_human(stores, reaction)?);
+        }
+        Ok(())
+    }
+
+    fn tell_breaker(
+        &mut self,
+        stores: &Stores<'_>,
+        reaction: &Reaction,
+        did: &mut Vec<String>,
+    ) -> Result<(), String> {
+        let key: String = self.text(&reaction.breaker).chars().take(KEY_CHARS_MAX).collect();
+        let settings = stores.policy.breaker(&key);
+        let text = self.reacting.failure_text();
+        let event = if reaction.worked {
+            breaker::Event::success()
+        } else {
+            let class = self.failed.map(|it| &it.class);
+            let named = class.and_then(|it| settings.effect_of(&it.id));
+            let effect = named.or(class.map(|it| it.effect)).unwrap_or_default();
+            let retry_after = stores.policy.failures.waits.retry_after(&text, stores.now);
+            let line = text.lines().next().unwrap_or_default();
+            breaker::Event::Failure(Failure { effect, retry_after, ..Failure::new(line) })
+        };
+        let next = stores.breakers.record(&key, event, &settings, stores.now);
+        let next = next.map_err(|it| it.to_string())?;
+        // That something works is worth a line only where it did not before.
+        if !reaction.worked || next.recovered_at == Some(stores.now) {
+            did.push(format!("breaker {key}: {}", next.phase.as_str()));
+        }
+        Ok(())
+    }
+
+    fn ask_human(&mut self, stores: &Stores<'_>, reaction: &Reaction) -> Result<String, String> {
+        let reason = message::cut(&mask(&self.text(&reaction.reason)).0, EVIDENCE_CHARS_MAX);
+        let made = |id: &str| {
+            let escalation = Escalation {
+                id: id.to_owned(),
+                title: reaction.id.clone(),
+                trigger: reaction.id.clone(),
+                reason: reason.clone(),
+                severity: reaction.severity.clone(),
+                created: stores.now,
+                ..Escalation::default()
+            };
+            let known = crate::judge::escalation::Known {
+                summary: &reason,
+                options: &reaction.options,
+                ..Default::default()
+            };
+            let text = crate::judge::escalation::document(stores.policy, &escalation, known);
+            (escalation, mask(&text).0.into_owned())
+        };
+        let opened = stores.escalations.open(Named::Task(&reaction.id), stores.now, made);
+        let opened = opened.map_err(|it| it.to_string())?;
+        stores.remind();
+        Ok(format!("escalation {}", opened.id))
+    }
+}
+
+/// The event as reactions see it.
+fn record(reacting: &Reacting<'_>, failed: Option<&Classified>) -> Record {
+    let event = &reacting.request.event;
+    let or = |it: &Option<String>| it.clone().unwrap_or_default();
+    let error = event.failed.as_ref().map(|it| it.error.clone()).unwrap_or_default();
+    let class = failed.map(|it| it.class.id.clone()).unwrap_or_default();
+    let texts = [
+        ("kind", event.kind.name().to_owned()),
+        ("session", event.session_id.to_string()),
+        ("prompt_id", or(&event.prompt_id)),
+        ("agent", or(&event.agent_id)),
+        ("source", or(&event.source)),
+        ("prompt", or(&event.prompt)),
+        ("tool", or(&event.tool_name)),
+        ("error", error),
+        ("text", reacting.failure_text()),
+        ("class", class),
+    ];
+    let flags = [
+        ("failed", event.failed.is_some()),
+        ("interrupted", event.failed.as_ref().is_some_and(|it| it.interrupted)),
+        ("permanent", failed.is_some_and(Classified::is_permanent)),
+        ("human", failed.is_some_and(|it| it.class.human)),
+        ("counts", failed.is_some_and(|it| it.class.attempt)),
+    ];
+    let mut record = Record::new(records::shape(&records::EVENT));
+    texts.iter().for_each(|(name, value)| record.set(name, value.as_str()));
+    flags.into_iter().for_each(|(name, value)| record.set(name, value));
+    record
+}

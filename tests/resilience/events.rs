@@ -1,0 +1,160 @@
+//! What hook events do to the stores: failures are noted, and what waits is told.
+
+use serde_json::{Value, json};
+
+use crate::desk::{Desk, Said};
+
+fn event(desk: &Desk, name: &str, fields: &Value) -> Said {
+    let mut payload = json!({"session_id": "s-1", "cwd": "/work", "hook_event_name": name});
+    payload.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    let said = desk.run(&["eval", "--hook", name], payload.to_string().as_bytes());
+    assert_eq!((said.code, said.err.as_str()), (0, ""), "{name} {fields}");
+    said
+}
+
+fn turn_fails(desk: &Desk, error: &str) -> Said {
+    event(desk, "StopFailure", &json!({"error": error, "last_assistant_message": "API Error"}))
+}
+
+fn context(said: &Said) -> String {
+    said.json()["hookSpecificOutput"]["additionalContext"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn api_errors_open_the_breaker_by_their_class() {
+    for (error, state) in [
+        ("rate_limit", "OPEN"),
+        ("overloaded", "OPEN"),
+        ("server_error", "OPEN"),
+        ("max_output_tokens", "CLOSED"),
+    ] {
+        let desk = Desk::new();
+        for _ in 0..3 {
+            assert_eq!(turn_fails(&desk, error).out, "", "nothing is said to a turn that ended");
+        }
+        let breaker = &desk.file("state/circuit-breakers.json")["api/claude"];
+        let stands = breaker["state"].as_str().unwrap_or("CLOSED");
+        assert_eq!(stands, state, "{error}: {breaker}");
+        let asked = desk.call("escalation list").out;
+        assert_eq!(asked, "", "{error} needs no human");
+    }
+}
+
+#[test]
+fn what_no_waiting_cures_goes_to_a_human_once() {
+    for error in
+        ["authentication_failed", "billing_error", "model_not_found", "oauth_org_not_allowed"]
+    {
+        let desk = Desk::new();
+        for _ in 0..4 {
+            turn_fails(&desk, error);
+        }
+        let asked = desk.call("escalation list --format json").lines();
+        assert_eq!(asked.len(), 1, "{error}: {asked:?}");
+        assert_eq!(asked[0]["severity"], "critical", "{error}");
+        let counted =
+            desk.file("state/circuit-breakers.json")["api/claude"]["failure_count"].as_u64();
+        assert!(counted.unwrap_or(0) < 3, "{error} is no flakiness: {counted:?}");
+        assert_eq!(desk.call("dlq list --in all").out, "", "{error} says nothing about the task");
+    }
+}
+
+#[test]
+fn a_breaker_that_opened_closes_when_turns_end_well() {
+    let desk = Desk::new();
+    for _ in 0..3 {
+        turn_fails(&desk, "overloaded");
+    }
+    desk.world.put("/t.jsonl", "{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"Hello\"},\"uuid\":\"u\"}\n");
+    for _ in 0..3 {
+        desk.advance(1);
+        assert_eq!(desk.call("breaker allow api/claude").code, 0);
+        event(
+            &desk,
+            "Stop",
+            &json!({"transcript_path": "/t.jsonl", "last_assistant_message": "Done."}),
+        );
+    }
+    let breaker = &desk.file("state/circuit-breakers.json")["api/claude"];
+    assert_eq!(breaker["state"], "CLOSED", "{breaker}");
+    let log = desk.world.get("/work/.policyd/logs/circuit-recovery.log").unwrap();
+    assert!(String::from_utf8(log).unwrap().ends_with("Circuit recovered: api/claude\n"));
+}
+
+#[test]
+fn tools_of_servers_have_breakers_and_those_of_this_machine_have_none() {
+    let desk = Desk::new();
+    let failed = |tool: &str, interrupted: bool| json!({"tool_name": tool, "error": "MCP error -32000: Connection closed", "is_interrupt": interrupted});
+    for _ in 0..3 {
+        event(&desk, "PostToolUseFailure", &failed("Bash", false));
+        event(&desk, "PostToolUseFailure", &failed("mcp__db__query", false));
+        event(&desk, "PostToolUseFailure", &failed("mcp__db__stop", true));
+    }
+    let file = desk.file("state/circuit-breakers.json");
+    let names: Vec<&String> = file.as_object().unwrap().keys().collect();
+    assert_eq!(names, ["tool/mcp__db__query"]);
+    assert_eq!(file["tool/mcp__db__query"]["state"], "OPEN");
+}
+
+#[test]
+fn a_prompt_that_fails_again_and_again_becomes_a_dead_letter() {
+    let desk = Desk::new();
+    for _ in 0..4 {
+        turn_fails(&desk, "unknown");
+    }
+    assert!(desk.call("dlq list --in all").out.starts_with("session/s-1  pending: 4 failed"));
+    turn_fails(&desk, "unknown");
+    assert!(desk.call("dlq list").out.starts_with("session/s-1  dead-letter: 5 failed"));
+    for _ in 0..9 {
+        turn_fails(&desk, "rate_limit");
+    }
+    assert!(desk.call("dlq list").out.contains("5 failed"), "a rate limit is no attempt");
+}
+
+#[test]
+fn a_session_begins_with_the_review_that_is_due() {
+    let desk = Desk::new();
+    assert_eq!(event(&desk, "SessionStart", &json!({"source": "startup"})).out, "");
+    let tasks = json!([
+        {"task_id": "a", "task_data": {"title": "Old"}, "hints": {"marks": ["scope_obsolete"]}},
+        {"task_id": "b", "task_data": {"title": "Rotate passwords"}},
+        {"task_id": "c", "task_data": {"title": "Wait"}, "first_failure": "2026-01-01T00:00:00Z"},
+    ]);
+    desk.put("queue/dead-letter.json", &json!({"tasks": tasks}));
+    let said = context(&event(&desk, "SessionStart", &json!({"source": "startup"})));
+    assert!(said.contains("- Old: given up, scope_obsolete (scope_obsolete)"), "{said}");
+    assert!(said.contains("- Rotate passwords: a human is asked (human_needed)"), "{said}");
+    assert!(said.contains("has waited for 588 h"), "{said}");
+    assert!(said.contains("Waits for the decision of a human"), "{said}");
+    let prompt = context(&event(&desk, "UserPromptSubmit", &json!({"prompt": "Go on"})));
+    assert!(prompt.contains("- Rotate passwords: "), "{prompt}");
+    assert!(!prompt.contains("given up"), "{prompt}");
+    let again = context(&event(&desk, "SessionStart", &json!({"source": "resume"})));
+    assert!(!again.contains("given up"), "it is not due again: {again}");
+    desk.call("escalation resolve 2026 --decision fine");
+    assert_eq!(event(&desk, "UserPromptSubmit", &json!({"prompt": "Go on"})).out, "");
+}
+
+#[test]
+fn what_cannot_be_noted_fails_nobody() {
+    use policyd::world::WorldError;
+    use policyd::world::fake::Op;
+    let desk = Desk::new();
+    for op in [Op::Write, Op::Lock, Op::Append, Op::CreateFolder] {
+        desk.world.refuse_always(op, "", WorldError::Refused("disk full".to_owned()));
+    }
+    assert_eq!(turn_fails(&desk, "overloaded").out, "");
+    assert_eq!(turn_fails(&desk, "authentication_failed").out, "");
+}
+
+#[test]
+fn a_reaction_of_a_pack_of_ones_own() {
+    let mine = "- id: noticed\n  on: [post_tool_use_failure]\n  when: event.tool == \"Bash\" && event.text.contains(\"No module\")\n  say: \"Install it first: ${event.text}\"\n- {id: api_error, override: true, enabled: false}\n";
+    let desk = Desk::new().with_pack("reactions.yaml", mine);
+    let failed =
+        json!({"tool_name": "Bash", "error": "No module named pytest, token=abc123def456"});
+    let said = context(&event(&desk, "PostToolUseFailure", &failed));
+    assert_eq!(said, "Install it first: No module named pytest, token=«masked»");
+    turn_fails(&desk, "overloaded");
+    assert_eq!(desk.file("state/circuit-breakers.json"), Value::Null, "it is switched off");
+}
