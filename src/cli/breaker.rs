@@ -3,6 +3,7 @@
 mod look;
 mod route;
 
+use std::mem::ManuallyDrop;
 use std::time::Duration;
 
 use super::{
@@ -27,7 +28,7 @@ const LOCK_WAIT: Duration = Duration::from_secs(30);
 struct Desk<'a> {
     world: &'a dyn World,
     store: BreakerStore<'a>,
-    policy: Policy,
+    policy: ManuallyDrop<Policy>,
 }
 
 impl Desk<'_> {
@@ -57,11 +58,12 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &Breaker
         console.complain(&format!("a breaker's name is a text of 1 to {KEY_MAX} printable bytes"));
         return EXIT_USAGE;
     }
-    let Some(policy) = pack::sound(world, console, None) else { return EXIT_BROKEN };
     let project = project::find(world, None);
+    let Some(policy) = pack::sound_of(world, console, &project) else { return EXIT_BROKEN };
     let (sessions, own) = project::sessions(world, &project, &policy.settings);
     let store = BreakerStore::new(world, &own, sessions.durability.clone()).patient(LOCK_WAIT);
-    let desk = &Desk { world, store, policy };
+    // The process ends with its answer: taking a policy apart would only delay it.
+    let desk = &Desk { world, store, policy: ManuallyDrop::new(policy) };
     match action {
         BreakerAction::List { format } => look::list(desk, console, *format),
         BreakerAction::Status { format } => look::status(desk, console, *format),
