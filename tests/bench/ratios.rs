@@ -37,6 +37,8 @@ fn main() {
     machine.rules("one", 1);
     machine.rules("many", 1 + RULES);
 
+    machine.breakers(&sessions[0]);
+
     println!("{} {}", machine.binary.display(), if machine.is_static { "(static)" } else { "" });
     let [small, middle, large] = &sessions;
     let mut cases = vec![
@@ -281,10 +283,25 @@ impl Machine {
     fn call(&self, program: &Path, session: &Session, hook: &str) -> Command {
         let mut command = self.command(program, session.transcript.parent().unwrap());
         match hook {
-            ALLOW => command.args(["breaker", "allow", "api/claude"]),
+            ALLOW => command.args(["breaker", "allow", "api/3"]),
             hook => command.args(["eval", "--hook", hook]),
         };
         command
+    }
+
+    /// Lets the project of a session remember some breakers that failed and are closed.
+    fn breakers(&self, session: &Session) {
+        let state = session.transcript.parent().unwrap().join(".policyd/state");
+        fs::create_dir_all(&state).unwrap();
+        let record = |name: usize| {
+            format!(
+                r#""api/{name}": {{"state": "CLOSED", "failure_count": 1, "success_count": 0,
+                "last_failure_time": "2026-01-01T00:00:00Z", "last_error": "529 overloaded"}}"#
+            )
+        };
+        let records: Vec<String> = (0..10).map(record).collect();
+        let text = format!("{{{}}}", records.join(",\n"));
+        fs::write(state.join("circuit-breakers.json"), text).unwrap();
     }
 
     /// Peak memory of a stop in KB, where GNU time is installed.
