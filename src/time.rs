@@ -123,10 +123,16 @@ pub fn duration_text(duration: Duration) -> String {
     }
 }
 
+/// A duration in seconds, a begun one counted whole: who waits so long is not too early.
+#[must_use]
+pub fn seconds_rounded_up(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis().div_ceil(1_000)).unwrap_or(u64::MAX)
+}
+
 /// Writes a duration in its two largest units, rounded up to whole seconds: `4m59s`, `2h3m`, `1s`.
 #[must_use]
 pub fn short_text(duration: Duration) -> String {
-    let mut rest = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).div_ceil(1_000);
+    let mut rest = seconds_rounded_up(duration);
     let units = UNITS.iter().rev().filter(|(name, _)| !matches!(*name, "w" | "ms"));
     let mut parts = Vec::new();
     for (name, length) in units {

@@ -453,3 +453,24 @@ fn a_pack_is_named_by_its_folder_its_tests_or_one_of_its_case_files() {
         assert_eq!(run_at(&world, paths), (0, expected, String::new()), "{paths:?}");
     }
 }
+
+#[test]
+fn a_case_says_which_breakers_tripped() {
+    let rule = "- {id: up, category: Own, question: Up?, severity: warning, applicable_session_types: [\"*\"], satisfied: '!breakers[\"api/claude\"].open'}\n";
+    let cases = r#"
+- name: closed
+  transcript: [{edit: a.rs}]
+  expect: {considerations: {up: satisfied}, breakers: {api/claude: closed}}
+- name: tripped
+  given: {breakers: {api/claude: open}}
+  transcript: [{edit: a.rs}]
+  expect: {considerations: {up: warns}, breakers: {api/claude: open}}
+"#;
+    let world = machine(&[("a.yaml", cases)]);
+    world.put("pack/considerations.yaml", rule);
+    let (code, out, _) = run(&world, &[]);
+    assert_eq!(code, 0, "{out}");
+    let typo = cases.replace("{breakers: {api/claude: open}}", "{breakers: {api/claud: open}}");
+    let (code, out, said) = run(&machine(&[("a.yaml", &typo)]), &[]);
+    assert!(code != 0 && format!("{out}{said}").contains("api/claud"), "{out}{said}");
+}

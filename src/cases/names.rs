@@ -30,7 +30,7 @@ impl Known {
             session_types: policy.session_types.iter().map(|it| it.id.clone()).collect(),
             preferences: policy.preferences.iter().map(|it| it.id.clone()).collect(),
             probes: policy.probes.iter().map(|it| (it.id.clone(), it.enabled)).collect(),
-            breakers: policy.probes.iter().map(|it| it.breaker.clone()).collect(),
+            breakers: policy.breaker_names().into_iter().collect(),
             voices,
         }
     }

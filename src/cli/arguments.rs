@@ -68,7 +68,7 @@ pub(super) enum Command {
     Explain(ExplainArguments),
     /// Read the diagnostic log of the sessions
     Diag(DiagArguments),
-    /// List, ask, feed and reset the circuit breakers of the project
+    /// Ask, feed, explain, open and reset the circuit breakers of the project
     Breaker(BreakerArguments),
     /// Tasks that failed again and again: take in, list, review, put back, give up
     Dlq(DlqArguments),

@@ -3,6 +3,7 @@
 mod look;
 mod route;
 
+use std::mem::ManuallyDrop;
 use std::time::Duration;
 
 use super::{
@@ -12,6 +13,7 @@ use super::{
 use crate::policy::Policy;
 use crate::report::breakers::Seen;
 use crate::report::mask::mask;
+use crate::source::suggest;
 use crate::state::breaker::{Answer, Breaker, Effect, Event, Failure, Mode, Settings, Told};
 use crate::store::breakers::BreakerStore;
 use crate::world::{World, WorldError};
@@ -26,7 +28,7 @@ const LOCK_WAIT: Duration = Duration::from_secs(30);
 struct Desk<'a> {
     world: &'a dyn World,
     store: BreakerStore<'a>,
-    policy: Policy,
+    policy: ManuallyDrop<Policy>,
 }
 
 impl Desk<'_> {
@@ -56,11 +58,12 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &Breaker
         console.complain(&format!("a breaker's name is a text of 1 to {KEY_MAX} printable bytes"));
         return EXIT_USAGE;
     }
-    let Some(policy) = pack::sound(world, console, None) else { return EXIT_BROKEN };
     let project = project::find(world, None);
+    let Some(policy) = pack::sound_of(world, console, &project) else { return EXIT_BROKEN };
     let (sessions, own) = project::sessions(world, &project, &policy.settings);
     let store = BreakerStore::new(world, &own, sessions.durability.clone()).patient(LOCK_WAIT);
-    let desk = &Desk { world, store, policy };
+    // The process ends with its answer: taking a policy apart would only delay it.
+    let desk = &Desk { world, store, policy: ManuallyDrop::new(policy) };
     match action {
         BreakerAction::List { format } => look::list(desk, console, *format),
         BreakerAction::Status { format } => look::status(desk, console, *format),
@@ -99,16 +102,33 @@ fn allow(desk: &Desk<'_>, console: &mut Console<'_>, key: &str, format: ListForm
     if matches!(answer, Answer::Rejected { .. }) { EXIT_FOUND } else { EXIT_OK }
 }
 
-/// What a class of errors does: the breaker's own lists say it, and what they leave out counts.
-fn effect_of(settings: &Settings, class: Option<&str>) -> Effect {
-    class.and_then(|it| settings.effect_of(it)).unwrap_or(Effect::Trip)
+/// What errors of a class do, which is named by its id or as hooks name it: the breaker's own lists
+/// come before what `failures.yaml` says. A class that nobody knows counts, and that is told.
+fn effect_of(
+    desk: &Desk<'_>,
+    console: &mut Console<'_>,
+    settings: &Settings,
+    class: &str,
+) -> Effect {
+    let classes = &desk.policy.failures.classes;
+    let known = classes.iter().find(|it| it.id == class || it.errors.iter().any(|it| it == class));
+    let effect = settings.effect_of(class).or_else(|| known.map(|it| it.effect));
+    effect.unwrap_or_else(|| {
+        let names = classes.iter().flat_map(|it| it.errors.iter().chain([&it.id]));
+        let names = names.chain(&settings.ignore).chain(&settings.permanent);
+        let names: Vec<&str> = names.map(String::as_str).collect();
+        let help = suggest::did_you_mean(class, &names).unwrap_or_default();
+        console.complain(&format!("there is no class of failures `{class}`, so it counts; {help}"));
+        Effect::Trip
+    })
 }
 
 fn record(desk: &Desk<'_>, console: &mut Console<'_>, arguments: &RecordArguments) -> u8 {
     let (key, settings) = (&arguments.key, desk.policy.breaker(&arguments.key));
     let told = Told { generation: arguments.generation, took: arguments.took };
     let (error, _) = mask(&arguments.error);
-    let effect = effect_of(&settings, arguments.class.as_deref());
+    let class = arguments.class.as_deref();
+    let effect = class.map_or(Effect::Trip, |it| effect_of(desk, console, &settings, it));
     let retry_after = arguments.retry_after;
     let event = match arguments.result {
         CallResult::Success => Event::Success(told),

@@ -96,6 +96,9 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
     if let Some(plain) = plain_hook_call(arguments) {
         return eval::run(world, console, &plain);
     }
+    if let Some(plain) = plain_allow_call(arguments) {
+        return breaker::run(world, console, &plain);
+    }
     let parsed = match line::parse(arguments) {
         Ok(parsed) => parsed,
         Err(error) => return usage(&error, console, arguments),
@@ -144,6 +147,16 @@ fn plain_hook_call(arguments: &[OsString]) -> Option<EvalArguments> {
         explain: false,
         now: None,
     })
+}
+
+/// What scripts ask before each call: exactly `breaker allow KEY`, read without the whole command
+/// line for the same reason.
+fn plain_allow_call(arguments: &[OsString]) -> Option<BreakerAction> {
+    let [_, breaker, allow, key] = arguments else { return None };
+    let key = key.to_str().filter(|it| !it.starts_with('-'))?;
+    let format = ListFormat::Text;
+    (breaker == "breaker" && allow == "allow")
+        .then(|| BreakerAction::Allow { key: key.to_owned(), format })
 }
 
 /// A hook whose command line is wrong must not block: exit code 2 means "block" to its caller.
@@ -252,6 +265,25 @@ mod tests {
         let answer: serde_json::Value = serde_json::from_str(&internal_error_answer()).unwrap();
         let keys: Vec<_> = answer.as_object().unwrap().keys().collect();
         assert_eq!(keys, ["systemMessage"]);
+    }
+
+    #[test]
+    fn the_plain_question_means_what_the_full_reader_says() {
+        let plain = |words: &[&str]| {
+            let arguments: Vec<OsString> = words.iter().map(OsString::from).collect();
+            let read = line::parse(&arguments).map(|it| format!("{:?}", it.command));
+            let wrapped = |it: BreakerAction| {
+                format!("{:?}", Command::Breaker(arguments::BreakerArguments { action: it }))
+            };
+            let short = plain_allow_call(&arguments).map(wrapped);
+            assert!(short.is_none() || short == read.ok(), "{words:?}");
+            short.is_some()
+        };
+        assert!(plain(&["policyd", "breaker", "allow", "api/claude"]));
+        assert!(!plain(&["policyd", "breaker", "allow", "--help"]));
+        assert!(!plain(&["policyd", "breaker", "allow"]));
+        assert!(!plain(&["policyd", "breaker", "show", "api/claude"]));
+        assert!(!plain(&["policyd", "breaker", "allow", "api/claude", "--format", "json"]));
     }
 
     #[test]

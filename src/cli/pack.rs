@@ -35,6 +35,7 @@ const COMPILED_BY: u64 = fingerprint(&[
     include_str!("../script/breaker_facts.rs"),
     include_str!("../script/builtins.rs"),
     include_str!("../script/check.rs"),
+    include_str!("../script/check/brackets.rs"),
     include_str!("../script/file_facts.rs"),
     include_str!("../script/globals.rs"),
     include_str!("../script/memory_facts.rs"),
@@ -406,13 +407,17 @@ fn or_complaint(
     load: impl FnOnce(&Found) -> Result<Policy, Broken>,
 ) -> Option<Policy> {
     let project = super::project::find(world, None);
-    match load(&find(world, &project, named)) {
-        Ok(policy) => Some(policy),
-        Err(broken) => {
-            complain(console, &broken);
-            None
-        }
-    }
+    load(&find(world, &project, named)).map_err(|broken| complain(console, &broken)).ok()
+}
+
+/// The policy of a project that was found already, or a complaint.
+pub(super) fn sound_of(
+    world: &dyn World,
+    console: &mut Console<'_>,
+    project: &Project,
+) -> Option<Policy> {
+    let found = find(world, project, None);
+    policy(world, &found).map_err(|broken| complain(console, &broken)).ok()
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 use crate::policy::Policy;
 use crate::script::breaker_facts::{Standing, Stands};
-use crate::state::breaker::{Breaker, Mode, Phase};
-use crate::time::Timestamp;
+use crate::state::breaker::Breaker;
+use crate::time::{Timestamp, seconds_rounded_up};
 
 /// What is remembered of breakers, by name, as facts at a moment.
 #[must_use]
@@ -18,14 +18,12 @@ pub fn standing(policy: &Policy, known: &[(String, Breaker)], now: Timestamp) ->
         known: seen
             .into_iter()
             .map(|(key, it, settings)| {
-                let phase = it.phase_at(&settings, now);
-                let open = settings.mode == Mode::Enforce && phase == Phase::Open;
+                let open = it.is_open(&settings, now);
                 let wait = it.wait(&settings, now).filter(|_| open).unwrap_or_default();
                 let stands = Stands {
-                    state: phase.as_str().to_owned(),
+                    state: it.phase_at(&settings, now).as_str().to_owned(),
                     open,
-                    retry_after: u64::try_from(wait.as_millis().div_ceil(1_000))
-                        .unwrap_or(u64::MAX),
+                    retry_after: seconds_rounded_up(wait),
                     failures: it.failures_at(&settings, now),
                     last_error: it.last_error.clone(),
                     capacity: it.capacity_percent(&settings, now),

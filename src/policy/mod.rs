@@ -9,7 +9,7 @@ pub mod records;
 pub mod resilience;
 pub mod shapes;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -323,6 +323,26 @@ impl Policy {
     pub fn breaker(&self, key: &str) -> breaker::Settings {
         let settings = longest(&self.breakers, key).map(|(_, it)| it.clone()).unwrap_or_default();
         breaker::Settings { salt: fingerprint(&[key]), ..settings }
+    }
+
+    /// Names of breakers that the pack speaks of: those of probes and chains of fallbacks, those that
+    /// have an entry of their own, and those that its considerations look at.
+    #[must_use]
+    pub fn breaker_names(&self) -> BTreeSet<String> {
+        let tiers = self.routes.iter().flat_map(|it| &it.tiers);
+        let plain = self.breakers.iter().map(|(glob, _)| glob);
+        let named = self
+            .probes
+            .iter()
+            .map(|it| &it.breaker)
+            .chain(tiers.map(|it| &it.breaker))
+            .chain(plain.filter(|it| !it.contains('*')));
+        let uses = self.considerations.iter().flat_map(|it| it.check.uses.iter());
+        let looked_at = uses.filter_map(|it| {
+            let (name, _) = it.strip_prefix("breakers[\"")?.split_once("\"]")?;
+            Some(name.to_owned())
+        });
+        named.cloned().chain(looked_at).collect()
     }
 
     /// The glob that decides over a breaker, and where its settings are written.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::policy::Place;
 use crate::state::breaker::load::LoadLevel;
 use crate::state::breaker::{Answer, Breaker, Mode, OnPermanent, Phase, Settings, Window};
-use crate::time::{Timestamp, duration_text, short_text};
+use crate::time::{Timestamp, duration_text, seconds_rounded_up, short_text};
 
 /// A breaker as it is looked at.
 #[derive(Debug, Clone)]
@@ -30,23 +30,11 @@ pub fn until(wait: Option<Duration>) -> String {
     wait.map_or_else(|| "until it is reset".to_owned(), |it| format!("for {}", short_text(it)))
 }
 
-/// A time to wait in whole seconds, the last one begun: who comes then is not too early.
-#[must_use]
-pub fn whole_seconds(wait: Duration) -> u64 {
-    u64::try_from(wait.as_millis().div_ceil(1_000)).unwrap_or(u64::MAX)
-}
-
 impl Seen {
     /// Where it stands now.
     #[must_use]
     pub fn phase(&self) -> Phase {
         self.breaker.phase_at(&self.settings, self.now)
-    }
-
-    /// Whether it rejects calls now.
-    #[must_use]
-    pub fn is_open(&self) -> bool {
-        self.settings.mode == Mode::Enforce && self.phase() == Phase::Open
     }
 
     /// How much load it asks for now.
@@ -117,7 +105,7 @@ impl Seen {
         json!({
             "key": self.key,
             "state": self.phase().as_str(),
-            "open": self.is_open(),
+            "open": self.breaker.is_open(&self.settings, self.now),
             "mode": mode(self.settings.mode),
             "failures": self.failures(),
             "successes": it.successes,
@@ -125,7 +113,7 @@ impl Seen {
             "openings": it.openings,
             "capacity": self.capacity(),
             "parallelism": it.parallelism(&self.settings, self.now),
-            "retry_after": self.wait().filter(|it| !it.is_zero()).map(whole_seconds),
+            "retry_after": self.wait().filter(|it| !it.is_zero()).map(seconds_rounded_up),
             "cooldown_until": text(it.cooldown_until.filter(|_| open)),
             "open_until": text(it.open_until),
             "last_failure": text(it.last_failure),
@@ -170,7 +158,7 @@ impl Seen {
     #[must_use]
     pub fn answer_json(&self, answer: Answer) -> Value {
         let wait = match answer {
-            Answer::Rejected { wait } | Answer::Tolerated { wait } => wait.map(whole_seconds),
+            Answer::Rejected { wait } | Answer::Tolerated { wait } => wait.map(seconds_rounded_up),
             Answer::Admitted | Answer::Noted => None,
         };
         json!({

@@ -275,6 +275,12 @@ impl Breaker {
         }
     }
 
+    /// Whether it rejects every call at a moment.
+    #[must_use]
+    pub fn is_open(&self, settings: &Settings, now: Timestamp) -> bool {
+        settings.mode == Mode::Enforce && self.phase_at(settings, now) == Phase::Open
+    }
+
     /// Time until a call may be made at a moment; none where it was opened by hand for good.
     #[must_use]
     pub fn wait(&self, settings: &Settings, now: Timestamp) -> Option<Duration> {

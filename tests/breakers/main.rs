@@ -10,6 +10,7 @@
 
 mod cases;
 mod commands;
+mod simulation;
 mod steps;
 mod store;
 #[path = "../support/mod.rs"]

@@ -10,6 +10,7 @@ use policyd::judge::situation::{Situation, Words};
 use policyd::lint::Profile;
 use policyd::policy::builtin;
 use policyd::policy::load;
+use policyd::script::breaker_facts::Standing;
 use policyd::script::context::Reading;
 use policyd::script::members;
 use policyd::script::types::{Domain, Type};
@@ -141,6 +142,7 @@ fn evaluator((kind, payload): (&str, &str), reading: Reading) -> Evaluator {
     let mut learned = context.learned.borrow_mut();
     learned.probes.insert("pr".to_owned(), reading);
     learned.preferences.insert("no_auto_merge".to_owned(), true);
+    learned.breakers = Some(Standing::default());
     drop(learned);
     Evaluator::new(Rc::new(context))
 }

@@ -136,6 +136,18 @@ fn one_of_many_callers_is_the_probe_and_no_failure_is_lost() {
     record["api/x"]["state"] = "OPEN".into();
     fs::write(&file, record.to_string()).unwrap();
     assert_eq!(crowd(&["breaker", "allow", "api/x"]), 1, "one probe");
+    // What was admitted before it opened tells nothing about the probe, however many come.
+    let late = ["breaker", "record", "api/x", "failure", "--generation", "0", "--error", "late"];
+    assert_eq!(crowd(&late), CALLERS);
+    let probing = read_json(&file)["api/x"].clone();
+    assert_eq!((&probing["state"], &probing["last_error"]), (&json!("HALF_OPEN"), &json!("late")));
+    let generation = probing["generation"].to_string();
+    let success = ["breaker", "record", "api/x", "success", "--generation", &generation];
+    assert_eq!(crowd(&success), CALLERS);
+    let closed = read_json(&file)["api/x"].clone();
+    assert_eq!((&closed["state"], &closed["failure_count"]), (&json!("CLOSED"), &json!(0)));
+    let log = fs::read_to_string(machine.file(".policyd/logs/circuit-recovery.log")).unwrap();
+    assert_eq!(log.lines().count(), 1, "it recovers once, whoever says so: {log}");
     assert_eq!(machine.run(&["breaker", "reset", "api/x"], b"").code, Some(0));
     assert_eq!(crowd(&["breaker", "allow", "api/x"]), CALLERS);
 }

@@ -268,7 +268,7 @@ impl<'a> Machine<'a> {
             let phase = breakers.peek(key).phase_at(&policy.breaker(key), self.world.now());
             (key.clone(), Value::from(phase.as_str().to_ascii_lowercase()))
         };
-        Value::Object(policy.probes.iter().map(|it| phase(&it.breaker)).collect())
+        Value::Object(policy.breaker_names().iter().map(phase).collect())
     }
 }
 
