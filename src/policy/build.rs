@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::load::{Entry, Layers, Meant};
 use super::resilience::{DeadLetter, Escalation};
+use super::signals::Signals;
 use super::{
     Check, Consideration, Expression, MessageChoice, OnError, Place, Policy, Preference, Probe,
     Route, SessionType, Settings, builtin, records, shapes,
@@ -26,6 +27,7 @@ mod failures;
 mod questions;
 mod resilience;
 mod settings;
+mod signals;
 mod vocabulary;
 
 /// A check is judged before there is an outcome.
@@ -67,6 +69,7 @@ pub(super) struct Built {
     reads_breakers: bool,
     origins: Vec<(String, BTreeMap<String, Place>)>,
     routes: Vec<Route>,
+    signals: Signals,
     messages: BTreeMap<String, Vec<MessageChoice>>,
 }
 
@@ -129,6 +132,7 @@ pub(super) fn build(
     let messages = builder.messages(messages);
     let reads_breakers = builder.reads_breakers;
     let (dead_letter, escalation) = (builder.dead_letter(layers), builder.escalation(layers));
+    let signals = builder.signals(layers);
     Built {
         settings,
         vocabulary,
@@ -145,6 +149,7 @@ pub(super) fn build(
         reads_breakers,
         origins,
         routes,
+        signals,
         messages,
     }
 }
@@ -193,6 +198,7 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
         messages: built.messages.into(),
         dead_letter: built.dead_letter.into(),
         escalation: built.escalation.into(),
+        signals: built.signals.into(),
         lens_key: Key::of(&vocabulary.lens),
         lens: vocabulary.lens,
         texts: vocabulary.texts,

@@ -8,6 +8,7 @@ pub mod load;
 pub mod records;
 pub mod resilience;
 pub mod shapes;
+pub mod signals;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,6 +25,7 @@ use crate::state::breaker;
 use crate::state::failure::Failures;
 use crate::state::guard::GuardLimits;
 use resilience::{DeadLetter, Escalation};
+use signals::Signals;
 
 /// A pack that loaded, with all it extends.
 ///
@@ -70,6 +72,8 @@ pub struct Policy {
     pub dead_letter: Deferred<DeadLetter>,
     /// When a human is needed.
     pub escalation: Deferred<Escalation>,
+    /// What processes tell each other.
+    pub signals: Deferred<Signals>,
 }
 
 /// What the manifest sets.

@@ -58,7 +58,7 @@ fn or(entry: &Entry, key: &str, default: &str) -> String {
 
 impl Builder<'_> {
     /// Entries of a section that are in use, built by `make` while expressions see its record.
-    fn section<T>(
+    pub(super) fn section<T>(
         &mut self,
         layers: &Layers,
         (file, section): (&'static str, &'static str),
