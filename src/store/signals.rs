@@ -10,6 +10,7 @@ mod ledger;
 mod process;
 mod steps;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -31,10 +32,13 @@ pub use process::{Deed, Deeds, Processed};
 
 /// Under the root of our own.
 const FOLDER: &str = "signals";
-const FOLDERS: [&str; 2] = [FOLDER, "state"];
+const STATE_FOLDER: &str = "state";
+const FOLDERS: [&str; 2] = [FOLDER, STATE_FOLDER];
 const LOCK: &str = "signals/.signals.lock";
 const LEDGER: &str = "state/signals.json";
 const LEDGER_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+const END_OF_TIME: Timestamp = Timestamp::from_millis(i64::MAX);
 
 /// Longest wait of a hook for the lock.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
@@ -58,6 +62,8 @@ pub struct View {
     pub unusable: Vec<(String, String)>,
     /// Whether there are more files than are looked at.
     pub cut: bool,
+    /// Whether something could not be read now, or is being written.
+    pub incomplete: bool,
 }
 
 impl View {
@@ -152,6 +158,10 @@ impl<'a> SignalStore<'a> {
         self.documents.path(FOLDER)
     }
 
+    fn history_path(&self) -> PathBuf {
+        self.folder().join(file_names::HISTORY)
+    }
+
     /// What is in the folder, without a lock. A folder that cannot be read holds nothing.
     #[must_use]
     pub fn view(&self, now: Timestamp) -> View {
@@ -195,7 +205,14 @@ impl<'a> SignalStore<'a> {
     /// What ended, oldest first.
     #[must_use]
     pub fn history(&self) -> Vec<Value> {
-        log::read_all(self.world, &self.folder().join(file_names::HISTORY))
+        let mut told = BTreeSet::new();
+        let mut all = log::read_all(self.world, &self.history_path());
+        // A process that died before it had told everything makes another one tell it again.
+        all.retain(|it| {
+            let id = it.get("id").and_then(Value::as_str);
+            id.is_none_or(|id| told.insert(id.to_owned()))
+        });
+        all
     }
 
     /// Drifts since the context was last cleared, oldest first.
@@ -217,7 +234,13 @@ impl<'a> SignalStore<'a> {
 
     fn look(&self, ledger: &Ledger, now: Timestamp) -> View {
         let mut view = View::default();
-        let names = self.world.list(&self.folder()).unwrap_or_default();
+        let names = match self.world.list(&self.folder()) {
+            Ok(names) => names,
+            Err(error) => {
+                view.incomplete = error != WorldError::Missing;
+                Vec::new()
+            }
+        };
         view.cut = names.len() > SIGNALS_MAX;
         for file in names.into_iter().take(SIGNALS_MAX) {
             let Some(name) = file_names::signal(&file) else { continue };
@@ -229,9 +252,10 @@ impl<'a> SignalStore<'a> {
                 continue;
             }
             match self.read(&file, (&name, kind), now) {
-                None | Some(Read::Unsettled) => {}
-                Some(Read::Unusable(why)) => view.unusable.push((file, why.to_owned())),
-                Some(Read::Signal(found)) => view.signals.push(*found),
+                Ok(None) => {}
+                Err(_) | Ok(Some(Read::Unsettled)) => view.incomplete = true,
+                Ok(Some(Read::Unusable(why))) => view.unusable.push((file, why.to_owned())),
+                Ok(Some(Read::Signal(found))) => view.signals.push(*found),
             }
         }
         view.signals.retain(|it| !ledger.endings.contains_key(&it.id));
@@ -248,28 +272,41 @@ impl<'a> SignalStore<'a> {
         view
     }
 
-    fn read(&self, file: &str, (name, kind): (&str, &SignalKind), now: Timestamp) -> Option<Read> {
+    /// What a file is; nothing where it is gone.
+    fn read(
+        &self,
+        file: &str,
+        (name, kind): (&str, &SignalKind),
+        now: Timestamp,
+    ) -> Result<Option<Read>, WorldError> {
         let path = self.folder().join(file);
-        let stat = match self.world.stat(&path) {
-            Ok(stat) => stat,
-            // Somebody consumed it meanwhile, or it is a link that leads nowhere.
-            Err(_) => return None,
-        };
         let bytes = match self.world.read(&path, SIGNAL_FILE_BYTES_MAX) {
             Ok(bytes) => bytes,
             Err(WorldError::TooLarge(_) | WorldError::NotAFile) => Vec::new(),
-            Err(_) => return None,
+            // Somebody consumed it meanwhile, or it is a link that leads nowhere.
+            Err(WorldError::Missing) => return Ok(None),
+            Err(error) => return Err(error),
         };
-        Some(Found::read(&File { name: file, stat, bytes: &bytes }, name, kind, now))
+        let stat = match self.world.stat(&path) {
+            Ok(stat) => stat,
+            Err(WorldError::Missing) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        Ok(Some(Found::read(&File { name: file, stat, bytes: &bytes }, name, kind, now)))
     }
 
     /// Takes the lock, makes up for what others left half done, and looks.
     fn open(&self, now: Timestamp) -> Result<Open, WorldError> {
         let held = self.documents.lock(LOCK, &FOLDERS)?;
+        // The folder of signals may be somebody's own work, and the other one not be there yet.
+        let state = self.documents.path(STATE_FOLDER);
+        if self.world.stat(&state) == Err(WorldError::Missing) {
+            self.world.create_folder(&state)?;
+        }
         let known = self.documents.read_to_change(LEDGER, now)?;
         let mut ledger = Ledger::read(known);
         if !ledger.endings.is_empty() {
-            self.make_up(&mut ledger, now);
+            self.make_up(&mut ledger);
         }
         let view = self.look(&ledger, now);
         Ok(Open { ledger, view, _held: held })
@@ -279,41 +316,30 @@ impl<'a> SignalStore<'a> {
         self.documents.save(LEDGER, &ledger.text())
     }
 
-    /// Endings that a process did not live to tell everywhere.
-    fn make_up(&self, ledger: &mut Ledger, now: Timestamp) {
-        let told = self.history();
-        let is_told =
-            |id: &str| told.iter().any(|it| it.get("id").and_then(Value::as_str) == Some(id));
+    /// Endings that a process did not live to tell everywhere. That they stand in the history may be
+    /// true of memory only, where a sync was refused: they are told again.
+    fn make_up(&self, ledger: &mut Ledger) {
         let endings: Vec<(String, Value)> =
             ledger.endings.iter().map(|(id, it)| (id.clone(), it.clone())).collect();
-        let finished = endings.iter().filter(|(id, entry)| {
-            // What cannot be made up for now stays over, and is tried again.
-            self.finish(ledger, id, (entry, is_told(id)), now).is_ok()
-        });
+        // What cannot be made up for now stays over, and is tried again.
+        let finished = endings.iter().filter(|(id, it)| self.finish(ledger, id, it).is_ok());
         if finished.count() > 0 {
             let _unsaved = self.save(ledger);
         }
     }
 
     /// What follows an ending: the history, then the file. The ledger is not saved.
-    fn finish(
-        &self,
-        ledger: &mut Ledger,
-        id: &str,
-        (entry, told): (&Value, bool),
-        now: Timestamp,
-    ) -> Result<(), WorldError> {
-        if !told {
-            let path = self.folder().join(file_names::HISTORY);
-            if !log::append(self.world, &path, std::slice::from_ref(entry)) {
-                return Err(WorldError::Refused("the history could not be written".to_owned()));
-            }
-            self.sync(&path)?;
+    fn finish(&self, ledger: &mut Ledger, id: &str, entry: &Value) -> Result<(), WorldError> {
+        let path = self.history_path();
+        if !log::append(self.world, &path, std::slice::from_ref(entry)) {
+            return Err(WorldError::Refused("the history could not be written".to_owned()));
         }
+        self.sync(&path)?;
         let file = entry.get("file").and_then(Value::as_str).unwrap_or_default();
         let kind = file_names::signal(file).and_then(|name| Some((self.kinds.kind(&name)?, name)));
         if let Some((kind, name)) = kind
-            && let Some(Read::Signal(found)) = self.read(file, (&name, kind), now)
+            // Whether somebody is writing it does not matter any more, nor what the clock says.
+            && let Some(Read::Signal(found)) = self.read(file, (&name, kind), END_OF_TIME)?
             && found.id == id
         {
             match self.world.remove(&self.folder().join(file)) {
@@ -375,7 +401,7 @@ impl<'a> SignalStore<'a> {
             return Err(error);
         }
         // What follows is made up for by whoever comes next, where it fails.
-        if self.finish(ledger, &found.id, (&entry, false), now).is_ok() {
+        if self.finish(ledger, &found.id, &entry).is_ok() {
             let _unsaved = self.save(ledger);
         }
         Ok(())
@@ -405,6 +431,8 @@ impl<'a> SignalStore<'a> {
     fn create(&self, view: &View, draft: &Draft, now: Timestamp) -> Result<Found, WorldError> {
         let kind = self.kinds.kind(&draft.name);
         let process = self.world.process_id().to_le_bytes();
+        // A clock that went back must not make the same id again.
+        let elapsed = self.world.elapsed().as_nanos().to_le_bytes();
         let text = Value::Object(draft.fields.clone()).to_string();
         let id = (0_u64..).map(|salt| {
             let parts = [
@@ -413,6 +441,7 @@ impl<'a> SignalStore<'a> {
                 draft.sender.as_bytes(),
                 &now.millis().to_le_bytes(),
                 &process,
+                &elapsed,
                 &salt.to_le_bytes(),
             ];
             id_of(&parts)

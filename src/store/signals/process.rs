@@ -17,6 +17,9 @@ const PROCESS: &str = "policyd";
 /// Time that what follows a timeout may take; then somebody else tries again.
 const DEED_LEASE: Duration = Duration::from_secs(60);
 
+/// By so much clocks may have gone back between two files.
+const CLOCK_SLACK: Duration = Duration::from_secs(5);
+
 /// What is to be done because of a signal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Deed {
@@ -65,6 +68,8 @@ enum Bound {
     Done(Value),
     /// Nothing, and why.
     Nothing(String),
+    /// That cannot be said now, and why.
+    Unknown(String),
 }
 
 impl SignalStore<'_> {
@@ -87,6 +92,7 @@ impl SignalStore<'_> {
                 self.end(&mut open.ledger, (approval, End::Rejected), &more, now)?;
                 return Ok(Answer::Refused(Box::new(approval.clone()), why));
             }
+            Bound::Unknown(why) => return Ok(Answer::Refused(Box::new(approval.clone()), why)),
             Bound::Done(entry) => request_of(&entry, approval),
             Bound::Waits(request) => {
                 let decision = approval.text("decision");
@@ -120,6 +126,11 @@ impl SignalStore<'_> {
                 None => self.ended_by(approval, wanted),
             };
         }
+        let history = log::read_certainly(self.world, &self.history_path());
+        let Some(history) = history.ok().filter(|_| !view.incomplete && !view.cut) else {
+            let why = "which request it approves cannot be said now: not all signals can be read";
+            return Bound::Unknown(why.to_owned());
+        };
         let task = approval.text("task_id");
         let of_task = |it: &&&Found| task.is_empty() || it.text("task_id") == task;
         let waiting: Vec<&Found> = waiting.iter().filter(of_task).copied().collect();
@@ -128,7 +139,7 @@ impl SignalStore<'_> {
         match (asked.as_slice(), waiting.len()) {
             ([], 0) => Bound::Nothing(format!("no {wanted} waits for an answer")),
             ([], _) => Bound::Nothing(format!("it is older than every {wanted} that waits")),
-            ([only], _) if !self.others_waited_at(wanted, made) => {
+            ([only], _) if !others_waited_at(&history, wanted, made) => {
                 Bound::Waits(Box::new((*only).clone()))
             }
             _ => Bound::Nothing(format!(
@@ -138,19 +149,11 @@ impl SignalStore<'_> {
         }
     }
 
-    /// Whether a request that is over now waited at that moment, too.
-    fn others_waited_at(&self, wanted: &str, made: Timestamp) -> bool {
-        let time = |it: &Value, key: &str| Timestamp::parse(it.get(key)?.as_str()?);
-        self.history().iter().any(|it| {
-            it.get("signal").and_then(Value::as_str) == Some(wanted)
-                && time(it, "created").is_some_and(|at| at <= made)
-                && time(it, "time").is_some_and(|at| at >= made)
-        })
-    }
-
     /// A request that is over: it may have ended by this very approval.
     fn ended_by(&self, approval: &Found, wanted: &str) -> Bound {
-        let history = self.history();
+        let Ok(history) = log::read_certainly(self.world, &self.history_path()) else {
+            return Bound::Unknown("the history cannot be read now".to_owned());
+        };
         let text = |it: &Value, key: &str| {
             it.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
         };
@@ -216,6 +219,10 @@ impl SignalStore<'_> {
             Bound::Waits(request) => Some(*request),
             Bound::Done(entry) => Some(request_of(&entry, found)),
             Bound::Nothing(_) => None,
+            Bound::Unknown(why) => {
+                done.failed.push((found.clone(), why));
+                return Ok(());
+            }
         };
         if let Some(request) = request {
             let deed =
@@ -291,7 +298,7 @@ impl SignalStore<'_> {
             let entry = json!({"time": now.to_string(), "outcome": "quarantined", "file": file,
                 "aside": name, "reason": why});
             // The file itself is kept; that it was moved is told here as well.
-            log::append(self.world, &self.folder().join(file_names::HISTORY), &[entry]);
+            log::append(self.world, &self.history_path(), &[entry]);
             done.quarantined.push((file.clone(), why));
         }
     }
@@ -318,4 +325,14 @@ fn request_of(entry: &Value, approval: &Found) -> Found {
         foreign: false,
         file: text("file"),
     }
+}
+
+/// Whether a request that is over now waited at that moment, too.
+fn others_waited_at(history: &[Value], wanted: &str, made: Timestamp) -> bool {
+    let time = |it: &Value, key: &str| Timestamp::parse(it.get(key)?.as_str()?);
+    history.iter().any(|it| {
+        it.get("signal").and_then(Value::as_str) == Some(wanted)
+            && time(it, "created").is_some_and(|at| at <= made)
+            && time(it, "time").is_some_and(|at| at.plus(CLOCK_SLACK) >= made)
+    })
 }
