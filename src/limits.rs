@@ -134,6 +134,16 @@ pub const TASK_ATTEMPTS_MAX: usize = 200;
 pub const TASK_TEXT_CHARS_MAX: usize = 4_000;
 /// Calls that a circuit breaker remembers, and failures that it may be set to wait for.
 pub const BREAKER_CALLS_MAX: usize = 1_000;
+/// One file of a signal, in bytes; a larger one is put aside.
+pub const SIGNAL_FILE_BYTES_MAX: usize = 256 * 1024;
+/// Files that are looked at in the folder of signals.
+pub const SIGNALS_MAX: usize = 2_000;
+/// Longest time that a signal is kept for whoever claimed it.
+pub const SIGNAL_LEASE_MAX: std::time::Duration = std::time::Duration::from_secs(24 * 60 * 60);
+/// Answers that were not told yet, newest last.
+pub const SIGNAL_ANSWERS_MAX: usize = 20;
+/// The log of drifts that is read, in bytes: its end.
+pub const DRIFT_LOG_BYTES_MAX: u64 = 1024 * 1024;
 /// Longest wait for the lock of a session where no manifest says otherwise: a disk that stalls for
 /// seconds while others save must not cost a stop its place.
 pub const LOCK_WAIT: std::time::Duration = std::time::Duration::from_secs(4);

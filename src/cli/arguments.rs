@@ -13,9 +13,11 @@ pub(super) use resilience::{
     BreakerAction, BreakerArguments, CallResult, Failure, FailureAction, FailureArguments,
     RecordArguments,
 };
+pub(super) use signals::{SignalAction, SignalArguments};
 
 mod queue;
 mod resilience;
+mod signals;
 
 /// The exit codes, for people.
 fn exit_codes() -> String {
@@ -76,6 +78,8 @@ pub(super) enum Command {
     Escalation(EscalationArguments),
     /// Say what a failure is, how long to wait, and what to do after it
     Failure(FailureArguments),
+    /// Create, list, consume and answer signals between processes
+    Signal(SignalArguments),
     /// Print the JSON Schema of a file kind
     Schema(SchemaArguments),
     /// Print completions for a shell

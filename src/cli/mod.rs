@@ -23,6 +23,7 @@ mod resilience;
 mod rules;
 mod schema;
 mod session;
+mod signal;
 mod state;
 mod test;
 mod try_out;
@@ -38,8 +39,8 @@ use arguments::{
     DlqAdd, DlqRetry, EscalationAction, EscalationOpen, EvalArguments, ExplainArguments,
     FactsArguments, Failure, FailureAction, Format, InitArguments, LintArguments, ListFormat,
     ListPlace, LogArguments, PackArguments, PauseArguments, RecordArguments, ReplayArguments,
-    ReportFormat, ResumeArguments, SchemaArguments, StateAction, TestArguments, TestFormat,
-    TryArguments, Update,
+    ReportFormat, ResumeArguments, SchemaArguments, SignalAction, SignalArguments, StateAction,
+    TestArguments, TestFormat, TryArguments, Update,
 };
 
 /// What an exit code means. `eval` in hook format always exits with 0.
@@ -126,6 +127,7 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         Command::Dlq(it) => dlq::run(world, console, &it.action),
         Command::Escalation(it) => escalation::run(world, console, &it.action),
         Command::Failure(it) => failure::run(world, console, &it.action),
+        Command::Signal(it) => signal::run(world, console, &it),
         Command::Replay(it) => replay::run(world, console, &it),
         Command::Schema(it) => schema::run(console, &it),
         Command::Completions { shell } => line::completions(console, shell),

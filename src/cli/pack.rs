@@ -33,6 +33,8 @@ const COMPILED_BY: u64 = fingerprint(&[
     include_str!("../policy/load.rs"),
     include_str!("../policy/mod.rs"),
     include_str!("../script/breaker_facts.rs"),
+    include_str!("../policy/build/signals.rs"),
+    include_str!("../policy/signals.rs"),
     include_str!("../script/builtins.rs"),
     include_str!("../script/check.rs"),
     include_str!("../script/check/brackets.rs"),

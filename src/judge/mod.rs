@@ -11,6 +11,7 @@ pub mod inputs;
 pub mod message;
 mod outcome;
 pub mod preference;
+pub mod signals;
 pub mod situation;
 pub mod standing;
 pub mod verdict;

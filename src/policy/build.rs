@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::load::{Entry, Layers, Meant};
 use super::resilience::Reaction;
+use super::signals::Signals;
 use super::{
     Check, Consideration, Expression, MessageChoice, OnError, Place, Policy, Preference, Probe,
     SessionType, Settings, builtin, records, shapes,
@@ -25,6 +26,7 @@ mod failures;
 mod questions;
 mod resilience;
 mod settings;
+mod signals;
 mod vocabulary;
 
 /// A check is judged before there is an outcome.
@@ -63,6 +65,7 @@ pub(super) struct Built {
     probes: Vec<Probe>,
     resilience: Resilience,
     reads_breakers: bool,
+    signals: Signals,
     messages: BTreeMap<String, Vec<MessageChoice>>,
 }
 
@@ -122,6 +125,7 @@ pub(super) fn build(
     let messages = builder.messages(messages);
     let reads_breakers = builder.reads_breakers;
     let resilience = builder.resilience(layers);
+    let signals = builder.signals(layers);
     Built {
         settings,
         vocabulary,
@@ -133,6 +137,7 @@ pub(super) fn build(
         probes,
         resilience,
         reads_breakers,
+        signals,
         messages,
     }
 }
@@ -189,6 +194,7 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
         escalation: built.resilience.escalation.into(),
         reacts_to: reacts_to(&built.resilience.reactions),
         reactions: built.resilience.reactions.into(),
+        signals: built.signals.into(),
         lens_key: Key::of(&vocabulary.lens),
         lens: vocabulary.lens,
         texts: vocabulary.texts,

@@ -8,6 +8,7 @@ pub mod load;
 pub mod records;
 pub mod resilience;
 pub mod shapes;
+pub mod signals;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -24,6 +25,7 @@ use crate::state::breaker;
 use crate::state::failure::Failures;
 use crate::state::guard::GuardLimits;
 use resilience::{DeadLetter, Escalation, Reaction};
+use signals::Signals;
 
 /// A pack that loaded, with all it extends.
 ///
@@ -74,6 +76,8 @@ pub struct Policy {
     pub reacts_to: Vec<String>,
     /// What is noted when something happens.
     pub reactions: Deferred<Vec<Reaction>>,
+    /// What processes tell each other.
+    pub signals: Deferred<Signals>,
 }
 
 /// What the manifest sets.

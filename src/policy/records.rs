@@ -1,6 +1,8 @@
 //! The records that rules of the resilience files speak of: their fields, with types and meaning.
 //! The loader types rules by these, lint reasons about them, `policyd facts --records` lists them.
 
+pub mod signals;
+
 use std::sync::{Arc, LazyLock};
 
 use super::shapes::resilience::{PRIORITIES, SEVERITIES, STRATEGIES};
@@ -14,6 +16,8 @@ pub fn names(file: &str, section: &str) -> Option<&'static Names> {
         ("dead_letter.yaml", "alarms") => Some(&*QUEUE),
         ("dead_letter.yaml", _) | ("escalation.yaml", _) => Some(&*TASK),
         ("reactions.yaml", _) => Some(&*EVENT),
+        ("signals.yaml", "triggers") => Some(&*signals::RUN),
+        ("signals.yaml", "drift" | "drift_always") => Some(&*signals::DRIFT),
         ("messages.yaml", "escalation") => Some(&*DOCUMENT),
         ("messages.yaml", "review_done" | "humans_asked" | "queue_alarms") => Some(&*WAITING),
         _ => None,

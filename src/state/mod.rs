@@ -8,6 +8,7 @@ pub mod failure;
 pub mod guard;
 pub mod recovery;
 pub mod retry;
+pub mod signal;
 pub mod uncertainty;
 
 use std::collections::BTreeMap;

@@ -16,6 +16,7 @@ pub mod queues;
 pub mod recovery;
 pub mod session;
 mod session_file;
+pub mod signals;
 mod task_record;
 pub mod transcript;
 pub mod validate;

@@ -194,7 +194,7 @@ pub(in crate::cli) struct Failure {
 }
 
 /// A duration with its unit.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
     parse_duration(text)
         .map_err(|_| "write a number and its unit, such as `90s` or `20m`".to_owned())
 }

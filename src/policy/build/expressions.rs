@@ -22,7 +22,16 @@ impl Builder<'_> {
         work: impl FnOnce(&mut Self) -> T,
     ) -> T {
         let Some(names) = names else { return work(self) };
-        let facts = std::mem::replace(&mut self.names, Arc::new(names.clone()));
+        self.speaking(Arc::new(names.clone()), work)
+    }
+
+    /// Types what `work` meets by names of its own.
+    pub(super) fn speaking<T>(
+        &mut self,
+        names: Arc<Names>,
+        work: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        let facts = std::mem::replace(&mut self.names, names);
         let unknown_here = std::mem::take(&mut self.unknown_here);
         let made = work(self);
         self.names = facts;
@@ -108,9 +117,7 @@ impl Builder<'_> {
         let typed = check::check(expression, &self.names);
         self.uses.extend(typed.uses.iter().cloned());
         self.complain(&typed, node, start);
-        let shown =
-            matches!(typed.result, Type::Any | Type::Bool | Type::Int | Type::Text | Type::Texts);
-        if !shown {
+        if !typed.result.is_shown() && typed.result != Type::Any {
             let span = node.sub_span(start..start.saturating_add(expression.len()));
             let message = format!("a {} cannot be shown as text", typed.result);
             let found = Diagnostic::error("type-mismatch", span, message);

@@ -97,7 +97,7 @@ impl Builder<'_> {
     }
 
     /// Entries of a section that are in use, built by `make` while expressions see its record.
-    fn section<T>(
+    pub(super) fn section<T>(
         &mut self,
         layers: &Layers,
         (file, section): (&'static str, &'static str),

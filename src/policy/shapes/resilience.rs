@@ -2,7 +2,7 @@
 
 use crate::source::shape::{Field, Kind, field, required};
 
-const TEXTS: Kind = Kind::List(&Kind::Text);
+pub(super) const TEXTS: Kind = Kind::List(&Kind::Text);
 const COUNT: Kind = Kind::Int { min: 1, max: 1_000_000 };
 
 /// What may become of a task that failed again and again (seed 003; `dependency_resolved` is used
@@ -27,12 +27,13 @@ pub const REVIEW_GROUPS: &[&str] = &["human", "wait", "retry", "escalate", "aban
 /// What a review may do with a task.
 pub const REVIEW_ACTIONS: &[&str] = &["wait", "retry", "split", "escalate", "abandon"];
 
-const ID: Field = required("id", Kind::Text, "Its name in messages, logs and overrides.");
-const WHEN: Field = field("when", Kind::Expression, "Holds where it applies.");
-const DESCRIPTION: Field = field("description", Kind::Text, "For people.");
-const ENABLED: Field =
+pub(super) const ID: Field =
+    required("id", Kind::Text, "Its name in messages, logs and overrides.");
+pub(super) const WHEN: Field = field("when", Kind::Expression, "Holds where it applies.");
+pub(super) const DESCRIPTION: Field = field("description", Kind::Text, "For people.");
+pub(super) const ENABLED: Field =
     field("enabled", Kind::Bool, "Whether it is used at all; `true` by default.");
-const OVERRIDE: Field =
+pub(super) const OVERRIDE: Field =
     field("override", Kind::Bool, "Changes the inherited entry of this id, key by key.");
 
 const ENTER: &[Field] = &[

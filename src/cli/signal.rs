@@ -1,0 +1,394 @@
+//! `policyd signal`: signals between the processes of a project, and a human's answers to them.
+
+pub(super) mod fields;
+mod print;
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use super::{
+    Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, SignalAction,
+    SignalArguments, pack, project,
+};
+use crate::judge::signals;
+use crate::policy::records;
+use crate::policy::signals::{Form, SignalKind, Signals};
+use crate::source::suggest;
+use crate::state::signal::Event;
+use crate::store::signals::{Answer, Draft, SignalStore};
+use crate::world::{World, WorldError};
+
+/// A script would rather wait than lose a signal.
+const LOCK_WAIT: Duration = Duration::from_secs(30);
+
+/// What every action needs.
+struct At<'c, 's> {
+    world: &'c dyn World,
+    store: SignalStore<'s>,
+    signals: &'s Signals,
+    format: ListFormat,
+}
+
+/// Runs one action.
+pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &SignalArguments) -> u8 {
+    let Some(policy) = pack::sound(world, console, None) else { return EXIT_BROKEN };
+    let project = project::find(world, None);
+    let (sessions, own) = project::sessions(world, &project, &policy.settings);
+    let store = SignalStore::new(world, &own, &policy.signals, sessions.durability.clone());
+    let (store, format) = (store.patient(LOCK_WAIT), arguments.format);
+    let at = At { world, store, signals: &policy.signals, format };
+    let answer = match &arguments.action {
+        SignalAction::Emit { name, fields, from, expires } => {
+            at.emit(console, (name, fields), (from, *expires))
+        }
+        SignalAction::List => Ok(at.list(console)),
+        SignalAction::Kinds => Ok(print::kinds(console, at.signals, format)),
+        SignalAction::Show { id } => Ok(at.show(console, id)),
+        SignalAction::Consume { signal, by, hold } => at.consume(console, signal, (by, *hold)),
+        SignalAction::Release { id, by } => {
+            let answer = at.store.take(id, Event::Release { by }, world.now());
+            answer.map(|it| at.told(console, &it, id))
+        }
+        SignalAction::Approve { id, decision, by } => {
+            at.decide(console, id, (by, Some(decision), ""))
+        }
+        SignalAction::Reject { id, reason, by } => at.decide(console, id, (by, None, reason)),
+        SignalAction::History { limit, signal } => {
+            Ok(at.history(console, *limit, signal.as_deref()))
+        }
+        SignalAction::Watch { every, length } => Ok(at.watch(console, *every, *length)),
+        SignalAction::Check { run, emit } => at.check(console, run, *emit),
+        SignalAction::Process => at.process(console),
+    };
+    answer.unwrap_or_else(|error| {
+        console.complain(&format!("{}: {error}; the signals are as they were", own.display()));
+        EXIT_BROKEN
+    })
+}
+
+impl At<'_, '_> {
+    /// The kind of a name; an unknown name is a typo.
+    fn kind(&self, console: &mut Console<'_>, name: &str) -> Option<&SignalKind> {
+        let kind = self.signals.kind(name);
+        if kind.is_none() {
+            let known: Vec<&str> = self.signals.kinds.iter().map(|it| it.id.as_str()).collect();
+            let help = suggest::did_you_mean(name, &known);
+            let help = help.unwrap_or_else(|| "`policyd signal kinds` lists them".to_owned());
+            console.complain(&format!("there is no signal `{name}`; {help}"));
+        }
+        kind
+    }
+
+    fn emit(
+        &self,
+        console: &mut Console<'_>,
+        (name, words): (&str, &[String]),
+        (from, expires): (&str, Option<Duration>),
+    ) -> Result<u8, WorldError> {
+        let Some(kind) = self.kind(console, name) else { return Ok(EXIT_USAGE) };
+        let said = match fields::signal(kind, words) {
+            Ok(said) => said,
+            Err(why) => {
+                console.complain(&why);
+                return Ok(EXIT_USAGE);
+            }
+        };
+        let now = self.world.now();
+        let draft = Draft {
+            name: name.to_owned(),
+            fields: said.clone(),
+            sender: from.to_owned(),
+            request: String::new(),
+            expires: expires.map(|it| now.plus(it)),
+        };
+        let made = self.store.emit(&draft, now)?;
+        if kind.form == Form::Log {
+            return self.drifted(console, &said);
+        }
+        print::emitted(console, &made, self.format);
+        Ok(EXIT_OK)
+    }
+
+    /// What follows from a drift that was just written down.
+    fn drifted(
+        &self,
+        console: &mut Console<'_>,
+        said: &Map<String, Value>,
+    ) -> Result<u8, WorldError> {
+        let now = self.world.now();
+        let drifts = self.store.drifts(now);
+        let task = said.get("task_id");
+        let in_task = drifts.iter().filter(|it| it.get("task_id") == task).count();
+        let answer = signals::answer(self.signals, signals::drift(said, in_task, drifts.len()));
+        let mut emitted = Vec::new();
+        for name in answer.rule.iter().flat_map(|it| &it.emit) {
+            let mut fields = Map::new();
+            if self
+                .signals
+                .kind(name)
+                .is_some_and(|it| it.fields.iter().any(|it| it.name == "reason"))
+            {
+                fields.insert("reason".to_owned(), answer.message.as_str().into());
+            }
+            let draft = Draft { name: name.clone(), fields, ..Draft::default() };
+            emitted.extend(self.store.emit_once(&draft, now)?);
+        }
+        print::drift(console, &answer, &emitted, self.format);
+        Ok(EXIT_OK)
+    }
+
+    fn list(&self, console: &mut Console<'_>) -> u8 {
+        let now = self.world.now();
+        let view = self.store.view(now);
+        for it in &view.signals {
+            let state = print::state(it, self.signals, now);
+            print::signal(console, it, &state, (self.format, now));
+        }
+        for file in &view.unknown {
+            console.complain(&format!(
+                "signals/{file} is named after no signal that `signals.yaml` knows"
+            ));
+        }
+        for (file, why) in &view.unusable {
+            console.complain(&format!(
+                "signals/{file} cannot be used: {why}; `policyd signal process` puts it aside"
+            ));
+        }
+        if view.cut {
+            console.complain("there are more files in signals/ than are looked at");
+        }
+        if view.signals.is_empty() && self.format == ListFormat::Text {
+            console.say("no signal waits\n");
+        }
+        EXIT_OK
+    }
+
+    fn show(&self, console: &mut Console<'_>, id: &str) -> u8 {
+        let now = self.world.now();
+        let view = self.store.view(now);
+        if let Some(it) = view.signals.iter().find(|it| it.id.starts_with(id) || it.name == id) {
+            let state = print::state(it, self.signals, now);
+            print::signal(console, it, &state, (self.format, now));
+            return EXIT_OK;
+        }
+        let history = self.store.history();
+        let text =
+            |it: &Value| it.get("id").and_then(Value::as_str).is_some_and(|it| it.starts_with(id));
+        match history.iter().rev().find(|it| text(it)) {
+            Some(entry) => {
+                print::over(console, entry, self.format);
+                EXIT_OK
+            }
+            None => {
+                console.complain(&format!(
+                    "there is no signal `{id}`; `policyd signal list` shows what waits"
+                ));
+                EXIT_FOUND
+            }
+        }
+    }
+
+    /// Who somebody is who does not say so.
+    fn whoever(&self, by: &Option<String>) -> String {
+        by.clone().or_else(|| self.world.env("USER")).unwrap_or_else(|| "somebody".to_owned())
+    }
+
+    fn consume(
+        &self,
+        console: &mut Console<'_>,
+        signal: &str,
+        (by, hold): (&Option<String>, Option<Duration>),
+    ) -> Result<u8, WorldError> {
+        // A mistyped name would wait for ever.
+        let view = self.store.view(self.world.now());
+        let is_id = signal.len() >= 4 && signal.bytes().all(|it| it.is_ascii_hexdigit());
+        let waits = view.signals.iter().any(|it| it.name == signal);
+        if !is_id && !waits {
+            let Some(kind) = self.kind(console, signal) else { return Ok(EXIT_USAGE) };
+            if kind.form == Form::Log {
+                console.complain(&format!("`{signal}` is a log: nobody consumes it"));
+                return Ok(EXIT_USAGE);
+            }
+        }
+        let by = self.whoever(by);
+        let event = match hold {
+            Some(lease) => Event::Claim { by: &by, lease },
+            None => Event::Consume { by: &by },
+        };
+        let answer = self.store.take(signal, event, self.world.now())?;
+        Ok(self.told(console, &answer, signal))
+    }
+
+    fn told(&self, console: &mut Console<'_>, answer: &Answer, which: &str) -> u8 {
+        match answer {
+            Answer::Nothing => {
+                if self.format != ListFormat::Json {
+                    console.complain(&format!("no `{which}` waits"));
+                }
+                EXIT_FOUND
+            }
+            Answer::Refused(found, why) => {
+                console.complain(&format!("{} {}: {why}", found.name, found.id));
+                EXIT_FOUND
+            }
+            Answer::Ended(found, crate::state::signal::End::Expired, _) => {
+                console.complain(&format!("{} {} expired", found.name, found.id));
+                EXIT_FOUND
+            }
+            Answer::Held(found, _) | Answer::GivenBack(found) => {
+                let state = print::state(found, self.signals, self.world.now());
+                print::signal(console, found, &state, (self.format, self.world.now()));
+                EXIT_OK
+            }
+            Answer::Ended(found, end, request) => {
+                print::ended(console, (found, *end), request.as_deref(), self.format);
+                EXIT_OK
+            }
+        }
+    }
+
+    /// A human's yes (with a decision) or no.
+    fn decide(
+        &self,
+        console: &mut Console<'_>,
+        id: &str,
+        (by, decision, reason): (&Option<String>, Option<&String>, &str),
+    ) -> Result<u8, WorldError> {
+        if project::is_on(self.world, "CLAUDECODE") {
+            console.complain(
+                "this is for humans, and this shell belongs to an agent (CLAUDECODE is set): nothing \
+                 was decided; a human runs the same command in a terminal of their own",
+            );
+            return Ok(EXIT_FOUND);
+        }
+        let (by, now) = (self.whoever(by), self.world.now());
+        let answer = match decision {
+            Some(decision) => self.store.approve(id, (&by, decision), now)?,
+            None => self.store.reject(id, (&by, reason), now)?,
+        };
+        if answer == Answer::Nothing {
+            let waiting: Vec<String> = {
+                let view = self.store.view(now);
+                let waiting = view.awaiting_human(self.signals, now);
+                waiting.map(|it| format!("{} {}", it.id, it.name)).collect()
+            };
+            let help = match waiting.as_slice() {
+                [] => "no request waits for a human".to_owned(),
+                some => format!("these wait: {}", some.join(", ")),
+            };
+            console.complain(&format!("there is no request `{id}`; {help}"));
+            return Ok(EXIT_FOUND);
+        }
+        Ok(self.told(console, &answer, id))
+    }
+
+    fn history(&self, console: &mut Console<'_>, limit: usize, signal: Option<&str>) -> u8 {
+        let mut entries = self.store.history();
+        entries.retain(|it| {
+            signal.is_none_or(|name| it.get("signal").and_then(Value::as_str) == Some(name))
+        });
+        let skipped = entries.len().saturating_sub(limit);
+        entries.iter().skip(skipped).for_each(|it| print::over(console, it, self.format));
+        EXIT_OK
+    }
+
+    fn watch(&self, console: &mut Console<'_>, every: Duration, length: Option<Duration>) -> u8 {
+        let start = self.world.elapsed();
+        let mut known: Vec<String> = Vec::new();
+        let mut drifts = self.store.drifts(self.world.now()).len();
+        loop {
+            let now = self.world.now();
+            let found = self.store.view(now).signals;
+            for it in found.iter().filter(|it| !known.contains(&it.id)) {
+                let state = print::state(it, self.signals, now);
+                print::signal(console, it, &state, (self.format, now));
+            }
+            let is_gone = |id: &&String| found.iter().all(|it| it.id != **id);
+            if known.iter().any(|id| is_gone(&id)) {
+                let history = self.store.history();
+                for id in known.iter().filter(is_gone) {
+                    let entry = history.iter().rev();
+                    let mut entry =
+                        entry.filter(|it| it.get("id").and_then(Value::as_str) == Some(id));
+                    match entry.next() {
+                        Some(entry) => print::over(console, entry, self.format),
+                        None => {
+                            console.complain(&format!("{id}: its file was removed by somebody"))
+                        }
+                    }
+                }
+            }
+            let all = self.store.drifts(now);
+            all.iter().skip(drifts).for_each(|it| print::over(console, it, self.format));
+            (drifts, known) = (all.len(), found.into_iter().map(|it| it.id).collect());
+            if length.is_some_and(|it| self.world.elapsed().saturating_sub(start) >= it) {
+                return EXIT_OK;
+            }
+            self.world.sleep(every);
+        }
+    }
+
+    fn check(
+        &self,
+        console: &mut Console<'_>,
+        words: &[String],
+        emit: bool,
+    ) -> Result<u8, WorldError> {
+        let shape = records::shape(&records::signals::RUN);
+        let run = match fields::record(shape, signals::run(), words) {
+            Ok(run) => run,
+            Err(why) => {
+                console.complain(&why);
+                return Ok(EXIT_USAGE);
+            }
+        };
+        let task = run.get("task_id").cloned();
+        let (due, failed) = signals::due(self.signals, run);
+        for (trigger, why) in failed {
+            console
+                .complain(&format!("{}: `{}` is unknown: {why}", trigger.when.place, trigger.id));
+        }
+        let now = self.world.now();
+        for it in &due {
+            let kind = self.signals.kind(&it.trigger.emit);
+            let made = if emit {
+                let has =
+                    |name: &str| kind.is_some_and(|it| it.fields.iter().any(|it| it.name == name));
+                let mut fields = Map::new();
+                let task = match &task {
+                    Some(crate::script::record::Held::Text(task)) => task.as_str(),
+                    _ => "",
+                };
+                for (name, value) in [
+                    ("reason", it.reason.as_str()),
+                    ("severity", &it.trigger.severity),
+                    ("task_id", task),
+                ] {
+                    if has(name) && !value.is_empty() {
+                        fields.insert(name.to_owned(), value.into());
+                    }
+                }
+                let draft = Draft { name: it.trigger.emit.clone(), fields, ..Draft::default() };
+                self.store.emit_once(&draft, now)?
+            } else {
+                None
+            };
+            print::due(console, it, made.as_ref(), (emit, self.format));
+        }
+        if due.is_empty() && self.format == ListFormat::Text {
+            console.say("no signal is due\n");
+        }
+        Ok(if due.is_empty() { EXIT_OK } else { EXIT_FOUND })
+    }
+
+    fn process(&self, console: &mut Console<'_>) -> Result<u8, WorldError> {
+        let mut deeds = Vec::new();
+        let done = self.store.process(self.world.now(), &mut |deed| {
+            deeds.push(deed.clone());
+            Ok(())
+        })?;
+        print::processed(console, &deeds, &done, self.format);
+        Ok(if done.failed.is_empty() { EXIT_OK } else { EXIT_FOUND })
+    }
+}

@@ -1,0 +1,143 @@
+//! What the rules of `signals.yaml` say: when a signal is due, what a drift leads to, what the agent
+//! is told of a signal.
+
+use serde_json::{Map, Value};
+
+use crate::policy::Choice;
+use crate::policy::records;
+use crate::policy::records::signals::{DRIFT, RUN, signal};
+use crate::policy::signals::{DriftRule, SignalKind, SignalTrigger, Signals};
+use crate::script::record::{Held, Record, Shape};
+use crate::script::types::Type;
+use crate::script::{Evaluator, ScriptError, template};
+
+/// A trigger that holds, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Due<'p> {
+    /// The trigger.
+    pub trigger: &'p SignalTrigger,
+    /// Why, in one sentence.
+    pub reason: String,
+}
+
+/// What a drift leads to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DriftAnswer<'p> {
+    /// What any drift leads to: its name for programs, and what the agent is told to do.
+    pub always: Vec<(&'p str, String)>,
+    /// The rule that holds.
+    pub rule: Option<&'p DriftRule>,
+    /// What the agent is told.
+    pub message: String,
+}
+
+/// A run about which nothing is known yet.
+#[must_use]
+pub fn run() -> Record {
+    Record::new(records::shape(&RUN)).with("confidence", 1.0)
+}
+
+/// The triggers that hold for a run, and those that could not be evaluated.
+#[must_use]
+pub fn due(signals: &Signals, run: Record) -> (Vec<Due<'_>>, Vec<(&SignalTrigger, ScriptError)>) {
+    let mut evaluator = Evaluator::about(run);
+    let (mut due, mut failed) = (Vec::new(), Vec::new());
+    for trigger in &signals.triggers {
+        match evaluator.eval_bool(&trigger.when.text) {
+            Ok(true) => {
+                let reason = template::render(&trigger.reason, &mut evaluator);
+                due.push(Due { trigger, reason });
+            }
+            Ok(false) => {}
+            Err(error) => failed.push((trigger, error)),
+        }
+    }
+    (due, failed)
+}
+
+/// A drift with the fields of its signal, and how many came before it.
+#[must_use]
+pub fn drift(fields: &Map<String, Value>, in_task: usize, total: usize) -> Record {
+    let shape = records::shape(&DRIFT);
+    let mut record = Record::new(shape);
+    fill(&mut record, shape, fields);
+    let distance = fields.get("drift_distance").and_then(Value::as_f64).unwrap_or_default();
+    let count = |it: usize| i64::try_from(it).unwrap_or(i64::MAX);
+    record.with("distance", distance).with("in_task", count(in_task)).with("total", count(total))
+}
+
+/// What a drift leads to: the first rule that holds; one that cannot be evaluated does not.
+#[must_use]
+pub fn answer(signals: &Signals, drift: Record) -> DriftAnswer<'_> {
+    let mut evaluator = Evaluator::about(drift);
+    let steps = signals.drift_always.iter();
+    let always = steps.map(|it| (it.id.as_str(), chosen(&it.text, &mut evaluator))).collect();
+    let holds = |it: &&DriftRule| evaluator.eval_bool(&it.when.text).unwrap_or(false);
+    let rule = signals.drift.iter().find(holds);
+    let message = rule.map(|it| template::render(&it.message, &mut evaluator));
+    DriftAnswer { always, rule, message: message.unwrap_or_default() }
+}
+
+/// What every signal has, as its text sees it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct About<'s> {
+    /// Its id.
+    pub id: &'s str,
+    /// Its name.
+    pub name: &'s str,
+    /// Who sent it.
+    pub sender: &'s str,
+    /// Id of the request that it answers.
+    pub request: &'s str,
+    /// What is odd about it.
+    pub note: &'s str,
+    /// Hours since it was created.
+    pub age_hours: i64,
+}
+
+/// What the agent is told of a signal; empty, where that is nothing.
+#[must_use]
+pub fn told(kind: &SignalKind, about: About<'_>, fields: &Map<String, Value>) -> String {
+    if !kind.shown {
+        return String::new();
+    }
+    let shape = signal(&kind.fields);
+    let mut record = Record::new(&shape);
+    fill(&mut record, &shape, fields);
+    let before = kind.id.split('*').next().unwrap_or_default();
+    let part = kind.id.contains('*').then(|| about.name.strip_prefix(before)).flatten();
+    record = record.with("id", about.id).with("name", about.name).with("sender", about.sender);
+    record = record.with("request", about.request).with("note", about.note);
+    record = record.with("part", part.unwrap_or_default()).with("age_hours", about.age_hours);
+    chosen(&kind.text, &mut Evaluator::about(record))
+}
+
+/// The first text whose condition holds.
+fn chosen(choices: &[Choice], evaluator: &mut Evaluator) -> String {
+    let holds = |it: &&Choice| {
+        it.when.as_ref().is_none_or(|when| evaluator.eval_bool(&when.text).unwrap_or(false))
+    };
+    let choice = choices.iter().find(holds);
+    choice.map(|it| template::render(&it.text, evaluator)).unwrap_or_default().trim().to_owned()
+}
+
+/// Takes over what JSON says of fields, as far as it is of their types.
+fn fill(record: &mut Record, shape: &Shape, values: &Map<String, Value>) {
+    for field in &shape.fields {
+        let Some(value) = values.get(&field.name) else { continue };
+        let texts = |items: &Vec<Value>| {
+            items.iter().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>()
+        };
+        let forms = [
+            (Type::Bool, value.as_bool().map(Held::Bool)),
+            (Type::Int, value.as_i64().map(Held::Int)),
+            (Type::Decimal, value.as_f64().map(Held::Decimal)),
+            (Type::Text, value.as_str().map(Held::from)),
+            (Type::Texts, value.as_array().map(texts).map(Held::Texts)),
+        ];
+        let held = forms.into_iter().find(|(it, _)| *it == field.result).and_then(|it| it.1);
+        if let Some(held) = held {
+            record.set(&field.name, held);
+        }
+    }
+}

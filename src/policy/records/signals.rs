@@ -1,0 +1,91 @@
+//! What the rules of `signals.yaml` speak of: a run of an agent, a drift, one signal.
+
+use std::sync::LazyLock;
+
+use super::{flag, number, only, or_none, text};
+use crate::policy::shapes::resilience::SEVERITIES;
+use crate::policy::signals::{FieldType, SignalField};
+use crate::script::record::{Field, Shape};
+use crate::script::types::{Names, Type};
+
+/// How an agent is doing, as triggers see it.
+pub static RUN: LazyLock<Names> = LazyLock::new(|| {
+    only(
+        "run",
+        vec![
+            decimal("confidence", "How sure the agent is, 0 to 1; 1 where unsaid."),
+            flag("critical_decision", "Whether a decision is to be taken that matters."),
+            flag("security", "Whether what is to be done is critical for security."),
+            flag("irreversible", "Whether what is to be done cannot be undone."),
+            flag("ambiguous", "Whether what is asked for is unclear, and that blocks the work."),
+            number("consecutive_failures", "Failures in a row on the same task."),
+            decimal("cost_usd_per_hour", "What it costs, in USD an hour."),
+            number("iterations", "Turns since the context was last cleared."),
+            number("history_bytes", "Length of the history in bytes."),
+            number("same_error_count", "How often the same error came."),
+            number("drift_count", "Drifts since the context was last cleared."),
+            flag("context_heavy", "Whether the agent says that its context is heavy."),
+            flag("confused", "Whether the agent goes round in circles."),
+            text("task_id", "The task, else empty."),
+        ],
+    )
+});
+
+/// A drift that was told, with what came before it.
+pub static DRIFT: LazyLock<Names> = LazyLock::new(|| {
+    only(
+        "drift",
+        vec![
+            text("severity", "How much it matters, else empty.").of_values(&or_none(SEVERITIES)),
+            text("task_id", "The task, else empty."),
+            text("agent", "The agent, else empty."),
+            text("planned_action", "What was meant to be done, else empty."),
+            text("detected_drift", "What was done instead."),
+            text("original_goal", "The goal of the task, else empty."),
+            decimal("distance", "Steps off the track; 0 where unsaid."),
+            number("in_task", "Drifts in this task since the context was cleared, this one too."),
+            number("total", "Drifts of all tasks since then, this one too."),
+        ],
+    )
+});
+
+fn decimal(name: &str, doc: &str) -> Field {
+    Field::new(name, Type::Decimal, doc)
+}
+
+/// What every signal has; a kind adds its own fields.
+const COMMON: [(&str, &str); 6] = [
+    ("id", "Its id."),
+    ("name", "Its name."),
+    ("part", "What stands in the place of the `*` of its kind, else empty."),
+    ("sender", "Who sent it, else empty."),
+    ("request", "Id of the request that it answers, else empty."),
+    ("note", "What is odd about its file, else empty."),
+];
+
+/// A signal of a kind, as its text sees it.
+#[must_use]
+pub fn signal(fields: &[SignalField]) -> Shape {
+    let common = COMMON.iter().map(|(name, doc)| text(name, doc));
+    let mut all: Vec<Field> = common.collect();
+    all.push(number("age_hours", "Hours since it was created."));
+    for it in fields.iter().filter(|it| !is_common(&it.name)) {
+        let doc =
+            if it.description.is_empty() { "As `signals.yaml` says." } else { &it.description };
+        all.push(match it.kind {
+            FieldType::Text | FieldType::Time => text(&it.name, doc),
+            FieldType::Severity => text(&it.name, doc).of_values(&or_none(SEVERITIES)),
+            FieldType::Number => decimal(&it.name, doc),
+            FieldType::Flag => flag(&it.name, doc),
+            FieldType::List => Field::new(&it.name, Type::Texts, doc),
+        });
+    }
+    Shape { name: "signal".to_owned(), fields: all }
+}
+
+/// Whether every signal has a field of this name, so that no kind may have one of its own.
+#[must_use]
+pub fn is_common(name: &str) -> bool {
+    COMMON.iter().any(|(it, _)| *it == name)
+        || ["age_hours", "timestamp", "signal", "expires"].contains(&name)
+}

@@ -1,0 +1,422 @@
+//! A signal from its creation to its end (seed 003). Whoever wants it claims it; a claim ends by
+//! itself, so that a consumer that died gives it back.
+//!
+//! `step(signal, event, now) -> (signal, effects)`:
+//!
+//! | state | claim | consume | release | approve | reject | tick |
+//! |---|---|---|---|---|---|---|
+//! | pending | claimed until `now + lease` | consumed | refused: nobody claimed it | approved; refused, where the approval is older | rejected | expired at `expires`, timed out at `answer_by`, else nothing |
+//! | claimed by the same | the lease begins anew | consumed | pending | as pending | rejected | given back when the lease is over, else nothing |
+//! | claimed by others | refused: it is taken | refused | refused | as pending | rejected | the same |
+//! | ended | refused: how it ended | the same | the same | the same | the same | nothing |
+//!
+//! Where a lease is over, or a signal is void, that is seen before anything else happens to it. A
+//! human's answer counts until somebody acted on its being late. A clock that went back ends no
+//! lease early by more than its own length, and makes none longer.
+
+use std::time::Duration;
+
+use crate::limits::SIGNAL_LEASE_MAX;
+use crate::time::Timestamp;
+
+/// How a signal ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// Somebody took it and acts on it.
+    Consumed,
+    /// A human said yes.
+    Approved,
+    /// A human said no, or it was an approval of nothing.
+    Rejected,
+    /// Nobody consumed it while it meant something.
+    Expired,
+    /// Nobody answered in time.
+    TimedOut,
+}
+
+impl End {
+    /// Its name in the history.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Consumed => "consumed",
+            Self::Approved => "approved",
+            Self::Rejected => "rejected",
+            Self::Expired => "expired",
+            Self::TimedOut => "timed_out",
+        }
+    }
+
+    /// The end of this name.
+    #[must_use]
+    pub fn find(name: &str) -> Option<Self> {
+        [Self::Consumed, Self::Approved, Self::Rejected, Self::Expired, Self::TimedOut]
+            .into_iter()
+            .find(|it| it.as_str() == name)
+    }
+}
+
+/// Where a signal stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Phase {
+    /// It waits.
+    Pending,
+    /// Somebody wants to consume it.
+    Claimed {
+        /// Who.
+        by: String,
+        /// Until when nobody else may.
+        until: Timestamp,
+    },
+    /// It is over.
+    Ended(End),
+}
+
+/// One signal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Signal {
+    /// Where it stands.
+    pub phase: Phase,
+    /// When it was created.
+    pub created: Timestamp,
+    /// From when on it is void.
+    pub expires: Option<Timestamp>,
+    /// Until when it should be answered.
+    pub answer_by: Option<Timestamp>,
+}
+
+/// What happens to a signal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// Somebody wants to consume it, and has that long to say that they did.
+    Claim {
+        /// Who.
+        by: &'a str,
+        /// At most `SIGNAL_LEASE_MAX`.
+        lease: Duration,
+    },
+    /// Somebody consumes it.
+    Consume {
+        /// Who.
+        by: &'a str,
+    },
+    /// Somebody who claimed it gives it back.
+    Release {
+        /// Who.
+        by: &'a str,
+    },
+    /// A human said yes.
+    Approve {
+        /// When they did.
+        made: Timestamp,
+    },
+    /// A human said no.
+    Reject,
+    /// Time passed.
+    Tick,
+}
+
+/// What is to be done after a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// It is kept for whoever claimed it.
+    Held {
+        /// Until when.
+        until: Timestamp,
+    },
+    /// It waits again.
+    GivenBack,
+    /// It ended: the history gets it, its file goes.
+    Closed(End),
+    /// Nothing happened.
+    Refused(Refusal),
+}
+
+/// Why nothing happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// Somebody else claimed it.
+    Taken {
+        /// Who.
+        by: String,
+        /// Until when.
+        until: Timestamp,
+    },
+    /// Nobody claimed it.
+    NotClaimed,
+    /// The approval was made before the request.
+    OlderThanRequest,
+    /// It is over.
+    Over(End),
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Taken { by, until } => write!(f, "{by} claimed it until {until}"),
+            Self::NotClaimed => f.write_str("nobody claimed it"),
+            Self::OlderThanRequest => f.write_str("the approval is older than the request"),
+            Self::Over(End::TimedOut) => f.write_str("it timed out"),
+            Self::Over(end) => write!(f, "it was {}", end.as_str()),
+        }
+    }
+}
+
+/// The next state of a signal, and what is to be done.
+#[must_use]
+pub fn step(signal: &Signal, event: Event<'_>, now: Timestamp) -> (Signal, Vec<Effect>) {
+    let mut next = signal.clone();
+    let mut effects = Vec::new();
+    next.pass_time(now, event == Event::Tick, &mut effects);
+    if let Some(effect) = next.take(event, now) {
+        effects.push(effect);
+    }
+    (next, effects)
+}
+
+impl Signal {
+    /// Whether it waits for somebody at a moment.
+    #[must_use]
+    pub fn is_pending(&self, now: Timestamp) -> bool {
+        step(self, Event::Tick, now).0.phase == Phase::Pending
+    }
+
+    /// Whether it is void at a moment, or over.
+    #[must_use]
+    pub fn is_over(&self, now: Timestamp) -> bool {
+        let claimed = matches!(self.phase, Phase::Claimed { .. });
+        let void = self.expires.is_some_and(|at| at <= now) && !claimed;
+        void || matches!(self.phase, Phase::Ended(_))
+    }
+
+    fn pass_time(&mut self, now: Timestamp, acts: bool, effects: &mut Vec<Effect>) {
+        if let Phase::Claimed { until, .. } = &self.phase
+            && (*until <= now || until.since(now) > SIGNAL_LEASE_MAX)
+        {
+            self.phase = Phase::Pending;
+            effects.push(Effect::GivenBack);
+        }
+        let over = |at: Option<Timestamp>| at.is_some_and(|at| at <= now);
+        if self.phase != Phase::Pending {
+        } else if over(self.expires) {
+            effects.push(self.end(End::Expired));
+        } else if acts && over(self.answer_by) {
+            effects.push(self.end(End::TimedOut));
+        }
+    }
+
+    fn take(&mut self, event: Event<'_>, now: Timestamp) -> Option<Effect> {
+        let claimer = match &self.phase {
+            Phase::Ended(_) if event == Event::Tick => return None,
+            Phase::Ended(end) => return Some(Effect::Refused(Refusal::Over(*end))),
+            Phase::Pending => None,
+            Phase::Claimed { by, until } => Some((by.clone(), *until)),
+        };
+        let taken = |by: &str| match &claimer {
+            Some((other, until)) if other != by => {
+                Some(Effect::Refused(Refusal::Taken { by: other.clone(), until: *until }))
+            }
+            Some(_) | None => None,
+        };
+        let effect = match event {
+            Event::Claim { by, lease } => taken(by).unwrap_or_else(|| {
+                let until = now.plus(lease.min(SIGNAL_LEASE_MAX));
+                self.phase = Phase::Claimed { by: by.to_owned(), until };
+                Effect::Held { until }
+            }),
+            Event::Consume { by } => taken(by).unwrap_or_else(|| self.end(End::Consumed)),
+            Event::Release { by } => match (taken(by), &claimer) {
+                (Some(refused), _) => refused,
+                (None, None) => Effect::Refused(Refusal::NotClaimed),
+                (None, Some(_)) => {
+                    self.phase = Phase::Pending;
+                    Effect::GivenBack
+                }
+            },
+            Event::Approve { made } if made < self.created => {
+                Effect::Refused(Refusal::OlderThanRequest)
+            }
+            Event::Approve { .. } => self.end(End::Approved),
+            Event::Reject => self.end(End::Rejected),
+            Event::Tick => return None,
+        };
+        Some(effect)
+    }
+
+    fn end(&mut self, end: End) -> Effect {
+        self.phase = Phase::Ended(end);
+        Effect::Closed(end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_millis(1_000_000_000 + seconds * 1_000)
+    }
+
+    const LEASE: Duration = Duration::from_secs(60);
+
+    fn shown(effects: &[Effect]) -> String {
+        let one = |it: &Effect| match it {
+            Effect::Held { until } => {
+                format!("held to {}", (until.millis() - at(0).millis()) / 1_000)
+            }
+            Effect::GivenBack => "given back".to_owned(),
+            Effect::Closed(end) => end.as_str().to_owned(),
+            Effect::Refused(Refusal::Taken { by, .. }) => format!("refused: {by} has it"),
+            Effect::Refused(why) => format!("refused: {why}"),
+        };
+        effects.iter().map(one).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Every state meets every event: the table of this file, row by row, at second 100 of a signal
+    /// that was created at second 10.
+    #[test]
+    #[expect(clippy::too_many_lines, reason = "the table is the test")]
+    fn every_state_meets_every_event() {
+        let held = |by: &str, until| Phase::Claimed { by: by.to_owned(), until: at(until) };
+        let ended = [End::Consumed, End::Approved, End::Rejected, End::Expired, End::TimedOut];
+        let events = [
+            Event::Claim { by: "me", lease: LEASE },
+            Event::Consume { by: "me" },
+            Event::Release { by: "me" },
+            Event::Approve { made: at(10) },
+            Event::Approve { made: at(9) },
+            Event::Reject,
+            Event::Tick,
+        ];
+        let stale = "refused: the approval is older than the request";
+        let none = (None, None);
+        let mut rows = vec![
+            (
+                "waits",
+                Phase::Pending,
+                none,
+                [
+                    "held to 160",
+                    "consumed",
+                    "refused: nobody claimed it",
+                    "approved",
+                    stale,
+                    "rejected",
+                    "",
+                ],
+            ),
+            (
+                "waits, late",
+                Phase::Pending,
+                (None, Some(100)),
+                [
+                    "held to 160",
+                    "consumed",
+                    "refused: nobody claimed it",
+                    "approved",
+                    stale,
+                    "rejected",
+                    "timed_out",
+                ],
+            ),
+            (
+                "void",
+                Phase::Pending,
+                (Some(100), Some(90)),
+                [
+                    "expired, refused: it was expired",
+                    "expired, refused: it was expired",
+                    "expired, refused: it was expired",
+                    "expired, refused: it was expired",
+                    "expired, refused: it was expired",
+                    "expired, refused: it was expired",
+                    "expired",
+                ],
+            ),
+            (
+                "mine",
+                held("me", 101),
+                (Some(90), Some(90)),
+                ["held to 160", "consumed", "given back", "approved", stale, "rejected", ""],
+            ),
+            (
+                "of others",
+                held("you", 101),
+                (Some(90), Some(90)),
+                [
+                    "refused: you has it",
+                    "refused: you has it",
+                    "refused: you has it",
+                    "approved",
+                    stale,
+                    "rejected",
+                    "",
+                ],
+            ),
+            (
+                "a lease that is over",
+                held("you", 100),
+                none,
+                [
+                    "given back, held to 160",
+                    "given back, consumed",
+                    "given back, refused: nobody claimed it",
+                    "given back, approved",
+                    "given back, refused: the approval is older than the request",
+                    "given back, rejected",
+                    "given back",
+                ],
+            ),
+            (
+                "a lease from the future",
+                held("you", 100_000),
+                none,
+                [
+                    "given back, held to 160",
+                    "given back, consumed",
+                    "given back, refused: nobody claimed it",
+                    "given back, approved",
+                    "given back, refused: the approval is older than the request",
+                    "given back, rejected",
+                    "given back",
+                ],
+            ),
+        ];
+        let over = ended.map(|end| shown(&[Effect::Refused(Refusal::Over(end))]));
+        for (end, over) in ended.into_iter().zip(&over) {
+            let row = [over.as_str(), over, over, over, over, over, ""];
+            rows.push(("ended", Phase::Ended(end), none, row));
+        }
+        for (what, phase, (expires, answer_by), expected) in rows {
+            let signal = Signal {
+                phase,
+                created: at(10),
+                expires: expires.map(at),
+                answer_by: answer_by.map(at),
+            };
+            for (event, expected) in events.into_iter().zip(expected) {
+                let (next, effects) = step(&signal, event, at(100));
+                assert_eq!(shown(&effects), expected, "{what}: {event:?}");
+                let closed = effects.iter().find_map(|it| match it {
+                    Effect::Closed(end) => Some(*end),
+                    Effect::Held { .. } | Effect::GivenBack | Effect::Refused(_) => None,
+                });
+                match closed {
+                    Some(end) => assert_eq!(next.phase, Phase::Ended(end), "{what}: {event:?}"),
+                    None if effects.iter().all(|it| matches!(it, Effect::Refused(_))) => {
+                        assert_eq!(next, signal, "{what}: {event:?} changes nothing");
+                    }
+                    None => assert!(!matches!(next.phase, Phase::Ended(_)), "{what}: {event:?}"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_lease_is_never_longer_than_the_bound() {
+        let signal =
+            Signal { phase: Phase::Pending, created: at(0), expires: None, answer_by: None };
+        let (_, effects) = step(&signal, Event::Claim { by: "me", lease: Duration::MAX }, at(0));
+        assert_eq!(effects, [Effect::Held { until: at(0).plus(SIGNAL_LEASE_MAX) }]);
+    }
+}

@@ -1,0 +1,485 @@
+//! Signals of a project: files in `signals/`, named as in the seed, that any process may create and
+//! exactly one consumes. Looked at without a lock, changed under one.
+//!
+//! What ended is in `signals/history.jsonl`, what cannot be used in `signals/quarantine/`, what is
+//! claimed in `state/signals.json`. The order of an ending is in `ledger`.
+
+mod file_names;
+mod found;
+mod ledger;
+mod process;
+mod steps;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::document::{Documents, Held};
+use super::file::Durability;
+use super::log;
+use crate::limits::{DRIFT_LOG_BYTES_MAX, SIGNAL_FILE_BYTES_MAX, SIGNALS_MAX};
+use crate::policy::signals::{Form, SignalKind, Signals};
+use crate::state::signal::{End, Phase, Signal};
+use crate::time::Timestamp;
+use crate::world::{HeldLock, World, WorldError};
+use found::{File, Read, id_of};
+use ledger::{Claim, Ledger};
+
+pub use found::Found;
+pub use process::{Deed, Deeds, Processed};
+
+/// Under the root of our own.
+const FOLDER: &str = "signals";
+const STATE_FOLDER: &str = "state";
+const FOLDERS: [&str; 2] = [FOLDER, STATE_FOLDER];
+const LOCK: &str = "signals/.signals.lock";
+const LEDGER: &str = "state/signals.json";
+const LEDGER_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+const END_OF_TIME: Timestamp = Timestamp::from_millis(i64::MAX);
+
+/// Longest wait of a hook for the lock.
+const LOCK_WAIT: Duration = Duration::from_secs(1);
+
+/// The signals under one root.
+#[derive(Clone)]
+pub struct SignalStore<'a> {
+    world: &'a dyn World,
+    documents: Documents<'a>,
+    kinds: &'a Signals,
+}
+
+/// What is in the folder at a moment.
+#[derive(Debug, Clone, Default)]
+pub struct View {
+    /// Signals that wait or are claimed, the oldest first.
+    pub signals: Vec<Found>,
+    /// Files named after no signal that is known.
+    pub unknown: Vec<String>,
+    /// Files that cannot be used, and why.
+    pub unusable: Vec<(String, String)>,
+    /// Whether there are more files than are looked at.
+    pub cut: bool,
+    /// Whether something could not be read now, or is being written.
+    pub incomplete: bool,
+}
+
+impl View {
+    /// Signals that wait for a human at a moment.
+    pub fn awaiting_human<'v>(
+        &'v self,
+        kinds: &'v Signals,
+        now: Timestamp,
+    ) -> impl Iterator<Item = &'v Found> {
+        self.signals.iter().filter(move |it| {
+            let kind = kinds.kind(&it.name);
+            kind.is_some_and(|it| it.awaits_human(kinds)) && !it.signal.is_over(now)
+        })
+    }
+}
+
+/// A signal that is to be created.
+#[derive(Debug, Clone, Default)]
+pub struct Draft {
+    /// Its name.
+    pub name: String,
+    /// What it says.
+    pub fields: Map<String, Value>,
+    /// Who sends it; may be empty.
+    pub sender: String,
+    /// Id of the request that it answers; may be empty.
+    pub request: String,
+    /// From when on it is void, where not as its kind says.
+    pub expires: Option<Timestamp>,
+}
+
+/// What became of a wish to change a signal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// There is no such signal that waits.
+    Nothing,
+    /// It is as it was, and why.
+    Refused(Box<Found>, String),
+    /// It is kept for whoever claimed it, until then.
+    Held(Box<Found>, Timestamp),
+    /// It waits again.
+    GivenBack(Box<Found>),
+    /// It ended; with the request that it approved, where it approved one.
+    Ended(Box<Found>, End, Option<Box<Found>>),
+}
+
+/// Which signal is meant: its name (the oldest that waits), its id or the beginning of one.
+fn is_meant(found: &Found, which: &str) -> bool {
+    found.name == which || found.id == which || (which.len() >= 4 && found.id.starts_with(which))
+}
+
+/// The ledger and what is in the folder, under the lock.
+struct Open {
+    ledger: Ledger,
+    view: View,
+    _held: Box<dyn HeldLock>,
+}
+
+impl Open {
+    fn find(&self, id: &str) -> Option<&Found> {
+        self.view.signals.iter().find(|it| it.id == id)
+    }
+}
+
+impl<'a> SignalStore<'a> {
+    /// Those under a root of our own, of the kinds that a pack knows.
+    #[must_use]
+    pub fn new(
+        world: &'a dyn World,
+        root: &Path,
+        kinds: &'a Signals,
+        durability: Durability,
+    ) -> Self {
+        let how = (durability, LOCK_WAIT);
+        Self { world, documents: Documents::new(world, root, how, LEDGER_BYTES_MAX), kinds }
+    }
+
+    /// The same for a caller that has that long to wait for the lock.
+    #[must_use]
+    pub fn patient(mut self, lock_wait: Duration) -> Self {
+        self.documents.lock_wait = lock_wait;
+        self
+    }
+
+    /// Why something that was saved may not survive a loss of power; told once.
+    #[must_use]
+    pub fn degraded(&self) -> Option<String> {
+        self.documents.degraded()
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.documents.path(FOLDER)
+    }
+
+    fn history_path(&self) -> PathBuf {
+        self.folder().join(file_names::HISTORY)
+    }
+
+    /// What is in the folder, without a lock. A folder that cannot be read holds nothing.
+    #[must_use]
+    pub fn view(&self, now: Timestamp) -> View {
+        self.look(&self.ledger(), now)
+    }
+
+    /// The ledger as it stands, without a lock; one that cannot be read says nothing.
+    fn ledger(&self) -> Ledger {
+        match self.documents.read(LEDGER) {
+            Ok(Held::Value(value)) => Ledger::read(Some(value)),
+            Ok(Held::Nothing | Held::Damaged) | Err(_) => Ledger::default(),
+        }
+    }
+
+    /// Signals that wait for somebody, the oldest first.
+    #[must_use]
+    pub fn pending(&self, now: Timestamp) -> Vec<Found> {
+        let mut found = self.view(now).signals;
+        found.retain(|it| it.signal.is_pending(now));
+        found
+    }
+
+    /// What became of requests that the agent was not told of yet, oldest first.
+    #[must_use]
+    pub fn untold(&self) -> Vec<Value> {
+        self.ledger().answers
+    }
+
+    /// Forgets answers that the agent was told, by the ids of their requests.
+    ///
+    /// # Errors
+    /// The lock was not free, or the ledger could not be written.
+    pub fn told(&self, ids: &[&str], now: Timestamp) -> Result<(), WorldError> {
+        let mut open = self.open(now)?;
+        let told =
+            |it: &Value| it.get("id").and_then(Value::as_str).is_some_and(|it| ids.contains(&it));
+        open.ledger.answers.retain(|it| !told(it));
+        self.save(&open.ledger)
+    }
+
+    /// What ended, oldest first.
+    #[must_use]
+    pub fn history(&self) -> Vec<Value> {
+        let mut told = BTreeSet::new();
+        let mut all = log::read_all(self.world, &self.history_path());
+        // A process that died before it had told everything makes another one tell it again.
+        all.retain(|it| {
+            let id = it.get("id").and_then(Value::as_str);
+            id.is_none_or(|id| told.insert(id.to_owned()))
+        });
+        all
+    }
+
+    /// Drifts since the context was last cleared, oldest first.
+    #[must_use]
+    pub fn drifts(&self, now: Timestamp) -> Vec<Value> {
+        let from = self.ledger().drifts_from;
+        self.drifts_since(from.filter(|it| *it <= now))
+    }
+
+    fn drifts_since(&self, from: Option<Timestamp>) -> Vec<Value> {
+        let logs = self.kinds.kinds.iter().filter(|it| it.form == Form::Log);
+        let lines = logs.flat_map(|it| {
+            log::read_end(self.world, &self.folder().join(&it.id), DRIFT_LOG_BYTES_MAX)
+        });
+        let time = |it: &Value| Timestamp::parse(it.get("timestamp")?.as_str()?);
+        let counts = |it: &Value| from.is_none_or(|from| time(it).is_some_and(|at| at > from));
+        lines.filter(Value::is_object).filter(counts).collect()
+    }
+
+    fn look(&self, ledger: &Ledger, now: Timestamp) -> View {
+        let mut view = View::default();
+        let names = match self.world.list(&self.folder()) {
+            Ok(names) => names,
+            Err(error) => {
+                view.incomplete = error != WorldError::Missing;
+                Vec::new()
+            }
+        };
+        view.cut = names.len() > SIGNALS_MAX;
+        for file in names.into_iter().take(SIGNALS_MAX) {
+            let Some(name) = file_names::signal(&file) else { continue };
+            let Some(kind) = self.kinds.kind(&name) else {
+                view.unknown.push(file);
+                continue;
+            };
+            if kind.form == Form::Log {
+                continue;
+            }
+            match self.read(&file, (&name, kind), now) {
+                Ok(None) => {}
+                Err(_) | Ok(Some(Read::Unsettled)) => view.incomplete = true,
+                Ok(Some(Read::Unusable(why))) => view.unusable.push((file, why.to_owned())),
+                Ok(Some(Read::Signal(found))) => view.signals.push(*found),
+            }
+        }
+        view.signals.retain(|it| !ledger.endings.contains_key(&it.id));
+        for it in &mut view.signals {
+            if let Some(Claim { by, until }) = ledger.claims.get(&it.id).cloned() {
+                it.signal.phase = Phase::Claimed { by, until };
+            }
+        }
+        view.signals.sort_by(|one, other| {
+            (one.signal.created, &one.id).cmp(&(other.signal.created, &other.id))
+        });
+        // A copy of one of our files is no second signal.
+        view.signals.dedup_by(|one, other| one.id == other.id);
+        view
+    }
+
+    /// What a file is; nothing where it is gone.
+    fn read(
+        &self,
+        file: &str,
+        (name, kind): (&str, &SignalKind),
+        now: Timestamp,
+    ) -> Result<Option<Read>, WorldError> {
+        let path = self.folder().join(file);
+        let bytes = match self.world.read(&path, SIGNAL_FILE_BYTES_MAX) {
+            Ok(bytes) => bytes,
+            Err(WorldError::TooLarge(_) | WorldError::NotAFile) => Vec::new(),
+            // Somebody consumed it meanwhile, or it is a link that leads nowhere.
+            Err(WorldError::Missing) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let stat = match self.world.stat(&path) {
+            Ok(stat) => stat,
+            Err(WorldError::Missing) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        Ok(Some(Found::read(&File { name: file, stat, bytes: &bytes }, name, kind, now)))
+    }
+
+    /// Takes the lock, makes up for what others left half done, and looks.
+    fn open(&self, now: Timestamp) -> Result<Open, WorldError> {
+        let held = self.documents.lock(LOCK, &FOLDERS)?;
+        // The folder of signals may be somebody's own work, and the other one not be there yet.
+        let state = self.documents.path(STATE_FOLDER);
+        if self.world.stat(&state) == Err(WorldError::Missing) {
+            self.world.create_folder(&state)?;
+        }
+        let known = self.documents.read_to_change(LEDGER, now)?;
+        let mut ledger = Ledger::read(known);
+        if !ledger.endings.is_empty() {
+            self.make_up(&mut ledger);
+        }
+        let view = self.look(&ledger, now);
+        Ok(Open { ledger, view, _held: held })
+    }
+
+    fn save(&self, ledger: &Ledger) -> Result<(), WorldError> {
+        self.documents.save(LEDGER, &ledger.text())
+    }
+
+    /// Endings that a process did not live to tell everywhere. That they stand in the history may be
+    /// true of memory only, where a sync was refused: they are told again.
+    fn make_up(&self, ledger: &mut Ledger) {
+        let endings: Vec<(String, Value)> =
+            ledger.endings.iter().map(|(id, it)| (id.clone(), it.clone())).collect();
+        // What cannot be made up for now stays over, and is tried again.
+        let finished = endings.iter().filter(|(id, it)| self.finish(ledger, id, it).is_ok());
+        if finished.count() > 0 {
+            let _unsaved = self.save(ledger);
+        }
+    }
+
+    /// What follows an ending: the history, then the file. The ledger is not saved.
+    fn finish(&self, ledger: &mut Ledger, id: &str, entry: &Value) -> Result<(), WorldError> {
+        let path = self.history_path();
+        if !log::append(self.world, &path, std::slice::from_ref(entry)) {
+            return Err(WorldError::Refused("the history could not be written".to_owned()));
+        }
+        self.sync(&path)?;
+        let file = entry.get("file").and_then(Value::as_str).unwrap_or_default();
+        let kind = file_names::signal(file).and_then(|name| Some((self.kinds.kind(&name)?, name)));
+        if let Some((kind, name)) = kind
+            // Whether somebody is writing it does not matter any more, nor what the clock says.
+            && let Some(Read::Signal(found)) = self.read(file, (&name, kind), END_OF_TIME)?
+            && found.id == id
+        {
+            match self.world.remove(&self.folder().join(file)) {
+                Ok(()) | Err(WorldError::Missing) => {}
+                Err(error) => return Err(error),
+            }
+            self.sync_folder()?;
+        }
+        ledger.endings.remove(id);
+        ledger.claims.remove(id);
+        Ok(())
+    }
+
+    fn sync(&self, path: &Path) -> Result<(), WorldError> {
+        if self.documents.durability.fsync {
+            self.world.sync_file(path)?;
+            self.sync_folder()?;
+        }
+        Ok(())
+    }
+
+    fn sync_folder(&self) -> Result<(), WorldError> {
+        match self.documents.durability.fsync.then(|| self.world.sync_folder(&self.folder())) {
+            Some(Err(WorldError::Unsupported)) | Some(Ok(())) | None => Ok(()),
+            Some(Err(error)) => Err(error),
+        }
+    }
+
+    /// Ends a signal: from here on it is over, whatever happens to this process.
+    fn end(
+        &self,
+        ledger: &mut Ledger,
+        (found, end): (&Found, End),
+        more: &[(&str, &str)],
+        now: Timestamp,
+    ) -> Result<(), WorldError> {
+        let mut entry = json!({
+            "time": now.to_string(), "signal": found.name, "id": found.id, "outcome": end.as_str(),
+            "created": found.signal.created.to_string(), "sender": found.sender,
+            "request": found.request, "fields": found.fields, "file": found.file,
+        });
+        for (key, value) in more.iter().filter(|(_, value)| !value.is_empty()) {
+            if let Some(entry) = entry.as_object_mut() {
+                entry.insert((*key).to_owned(), (*value).into());
+            }
+        }
+        ledger.endings.insert(found.id.clone(), entry.clone());
+        let kind = self.kinds.kind(&found.name);
+        if end == End::Consumed && kind.is_some_and(|it| it.ends_drift) {
+            ledger.drifts_from = Some(now);
+        }
+        let asked = kind.is_some_and(|it| it.awaits_human(self.kinds));
+        // Of a yes the approval itself tells, as long as it waits.
+        if asked && !matches!(end, End::Consumed | End::Approved) {
+            ledger.answered(entry.clone());
+        }
+        if let Err(error) = self.save(ledger) {
+            ledger.endings.remove(&found.id);
+            return Err(error);
+        }
+        // What follows is made up for by whoever comes next, where it fails.
+        if self.finish(ledger, &found.id, &entry).is_ok() {
+            let _unsaved = self.save(ledger);
+        }
+        Ok(())
+    }
+
+    /// Creates a signal. A log gets a line more; nobody's file is written over.
+    ///
+    /// # Errors
+    /// The lock was not free, or it was not written; there is no such signal then.
+    pub fn emit(&self, draft: &Draft, now: Timestamp) -> Result<Found, WorldError> {
+        let open = self.open(now)?;
+        self.create(&open.view, draft, now)
+    }
+
+    /// Creates a signal unless one of its name waits already.
+    ///
+    /// # Errors
+    /// As [`SignalStore::emit`].
+    pub fn emit_once(&self, draft: &Draft, now: Timestamp) -> Result<Option<Found>, WorldError> {
+        let open = self.open(now)?;
+        if open.view.signals.iter().any(|it| it.name == draft.name && !it.signal.is_over(now)) {
+            return Ok(None);
+        }
+        self.create(&open.view, draft, now).map(Some)
+    }
+
+    fn create(&self, view: &View, draft: &Draft, now: Timestamp) -> Result<Found, WorldError> {
+        let kind = self.kinds.kind(&draft.name);
+        let process = self.world.process_id().to_le_bytes();
+        // A clock that went back must not make the same id again.
+        let elapsed = self.world.elapsed().as_nanos().to_le_bytes();
+        let text = Value::Object(draft.fields.clone()).to_string();
+        let id = (0_u64..).map(|salt| {
+            let parts = [
+                draft.name.as_bytes(),
+                text.as_bytes(),
+                draft.sender.as_bytes(),
+                &now.millis().to_le_bytes(),
+                &process,
+                &elapsed,
+                &salt.to_le_bytes(),
+            ];
+            id_of(&parts)
+        });
+        let id = id.into_iter().find(|id| view.signals.iter().all(|it| it.id != *id));
+        let file = file_names::plain(&draft.name);
+        let mut made = Found {
+            id: id.unwrap_or_default(),
+            name: draft.name.clone(),
+            sender: draft.sender.clone(),
+            request: draft.request.clone(),
+            fields: draft.fields.clone(),
+            signal: Signal {
+                phase: Phase::Pending,
+                created: now,
+                expires: draft.expires.or_else(|| kind?.expires.map(|it| now.plus(it))),
+                answer_by: kind.and_then(|it| it.answer_within).map(|it| now.plus(it)),
+            },
+            note: String::new(),
+            foreign: false,
+            file,
+        };
+        if kind.is_some_and(|it| it.form == Form::Log) {
+            let path = self.folder().join(&made.file);
+            if !log::append(self.world, &path, &[made.to_json()]) {
+                return Err(WorldError::Refused("the log could not be written".to_owned()));
+            }
+            self.sync(&path)?;
+            return Ok(made);
+        }
+        if self.world.stat(&self.folder().join(&made.file)) != Err(WorldError::Missing) {
+            made.file = file_names::further(&made.name, &made.id);
+        }
+        let text = format!("{:#}\n", made.to_json());
+        if text.len() > SIGNAL_FILE_BYTES_MAX {
+            return Err(WorldError::TooLarge(text.len() as u64));
+        }
+        self.documents.save(&format!("{FOLDER}/{}", made.file), &text)?;
+        Ok(made)
+    }
+}

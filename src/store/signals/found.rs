@@ -1,0 +1,185 @@
+//! One file of the folder of signals as a signal. Hand-made files are read as far as they go: an
+//! empty one says that it is there, text that is no JSON is kept as text.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use crate::checksum::{checksum, hex};
+use crate::limits::{EVIDENCE_CHARS_MAX, SIGNAL_FILE_BYTES_MAX};
+use crate::policy::signals::{Form, SignalKind};
+use crate::state::signal::{Phase, Signal};
+use crate::time::Timestamp;
+use crate::world::{FileKind, FileStat};
+
+/// Digits of an id.
+const ID_DIGITS: usize = 12;
+
+/// A file that is younger may be one that somebody is still writing.
+const SETTLED_AFTER: Duration = Duration::from_secs(2);
+
+/// Keys of a signal's file that are not what it says.
+const OWN_KEYS: [&str; 6] = ["id", "signal", "sender", "expires", "request", "timestamp"];
+
+/// A signal that waits, or that somebody claimed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Its id; made of the file, where somebody else wrote that.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// Who sent it; may be empty.
+    pub sender: String,
+    /// Id of the request that it answers; may be empty.
+    pub request: String,
+    /// What it says.
+    pub fields: Map<String, Value>,
+    /// Where it stands.
+    pub signal: Signal,
+    /// What is odd about its file; may be empty.
+    pub note: String,
+    /// Whether the file was not written by this program.
+    pub foreign: bool,
+    /// The name of its file.
+    pub file: String,
+}
+
+/// What a file is.
+pub(super) enum Read {
+    /// A signal.
+    Signal(Box<Found>),
+    /// Nothing that can be used, and why.
+    Unusable(&'static str),
+    /// Somebody may still be writing it.
+    Unsettled,
+}
+
+/// One file as the machine shows it.
+pub(super) struct File<'f> {
+    pub(super) name: &'f str,
+    pub(super) stat: FileStat,
+    pub(super) bytes: &'f [u8],
+}
+
+impl Found {
+    /// The text of a field; empty where there is none.
+    #[must_use]
+    pub fn text(&self, field: &str) -> &str {
+        self.fields.get(field).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// What its file holds, where this program writes it: what it says first, as in the seed.
+    pub(super) fn to_json(&self) -> Value {
+        let mut all = Map::new();
+        all.insert("timestamp".to_owned(), self.signal.created.to_string().into());
+        all.extend(self.fields.iter().map(|(key, value)| (key.clone(), value.clone())));
+        all.insert("signal".to_owned(), self.name.as_str().into());
+        all.insert("id".to_owned(), self.id.as_str().into());
+        for (key, value) in [("sender", &self.sender), ("request", &self.request)] {
+            if !value.is_empty() {
+                all.insert(key.to_owned(), value.as_str().into());
+            }
+        }
+        if let Some(expires) = self.signal.expires {
+            all.insert("expires".to_owned(), expires.to_string().into());
+        }
+        Value::Object(all)
+    }
+
+    /// The same for people's programs: `policyd signal list --format json`.
+    #[must_use]
+    pub fn shown(&self) -> Value {
+        let (state, by, until) = match &self.signal.phase {
+            Phase::Pending => ("pending", None, None),
+            Phase::Claimed { by, until } => ("claimed", Some(by), Some(until.to_string())),
+            Phase::Ended(end) => (end.as_str(), None, None),
+        };
+        json!({
+            "id": self.id, "signal": self.name, "state": state, "claimed_by": by,
+            "claimed_until": until, "sender": self.sender, "request": self.request,
+            "created": self.signal.created.to_string(),
+            "answer_by": self.signal.answer_by.map(|it| it.to_string()),
+            "expires": self.signal.expires.map(|it| it.to_string()),
+            "fields": self.fields, "note": self.note, "file": self.file,
+        })
+    }
+
+    /// Reads a file; what it says of times that are still to come is not believed.
+    pub(super) fn read(file: &File<'_>, name: &str, kind: &SignalKind, now: Timestamp) -> Read {
+        if file.stat.kind != FileKind::File {
+            return Read::Unusable("it is no file");
+        }
+        if file.stat.length > SIGNAL_FILE_BYTES_MAX as u64 {
+            return Read::Unusable("it is too large");
+        }
+        let text = String::from_utf8_lossy(file.bytes);
+        let text = text.trim_start_matches('\u{feff}').trim().trim_matches('\0');
+        let (mut body, note) = match serde_json::from_str::<Value>(text) {
+            Ok(Value::Object(body)) => (body, ""),
+            Ok(value) => (said(&value.to_string()), ""),
+            Err(_) if text.is_empty() => (Map::new(), ""),
+            Err(_) => (said(text), "its content is no JSON"),
+        };
+        let odd = !note.is_empty() || (text.is_empty() && kind.form == Form::Json);
+        let age = now.since(file.stat.modified);
+        if odd && age < SETTLED_AFTER {
+            return Read::Unsettled;
+        }
+        if !note.is_empty() && !kind.approves.is_empty() {
+            return Read::Unusable("it should approve something, and its content is no JSON");
+        }
+        let note = if kind.form == Form::Presence { "" } else { note };
+        let take = |key: &str| body.get(key).and_then(Value::as_str).map(str::to_owned);
+        let time = |key: &str| take(key).and_then(|it| Timestamp::parse(&it));
+        let own =
+            take("id").filter(|it| is_id(it)).filter(|_| take("signal").as_deref() == Some(name));
+        let created = time("timestamp").filter(|it| *it <= now).unwrap_or(file.stat.modified);
+        let expires = time("expires").or_else(|| kind.expires.map(|it| created.plus(it)));
+        let (sender, request) = (take("sender").or_else(|| take("agent")), take("request"));
+        let foreign = own.is_none();
+        body.retain(|key, _| !OWN_KEYS.contains(&key.as_str()) || (foreign && key == "id"));
+        Read::Signal(Box::new(Self {
+            id: own.unwrap_or_else(|| id_of_file(file)),
+            name: name.to_owned(),
+            sender: sender.unwrap_or_default(),
+            request: request.unwrap_or_default(),
+            fields: body,
+            signal: Signal {
+                phase: Phase::Pending,
+                created,
+                expires,
+                answer_by: kind.answer_within.map(|it| created.plus(it)),
+            },
+            note: note.to_owned(),
+            foreign,
+            file: file.name.to_owned(),
+        }))
+    }
+}
+
+/// Text that is no JSON object, as far as it is worth telling.
+fn said(text: &str) -> Map<String, Value> {
+    let plain = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    let plain: String = plain.take(EVIDENCE_CHARS_MAX).collect();
+    let mut body = Map::new();
+    body.insert("text".to_owned(), plain.into());
+    body
+}
+
+/// The id of a file that somebody else wrote: another one, where the file is another one.
+fn id_of_file(file: &File<'_>) -> String {
+    let modified = file.stat.modified.millis().to_le_bytes();
+    let identity = file.stat.identity.to_le_bytes();
+    id_of(&[file.name.as_bytes(), &modified, &identity, file.bytes])
+}
+
+/// An id made of what tells a signal from others.
+pub(super) fn id_of(parts: &[&[u8]]) -> String {
+    let mut digits = hex(&checksum(parts));
+    digits.truncate(ID_DIGITS);
+    digits
+}
+
+fn is_id(text: &str) -> bool {
+    text.len() == ID_DIGITS && text.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'))
+}

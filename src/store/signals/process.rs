@@ -1,0 +1,338 @@
+//! Approvals are taken in, late requests timed out, void signals ended, unusable files put aside:
+//! what is due, whoever comes by.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{Answer, Found, Open, SignalStore, View, file_names};
+use crate::policy::signals::TimeoutAction;
+use crate::state::signal::{End, Event, Phase, step};
+use crate::store::log;
+use crate::time::Timestamp;
+use crate::world::WorldError;
+
+/// Who claims a signal while what follows its timeout is done.
+const PROCESS: &str = "policyd";
+/// Time that what follows a timeout may take; then somebody else tries again.
+const DEED_LEASE: Duration = Duration::from_secs(60);
+
+/// By so much clocks may have gone back between two files.
+const CLOCK_SLACK: Duration = Duration::from_secs(5);
+
+/// What is to be done because of a signal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Deed {
+    /// The task of a request goes on, as a human decided.
+    Unblock {
+        /// The request.
+        request: Box<Found>,
+        /// The approval.
+        approval: Box<Found>,
+    },
+    /// The task of a request that nobody answered goes to the dead letters.
+    DeadLetter {
+        /// The request.
+        request: Box<Found>,
+    },
+    /// A human is told that nobody answered.
+    Alert {
+        /// The request.
+        request: Box<Found>,
+    },
+}
+
+/// Does deeds; where it fails, the signal waits and is processed again.
+pub type Deeds<'d> = dyn FnMut(&Deed) -> Result<(), String> + 'd;
+
+/// What was done.
+#[derive(Debug, Clone, Default)]
+pub struct Processed {
+    /// Signals that ended, and how.
+    pub ended: Vec<(Found, End)>,
+    /// Approvals that approve nothing, and why.
+    pub stale: Vec<(Found, String)>,
+    /// Signals whose consumer did not come back.
+    pub given_back: Vec<Found>,
+    /// Files that were put aside, and why.
+    pub quarantined: Vec<(String, String)>,
+    /// Signals of which something could not be done, and why; they wait.
+    pub failed: Vec<(Found, String)>,
+}
+
+/// What an approval approves.
+enum Bound {
+    /// This request, which waits.
+    Waits(Box<Found>),
+    /// A request that ended by this approval.
+    Done(Value),
+    /// Nothing, and why.
+    Nothing(String),
+    /// That cannot be said now, and why.
+    Unknown(String),
+}
+
+impl SignalStore<'_> {
+    /// Consumes an approval, and with it the request that it approves. One that approves nothing is
+    /// rejected, so that it never approves what comes later.
+    pub(super) fn take_in(
+        &self,
+        open: &mut Open,
+        approval: &Found,
+        by: &str,
+        now: Timestamp,
+    ) -> Result<Answer, WorldError> {
+        let (_, effects) = step(&approval.signal, Event::Consume { by }, now);
+        if !effects.contains(&crate::state::signal::Effect::Closed(End::Consumed)) {
+            return self.move_on(&mut open.ledger, approval, Event::Consume { by }, now);
+        }
+        let request = match self.bound(&open.view, approval, now) {
+            Bound::Nothing(why) => {
+                let more = [("by", by), ("reason", why.as_str())];
+                self.end(&mut open.ledger, (approval, End::Rejected), &more, now)?;
+                return Ok(Answer::Refused(Box::new(approval.clone()), why));
+            }
+            Bound::Unknown(why) => return Ok(Answer::Refused(Box::new(approval.clone()), why)),
+            Bound::Done(entry) => request_of(&entry, approval),
+            Bound::Waits(request) => {
+                let decision = approval.text("decision");
+                let answerer = approval.sender.as_str();
+                let more =
+                    [("by", answerer), ("decision", decision), ("answer", approval.id.as_str())];
+                self.end(&mut open.ledger, (&request, End::Approved), &more, now)?;
+                *request
+            }
+        };
+        let approval = Found { request: request.id.clone(), ..approval.clone() };
+        self.end(&mut open.ledger, (&approval, End::Consumed), &[("by", by)], now)?;
+        Ok(Answer::Ended(Box::new(approval), End::Consumed, Some(Box::new(request))))
+    }
+
+    /// The request that an approval is bound to: the one it names, else the only one that waited
+    /// when it was made.
+    fn bound(&self, view: &View, approval: &Found, now: Timestamp) -> Bound {
+        let kind = self.kinds.kind(&approval.name);
+        let wanted = kind.map(|it| it.approves.as_str()).unwrap_or_default();
+        let made = approval.signal.created;
+        let waits = |it: &&Found| it.name == wanted && !it.signal.is_over(now);
+        let waiting: Vec<&Found> = view.signals.iter().filter(waits).collect();
+        if !approval.request.is_empty() {
+            let named = waiting.iter().find(|it| it.id == approval.request);
+            return match named {
+                Some(it) if made < it.signal.created => {
+                    Bound::Nothing(format!("it is older than the {wanted} {} it names", it.id))
+                }
+                Some(it) => Bound::Waits(Box::new((*it).clone())),
+                None => self.ended_by(approval, wanted),
+            };
+        }
+        let history = log::read_certainly(self.world, &self.history_path());
+        let Some(history) = history.ok().filter(|_| !view.incomplete && !view.cut) else {
+            let why = "which request it approves cannot be said now: not all signals can be read";
+            return Bound::Unknown(why.to_owned());
+        };
+        let task = approval.text("task_id");
+        let of_task = |it: &&&Found| task.is_empty() || it.text("task_id") == task;
+        let waiting: Vec<&Found> = waiting.iter().filter(of_task).copied().collect();
+        let asked = waiting.iter().filter(|it| it.signal.created <= made).copied();
+        let asked: Vec<&Found> = asked.collect();
+        match (asked.as_slice(), waiting.len()) {
+            ([], 0) => Bound::Nothing(format!("no {wanted} waits for an answer")),
+            ([], _) => Bound::Nothing(format!("it is older than every {wanted} that waits")),
+            ([only], _) if !others_waited_at(&history, wanted, made) => {
+                Bound::Waits(Box::new((*only).clone()))
+            }
+            _ => Bound::Nothing(format!(
+                "several {wanted} waited when it was made, and it names none; `policyd signal \
+                 approve ID` does"
+            )),
+        }
+    }
+
+    /// A request that is over: it may have ended by this very approval.
+    fn ended_by(&self, approval: &Found, wanted: &str) -> Bound {
+        let Ok(history) = log::read_certainly(self.world, &self.history_path()) else {
+            return Bound::Unknown("the history cannot be read now".to_owned());
+        };
+        let text = |it: &Value, key: &str| {
+            it.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
+        };
+        let entry = history.iter().rev().find(|it| text(it, "id") == approval.request);
+        match entry {
+            Some(entry) if text(entry, "answer") == approval.id => Bound::Done(entry.clone()),
+            Some(entry) => {
+                let outcome = text(entry, "outcome").replace('_', " ");
+                Bound::Nothing(format!("the {wanted} {} it names was {outcome}", approval.request))
+            }
+            None => Bound::Nothing(format!("there is no {wanted} {}", approval.request)),
+        }
+    }
+
+    /// Does what is due. `act` is called without the lock.
+    ///
+    /// # Errors
+    /// The lock was not free, or something could not be written; what was done is done.
+    pub fn process(&self, now: Timestamp, act: &mut Deeds<'_>) -> Result<Processed, WorldError> {
+        let mut done = Processed::default();
+        let mut due = Vec::new();
+        {
+            let mut open = self.open(now)?;
+            self.quarantine(&open.view, &mut done, now);
+            let signals = open.view.signals.clone();
+            for found in &signals {
+                let approves =
+                    self.kinds.kind(&found.name).is_some_and(|it| !it.approves.is_empty());
+                if approves && found.signal.is_pending(now) {
+                    self.process_approval(&mut open, found, (&mut done, &mut *act), now)?;
+                    open.view = self.look(&open.ledger, now);
+                }
+            }
+            for found in open.view.signals.clone() {
+                if step(&found.signal, Event::Tick, now).0.phase == Phase::Ended(End::TimedOut) {
+                    let claim = Event::Claim { by: PROCESS, lease: DEED_LEASE };
+                    self.move_on(&mut open.ledger, &found, claim, now)?;
+                    due.push(found);
+                    continue;
+                }
+                match self.move_on(&mut open.ledger, &found, Event::Tick, now)? {
+                    Answer::Ended(found, end, _) => done.ended.push((*found, end)),
+                    Answer::GivenBack(found) => done.given_back.push(*found),
+                    Answer::Nothing | Answer::Refused(..) | Answer::Held(..) => {}
+                }
+            }
+        }
+        for found in due {
+            self.time_out(found, (&mut done, &mut *act), now)?;
+        }
+        Ok(done)
+    }
+
+    fn process_approval(
+        &self,
+        open: &mut Open,
+        found: &Found,
+        (done, act): (&mut Processed, &mut Deeds<'_>),
+        now: Timestamp,
+    ) -> Result<(), WorldError> {
+        // What follows is done first: whoever dies in between does it again, and nobody forgets it.
+        let request = match self.bound(&open.view, found, now) {
+            Bound::Waits(request) => Some(*request),
+            Bound::Done(entry) => Some(request_of(&entry, found)),
+            Bound::Nothing(_) => None,
+            Bound::Unknown(why) => {
+                done.failed.push((found.clone(), why));
+                return Ok(());
+            }
+        };
+        if let Some(request) = request {
+            let deed =
+                Deed::Unblock { request: Box::new(request), approval: Box::new(found.clone()) };
+            if let Err(why) = act(&deed) {
+                done.failed.push((found.clone(), why));
+                return Ok(());
+            }
+        }
+        match self.take_in(open, found, PROCESS, now)? {
+            Answer::Ended(approval, end, request) => {
+                if let Some(request) = &request {
+                    open.ledger.answered(json!({
+                        "time": now.to_string(), "signal": request.name, "id": request.id,
+                        "outcome": End::Approved.as_str(), "fields": request.fields,
+                        "by": approval.sender, "decision": approval.text("decision"),
+                    }));
+                    self.save(&open.ledger)?;
+                }
+                done.ended.extend(request.map(|it| (*it, End::Approved)));
+                done.ended.push((*approval, end));
+            }
+            Answer::Refused(approval, why) => done.stale.push((*approval, why)),
+            Answer::Nothing | Answer::Held(..) | Answer::GivenBack(_) => {}
+        }
+        Ok(())
+    }
+
+    fn time_out(
+        &self,
+        found: Found,
+        (done, act): (&mut Processed, &mut Deeds<'_>),
+        now: Timestamp,
+    ) -> Result<(), WorldError> {
+        let actions = self.kinds.kind(&found.name).map(|it| it.on_timeout.clone());
+        let deeds = actions.unwrap_or_default().into_iter().filter_map(|it| match it {
+            TimeoutAction::DeadLetter => {
+                Some(Deed::DeadLetter { request: Box::new(found.clone()) })
+            }
+            TimeoutAction::Alert => Some(Deed::Alert { request: Box::new(found.clone()) }),
+            TimeoutAction::Discard => None,
+        });
+        let failure = deeds.into_iter().find_map(|it| act(&it).err());
+        let mut open = self.open(now)?;
+        let Some(still) = open.find(&found.id).cloned() else { return Ok(()) };
+        match failure {
+            None => {
+                let more = [("by", PROCESS)];
+                self.end(&mut open.ledger, (&still, End::TimedOut), &more, now)?;
+                done.ended.push((found, End::TimedOut));
+            }
+            Some(why) => {
+                let release = Event::Release { by: PROCESS };
+                self.move_on(&mut open.ledger, &still, release, now)?;
+                done.failed.push((found, why));
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts files aside that cannot be used. What cannot be moved stays and is told.
+    fn quarantine(&self, view: &View, done: &mut Processed, now: Timestamp) {
+        let aside = self.folder().join(file_names::QUARANTINE);
+        for (file, why) in &view.unusable {
+            // A folder that is there already is no failure; any other shows below.
+            self.world.create_folder(&aside).ok();
+            let name = format!("{file}-{}", now.millis());
+            let moved = self.world.rename(&self.folder().join(file), &aside.join(&name));
+            let why = match moved {
+                Ok(()) => why.clone(),
+                Err(error) => format!("{why}, and it could not be put aside: {error}"),
+            };
+            let entry = json!({"time": now.to_string(), "outcome": "quarantined", "file": file,
+                "aside": name, "reason": why});
+            // The file itself is kept; that it was moved is told here as well.
+            log::append(self.world, &self.history_path(), &[entry]);
+            done.quarantined.push((file.clone(), why));
+        }
+    }
+}
+
+/// The request of an entry of the history, as far as that tells.
+fn request_of(entry: &Value, approval: &Found) -> Found {
+    let text = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let fields = entry.get("fields").and_then(Value::as_object).cloned().unwrap_or_default();
+    let created = Timestamp::parse(&text("created")).unwrap_or(approval.signal.created);
+    Found {
+        id: text("id"),
+        name: text("signal"),
+        sender: text("sender"),
+        request: String::new(),
+        fields,
+        signal: crate::state::signal::Signal {
+            phase: Phase::Ended(End::Approved),
+            created,
+            expires: None,
+            answer_by: None,
+        },
+        note: String::new(),
+        foreign: false,
+        file: text("file"),
+    }
+}
+
+/// Whether a request that is over now waited at that moment, too.
+fn others_waited_at(history: &[Value], wanted: &str, made: Timestamp) -> bool {
+    let time = |it: &Value, key: &str| Timestamp::parse(it.get(key)?.as_str()?);
+    history.iter().any(|it| {
+        it.get("signal").and_then(Value::as_str) == Some(wanted)
+            && time(it, "created").is_some_and(|at| at <= made)
+            && time(it, "time").is_some_and(|at| at.plus(CLOCK_SLACK) >= made)
+    })
+}
