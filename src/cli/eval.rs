@@ -415,18 +415,21 @@ impl Stopping<'_> {
 
         // Log, then hand over what is to be spoken.
         self.answer(&outcome, remembered, &mut report);
-        self.react(&mut report);
+        self.react(&outcome, &mut report);
         speech::log(world, own, self.request, (&outcome, &inputs), &mut report);
         report.outcome = Some(outcome);
         report
     }
 
     /// Notes what the pack says about a stop that was judged.
-    fn react(&self, report: &mut Report) {
+    fn react(&self, outcome: &Outcome, report: &mut Report) {
         let (world, request, policy) = (self.world, self.request, self.policy);
+        let reacting = Reacting { world, request, policy, own: (self.own, &self.store.durability) };
+        if policy.considerations.iter().any(|it| !it.emit.is_empty()) {
+            reacting.emit_for(outcome, report);
+        }
         if policy.reacts_to.iter().any(|it| it == request.event.kind.name()) {
-            let own = (self.own, &self.store.durability);
-            Reacting { world, request, policy, own }.react(report);
+            reacting.react(report);
         }
     }
 

@@ -2,6 +2,7 @@
 //! asked and told. The commands and the hook path both go through here, so that both do the same.
 
 mod alerts;
+mod signals;
 mod tasks;
 
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use crate::policy::Policy;
 use crate::store::breakers::BreakerStore;
 use crate::store::escalations::EscalationStore;
 use crate::store::queues::QueueStore;
+use crate::store::signals::SignalStore;
 use crate::time::Timestamp;
 use crate::world::World;
 
@@ -27,6 +29,7 @@ pub(super) struct Stores<'a> {
     pub(super) queues: QueueStore<'a>,
     pub(super) escalations: EscalationStore<'a>,
     pub(super) breakers: BreakerStore<'a>,
+    pub(super) signals: SignalStore<'a>,
     /// The root of our own.
     pub(super) own: PathBuf,
     /// Who does it, for the audit.
@@ -49,15 +52,30 @@ impl<'a> Stores<'a> {
             queues: QueueStore::new(world, own, durability(), wait),
             escalations: EscalationStore::new(world, own, durability(), wait),
             breakers: BreakerStore::new(world, own, durability()).patient(wait),
+            signals: SignalStore::new(world, own, &policy.signals, durability()).patient(wait),
             own: own.to_owned(),
             by: world.env("USER").or_else(|| world.env("USERNAME")).unwrap_or_default(),
             now: world.now(),
         }
     }
 
+    /// Id and title of what the agent works on: `queue/current-task.json` (seed 003).
+    pub(super) fn current_task(&self) -> (String, String) {
+        let path = self.own.join("queue/current-task.json");
+        let bytes = self.world.read(&path, crate::limits::POLICY_FILE_BYTES_MAX);
+        let task: serde_json::Value =
+            bytes.ok().and_then(|it| serde_json::from_slice(&it).ok()).unwrap_or_default();
+        let text = |keys: [&str; 2]| {
+            let found = keys.into_iter().find_map(|key| task.get(key)?.as_str());
+            found.unwrap_or_default().to_owned()
+        };
+        (text(["task_id", "id"]), text(["goal", "title"]))
+    }
+
     /// Why something that was changed may not survive a loss of power.
     pub(super) fn tell_degraded(&self, console: &mut Console<'_>) {
-        for why in [self.queues.degraded(), self.escalations.degraded()].into_iter().flatten() {
+        let stores = [self.queues.degraded(), self.escalations.degraded(), self.signals.degraded()];
+        for why in stores.into_iter().flatten() {
             console.complain(&format!("saved in place only, a loss of power may undo it: {why}"));
         }
     }

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use super::load::{Entry, Layers, Meant};
 use super::resilience::Reaction;
-use super::signals::Signals;
 use super::{
     Check, Consideration, Expression, MessageChoice, OnError, Place, Policy, Preference, Probe,
     SessionType, Settings, builtin, records, shapes,
@@ -65,7 +64,6 @@ pub(super) struct Built {
     probes: Vec<Probe>,
     resilience: Resilience,
     reads_breakers: bool,
-    signals: Signals,
     messages: BTreeMap<String, Vec<MessageChoice>>,
 }
 
@@ -125,7 +123,9 @@ pub(super) fn build(
     let messages = builder.messages(messages);
     let reads_breakers = builder.reads_breakers;
     let resilience = builder.resilience(layers);
-    let signals = builder.signals(layers);
+    for node in layers.considerations.iter().filter(wanted).filter_map(|it| it.get("emit")) {
+        builder.known_signal(node, &resilience.signals);
+    }
     Built {
         settings,
         vocabulary,
@@ -137,7 +137,6 @@ pub(super) fn build(
         probes,
         resilience,
         reads_breakers,
-        signals,
         messages,
     }
 }
@@ -194,7 +193,7 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
         escalation: built.resilience.escalation.into(),
         reacts_to: reacts_to(&built.resilience.reactions),
         reactions: built.resilience.reactions.into(),
-        signals: built.signals.into(),
+        signals: built.resilience.signals.into(),
         lens_key: Key::of(&vocabulary.lens),
         lens: vocabulary.lens,
         texts: vocabulary.texts,

@@ -253,6 +253,8 @@ pub struct Consideration {
     pub when: Option<Expression>,
     /// How it is judged.
     pub check: Check,
+    /// The signal that is created where it is not satisfied; empty for none.
+    pub emit: String,
     /// How far it is in force.
     pub mode: Mode,
     /// What an evaluation error means.

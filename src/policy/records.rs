@@ -19,7 +19,9 @@ pub fn names(file: &str, section: &str) -> Option<&'static Names> {
         ("signals.yaml", "triggers") => Some(&*signals::RUN),
         ("signals.yaml", "drift" | "drift_always") => Some(&*signals::DRIFT),
         ("messages.yaml", "escalation") => Some(&*DOCUMENT),
-        ("messages.yaml", "review_done" | "humans_asked" | "queue_alarms") => Some(&*WAITING),
+        ("messages.yaml", "review_done" | "humans_asked" | "queue_alarms" | "signals_pending") => {
+            Some(&*WAITING)
+        }
         _ => None,
     }
 }

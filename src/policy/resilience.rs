@@ -142,6 +142,8 @@ pub struct Reaction {
     pub worked: bool,
     /// Templates of id, title and approach of a task; none, where the id is empty.
     pub task: [String; 3],
+    /// The signal that is created, with templates of its fields; none, where the name is empty.
+    pub signal: (String, Vec<(String, String)>),
     /// Template of why a human is needed; empty for none.
     pub reason: String,
     /// How much that matters.

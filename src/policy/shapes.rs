@@ -62,6 +62,7 @@ pub const CONSIDERATION: &[Field] = &[
     EVIDENCES,
     ERROR,
     field("message", Kind::Text, "Same as `guidance`."),
+    field("emit", Kind::Text, "A signal that is created where it is not satisfied."),
     field("mode", Kind::Choice(&["enforce", "warn", "shadow"]), "How far it is in force."),
     field("on_error", ON_ERROR, "What an evaluation error means; `allow` by default."),
     field("expires", Kind::Date, "From this day on it is not judged."),
@@ -296,4 +297,5 @@ pub const MESSAGES: &[&str] = &[
     "review_done",
     "humans_asked",
     "queue_alarms",
+    "signals_pending",
 ];

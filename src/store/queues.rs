@@ -207,6 +207,13 @@ impl<'a> QueueStore<'a> {
         self.documents.world.stat(&path).is_ok()
     }
 
+    /// Whether there is a list of any kind.
+    #[must_use]
+    pub fn exists_any(&self) -> bool {
+        let path = |it: Place| self.documents.path(&name(it));
+        Place::ALL.into_iter().any(|it| self.documents.world.stat(&path(it)).is_ok())
+    }
+
     /// All lists as they stand, without a lock; what cannot be read is left out.
     #[must_use]
     pub fn peek(&self) -> Lists {

@@ -154,6 +154,12 @@ impl<'a> SignalStore<'a> {
         self.documents.degraded()
     }
 
+    /// Whether there is a folder of signals: the cheapest thing to ask.
+    #[must_use]
+    pub fn exists(&self) -> bool {
+        self.world.stat(&self.folder()).is_ok()
+    }
+
     fn folder(&self) -> PathBuf {
         self.documents.path(FOLDER)
     }

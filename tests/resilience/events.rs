@@ -158,3 +158,68 @@ fn a_reaction_of_a_pack_of_ones_own() {
     turn_fails(&desk, "overloaded");
     assert_eq!(desk.file("state/circuit-breakers.json"), Value::Null, "it is switched off");
 }
+
+#[test]
+fn pending_signals_reach_the_agent_and_a_late_review_becomes_a_dead_letter() {
+    let desk = Desk::new();
+    desk.words(&["dlq", "add", "task-099", "--title", "Deploy", "--error", "needs keys"]);
+    let review = json!({"timestamp": "2026-01-25T11:00:00Z", "reason": "security_decision",
+        "task_id": "task-099", "context": "Needs production keys", "severity": "critical", "blocking": true});
+    desk.put("signals/HUMAN_REVIEW_NEEDED", &review);
+    desk.put("signals/FEATURE_READY_auth", &json!({}));
+    desk.advance(1);
+    let said = context(&event(&desk, "UserPromptSubmit", &json!({"prompt": "Go on"})));
+    assert!(said.contains("Signals for you"), "{said}");
+    assert!(said.contains("security_decision") || said.contains("task-099"), "{said}");
+    desk.advance(30);
+    event(&desk, "SessionStart", &json!({"source": "startup"}));
+    let dead = desk.call("dlq list --format json").lines();
+    assert_eq!(dead[0]["task_id"], "task-099", "{dead:?}");
+    let asked = desk.call("escalation list --format json").lines();
+    assert!(asked.iter().any(|it| it["task_id"] == "task-099"), "{asked:?}");
+    assert!(!desk.names("signals").contains(&"HUMAN_REVIEW_NEEDED".to_owned()));
+}
+
+#[test]
+fn a_rule_at_a_stop_reports_a_drift() {
+    let rule = "- id: on_task\n  category: Focus\n  question: Does the agent work on its task?\n  severity: warning\n  applicable_session_types: [\"*\"]\n  satisfied: files.count == 0\n  details: It edits the schema of the database.\n  emit: DRIFT_DETECTED\n";
+    let desk = Desk::new().with_pack("considerations.yaml", rule);
+    desk.put(
+        "queue/current-task.json",
+        &json!({"task_id": "task-042", "title": "Add login endpoint"}),
+    );
+    let line = |value: Value| format!("{value}\n");
+    let mut transcript = line(
+        json!({"type": "user", "uuid": "u", "message": {"role": "user", "content": "Add login"}}),
+    );
+    transcript += &line(
+        json!({"type": "assistant", "uuid": "a", "message": {"id": "m", "role": "assistant", "content": [
+        {"type": "tool_use", "id": "t1", "name": "Write", "input": {"file_path": "/work/a.sql", "content": "x"}}]}}),
+    );
+    transcript +=
+        &line(json!({"type": "user", "uuid": "r", "message": {"role": "user", "content": [
+        {"type": "tool_result", "tool_use_id": "t1", "content": "ok"}]}}));
+    desk.world.put("/t.jsonl", transcript);
+    desk.world.put("/work/a.sql", "x");
+    for _ in 0..3 {
+        event(
+            &desk,
+            "Stop",
+            &json!({"transcript_path": "/t.jsonl", "last_assistant_message": "Done."}),
+        );
+    }
+    let log = String::from_utf8(desk.world.get("/work/.policyd/signals/DRIFT_DETECTED").unwrap())
+        .unwrap();
+    let drift: Value = serde_json::from_str(log.lines().next().unwrap()).unwrap();
+    assert_eq!(
+        (&drift["task_id"], &drift["original_goal"]),
+        (&json!("task-042"), &json!("Add login endpoint"))
+    );
+    assert_eq!(drift["detected_drift"], "It edits the schema of the database.");
+    assert_eq!(log.lines().count(), 3);
+    assert!(
+        desk.names("signals").contains(&"CONTEXT_CLEAR_REQUESTED".to_owned()),
+        "{:?}",
+        desk.names("signals")
+    );
+}

@@ -5,18 +5,19 @@
 use std::path::Path;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Request;
 use super::speech::Report;
 use crate::cli::resilience::{Report as Failed, Row, Stores};
 use crate::hook::claude_code::Context;
 use crate::judge::dead_letter::{alarms, queue_record, review_due};
-use crate::judge::message;
+use crate::judge::verdict::Status;
+use crate::judge::{Outcome, message};
 use crate::limits::{EVIDENCE_CHARS_MAX, SPOKEN_CHARS_MAX};
 use crate::policy::failures::Classified;
 use crate::policy::resilience::Reaction;
-use crate::policy::{Policy, records};
+use crate::policy::{Mode, Policy, records};
 use crate::report::mask::mask;
 use crate::script::record::Record;
 use crate::script::{Evaluator, template};
@@ -26,6 +27,7 @@ use crate::state::escalation::Escalation;
 use crate::store::escalations::Named;
 use crate::store::file::Durability;
 use crate::store::log;
+use crate::store::signals::Draft;
 use crate::world::World;
 
 /// Longest wait of a hook for a lock of the stores.
@@ -69,6 +71,54 @@ impl Reacting<'_> {
             said.extend(self.waiting(&stores, kind == "session_start", report));
         }
         self.say(&said.join("\n"), report);
+    }
+
+    /// Creates the signals of considerations that are not satisfied.
+    pub(super) fn emit_for(&self, outcome: &Outcome, report: &mut Report) {
+        let emitting = self.policy.considerations.iter().filter(|it| !it.emit.is_empty());
+        let found = emitting.filter_map(|rule| {
+            let verdict = outcome.verdicts.iter().find(|it| it.id == rule.id)?;
+            (verdict.status == Status::Unsatisfied && rule.mode != Mode::Shadow)
+                .then_some((rule, verdict))
+        });
+        let found: Vec<_> = found.collect();
+        if found.is_empty() || self.request.dry_run {
+            return;
+        }
+        let stores = Stores::new(self.world, self.policy, self.own, LOCK_WAIT);
+        let (task, goal) = stores.current_task();
+        for (rule, verdict) in found {
+            let said = [
+                ("task_id", task.as_str()),
+                ("original_goal", &goal),
+                ("planned_action", &rule.question),
+                ("detected_drift", &verdict.details),
+                ("reason", &verdict.details),
+                ("context", &verdict.details),
+                ("severity", "medium"),
+                ("agent", self.request.event.session_id.as_str()),
+            ];
+            let takes = |key: &str| {
+                let kind = self.policy.signals.kind(&rule.emit);
+                kind.is_some_and(|it| it.fields.iter().any(|it| it.name == key))
+            };
+            let fields = said.iter().filter(|(key, value)| takes(key) && !value.is_empty());
+            let fields = fields
+                .map(|(key, value)| ((*key).to_owned(), Value::from(mask(value).0.into_owned())));
+            let draft = Draft {
+                name: rule.emit.clone(),
+                fields: fields.collect(),
+                sender: self.request.event.session_id.to_string(),
+                ..Draft::default()
+            };
+            match stores.emit(&draft) {
+                Ok(emitted) => {
+                    let answer = emitted.drift.as_ref().map(|it| it.message.as_str());
+                    answer.iter().for_each(|it| report.note(*it));
+                }
+                Err(error) => report.note(format!("{}: {error}", rule.emit)),
+            }
+        }
     }
 
     fn note(
@@ -133,7 +183,7 @@ impl Reacting<'_> {
 
     /// What waits: the review of the dead letters, the questions to humans, the alarms.
     fn waiting(&self, stores: &Stores<'_>, starts: bool, report: &mut Report) -> Vec<String> {
-        let mut said = Vec::new();
+        let mut said = self.signals(stores, report);
         if starts && stores.queues.exists() {
             said.extend(self.review(stores, report));
         }
@@ -147,6 +197,44 @@ impl Reacting<'_> {
             .collect();
         said.extend(self.told("humans_asked", lines));
         said
+    }
+
+    /// What is due to signals is done; those that wait, and answers to those that did, are told.
+    fn signals(&self, stores: &Stores<'_>, report: &mut Report) -> Vec<String> {
+        let mut deeds = Vec::new();
+        if !stores.signals.exists() {
+            return Vec::new();
+        }
+        match stores.process_signals(&mut deeds) {
+            Ok(done) => {
+                done.failed.iter().for_each(|(it, why)| report.note(format!("{}: {why}", it.id)))
+            }
+            Err(error) => report.note(format!("signals: {error}")),
+        }
+        let mut lines: Vec<String> =
+            stores.signal_texts().into_iter().map(|(_, text)| format!("- {text}")).collect();
+        let answers = stores.signals.untold();
+        let text = |it: &Value, key: &str| {
+            it.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
+        };
+        lines.extend(answers.iter().map(|it| {
+            let why = [text(it, "decision"), text(it, "reason")].join(" ");
+            format!(
+                "- {} {}: {} {}",
+                text(it, "signal"),
+                text(it, "id"),
+                text(it, "outcome"),
+                why.trim()
+            )
+        }));
+        let ids: Vec<String> = answers.iter().map(|it| text(it, "id")).collect();
+        let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+        if !ids.is_empty()
+            && let Err(error) = stores.signals.told(&ids, self.request.now)
+        {
+            report.note(format!("signals: {error}"));
+        }
+        self.told("signals_pending", lines).into_iter().collect()
     }
 
     fn review(&self, stores: &Stores<'_>, report: &mut Report) -> Vec<String> {
@@ -276,6 +364,9 @@ impl Scene<'_> {
             let entered = if taken.entered.is_empty() { "failed" } else { "dead letter" };
             did.push(format!("task {}: {entered}", taken.task.id));
         }
+        if !reaction.signal.0.is_empty() {
+            did.push(self.emit(stores, reaction)?);
+        }
         if !reaction.reason.is_empty() {
             did.push(self.ask_human(stores, reaction)?);
         }
@@ -308,6 +399,21 @@ impl Scene<'_> {
             did.push(format!("breaker {key}: {}", next.phase.as_str()));
         }
         Ok(())
+    }
+
+    fn emit(&mut self, stores: &Stores<'_>, reaction: &Reaction) -> Result<String, String> {
+        let (name, fields) = &reaction.signal;
+        let fields = fields
+            .iter()
+            .map(|(key, text)| (key.clone(), Value::from(mask(&self.text(text)).0.into_owned())));
+        let draft = Draft {
+            name: name.clone(),
+            fields: fields.collect(),
+            sender: self.reacting.request.event.session_id.to_string(),
+            ..Draft::default()
+        };
+        let emitted = stores.emit(&draft).map_err(|it| it.to_string())?;
+        Ok(format!("signal {} {}", emitted.signal.name, emitted.signal.id))
     }
 
     fn ask_human(&mut self, stores: &Stores<'_>, reaction: &Reaction) -> Result<String, String> {

@@ -76,6 +76,7 @@ impl Builder<'_> {
             on: self.events(entry),
             when: own_when,
             check,
+            emit: text(entry.get("emit")),
             mode,
             on_error: on_error(&text(entry.get("on_error"))).unwrap_or(OnError::Allow),
             expires_millis: entry.get("expires").and_then(Node::date).map(Timestamp::millis),

@@ -10,6 +10,7 @@ use super::super::resilience::{
 };
 use super::super::shapes::resilience::REVIEW_GROUPS;
 use super::{Builder, Entry, Expression, breakers, failures, text, texts};
+use crate::policy::signals::Signals;
 use crate::policy::{Place, Route};
 use crate::script::types::Type;
 use crate::source::Diagnostic;
@@ -71,6 +72,7 @@ pub(super) struct Resilience {
     pub(super) dead_letter: DeadLetter,
     pub(super) escalation: Escalation,
     pub(super) reactions: Vec<Reaction>,
+    pub(super) signals: Signals,
 }
 
 /// The group of a rule that names none.
@@ -82,6 +84,7 @@ fn group_of(action: ReviewAction) -> String {
 impl Builder<'_> {
     /// What the files of the resilience systems mean.
     pub(super) fn resilience(&mut self, layers: &Layers) -> Resilience {
+        let signals = self.signals(layers);
         let own_only = self.own_only;
         let wanted = |it: &&Entry| !own_only || it.is_own();
         let routes = layers.routes.iter().filter(wanted);
@@ -92,7 +95,8 @@ impl Builder<'_> {
             failures: failures::failures(layers, self.diagnostics),
             dead_letter: self.dead_letter(layers),
             escalation: self.escalation(layers),
-            reactions: self.reactions(layers),
+            reactions: self.reactions(layers, &signals),
+            signals,
         }
     }
 
@@ -123,7 +127,7 @@ impl Builder<'_> {
     }
 
     /// What `reactions.yaml` means.
-    fn reactions(&mut self, layers: &Layers) -> Vec<Reaction> {
+    fn reactions(&mut self, layers: &Layers, signals: &Signals) -> Vec<Reaction> {
         let used = |it: &&Entry| it.get("enabled").and_then(Node::bool) != Some(false);
         self.speaking_of(records::names("reactions.yaml", ""), |builder| {
             let own_only = builder.own_only;
@@ -131,7 +135,7 @@ impl Builder<'_> {
                 .reactions
                 .iter()
                 .filter(|it| !own_only || it.is_own())
-                .filter_map(|it| Some((used(&it), builder.reaction(it)?)))
+                .filter_map(|it| Some((used(&it), builder.reaction(it, signals)?)))
                 .collect();
             made.into_iter().filter(|(used, _)| *used).map(|(_, it)| it).collect()
         })
@@ -144,7 +148,31 @@ impl Builder<'_> {
         }
     }
 
-    fn reaction(&mut self, entry: &Entry) -> Option<Reaction> {
+    /// The signal that a reaction creates.
+    fn emitted(&mut self, entry: &Entry, signals: &Signals) -> (String, Vec<(String, String)>) {
+        let node = entry.get("signal");
+        let name = node.and_then(|it| it.get("name"));
+        if let Some(name) = name {
+            self.known_signal(name, signals);
+        }
+        let fields = node.and_then(|it| it.get("fields")).and_then(Node::entries);
+        let fields = fields.unwrap_or_default().iter();
+        let fields = fields
+            .filter_map(|(key, value)| Some((key.text()?.to_owned(), self.template(value)?)))
+            .collect();
+        (text(name), fields)
+    }
+
+    /// Complains about a signal that there is not.
+    pub(super) fn known_signal(&mut self, node: &Node, signals: &Signals) {
+        let name = node.text().unwrap_or_default();
+        if signals.kind(name).is_none() {
+            let known: Vec<&str> = signals.kinds.iter().map(|it| it.id.as_str()).collect();
+            self.unknown("unknown-signal", "signal", node, &known);
+        }
+    }
+
+    fn reaction(&mut self, entry: &Entry, signals: &Signals) -> Option<Reaction> {
         self.must_have(entry, &["on"]);
         let mut part = |section: &str, key: &str| {
             let node = entry.get(section).and_then(|it| it.get(key));
@@ -153,6 +181,7 @@ impl Builder<'_> {
         let task = [part("task", "id"), part("task", "title"), part("task", "approach")];
         let reason = part("ask_human", "reason");
         let asked = entry.get("ask_human");
+        let signal = self.emitted(entry, signals);
         let mut template =
             |key: &str| entry.get(key).and_then(|it| self.template(it)).unwrap_or_default();
         let (breaker, say) = (template("breaker"), template("say"));
@@ -171,6 +200,7 @@ impl Builder<'_> {
             breaker,
             worked: result == "success",
             task,
+            signal,
             reason,
             severity: asked
                 .and_then(|it| it.get("severity"))

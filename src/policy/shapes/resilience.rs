@@ -100,6 +100,11 @@ const ASKED: &[Field] = &[
     field("options", TEXTS, "What a human may decide, each with what it costs."),
 ];
 
+const EMITTED: &[Field] = &[
+    required("name", Kind::Text, "A signal of signals.yaml."),
+    field("fields", Kind::Map(&Kind::Template), "What it says."),
+];
+
 /// An entry of `reactions.yaml`.
 pub const REACTION: &[Field] = &[
     ID,
@@ -108,6 +113,7 @@ pub const REACTION: &[Field] = &[
     field("breaker", Kind::Template, "The circuit breaker that is told what became of a call."),
     field("result", Kind::Choice(&["failure", "success"]), "What became of it."),
     field("task", Kind::Record(NOTED_TASK), "The failure is an attempt at this task."),
+    field("signal", Kind::Record(EMITTED), "The signal that is created."),
     field("ask_human", Kind::Record(ASKED), "A human is asked, once for each reason."),
     field(
         "say",
