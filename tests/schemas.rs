@@ -169,6 +169,21 @@ fn what_the_program_writes_fits_its_schema() {
     run(&["breaker", "record", "api/x", "failure"]);
     run(&["breaker", "record", "api/y", "failure", "--retry-after", "90"]);
     run(&["breaker", "trip", "api/z", "--for", "5m", "--reason", "maintenance"]);
+    let failing =
+        ["dlq", "add", "t", "--title", "Rotate passwords", "--needs", "u", "--confidence", "0.5"];
+    for error in ["a", "b", "c", "d", "e"] {
+        run(&[failing.as_slice(), &["--error", error, "--approach", "x", "--key", error]].concat());
+    }
+    run(&["dlq", "add", "t", "--type", "rate_limit", "--error", "429"]);
+    run(&["dlq", "add", "u", "--error", "e", "--at-once"]);
+    run(&["dlq", "retry", "u", "--scope", "less"]);
+    run(&["dlq", "abandon", "u", "--reason", "no"]);
+    run(&["escalation", "open", "--gate", "static", "--reason", "it does not pass"]);
+    let gate = run(&["escalation", "list"]);
+    let gate = gate.lines().find(|it| it.starts_with("handoff-")).unwrap();
+    run(&["escalation", "resolve", gate.split_whitespace().next().unwrap(), "--decision", "go on"]);
+    fs::write(at("failure.json"), r#"{"session_id": "s", "error": "overloaded"}"#).unwrap();
+    run(&["eval", "--hook", "stop-failure", "--input", "failure.json"]);
     let lint = run(&["lint", "pack", "--profile", "strict", "--format", "json"]);
     run(&["lint", "pack", "--write-baseline", "base.json"]);
     let read = |path: &str| fs::read_to_string(at(path)).unwrap();
@@ -178,6 +193,15 @@ fn what_the_program_writes_fits_its_schema() {
         ("circuit-breakers", vec![read(".policyd/state/circuit-breakers.json")]),
         ("decision-log", lines(".policyd/logs/decisions.jsonl")),
         ("diagnostic-log", lines(".policyd/sessions/s/diagnostic.jsonl")),
+        (
+            "tasks",
+            ["dead-letter", "abandoned", "pending"]
+                .map(|it| read(&format!(".policyd/queue/{it}.json")))
+                .to_vec(),
+        ),
+        ("escalations", vec![read(".policyd/escalations/index.json")]),
+        ("task-log", lines(".policyd/logs/dead-letter.jsonl")),
+        ("event-log", lines(".policyd/logs/events.jsonl")),
         ("lint", vec![lint]),
         ("lint-baseline", vec![read("base.json")]),
     ] {

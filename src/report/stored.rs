@@ -1,6 +1,8 @@
 //! Shapes of what the program writes: stored files, logs, and the JSON of lint. Readers of them are
 //! lenient: an unknown key is kept, and what may be absent may be null.
 
+mod queues;
+
 use crate::source::schema::json_schema;
 use crate::source::shape::{Field, Kind, field, required};
 use serde_json::Value;
@@ -271,11 +273,15 @@ const BASELINE: &[Field] = &[
 ];
 
 /// What is stored or printed, by name: a whole file, or one line of a log.
-pub const SHAPES: [(&str, Kind); 6] = [
+pub const SHAPES: [(&str, Kind); 10] = [
     ("state", Kind::Record(STATE)),
     ("circuit-breakers", Kind::Map(&Kind::Record(BREAKER))),
     ("decision-log", Kind::Record(DECISION)),
     ("diagnostic-log", Kind::Record(DIAGNOSTIC)),
+    ("tasks", Kind::Record(queues::TASKS)),
+    ("escalations", Kind::Record(queues::ESCALATIONS)),
+    ("task-log", Kind::Record(queues::TASK_LOG)),
+    ("event-log", Kind::Record(queues::EVENT_LOG)),
     ("lint", Kind::Record(LINT)),
     ("lint-baseline", Kind::Record(BASELINE)),
 ];
