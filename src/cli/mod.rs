@@ -151,12 +151,18 @@ fn plain_hook_call(arguments: &[OsString]) -> Option<EvalArguments> {
     })
 }
 
-/// What scripts ask before each call: exactly `breaker allow KEY`, read without the whole command
-/// line for the same reason.
+/// What scripts ask before each call: exactly `breaker allow KEY`, perhaps with `--format json` after
+/// it, read without the whole command line for the same reason.
 fn plain_allow_call(arguments: &[OsString]) -> Option<BreakerAction> {
-    let [_, breaker, allow, key] = arguments else { return None };
+    let (key, format) = match arguments {
+        [_, _, _, key] => (key, ListFormat::Text),
+        [_, _, _, key, name, json] if name == "--format" && json == "json" => {
+            (key, ListFormat::Json)
+        }
+        _ => return None,
+    };
+    let [_, breaker, allow, ..] = arguments else { return None };
     let key = key.to_str().filter(|it| !it.starts_with('-'))?;
-    let format = ListFormat::Text;
     (breaker == "breaker" && allow == "allow")
         .then(|| BreakerAction::Allow { key: key.to_owned(), format })
 }
@@ -285,7 +291,9 @@ mod tests {
         assert!(!plain(&["policyd", "breaker", "allow", "--help"]));
         assert!(!plain(&["policyd", "breaker", "allow"]));
         assert!(!plain(&["policyd", "breaker", "show", "api/claude"]));
-        assert!(!plain(&["policyd", "breaker", "allow", "api/claude", "--format", "json"]));
+        assert!(plain(&["policyd", "breaker", "allow", "api/claude", "--format", "json"]));
+        assert!(!plain(&["policyd", "breaker", "allow", "api/claude", "--format", "text"]));
+        assert!(!plain(&["policyd", "breaker", "allow", "--format", "json", "api/claude"]));
     }
 
     #[test]

@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use policyd::state::breaker::{Answer, Event, Phase, Settings};
+use policyd::state::breaker::{
+    Answer, Breaker, Effect, Event, Failure, Phase, Settings, Told, Window, step,
+};
 use policyd::time::Timestamp;
 use policyd::world::fake::{FakeWorld, Op};
 use policyd::world::{World, WorldError};
 use serde_json::json;
 
+use crate::support::snapshot;
 use crate::{FILE, record, store};
 
 #[test]
@@ -105,4 +108,78 @@ fn nothing_is_written_where_nothing_changes() {
     assert_eq!(store.request("k", &settings, world.now()).1, Answer::Admitted);
     store.record("k", Event::success(), &settings, world.now()).unwrap();
     assert!(world.get(FILE).is_none());
+}
+
+/// What can happen to a breaker, with the seconds since the last one.
+fn happenings() -> Vec<(u64, Event<'static>)> {
+    let failure = Failure::new("529");
+    let took = |seconds| Told { generation: None, took: Some(Duration::from_secs(seconds)) };
+    let retry_after = Some(Duration::from_secs(900));
+    vec![
+        (1, Event::success()),
+        (1, Event::Success(took(90))),
+        (1, Event::failure("500")),
+        (1, Event::Failure(Failure { effect: Effect::Ignore, ..failure })),
+        (1, Event::Failure(Failure { retry_after, ..failure })),
+        (5, Event::Request),
+        (900, Event::Request),
+        (1, Event::success()),
+        (10, Event::Request),
+        (1, Event::success()),
+        (10, Event::Request),
+        (1, Event::success()),
+        (1, Event::failure("500")),
+        (1, Event::Trip { length: Some(Duration::from_secs(60)), reason: "maintenance" }),
+        (90, Event::Request),
+        (1, Event::Failure(Failure { effect: Effect::Permanent, ..failure })),
+        (1, Event::Reset),
+        (1, Event::Trip { length: None, reason: "" }),
+    ]
+}
+
+#[test]
+fn what_is_written_is_read_as_it_was() {
+    let rates = Settings {
+        window: Window::Calls(20),
+        failure_rate: Some(90),
+        slow_rate: Some(90),
+        ..Settings::default()
+    };
+    for settings in [Settings::default(), rates] {
+        let world = FakeWorld::new();
+        let (store, mut pure) = (store(&world), Breaker::default());
+        for (seconds, event) in happenings() {
+            world.advance(Duration::from_secs(seconds));
+            pure = step(&pure, event, &settings, world.now()).0;
+            store.record("k", event, &settings, world.now()).unwrap();
+            let read = store.peek("k");
+            // A record tells from its first change on when that was.
+            pure.last_change = pure.last_change.or(read.last_change);
+            assert_eq!(read, pure, "{event:?}");
+        }
+    }
+}
+
+#[test]
+fn the_file_is_the_seeds_with_a_few_keys_more() {
+    let world = FakeWorld::new();
+    let store = store(&world);
+    let settings = Settings { slow_rate: Some(90), ..Settings::default() };
+    let put = |key: &str, settings: &Settings, events: &[(u64, Event<'static>)]| {
+        for (seconds, event) in events {
+            world.advance(Duration::from_secs(*seconds));
+            store.record(key, *event, settings, world.now()).unwrap();
+        }
+    };
+    let all = happenings();
+    put("api/asked-to-wait", &settings, &all[..5]);
+    put("api/opened-by-hand", &settings, &all[17..]);
+    put("api/recovered", &settings, &all[..12]);
+    put("api/needs-a-human", &settings, &all[15..16]);
+    put("api/seed", &Settings::default(), &[(1, Event::failure("529 overloaded"))]);
+    snapshot(
+        "breakers",
+        "file__a_few_keys_more",
+        String::from_utf8(world.get(FILE).unwrap()).unwrap(),
+    );
 }
