@@ -8,7 +8,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
@@ -133,36 +133,19 @@ fn loader_and_schema_agree_on_every_example() {
     assert_eq!((kinds("valid"), kinds("invalid")), (files.clone(), files), "every kind has both");
 }
 
-#[test]
-fn what_the_program_writes_fits_its_schema() {
-    let folder = tempfile::tempdir().unwrap();
-    let at = |name: &str| folder.path().join(name);
-    let transcript = [
-        r#"{"type":"user","message":{"role":"user","content":"Add a parser"}}"#,
-        r#"{"type":"assistant","message":{"id":"m","role":"assistant","content":[{"type":"tool_use","id":"t","name":"Write","input":{"file_path":"src/a.rs","content":"fn a() {}"}}]}}"#,
-        r#"{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"ok"}]}}"#,
-        r#"{"type":"assistant","message":{"id":"n","role":"assistant","content":[{"type":"text","text":"Done."}]}}"#,
-    ];
-    fs::write(at("t.jsonl"), transcript.join("\n") + "\n").unwrap();
-    let payload = serde_json::json!({
-        "session_id": "s", "hook_event_name": "Stop", "cwd": folder.path(), "transcript_path": at("t.jsonl"),
-    });
-    fs::write(at("stop.json"), payload.to_string()).unwrap();
-    fs::create_dir(at("pack")).unwrap();
-    let rule = "- id: a\n  category: Own\n  question: Is a done?\n  severity: warning\n  satisfied: \"!!todos.seen || files.count >= 0\"\n";
-    fs::write(at("pack/considerations.yaml"), rule).unwrap();
-    let run = |arguments: &[&str]| {
-        let output = Command::new(env!("CARGO_BIN_EXE_policyd"))
-            .args(arguments)
-            .current_dir(folder.path())
-            .env("HOME", folder.path())
-            .output()
-            .unwrap();
-        String::from_utf8(output.stdout).unwrap()
-    };
-    for _ in 0..2 {
-        assert!(run(&["eval", "--hook", "stop", "--input", "stop.json"]).contains("block"));
-    }
+/// What the program says in a folder.
+fn called(folder: &Path, arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_policyd"))
+        .args(arguments)
+        .current_dir(folder)
+        .env("HOME", folder)
+        .output()
+        .unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Has the program write every kind of file that it writes.
+fn make_everything(run: &dyn Fn(&[&str]) -> String, at: &dyn Fn(&str) -> PathBuf) {
     run(&["pause", "5m", "--reason", "a look"]);
     run(&["eval", "--hook", "stop", "--input", "stop.json"]);
     run(&["resume"]);
@@ -184,6 +167,31 @@ fn what_the_program_writes_fits_its_schema() {
     run(&["escalation", "resolve", gate.split_whitespace().next().unwrap(), "--decision", "go on"]);
     fs::write(at("failure.json"), r#"{"session_id": "s", "error": "overloaded"}"#).unwrap();
     run(&["eval", "--hook", "stop-failure", "--input", "failure.json"]);
+}
+
+#[test]
+fn what_the_program_writes_fits_its_schema() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let transcript = [
+        r#"{"type":"user","message":{"role":"user","content":"Add a parser"}}"#,
+        r#"{"type":"assistant","message":{"id":"m","role":"assistant","content":[{"type":"tool_use","id":"t","name":"Write","input":{"file_path":"src/a.rs","content":"fn a() {}"}}]}}"#,
+        r#"{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"ok"}]}}"#,
+        r#"{"type":"assistant","message":{"id":"n","role":"assistant","content":[{"type":"text","text":"Done."}]}}"#,
+    ];
+    fs::write(at("t.jsonl"), transcript.join("\n") + "\n").unwrap();
+    let payload = serde_json::json!({
+        "session_id": "s", "hook_event_name": "Stop", "cwd": folder.path(), "transcript_path": at("t.jsonl"),
+    });
+    fs::write(at("stop.json"), payload.to_string()).unwrap();
+    fs::create_dir(at("pack")).unwrap();
+    let rule = "- id: a\n  category: Own\n  question: Is a done?\n  severity: warning\n  satisfied: \"!!todos.seen || files.count >= 0\"\n";
+    fs::write(at("pack/considerations.yaml"), rule).unwrap();
+    let run = |arguments: &[&str]| called(folder.path(), arguments);
+    for _ in 0..2 {
+        assert!(run(&["eval", "--hook", "stop", "--input", "stop.json"]).contains("block"));
+    }
+    make_everything(&run, &at);
     let lint = run(&["lint", "pack", "--profile", "strict", "--format", "json"]);
     run(&["lint", "pack", "--write-baseline", "base.json"]);
     let read = |path: &str| fs::read_to_string(at(path)).unwrap();

@@ -200,6 +200,7 @@ const EXPECT: &[Field] = &[
     ),
     field("reason", SAID, "What the agent is told."),
     field("notice", SAID, "What the user is told."),
+    field("context", SAID, "What the agent is told beside what it does."),
     field("summary", SAID, "The line about the last check."),
     field("problems", SAID, "What the user should know besides, one line each."),
     field("preferences", Kind::Map(&Kind::Bool), "Preferences that were looked for."),

@@ -75,6 +75,7 @@ fn open(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &EscalationOp
             },
             analysis: &arguments.analysis,
             options: &arguments.options,
+            watch: None,
         };
         let text = asked::document(stores.policy, &escalation, known);
         (escalation, mask(&text).0.into_owned())

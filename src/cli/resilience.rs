@@ -6,10 +6,12 @@ mod signals;
 mod tasks;
 
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::Duration;
 
 use super::{Console, pack, project};
 use crate::policy::Policy;
+use crate::script::watch::Watch;
 use crate::store::breakers::BreakerStore;
 use crate::store::escalations::EscalationStore;
 use crate::store::queues::QueueStore;
@@ -35,6 +37,8 @@ pub(super) struct Stores<'a> {
     /// Who does it, for the audit.
     pub(super) by: String,
     pub(super) now: Timestamp,
+    /// Is told which texts were said; nobody is, unless somebody measures.
+    pub(super) watch: Option<Rc<Watch>>,
 }
 
 impl<'a> Stores<'a> {
@@ -56,6 +60,7 @@ impl<'a> Stores<'a> {
             own: own.to_owned(),
             by: world.env("USER").or_else(|| world.env("USERNAME")).unwrap_or_default(),
             now: world.now(),
+            watch: None,
         }
     }
 

@@ -1,9 +1,12 @@
 //! What a human is told: the escalation of a task, and its document by `messages.yaml`.
 
+use std::rc::Rc;
+
 use crate::policy::resilience::Trigger;
 use crate::policy::{Policy, records};
 use crate::script::Evaluator;
 use crate::script::record::Record;
+use crate::script::watch::Watch;
 use crate::state::dead_letter::{Attempt, Task};
 use crate::state::escalation::Escalation;
 use crate::time::Timestamp;
@@ -39,6 +42,8 @@ pub struct Known<'a> {
     pub analysis: &'a str,
     /// What may be decided.
     pub options: &'a [String],
+    /// Is told which text was said; nobody is, unless somebody measures.
+    pub watch: Option<&'a Rc<Watch>>,
 }
 
 /// The document that asks a human to decide: the seed's form, as `messages.yaml` has it.
@@ -71,6 +76,7 @@ pub fn document(policy: &Policy, escalation: &Escalation, known: Known<'_>) -> S
     record.set("attempts", or_none(attempts.iter().map(attempt_line).collect()));
     record.set("options", or_none(options.collect()));
     let mut evaluator = Evaluator::about(record);
+    evaluator.watch = known.watch.cloned();
     let text = message::text(policy, "escalation", &mut evaluator);
     if text.is_empty() {
         // A pack without the text still asks.

@@ -31,6 +31,7 @@ pub const FILES: &[(&str, &str)] = &[
 /// Case files of the built-in pack and what they compare with, by their names in its folder `tests`.
 pub const CASES: &[(&str, &str)] = &[
     ("ci.yaml", include_str!("../../policies/tests/ci.yaml")),
+    ("events.yaml", include_str!("../../policies/tests/events.yaml")),
     ("forges.yaml", include_str!("../../policies/tests/forges.yaml")),
     ("progress.yaml", include_str!("../../policies/tests/progress.yaml")),
     ("pull_request.yaml", include_str!("../../policies/tests/pull_request.yaml")),

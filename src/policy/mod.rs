@@ -337,11 +337,13 @@ impl Policy {
     pub fn breaker_names(&self) -> BTreeSet<String> {
         let tiers = self.routes.iter().flat_map(|it| &it.tiers);
         let plain = self.breakers.iter().map(|(glob, _)| glob);
+        let told = self.reactions.iter().map(|it| &it.breaker);
         let named = self
             .probes
             .iter()
             .map(|it| &it.breaker)
             .chain(tiers.map(|it| &it.breaker))
+            .chain(told.filter(|it| !it.is_empty() && !it.contains("${")))
             .chain(plain.filter(|it| !it.contains('*')));
         let uses = self.considerations.iter().flat_map(|it| it.check.uses.iter());
         let looked_at = uses.filter_map(|it| {

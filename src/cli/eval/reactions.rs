@@ -62,7 +62,8 @@ impl Reacting<'_> {
         let reactions = self.policy.reactions.iter().filter(|it| it.on.iter().any(|on| on == kind));
         let reactions: Vec<&Reaction> = reactions.collect();
         let stores = Stores::new(self.world, self.policy, self.own, LOCK_WAIT);
-        let stores = Stores { now: self.request.now, ..stores };
+        let (now, watch) = (self.request.now, self.request.watch.clone());
+        let stores = Stores { now, watch, ..stores };
         let mut said = Vec::new();
         if !reactions.is_empty() {
             said = self.note(&stores, &reactions, report);
@@ -270,7 +271,9 @@ impl Reacting<'_> {
         let count = i64::try_from(lines.len()).unwrap_or(i64::MAX);
         let record = Record::new(records::shape(&records::WAITING));
         let record = record.with("count", count).with("lines", lines);
-        let text = message::text(self.policy, id, &mut Evaluator::about(record));
+        let mut evaluator = Evaluator::about(record);
+        evaluator.watch.clone_from(&self.request.watch);
+        let text = message::text(self.policy, id, &mut evaluator);
         Some(text.trim().to_owned()).filter(|it| !it.is_empty())
     }
 
@@ -431,6 +434,7 @@ impl Scene<'_> {
             let known = crate::judge::escalation::Known {
                 summary: &reason,
                 options: &reaction.options,
+                watch: stores.watch.as_ref(),
                 ..Default::default()
             };
             let text = crate::judge::escalation::document(stores.policy, &escalation, known);

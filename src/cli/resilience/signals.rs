@@ -117,7 +117,8 @@ impl<'a> Stores<'a> {
                 created: self.now,
                 ..Escalation::default()
             };
-            let known = Known { task, summary: reason, ..Known::default() };
+            let known =
+                Known { task, summary: reason, watch: self.watch.as_ref(), ..Known::default() };
             let text = asked::document(self.policy, &escalation, known);
             (escalation, mask(&text).0.into_owned())
         })?;

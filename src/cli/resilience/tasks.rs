@@ -227,8 +227,13 @@ impl Stores<'_> {
             trigger.and_then(|at| self.policy.escalation.triggers.get(at)).unwrap_or(&none);
         self.escalations.open(Named::Task(&task.id), self.now, |id| {
             let escalation = asked::of_task(task, trigger, id, self.now);
-            let known =
-                Known { task: Some(task), summary: "", analysis, options: &trigger.options };
+            let known = Known {
+                task: Some(task),
+                summary: "",
+                analysis,
+                options: &trigger.options,
+                watch: self.watch.as_ref(),
+            };
             let text = asked::document(self.policy, &escalation, known);
             (escalation, mask(&text).0.into_owned())
         })

@@ -228,6 +228,7 @@ impl<'a> Machine<'a> {
             "considerations": considerations.collect::<Map<_, _>>(),
             "reason": text(&report.answer.block),
             "notice": text(&report.answer.notice),
+            "context": report.answer.context.as_ref().map_or("", |it| it.text.as_str()),
             "summary": outcome.map_or("", |it| it.summary.as_str()),
             "problems": report.around.problems,
             "preferences": report.around.preferences,
