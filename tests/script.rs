@@ -69,6 +69,7 @@ fn context() -> Context {
         session_type: "DEVELOPMENT".to_owned(),
         probes: [("pr".to_owned(), Reading::Answer { code: 0, value: answer })].into(),
         breakers: Some(standing),
+        waiting: Some(policyd::script::queue_facts::Waiting::default()),
         ..Learned::default()
     };
     Context {
@@ -113,6 +114,7 @@ fn what_is_learned_later_is_seen_by_what_was_evaluated_before() {
             preferences: [("no_auto_merge".to_owned(), true)].into(),
             probes,
             breakers: None,
+            waiting: None,
             rule,
             outcome,
         }

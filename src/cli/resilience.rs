@@ -10,7 +10,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::{Console, pack, project};
+use crate::judge::dead_letter::waiting;
 use crate::policy::Policy;
+use crate::script::queue_facts::Waiting;
 use crate::script::watch::Watch;
 use crate::store::breakers::BreakerStore;
 use crate::store::escalations::EscalationStore;
@@ -22,7 +24,7 @@ use crate::world::World;
 pub(super) use tasks::{Report, Row, Taken};
 
 /// A script would rather wait than lose a result.
-const LOCK_WAIT: Duration = Duration::from_secs(30);
+pub(super) const LOCK_WAIT: Duration = Duration::from_secs(30);
 
 /// The stores of one project.
 pub(super) struct Stores<'a> {
@@ -62,6 +64,14 @@ impl<'a> Stores<'a> {
             now: world.now(),
             watch: None,
         }
+    }
+
+    /// What waits, as expressions see it.
+    pub(super) fn waiting(&self) -> Waiting {
+        let lists = self.queues.peek();
+        let tasks: Vec<_> = lists.tasks.iter().collect();
+        let queue = (tasks.as_slice(), lists.metadata.last_reviewed);
+        waiting(&self.policy.dead_letter, queue, &self.escalations.all(), self.now)
     }
 
     /// Id and title of what the agent works on: `queue/current-task.json` (seed 003).

@@ -3,11 +3,13 @@
 
 use std::path::Path;
 use std::rc::Rc;
+use std::time::Duration;
 
 use serde_json::json;
 
 use super::project::{self, Project};
 use super::recorded::{self, READING_MAX, Until};
+use super::resilience::Stores;
 use crate::facts::Facts;
 use crate::facts::event::EventKind;
 use crate::hook::claude_code;
@@ -62,6 +64,8 @@ impl Session {
         let breakers = BreakerStore::new(world, &own, store.durability.clone());
         let standing = standing(policy, &breakers.all(), session.context.now);
         session.context.learned.borrow_mut().breakers = Some(standing);
+        let stores = Stores::new(world, policy, (&own, &store.durability), Duration::ZERO);
+        session.context.learned.borrow_mut().waiting = Some(stores.waiting());
         let mut evaluator = Evaluator::new(session.context.clone());
         // What it asks is not asked here; the type of the session is learned.
         let _asks = judge::plan(policy, &session.context, None, &mut evaluator);

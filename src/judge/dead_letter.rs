@@ -10,8 +10,10 @@ use sha2::{Digest, Sha256};
 use crate::checksum::hex;
 use crate::policy::records;
 use crate::policy::resilience::{DeadLetter, Enter, Escalation, Review, ReviewAction, Trigger};
-use crate::script::record::Record;
+use crate::script::queue_facts::Waiting;
+use crate::script::record::{Held, Record};
 use crate::script::{Evaluator, template};
+use crate::state;
 use crate::state::dead_letter::{Attempt, Decision, Place, Task};
 use crate::time::Timestamp;
 
@@ -272,6 +274,31 @@ pub fn alarms(rules: &DeadLetter, record: Record) -> Vec<(String, String)> {
         }
     }
     said
+}
+
+/// What waits in a project, as expressions see it.
+#[must_use]
+pub fn waiting(
+    rules: &DeadLetter,
+    (tasks, last_reviewed): (&[&Task], Option<Timestamp>),
+    escalations: &[state::escalation::Escalation],
+    now: Timestamp,
+) -> Waiting {
+    let record = queue_record(tasks, last_reviewed, now);
+    let count = |name: &str| match record.get(name) {
+        Some(Held::Int(value)) => usize::try_from(*value).unwrap_or(0),
+        _ => 0,
+    };
+    let open = escalations.iter().filter(|it| it.closed.is_none());
+    Waiting {
+        depth: count("depth"),
+        oldest_hours: count("oldest_hours"),
+        same_cause: count("same_cause"),
+        awaiting_human: count("awaiting_human"),
+        open: open.clone().map(|it| it.title.clone()).collect(),
+        blocking: open.filter(|it| it.blocking).map(|it| it.title.clone()).collect(),
+        alarms: alarms(rules, record).into_iter().map(|(id, _)| id).collect(),
+    }
 }
 
 #[cfg(test)]

@@ -40,6 +40,7 @@ pub(super) struct Builder<'a> {
     pub(super) names: Arc<Names>,
     /// Whether anything that was typed asks where breakers stand.
     pub(super) reads_breakers: bool,
+    pub(super) reads_waiting: bool,
     /// Facts read by what was typed since it was last emptied.
     pub(super) uses: BTreeSet<String>,
     /// Whether what the packs below say is built already.
@@ -64,6 +65,7 @@ pub(super) struct Built {
     probes: Vec<Probe>,
     resilience: Resilience,
     reads_breakers: bool,
+    reads_waiting: bool,
     messages: BTreeMap<String, Vec<MessageChoice>>,
 }
 
@@ -87,6 +89,7 @@ pub(super) fn build(
         names: known,
         own_only: base.is_some(),
         reads_breakers: false,
+        reads_waiting: false,
         uses,
         unknown_here: AT_A_CHECK,
         deadline,
@@ -122,6 +125,7 @@ pub(super) fn build(
     let messages = layers.messages.iter().filter(|it| base.is_none() || !is_builtin(it));
     let messages = builder.messages(messages);
     let reads_breakers = builder.reads_breakers;
+    let reads_waiting = builder.reads_waiting;
     let resilience = builder.resilience(layers);
     for node in layers.considerations.iter().filter(wanted).filter_map(|it| it.get("emit")) {
         builder.known_signal(node, &resilience.signals);
@@ -137,6 +141,7 @@ pub(super) fn build(
         probes,
         resilience,
         reads_breakers,
+        reads_waiting,
         messages,
     }
 }
@@ -186,6 +191,7 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
         breakers: built.resilience.breakers.into(),
         failures: built.resilience.failures.into(),
         reads_breakers: built.reads_breakers,
+        reads_waiting: built.reads_waiting,
         breaker_origins: built.resilience.origins.into(),
         routes: built.resilience.routes.into(),
         messages: built.messages.into(),

@@ -62,6 +62,8 @@ pub struct Policy {
     pub failures: Deferred<Failures>,
     /// Whether an expression of the pack asks where breakers stand: only then is that read.
     pub reads_breakers: bool,
+    /// Whether an expression of the pack asks what waits: only then is that read.
+    pub reads_waiting: bool,
     /// Where those settings are written, by the same globs.
     pub breaker_origins: Deferred<Vec<(String, BTreeMap<String, Place>)>>,
     /// Chains of fallbacks.

@@ -134,6 +134,7 @@ const INPUTS: &[Field] = &[
     required("memory", Kind::Any, "What the loop guard remembered."),
     field("probes", Kind::Map(&Kind::Record(PROBE_ANSWER)), "What probes answered."),
     field("breakers", Kind::Any, "Where the circuit breakers stood, where the pack looks at them."),
+    field("waiting", Kind::Any, "What waited for humans, where the pack looks at it."),
 ];
 
 const VERDICT: &[Field] = &[

@@ -104,6 +104,8 @@ fn members_of(owner: Type, begun: &str, names: &Names) -> Vec<Candidate> {
         | Type::Patterns
         | Type::Probe
         | Type::Breakers
+        | Type::DeadLetters
+        | Type::Escalations
         | Type::Breaker
         | Type::State
         | Type::Now
@@ -198,8 +200,8 @@ mod tests {
             ("breakers[\"api/x\"].op", "open"),
             ("probes.j", "judge"),
             ("probes.p && prefs.no", "pr no_auto_merge"),
-            ("event.kind == \"stop\" &&", "breakers commands event files"),
-            ("files.count >", "breakers commands event files"),
+            ("event.kind == \"stop\" &&", "breakers commands dead_letter escalations"),
+            ("files.count >", "breakers commands dead_letter escalations"),
             // Complete, or nothing that a name could mend.
             ("files.count > 3", ""),
             ("files.count > \"a\"", ""),

@@ -14,6 +14,7 @@ use crate::facts::event::Event;
 use crate::facts::{Command, Facts, Finding, KindFacts};
 use crate::script::pattern::TextPattern;
 use crate::script::prose::Prose;
+use crate::script::queue_facts::Waiting;
 use crate::time::Timestamp;
 
 /// Everything that expressions can read. It is built once per evaluation of a pack.
@@ -83,7 +84,17 @@ impl Context {
 }
 
 /// The globals that answer from `Learned`.
-const LEARNED: [&str; 7] = ["session", "state", "prefs", "probes", "breakers", "rule", "outcome"];
+const LEARNED: [&str; 9] = [
+    "session",
+    "state",
+    "prefs",
+    "probes",
+    "breakers",
+    "dead_letter",
+    "escalations",
+    "rule",
+    "outcome",
+];
 
 /// Whether an expression may have another value later in the same evaluation. A text that only
 /// contains such a name counts too.
@@ -104,6 +115,8 @@ pub struct Learned {
     pub probes: BTreeMap<String, Reading>,
     /// Where the circuit breakers stand, if somebody looked.
     pub breakers: Option<Standing>,
+    /// What waits in the project, if somebody looked.
+    pub waiting: Option<Waiting>,
     /// The consideration that is being judged.
     pub rule: RuleFacts,
     /// What was decided; only messages see it.
@@ -220,6 +233,10 @@ pub enum Part {
     Probe(Rc<str>),
     /// `breakers`
     Breakers,
+    /// `dead_letter`
+    DeadLetters,
+    /// `escalations`
+    Escalations,
     /// One breaker by its name.
     Breaker(Rc<str>),
     /// `state`

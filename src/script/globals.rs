@@ -104,6 +104,22 @@ pub(super) const ROWS: &[Member] = &[
     ),
     field(
         Type::Global,
+        "dead_letter",
+        Type::DeadLetters,
+        Neutral,
+        ["Tasks that failed again and again.", "dead_letter.depth < 20"],
+        |it, _| Ok(it.part(Part::DeadLetters)),
+    ),
+    field(
+        Type::Global,
+        "escalations",
+        Type::Escalations,
+        Neutral,
+        ["What humans are asked to decide.", "escalations.blocking.len() == 0"],
+        |it, _| Ok(it.part(Part::Escalations)),
+    ),
+    field(
+        Type::Global,
         "state",
         Type::State,
         Neutral,

@@ -18,6 +18,7 @@ pub mod paths;
 pub mod pattern;
 mod plain;
 pub mod prose;
+pub mod queue_facts;
 pub mod record;
 pub mod reply;
 mod session_facts;
@@ -310,6 +311,8 @@ const fn type_of(part: &Handle) -> Type {
         Handle::Probes => Type::Probes,
         Handle::Probe(_) => Type::Probe,
         Handle::Breakers => Type::Breakers,
+        Handle::DeadLetters => Type::DeadLetters,
+        Handle::Escalations => Type::Escalations,
         Handle::Breaker(_) => Type::Breaker,
         Handle::State => Type::State,
         Handle::Now => Type::Now,

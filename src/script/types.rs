@@ -55,6 +55,10 @@ pub enum Type {
     Probe,
     /// Circuit breakers
     Breakers,
+    /// Dead letters
+    DeadLetters,
+    /// Questions to humans
+    Escalations,
     /// One circuit breaker
     Breaker,
     /// What the session remembers
@@ -96,6 +100,8 @@ impl fmt::Display for Type {
             Self::Probes => "probes",
             Self::Probe => "probe",
             Self::Breakers => "breakers",
+            Self::DeadLetters => "dead_letter",
+            Self::Escalations => "escalations",
             Self::Breaker => "breaker",
             Self::State => "state",
             Self::Now => "now",

@@ -143,6 +143,7 @@ fn evaluator((kind, payload): (&str, &str), reading: Reading) -> Evaluator {
     learned.probes.insert("pr".to_owned(), reading);
     learned.preferences.insert("no_auto_merge".to_owned(), true);
     learned.breakers = Some(Standing::default());
+    learned.waiting = Some(Default::default());
     drop(learned);
     Evaluator::new(Rc::new(context))
 }

@@ -3,11 +3,13 @@
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::Duration;
 
 use super::Stopping;
 use super::speech::Report;
 use crate::cli::pack;
 use crate::cli::project::{self, Project};
+use crate::cli::resilience::Stores;
 use crate::facts::Facts;
 use crate::facts::event::Event;
 use crate::id::SessionId;
@@ -90,6 +92,12 @@ impl Stopping<'_> {
             let store = BreakerStore::new(self.world, self.own, self.store.durability.clone());
             let standing = standing(self.policy, &store.all(), self.request.now);
             context.learned.borrow_mut().breakers = Some(standing);
+        }
+        if self.policy.reads_waiting {
+            let own = (self.own, &self.store.durability);
+            let stores = Stores::new(self.world, self.policy, own, Duration::ZERO);
+            let stores = Stores { now: self.request.now, ..stores };
+            context.learned.borrow_mut().waiting = Some(stores.waiting());
         }
         Gathered { context, cursor, read: how_far, forgotten, remote_host }
     }

@@ -69,6 +69,8 @@ impl Builder<'_> {
 
     pub(super) fn complain(&mut self, typed: &Typed, node: &Node, offset: usize) {
         self.reads_breakers |= typed.uses.iter().any(|it| it.starts_with("breakers"));
+        let waits = |it: &String| it.starts_with("dead_letter.") || it.starts_with("escalations.");
+        self.reads_waiting |= typed.uses.iter().any(waits);
         // `probes.pr.ok` reads `probes.pr`, too: one finding is enough.
         let read_by = |one: &str, other: &str| {
             one.strip_prefix(other).is_some_and(|rest| rest.starts_with('.'))
