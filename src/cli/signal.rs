@@ -1,6 +1,6 @@
 //! `policyd signal`: signals between the processes of a project, and a human's answers to them.
 
-pub(super) mod fields;
+mod fields;
 mod print;
 
 use std::time::Duration;
@@ -14,6 +14,7 @@ use super::{
 use crate::judge::signals;
 use crate::policy::records;
 use crate::policy::signals::{Form, SignalKind, Signals};
+use crate::script::words;
 use crate::source::suggest;
 use crate::state::signal::Event;
 use crate::store::signals::{Answer, Draft, SignalStore};
@@ -332,11 +333,11 @@ impl At<'_, '_> {
     fn check(
         &self,
         console: &mut Console<'_>,
-        words: &[String],
+        said: &[String],
         emit: bool,
     ) -> Result<u8, WorldError> {
         let shape = records::shape(&records::signals::RUN);
-        let run = match fields::record(shape, signals::run(), words) {
+        let run = match words::record(shape, signals::run(), said) {
             Ok(run) => run,
             Err(why) => {
                 console.complain(&why);

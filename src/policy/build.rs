@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::load::{Entry, Layers, Meant};
 use super::resilience::Reaction;
+use super::tables::Table;
 use super::{
     Check, Consideration, Expression, MessageChoice, OnError, Place, Policy, Preference, Probe,
     SessionType, Settings, builtin, records, shapes,
@@ -16,6 +17,7 @@ use crate::source::node::Node;
 use crate::source::{Diagnostic, Span, suggest};
 use considerations::Named;
 use resilience::Resilience;
+pub(super) use tables::own_names;
 use vocabulary::Vocabulary;
 
 mod breakers;
@@ -26,6 +28,7 @@ mod questions;
 mod resilience;
 mod settings;
 mod signals;
+mod tables;
 mod vocabulary;
 
 /// A check is judged before there is an outcome.
@@ -64,6 +67,7 @@ pub(super) struct Built {
     probes: Vec<Probe>,
     resilience: Resilience,
     reads_breakers: bool,
+    tables: Vec<Table>,
     messages: BTreeMap<String, Vec<MessageChoice>>,
 }
 
@@ -137,6 +141,7 @@ pub(super) fn build(
         probes,
         resilience,
         reads_breakers,
+        tables: builder.tables(layers),
         messages,
     }
 }
@@ -194,6 +199,7 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
         reacts_to: reacts_to(&built.resilience.reactions),
         reactions: built.resilience.reactions.into(),
         signals: built.resilience.signals.into(),
+        tables: built.tables.into(),
         lens_key: Key::of(&vocabulary.lens),
         lens: vocabulary.lens,
         texts: vocabulary.texts,

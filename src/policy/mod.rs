@@ -9,6 +9,7 @@ pub mod records;
 pub mod resilience;
 pub mod shapes;
 pub mod signals;
+pub mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -26,6 +27,7 @@ use crate::state::failure::Failures;
 use crate::state::guard::GuardLimits;
 use resilience::{DeadLetter, Escalation, Reaction};
 use signals::Signals;
+use tables::Table;
 
 /// A pack that loaded, with all it extends.
 ///
@@ -78,6 +80,8 @@ pub struct Policy {
     pub reactions: Deferred<Vec<Reaction>>,
     /// What processes tell each other.
     pub signals: Deferred<Signals>,
+    /// Decision tables.
+    pub tables: Deferred<Vec<Table>>,
 }
 
 /// What the manifest sets.

@@ -26,6 +26,7 @@ mod tokens;
 pub mod tree;
 pub mod types;
 pub mod watch;
+pub mod words;
 mod work_facts;
 
 use std::collections::BTreeMap;
