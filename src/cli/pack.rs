@@ -46,6 +46,7 @@ const COMPILED_BY: u64 = fingerprint(&[
     include_str!("../script/pack_facts.rs"),
     include_str!("../script/pattern.rs"),
     include_str!("../script/session_facts.rs"),
+    include_str!("../script/signal_facts.rs"),
     include_str!("../script/types.rs"),
     include_str!("../script/work_facts.rs"),
     include_str!("../state/breaker/settings.rs"),

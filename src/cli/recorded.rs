@@ -128,6 +128,7 @@ pub(super) fn context(
         learned.preferences = entry.preferences.clone().unwrap_or_default();
         learned.probes = inputs.readings();
         learned.breakers.clone_from(&inputs.breakers);
+        learned.signals.clone_from(&inputs.signals);
         learned.session_type = entry.session_type.clone().unwrap_or_default();
     }
     Some(context)

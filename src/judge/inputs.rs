@@ -18,6 +18,7 @@ use crate::id::SessionId;
 use crate::limits::READING_LOGGED_BYTES_MAX;
 use crate::script::breaker_facts::Standing;
 use crate::script::context::{Context, Reading};
+use crate::script::signal_facts::Waiting;
 use crate::state::{GuardState, Release, SessionState};
 use crate::time::Timestamp;
 
@@ -60,6 +61,9 @@ pub struct Inputs {
     /// Where the circuit breakers stood, where the pack looks at them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub breakers: Option<Standing>,
+    /// Which signals waited, where the pack looks at them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signals: Option<Waiting>,
 }
 
 /// How far a transcript was read.
@@ -224,6 +228,7 @@ impl Inputs {
             memory: remembered(besides.state, &guard_of(besides.state, event)),
             probes: probes.iter().map(|(id, it)| (id.clone(), Answered::new(it, mask))).collect(),
             breakers: learned.breakers.clone(),
+            signals: learned.signals.clone(),
         }
     }
 

@@ -43,6 +43,8 @@ pub(super) struct Builder<'a> {
     pub(super) names: Arc<Names>,
     /// Whether anything that was typed asks where breakers stand.
     pub(super) reads_breakers: bool,
+    /// Whether an expression asked which signals wait.
+    pub(super) reads_signals: bool,
     /// Facts read by what was typed since it was last emptied.
     pub(super) uses: BTreeSet<String>,
     /// Whether what the packs below say is built already.
@@ -67,6 +69,7 @@ pub(super) struct Built {
     probes: Vec<Probe>,
     resilience: Resilience,
     reads_breakers: bool,
+    reads_signals: bool,
     tables: Vec<Table>,
     messages: BTreeMap<String, Vec<MessageChoice>>,
 }
@@ -91,6 +94,7 @@ pub(super) fn build(
         names: known,
         own_only: base.is_some(),
         reads_breakers: false,
+        reads_signals: false,
         uses,
         unknown_here: AT_A_CHECK,
         deadline,
@@ -141,6 +145,7 @@ pub(super) fn build(
         probes,
         resilience,
         reads_breakers,
+        reads_signals: builder.reads_signals,
         tables: builder.tables(layers),
         messages,
     }
@@ -191,6 +196,7 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
         breakers: built.resilience.breakers.into(),
         failures: built.resilience.failures.into(),
         reads_breakers: built.reads_breakers,
+        reads_signals: built.reads_signals,
         breaker_origins: built.resilience.origins.into(),
         routes: built.resilience.routes.into(),
         messages: built.messages.into(),

@@ -64,6 +64,8 @@ pub struct Policy {
     pub failures: Deferred<Failures>,
     /// Whether an expression of the pack asks where breakers stand: only then is that read.
     pub reads_breakers: bool,
+    /// Whether an expression of the pack asks which signals wait: only then is that read.
+    pub reads_signals: bool,
     /// Where those settings are written, by the same globs.
     pub breaker_origins: Deferred<Vec<(String, BTreeMap<String, Place>)>>,
     /// Chains of fallbacks.

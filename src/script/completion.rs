@@ -105,6 +105,7 @@ fn members_of(owner: Type, begun: &str, names: &Names) -> Vec<Candidate> {
         | Type::Probe
         | Type::Breakers
         | Type::Breaker
+        | Type::Signals
         | Type::State
         | Type::Now
         | Type::Rule

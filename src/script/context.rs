@@ -9,6 +9,7 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use super::breaker_facts::Standing;
+use super::signal_facts::Waiting;
 use crate::facts::compiled::CompiledLens;
 use crate::facts::event::Event;
 use crate::facts::{Command, Facts, Finding, KindFacts};
@@ -83,7 +84,8 @@ impl Context {
 }
 
 /// The globals that answer from `Learned`.
-const LEARNED: [&str; 7] = ["session", "state", "prefs", "probes", "breakers", "rule", "outcome"];
+const LEARNED: [&str; 8] =
+    ["session", "state", "prefs", "probes", "breakers", "signals", "rule", "outcome"];
 
 /// Whether an expression may have another value later in the same evaluation. A text that only
 /// contains such a name counts too.
@@ -104,6 +106,8 @@ pub struct Learned {
     pub probes: BTreeMap<String, Reading>,
     /// Where the circuit breakers stand, if somebody looked.
     pub breakers: Option<Standing>,
+    /// Which signals wait, if somebody looked.
+    pub signals: Option<Waiting>,
     /// The consideration that is being judged.
     pub rule: RuleFacts,
     /// What was decided; only messages see it.
@@ -222,6 +226,8 @@ pub enum Part {
     Breakers,
     /// One breaker by its name.
     Breaker(Rc<str>),
+    /// `signals`
+    Signals,
     /// `state`
     State,
     /// `now`

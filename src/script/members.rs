@@ -60,6 +60,7 @@ const fn rows_of(owner: Type) -> &'static [Member] {
         Type::Files | Type::Findings | Type::Todos => super::file_facts::ROWS,
         Type::Patterns | Type::Preferences | Type::Probes | Type::Probe => super::pack_facts::ROWS,
         Type::Breakers | Type::Breaker => super::breaker_facts::ROWS,
+        Type::Signals => super::signal_facts::ROWS,
         Type::Text
         | Type::Texts
         | Type::Bool
@@ -79,6 +80,7 @@ pub fn tables() -> impl Iterator<Item = &'static Member> {
         .chain(super::file_facts::ROWS)
         .chain(super::pack_facts::ROWS)
         .chain(super::breaker_facts::ROWS)
+        .chain(super::signal_facts::ROWS)
         .chain(super::memory_facts::ROWS)
         .chain(super::builtins::ROWS)
 }

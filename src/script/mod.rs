@@ -21,6 +21,7 @@ pub mod prose;
 pub mod record;
 pub mod reply;
 mod session_facts;
+pub mod signal_facts;
 pub mod template;
 mod tokens;
 pub mod tree;
@@ -311,6 +312,7 @@ const fn type_of(part: &Handle) -> Type {
         Handle::Probes => Type::Probes,
         Handle::Probe(_) => Type::Probe,
         Handle::Breakers => Type::Breakers,
+        Handle::Signals => Type::Signals,
         Handle::Breaker(_) => Type::Breaker,
         Handle::State => Type::State,
         Handle::Now => Type::Now,

@@ -57,6 +57,8 @@ pub enum Type {
     Breakers,
     /// One circuit breaker
     Breaker,
+    /// Signals that wait
+    Signals,
     /// What the session remembers
     State,
     /// The clock
@@ -97,6 +99,7 @@ impl fmt::Display for Type {
             Self::Probe => "probe",
             Self::Breakers => "breakers",
             Self::Breaker => "breaker",
+            Self::Signals => "signals",
             Self::State => "state",
             Self::Now => "now",
             Self::Rule => "rule",

@@ -27,6 +27,7 @@ use crate::state::SessionState;
 use crate::store::answers::Answers;
 use crate::store::breakers::BreakerStore;
 use crate::store::session::SessionStore;
+use crate::store::signals::SignalStore;
 use crate::store::transcript::{self, Places, Reading};
 use crate::world::WorldError;
 
@@ -90,6 +91,11 @@ impl Stopping<'_> {
             let store = BreakerStore::new(self.world, self.own, self.store.durability.clone());
             let standing = standing(self.policy, &store.all(), self.request.now);
             context.learned.borrow_mut().breakers = Some(standing);
+        }
+        if self.policy.reads_signals {
+            let (kinds, durability) = (&self.policy.signals, self.store.durability.clone());
+            let store = SignalStore::new(self.world, self.own, kinds, durability);
+            context.learned.borrow_mut().signals = Some(store.waiting(self.request.now));
         }
         Gathered { context, cursor, read: how_far, forgotten, remote_host }
     }

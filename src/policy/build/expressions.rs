@@ -68,6 +68,7 @@ impl Builder<'_> {
     }
 
     pub(super) fn complain(&mut self, typed: &Typed, node: &Node, offset: usize) {
+        self.reads_signals |= typed.uses.iter().any(|it| it.starts_with("signals."));
         self.reads_breakers |= typed.uses.iter().any(|it| it.starts_with("breakers"));
         // `probes.pr.ok` reads `probes.pr`, too: one finding is enough.
         let read_by = |one: &str, other: &str| {
