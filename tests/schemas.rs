@@ -8,7 +8,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
@@ -133,25 +133,15 @@ fn loader_and_schema_agree_on_every_example() {
     assert_eq!((kinds("valid"), kinds("invalid")), (files.clone(), files), "every kind has both");
 }
 
-/// What the program says in a folder.
-fn called(folder: &Path, arguments: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_policyd"))
-        .args(arguments)
-        .current_dir(folder)
-        .env("HOME", folder)
-        .output()
-        .unwrap();
-    String::from_utf8(output.stdout).unwrap()
-}
-
-/// Has the program write every kind of file that it writes.
-fn make_everything(run: &dyn Fn(&[&str]) -> String, at: &dyn Fn(&str) -> PathBuf) {
-    run(&["pause", "5m", "--reason", "a look"]);
-    run(&["eval", "--hook", "stop", "--input", "stop.json"]);
-    run(&["resume"]);
+/// A breaker that counts, one that waits, one switched off by hand.
+fn breakers(run: &dyn Fn(&[&str]) -> String) {
     run(&["breaker", "record", "api/x", "failure"]);
     run(&["breaker", "record", "api/y", "failure", "--retry-after", "90"]);
     run(&["breaker", "trip", "api/z", "--for", "5m", "--reason", "maintenance"]);
+}
+
+/// A dead letter, one given up, one that waits for a human, a gate that asked one.
+fn tasks(run: &dyn Fn(&[&str]) -> String) {
     let failing =
         ["dlq", "add", "t", "--title", "Rotate passwords", "--needs", "u", "--confidence", "0.5"];
     for error in ["a", "b", "c", "d", "e"] {
@@ -165,8 +155,41 @@ fn make_everything(run: &dyn Fn(&[&str]) -> String, at: &dyn Fn(&str) -> PathBuf
     let gate = run(&["escalation", "list"]);
     let gate = gate.lines().find(|it| it.starts_with("handoff-")).unwrap();
     run(&["escalation", "resolve", gate.split_whitespace().next().unwrap(), "--decision", "go on"]);
-    fs::write(at("failure.json"), r#"{"session_id": "s", "error": "overloaded"}"#).unwrap();
-    run(&["eval", "--hook", "stop-failure", "--input", "failure.json"]);
+}
+
+/// One signal that waits, one that is held, one that is over.
+fn signals(run: &dyn Fn(&[&str]) -> String) {
+    run(&["signal", "emit", "HUMAN_REVIEW_NEEDED", "reason=a look", "blocking=yes"]);
+    run(&["signal", "emit", "DOCS_NEEDED", "--from", "eng-1", "--expires", "1h"]);
+    run(&["signal", "consume", "DOCS_NEEDED", "--by", "eng-2", "--hold", "5m"]);
+    run(&["signal", "emit", "PLAN_REVIEW_NEEDED", "plan=a.md"]);
+    let reject = run(&["signal", "list", "--format", "json"]);
+    let rejected = serde_json::from_str::<Value>(reject.lines().last().unwrap()).unwrap();
+    let id = rejected.get("id").and_then(Value::as_str).unwrap();
+    run(&["signal", "reject", id, "--reason", "too long"]);
+}
+
+/// Every text is as the schema of this name says, and every key of it is described there.
+fn fits(name: &str, texts: &[String]) {
+    let schemas = schemas::all();
+    let schema = &schemas.iter().find(|it| it.0 == name).unwrap().1;
+    let validator = jsonschema::validator_for(schema).unwrap();
+    assert!(!texts.is_empty(), "{name}");
+    for text in texts {
+        let value: Value = serde_json::from_str(text).unwrap();
+        let wrong: Vec<String> = validator
+            .iter_errors(&value)
+            .map(|it| format!("{}: {it}", it.instance_path()))
+            .collect();
+        assert!(wrong.is_empty(), "{name}: {wrong:#?}\n{text}");
+        assert!(!validator.is_valid(&Value::from("x")), "{name} says something");
+        // Every key that is written is described.
+        if let (Some(object), Some(known)) = (value.as_object(), schema["properties"].as_object()) {
+            for key in object.keys() {
+                assert!(known.contains_key(key) || name == "diagnostic-log", "{name}: {key}");
+            }
+        }
+    }
 }
 
 #[test]
@@ -187,11 +210,27 @@ fn what_the_program_writes_fits_its_schema() {
     fs::create_dir(at("pack")).unwrap();
     let rule = "- id: a\n  category: Own\n  question: Is a done?\n  severity: warning\n  satisfied: \"!!todos.seen || files.count >= 0\"\n";
     fs::write(at("pack/considerations.yaml"), rule).unwrap();
-    let run = |arguments: &[&str]| called(folder.path(), arguments);
+    let run = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_policyd"))
+            .args(arguments)
+            .current_dir(folder.path())
+            .env("HOME", folder.path())
+            .env_remove("CLAUDECODE")
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
     for _ in 0..2 {
         assert!(run(&["eval", "--hook", "stop", "--input", "stop.json"]).contains("block"));
     }
-    make_everything(&run, &at);
+    run(&["pause", "5m", "--reason", "a look"]);
+    run(&["eval", "--hook", "stop", "--input", "stop.json"]);
+    run(&["resume"]);
+    breakers(&run);
+    tasks(&run);
+    fs::write(at("failure.json"), r#"{"session_id": "s", "error": "overloaded"}"#).unwrap();
+    run(&["eval", "--hook", "stop-failure", "--input", "failure.json"]);
+    signals(&run);
     let lint = run(&["lint", "pack", "--profile", "strict", "--format", "json"]);
     run(&["lint", "pack", "--write-baseline", "base.json"]);
     let read = |path: &str| fs::read_to_string(at(path)).unwrap();
@@ -199,6 +238,15 @@ fn what_the_program_writes_fits_its_schema() {
     for (name, texts) in [
         ("state", vec![read(".policyd/sessions/s/state.json")]),
         ("circuit-breakers", vec![read(".policyd/state/circuit-breakers.json")]),
+        (
+            "signal",
+            vec![
+                read(".policyd/signals/HUMAN_REVIEW_NEEDED"),
+                read(".policyd/signals/DOCS_NEEDED"),
+            ],
+        ),
+        ("signal-history", lines(".policyd/signals/history.jsonl")),
+        ("signal-ledger", vec![read(".policyd/state/signals.json")]),
         ("decision-log", lines(".policyd/logs/decisions.jsonl")),
         ("diagnostic-log", lines(".policyd/sessions/s/diagnostic.jsonl")),
         (
@@ -213,26 +261,6 @@ fn what_the_program_writes_fits_its_schema() {
         ("lint", vec![lint]),
         ("lint-baseline", vec![read("base.json")]),
     ] {
-        let schemas = schemas::all();
-        let schema = &schemas.iter().find(|it| it.0 == name).unwrap().1;
-        let validator = jsonschema::validator_for(schema).unwrap();
-        assert!(!texts.is_empty(), "{name}");
-        for text in texts {
-            let value: Value = serde_json::from_str(&text).unwrap();
-            let wrong: Vec<String> = validator
-                .iter_errors(&value)
-                .map(|it| format!("{}: {it}", it.instance_path()))
-                .collect();
-            assert!(wrong.is_empty(), "{name}: {wrong:#?}\n{text}");
-            assert!(!validator.is_valid(&Value::from("x")), "{name} says something");
-            // Every key that is written is described.
-            if let (Some(object), Some(known)) =
-                (value.as_object(), schema["properties"].as_object())
-            {
-                for key in object.keys() {
-                    assert!(known.contains_key(key) || name == "diagnostic-log", "{name}: {key}");
-                }
-            }
-        }
+        fits(name, &texts);
     }
 }

@@ -22,6 +22,7 @@ use policyd::script::context::{
 };
 use policyd::script::members;
 use policyd::script::pattern::{TextPattern, TextPatternSource};
+use policyd::script::signal_facts::Waiting;
 use policyd::script::types::{Names, Type};
 use policyd::script::{Evaluator, Value};
 use policyd::time::Timestamp;
@@ -65,11 +66,17 @@ fn context() -> Context {
         parallelism: 2,
         known: [("api/claude".to_owned(), open)].into(),
     };
+    let waiting = Waiting {
+        pending: vec!["STOP".to_owned(), "HUMAN_REVIEW_NEEDED".to_owned()],
+        drifts: 4,
+        awaiting_human: 1,
+    };
     let learned = Learned {
         session_type: "DEVELOPMENT".to_owned(),
         probes: [("pr".to_owned(), Reading::Answer { code: 0, value: answer })].into(),
         breakers: Some(standing),
-        waiting: Some(policyd::script::queue_facts::Waiting::default()),
+        waiting: Some(policyd::script::queue_facts::Queued::default()),
+        signals: Some(waiting),
         ..Learned::default()
     };
     Context {
@@ -115,6 +122,11 @@ fn what_is_learned_later_is_seen_by_what_was_evaluated_before() {
             probes,
             breakers: None,
             waiting: None,
+            signals: Some(Waiting {
+                pending: vec!["DOCS_NEEDED".to_owned()],
+                drifts: 2,
+                awaiting_human: 0,
+            }),
             rule,
             outcome,
         }

@@ -13,7 +13,7 @@ pub(super) use resilience::{
     BreakerAction, BreakerArguments, CallResult, Failure, FailureAction, FailureArguments,
     RecordArguments,
 };
-pub(super) use signals::{SignalAction, SignalArguments};
+pub(super) use signals::{DecideArguments, SignalAction, SignalArguments};
 
 mod queue;
 mod resilience;
@@ -80,6 +80,8 @@ pub(super) enum Command {
     Failure(FailureArguments),
     /// Create, list, consume and answer signals between processes
     Signal(SignalArguments),
+    /// Ask a decision table: the answer, and why
+    Decide(DecideArguments),
     /// Print the JSON Schema of a file kind
     Schema(SchemaArguments),
     /// Print completions for a shell

@@ -163,6 +163,13 @@ fn resolve(
     id: &str,
     (decision, approved): (&str, bool),
 ) -> u8 {
+    if super::project::is_on(stores.world, "CLAUDECODE") {
+        console.complain(
+            "this is for humans, and this shell belongs to an agent (CLAUDECODE is set): nothing \
+             was decided; a human runs the same command in a terminal of their own",
+        );
+        return EXIT_FOUND;
+    }
     let Some(found) = find(stores, console, id) else { return EXIT_FOUND };
     let decision = mask(decision).0.into_owned();
     let event = Event::Closed { approved, decision: decision.clone(), by: stores.by.clone() };

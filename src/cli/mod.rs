@@ -3,6 +3,7 @@
 mod amplihack;
 mod arguments;
 mod breaker;
+mod decide;
 mod diag;
 mod dlq;
 mod escalation;
@@ -35,8 +36,8 @@ use std::io::{Read, Write};
 use crate::source::suggest;
 use crate::world::World;
 use arguments::{
-    Arguments, BreakerAction, CallResult, Color, Command, DiagAction, DiagFilter, DlqAction,
-    DlqAdd, DlqRetry, EscalationAction, EscalationOpen, EvalArguments, ExplainArguments,
+    Arguments, BreakerAction, CallResult, Color, Command, DecideArguments, DiagAction, DiagFilter,
+    DlqAction, DlqAdd, DlqRetry, EscalationAction, EscalationOpen, EvalArguments, ExplainArguments,
     FactsArguments, Failure, FailureAction, Format, InitArguments, LintArguments, ListFormat,
     ListPlace, LogArguments, PackArguments, PauseArguments, RecordArguments, ReplayArguments,
     ReportFormat, ResumeArguments, SchemaArguments, SignalAction, SignalArguments, StateAction,
@@ -128,6 +129,7 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         Command::Escalation(it) => escalation::run(world, console, &it.action),
         Command::Failure(it) => failure::run(world, console, &it.action),
         Command::Signal(it) => signal::run(world, console, &it),
+        Command::Decide(it) => decide::run(world, console, &it),
         Command::Replay(it) => replay::run(world, console, &it),
         Command::Schema(it) => schema::run(console, &it),
         Command::Completions { shell } => line::completions(console, shell),

@@ -129,6 +129,7 @@ pub(super) fn context(
         learned.probes = inputs.readings();
         learned.breakers.clone_from(&inputs.breakers);
         learned.waiting.clone_from(&inputs.waiting);
+        learned.signals.clone_from(&inputs.signals);
         learned.session_type = entry.session_type.clone().unwrap_or_default();
     }
     Some(context)

@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::{Console, pack, project};
 use crate::judge::dead_letter::waiting;
 use crate::policy::Policy;
-use crate::script::queue_facts::Waiting;
+use crate::script::queue_facts::Queued;
 use crate::script::watch::Watch;
 use crate::store::breakers::BreakerStore;
 use crate::store::escalations::EscalationStore;
@@ -67,7 +67,7 @@ impl<'a> Stores<'a> {
     }
 
     /// What waits, as expressions see it.
-    pub(super) fn waiting(&self) -> Waiting {
+    pub(super) fn waiting(&self) -> Queued {
         let lists = self.queues.peek();
         let tasks: Vec<_> = lists.tasks.iter().collect();
         let queue = (tasks.as_slice(), lists.metadata.last_reviewed);

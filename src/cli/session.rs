@@ -21,6 +21,7 @@ use crate::policy::Policy;
 use crate::script::Evaluator;
 use crate::script::context::{Context, Reading};
 use crate::store::breakers::BreakerStore;
+use crate::store::signals::SignalStore;
 use crate::store::transcript::{self, Places};
 use crate::world::{FileKind, World};
 
@@ -66,6 +67,9 @@ impl Session {
         session.context.learned.borrow_mut().breakers = Some(standing);
         let stores = Stores::new(world, policy, (&own, &store.durability), Duration::ZERO);
         session.context.learned.borrow_mut().waiting = Some(stores.waiting());
+        let signals = SignalStore::new(world, &own, &policy.signals, store.durability.clone());
+        let waiting = signals.waiting(session.context.now);
+        session.context.learned.borrow_mut().signals = Some(waiting);
         let mut evaluator = Evaluator::new(session.context.clone());
         // What it asks is not asked here; the type of the session is learned.
         let _asks = judge::plan(policy, &session.context, None, &mut evaluator);

@@ -1,12 +1,13 @@
 //! `policyd signal`: signals between the processes of a project, and a human's answers to them.
 
-pub(super) mod fields;
+mod fields;
 mod print;
 
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use super::resilience::Stores;
 use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, SignalAction,
     SignalArguments, pack, project,
@@ -14,18 +15,17 @@ use super::{
 use crate::judge::signals;
 use crate::policy::records;
 use crate::policy::signals::{Form, SignalKind, Signals};
+use crate::script::words;
 use crate::source::suggest;
-use crate::state::signal::Event;
+use crate::state::signal::{End, Event};
 use crate::store::signals::{Answer, Draft, SignalStore};
 use crate::world::{World, WorldError};
-
-/// A script would rather wait than lose a signal.
-const LOCK_WAIT: Duration = Duration::from_secs(30);
 
 /// What every action needs.
 struct At<'c, 's> {
     world: &'c dyn World,
     store: SignalStore<'s>,
+    stores: &'s Stores<'s>,
     signals: &'s Signals,
     format: ListFormat,
 }
@@ -33,11 +33,9 @@ struct At<'c, 's> {
 /// Runs one action.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &SignalArguments) -> u8 {
     let Some(policy) = pack::sound(world, console, None) else { return EXIT_BROKEN };
-    let project = project::find(world, None);
-    let (sessions, own) = project::sessions(world, &project, &policy.settings);
-    let store = SignalStore::new(world, &own, &policy.signals, sessions.durability.clone());
-    let (store, format) = (store.patient(LOCK_WAIT), arguments.format);
-    let at = At { world, store, signals: &policy.signals, format };
+    let stores = Stores::of_project(world, &policy);
+    let (store, format) = (stores.signals.clone(), arguments.format);
+    let at = At { world, store, stores: &stores, signals: &policy.signals, format };
     let answer = match &arguments.action {
         SignalAction::Emit { name, fields, from, expires } => {
             at.emit(console, (name, fields), (from, *expires))
@@ -62,7 +60,8 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Sign
         SignalAction::Process => at.process(console),
     };
     answer.unwrap_or_else(|error| {
-        console.complain(&format!("{}: {error}; the signals are as they were", own.display()));
+        console
+            .complain(&format!("{}: {error}; the signals are as they were", stores.own.display()));
         EXIT_BROKEN
     })
 }
@@ -97,44 +96,17 @@ impl At<'_, '_> {
         let now = self.world.now();
         let draft = Draft {
             name: name.to_owned(),
-            fields: said.clone(),
+            fields: said,
             sender: from.to_owned(),
             request: String::new(),
             expires: expires.map(|it| now.plus(it)),
         };
-        let made = self.store.emit(&draft, now)?;
-        if kind.form == Form::Log {
-            return self.drifted(console, &said);
+        let emitted = self.stores.emit(&draft)?;
+        match &emitted.drift {
+            Some(answer) => print::drift(console, answer, &emitted.more, self.format),
+            None => print::emitted(console, &emitted.signal, self.format),
         }
-        print::emitted(console, &made, self.format);
-        Ok(EXIT_OK)
-    }
-
-    /// What follows from a drift that was just written down.
-    fn drifted(
-        &self,
-        console: &mut Console<'_>,
-        said: &Map<String, Value>,
-    ) -> Result<u8, WorldError> {
-        let now = self.world.now();
-        let drifts = self.store.drifts(now);
-        let task = said.get("task_id");
-        let in_task = drifts.iter().filter(|it| it.get("task_id") == task).count();
-        let answer = signals::answer(self.signals, signals::drift(said, in_task, drifts.len()));
-        let mut emitted = Vec::new();
-        for name in answer.rule.iter().flat_map(|it| &it.emit) {
-            let mut fields = Map::new();
-            if self
-                .signals
-                .kind(name)
-                .is_some_and(|it| it.fields.iter().any(|it| it.name == "reason"))
-            {
-                fields.insert("reason".to_owned(), answer.message.as_str().into());
-            }
-            let draft = Draft { name: name.clone(), fields, ..Draft::default() };
-            emitted.extend(self.store.emit_once(&draft, now)?);
-        }
-        print::drift(console, &answer, &emitted, self.format);
+        emitted.problems.iter().for_each(|it| console.complain(it));
         Ok(EXIT_OK)
     }
 
@@ -280,6 +252,10 @@ impl At<'_, '_> {
             console.complain(&format!("there is no request `{id}`; {help}"));
             return Ok(EXIT_FOUND);
         }
+        if let Answer::Ended(request, End::Approved | End::Rejected, _) = &answer {
+            let problem = self.stores.answered(request, decision.is_some());
+            problem.iter().for_each(|it| console.complain(it));
+        }
         Ok(self.told(console, &answer, id))
     }
 
@@ -332,11 +308,11 @@ impl At<'_, '_> {
     fn check(
         &self,
         console: &mut Console<'_>,
-        words: &[String],
+        said: &[String],
         emit: bool,
     ) -> Result<u8, WorldError> {
         let shape = records::shape(&records::signals::RUN);
-        let run = match fields::record(shape, signals::run(), words) {
+        let run = match words::record(shape, signals::run(), said) {
             Ok(run) => run,
             Err(why) => {
                 console.complain(&why);
@@ -384,10 +360,7 @@ impl At<'_, '_> {
 
     fn process(&self, console: &mut Console<'_>) -> Result<u8, WorldError> {
         let mut deeds = Vec::new();
-        let done = self.store.process(self.world.now(), &mut |deed| {
-            deeds.push(deed.clone());
-            Ok(())
-        })?;
+        let done = self.stores.process_signals(&mut deeds)?;
         print::processed(console, &deeds, &done, self.format);
         Ok(if done.failed.is_empty() { EXIT_OK } else { EXIT_FOUND })
     }

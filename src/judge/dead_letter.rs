@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use crate::checksum::hex;
 use crate::policy::records;
 use crate::policy::resilience::{DeadLetter, Enter, Escalation, Review, ReviewAction, Trigger};
-use crate::script::queue_facts::Waiting;
+use crate::script::queue_facts::Queued;
 use crate::script::record::{Held, Record};
 use crate::script::{Evaluator, template};
 use crate::state;
@@ -283,14 +283,14 @@ pub fn waiting(
     (tasks, last_reviewed): (&[&Task], Option<Timestamp>),
     escalations: &[state::escalation::Escalation],
     now: Timestamp,
-) -> Waiting {
+) -> Queued {
     let record = queue_record(tasks, last_reviewed, now);
     let count = |name: &str| match record.get(name) {
         Some(Held::Int(value)) => usize::try_from(*value).unwrap_or(0),
         _ => 0,
     };
     let open = escalations.iter().filter(|it| it.closed.is_none());
-    Waiting {
+    Queued {
         depth: count("depth"),
         oldest_hours: count("oldest_hours"),
         same_cause: count("same_cause"),

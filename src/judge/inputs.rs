@@ -18,7 +18,8 @@ use crate::id::SessionId;
 use crate::limits::READING_LOGGED_BYTES_MAX;
 use crate::script::breaker_facts::Standing;
 use crate::script::context::{Context, Reading};
-use crate::script::queue_facts::Waiting;
+use crate::script::queue_facts::Queued;
+use crate::script::signal_facts::Waiting;
 use crate::state::{GuardState, Release, SessionState};
 use crate::time::Timestamp;
 
@@ -63,7 +64,10 @@ pub struct Inputs {
     pub breakers: Option<Standing>,
     /// What waited, where the pack looks at it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub waiting: Option<Waiting>,
+    pub waiting: Option<Queued>,
+    /// Which signals waited, where the pack looks at them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signals: Option<Waiting>,
 }
 
 /// How far a transcript was read.
@@ -229,6 +233,7 @@ impl Inputs {
             probes: probes.iter().map(|(id, it)| (id.clone(), Answered::new(it, mask))).collect(),
             breakers: learned.breakers.clone(),
             waiting: learned.waiting.clone(),
+            signals: learned.signals.clone(),
         }
     }
 

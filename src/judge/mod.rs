@@ -14,6 +14,7 @@ pub mod preference;
 pub mod signals;
 pub mod situation;
 pub mod standing;
+pub mod tables;
 pub mod verdict;
 
 use std::collections::BTreeSet;

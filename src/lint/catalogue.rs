@@ -4,7 +4,7 @@
 
 use super::checks::{
     breakers, cases, expressions, failures, hygiene, identity, messages, numbers, patterns, rules,
-    safety, structure,
+    safety, structure, tables,
 };
 use super::{Check, Profile, Rule};
 use crate::source::Level;
@@ -89,6 +89,7 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD131", "unknown-signal", Error, Default, "A signal is named that there is none of.", None),
     rule!("PD132", "bad-signal-name", Error, Default, "The name of a signal can be no name of a file.", None),
     rule!("PD133", "bad-field-name", Error, Default, "A field of a signal has a name that every signal has already.", None),
+    rule!("PD134", "bad-default", Error, Default, "The default of an input is no value that could be given.", None),
     rule!("PD201", "expression-syntax", Error, Default, "An expression cannot be read.", None),
     rule!("PD202", "unknown-fact", Error, Default, "A fact or field is named that does not exist.", None),
     rule!("PD203", "unknown-function", Error, Default, "A function or operator is named that does not exist.", None),
@@ -160,6 +161,7 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD614", "checker-and-satisfied", Warning, Default, "A named checker is not used, since the rule has a condition of its own.", Some(rules::checker_and_satisfied)),
     rule!("PD615", "unreachable-rule", Warning, Default, "Earlier rules of a list leave nothing to this one.", Some(rules::unreachable_rule)),
     rule!("PD617", "unreachable-class", Warning, Default, "Nothing is ever of a class of failures.", Some(failures::unreachable_class)),
+    rule!("PD619", "unused-input", Warning, Default, "No row of a table looks at an input.", Some(tables::unused_input)),
     rule!("PD701", "no-firing-case", Warning, Strict, "No case has a rule find something.", Some(cases::no_firing_case)),
     rule!("PD702", "no-silent-case", Warning, Strict, "No case has a rule find nothing.", Some(cases::no_silent_case)),
     rule!("PD703", "missing-description", Note, Pedantic, "A rule does not say why it is there.", Some(hygiene::missing_description)),

@@ -101,7 +101,7 @@ pub struct Site<'a> {
     /// Its parts, where it can be read.
     pub term: Option<Term>,
     /// The names it sees, where it speaks of a record; else it sees what the pack defines.
-    record: Option<&'static Names>,
+    record: Option<&'a Names>,
     /// Whether it is always true or always false, once somebody asked.
     truth: OnceCell<Option<bool>>,
 }
@@ -112,7 +112,7 @@ struct At<'a> {
     file: &'static str,
     entry: Option<usize>,
     key: &'a str,
-    record: Option<&'static Names>,
+    record: Option<&'a Names>,
 }
 
 impl<'a> Site<'a> {
@@ -125,7 +125,7 @@ impl<'a> Site<'a> {
     /// The names it sees: those of its record, or what the pack defines.
     pub fn names<'n>(&self, pack: &'n Names) -> &'n Names
     where
-        'static: 'n,
+        'a: 'n,
     {
         self.record.unwrap_or(pack)
     }
@@ -234,7 +234,9 @@ impl<'a> Subject<'a> {
     fn entries_of(&mut self, at: At<'a>, one: &'static Kind, found: Vec<(&'a Node, &'a Node)>) {
         for (id, node) in found {
             let (number, before) = (self.entries.len(), self.sites.len());
-            self.walk(At { entry: Some(number), ..at }, one, node);
+            let own = (at.file, id.text().unwrap_or_default().to_owned());
+            let record = at.record.or_else(|| self.reviewed.records.get(&own));
+            self.walk(At { entry: Some(number), record, ..at }, one, node);
             let sites = (before, self.sites.len());
             self.entries.push(Entry { file: at.file, id, node, sites });
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::load::{Entry, Layers, Meant};
 use super::resilience::Reaction;
+use super::tables::Table;
 use super::{
     Check, Consideration, Expression, MessageChoice, OnError, Place, Policy, Preference, Probe,
     SessionType, Settings, builtin, records, shapes,
@@ -16,6 +17,7 @@ use crate::source::node::Node;
 use crate::source::{Diagnostic, Span, suggest};
 use considerations::Named;
 use resilience::Resilience;
+pub(super) use tables::own_names;
 use vocabulary::Vocabulary;
 
 mod breakers;
@@ -26,6 +28,7 @@ mod questions;
 mod resilience;
 mod settings;
 mod signals;
+mod tables;
 mod vocabulary;
 
 /// A check is judged before there is an outcome.
@@ -41,6 +44,8 @@ pub(super) struct Builder<'a> {
     /// Whether anything that was typed asks where breakers stand.
     pub(super) reads_breakers: bool,
     pub(super) reads_waiting: bool,
+    /// Whether an expression asked which signals wait.
+    pub(super) reads_signals: bool,
     /// Facts read by what was typed since it was last emptied.
     pub(super) uses: BTreeSet<String>,
     /// Whether what the packs below say is built already.
@@ -66,6 +71,8 @@ pub(super) struct Built {
     resilience: Resilience,
     reads_breakers: bool,
     reads_waiting: bool,
+    reads_signals: bool,
+    tables: Vec<Table>,
     messages: BTreeMap<String, Vec<MessageChoice>>,
 }
 
@@ -90,6 +97,7 @@ pub(super) fn build(
         own_only: base.is_some(),
         reads_breakers: false,
         reads_waiting: false,
+        reads_signals: false,
         uses,
         unknown_here: AT_A_CHECK,
         deadline,
@@ -142,6 +150,8 @@ pub(super) fn build(
         resilience,
         reads_breakers,
         reads_waiting,
+        reads_signals: builder.reads_signals,
+        tables: builder.tables(layers),
         messages,
     }
 }
@@ -192,6 +202,7 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
         failures: built.resilience.failures.into(),
         reads_breakers: built.reads_breakers,
         reads_waiting: built.reads_waiting,
+        reads_signals: built.reads_signals,
         breaker_origins: built.resilience.origins.into(),
         routes: built.resilience.routes.into(),
         messages: built.messages.into(),
@@ -200,6 +211,7 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
         reacts_to: reacts_to(&built.resilience.reactions),
         reactions: built.resilience.reactions.into(),
         signals: built.resilience.signals.into(),
+        tables: built.tables.into(),
         lens_key: Key::of(&vocabulary.lens),
         lens: vocabulary.lens,
         texts: vocabulary.texts,

@@ -22,6 +22,7 @@ pub const FILES: &[(&str, &str)] = &[
     ("routes.yaml", include_str!("../../policies/routes.yaml")),
     ("reactions.yaml", include_str!("../../policies/reactions.yaml")),
     ("signals.yaml", include_str!("../../policies/signals.yaml")),
+    ("tables.yaml", include_str!("../../policies/tables.yaml")),
     ("session_types.yaml", include_str!("../../policies/session_types.yaml")),
     ("checkers.yaml", include_str!("../../policies/checkers.yaml")),
     ("considerations.yaml", include_str!("../../policies/considerations.yaml")),

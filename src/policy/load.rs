@@ -117,6 +117,8 @@ pub struct Reviewed {
     pub names: Arc<Names>,
     /// Entries of the packs below that it changes, by file and id; the changing one is in `own`.
     pub inherited: BTreeMap<(&'static str, String), Arc<Node>>,
+    /// Names that the expressions of one entry alone see, by file and id.
+    pub records: BTreeMap<(&'static str, String), Names>,
     /// What its entries mean; those of the packs below are left out.
     pub meant: Meant,
 }
@@ -170,8 +172,9 @@ pub fn review(pack: &Pack, base: &Base) -> Reviewed {
     let mut layers = below.map(|it| it.layers.clone()).unwrap_or_default();
     put_over(&mut layers, pack, own.clone(), &mut diagnostics);
     let built = build::build(&layers, below.map(|it| &it.built), &mut diagnostics);
+    let records = build::own_names(&layers);
     let (meant, names) = build::meant(&layers, built, below.map(|it| &it.built));
-    Reviewed { diagnostics, own, names, inherited: inherited(&layers), meant }
+    Reviewed { diagnostics, own, names, inherited: inherited(&layers), records, meant }
 }
 
 /// The entries that others change.
@@ -273,6 +276,7 @@ fn add(
     layers.session_types.rotate_left(inherited);
     list("considerations.yaml", &mut layers.considerations);
     list("reactions.yaml", &mut layers.reactions);
+    list("tables.yaml", layers.sections.entry(("tables.yaml", "")).or_default());
     let mut map = |file: &'static str, into: &mut Vec<Entry>| {
         let node = nodes.remove(file);
         let entries = node.as_ref().and_then(Node::entries).unwrap_or_default();

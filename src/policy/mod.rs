@@ -9,6 +9,7 @@ pub mod records;
 pub mod resilience;
 pub mod shapes;
 pub mod signals;
+pub mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -26,6 +27,7 @@ use crate::state::failure::Failures;
 use crate::state::guard::GuardLimits;
 use resilience::{DeadLetter, Escalation, Reaction};
 use signals::Signals;
+use tables::Table;
 
 /// A pack that loaded, with all it extends.
 ///
@@ -64,6 +66,8 @@ pub struct Policy {
     pub reads_breakers: bool,
     /// Whether an expression of the pack asks what waits: only then is that read.
     pub reads_waiting: bool,
+    /// Whether an expression of the pack asks which signals wait: only then is that read.
+    pub reads_signals: bool,
     /// Where those settings are written, by the same globs.
     pub breaker_origins: Deferred<Vec<(String, BTreeMap<String, Place>)>>,
     /// Chains of fallbacks.
@@ -80,6 +84,8 @@ pub struct Policy {
     pub reactions: Deferred<Vec<Reaction>>,
     /// What processes tell each other.
     pub signals: Deferred<Signals>,
+    /// Decision tables.
+    pub tables: Deferred<Vec<Table>>,
 }
 
 /// What the manifest sets.

@@ -5,6 +5,7 @@ mod breakers;
 pub mod failures;
 pub mod resilience;
 pub mod signals;
+pub mod tables;
 
 use crate::source::shape::{Field, Kind, field, required};
 pub use breakers::{BREAKER, ROUTE};
@@ -264,6 +265,7 @@ pub const FILES: &[FileShape] = &[
     FileShape { file: "routes.yaml", kind: Kind::List(&Kind::Record(ROUTE)) },
     FileShape { file: "reactions.yaml", kind: Kind::List(&Kind::Record(resilience::REACTION)) },
     FileShape { file: "signals.yaml", kind: Kind::Record(signals::SIGNALS) },
+    FileShape { file: "tables.yaml", kind: Kind::List(&Kind::Record(tables::TABLE)) },
     FileShape { file: "session_types.yaml", kind: Kind::List(&Kind::Record(SESSION_TYPE)) },
     FileShape { file: "checkers.yaml", kind: Kind::Map(&Kind::Record(CHECKER)) },
     FileShape { file: "considerations.yaml", kind: Kind::List(&Kind::Record(CONSIDERATION)) },

@@ -3,6 +3,7 @@
 
 mod queues;
 
+use crate::policy::shapes::resilience::SEVERITIES;
 use crate::source::schema::json_schema;
 use crate::source::shape::{Field, Kind, field, required};
 use serde_json::Value;
@@ -91,6 +92,68 @@ const BREAKER: &[Field] = &[
     field("needs_human", Kind::Bool, "Whether waiting does not cure the last failures."),
 ];
 
+const SIGNAL: &[Field] = &[
+    field("timestamp", Kind::Date, "When it was created."),
+    field("signal", Kind::Text, "Its name."),
+    field("id", Kind::Text, "Its id; what has none is named after its file."),
+    field("sender", Kind::Text, "Who sent it."),
+    field("request", Kind::Text, "Id of the request that it answers."),
+    field("expires", Kind::Date, "From when on it is void."),
+    // Fields of the built-in signals; a pack may add others.
+    field("reason", Kind::Text, "Why it was created."),
+    field("task_id", Kind::Text, "The task it is about."),
+    field("context", Kind::Text, "What a human must know."),
+    field("severity", Kind::Choice(SEVERITIES), "How much it matters."),
+    field("agent", Kind::Text, "The agent."),
+    field("blocking", Kind::Bool, "Whether the task stands still."),
+    field("alternatives_considered", TEXTS, "What else was thought of."),
+    field("decision", Kind::Text, "What a human decided."),
+    field("plan", Kind::Text, "A plan, or where it is written."),
+    field("planned_action", Kind::Text, "What was meant to be done."),
+    field("detected_drift", Kind::Text, "What was done instead."),
+    field("original_goal", Kind::Text, "The goal of the task."),
+    field("drift_distance", Kind::Number { min: 0.0, max: 1e6 }, "Steps off the track."),
+];
+
+const OUTCOMES: Kind =
+    Kind::Choice(&["consumed", "approved", "rejected", "expired", "timed_out", "quarantined"]);
+
+const SIGNAL_ENDED: &[Field] = &[
+    required("time", Kind::Date, "When it ended."),
+    required("outcome", OUTCOMES, "How it ended."),
+    required("file", Kind::Text, "The file that it was."),
+    field("signal", Kind::Text, "Its name."),
+    field("id", Kind::Text, "Its id."),
+    field("created", Kind::Date, "When it was created."),
+    field("sender", Kind::Text, "Who sent it."),
+    field("request", Kind::Text, "Id of the request that it answered."),
+    field("fields", Kind::Map(&Kind::Any), "What it said."),
+    field("by", Kind::Text, "Who ended it."),
+    field("decision", Kind::Text, "What a human decided."),
+    field("reason", Kind::Text, "Why."),
+    field("answer", Kind::Text, "Id of the approval that it ended by."),
+    field("aside", Kind::Text, "Name in `quarantine/` of a file that could not be used."),
+];
+
+const SIGNAL_CLAIM: &[Field] =
+    &[required("by", Kind::Text, "Who holds it."), required("until", Kind::Date, "Until when.")];
+
+const SIGNAL_LEDGER: &[Field] = &[
+    required("version", COUNT, "Version of the format."),
+    field("claims", Kind::Map(&Kind::Record(SIGNAL_CLAIM)), "Signals that are held, by id."),
+    field(
+        "endings",
+        Kind::Map(&Kind::Record(SIGNAL_ENDED)),
+        "Signals that are over and not yet told everywhere, by id.",
+    ),
+    field("drifts_from", Kind::Date, "Drifts before this do not count any more."),
+    field(
+        "answers",
+        Kind::List(&Kind::Map(&Kind::Any)),
+        "What became of requests, until the agent was told.",
+    ),
+];
+
 const CONDITION: &[Field] = &[
     required("key", Kind::Text, "The key it is written under."),
     required("place", Kind::Text, "Where it is written."),
@@ -119,6 +182,12 @@ const PROBE_ANSWER: &[Field] = &[
     field("masked", COUNT, "Secrets in `value` that were masked."),
 ];
 
+const WAITING: &[Field] = &[
+    required("pending", TEXTS, "Names of those that nobody consumed."),
+    required("drifts", COUNT, "Drifts since the context was last cleared."),
+    required("awaiting_human", COUNT, "Requests that no human answered."),
+];
+
 const INPUTS: &[Field] = &[
     required("program", Kind::Text, "Version of the program."),
     required("pack_hash", Kind::Text, "What the sources of the pack came to."),
@@ -135,6 +204,7 @@ const INPUTS: &[Field] = &[
     field("probes", Kind::Map(&Kind::Record(PROBE_ANSWER)), "What probes answered."),
     field("breakers", Kind::Any, "Where the circuit breakers stood, where the pack looks at them."),
     field("waiting", Kind::Any, "What waited for humans, where the pack looks at it."),
+    field("signals", Kind::Record(WAITING), "Which signals waited, where the pack looks at them."),
 ];
 
 const VERDICT: &[Field] = &[
@@ -274,9 +344,12 @@ const BASELINE: &[Field] = &[
 ];
 
 /// What is stored or printed, by name: a whole file, or one line of a log.
-pub const SHAPES: [(&str, Kind); 10] = [
+pub const SHAPES: [(&str, Kind); 13] = [
     ("state", Kind::Record(STATE)),
     ("circuit-breakers", Kind::Map(&Kind::Record(BREAKER))),
+    ("signal", Kind::Record(SIGNAL)),
+    ("signal-history", Kind::Record(SIGNAL_ENDED)),
+    ("signal-ledger", Kind::Record(SIGNAL_LEDGER)),
     ("decision-log", Kind::Record(DECISION)),
     ("diagnostic-log", Kind::Record(DIAGNOSTIC)),
     ("tasks", Kind::Record(queues::TASKS)),

@@ -107,6 +107,7 @@ fn members_of(owner: Type, begun: &str, names: &Names) -> Vec<Candidate> {
         | Type::DeadLetters
         | Type::Escalations
         | Type::Breaker
+        | Type::Signals
         | Type::State
         | Type::Now
         | Type::Rule

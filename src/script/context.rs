@@ -9,12 +9,13 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use super::breaker_facts::Standing;
+use super::signal_facts::Waiting;
 use crate::facts::compiled::CompiledLens;
 use crate::facts::event::Event;
 use crate::facts::{Command, Facts, Finding, KindFacts};
 use crate::script::pattern::TextPattern;
 use crate::script::prose::Prose;
-use crate::script::queue_facts::Waiting;
+use crate::script::queue_facts::Queued;
 use crate::time::Timestamp;
 
 /// Everything that expressions can read. It is built once per evaluation of a pack.
@@ -84,7 +85,7 @@ impl Context {
 }
 
 /// The globals that answer from `Learned`.
-const LEARNED: [&str; 9] = [
+const LEARNED: [&str; 10] = [
     "session",
     "state",
     "prefs",
@@ -92,6 +93,7 @@ const LEARNED: [&str; 9] = [
     "breakers",
     "dead_letter",
     "escalations",
+    "signals",
     "rule",
     "outcome",
 ];
@@ -116,7 +118,9 @@ pub struct Learned {
     /// Where the circuit breakers stand, if somebody looked.
     pub breakers: Option<Standing>,
     /// What waits in the project, if somebody looked.
-    pub waiting: Option<Waiting>,
+    pub waiting: Option<Queued>,
+    /// Which signals wait, if somebody looked.
+    pub signals: Option<Waiting>,
     /// The consideration that is being judged.
     pub rule: RuleFacts,
     /// What was decided; only messages see it.
@@ -239,6 +243,8 @@ pub enum Part {
     Escalations,
     /// One breaker by its name.
     Breaker(Rc<str>),
+    /// `signals`
+    Signals,
     /// `state`
     State,
     /// `now`

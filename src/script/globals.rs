@@ -120,6 +120,14 @@ pub(super) const ROWS: &[Member] = &[
     ),
     field(
         Type::Global,
+        "signals",
+        Type::Signals,
+        Neutral,
+        ["Signals that wait to be consumed.", "signals.awaiting_human > 0"],
+        |it, _| Ok(it.part(Part::Signals)),
+    ),
+    field(
+        Type::Global,
         "state",
         Type::State,
         Neutral,

@@ -22,11 +22,13 @@ pub mod queue_facts;
 pub mod record;
 pub mod reply;
 mod session_facts;
+pub mod signal_facts;
 pub mod template;
 mod tokens;
 pub mod tree;
 pub mod types;
 pub mod watch;
+pub mod words;
 mod work_facts;
 
 use std::collections::BTreeMap;
@@ -313,6 +315,7 @@ const fn type_of(part: &Handle) -> Type {
         Handle::Breakers => Type::Breakers,
         Handle::DeadLetters => Type::DeadLetters,
         Handle::Escalations => Type::Escalations,
+        Handle::Signals => Type::Signals,
         Handle::Breaker(_) => Type::Breaker,
         Handle::State => Type::State,
         Handle::Now => Type::Now,

@@ -11,7 +11,7 @@ use super::types::{Evidence::Structure, Type};
 /// What waits in a project at one moment, as expressions see it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Waiting {
+pub struct Queued {
     /// Dead letters.
     pub depth: usize,
     /// Hours since the oldest of them first failed.
@@ -88,7 +88,7 @@ pub(super) const ROWS: &[Member] = &[
     ),
 ];
 
-fn look(it: &Object, look: impl FnOnce(&Waiting) -> Dynamic) -> Result<Dynamic, String> {
+fn look(it: &Object, look: impl FnOnce(&Queued) -> Dynamic) -> Result<Dynamic, String> {
     let learned = it.context.learned.borrow();
     learned.waiting.as_ref().map(look).ok_or_else(|| match it.context.recorded {
         true => it.context.miss("what waited"),

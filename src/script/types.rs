@@ -61,6 +61,8 @@ pub enum Type {
     Escalations,
     /// One circuit breaker
     Breaker,
+    /// Signals that wait
+    Signals,
     /// What the session remembers
     State,
     /// The clock
@@ -103,6 +105,7 @@ impl fmt::Display for Type {
             Self::DeadLetters => "dead_letter",
             Self::Escalations => "escalations",
             Self::Breaker => "breaker",
+            Self::Signals => "signals",
             Self::State => "state",
             Self::Now => "now",
             Self::Rule => "rule",

@@ -21,6 +21,7 @@ use super::file::Durability;
 use super::log;
 use crate::limits::{DRIFT_LOG_BYTES_MAX, SIGNAL_FILE_BYTES_MAX, SIGNALS_MAX};
 use crate::policy::signals::{Form, SignalKind, Signals};
+use crate::script::signal_facts::Waiting;
 use crate::state::signal::{End, Phase, Signal};
 use crate::time::Timestamp;
 use crate::world::{HeldLock, World, WorldError};
@@ -188,6 +189,18 @@ impl<'a> SignalStore<'a> {
         let mut found = self.view(now).signals;
         found.retain(|it| it.signal.is_pending(now));
         found
+    }
+
+    /// What waits, as expressions see it.
+    #[must_use]
+    pub fn waiting(&self, now: Timestamp) -> Waiting {
+        let view = self.view(now);
+        let pending = view.signals.iter().filter(|it| it.signal.is_pending(now));
+        Waiting {
+            pending: pending.map(|it| it.name.clone()).collect(),
+            drifts: self.drifts(now).len(),
+            awaiting_human: view.awaiting_human(self.kinds, now).count(),
+        }
     }
 
     /// What became of requests that the agent was not told of yet, oldest first.

@@ -13,6 +13,7 @@ use policyd::policy::load;
 use policyd::script::breaker_facts::Standing;
 use policyd::script::context::Reading;
 use policyd::script::members;
+use policyd::script::signal_facts::Waiting;
 use policyd::script::types::{Domain, Type};
 use policyd::script::{Evaluator, Value};
 use policyd::source::Level;
@@ -144,6 +145,7 @@ fn evaluator((kind, payload): (&str, &str), reading: Reading) -> Evaluator {
     learned.preferences.insert("no_auto_merge".to_owned(), true);
     learned.breakers = Some(Standing::default());
     learned.waiting = Some(Default::default());
+    learned.signals = Some(Waiting::default());
     drop(learned);
     Evaluator::new(Rc::new(context))
 }

@@ -1,5 +1,6 @@
-//! What `policyd signal` may say.
+//! What `policyd signal` and `policyd decide` may say.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Subcommand;
@@ -111,4 +112,19 @@ pub(in crate::cli) enum SignalAction {
     },
     /// Do what is due: approvals, timeouts, files that cannot be used
     Process,
+}
+
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct DecideArguments {
+    /// The table; without one, they are listed
+    pub(in crate::cli) table: Option<String>,
+    /// What is asked: `confidence=0.72`
+    #[arg(value_name = "NAME=VALUE")]
+    pub(in crate::cli) given: Vec<String>,
+    /// Folder of the pack
+    #[arg(long, value_name = "DIR")]
+    pub(in crate::cli) policies: Option<PathBuf>,
+    /// Form of the answer; `compact` is the answer alone
+    #[arg(long, value_enum, default_value = "text")]
+    pub(in crate::cli) format: ListFormat,
 }

@@ -29,6 +29,7 @@ use crate::state::SessionState;
 use crate::store::answers::Answers;
 use crate::store::breakers::BreakerStore;
 use crate::store::session::SessionStore;
+use crate::store::signals::SignalStore;
 use crate::store::transcript::{self, Places, Reading};
 use crate::world::WorldError;
 
@@ -98,6 +99,11 @@ impl Stopping<'_> {
             let stores = Stores::new(self.world, self.policy, own, Duration::ZERO);
             let stores = Stores { now: self.request.now, ..stores };
             context.learned.borrow_mut().waiting = Some(stores.waiting());
+        }
+        if self.policy.reads_signals {
+            let (kinds, durability) = (&self.policy.signals, self.store.durability.clone());
+            let store = SignalStore::new(self.world, self.own, kinds, durability);
+            context.learned.borrow_mut().signals = Some(store.waiting(self.request.now));
         }
         Gathered { context, cursor, read: how_far, forgotten, remote_host }
     }

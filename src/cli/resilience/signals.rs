@@ -138,6 +138,18 @@ impl<'a> Stores<'a> {
         })
     }
 
+    /// Lets the task of a request go on, or gives it up, as a human answered.
+    pub(in crate::cli) fn answered(&self, request: &Found, approved: bool) -> Option<String> {
+        let task = request.text("task_id");
+        if task.is_empty() || !self.queues.exists_any() {
+            return None;
+        }
+        let event = Event::Answered { approved };
+        let done =
+            self.act(task, "answered", event, json!({"request": request.id, "approved": approved}));
+        done.err().map(|error| format!("task `{task}` could not go on: {error}"))
+    }
+
     fn do_deed(&self, deed: &Deed) -> Result<(), String> {
         let said = |it: WorldError| it.to_string();
         match deed {

@@ -12,3 +12,4 @@ pub(super) mod patterns;
 pub(super) mod rules;
 pub(super) mod safety;
 pub(super) mod structure;
+pub(super) mod tables;

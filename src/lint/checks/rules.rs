@@ -163,35 +163,60 @@ pub(in crate::lint) fn unreachable_session_type(subject: &Subject<'_>, out: &mut
 }
 
 /// Lists of rules over a record of which the first that holds decides.
-const FIRST_DECIDES: [(&str, &str); 2] =
-    [("dead_letter.yaml", "review"), ("escalation.yaml", "triggers")];
+const FIRST_DECIDES: [(&str, &str); 3] =
+    [("dead_letter.yaml", "review"), ("escalation.yaml", "triggers"), ("signals.yaml", "drift")];
+
+/// One of several rules of which the first that holds decides.
+struct Ranked<'n> {
+    name: String,
+    place: &'n Node,
+    /// Only rules of one group are in each other's way.
+    group: Option<&'n str>,
+    when: Term,
+}
 
 pub(in crate::lint) fn unreachable_rule(subject: &Subject<'_>, out: &mut Findings) {
     for (file, section) in FIRST_DECIDES {
         let Some(names) = records::names(file, section) else { continue };
         let items = subject.file(file).and_then(|it| it.get(section)).and_then(Node::items);
         let rules = items.unwrap_or_default().iter().filter_map(|it| {
-            let term = Term::parse(it.get("when")?.text()?)?;
-            Some((it, it.get("id")?, it.get("group").and_then(Node::text), term))
+            let when = Term::parse(it.get("when")?.text()?)?;
+            let (place, group) = (it.get("id")?, it.get("group").and_then(Node::text));
+            Some(Ranked { name: format!("`{}`", place.text()?), place, group, when })
         });
-        let rules: Vec<_> = rules.collect();
-        for (at, (_, id, group, when)) in rules.iter().enumerate() {
-            let mut said: Vec<(&Term, bool)> = vec![(when, true)];
+        nothing_left(&rules.collect::<Vec<_>>(), names, out);
+    }
+    for table in subject.of("tables.yaml") {
+        let names = subject.reviewed.records.get(&(table.file, table.name().to_owned()));
+        let rows = table.node.get("rows").and_then(Node::items).unwrap_or_default();
+        let rows = (1..).zip(rows).filter_map(|(number, it)| {
+            let place = it.get("when")?;
+            let when = Term::parse(place.text()?)?;
+            Some(Ranked { name: format!("row {number}"), place, group: None, when })
+        });
+        if let Some(names) = names {
+            nothing_left(&rows.collect::<Vec<_>>(), names, out);
+        }
+    }
+}
+
+/// Tells of rules to which those before them leave nothing.
+fn nothing_left(rules: &[Ranked<'_>], names: &Names, out: &mut Findings) {
+    for (at, rule) in rules.iter().enumerate() {
+        let mut said: Vec<(&Term, bool)> = vec![(&rule.when, true)];
+        if possible(&said, names) == Answer::Never {
+            continue; // That is a finding of its own.
+        }
+        let earlier = rules.iter().take(at.min(BEFORE_MAX)).filter(|it| it.group == rule.group);
+        for before in earlier {
+            said.push((&before.when, false));
             if possible(&said, names) == Answer::Never {
-                continue; // That is a finding of its own.
-            }
-            let earlier = rules.iter().take(at.min(BEFORE_MAX)).filter(|it| it.2 == *group);
-            for (_, before, _, condition) in earlier {
-                said.push((condition, false));
-                if possible(&said, names) == Answer::Never {
-                    let name = id.text().unwrap_or_default();
-                    out.add(id.span.clone(), format!("`{name}` never decides"), |it| {
-                        it.with_note("the rules before it leave nothing over")
-                            .with_help("put what is special before what is general")
-                            .with_related(before.span.clone(), "the last of those")
-                    });
-                    break;
-                }
+                out.add(rule.place.span.clone(), format!("{} never decides", rule.name), |it| {
+                    it.with_note("the rules before it leave nothing over")
+                        .with_help("put what is special before what is general")
+                        .with_related(before.place.span.clone(), "the last of those")
+                });
+                break;
             }
         }
     }

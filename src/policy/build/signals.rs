@@ -9,6 +9,7 @@ use super::super::signals::{
     TimeoutAction,
 };
 use super::{Builder, Entry, suggest, text, texts};
+use crate::script::record::Shape;
 use crate::script::types::Names;
 use crate::source::Diagnostic;
 use crate::source::node::Node;
@@ -74,7 +75,8 @@ impl Builder<'_> {
 
     fn signal_kind(&mut self, entry: &Entry) -> Option<SignalKind> {
         self.signal_name(entry);
-        let fields = self.signal_fields(entry);
+        self.field_names(entry);
+        let fields = signal_fields(entry);
         let names = Names { record: Some(Arc::new(signal(&fields))), ..Names::default() };
         let said = self.speaking(Arc::new(names), |it| it.choices(entry.get("text")));
         let shown = entry.get("shown").and_then(Node::bool).unwrap_or(false);
@@ -116,29 +118,17 @@ impl Builder<'_> {
         }
     }
 
-    fn signal_fields(&mut self, entry: &Entry) -> Vec<SignalField> {
+    fn field_names(&mut self, entry: &Entry) {
         let fields = entry.get("fields").and_then(Node::entries).unwrap_or_default();
-        let mut known = Vec::new();
-        for (key, node) in fields {
-            let name = key.text().unwrap_or_default().to_owned();
-            let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
-            if is_common(&name) || name.is_empty() || !name.chars().all(plain) {
-                let message = format!("`{name}` cannot be a field of a signal");
-                let found = Diagnostic::error("bad-field-name", key.span.clone(), message);
-                self.diagnostics.push(found.with_help(
-                    "take another name, of letters, digits and `_`; every signal has an `id`, a \
-                     `name` and the like already",
-                ));
-                continue;
-            }
-            known.push(SignalField {
-                name,
-                kind: FieldType::find(&text(node.get("type"))).unwrap_or(FieldType::Text),
-                required: node.get("required").and_then(Node::bool).unwrap_or(false),
-                description: text(node.get("description")),
-            });
+        for (key, _) in fields.iter().filter(|(key, _)| !may_be_field(key)) {
+            let name = key.text().unwrap_or_default();
+            let message = format!("`{name}` cannot be a field of a signal");
+            let found = Diagnostic::error("bad-field-name", key.span.clone(), message);
+            self.diagnostics.push(found.with_help(
+                "take another name, of letters, digits and `_`; every signal has an `id`, a `name` \
+                 and the like already",
+            ));
         }
-        known
     }
 
     /// Whatever is approved must be there.
@@ -161,4 +151,27 @@ impl Builder<'_> {
         let found = Diagnostic::error("unknown-signal", node.span.clone(), message);
         self.diagnostics.push(found.with_help_if(suggest::did_you_mean(name, &known)));
     }
+}
+
+fn may_be_field(key: &Node) -> bool {
+    let name = key.text().unwrap_or_default();
+    let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    plain && !name.is_empty() && !is_common(name)
+}
+
+fn signal_fields(entry: &Entry) -> Vec<SignalField> {
+    let fields = entry.get("fields").and_then(Node::entries).unwrap_or_default();
+    let fields =
+        fields.iter().filter(|(key, _)| may_be_field(key)).map(|(key, node)| SignalField {
+            name: text(Some(key)),
+            kind: FieldType::find(&text(node.get("type"))).unwrap_or(FieldType::Text),
+            required: node.get("required").and_then(Node::bool).unwrap_or(false),
+            description: text(node.get("description")),
+        });
+    fields.collect()
+}
+
+/// What the text of a signal sees.
+pub(super) fn spoken_of(entry: &Entry) -> Shape {
+    signal(&signal_fields(entry))
 }

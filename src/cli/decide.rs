@@ -1,0 +1,65 @@
+//! `policyd decide`: asks a decision table of the pack, for scripts and people.
+
+use serde_json::{Value, json};
+
+use super::{Console, DecideArguments, EXIT_BROKEN, EXIT_OK, EXIT_USAGE, ListFormat, pack};
+use crate::judge::tables;
+use crate::policy::tables::{Table, find};
+use crate::world::World;
+
+/// Asks a table, or lists them.
+pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &DecideArguments) -> u8 {
+    let Some(policy) = pack::sound(world, console, arguments.policies.as_deref()) else {
+        return EXIT_BROKEN;
+    };
+    let Some(id) = &arguments.table else {
+        policy.tables.iter().for_each(|it| show(console, it, arguments.format));
+        return EXIT_OK;
+    };
+    let asked = find(&policy.tables, id);
+    let asked = asked.and_then(|table| Ok((table, tables::given(table, &arguments.given)?)));
+    let (table, given) = match asked {
+        Ok(asked) => asked,
+        Err(why) => {
+            console.complain(&why);
+            return EXIT_USAGE;
+        }
+    };
+    let decided = match tables::decide(table, given) {
+        Ok(decided) => decided,
+        Err((place, why)) => {
+            console.complain(&format!("{place}: `{id}` has no answer: {why}"));
+            return EXIT_BROKEN;
+        }
+    };
+    console.say(&match arguments.format {
+        ListFormat::Json => {
+            let shown = json!({"table": id, "answer": decided.answer, "row": decided.row,
+                "reason": decided.reason});
+            format!("{shown}\n")
+        }
+        ListFormat::Compact => format!("{}\n", decided.answer),
+        ListFormat::Text if decided.reason.is_empty() => format!("{}\n", decided.answer),
+        ListFormat::Text => format!("{}: {}\n", decided.answer, decided.reason),
+    });
+    EXIT_OK
+}
+
+/// A table with its inputs.
+fn show(console: &mut Console<'_>, table: &Table, format: ListFormat) {
+    if format == ListFormat::Json {
+        let inputs = table.inputs.fields.iter().map(|it| {
+            json!({"name": it.name, "type": it.result.to_string(), "values": it.values,
+                "description": it.doc})
+        });
+        let shown = json!({"table": table.id, "description": table.description,
+            "inputs": inputs.collect::<Vec<Value>>(), "defaults": table.defaults});
+        return console.say(&format!("{shown}\n"));
+    }
+    console.say(&format!("{}: {}\n", table.id, table.description));
+    if format == ListFormat::Text {
+        for it in &table.inputs.fields {
+            console.say(&format!("    {} ({}): {}\n", it.name, it.result, it.doc));
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Checks of decision tables.
+
+use std::collections::BTreeSet;
+
+use crate::lint::{Findings, Subject};
+use crate::script::tree::Form;
+use crate::source::node::Node;
+
+pub(in crate::lint) fn unused_input(subject: &Subject<'_>, out: &mut Findings) {
+    for table in subject.of("tables.yaml") {
+        let mut used = BTreeSet::new();
+        let sites = subject.sites_of(table);
+        if sites.iter().any(|it| it.term.is_none()) {
+            continue; // What cannot be read may use anything.
+        }
+        for site in sites {
+            site.visit(|part| {
+                if let Form::Fact(path, _) = &part.form {
+                    let name = path.strip_prefix("given.").and_then(|it| it.split('.').next());
+                    used.extend(name.map(str::to_owned));
+                }
+            });
+        }
+        let inputs = table.node.get("inputs").and_then(Node::entries).unwrap_or_default();
+        for (key, _) in
+            inputs.iter().filter(|(it, _)| it.text().is_some_and(|it| !used.contains(it)))
+        {
+            let name = key.text().unwrap_or_default();
+            let message = format!("no row looks at `{name}`");
+            out.help(key.span.clone(), message, "leave it out, or write the row that is missing");
+        }
+    }
+}

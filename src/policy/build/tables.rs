@@ -1,0 +1,119 @@
+//! Turns the layers of `tables.yaml` into meaning.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::super::load::Layers;
+use super::super::tables::{Answer, Row, Table};
+use super::{Builder, Entry, text, texts};
+use crate::script::record::{Field, Record, Shape};
+use crate::script::types::{Names, Type};
+use crate::script::words;
+use crate::source::Diagnostic;
+use crate::source::node::Node;
+
+const FILE: &str = "tables.yaml";
+
+impl Builder<'_> {
+    /// What `tables.yaml` means.
+    pub(super) fn tables(&mut self, layers: &Layers) -> Vec<Table> {
+        let entries = layers.sections.get(&(FILE, "")).map(Vec::as_slice).unwrap_or_default();
+        let used = |it: &&Entry| it.get("enabled").and_then(Node::bool) != Some(false);
+        let made = entries.iter().filter_map(|entry| self.table(entry).filter(|_| used(&entry)));
+        made.collect()
+    }
+
+    fn table(&mut self, entry: &Entry) -> Option<Table> {
+        for (key, why) in [
+            ("inputs", "a table says what it is asked"),
+            ("rows", "a table says what it answers"),
+            ("otherwise", "a table always has an answer"),
+        ] {
+            if entry.get(key).is_none() {
+                self.missing(entry, key, why);
+            }
+        }
+        let inputs = given(entry);
+        let names = Names { record: Some(Arc::new(inputs.clone())), ..Names::default() };
+        let (rows, otherwise) = self.speaking(Arc::new(names), |it| {
+            let nodes = entry.get("rows").and_then(Node::items).unwrap_or_default();
+            let rows = nodes.iter().filter_map(|node| {
+                let when = it.expression(node.get("when"), Type::Bool)?;
+                Some(Row { when, answer: it.answer(Some(node)) })
+            });
+            let rows: Vec<Row> = rows.collect();
+            (rows, it.answer(entry.get("otherwise")))
+        });
+        let defaults = self.defaults(entry, &inputs);
+        let description = text(entry.get("description"));
+        Some(Table { id: entry.id.clone(), description, inputs, defaults, rows, otherwise })
+    }
+
+    fn answer(&mut self, node: Option<&Node>) -> Answer {
+        let Some(node) = node else { return Answer::default() };
+        if node.entries().is_none() {
+            return Answer { answer: text(Some(node)), reason: String::new() };
+        }
+        let reason = node.get("reason").and_then(|it| self.template(it));
+        Answer { answer: text(node.get("answer")), reason: reason.unwrap_or_default() }
+    }
+
+    /// Values of inputs that are not given; each must be one that could be given.
+    fn defaults(&mut self, entry: &Entry, shape: &Shape) -> Vec<String> {
+        let inputs = entry.get("inputs").and_then(Node::entries).unwrap_or_default();
+        let mut defaults = Vec::new();
+        for (key, node) in inputs {
+            let Some(default) = node.get("default").filter(|it| !it.is_null()) else { continue };
+            let name = key.text().unwrap_or_default();
+            let values = match default.items() {
+                Some(_) => texts(Some(default)),
+                None => vec![text(Some(default))],
+            };
+            let said: Vec<String> = values.iter().map(|it| format!("{name}={it}")).collect();
+            match words::record(shape, Record::new(shape), &said) {
+                Ok(_) => defaults.extend(said),
+                Err(why) => {
+                    let found = Diagnostic::error("bad-default", default.span.clone(), why);
+                    self.diagnostics.push(found.with_help("write a value that could be given"));
+                }
+            }
+        }
+        defaults
+    }
+}
+
+/// What the rows of a table see.
+pub(super) fn given(entry: &Entry) -> Shape {
+    let inputs = entry.get("inputs").and_then(Node::entries).unwrap_or_default();
+    let kinds = [
+        ("flag", Type::Bool),
+        ("decimal", Type::Decimal),
+        ("text", Type::Text),
+        ("list", Type::Texts),
+    ];
+    let fields = inputs.iter().map(|(key, node)| {
+        let kind = text(node.get("type"));
+        let kind = kinds.iter().find(|it| it.0 == kind).map_or(Type::Int, |it| it.1);
+        let doc = text(node.get("description"));
+        let mut values = texts(node.get("values"));
+        if !values.is_empty() && node.get("default").is_none() {
+            values.push(String::new()); // Not given, it is empty.
+        }
+        let field = Field::new(key.text().unwrap_or_default(), kind, &doc);
+        // A number that is given may be any.
+        Field { values, range: (i64::MIN, i64::MAX), ..field }
+    });
+    Shape { name: "given".to_owned(), fields: fields.collect() }
+}
+
+/// The names that expressions of an entry see where they are its own, by file and id.
+pub(in crate::policy) fn own_names(layers: &Layers) -> BTreeMap<(&'static str, String), Names> {
+    let named = |shape: Shape| Names { record: Some(Arc::new(shape)), ..Names::default() };
+    let of = |key: (&'static str, &'static str), make: fn(&Entry) -> Shape| {
+        let entries = layers.sections.get(&key).map(Vec::as_slice).unwrap_or_default();
+        entries.iter().map(move |it| ((key.0, it.id.clone()), named(make(it)))).collect::<Vec<_>>()
+    };
+    let tables = of((FILE, ""), given);
+    let signals = of(("signals.yaml", "signals"), super::signals::spoken_of);
+    tables.into_iter().chain(signals).collect()
+}
