@@ -22,6 +22,7 @@ pub const FILES: &[(&str, &str)] = &[
     ("routes.yaml", include_str!("../../policies/routes.yaml")),
     ("reactions.yaml", include_str!("../../policies/reactions.yaml")),
     ("signals.yaml", include_str!("../../policies/signals.yaml")),
+    ("rationalizations.yaml", include_str!("../../policies/rationalizations.yaml")),
     ("session_types.yaml", include_str!("../../policies/session_types.yaml")),
     ("checkers.yaml", include_str!("../../policies/checkers.yaml")),
     ("considerations.yaml", include_str!("../../policies/considerations.yaml")),
@@ -36,6 +37,7 @@ pub const CASES: &[(&str, &str)] = &[
     ("progress.yaml", include_str!("../../policies/tests/progress.yaml")),
     ("pull_request.yaml", include_str!("../../policies/tests/pull_request.yaml")),
     ("quality.yaml", include_str!("../../policies/tests/quality.yaml")),
+    ("rationalizations.yaml", include_str!("../../policies/tests/rationalizations.yaml")),
     ("session.yaml", include_str!("../../policies/tests/session.yaml")),
     ("workflow.yaml", include_str!("../../policies/tests/workflow.yaml")),
     (

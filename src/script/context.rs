@@ -84,7 +84,7 @@ impl Context {
 }
 
 /// The globals that answer from `Learned`.
-const LEARNED: [&str; 9] = [
+const LEARNED: [&str; 10] = [
     "session",
     "state",
     "prefs",
@@ -94,6 +94,7 @@ const LEARNED: [&str; 9] = [
     "escalations",
     "rule",
     "outcome",
+    "rationalizations",
 ];
 
 /// Whether an expression may have another value later in the same evaluation. A text that only
@@ -121,6 +122,25 @@ pub struct Learned {
     pub rule: RuleFacts,
     /// What was decided; only messages see it.
     pub outcome: OutcomeFacts,
+    /// Excuses in the agent's last text; nothing before they were looked for.
+    pub rationalizations: Option<Rc<Vec<Excuse>>>,
+}
+
+/// An excuse that was found in the agent's last text.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Excuse {
+    /// Its name.
+    pub name: String,
+    /// The family it belongs to.
+    pub family: String,
+    /// The sentence.
+    pub quote: String,
+    /// Why it is wrong.
+    pub wrong: String,
+    /// What is to be done instead.
+    pub action: String,
+    /// Whether what happened speaks against it.
+    pub proven: bool,
 }
 
 /// The consideration that is being judged, as its checker sees it.
@@ -247,4 +267,6 @@ pub enum Part {
     Rule,
     /// `outcome`
     Outcome,
+    /// `rationalizations`
+    Rationalizations,
 }

@@ -61,6 +61,7 @@ const fn rows_of(owner: Type) -> &'static [Member] {
         Type::Patterns | Type::Preferences | Type::Probes | Type::Probe => super::pack_facts::ROWS,
         Type::Breakers | Type::Breaker => super::breaker_facts::ROWS,
         Type::DeadLetters | Type::Escalations => super::queue_facts::ROWS,
+        Type::Rationalizations => super::excuse_facts::ROWS,
         Type::Text
         | Type::Texts
         | Type::Bool
@@ -82,6 +83,7 @@ pub fn tables() -> impl Iterator<Item = &'static Member> {
         .chain(super::breaker_facts::ROWS)
         .chain(super::queue_facts::ROWS)
         .chain(super::memory_facts::ROWS)
+        .chain(super::excuse_facts::ROWS)
         .chain(super::builtins::ROWS)
 }
 
