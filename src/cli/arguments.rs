@@ -11,7 +11,7 @@ pub(super) use queue::{
 };
 pub(super) use resilience::{
     BreakerAction, BreakerArguments, CallResult, Failure, FailureAction, FailureArguments,
-    RecordArguments,
+    RationalizationAction, RationalizationArguments, RecordArguments,
 };
 pub(super) use signals::{SignalAction, SignalArguments};
 
@@ -80,6 +80,8 @@ pub(super) enum Command {
     Failure(FailureArguments),
     /// Create, list, consume and answer signals between processes
     Signal(SignalArguments),
+    /// Look for excuses and red flags in a text
+    Rationalization(RationalizationArguments),
     /// Print the JSON Schema of a file kind
     Schema(SchemaArguments),
     /// Print completions for a shell

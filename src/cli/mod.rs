@@ -17,6 +17,7 @@ mod log;
 mod pack;
 mod pause;
 mod project;
+mod rationalization;
 mod recorded;
 mod replay;
 mod resilience;
@@ -38,9 +39,9 @@ use arguments::{
     Arguments, BreakerAction, CallResult, Color, Command, DiagAction, DiagFilter, DlqAction,
     DlqAdd, DlqRetry, EscalationAction, EscalationOpen, EvalArguments, ExplainArguments,
     FactsArguments, Failure, FailureAction, Format, InitArguments, LintArguments, ListFormat,
-    ListPlace, LogArguments, PackArguments, PauseArguments, RecordArguments, ReplayArguments,
-    ReportFormat, ResumeArguments, SchemaArguments, SignalAction, SignalArguments, StateAction,
-    TestArguments, TestFormat, TryArguments, Update,
+    ListPlace, LogArguments, PackArguments, PauseArguments, RationalizationAction, RecordArguments,
+    ReplayArguments, ReportFormat, ResumeArguments, SchemaArguments, SignalAction, SignalArguments,
+    StateAction, TestArguments, TestFormat, TryArguments, Update,
 };
 
 /// What an exit code means. `eval` in hook format always exits with 0.
@@ -128,6 +129,7 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         Command::Escalation(it) => escalation::run(world, console, &it.action),
         Command::Failure(it) => failure::run(world, console, &it.action),
         Command::Signal(it) => signal::run(world, console, &it),
+        Command::Rationalization(it) => rationalization::run(world, console, &it.action),
         Command::Replay(it) => replay::run(world, console, &it),
         Command::Schema(it) => schema::run(console, &it),
         Command::Completions { shell } => line::completions(console, shell),
