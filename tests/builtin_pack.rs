@@ -12,8 +12,8 @@ fn the_built_in_pack_has_no_finding() {
     let policy = loaded.policy.expect("a sound pack is a policy");
     assert_eq!(
         policy.considerations.len(),
-        28,
-        "amplihack's 25, `compaction_handling` and two more forges"
+        29,
+        "amplihack's 25, `compaction_handling`, two more forges and `no_rationalizations`"
     );
     let categories = policy.considerations.iter().map(|it| it.category.as_str());
     assert_eq!(categories.collect::<std::collections::BTreeSet<_>>().len(), 6);

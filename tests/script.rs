@@ -18,7 +18,7 @@ use policyd::report::drawing;
 use policyd::script::breaker_facts::{Standing, Stands};
 use policyd::script::check::check;
 use policyd::script::context::{
-    Context, Learned, Memory, OutcomeFacts, Reading, RuleFacts, Spoken,
+    Context, Excuse, Learned, Memory, OutcomeFacts, Reading, RuleFacts, Spoken,
 };
 use policyd::script::members;
 use policyd::script::pattern::{TextPattern, TextPatternSource};
@@ -129,6 +129,7 @@ fn what_is_learned_later_is_seen_by_what_was_evaluated_before() {
             }),
             rule,
             outcome,
+            rationalizations: Some(Rc::new(vec![Excuse { proven: true, ..Excuse::default() }])),
         }
     };
     let mut changed = 0;

@@ -11,7 +11,7 @@ pub(super) use queue::{
 };
 pub(super) use resilience::{
     BreakerAction, BreakerArguments, CallResult, Failure, FailureAction, FailureArguments,
-    RecordArguments,
+    RationalizationAction, RationalizationArguments, RecordArguments,
 };
 pub(super) use signals::{DecideArguments, SignalAction, SignalArguments};
 
@@ -82,6 +82,8 @@ pub(super) enum Command {
     Signal(SignalArguments),
     /// Ask a decision table: the answer, and why
     Decide(DecideArguments),
+    /// Look for excuses and red flags in a text
+    Rationalization(RationalizationArguments),
     /// Print the JSON Schema of a file kind
     Schema(SchemaArguments),
     /// Print completions for a shell

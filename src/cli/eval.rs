@@ -417,6 +417,7 @@ impl Stopping<'_> {
         self.answer(&outcome, remembered, &mut report);
         self.react(&outcome, &mut report);
         speech::log(world, own, self.request, (&outcome, &inputs), &mut report);
+        speech::document(world, own, self.request, &context.learned.borrow(), &mut report);
         report.outcome = Some(outcome);
         report
     }

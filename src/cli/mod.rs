@@ -18,6 +18,7 @@ mod log;
 mod pack;
 mod pause;
 mod project;
+mod rationalization;
 mod recorded;
 mod replay;
 mod resilience;
@@ -39,9 +40,9 @@ use arguments::{
     Arguments, BreakerAction, CallResult, Color, Command, DecideArguments, DiagAction, DiagFilter,
     DlqAction, DlqAdd, DlqRetry, EscalationAction, EscalationOpen, EvalArguments, ExplainArguments,
     FactsArguments, Failure, FailureAction, Format, InitArguments, LintArguments, ListFormat,
-    ListPlace, LogArguments, PackArguments, PauseArguments, RecordArguments, ReplayArguments,
-    ReportFormat, ResumeArguments, SchemaArguments, SignalAction, SignalArguments, StateAction,
-    TestArguments, TestFormat, TryArguments, Update,
+    ListPlace, LogArguments, PackArguments, PauseArguments, RationalizationAction, RecordArguments,
+    ReplayArguments, ReportFormat, ResumeArguments, SchemaArguments, SignalAction, SignalArguments,
+    StateAction, TestArguments, TestFormat, TryArguments, Update,
 };
 
 /// What an exit code means. `eval` in hook format always exits with 0.
@@ -130,6 +131,7 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         Command::Failure(it) => failure::run(world, console, &it.action),
         Command::Signal(it) => signal::run(world, console, &it),
         Command::Decide(it) => decide::run(world, console, &it),
+        Command::Rationalization(it) => rationalization::run(world, console, &it.action),
         Command::Replay(it) => replay::run(world, console, &it),
         Command::Schema(it) => schema::run(console, &it),
         Command::Completions { shell } => line::completions(console, shell),

@@ -78,6 +78,7 @@ impl Session {
             let mut learned = session.context.learned.borrow_mut();
             learned.probes.entry(probe.id.clone()).or_insert_with(not_run);
         }
+        judge::rationalization::learn(policy, &session.context, &mut evaluator);
         Ok(session)
     }
 }

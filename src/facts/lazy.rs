@@ -4,6 +4,7 @@
 mod literals;
 
 use std::cell::OnceCell;
+use std::cmp::Reverse;
 
 use memchr::memmem;
 use regex::{Regex, RegexBuilder};
@@ -26,6 +27,18 @@ impl LazyRegex {
     #[must_use]
     pub fn new(source: &str) -> Self {
         Self { source: source.to_owned(), ..Self::default() }
+    }
+
+    /// Literals of which every text that matches holds at least one, up to case; none, where the
+    /// source does not tell. Of several such sets the one that texts hold least likely: its shortest
+    /// literal is the longest, or there are fewer of them.
+    #[must_use]
+    pub fn literals(&self) -> &[String] {
+        let needs = self.needs.get_or_init(|| needs(&self.source));
+        let sets = [&needs.any_of].into_iter().chain(&needs.also);
+        let known = sets.filter(|set| !set.is_empty());
+        let rarity = |set: &&Vec<String>| (set.iter().map(String::len).min(), Reverse(set.len()));
+        known.max_by_key(rarity).map_or(&[], Vec::as_slice)
     }
 
     /// Whether the pattern occurs in the text. A pattern that does not compile occurs nowhere.

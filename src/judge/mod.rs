@@ -11,6 +11,7 @@ pub mod inputs;
 pub mod message;
 mod outcome;
 pub mod preference;
+pub mod rationalization;
 pub mod signals;
 pub mod situation;
 pub mod standing;
@@ -83,8 +84,9 @@ pub fn plan(
         let asked: Vec<&str> = whens.flat_map(|it| it.uses.iter()).map(String::as_str).collect();
         // A probe that was not asked is an error, so that a condition that gets that far applies;
         // the others have a value, which may not be theirs yet.
-        let unknown_yet =
-            |name: &&str| ["prefs.", "state.", "rule."].iter().any(|it| name.starts_with(it));
+        let unknown_yet = |name: &&str| {
+            ["prefs.", "state.", "rule.", "rationalizations."].iter().any(|it| name.starts_with(it))
+        };
         let may_apply = out.is_none()
             && (asked.iter().any(unknown_yet) || consider::applies(it, evaluator) != Ok(false));
         if may_apply {
@@ -191,6 +193,9 @@ fn judge(it: &Consideration, bench: Bench<'_>, evaluator: &mut Evaluator) -> Ver
         let keywords = |it: &Consideration| keywords(&it.question, &bench.policy.stop_words);
         let keywords = if wanted { keywords(it) } else { Vec::new() };
         context.learned.borrow_mut().rule = RuleFacts { id: it.id.clone(), keywords };
+        if consider::uses(it).any(|name| name.starts_with("rationalizations.")) {
+            rationalization::learn(bench.policy, context, evaluator);
+        }
         context.missed.set(false);
         match consider::applies(it, evaluator) {
             Ok(false) => consider::not_applicable(it, evaluator, bench.detail),

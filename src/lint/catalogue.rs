@@ -162,6 +162,7 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD615", "unreachable-rule", Warning, Default, "Earlier rules of a list leave nothing to this one.", Some(rules::unreachable_rule)),
     rule!("PD617", "unreachable-class", Warning, Default, "Nothing is ever of a class of failures.", Some(failures::unreachable_class)),
     rule!("PD619", "unused-input", Warning, Default, "No row of a table looks at an input.", Some(tables::unused_input)),
+    rule!("PD618", "words-only-proof", Warning, Default, "The proof against an excuse rests on words alone.", None),
     rule!("PD701", "no-firing-case", Warning, Strict, "No case has a rule find something.", Some(cases::no_firing_case)),
     rule!("PD702", "no-silent-case", Warning, Strict, "No case has a rule find nothing.", Some(cases::no_silent_case)),
     rule!("PD703", "missing-description", Note, Pedantic, "A rule does not say why it is there.", Some(hygiene::missing_description)),

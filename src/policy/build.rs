@@ -25,6 +25,7 @@ mod considerations;
 mod expressions;
 mod failures;
 mod questions;
+mod rationalizations;
 mod resilience;
 mod settings;
 mod signals;
@@ -34,7 +35,7 @@ mod vocabulary;
 /// A check is judged before there is an outcome.
 const AT_A_CHECK: &[&str] = &["outcome"];
 /// A session is classified, and questions are put, before anything is known from outside.
-const BEFORE_ASKING: &[&str] = &["prefs", "probes", "state", "rule", "outcome"];
+const BEFORE_ASKING: &[&str] = &["prefs", "probes", "state", "rule", "outcome", "rationalizations"];
 /// Nothing is asked for the sake of a message.
 const AT_A_MESSAGE: &[&str] = &["prefs", "probes", "rule"];
 
@@ -205,6 +206,8 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
         reads_signals: built.reads_signals,
         breaker_origins: built.resilience.origins.into(),
         routes: built.resilience.routes.into(),
+        rationalization_words: built.resilience.rationalizations.words(),
+        rationalizations: built.resilience.rationalizations.into(),
         messages: built.messages.into(),
         dead_letter: built.resilience.dead_letter.into(),
         escalation: built.resilience.escalation.into(),

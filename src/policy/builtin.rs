@@ -23,6 +23,7 @@ pub const FILES: &[(&str, &str)] = &[
     ("reactions.yaml", include_str!("../../policies/reactions.yaml")),
     ("signals.yaml", include_str!("../../policies/signals.yaml")),
     ("tables.yaml", include_str!("../../policies/tables.yaml")),
+    ("rationalizations.yaml", include_str!("../../policies/rationalizations.yaml")),
     ("session_types.yaml", include_str!("../../policies/session_types.yaml")),
     ("checkers.yaml", include_str!("../../policies/checkers.yaml")),
     ("considerations.yaml", include_str!("../../policies/considerations.yaml")),
@@ -37,6 +38,7 @@ pub const CASES: &[(&str, &str)] = &[
     ("progress.yaml", include_str!("../../policies/tests/progress.yaml")),
     ("pull_request.yaml", include_str!("../../policies/tests/pull_request.yaml")),
     ("quality.yaml", include_str!("../../policies/tests/quality.yaml")),
+    ("rationalizations.yaml", include_str!("../../policies/tests/rationalizations.yaml")),
     ("session.yaml", include_str!("../../policies/tests/session.yaml")),
     ("workflow.yaml", include_str!("../../policies/tests/workflow.yaml")),
     (

@@ -5,6 +5,7 @@ mod build;
 pub mod builtin;
 pub mod failures;
 pub mod load;
+pub mod rationalizations;
 pub mod records;
 pub mod resilience;
 pub mod shapes;
@@ -16,6 +17,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use self::rationalizations::Rationalizations;
 use crate::checksum::fingerprint;
 use crate::deferred::Deferred;
 use crate::facts::cursor::Key;
@@ -72,6 +74,10 @@ pub struct Policy {
     pub breaker_origins: Deferred<Vec<(String, BTreeMap<String, Place>)>>,
     /// Chains of fallbacks.
     pub routes: Deferred<Vec<Route>>,
+    /// Excuses and red flags.
+    pub rationalizations: Deferred<Rationalizations>,
+    /// Words of which a text must hold one before they are looked for, one per line.
+    pub rationalization_words: String,
     /// Forges by name, with what the host of a remote there contains.
     pub forges: Deferred<Vec<(String, Vec<String>)>>,
     /// What fails again and again.

@@ -3,6 +3,7 @@
 
 mod breakers;
 pub mod failures;
+pub mod rationalizations;
 pub mod resilience;
 pub mod signals;
 pub mod tables;
@@ -266,6 +267,10 @@ pub const FILES: &[FileShape] = &[
     FileShape { file: "reactions.yaml", kind: Kind::List(&Kind::Record(resilience::REACTION)) },
     FileShape { file: "signals.yaml", kind: Kind::Record(signals::SIGNALS) },
     FileShape { file: "tables.yaml", kind: Kind::List(&Kind::Record(tables::TABLE)) },
+    FileShape {
+        file: "rationalizations.yaml",
+        kind: Kind::Record(rationalizations::RATIONALIZATIONS),
+    },
     FileShape { file: "session_types.yaml", kind: Kind::List(&Kind::Record(SESSION_TYPE)) },
     FileShape { file: "checkers.yaml", kind: Kind::Map(&Kind::Record(CHECKER)) },
     FileShape { file: "considerations.yaml", kind: Kind::List(&Kind::Record(CONSIDERATION)) },

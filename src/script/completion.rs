@@ -111,7 +111,8 @@ fn members_of(owner: Type, begun: &str, names: &Names) -> Vec<Candidate> {
         | Type::State
         | Type::Now
         | Type::Rule
-        | Type::Outcome => false,
+        | Type::Outcome
+        | Type::Rationalizations => false,
     };
     if plain { Vec::new() } else { rows(owner, begun) }
 }

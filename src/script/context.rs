@@ -85,7 +85,7 @@ impl Context {
 }
 
 /// The globals that answer from `Learned`.
-const LEARNED: [&str; 10] = [
+const LEARNED: [&str; 11] = [
     "session",
     "state",
     "prefs",
@@ -96,6 +96,7 @@ const LEARNED: [&str; 10] = [
     "signals",
     "rule",
     "outcome",
+    "rationalizations",
 ];
 
 /// Whether an expression may have another value later in the same evaluation. A text that only
@@ -125,6 +126,25 @@ pub struct Learned {
     pub rule: RuleFacts,
     /// What was decided; only messages see it.
     pub outcome: OutcomeFacts,
+    /// Excuses in the agent's last text; nothing before they were looked for.
+    pub rationalizations: Option<Rc<Vec<Excuse>>>,
+}
+
+/// An excuse that was found in the agent's last text.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Excuse {
+    /// Its name.
+    pub name: String,
+    /// The family it belongs to.
+    pub family: String,
+    /// The sentence.
+    pub quote: String,
+    /// Why it is wrong.
+    pub wrong: String,
+    /// What is to be done instead.
+    pub action: String,
+    /// Whether what happened speaks against it.
+    pub proven: bool,
 }
 
 /// The consideration that is being judged, as its checker sees it.
@@ -253,4 +273,6 @@ pub enum Part {
     Rule,
     /// `outcome`
     Outcome,
+    /// `rationalizations`
+    Rationalizations,
 }

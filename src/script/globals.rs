@@ -152,6 +152,14 @@ pub(super) const ROWS: &[Member] = &[
     ),
     field(
         Type::Global,
+        "rationalizations",
+        Type::Rationalizations,
+        Neutral,
+        ["Excuses and red flags in the agent's last text.", "rationalizations.count > 0"],
+        |it, _| Ok(it.part(Part::Rationalizations)),
+    ),
+    field(
+        Type::Global,
         "outcome",
         Type::Outcome,
         Neutral,

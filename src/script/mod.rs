@@ -8,6 +8,7 @@ mod builtins;
 pub mod check;
 pub mod completion;
 pub mod context;
+mod excuse_facts;
 mod file_facts;
 mod globals;
 pub mod members;
@@ -321,6 +322,7 @@ const fn type_of(part: &Handle) -> Type {
         Handle::Now => Type::Now,
         Handle::Rule => Type::Rule,
         Handle::Outcome => Type::Outcome,
+        Handle::Rationalizations => Type::Rationalizations,
     }
 }
 

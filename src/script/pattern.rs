@@ -46,8 +46,19 @@ impl TextPattern {
     /// The first sentence or line that the set matches.
     #[must_use]
     pub fn quote<'t>(&self, text: &'t Prose) -> Option<&'t str> {
+        self.quote_where(text, |_| true)
+    }
+
+    /// The first sentence or line that the set matches, of those that count.
+    #[must_use]
+    pub fn quote_where<'t>(
+        &self,
+        text: &'t Prose,
+        counts: impl Fn(&str) -> bool,
+    ) -> Option<&'t str> {
         let prepared = self.prepared.get_or_init(|| Prepared::new(&self.source));
-        text.sentences().find(|sentence| prepared.is_in(sentence)).map(|it| it.text())
+        let mut hits = text.sentences().filter(|sentence| prepared.is_in(sentence));
+        hits.find(|sentence| counts(sentence.text())).map(|it| it.text())
     }
 }
 

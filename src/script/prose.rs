@@ -74,7 +74,7 @@ impl<'t> Sentence<'t> {
 }
 
 /// Words of a text; apostrophes and hyphens belong to them.
-pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
+pub fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !(c.is_alphanumeric() || c == '\'' || c == '-'))
         .filter(|it| !it.is_empty())
 }
@@ -82,6 +82,68 @@ pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
 fn same_word(word: &str, lower: &str) -> bool {
     word.eq_ignore_ascii_case(lower)
         || (!word.is_ascii() && word.len() == lower.len() && word.to_lowercase() == *lower)
+}
+
+/// Whether a sentence asks.
+#[must_use]
+pub fn is_question(sentence: &str) -> bool {
+    sentence.trim_end().trim_end_matches([')', '"', '*', '_', '”']).ends_with('?')
+}
+
+/// Quotes that stand around somebody's words: the opening and the closing one.
+const QUOTES: [(char, char); 5] = [('`', '`'), ('"', '"'), ('“', '”'), ('«', '»'), ('\'', '\'')];
+/// Longest quote within one line, in bytes; what is longer is no quote but a stray sign.
+const QUOTE_BYTES_MAX: usize = 400;
+
+/// What somebody says in their own words: fenced blocks and quoted lines left out, `…` in place of
+/// code and of what is quoted within a line. Apostrophes are plain.
+#[must_use]
+pub fn own_words(text: &str) -> String {
+    let (mut own, mut fence) = (String::with_capacity(text.len()), None);
+    for line in text.lines() {
+        let start = line.trim_start();
+        let opened = ["```", "~~~"].into_iter().find(|it| start.starts_with(it));
+        match (fence, opened) {
+            (None, Some(_)) => fence = opened,
+            (Some(open), Some(found)) if open == found => fence = None,
+            (Some(_), _) => {}
+            (None, None) if start.starts_with('>') => {}
+            (None, None) => unquoted(line, &mut own),
+        }
+        own.push('\n');
+    }
+    own
+}
+
+/// A line with `…` in place of what stands in quotes.
+fn unquoted(line: &str, own: &mut String) {
+    let (mut rest, mut before) = (line, ' ');
+    while let Some(c) = rest.chars().next() {
+        let after = rest.get(c.len_utf8()..).unwrap_or_default();
+        let opening = QUOTES.iter().find(|(open, _)| *open == c);
+        // An apostrophe stands behind a letter, an opening quote does not.
+        let quote = opening.filter(|_| !before.is_alphanumeric()).and_then(|(_, close)| {
+            let end = after.char_indices().find(|(at, it)| it == close && closes(after, *at, *it));
+            end.map(|(at, _)| at + close.len_utf8()).filter(|it| *it <= QUOTE_BYTES_MAX)
+        });
+        match quote {
+            Some(end) => {
+                own.push('…');
+                rest = after.get(end..).unwrap_or_default();
+            }
+            None => {
+                own.push(if c == '’' { '\'' } else { c });
+                rest = after;
+            }
+        }
+        before = c;
+    }
+}
+
+/// Whether a closing quote ends something: an apostrophe within a word does not.
+fn closes(text: &str, at: usize, quote: char) -> bool {
+    let next = text.get(at + quote.len_utf8()..).and_then(|it| it.chars().next());
+    quote != '\'' || !next.is_some_and(char::is_alphanumeric)
 }
 
 /// Where a part of a text stands in it.
@@ -118,4 +180,47 @@ fn sentences(line: &str) -> Vec<&str> {
     found.extend(line.get(start..));
     found.retain(|it| !it.trim().is_empty());
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_quoted_is_not_said() {
+        for (text, own) in [
+            ("plain", "plain\n"),
+            ("a `b c` d", "a … d\n"),
+            ("he said \"it is fine\" twice", "he said … twice\n"),
+            ("“so” and «so» and 'so'.", "… and … and ….\n"),
+            ("I'll say it's fine", "I'll say it's fine\n"),
+            ("I’ll do it", "I'll do it\n"),
+            ("the users' tests aren't 'just fine'", "the users' tests aren't …\n"),
+            ("5\" wide, 6\" high", "5\" wide, 6\" high\n"),
+            ("an open \"quote", "an open \"quote\n"),
+            ("an open `tick", "an open `tick\n"),
+            ("> quoted\nsaid", "\nsaid\n"),
+            ("```\nlet a = 1;\n```\nsaid", "\n\n\nsaid\n"),
+            ("~~~\n```\nstill code\n~~~\nsaid", "\n\n\n\nsaid\n"),
+            ("naïve \"ü\" ö", "naïve … ö\n"),
+            ("", ""),
+        ] {
+            assert_eq!(own_words(text), own, "{text}");
+        }
+        let stray = format!("\"{}\"", "x".repeat(QUOTE_BYTES_MAX));
+        assert_eq!(own_words(&stray), format!("{stray}\n"));
+    }
+
+    #[test]
+    fn questions_end_with_a_mark() {
+        for (sentence, asks) in [
+            ("Is it?", true),
+            ("(Is it?)", true),
+            ("**Is it?** ", true),
+            ("It is.", false),
+            ("", false),
+        ] {
+            assert_eq!(is_question(sentence), asks, "{sentence}");
+        }
+    }
 }

@@ -71,6 +71,8 @@ pub enum Type {
     Rule,
     /// What was decided
     Outcome,
+    /// Excuses in the agent's last text
+    Rationalizations,
     /// The record that the rules of one file speak of
     Record,
     /// Unknown after an error, so that one cause gives one finding.
@@ -110,6 +112,7 @@ impl fmt::Display for Type {
             Self::Now => "now",
             Self::Rule => "rule",
             Self::Outcome => "outcome",
+            Self::Rationalizations => "rationalizations",
             Self::Record => "record",
             Self::Any => "anything",
         })

@@ -83,14 +83,19 @@ fn words() -> Vec<Word> {
 }
 
 /// Keys of maps, all the way down. Those of `cures` are texts that are looked for in what a program
-/// said, as free as a phrase.
+/// said, as free as a phrase; the names of profiles are the author's own.
 fn keys<'n>(node: &'n Node, look: &mut impl FnMut(&'n Node)) {
     match &node.kind {
         NodeKind::Map(entries) => {
             for (key, value) in entries {
                 look(key);
-                if key.text() != Some("cures") {
-                    keys(value, look);
+                match key.text() {
+                    Some("cures") => {}
+                    Some("profiles") => {
+                        let own = value.entries().unwrap_or_default();
+                        own.iter().for_each(|(_, labels)| keys(labels, look));
+                    }
+                    _ => keys(value, look),
                 }
             }
         }
@@ -148,13 +153,14 @@ fn mutants(word: &str) -> Vec<String> {
 fn decisions(pack: &Pack) -> Option<String> {
     let policy = load::load(pack, &builtin::pack()).policy?;
     let text = format!(
-        "{:?} {:?} {:?} {:?} {:?} {:?} {:?}",
+        "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
         policy.settings,
         policy.considerations,
         policy.session_types,
         *policy.preferences,
         *policy.probes,
         *policy.failures,
+        *policy.rationalizations,
         *policy.messages
     );
     // Lines and columns move with the text.

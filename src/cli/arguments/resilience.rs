@@ -217,3 +217,25 @@ fn time_or_seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.trim().parse().map(Duration::from_secs);
     seconds.or_else(|_| parse_duration(text)).map_err(|_| "write 90s, 10m or seconds".to_owned())
 }
+
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct RationalizationArguments {
+    #[command(subcommand)]
+    pub(in crate::cli) action: RationalizationAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum RationalizationAction {
+    /// Which of them a text holds, why each is wrong, and what to do instead; exit code 1 where any
+    Check {
+        /// The text, as an agent would say it; standard input without one, or with `-`
+        #[arg(allow_hyphen_values = true)]
+        text: Option<String>,
+        /// Folder of the pack
+        #[arg(long, value_name = "DIR")]
+        policies: Option<PathBuf>,
+        /// Form of the answer; `compact` is one line each
+        #[arg(long, value_enum, default_value = "text")]
+        format: ListFormat,
+    },
+}

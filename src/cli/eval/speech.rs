@@ -12,7 +12,9 @@ use crate::judge::inputs::Inputs;
 use crate::judge::{self, Outcome};
 use crate::limits;
 use crate::report::decision_log::{self, Decided};
+use crate::report::mask::mask_json;
 use crate::report::outcome::{self as report, Circumstances};
+use crate::script::context::Learned;
 use crate::store::pause::Pauses;
 use crate::store::{layout, log};
 use crate::world::World;
@@ -104,21 +106,63 @@ pub(super) fn pause(
     Some(text)
 }
 
-/// Appends to the decision log; its folder is made where there is none, hidden from git.
+/// Appends to the decision log.
 pub(in crate::cli) fn log_decision(
     world: &dyn World,
     own: &Path,
     entry: serde_json::Value,
 ) -> bool {
-    let (path, entry) = (own.join(DECISION_LOG), [entry]);
-    if log::append(world, &path, &entry) {
+    append(world, own, DECISION_LOG, &[entry])
+}
+
+/// Appends to a log of the project; its folder is made where there is none, hidden from git.
+fn append(world: &dyn World, own: &Path, name: &str, entries: &[serde_json::Value]) -> bool {
+    let path = own.join(name);
+    if log::append(world, &path, entries) {
         return true;
     }
     let made = path.parent().is_some_and(|logs| world.create_folder(logs).is_ok());
     if made {
         layout::hide(world, own);
     }
-    made && log::append(world, &path, &entry)
+    made && log::append(world, &path, entries)
+}
+
+/// Where excuses are kept that an agent gave, below the root of the project (seed 003).
+pub(in crate::cli) const EXCUSES_LOG: &str = "memory/episodic/rationalizations.jsonl";
+
+/// Keeps the excuses that were found, with what was decided. Nothing is written where there are none.
+pub(super) fn document(
+    world: &dyn World,
+    own: &Path,
+    request: &Request<'_>,
+    learned: &Learned,
+    report: &mut Report,
+) {
+    let excuses = learned.rationalizations.as_deref().map(Vec::as_slice).unwrap_or_default();
+    if excuses.is_empty() {
+        return;
+    }
+    let (event, blocked) = (&request.event, report.answer.block.is_some());
+    let entries = excuses.iter().map(|it| {
+        let mut entry = serde_json::json!({
+            "timestamp": request.now.to_string(),
+            "session_id": event.session_id.as_str(),
+            "agent_id": event.agent_id,
+            "rationalization": it.name,
+            "family": it.family,
+            "quote": it.quote,
+            "why_wrong": it.wrong,
+            "required_action": it.action,
+            "proven": it.proven,
+            "blocked": blocked,
+        });
+        mask_json(&mut entry);
+        entry
+    });
+    if !append(world, own, EXCUSES_LOG, &entries.collect::<Vec<_>>()) {
+        report.note("the excuses could not be kept");
+    }
 }
 
 /// Speaks last: one write, in the form that was asked for.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::super::load::Layers;
+use super::super::rationalizations::Rationalizations;
 use super::super::records;
 use super::super::resilience::{
     Alarm, Channel, DeadLetter, Enter, Escalation, Reaction, Review, ReviewAction, Trigger,
@@ -69,6 +70,7 @@ pub(super) struct Resilience {
     pub(super) origins: Vec<(String, BTreeMap<String, Place>)>,
     pub(super) routes: Vec<Route>,
     pub(super) failures: Failures,
+    pub(super) rationalizations: Rationalizations,
     pub(super) dead_letter: DeadLetter,
     pub(super) escalation: Escalation,
     pub(super) reactions: Vec<Reaction>,
@@ -93,6 +95,7 @@ impl Builder<'_> {
             origins: breakers::origins(&layers.breakers),
             routes: routes.filter_map(|it| self.route(it)).collect(),
             failures: failures::failures(layers, self.diagnostics),
+            rationalizations: self.rationalizations(layers),
             dead_letter: self.dead_letter(layers),
             escalation: self.escalation(layers),
             reactions: self.reactions(layers, &signals),

@@ -1,0 +1,89 @@
+//! Which excuses stand in the agent's last text, and against which of them what happened speaks.
+//! Lives here: looking, cheapest first. What is looked for is in `policy::rationalizations`.
+
+use std::rc::Rc;
+
+use memchr::memmem;
+
+use crate::facts::lazy::LazyRegex;
+use crate::policy::Policy;
+use crate::policy::rationalizations::{Rationalization, Rationalizations};
+use crate::script::Evaluator;
+use crate::script::context::{Context, Excuse};
+use crate::script::pattern::{TextPattern, prose_regex};
+use crate::script::prose::{self, Prose};
+
+/// An entry of the table, and the sentence it was found in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Match<'t> {
+    /// The entry.
+    pub entry: &'t Rationalization,
+    /// The sentence, code and quotes cut out.
+    pub sentence: String,
+}
+
+/// The entries that a text matches, in their order, each with its first sentence. Code, what is
+/// quoted, questions and what others are said to have said do not count.
+#[must_use]
+pub fn matches<'t>(table: &'t Rationalizations, text: &str) -> Vec<Match<'t>> {
+    let own = prose::own_words(text);
+    let lower = own.to_lowercase();
+    let said = Prose::new(&own);
+    let others: Vec<LazyRegex> = table.unless.iter().map(|it| prose_regex(it)).collect();
+    let counts = |sentence: &str| {
+        !prose::is_question(sentence) && !others.iter().any(|it| it.is_match(sentence))
+    };
+    let mut found = Vec::new();
+    for row in &table.entries {
+        if holds_any(&lower, row.words.split('\n')) {
+            let entry: &Rationalization = &row.entry;
+            let pattern = TextPattern::new(entry.pattern.clone());
+            if let Some(sentence) = pattern.quote_where(&said, counts) {
+                found.push(Match { entry, sentence: sentence.trim().to_owned() });
+            }
+        }
+    }
+    found
+}
+
+fn holds_any<'w>(text: &str, mut words: impl Iterator<Item = &'w str>) -> bool {
+    words.any(|it| memmem::find(text.as_bytes(), it.as_bytes()).is_some())
+}
+
+/// Learns, once, which excuses the agent's last text holds; expressions see them from then on.
+pub fn learn(policy: &Policy, context: &Context, evaluator: &mut Evaluator) {
+    if context.learned.borrow().rationalizations.is_none() {
+        // While they are looked for there are none yet.
+        let found = find(policy, context, evaluator);
+        context.learned.borrow_mut().rationalizations = Some(Rc::new(found));
+    }
+}
+
+fn find(policy: &Policy, context: &Context, evaluator: &mut Evaluator) -> Vec<Excuse> {
+    let (words, said) = (policy.rationalization_words.as_str(), context.last_message.as_str());
+    // The table stays as it was encoded while no word of it was said.
+    if words.is_empty() || !holds_any(&said.to_lowercase(), words.split('\n')) {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for Match { entry, sentence } in matches(&policy.rationalizations, said) {
+        let counts = entry.when.as_ref().is_none_or(|it| holds(evaluator, &it.text));
+        if counts {
+            let proof = entry.blocking.as_ref().filter(|it| !it.words_only);
+            found.push(Excuse {
+                name: entry.id.clone(),
+                family: entry.family.clone(),
+                quote: sentence,
+                wrong: entry.wrong.clone(),
+                action: entry.action.clone(),
+                proven: proof.is_some_and(|it| holds(evaluator, &it.text)),
+            });
+        }
+    }
+    found
+}
+
+/// What cannot be evaluated accuses nobody.
+fn holds(evaluator: &mut Evaluator, condition: &str) -> bool {
+    evaluator.eval_bool(condition).unwrap_or(false)
+}

@@ -1,0 +1,111 @@
+//! What `rationalizations.yaml` means.
+
+use super::{Builder, text, texts};
+use crate::facts::lazy::LazyRegex;
+use crate::policy::builtin;
+use crate::policy::load::{Entry, Layers};
+use crate::policy::rationalizations::{EXCUSE, Rationalization, Rationalizations, Row};
+use crate::script::pattern::{TextPatternSource, compile_regex, prose_regex};
+use crate::script::prose;
+use crate::script::types::Type;
+use crate::source::Diagnostic;
+use crate::source::node::Node;
+
+const FILE: &str = "rationalizations.yaml";
+/// Texts are looked at when everything is known but what was decided, and nothing is asked for them.
+const AT_A_TEXT: &[&str] = &[
+    "prefs",
+    "probes",
+    "breakers",
+    "dead_letter",
+    "escalations",
+    "rule",
+    "outcome",
+    "rationalizations",
+];
+
+impl Builder<'_> {
+    /// What all layers say of excuses.
+    pub(super) fn rationalizations(&mut self, layers: &Layers) -> Rationalizations {
+        let files = layers.tops.get(FILE).map(Vec::as_slice).unwrap_or_default();
+        let unless = files.iter().filter_map(|it| it.get("unless"));
+        let unless: Vec<&Node> = unless.collect();
+        unless.iter().for_each(|it| self.prove(Some(it)));
+        let before = std::mem::replace(&mut self.unknown_here, AT_A_TEXT);
+        let entries = layers.sections.get(&(FILE, "entries")).map(Vec::as_slice);
+        let own_only = self.own_only;
+        let entries = entries.unwrap_or_default().iter().filter(|it| !own_only || it.is_own());
+        let entries = entries.filter_map(|it| self.rationalization(it)).collect();
+        self.unknown_here = before;
+        let unless = unless.into_iter().flat_map(|it| texts(Some(it))).collect();
+        Rationalizations { unless, entries }
+    }
+
+    fn rationalization(&mut self, entry: &Entry) -> Option<Row> {
+        for key in ["wrong", "action"] {
+            if entry.get(key).is_none() {
+                self.missing(entry, key, "every excuse is countered");
+            }
+        }
+        let pattern = TextPatternSource {
+            phrases: texts(entry.get("phrases")),
+            regexes: texts(entry.get("regexes")),
+            unless: texts(entry.get("unless")),
+        };
+        self.prove(entry.get("regexes"));
+        self.prove(entry.get("unless"));
+        if pattern.phrases.is_empty() && pattern.regexes.is_empty() {
+            self.missing(entry, "phrases", "without `phrases` or `regexes` it is never found");
+        }
+        let when = self.expression(entry.get("when"), Type::Bool);
+        let blocking = self.expression(entry.get("blocking"), Type::Bool);
+        if let Some(node) =
+            entry.get("blocking").filter(|_| blocking.as_ref().is_some_and(|it| it.words_only))
+        {
+            let message = "words prove nothing, and this condition reads nothing else";
+            let found = Diagnostic::warning("words-only-proof", node.span.clone(), message);
+            self.diagnostics
+                .push(found.with_help("ask for what happened: commands, files, results"));
+        }
+        let enabled = entry.get("enabled").and_then(Node::bool).unwrap_or(true);
+        let words = words(&pattern).join("\n");
+        let meant = Rationalization {
+            id: entry.id.clone(),
+            family: entry.get("family").and_then(Node::text).unwrap_or(EXCUSE).to_owned(),
+            pattern,
+            wrong: text(entry.get("wrong")),
+            action: text(entry.get("action")),
+            when,
+            blocking,
+        };
+        enabled.then(|| Row { words, entry: meant.into() })
+    }
+
+    /// Complains of regexes that do not compile. A test proves those of the built-in pack.
+    fn prove(&mut self, list: Option<&Node>) {
+        let regexes = list.and_then(Node::items).unwrap_or_default().iter();
+        for node in regexes.filter(|it| !builtin::wrote(&it.span.source)) {
+            if let Err(why) = node.text().map_or(Ok(()), |it| compile_regex(it).map(|_| ())) {
+                let message = format!("the regex is not valid: {why}");
+                self.diagnostics.push(Diagnostic::error("bad-regex", node.span.clone(), message));
+            }
+        }
+    }
+}
+
+/// Words in small letters of which every text that the pattern matches holds one; none, where that
+/// cannot be told.
+fn words(pattern: &TextPatternSource) -> Vec<String> {
+    let longest = |phrase: &String| {
+        let word = prose::words(phrase).max_by_key(|it| it.len());
+        word.map(|it| vec![it.to_lowercase()]).unwrap_or_default()
+    };
+    let phrases = pattern.phrases.iter().map(longest);
+    let lower = |it: &String| it.to_lowercase();
+    let regexes = pattern.regexes.iter().map(|it| {
+        let regex: LazyRegex = prose_regex(it);
+        regex.literals().iter().map(lower).collect()
+    });
+    let sets: Vec<Vec<String>> = phrases.chain(regexes).collect();
+    if sets.iter().any(|it| it.is_empty()) { Vec::new() } else { sets.concat() }
+}
