@@ -1,9 +1,12 @@
 //! `policyd facts`: the values of a session's facts by name, or the table of all facts.
 
+use std::sync::LazyLock;
+
 use serde_json::{Map, Value as Json, json};
 
 use super::session::{Session, Wanted};
 use super::{Console, EXIT_BROKEN, EXIT_OK, FactsArguments, ListFormat, pack, project};
+use crate::policy::records;
 use crate::report::decision_log::{found_json, masked_parts};
 use crate::report::drawing;
 use crate::report::mask::mask_json;
@@ -64,7 +67,9 @@ fn table(console: &mut Console<'_>, format: ListFormat) -> u8 {
                 "type": it.result.to_string(), "doc": it.doc, "example": it.example})
         };
         let rows: Vec<Json> = members::tables().map(row).collect();
-        console.say(&format!("{:#}\n", json!({"version": FACTS_VERSION, "facts": rows})));
+        let records: Vec<Json> = records::PLACES.iter().map(record_json).collect();
+        let all = json!({"version": FACTS_VERSION, "facts": rows, "records": records});
+        console.say(&format!("{all:#}\n"));
         return EXIT_OK;
     }
     let mut owner = None;
@@ -86,7 +91,45 @@ fn table(console: &mut Console<'_>, format: ListFormat) -> u8 {
             row.example
         ));
     }
+    say_records(console);
     EXIT_OK
+}
+
+/// A record, where its rules are and what it holds, for programs.
+fn record_json((file, sections, names): &(&str, &[&str], &'static LazyLock<Names>)) -> Json {
+    let shape = records::shape(names);
+    let fields = shape.fields.iter().map(|it| {
+        json!({"name": it.name, "type": it.result.to_string(), "doc": it.doc, "values": it.values})
+    });
+    json!({"file": file, "sections": sections, "record": shape.name,
+        "fields": fields.collect::<Vec<_>>()})
+}
+
+/// The same for people. A record that two files speak of is listed once.
+fn say_records(console: &mut Console<'_>) {
+    let mut told: Vec<&'static str> = Vec::new();
+    for (file, sections, names) in records::PLACES {
+        let shape = records::shape(names);
+        let of =
+            if sections.is_empty() { String::new() } else { format!(" ({})", sections.join(", ")) };
+        console.say(&format!("\n`{}`, what rules of {file}{of} speak of\n", shape.name));
+        if told.contains(&shape.name.as_str()) {
+            console.say("  as above\n");
+            continue;
+        }
+        told.push(&shape.name);
+        for it in &shape.fields {
+            let values = it.values.iter().filter(|it| !it.is_empty());
+            let values: Vec<&str> = values.map(String::as_str).collect();
+            let one_of = if values.is_empty() {
+                String::new()
+            } else {
+                format!(" One of {}.", values.join(", "))
+            };
+            let name = format!("{}.{}", shape.name, it.name);
+            console.say(&format!("  {name:28} {:14} {}{one_of}\n", it.result.to_string(), it.doc));
+        }
+    }
 }
 
 /// The value of every fact that has one, by the expression that names it. Of kinds and patterns

@@ -1,5 +1,7 @@
 //! Finds, reads and loads the pack of a project; keeps loaded packs in compiled form.
 
+mod compiled_by;
+
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,48 +12,14 @@ use sha2::{Digest, Sha256};
 use super::Console;
 use super::project::{OWN_FOLDER, Project, is_on};
 use crate::cases;
-use crate::checksum::{checksum, fingerprint, hex};
+use crate::checksum::{checksum, hex};
 use crate::limits;
 use crate::policy::load::{self, Base, Loaded, Pack};
 use crate::policy::{Policy, builtin, shapes};
 use crate::script::types::Names;
 use crate::source::{Diagnostic, Source};
 use crate::world::{FileKind, World, WorldError};
-
-/// The sources of every type that the compiled form holds, and of what makes it: where one of them
-/// changes, what was kept before is no pack any more.
-const COMPILED_BY: u64 = fingerprint(&[
-    env!("CARGO_PKG_VERSION"),
-    include_str!("../deferred.rs"),
-    include_str!("../facts/cursor.rs"),
-    include_str!("../facts/lens.rs"),
-    include_str!("../policy/build.rs"),
-    include_str!("../policy/build/breakers.rs"),
-    include_str!("../policy/build/questions.rs"),
-    include_str!("../policy/build/settings.rs"),
-    include_str!("../policy/build/vocabulary.rs"),
-    include_str!("../policy/load.rs"),
-    include_str!("../policy/mod.rs"),
-    include_str!("../script/breaker_facts.rs"),
-    include_str!("../policy/build/signals.rs"),
-    include_str!("../policy/build/tables.rs"),
-    include_str!("../policy/signals.rs"),
-    include_str!("../policy/tables.rs"),
-    include_str!("../script/builtins.rs"),
-    include_str!("../script/check.rs"),
-    include_str!("../script/check/brackets.rs"),
-    include_str!("../script/file_facts.rs"),
-    include_str!("../script/globals.rs"),
-    include_str!("../script/memory_facts.rs"),
-    include_str!("../script/pack_facts.rs"),
-    include_str!("../script/pattern.rs"),
-    include_str!("../script/session_facts.rs"),
-    include_str!("../script/signal_facts.rs"),
-    include_str!("../script/types.rs"),
-    include_str!("../script/work_facts.rs"),
-    include_str!("../state/breaker/settings.rs"),
-    include_str!("../state/guard.rs"),
-]);
+use compiled_by::COMPILED_BY;
 
 /// A pack as found on this machine.
 #[derive(Debug)]

@@ -1,5 +1,5 @@
 //! The records that rules of the resilience files speak of: their fields, with types and meaning.
-//! The loader types rules by these, lint reasons about them, `policyd facts --records` lists them.
+//! The loader types rules by these, lint reasons about them, `policyd facts` lists them.
 
 pub mod signals;
 
@@ -9,21 +9,32 @@ use super::shapes::resilience::{PRIORITIES, SEVERITIES, STRATEGIES};
 use crate::script::record::{Field, Shape};
 use crate::script::types::{Names, Type};
 
+/// Where expressions speak of a record: file, sections (all, where there is none), and its names.
+type Row = (&'static str, &'static [&'static str], &'static LazyLock<Names>);
+
+/// Every such place; the first that fits decides.
+pub static PLACES: &[Row] = &[
+    ("dead_letter.yaml", &["alarms"], &QUEUE),
+    ("dead_letter.yaml", &[], &TASK),
+    ("escalation.yaml", &[], &TASK),
+    ("reactions.yaml", &[], &EVENT),
+    ("signals.yaml", &["triggers"], &signals::RUN),
+    ("signals.yaml", &["drift", "drift_always"], &signals::DRIFT),
+    ("messages.yaml", &["escalation"], &DOCUMENT),
+    (
+        "messages.yaml",
+        &["review_done", "humans_asked", "queue_alarms", "signals_pending"],
+        &WAITING,
+    ),
+];
+
 /// The names that expressions of a section see; nothing where its expressions see facts.
 #[must_use]
 pub fn names(file: &str, section: &str) -> Option<&'static Names> {
-    match (file, section) {
-        ("dead_letter.yaml", "alarms") => Some(&*QUEUE),
-        ("dead_letter.yaml", _) | ("escalation.yaml", _) => Some(&*TASK),
-        ("reactions.yaml", _) => Some(&*EVENT),
-        ("signals.yaml", "triggers") => Some(&*signals::RUN),
-        ("signals.yaml", "drift" | "drift_always") => Some(&*signals::DRIFT),
-        ("messages.yaml", "escalation") => Some(&*DOCUMENT),
-        ("messages.yaml", "review_done" | "humans_asked" | "queue_alarms" | "signals_pending") => {
-            Some(&*WAITING)
-        }
-        _ => None,
-    }
+    let fits = |(own, sections, _): &&Row| {
+        *own == file && (sections.is_empty() || sections.contains(&section))
+    };
+    PLACES.iter().find(fits).map(|(_, _, names)| &***names)
 }
 
 fn only(name: &str, fields: Vec<Field>) -> Names {
