@@ -128,6 +128,8 @@ pub const QUEUE_FILE_BYTES_MAX: usize = 32 * 1024 * 1024;
 pub const ESCALATIONS_FILE_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// What a failed call said, in bytes; its end is kept.
 pub const FAILURE_TEXT_BYTES_MAX: usize = 16 * 1024;
+/// Escalations that were answered and are still listed; older ones are moved to their archive.
+pub const ESCALATIONS_CLOSED_MAX: usize = 500;
 /// Attempts that are kept of one task; those in the middle go first.
 pub const TASK_ATTEMPTS_MAX: usize = 200;
 /// One text of a task that failed, in characters.

@@ -61,7 +61,23 @@ fn tell(console: &mut Console<'_>, problems: &[String]) {
     problems.iter().for_each(|it| console.complain(it));
 }
 
+/// Whether what somebody wants is for humans, and an agent's shell wants it.
+pub(super) fn is_refused(stores: &Stores<'_>, console: &mut Console<'_>, what: &str) -> bool {
+    let refused = super::project::is_on(stores.world, "CLAUDECODE");
+    if refused {
+        console.complain(&format!(
+            "{what} is for humans, and this shell belongs to an agent (CLAUDECODE is set): nothing \
+             was done; a human runs the same command in a terminal of their own"
+        ));
+    }
+    refused
+}
+
 fn add(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &DlqAdd) -> u8 {
+    let human = arguments.marks.iter().any(|it| it.starts_with("human_"));
+    if human && is_refused(stores, console, "a human's word") {
+        return EXIT_FOUND;
+    }
     let mut error = arguments.error.clone();
     if error == "-" {
         let mut bytes = Vec::new();
@@ -84,9 +100,9 @@ fn add(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &DlqAdd) -> u8
         attempt: Attempt {
             approach: arguments.approach.clone(),
             error_type: arguments.error_type.clone(),
-            error,
+            error: error.clone(),
             agent: arguments.agent.clone(),
-            counts: stores.counts(&arguments.error_type, &arguments.error),
+            counts: stores.counts(&arguments.error_type, &error),
             key: arguments.key.clone(),
             ..Attempt::default()
         },

@@ -122,6 +122,10 @@ fn line(it: &Escalation) -> String {
 /// The one escalation whose id begins so; said, where there is none or more than one.
 fn find(stores: &Stores<'_>, console: &mut Console<'_>, id: &str) -> Option<Escalation> {
     let all = stores.escalations.all();
+    if id.is_empty() {
+        console.complain("name one; `policyd escalation list` lists them");
+        return None;
+    }
     let exact = all.iter().find(|it| it.id == id);
     let fitting: Vec<&Escalation> = all.iter().filter(|it| it.id.starts_with(id)).collect();
     match (exact, fitting.as_slice()) {
@@ -163,11 +167,7 @@ fn resolve(
     id: &str,
     (decision, approved): (&str, bool),
 ) -> u8 {
-    if super::project::is_on(stores.world, "CLAUDECODE") {
-        console.complain(
-            "this is for humans, and this shell belongs to an agent (CLAUDECODE is set): nothing \
-             was decided; a human runs the same command in a terminal of their own",
-        );
+    if super::dlq::is_refused(stores, console, "an answer") {
         return EXIT_FOUND;
     }
     let Some(found) = find(stores, console, id) else { return EXIT_FOUND };
@@ -175,7 +175,14 @@ fn resolve(
     let event = Event::Closed { approved, decision: decision.clone(), by: stores.by.clone() };
     match stores.escalations.step(&found.id, event, stores.now) {
         Err(error) => return refused(console, &error),
-        Ok((_, Answer::AlreadyClosed)) => {
+        Ok((closed, Answer::AlreadyClosed)) => {
+            // It may be that nobody could move its task then.
+            let again = std::slice::from_ref(&closed.task_id);
+            if !closed.task_id.is_empty()
+                && let Err(error) = stores.review(again)
+            {
+                return super::dlq::refused(console, &error);
+            }
             console
                 .complain(&format!("`{}` was answered before; the first answer stands", found.id));
             return EXIT_FOUND;
@@ -187,7 +194,7 @@ fn resolve(
         return EXIT_OK;
     }
     let event = if approved {
-        dead_letter::Event::Answered { approved }
+        dead_letter::Event::Answered { by: &found.id }
     } else {
         dead_letter::Event::GivenUp { reason: "human" }
     };

@@ -147,6 +147,9 @@ fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
         Err(broken) if broken.enabled == Some(false) => return report.silent(SWITCHED_OFF),
         // It is said at a stop and where a session begins.
         Err(_) if !request.event.kind.is_stop() && request.event.kind.name() != "session_start" => {
+            if let Some(policy) = pack::builtin_policy(world) {
+                react(world, request, &policy, &project, &mut report);
+            }
             return report.silent("the policy pack is broken");
         }
         Err(broken) => {

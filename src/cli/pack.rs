@@ -364,6 +364,17 @@ pub(super) fn sound(
     or_complaint(world, console, named, |found| policy(world, found))
 }
 
+/// The project's policy, or the built-in one where that is broken: what is remembered of calls and
+/// tasks must not wait for a typo to be mended. The complaint is made all the same.
+pub(super) fn or_builtin(world: &dyn World, console: &mut Console<'_>) -> Option<Policy> {
+    sound_of(world, console, &super::project::find(world, None))
+}
+
+/// The built-in pack, for events that must not be forgotten because another one is broken.
+pub(super) fn builtin_policy(world: &dyn World) -> Option<Policy> {
+    policy(world, &Found::new(None, Vec::new())).ok()
+}
+
 /// The same from the files alone: nothing is kept for the next call.
 pub(super) fn sound_unkept(
     world: &dyn World,
@@ -383,14 +394,19 @@ fn or_complaint(
     load(&find(world, &project, named)).map_err(|broken| complain(console, &broken)).ok()
 }
 
-/// The policy of a project that was found already, or a complaint.
+/// The same of a project that was found already.
 pub(super) fn sound_of(
     world: &dyn World,
     console: &mut Console<'_>,
     project: &Project,
 ) -> Option<Policy> {
-    let found = find(world, project, None);
-    policy(world, &found).map_err(|broken| complain(console, &broken)).ok()
+    let broken = match policy(world, &find(world, project, None)) {
+        Ok(policy) => return Some(policy),
+        Err(broken) => broken,
+    };
+    complain(console, &broken);
+    console.complain("the built-in pack is used meanwhile");
+    builtin_policy(world)
 }
 
 #[cfg(test)]

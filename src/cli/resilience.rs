@@ -103,7 +103,7 @@ impl<'a> Stores<'a> {
     }
 }
 
-/// The policy of a command over the stores, or a complaint.
+/// The policy of a command over the stores; the built-in one, with a complaint, where it is broken.
 pub(super) fn policy(world: &dyn World, console: &mut Console<'_>) -> Option<Policy> {
-    pack::sound(world, console, None)
+    pack::or_builtin(world, console)
 }

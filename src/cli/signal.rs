@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::resilience::Stores;
 use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, SignalAction,
-    SignalArguments, pack, project,
+    SignalArguments, pack,
 };
 use crate::judge::signals;
 use crate::policy::records;
@@ -32,7 +32,7 @@ struct At<'c, 's> {
 
 /// Runs one action.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &SignalArguments) -> u8 {
-    let Some(policy) = pack::sound(world, console, None) else { return EXIT_BROKEN };
+    let Some(policy) = pack::or_builtin(world, console) else { return EXIT_BROKEN };
     let stores = Stores::of_project(world, &policy);
     let (store, format) = (stores.signals.clone(), arguments.format);
     let at = At { world, store, stores: &stores, signals: &policy.signals, format };
@@ -86,6 +86,10 @@ impl At<'_, '_> {
         (from, expires): (&str, Option<Duration>),
     ) -> Result<u8, WorldError> {
         let Some(kind) = self.kind(console, name) else { return Ok(EXIT_USAGE) };
+        if !kind.approves.is_empty() && super::dlq::is_refused(self.stores, console, "an approval")
+        {
+            return Ok(EXIT_FOUND);
+        }
         let said = match fields::signal(kind, words) {
             Ok(said) => said,
             Err(why) => {
@@ -183,6 +187,12 @@ impl At<'_, '_> {
                 return Ok(EXIT_USAGE);
             }
         }
+        let asks = view.awaiting_human(self.signals, self.world.now());
+        let asked = asks.into_iter().any(|it| it.name == signal || it.id.starts_with(signal));
+        if asked && super::dlq::is_refused(self.stores, console, "consuming what waits for a human")
+        {
+            return Ok(EXIT_FOUND);
+        }
         let by = self.whoever(by);
         let event = match hold {
             Some(lease) => Event::Claim { by: &by, lease },
@@ -227,11 +237,7 @@ impl At<'_, '_> {
         id: &str,
         (by, decision, reason): (&Option<String>, Option<&String>, &str),
     ) -> Result<u8, WorldError> {
-        if project::is_on(self.world, "CLAUDECODE") {
-            console.complain(
-                "this is for humans, and this shell belongs to an agent (CLAUDECODE is set): nothing \
-                 was decided; a human runs the same command in a terminal of their own",
-            );
+        if super::dlq::is_refused(self.stores, console, "an answer") {
             return Ok(EXIT_FOUND);
         }
         let (by, now) = (self.whoever(by), self.world.now());

@@ -98,11 +98,12 @@ pub fn record(task: &Task, around: &Around, permanent: bool, now: Timestamp) -> 
     let error = last.map(|it| it.error.as_str()).unwrap_or_default();
     let counted: Vec<_> = task.counted().collect();
     let mut by_error: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
-    for attempt in &counted {
+    for attempt in counted.iter().filter(|it| !it.error.is_empty()) {
         by_error.entry(fingerprint(&attempt.error)).or_default().insert(&attempt.approach);
     }
     let own = fingerprint(error);
-    let same = counted.iter().filter(|it| fingerprint(&it.error) == own).count();
+    let is_own = |it: &&&Attempt| !error.is_empty() && fingerprint(&it.error) == own;
+    let same = counted.iter().filter(is_own).count();
     let approaches: BTreeSet<&str> = counted.iter().map(|it| it.approach.as_str()).collect();
     let text = [&task.title, &task.description, &task.summary, error].join("\n");
     let has = |mark: &str| task.hints.marks.contains(mark);
@@ -193,10 +194,12 @@ fn holds(
 
 /// The rule by which a failing task enters the queue.
 #[must_use]
-pub fn enters(rules: &DeadLetter, record: Record) -> Option<&Enter> {
+pub fn enters(rules: &DeadLetter, record: Record) -> (Option<&Enter>, Vec<String>) {
     let mut evaluator = Evaluator::about(record);
     let mut problems = Vec::new();
-    rules.enter.iter().find(|it| holds(&mut evaluator, (&it.id, &it.when.text), &mut problems))
+    let mut all = rules.enter.iter();
+    let rule = all.find(|it| holds(&mut evaluator, (&it.id, &it.when.text), &mut problems));
+    (rule, problems)
 }
 
 /// What a review does with a task.
@@ -219,15 +222,16 @@ pub fn review<'r>(
     (rule, ruling)
 }
 
-/// The decision that a rule stands for; `escalation` is the id of the document, where it asks a human.
+/// The decision that a rule stands for; `id` is that of the document, where it asks a human, or of
+/// the part, where it splits.
 #[must_use]
-pub fn decision<'r>(rule: &'r Review, escalation: &'r str) -> Decision<'r> {
+pub fn decision<'r>(rule: &'r Review, id: &'r str) -> Decision<'r> {
     let strategy = rule.strategy.as_str();
     match rule.action {
         ReviewAction::Wait => Decision::Wait,
         ReviewAction::Retry => Decision::Retry { fresh: rule.fresh, strategy },
-        ReviewAction::Split => Decision::Split,
-        ReviewAction::Escalate => Decision::Escalate { strategy, id: escalation },
+        ReviewAction::Split => Decision::Split { id },
+        ReviewAction::Escalate => Decision::Escalate { strategy, id },
         ReviewAction::Abandon => Decision::Abandon { reason: &rule.reason },
     }
 }

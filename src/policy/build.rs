@@ -69,7 +69,7 @@ pub(super) struct Built {
     session_types: Vec<SessionType>,
     preferences: Vec<Preference>,
     probes: Vec<Probe>,
-    resilience: Resilience,
+    resilience: Arc<Resilience>,
     reads_breakers: bool,
     reads_waiting: bool,
     reads_signals: bool,
@@ -135,10 +135,7 @@ pub(super) fn build(
     let messages = builder.messages(messages);
     let reads_breakers = builder.reads_breakers;
     let reads_waiting = builder.reads_waiting;
-    let resilience = builder.resilience(layers);
-    for node in layers.considerations.iter().filter(wanted).filter_map(|it| it.get("emit")) {
-        builder.known_signal(node, &resilience.signals);
-    }
+    let resilience = builder.resilience_over(layers, base);
     Built {
         settings,
         vocabulary,
@@ -191,6 +188,7 @@ fn reacts_to(reactions: &[Reaction]) -> Vec<String> {
 
 /// The policy of what was built without a base.
 pub(super) fn policy(name: String, built: Built) -> Policy {
+    let resilience = Arc::unwrap_or_clone(built.resilience);
     let vocabulary = Arc::unwrap_or_clone(built.vocabulary);
     Policy {
         name,
@@ -199,21 +197,21 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
         session_types: built.session_types,
         preferences: built.preferences.into(),
         probes: built.probes.into(),
-        breakers: built.resilience.breakers.into(),
-        failures: built.resilience.failures.into(),
+        breakers: resilience.breakers.into(),
+        failures: resilience.failures.into(),
         reads_breakers: built.reads_breakers,
         reads_waiting: built.reads_waiting,
         reads_signals: built.reads_signals,
-        breaker_origins: built.resilience.origins.into(),
-        routes: built.resilience.routes.into(),
-        rationalization_words: built.resilience.rationalizations.words(),
-        rationalizations: built.resilience.rationalizations.into(),
+        breaker_origins: resilience.origins.into(),
+        routes: resilience.routes.into(),
+        rationalization_words: resilience.rationalizations.words(),
+        rationalizations: resilience.rationalizations.into(),
         messages: built.messages.into(),
-        dead_letter: built.resilience.dead_letter.into(),
-        escalation: built.resilience.escalation.into(),
-        reacts_to: reacts_to(&built.resilience.reactions),
-        reactions: built.resilience.reactions.into(),
-        signals: built.resilience.signals.into(),
+        dead_letter: resilience.dead_letter.into(),
+        escalation: resilience.escalation.into(),
+        reacts_to: reacts_to(&resilience.reactions),
+        reactions: resilience.reactions.into(),
+        signals: resilience.signals.into(),
         tables: built.tables.into(),
         lens_key: Key::of(&vocabulary.lens),
         lens: vocabulary.lens,
@@ -233,7 +231,7 @@ pub(super) fn meant(layers: &Layers, built: Built, base: Option<&Built>) -> (Mea
     let voices = messages.flatten().filter_map(|it| it.voice.clone()).collect();
     let meant = Meant {
         settings: built.settings,
-        breakers: built.resilience.breakers,
+        breakers: built.resilience.breakers.clone(),
         session_types: types.map(|it| (it.id.clone(), text(it.get("when")))).collect(),
         tools: lens.shell_tools.iter().chain(&lens.edit_tools).cloned().collect(),
         voices,

@@ -82,6 +82,30 @@ pub(super) struct Layers {
     pub(super) incomplete: bool,
 }
 
+impl Layers {
+    /// Whether a pack above the built-in one says something in a file of settings and lists.
+    pub(super) fn owns(&self, file: &str) -> bool {
+        let tops = self.tops.get(file).into_iter().flatten();
+        let listed = self.sections.iter().filter(|((it, _), _)| *it == file);
+        let mut tops = tops;
+        tops.any(|it| !builtin::wrote(&it.span.source))
+            || listed.flat_map(|(_, entries)| entries).any(Entry::is_own)
+    }
+
+    /// Whether it says something about the resilience systems.
+    pub(super) fn owns_resilience(&self) -> bool {
+        let lists = [&self.breakers, &self.routes, &self.reactions];
+        let files = [
+            "dead_letter.yaml",
+            "escalation.yaml",
+            "signals.yaml",
+            "rationalizations.yaml",
+            FAILURES,
+        ];
+        lists.into_iter().flatten().any(Entry::is_own) || files.iter().any(|it| self.owns(it))
+    }
+}
+
 /// The file that defines most names.
 const VOCABULARY: &str = "vocabulary.yaml";
 /// The file whose entries are tried in their order.

@@ -14,9 +14,10 @@
 //! | `Reviewed(Escalate)` | nothing | stays, asks a human once | nothing |
 //! | `Reviewed(Abandon)` | nothing | abandoned | nothing |
 //! | `Released` | blocked no more | pending, recovered | pending, recovered |
+//! | `Redriven` | nothing | pending, recovered; nothing where it waits for a human | nothing |
 //! | `GivenUp` | abandoned | abandoned | nothing |
-//! | `Blocked` | blocked | stays, waits for the human | nothing |
-//! | `Answered` | blocked no more | nothing waits any more; approval is a hint | nothing |
+//! | `Blocked` | blocked; one that waits already goes on waiting for that | the same | nothing |
+//! | `Answered` | blocked no more, where it waits for just that | waits no more; the approval is a hint | nothing |
 //! | `Resolved` | done | done, recovered | done |
 //!
 //! Attempts are never forgotten; the counter of failures may begin anew.
@@ -185,7 +186,10 @@ pub enum Decision<'a> {
         strategy: &'a str,
     },
     /// A smaller task goes to work.
-    Split,
+    Split {
+        /// Its id, which no task has.
+        id: &'a str,
+    },
     /// A human is asked.
     Escalate {
         /// The strategy written down; empty to keep the one there is.
@@ -214,8 +218,10 @@ pub enum Event<'a> {
     },
     /// It was looked at.
     Reviewed(Decision<'a>),
-    /// A human, or a redrive, puts it back to work.
+    /// Somebody's word puts it back to work.
     Released,
+    /// It is put back to work with others.
+    Redriven,
     /// A human gives it up.
     GivenUp {
         /// Why.
@@ -226,10 +232,10 @@ pub enum Event<'a> {
         /// Id of what it waits for.
         by: &'a str,
     },
-    /// The human answered.
+    /// A human says that it may go on.
     Answered {
-        /// Whether it may go on.
-        approved: bool,
+        /// Id of what was answered.
+        by: &'a str,
     },
     /// It is done.
     Resolved,
@@ -300,7 +306,6 @@ impl Task {
             }
             Event::Entered { strategy } => {
                 if self.place.is_work() {
-                    self.original_queue = self.place;
                     self.place = Place::DeadLetter;
                     self.plan(strategy);
                 }
@@ -311,20 +316,27 @@ impl Task {
             }
             Event::Reviewed(_) => Vec::new(),
             Event::Released => self.release(now),
+            Event::Redriven if self.place == Place::DeadLetter && self.waits_for.is_empty() => {
+                self.release(now)
+            }
+            Event::Redriven => Vec::new(),
             Event::GivenUp { reason } if self.place != Place::Abandoned => {
                 self.give_up(reason, now)
             }
             Event::GivenUp { .. } => Vec::new(),
             Event::Blocked { by } => {
-                if self.place != Place::Abandoned {
+                if self.place != Place::Abandoned && self.waits_for.is_empty() {
                     by.clone_into(&mut self.waits_for);
                 }
                 Vec::new()
             }
-            Event::Answered { approved } => {
-                self.waits_for.clear();
-                if approved && self.place == Place::DeadLetter {
-                    self.hints.marks.insert("human_approved".to_owned());
+            Event::Answered { by } => {
+                // What a human said about something else is no answer to this.
+                if self.waits_for == by {
+                    self.waits_for.clear();
+                    if self.place == Place::DeadLetter {
+                        self.hints.marks.insert("human_approved".to_owned());
+                    }
                 }
                 Vec::new()
             }
@@ -348,7 +360,8 @@ impl Task {
         }
         self.first_failure = self.first_failure.or(Some(attempt.at));
         self.last_failure = self.last_failure.max(Some(attempt.at));
-        if self.place == Place::InProgress {
+        if self.place.is_work() {
+            self.original_queue = self.place;
             self.place = Place::Pending;
         }
         self.note(attempt);
@@ -371,17 +384,19 @@ impl Task {
                 self.plan(strategy);
                 self.release(now)
             }
-            Decision::Split => {
-                let number = self.children.len().saturating_add(1);
+            Decision::Split { id } => {
                 let scope = std::mem::take(&mut self.hints.simpler_scope);
-                let id = format!("{}-part-{number}", self.id);
+                let id = id.to_owned();
                 self.children.push(id.clone());
+                let lasting = self.hints.marks.iter().filter(|it| LASTING.contains(&it.as_str()));
+                let hints = Hints { marks: lasting.cloned().collect(), ..Hints::default() };
                 let part = Self {
                     id,
                     title: format!("{}: {scope}", self.title),
                     description: self.description.clone(),
                     priority: self.priority.clone(),
                     parent: self.id.clone(),
+                    hints,
                     scope,
                     ..Self::default()
                 };
@@ -389,7 +404,9 @@ impl Task {
             }
             Decision::Escalate { strategy, id } => {
                 self.plan(strategy);
-                id.clone_into(&mut self.waits_for);
+                if self.waits_for.is_empty() {
+                    id.clone_into(&mut self.waits_for);
+                }
                 Vec::new()
             }
             Decision::Abandon { reason } => self.give_up(reason, now),

@@ -120,6 +120,15 @@ impl<'a> Documents<'a> {
         }
     }
 
+    /// Puts a document aside that is something else than it should be.
+    ///
+    /// # Errors
+    /// What the machine said.
+    pub fn put_aside(&self, name: &str, now: Timestamp) -> Result<(), WorldError> {
+        let path = self.path(name);
+        self.world.rename(&path, &aside(&path, now))
+    }
+
     /// Writes a document durably, under its lock.
     ///
     /// # Errors

@@ -10,13 +10,15 @@ use serde_json::{Map, Value, json};
 
 use super::document::{Documents, Held};
 use super::file::Durability;
-use crate::limits::ESCALATIONS_FILE_BYTES_MAX;
+use crate::judge::dead_letter::fingerprint;
+use crate::limits::{ESCALATIONS_CLOSED_MAX, ESCALATIONS_FILE_BYTES_MAX};
 use crate::state::escalation::{self, Answer, Closed, Escalation, Event};
 use crate::time::Timestamp;
 use crate::world::{World, WorldError};
 
 /// Under the root of our own.
 const FOLDER: &str = "escalations";
+const ARCHIVE: &str = "escalations/archive";
 const INDEX: &str = "escalations/index.json";
 const LOCK: &str = "escalations/.index.lock";
 const FOLDERS: [&str; 1] = [FOLDER];
@@ -73,7 +75,9 @@ impl<'a> EscalationStore<'a> {
     pub fn all(&self) -> Vec<Escalation> {
         let value = match self.documents.read(INDEX) {
             Ok(Held::Value(value)) => Some(value),
-            Ok(Held::Nothing | Held::Damaged) | Err(_) => None,
+            Ok(Held::Nothing | Held::Damaged) => None,
+            // What cannot be read now is not what nobody listed.
+            Err(_) => return Vec::new(),
         };
         self.with_unlisted(read(value.as_ref()))
     }
@@ -116,14 +120,35 @@ impl<'a> EscalationStore<'a> {
                 && it.trigger == new.trigger
                 && it.task_id == new.task_id
                 && it.title == new.title
+                && fingerprint(&it.reason) == fingerprint(&new.reason)
         };
         if let Some(known) = known.iter().find(same) {
             return Ok(known.clone());
         }
         self.documents.save(&name(&new.id), &text)?;
         known.push(new.clone());
+        self.archive(&mut known);
         self.write(&known, value.as_ref())?;
         Ok(new)
+    }
+
+    /// Moves the documents of what was answered longest ago out of the way, beyond a number of them.
+    fn archive(&self, known: &mut Vec<Escalation>) {
+        let closed = known.iter().filter(|it| it.closed.is_some()).count();
+        let mut over = closed.saturating_sub(ESCALATIONS_CLOSED_MAX);
+        let archive = self.documents.path(ARCHIVE);
+        if over == 0 || self.documents.world.create_folder(&archive).is_err() {
+            return;
+        }
+        known.retain(|it| {
+            if over == 0 || it.closed.is_none() {
+                return true;
+            }
+            over = over.saturating_sub(1);
+            let moved = archive.join(format!("{}.md", it.id));
+            // One that cannot be moved stays listed: unlisted, it would be open again.
+            self.documents.world.rename(&self.path(&it.id), &moved).is_err()
+        });
     }
 
     /// One step of an escalation.

@@ -91,8 +91,14 @@ impl Lists {
         }
         for effect in effects {
             match effect {
-                Effect::Recovered => self.metadata.total_recovered += 1,
-                Effect::Abandoned => self.metadata.total_abandoned += 1,
+                Effect::Recovered => {
+                    let total = &mut self.metadata.total_recovered;
+                    *total = total.saturating_add(1);
+                }
+                Effect::Abandoned => {
+                    let total = &mut self.metadata.total_abandoned;
+                    *total = total.saturating_add(1);
+                }
                 Effect::Created(part) => self.put((**part).clone(), &[]),
                 Effect::Done => {}
             }
@@ -129,12 +135,17 @@ impl Lists {
         let empty = File::default();
         let file = self.files.get(&place).unwrap_or(&empty);
         let mut tasks: Vec<&Task> = self.on(place).collect();
-        let mut items = Vec::new();
+        let (mut items, mut seen) = (Vec::new(), BTreeSet::new());
         for item in &file.items {
             let Some(known) = task_of(item, place) else {
                 items.push(item.clone()); // Not ours.
                 continue;
             };
+            // A second item of the same id is somebody else's mistake, and not ours to mend.
+            if !seen.insert(known.id.clone()) {
+                items.push(item.clone());
+                continue;
+            }
             if let Some(at) = tasks.iter().position(|it| it.id == known.id) {
                 let task = tasks.remove(at);
                 let same = *task == known;
@@ -220,7 +231,8 @@ impl<'a> QueueStore<'a> {
         let mut lists = Lists::default();
         for place in Place::ALL {
             match self.documents.read(&name(place)) {
-                Ok(Held::Value(value)) => lists.absorb(place, Some(value)),
+                Ok(Held::Value(value)) if is_list(&value) => lists.absorb(place, Some(value)),
+                Ok(Held::Value(_)) => lists.damaged.push(place),
                 Ok(Held::Nothing) => lists.absorb(place, None),
                 Ok(Held::Damaged) | Err(_) => lists.damaged.push(place),
             }
@@ -241,7 +253,11 @@ impl<'a> QueueStore<'a> {
         let _held = self.documents.lock(LOCK, &FOLDERS)?;
         let mut lists = Lists::default();
         for place in Place::ALL {
-            let value = self.documents.read_to_change(&name(place), now)?;
+            let mut value = self.documents.read_to_change(&name(place), now)?;
+            if value.as_ref().is_some_and(|it| !is_list(it)) {
+                self.documents.put_aside(&name(place), now)?;
+                value = None;
+            }
             lists.absorb(place, value);
         }
         let done = work(&mut lists)?;
@@ -264,6 +280,15 @@ impl<'a> QueueStore<'a> {
     /// Writes down who did what; a log that cannot be written is no reason to fail.
     pub fn audit(&self, entries: &[Value]) {
         log::append(self.documents.world, &self.documents.path(AUDIT_LOG), entries);
+    }
+}
+
+/// Whether a value is a list of tasks, in any of its forms.
+fn is_list(value: &Value) -> bool {
+    match value {
+        Value::Array(_) | Value::Null => true,
+        Value::Object(fields) => fields.get("tasks").is_none_or(Value::is_array),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
 

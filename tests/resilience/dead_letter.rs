@@ -40,14 +40,14 @@ fn events() -> Vec<(&'static str, Event<'static>)> {
         ("wait", Event::Reviewed(Decision::Wait)),
         ("retry", Event::Reviewed(Decision::Retry { fresh: false, strategy: "x" })),
         ("retry afresh", Event::Reviewed(Decision::Retry { fresh: true, strategy: "" })),
-        ("split", Event::Reviewed(Decision::Split)),
+        ("split", Event::Reviewed(Decision::Split { id: "t-part-1" })),
         ("escalate", Event::Reviewed(Decision::Escalate { strategy: "h", id: "e1" })),
         ("abandon", Event::Reviewed(Decision::Abandon { reason: "r" })),
         ("released", Event::Released),
         ("given up", Event::GivenUp { reason: "r" }),
         ("blocked", Event::Blocked { by: "e1" }),
-        ("approved", Event::Answered { approved: true }),
-        ("refused", Event::Answered { approved: false }),
+        ("answered to something else", Event::Answered { by: "e9" }),
+        ("redriven", Event::Redriven),
         ("resolved", Event::Resolved),
     ]
 }

@@ -102,9 +102,9 @@ fn a_prompt_that_fails_again_and_again_becomes_a_dead_letter() {
     for _ in 0..4 {
         turn_fails(&desk, "unknown");
     }
-    assert!(desk.call("dlq list --in all").out.starts_with("session/s-1  pending: 4 failed"));
+    assert!(desk.call("dlq list --in all").out.starts_with("session/s-1/  pending: 4 failed"));
     turn_fails(&desk, "unknown");
-    assert!(desk.call("dlq list").out.starts_with("session/s-1  dead-letter: 5 failed"));
+    assert!(desk.call("dlq list").out.starts_with("session/s-1/  dead-letter: 5 failed"));
     for _ in 0..9 {
         turn_fails(&desk, "rate_limit");
     }

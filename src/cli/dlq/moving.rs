@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{refused, tell, unknown};
+use super::{is_refused, refused, tell, unknown};
 use crate::cli::resilience::Stores;
 use crate::cli::{Console, DlqRetry, EXIT_FOUND, EXIT_OK};
 use crate::judge::dead_letter::cause;
@@ -12,7 +12,11 @@ use crate::state::dead_letter::{Event, Hints, Place, Task};
 pub(super) fn retry(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &DlqRetry) -> u8 {
     let (id, lists) = (&arguments.task, stores.queues.peek());
     let Some(task) = lists.find(id) else { return unknown(console, &lists, id) };
-    if !matches!(task.place, Place::DeadLetter | Place::Abandoned) {
+    if (arguments.force || is_a_humans(task)) && is_refused(stores, console, WAITS) {
+        return EXIT_FOUND;
+    }
+    let at_work = !matches!(task.place, Place::DeadLetter | Place::Abandoned);
+    if at_work && task.waits_for.is_empty() {
         console.say(&format!("{id}: is at work already ({})\n", task.place.as_str()));
         return EXIT_OK;
     }
@@ -33,7 +37,7 @@ pub(super) fn retry(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &
         },
         ..Task::default()
     };
-    if learned == Task::default() || task.place == Place::Abandoned {
+    if learned == Task::default() || task.place != Place::DeadLetter {
         return moved(stores, console, id, ("released", Event::Released));
     }
     let reviewed = stores.learn(id, &learned).and_then(|_| stores.review(std::slice::from_ref(id)));
@@ -48,6 +52,14 @@ pub(super) fn retry(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &
             if done { EXIT_OK } else { EXIT_FOUND }
         }
     }
+}
+
+/// Said of a task that a human decides about.
+const WAITS: &str = "moving a task that waits for a human, or that one gave up,";
+
+/// Whether a human decides, or decided, about a task.
+fn is_a_humans(task: &Task) -> bool {
+    !task.waits_for.is_empty() || task.reason == "human"
 }
 
 /// Gives a task up.
@@ -71,6 +83,11 @@ fn moved(
     id: &str,
     (what, event): (&str, Event<'_>),
 ) -> u8 {
+    let lists = stores.queues.peek();
+    let human = lists.find(id).is_some_and(is_a_humans);
+    if human && is_refused(stores, console, WAITS) {
+        return EXIT_FOUND;
+    }
     match stores.act(id, what, event, json!({})) {
         Err(error) => refused(console, &error),
         Ok(None) => unknown(console, &stores.queues.peek(), id),
@@ -126,7 +143,7 @@ pub(super) fn redrive(
             console.say(&format!("{id}: would be put back\n"));
         } else {
             moved = moved.saturating_add(1);
-            let event = Event::Released;
+            let event = Event::Redriven;
             match stores.act(id, "redriven", event, json!({"redrive": true})) {
                 Err(error) => return refused(console, &error),
                 Ok(_) => console.say(&format!("{id}: pending\n")),

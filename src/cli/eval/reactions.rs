@@ -114,6 +114,7 @@ impl Reacting<'_> {
             };
             match stores.emit(&draft) {
                 Ok(emitted) => {
+                    emitted.problems.iter().for_each(|it| report.note(it.as_str()));
                     let answer = emitted.drift.as_ref().map(|it| it.message.as_str());
                     answer.iter().for_each(|it| report.note(*it));
                 }
@@ -197,6 +198,16 @@ impl Reacting<'_> {
             .map(|it| format!("- {}: {} (escalations/{}.md)", it.title, it.reason, it.id))
             .collect();
         said.extend(self.told("humans_asked", lines));
+        let asked = open.iter().filter(|it| it.closed.is_none());
+        let lines: Vec<String> = asked.map(|it| format!("- {}: {}", it.title, it.reason)).collect();
+        if starts && !lines.is_empty() {
+            let text = format!(
+                "policyd: {} question(s) wait for you; `policyd escalation list` shows them:\n{}",
+                lines.len(),
+                lines.join("\n")
+            );
+            report.answer.notice = Some(message::cut(&mask(&text).0, SPOKEN_CHARS_MAX));
+        }
         said
     }
 
@@ -385,6 +396,7 @@ impl Scene<'_> {
         let key: String = self.text(&reaction.breaker).chars().take(KEY_CHARS_MAX).collect();
         let settings = stores.policy.breaker(&key);
         let text = self.reacting.failure_text();
+        let line;
         let event = if reaction.worked {
             breaker::Event::success()
         } else {
@@ -392,8 +404,9 @@ impl Scene<'_> {
             let named = class.and_then(|it| settings.effect_of(&it.id));
             let effect = named.or(class.map(|it| it.effect)).unwrap_or_default();
             let retry_after = stores.policy.failures.waits.retry_after(&text, stores.now);
-            let line = text.lines().next().unwrap_or_default();
-            breaker::Event::Failure(Failure { effect, retry_after, ..Failure::new(line) })
+            let words = text.lines().take(2).collect::<Vec<_>>().join(": ");
+            line = mask(&words).0.into_owned();
+            breaker::Event::Failure(Failure { effect, retry_after, ..Failure::new(&line) })
         };
         let next = stores.breakers.record(&key, event, &settings, stores.now);
         let next = next.map_err(|it| it.to_string())?;

@@ -70,15 +70,18 @@ impl<'a> Stores<'a> {
             let more = Draft { name: name.clone(), fields, ..Draft::default() };
             emitted.more.extend(self.signals.emit_once(&more, self.now)?);
         }
-        if rule.pause_task {
-            let id = emitted.signal.id.clone();
-            emitted.problems.extend(self.hold(draft, &id));
-        }
-        if rule.escalate {
+        if rule.pause_task || rule.escalate {
             let reason = mask(&answer.message).0.into_owned();
             let about = draft.fields.get("task_id").and_then(Value::as_str).unwrap_or_default();
-            let opened = self.ask("drift", about, (&reason, "medium", false));
-            emitted.problems.extend(opened.err().map(|it| it.to_string()));
+            let severity = draft.fields.get("severity").and_then(Value::as_str).unwrap_or("medium");
+            match self.ask("drift", about, (&reason, severity, rule.pause_task)) {
+                // It waits for a question that somebody can answer.
+                Ok(asked) if rule.pause_task => {
+                    emitted.problems.extend(self.hold(draft, &asked.id));
+                }
+                Ok(_) => {}
+                Err(error) => emitted.problems.push(error.to_string()),
+            }
         }
         emitted.drift = Some(answer);
         Ok(())
@@ -144,7 +147,11 @@ impl<'a> Stores<'a> {
         if task.is_empty() || !self.queues.exists_any() {
             return None;
         }
-        let event = Event::Answered { approved };
+        let event = if approved {
+            Event::Answered { by: &request.id }
+        } else {
+            Event::GivenUp { reason: "human" }
+        };
         let done =
             self.act(task, "answered", event, json!({"request": request.id, "approved": approved}));
         done.err().map(|error| format!("task `{task}` could not go on: {error}"))
@@ -156,15 +163,19 @@ impl<'a> Stores<'a> {
             Deed::Unblock { request, approval } => {
                 let task = request.text("task_id");
                 let details = json!({"request": request.id, "decision": approval.text("decision")});
-                let event = Event::Answered { approved: true };
+                let event = Event::Answered { by: &request.id };
                 if !task.is_empty() && self.queues.exists_any() {
                     self.act(task, "answered", event, details).map_err(said)?;
                 }
             }
             Deed::DeadLetter { request } => {
                 let task = request.text("task_id");
-                if task.is_empty() {
-                    return Ok(());
+                let lists = self.queues.peek();
+                let waits = lists
+                    .find(task)
+                    .is_none_or(|it| it.waits_for.is_empty() || it.waits_for == request.id);
+                if task.is_empty() || !waits {
+                    return Ok(()); // It waits for something else.
                 }
                 let report = Report {
                     task: Task { id: task.to_owned(), ..Task::default() },
@@ -193,7 +204,8 @@ impl<'a> Stores<'a> {
                 let severity = request.text("severity");
                 let severity = if severity.is_empty() { "high" } else { severity };
                 let task = request.text("task_id");
-                self.ask("no_answer", task, (reason.trim(), severity, false)).map_err(said)?;
+                let reason = mask(reason.trim()).0.into_owned();
+                self.ask("no_answer", task, (&reason, severity, false)).map_err(said)?;
             }
         }
         Ok(())

@@ -7,6 +7,7 @@ use crate::judge::dead_letter::{self as rules, Around};
 use crate::judge::escalation::{self as asked, Known};
 use crate::policy::resilience::{Review, ReviewAction};
 use crate::report::mask::mask;
+use crate::state;
 use crate::state::dead_letter::{Attempt, Effect, Event, Place, Task, step};
 use crate::state::escalation::Escalation;
 use crate::store::escalations::Named;
@@ -61,6 +62,10 @@ pub(in crate::cli) struct Row {
 impl Stores<'_> {
     /// Takes a failed attempt in; the task enters the dead letters where a rule says so.
     pub(in crate::cli) fn fail(&self, report: &Report) -> Result<Taken, WorldError> {
+        if report.task.id.trim().is_empty() {
+            return Err(WorldError::Refused("a task needs an id".to_owned()));
+        }
+        let report = &masked(report);
         let taken = self.queues.change(self.now, |lists| {
             let known = lists.find(&report.task.id).cloned();
             let before = known.map_or_else(|| report.task.clone(), |it| it.with(&report.task));
@@ -70,13 +75,16 @@ impl Stores<'_> {
             lists.put(task.clone(), &[]);
             let record =
                 rules::record(&task, &Around::new(&lists.tasks), self.permanent(&task), self.now);
-            let rule = rules::enters(&self.policy.dead_letter, record).filter(|_| !taken.known);
+            let (rule, problems) = rules::enters(&self.policy.dead_letter, record);
+            taken.problems.extend(problems);
+            let rule = rule.filter(|_| !taken.known);
             let strategy = rule.map(|it| it.strategy.as_str()).unwrap_or_default();
-            if (rule.is_some() || report.at_once) && task.place < Place::DeadLetter {
+            let enters = rule.is_some() || (report.at_once && !taken.known);
+            if enters && task.place < Place::DeadLetter {
                 rule.map_or("at once", |it| &it.id).clone_into(&mut taken.entered);
                 (task, _) = step(&task, Event::Entered { strategy }, self.now);
                 lists.put(task.clone(), &[]);
-                self.ask_at_once(&task, lists, &mut taken)?;
+                self.ask_at_once(&task, lists, &mut taken);
             }
             let counted = task.counted().count();
             let after =
@@ -97,19 +105,16 @@ impl Stores<'_> {
     }
 
     /// A human's need is not put off until the next review.
-    fn ask_at_once(
-        &self,
-        task: &Task,
-        lists: &mut Lists,
-        taken: &mut Taken,
-    ) -> Result<(), WorldError> {
-        let (rule, ruling) = self.judged(task, lists);
+    fn ask_at_once(&self, task: &Task, lists: &mut Lists, taken: &mut Taken) {
+        let around = Around::new(&lists.tasks);
+        let (rule, ruling) = self.judged(task, &around);
         taken.problems.extend(ruling.problems);
-        if let Some(rule) = rule.filter(|it| it.action == ReviewAction::Escalate) {
-            let row = self.apply(task, (rule, ruling.trigger), lists)?;
-            taken.escalation = row.escalation;
+        let Some(rule) = rule.filter(|it| it.action == ReviewAction::Escalate) else { return };
+        match self.apply(task, (rule, ruling.trigger), lists) {
+            Ok(row) => taken.escalation = row.escalation,
+            // The task is put aside all the same, and the next review asks.
+            Err(error) => taken.problems.push(not_asked(task, &error)),
         }
-        Ok(())
     }
 
     /// Whether an attempt that ended so counts against its task: a rate limit says nothing about it.
@@ -123,9 +128,8 @@ impl Stores<'_> {
         last.is_some_and(|it| self.policy.classify(&it.error_type, &it.error).is_permanent())
     }
 
-    fn judged(&self, task: &Task, lists: &Lists) -> (Option<&Review>, rules::Ruling) {
-        let around = Around::new(&lists.tasks);
-        let record = rules::record(task, &around, self.permanent(task), self.now);
+    fn judged(&self, task: &Task, around: &Around) -> (Option<&Review>, rules::Ruling) {
+        let record = rules::record(task, around, self.permanent(task), self.now);
         rules::review(&self.policy.dead_letter, &self.policy.escalation, record)
     }
 
@@ -159,12 +163,14 @@ impl Stores<'_> {
     pub(in crate::cli) fn foresee(&self, wanted: &[String]) -> Vec<Row> {
         let mut lists = self.queues.peek();
         let ids = self.dead(&lists, wanted);
+        let around = Around::new(&lists.tasks);
         let mut rows = Vec::new();
         for id in ids {
             let Some(task) = lists.find(&id).cloned() else { continue };
-            let (rule, ruling) = self.judged(&task, &lists);
+            let (rule, ruling) = self.judged(&task, &around);
+            let part = part_id(&task, &lists);
             let (next, effects) = match rule {
-                Some(rule) => step(&task, Event::Reviewed(rules::decision(rule, "")), self.now),
+                Some(rule) => step(&task, Event::Reviewed(rules::decision(rule, &part)), self.now),
                 None => (task, Vec::new()),
             };
             let row = row(&next, rule, &effects, ruling.problems);
@@ -180,19 +186,62 @@ impl Stores<'_> {
     }
 
     fn review_all(&self, lists: &mut Lists, wanted: &[String]) -> Result<Vec<Row>, WorldError> {
+        self.take_answers_in(lists);
+        let around = Around::new(&lists.tasks);
         let mut rows = Vec::new();
         for id in self.dead(lists, wanted) {
             let Some(task) = lists.find(&id).cloned() else { continue };
-            let (rule, ruling) = self.judged(&task, lists);
-            let Some(rule) = rule else {
-                rows.push(row(&task, None, &[], ruling.problems));
-                continue;
+            let (rule, ruling) = self.judged(&task, &around);
+            let mut done = match rule {
+                None => row(&task, None, &[], Vec::new()),
+                Some(rule) => match self.apply(&task, (rule, ruling.trigger), lists) {
+                    Ok(done) => done,
+                    // One question that cannot be written holds up nothing else.
+                    Err(error) => row(&task, None, &[], vec![not_asked(&task, &error)]),
+                },
             };
-            let mut done = self.apply(&task, (rule, ruling.trigger), lists)?;
             done.problems.extend(ruling.problems);
             rows.push(done);
         }
         Ok(rows)
+    }
+
+    /// What was answered while nobody could move the task is taken in.
+    fn take_answers_in(&self, lists: &mut Lists) {
+        let waiting: Vec<Task> =
+            lists.tasks.iter().filter(|it| !it.waits_for.is_empty()).cloned().collect();
+        if waiting.is_empty() {
+            return;
+        }
+        let asked = self.escalations.all();
+        let signals = self.signals.view(self.now);
+        let history = self.signals.history();
+        for task in waiting {
+            let by = task.waits_for.as_str();
+            let closed = asked.iter().find(|it| it.id == by).and_then(|it| it.closed.as_ref());
+            let ended =
+                history.iter().rev().find(|it| it.get("id").and_then(Value::as_str) == Some(by));
+            let waits = signals.incomplete || signals.signals.iter().any(|it| it.id == by);
+            let outcome = ended.filter(|_| !waits).and_then(|it| it.get("outcome")?.as_str());
+            let approved = match (closed, outcome) {
+                (Some(closed), _) => closed.approved,
+                (None, Some("approved")) => true,
+                (None, Some("rejected")) => false,
+                (None, Some(_)) => {
+                    // Nobody can answer any more: it waits for nothing.
+                    let (next, effects) = step(&task, Event::Answered { by }, self.now);
+                    let mut next = next;
+                    next.hints.marks.remove("human_approved");
+                    lists.put(next, &effects);
+                    continue;
+                }
+                (None, None) => continue,
+            };
+            let event =
+                if approved { Event::Answered { by } } else { Event::GivenUp { reason: "human" } };
+            let (next, effects) = step(&task, event, self.now);
+            lists.put(next, &effects);
+        }
     }
 
     /// Does what a rule says with one task. Where a human is needed, they are asked first: a task
@@ -207,8 +256,9 @@ impl Stores<'_> {
         if rule.action == ReviewAction::Escalate {
             escalation = self.escalate(task, trigger, "")?.id;
         }
-        let event = Event::Reviewed(rules::decision(rule, &escalation));
-        let (next, effects) = step(task, event, self.now);
+        let part = part_id(task, lists);
+        let id = if rule.action == ReviewAction::Split { &part } else { &escalation };
+        let (next, effects) = step(task, Event::Reviewed(rules::decision(rule, id)), self.now);
         let mut row = row(&next, Some(rule), &effects, Vec::new());
         row.escalation = escalation;
         lists.put(next, &effects);
@@ -257,9 +307,27 @@ impl Stores<'_> {
         Ok(done.map(|(task, effects, unchanged)| {
             if !unchanged {
                 self.audit(what, &task, details);
+                self.close_questions(&task, what);
             }
             (task, effects)
         }))
+    }
+
+    /// Closes what was asked about a task that somebody decided about otherwise.
+    fn close_questions(&self, task: &Task, what: &str) {
+        if !matches!(what, "abandoned" | "resolved" | "released") {
+            return;
+        }
+        let asked = self.escalations.all();
+        for it in asked.iter().filter(|it| it.closed.is_none() && it.task_id == task.id) {
+            let closed = state::escalation::Event::Closed {
+                approved: what != "abandoned",
+                decision: format!("the task was {what}"),
+                by: self.by.clone(),
+            };
+            // One that cannot be closed is open still, which is no harm.
+            let _refused = self.escalations.step(&it.id, closed, self.now);
+        }
     }
 
     /// Writes down what was learned about a task; `None` where there is no such task.
@@ -270,7 +338,7 @@ impl Stores<'_> {
     ) -> Result<Option<Task>, WorldError> {
         self.queues.change(self.now, |lists| {
             let Some(task) = lists.find(id).cloned() else { return Ok(None) };
-            let mut next = task.clone().with(hinted);
+            let mut next = task.clone().with(&masked_task(hinted));
             if next != task {
                 next.revision = task.revision.saturating_add(1);
             }
@@ -289,6 +357,40 @@ impl Stores<'_> {
         }
         self.queues.audit(&[entry]);
     }
+}
+
+/// Says that a human could not be asked.
+fn not_asked(task: &Task, error: &WorldError) -> String {
+    format!("`{}` needs a human, who could not be asked: {error}; the next review asks", task.id)
+}
+
+/// The id of the next part of a task: one that no task has or had.
+fn part_id(task: &Task, lists: &Lists) -> String {
+    let name = |number: usize| format!("{}-part-{number}", task.id);
+    let taken = |id: &String| lists.find(id).is_some() || task.children.contains(id);
+    (1..).map(name).find(|id| !taken(id)).unwrap_or_default()
+}
+
+/// The same report without the secrets that somebody's words may hold.
+fn masked(report: &Report) -> Report {
+    let plain = |text: &str| mask(text).0.into_owned();
+    let (attempt, at_once) = (&report.attempt, report.at_once);
+    let attempt = Attempt {
+        approach: plain(&attempt.approach),
+        error: plain(&attempt.error),
+        ..attempt.clone()
+    };
+    Report { task: masked_task(&report.task), attempt, at_once }
+}
+
+fn masked_task(task: &Task) -> Task {
+    let plain = |text: &str| mask(text).0.into_owned();
+    let mut masked = task.clone();
+    masked.title = plain(&task.title);
+    masked.description = plain(&task.description);
+    masked.hints.new_approach = plain(&task.hints.new_approach);
+    masked.hints.simpler_scope = plain(&task.hints.simpler_scope);
+    masked
 }
 
 fn row(task: &Task, rule: Option<&Review>, effects: &[Effect], problems: Vec<String>) -> Row {

@@ -1,6 +1,7 @@
 //! Turns the layers of the resilience files into meaning.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::load::Layers;
@@ -10,7 +11,7 @@ use super::super::resilience::{
     Alarm, Channel, DeadLetter, Enter, Escalation, Reaction, Review, ReviewAction, Trigger,
 };
 use super::super::shapes::resilience::REVIEW_GROUPS;
-use super::{Builder, Entry, Expression, breakers, failures, text, texts};
+use super::{Builder, Built, Entry, Expression, breakers, failures, text, texts};
 use crate::policy::signals::Signals;
 use crate::policy::{Place, Route};
 use crate::script::types::Type;
@@ -63,7 +64,7 @@ fn or(entry: &Entry, key: &str, default: &str) -> String {
 }
 
 /// What the files of the resilience systems mean.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Resilience {
     pub(super) breakers: Vec<(String, breaker::Settings)>,
     /// Where the settings of breakers are written.
@@ -84,8 +85,27 @@ fn group_of(action: ReviewAction) -> String {
 }
 
 impl Builder<'_> {
+    /// What the files of the resilience systems mean; what the base has where nothing is said over
+    /// it. The signals that considerations create must be among them.
+    pub(super) fn resilience_over(
+        &mut self,
+        layers: &Layers,
+        base: Option<&Built>,
+    ) -> Arc<Resilience> {
+        let resilience = match base.filter(|_| !layers.owns_resilience()) {
+            Some(base) => Arc::clone(&base.resilience),
+            None => Arc::new(self.resilience(layers)),
+        };
+        let own_only = self.own_only;
+        let considerations = layers.considerations.iter().filter(|it| !own_only || it.is_own());
+        for node in considerations.filter_map(|it| it.get("emit")) {
+            self.known_signal(node, &resilience.signals);
+        }
+        resilience
+    }
+
     /// What the files of the resilience systems mean.
-    pub(super) fn resilience(&mut self, layers: &Layers) -> Resilience {
+    fn resilience(&mut self, layers: &Layers) -> Resilience {
         let signals = self.signals(layers);
         let own_only = self.own_only;
         let wanted = |it: &&Entry| !own_only || it.is_own();

@@ -19,7 +19,9 @@ impl Builder<'_> {
     pub(super) fn tables(&mut self, layers: &Layers) -> Vec<Table> {
         let entries = layers.sections.get(&(FILE, "")).map(Vec::as_slice).unwrap_or_default();
         let used = |it: &&Entry| it.get("enabled").and_then(Node::bool) != Some(false);
-        let made = entries.iter().filter_map(|entry| self.table(entry).filter(|_| used(&entry)));
+        let own_only = self.own_only;
+        let wanted = entries.iter().filter(|it| !own_only || it.is_own());
+        let made = wanted.filter_map(|entry| self.table(entry).filter(|_| used(&entry)));
         made.collect()
     }
 
