@@ -13,6 +13,7 @@ mod commands;
 mod dead_letter;
 mod desk;
 mod events;
+mod humans;
 mod queues;
 #[path = "../support/mod.rs"]
 mod support;
