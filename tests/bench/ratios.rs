@@ -48,8 +48,7 @@ fn main() {
         Case::stop("warm stop, 20,000 messages", large),
         Case::stop("warm stop, state saved durably", &failing),
         Case { uncached: true, ..Case::stop("warm stop, no compiled pack", small) },
-        Case { hook: "pre-tool-use", ..Case::stop("event without rules", small) },
-        Case { hook: "post-tool-use", ..Case::stop("event with reactions", small) },
+        Case { hook: "post-tool-use", ..Case::stop("event without rules", small) },
         Case::stop("one user consideration", &few),
         Case::stop("201 user considerations", &many),
         Case { hook: ALLOW, ..Case::stop("breaker allow, no state moves", small) },
@@ -69,8 +68,7 @@ fn main() {
 
 /// Ratios of the short cases.
 fn warm_table(cases: &[Case<'_>]) {
-    let [empty, small, middle, large, saved, uncached, none, reacting, few, many, allow] = cases
-    else {
+    let [empty, small, middle, large, saved, uncached, none, few, many, allow] = cases else {
         return;
     };
     let floor = empty.median();
@@ -81,7 +79,6 @@ fn warm_table(cases: &[Case<'_>]) {
     };
     line(empty, "");
     line(none, "");
-    line(reacting, "stated");
     line(small, "<= 3x, aim 1.8x");
     line(middle, "<= 3x");
     line(large, "<= 3x");
