@@ -7,7 +7,7 @@ use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, EscalationAction, EscalationOpen,
     ListFormat,
 };
-use crate::judge::escalation::{self as asked, Known};
+use crate::judge::escalation::Known;
 use crate::limits::ESCALATIONS_FILE_BYTES_MAX;
 use crate::report::mask::mask;
 use crate::state::dead_letter;
@@ -54,33 +54,24 @@ fn open(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &EscalationOp
     };
     let subject = if arguments.task.is_empty() { &arguments.gate } else { &arguments.task };
     let title = task.map(|it| it.title.clone()).filter(|it| !it.is_empty());
-    let opened = stores.escalations.open(named, stores.now, |id| {
-        let escalation = Escalation {
-            id: id.to_owned(),
-            task_id: arguments.task.clone(),
-            title: title.unwrap_or_else(|| subject.clone()),
-            trigger: if arguments.gate.is_empty() { "asked" } else { "gate" }.to_owned(),
-            reason: mask(&arguments.reason).0.into_owned(),
-            severity: arguments.severity.clone(),
-            blocking: arguments.blocking,
-            created: stores.now,
-            ..Escalation::default()
-        };
-        let known = Known {
-            task,
-            summary: if arguments.summary.is_empty() {
-                &arguments.reason
-            } else {
-                &arguments.summary
-            },
-            analysis: &arguments.analysis,
-            options: &arguments.options,
-            watch: None,
-        };
-        let text = asked::document(stores.policy, &escalation, known);
-        (escalation, mask(&text).0.into_owned())
-    });
-    let escalation = match opened {
+    let question = Escalation {
+        task_id: arguments.task.clone(),
+        title: title.unwrap_or_else(|| subject.clone()),
+        trigger: if arguments.gate.is_empty() { "asked" } else { "gate" }.to_owned(),
+        reason: mask(&arguments.reason).0.into_owned(),
+        severity: arguments.severity.clone(),
+        blocking: arguments.blocking,
+        ..Escalation::default()
+    };
+    let summary = if arguments.summary.is_empty() { &arguments.reason } else { &arguments.summary };
+    let known = Known {
+        task,
+        summary,
+        analysis: &arguments.analysis,
+        options: &arguments.options,
+        watch: None,
+    };
+    let escalation = match stores.open(named, question, known) {
         Ok(escalation) => escalation,
         Err(error) => return refused(console, &error),
     };

@@ -9,23 +9,20 @@ use crate::script::record::Record;
 use crate::script::watch::Watch;
 use crate::state::dead_letter::{Attempt, Task};
 use crate::state::escalation::Escalation;
-use crate::time::Timestamp;
 
 use super::dead_letter::fingerprint;
 use super::message;
 
-/// The escalation of a task by a trigger; `id` is the name of its document.
+/// What a human is asked about a task by a trigger; it gets its id and its time when it is opened.
 #[must_use]
-pub fn of_task(task: &Task, trigger: &Trigger, id: &str, now: Timestamp) -> Escalation {
+pub fn of_task(task: &Task, trigger: &Trigger) -> Escalation {
     Escalation {
-        id: id.to_owned(),
         task_id: task.id.clone(),
         title: if task.title.is_empty() { task.id.clone() } else { task.title.clone() },
         trigger: trigger.id.clone(),
         reason: trigger.reason.clone(),
         severity: trigger.severity.clone(),
         blocking: trigger.blocking,
-        created: now,
         answer_within: trigger.answer_within,
         ..Escalation::default()
     }

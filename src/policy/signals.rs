@@ -170,6 +170,12 @@ impl SignalKind {
     pub fn awaits_human(&self, all: &Signals) -> bool {
         all.kinds.iter().any(|it| !it.approves.is_empty() && it.approves == self.id)
     }
+
+    /// Whether it has a field of this name.
+    #[must_use]
+    pub fn has_field(&self, name: &str) -> bool {
+        self.fields.iter().any(|it| it.name == name)
+    }
 }
 
 /// When a signal is created.

@@ -12,6 +12,7 @@ use super::speech::Report;
 use crate::cli::resilience::{Report as Failed, Row, Stores};
 use crate::hook::claude_code::Context;
 use crate::judge::dead_letter::{alarms, queue_record, review_due};
+use crate::judge::escalation::Known;
 use crate::judge::verdict::Status;
 use crate::judge::{Outcome, message};
 use crate::limits::{EVIDENCE_CHARS_MAX, SPOKEN_CHARS_MAX};
@@ -99,10 +100,8 @@ impl Reacting<'_> {
                 ("severity", "medium"),
                 ("agent", self.request.event.session_id.as_str()),
             ];
-            let takes = |key: &str| {
-                let kind = self.policy.signals.kind(&rule.emit);
-                kind.is_some_and(|it| it.fields.iter().any(|it| it.name == key))
-            };
+            let kind = self.policy.signals.kind(&rule.emit);
+            let takes = |key: &str| kind.is_some_and(|it| it.has_field(key));
             let fields = said.iter().filter(|(key, value)| takes(key) && !value.is_empty());
             let fields = fields
                 .map(|(key, value)| ((*key).to_owned(), Value::from(mask(value).0.into_owned())));
@@ -224,7 +223,7 @@ impl Reacting<'_> {
             Err(error) => report.note(format!("signals: {error}")),
         }
         let mut lines: Vec<String> =
-            stores.signal_texts().into_iter().map(|(_, text)| format!("- {text}")).collect();
+            stores.signal_texts().into_iter().map(|text| format!("- {text}")).collect();
         let answers = stores.signals.untold();
         let text = |it: &Value, key: &str| {
             it.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
@@ -434,26 +433,15 @@ impl Scene<'_> {
 
     fn ask_human(&mut self, stores: &Stores<'_>, reaction: &Reaction) -> Result<String, String> {
         let reason = message::cut(&mask(&self.text(&reaction.reason)).0, EVIDENCE_CHARS_MAX);
-        let made = |id: &str| {
-            let escalation = Escalation {
-                id: id.to_owned(),
-                title: reaction.id.clone(),
-                trigger: reaction.id.clone(),
-                reason: reason.clone(),
-                severity: reaction.severity.clone(),
-                created: stores.now,
-                ..Escalation::default()
-            };
-            let known = crate::judge::escalation::Known {
-                summary: &reason,
-                options: &reaction.options,
-                watch: stores.watch.as_ref(),
-                ..Default::default()
-            };
-            let text = crate::judge::escalation::document(stores.policy, &escalation, known);
-            (escalation, mask(&text).0.into_owned())
+        let question = Escalation {
+            title: reaction.id.clone(),
+            trigger: reaction.id.clone(),
+            reason: reason.clone(),
+            severity: reaction.severity.clone(),
+            ..Escalation::default()
         };
-        let opened = stores.escalations.open(Named::Task(&reaction.id), stores.now, made);
+        let known = Known { summary: &reason, options: &reaction.options, ..Known::default() };
+        let opened = stores.open(Named::Task(&reaction.id), question, known);
         let opened = opened.map_err(|it| it.to_string())?;
         stores.remind();
         Ok(format!("escalation {}", opened.id))

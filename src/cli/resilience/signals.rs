@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{Report, Stores};
-use crate::judge::escalation::{self as asked, Known};
+use crate::judge::escalation::Known;
 use crate::judge::signals::{self as rules, About, DriftAnswer};
 use crate::policy::signals::Form;
 use crate::report::mask::mask;
@@ -57,10 +57,8 @@ impl<'a> Stores<'a> {
         };
         for name in &rule.emit {
             let mut fields = Map::new();
-            let takes = |key: &str| {
-                let kind = self.policy.signals.kind(name);
-                kind.is_some_and(|it| it.fields.iter().any(|it| it.name == key))
-            };
+            let kind = self.policy.signals.kind(name);
+            let takes = |key: &str| kind.is_some_and(|it| it.has_field(key));
             if takes("reason") {
                 fields.insert("reason".to_owned(), answer.message.as_str().into());
             }
@@ -108,23 +106,17 @@ impl<'a> Stores<'a> {
         let task = lists.find(task_id);
         let title = task.map(|it| it.title.clone()).filter(|it| !it.is_empty());
         let subject = if task_id.is_empty() { trigger } else { task_id };
-        let opened = self.escalations.open(Named::Task(subject), self.now, |id| {
-            let escalation = Escalation {
-                id: id.to_owned(),
-                task_id: task_id.to_owned(),
-                title: title.unwrap_or_else(|| subject.to_owned()),
-                trigger: trigger.to_owned(),
-                reason: reason.to_owned(),
-                severity: severity.to_owned(),
-                blocking,
-                created: self.now,
-                ..Escalation::default()
-            };
-            let known =
-                Known { task, summary: reason, watch: self.watch.as_ref(), ..Known::default() };
-            let text = asked::document(self.policy, &escalation, known);
-            (escalation, mask(&text).0.into_owned())
-        })?;
+        let question = Escalation {
+            task_id: task_id.to_owned(),
+            title: title.unwrap_or_else(|| subject.to_owned()),
+            trigger: trigger.to_owned(),
+            reason: reason.to_owned(),
+            severity: severity.to_owned(),
+            blocking,
+            ..Escalation::default()
+        };
+        let known = Known { task, summary: reason, ..Known::default() };
+        let opened = self.open(Named::Task(subject), question, known)?;
         self.remind();
         Ok(opened)
     }
@@ -211,8 +203,8 @@ impl<'a> Stores<'a> {
         Ok(())
     }
 
-    /// What the agent is to be told of pending signals: ids and texts.
-    pub(in crate::cli) fn signal_texts(&self) -> Vec<(String, String)> {
+    /// What the agent is to be told of pending signals.
+    pub(in crate::cli) fn signal_texts(&self) -> Vec<String> {
         let view = self.signals.view(self.now);
         let mut said = Vec::new();
         for it in view.signals.iter().filter(|it| it.signal.is_pending(self.now)) {
@@ -228,7 +220,7 @@ impl<'a> Stores<'a> {
             };
             let text = rules::told(kind, about, &it.fields);
             if !text.is_empty() {
-                said.push((it.id.clone(), text));
+                said.push(text);
             }
         }
         said

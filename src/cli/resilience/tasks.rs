@@ -254,7 +254,7 @@ impl Stores<'_> {
     ) -> Result<Row, WorldError> {
         let mut escalation = String::new();
         if rule.action == ReviewAction::Escalate {
-            escalation = self.escalate(task, trigger, "")?.id;
+            escalation = self.escalate(task, trigger)?.id;
         }
         let part = part_id(task, lists);
         let id = if rule.action == ReviewAction::Split { &part } else { &escalation };
@@ -265,25 +265,26 @@ impl Stores<'_> {
         Ok(row)
     }
 
-    /// Writes the question to a human, or finds the one that was written.
-    fn escalate(
-        &self,
-        task: &Task,
-        trigger: Option<usize>,
-        analysis: &str,
-    ) -> Result<Escalation, WorldError> {
+    /// Writes the question to a human that a task leads to, or finds the one that was written.
+    fn escalate(&self, task: &Task, trigger: Option<usize>) -> Result<Escalation, WorldError> {
         let none = crate::policy::resilience::Trigger::unnamed();
         let trigger =
             trigger.and_then(|at| self.policy.escalation.triggers.get(at)).unwrap_or(&none);
-        self.escalations.open(Named::Task(&task.id), self.now, |id| {
-            let escalation = asked::of_task(task, trigger, id, self.now);
-            let known = Known {
-                task: Some(task),
-                summary: "",
-                analysis,
-                options: &trigger.options,
-                watch: self.watch.as_ref(),
-            };
+        let known = Known { task: Some(task), options: &trigger.options, ..Known::default() };
+        self.open(Named::Task(&task.id), asked::of_task(task, trigger), known)
+    }
+
+    /// Writes a question to a human with its document, or finds the one that was written; its id
+    /// and its time are given here.
+    pub(in crate::cli) fn open(
+        &self,
+        named: Named<'_>,
+        question: Escalation,
+        known: Known<'_>,
+    ) -> Result<Escalation, WorldError> {
+        self.escalations.open(named, self.now, |id| {
+            let escalation = Escalation { id: id.to_owned(), created: self.now, ..question };
+            let known = Known { watch: self.watch.as_ref(), ..known };
             let text = asked::document(self.policy, &escalation, known);
             (escalation, mask(&text).0.into_owned())
         })
