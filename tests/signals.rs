@@ -55,7 +55,7 @@ fn seconds(count: u64) -> Duration {
 fn drift_action(input: &Value) -> Value {
     let count = usize::try_from(input["drift_count"].as_u64().unwrap_or(1)).unwrap();
     let fields = input.as_object().unwrap();
-    let answer = judged::answer(kinds(), judged::drift(fields, count, count));
+    let answer = judged::answer(kinds(), judged::drift(fields, count, count), None);
     let immediate: Vec<&str> = answer.always.iter().map(|it| it.0).collect();
     json!({"immediate": immediate, "action": answer.rule.unwrap().action})
 }
@@ -78,7 +78,7 @@ fn signal_trigger(input: &Value) -> Value {
             other => panic!("{name}: {other}"),
         }
     }
-    let (due, failed) = judged::due(kinds(), run);
+    let (due, failed) = judged::due(kinds(), run, None);
     assert!(failed.is_empty(), "{failed:?}");
     let emits = |name: &str| due.iter().any(|it| it.trigger.emit == name);
     json!({

@@ -26,7 +26,7 @@ static POLICY: LazyLock<Policy> = LazyLock::new(|| {
 fn ask(tables: &[Table], table: &str, said: &[String]) -> Result<Decided, String> {
     let table = find(tables, table)?;
     let given = given(table, said)?;
-    decide(table, given).map_err(|(place, why)| format!("{place}: {why}"))
+    decide(table, given, None).map_err(|(place, why)| format!("{place}: {why}"))
 }
 
 /// The words that JSON says; what is null is not given.

@@ -2,6 +2,8 @@
 //! true and false while the cases ran.
 //! [`covered`] tells the first from what is written alone; [`measure`] adds what was watched.
 
+mod records;
+
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -26,6 +28,24 @@ pub enum RuleKind {
     Preference,
     /// A message.
     Message,
+    /// When a failing task becomes a dead letter.
+    Entry,
+    /// What the review of the dead letters does.
+    Review,
+    /// When the dead letters as a whole need a human.
+    Alarm,
+    /// When a human is needed.
+    Trigger,
+    /// What is noted when something happens.
+    Reaction,
+    /// When a signal is due.
+    SignalTrigger,
+    /// What a drift leads to.
+    Drift,
+    /// A row of a decision table.
+    Row,
+    /// What a failure is.
+    FailureClass,
 }
 
 impl RuleKind {
@@ -37,6 +57,15 @@ impl RuleKind {
             Self::SessionType => "session type",
             Self::Preference => "preference",
             Self::Message => "message",
+            Self::Entry => "entry rule",
+            Self::Review => "review rule",
+            Self::Alarm => "alarm",
+            Self::Trigger => "trigger",
+            Self::Reaction => "reaction",
+            Self::SignalTrigger => "signal trigger",
+            Self::Drift => "drift rule",
+            Self::Row => "table row",
+            Self::FailureClass => "failure class",
         }
     }
 }
@@ -96,6 +125,12 @@ impl Covered {
                     side.insert((RuleKind::SessionType, id.clone()));
                 }
             }
+            ["class"] => {
+                for id in &known.classes {
+                    let side = if is(id) { &mut self.firing } else { &mut self.silent };
+                    side.insert((RuleKind::FailureClass, id.clone()));
+                }
+            }
             ["preferences", id] => {
                 let found = matches!(&wanted.test, Test::Is(value) if *value == true);
                 let side = if found { &mut self.firing } else { &mut self.silent };
@@ -105,12 +140,20 @@ impl Covered {
         }
     }
 
-    /// Takes in what was said in a case that was run: each message was said in it, or was not.
-    pub fn add_said(&mut self, policy: &Policy, watch: &Watch) {
+    /// Takes in what a case that was run showed: each message was said in it, or was not, and rules
+    /// over records held or did not.
+    pub fn add_seen(&mut self, policy: &Policy, watch: &Watch) {
         for (id, choices) in policy.messages.iter() {
             let said = choices.iter().any(|it| watch.was_rendered(&it.choice.text));
             let side = if said { &mut self.firing } else { &mut self.silent };
             side.insert((RuleKind::Message, id.clone()));
+        }
+        for (kind, id, when) in records::rules(policy) {
+            let ways = watch.ways(&when.text, &Branch::of(&when.text));
+            let sides = [(ways.held, &mut self.firing), (ways.failed, &mut self.silent)];
+            for (_, side) in sides.into_iter().filter(|(seen, _)| *seen) {
+                side.insert((kind, id.clone()));
+            }
         }
     }
 }
@@ -236,6 +279,16 @@ pub fn measure(
         found.silent |= id == SAID_AT_EVERY_STOP;
         found.conditions = meter.conditions(whens("", choices.iter().map(|it| &it.choice)));
         rules.push((own, found));
+    }
+    for (kind, id, when) in records::rules(policy) {
+        let mut found = meter.rule(kind, &id, Some(&when.place));
+        found.silent |= Branch::of(&when.text).fixed;
+        found.conditions = meter.conditions([("when".to_owned(), when)].into_iter());
+        rules.push((meter.is_own(&when.place), found));
+    }
+    for it in &policy.failures.classes {
+        let own = !inherited.is_some_and(|below| below.failures.classes.contains(it));
+        rules.push((own, meter.rule(RuleKind::FailureClass, &it.id, None)));
     }
     // A rule that inherits everything else may still have a condition of its own.
     rules.retain(|(own, it)| *own || !it.conditions.is_empty());

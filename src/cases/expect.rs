@@ -24,6 +24,8 @@ pub struct Wanted {
 pub enum Test {
     /// This value.
     Is(Value),
+    /// Nothing: the last key is not there.
+    Gone,
     /// A text, or a list of lines, of which this holds.
     Says {
         /// The whole.
@@ -66,10 +68,16 @@ impl Wanted {
             whole,
         };
         let Some(got) = got else {
+            let parent = self.path.split_last().map(|(_, keys)| keys).unwrap_or_default();
+            let looked_at = parent.iter().try_fold(seen, |at, key| at.get(key)).is_some();
+            if looked_at && matches!(self.test, Test::Gone) {
+                return Vec::new();
+            }
             return vec![mismatch(self.test.in_words(), "nothing of the kind".to_owned(), None)];
         };
         let said = text(got);
         match &self.test {
+            Test::Gone => vec![mismatch(self.test.in_words(), said, None)],
             Test::Is(wanted) if wanted == got => Vec::new(),
             Test::Is(wanted) => vec![mismatch(text(wanted), said, None)],
             Test::Says { equals, contains, lacks, matches } => {
@@ -97,6 +105,7 @@ impl Test {
     pub(super) fn says(&self, wanted: &str) -> bool {
         match self {
             Self::Is(value) => value == wanted,
+            Self::Gone => false,
             Self::Says { equals, contains, .. } => {
                 equals.iter().chain(contains).any(|it| it.trim() == wanted)
             }
@@ -106,6 +115,7 @@ impl Test {
     fn in_words(&self) -> String {
         match self {
             Self::Is(value) => text(value),
+            Self::Gone => "gone".to_owned(),
             Self::Says { equals, contains, .. } => {
                 let texts = equals.iter().chain(contains);
                 texts.map(|it| shown(it)).collect::<Vec<_>>().join(", ")
@@ -168,6 +178,20 @@ impl Reader<'_> {
                 let known = self.known.breakers.clone();
                 self.named(key, value, ("breaker", "unknown-breaker"), &known);
             }
+            "tasks" => self.tasks(value),
+            "signals" | "due" => {
+                for item in value.items().unwrap_or_default() {
+                    let (what, known) = (("signal", "unknown-signal"), &self.known.signals);
+                    check_name(item, what, known, self.findings);
+                }
+                self.is(&[key], value);
+            }
+            "class" => {
+                let known = &self.known.classes;
+                check_name(value, ("failure class", "unknown-class"), known, self.findings);
+                self.is(&[key], value);
+            }
+            "answer" => self.is(&[key], value),
             "state" => self.parts(&[key], value),
             "effects" => self.effects(value),
             // The rest is texts.
@@ -194,6 +218,16 @@ impl Reader<'_> {
         for (key, value) in node.entries().unwrap_or_default() {
             check_name(key, what, known, self.findings);
             self.is(&[group, key.text().unwrap_or_default()], value);
+        }
+    }
+
+    fn tasks(&mut self, node: &Node) {
+        for (key, value) in node.entries().unwrap_or_default() {
+            let path = ["tasks", key.text().unwrap_or_default()];
+            match value.text() {
+                Some("gone") => self.push(&path, value, Test::Gone),
+                _ => self.is(&path, value),
+            }
         }
     }
 

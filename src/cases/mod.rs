@@ -5,6 +5,7 @@
 pub mod coverage;
 pub mod expect;
 mod given;
+pub mod happens;
 pub mod names;
 pub mod placeholders;
 pub mod read;
@@ -20,7 +21,7 @@ use crate::source::Span;
 use crate::source::node::Node;
 use crate::time::Timestamp;
 use expect::Wanted;
-use serde_json::{Map, Value};
+use happens::Happens;
 
 /// One case, its placeholders filled.
 #[derive(Debug)]
@@ -46,8 +47,8 @@ pub struct Step {
     pub after: Duration,
     /// What happens in the session before it.
     pub transcript: Transcript,
-    /// The event.
-    pub on: Payload,
+    /// What happens.
+    pub on: Happens,
     /// What must come of it.
     pub expect: Expect,
 }
@@ -140,15 +141,6 @@ pub struct PackChanges {
     pub voice: Option<String>,
     /// Fixed answers of preferences.
     pub preferences: Vec<(String, bool)>,
-}
-
-/// The event of a step.
-#[derive(Debug)]
-pub struct Payload {
-    /// Its name.
-    pub event: String,
-    /// Fields of Claude Code's payload that differ from the usual ones.
-    pub fields: Map<String, Value>,
 }
 
 /// What must come of a step.

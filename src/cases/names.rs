@@ -1,5 +1,6 @@
 //! The names of a pack that cases may use: whatever else a case names is a typo.
 
+use crate::facts::glob::word_matches;
 use crate::policy::Policy;
 use crate::source::node::Node;
 use crate::source::{Diagnostic, suggest};
@@ -12,8 +13,12 @@ pub struct Known {
     pub(super) preferences: Vec<String>,
     /// Probes, and whether each is switched on.
     pub(super) probes: Vec<(String, bool)>,
+    /// Breakers; what holds a `*` stands for many.
     pub(super) breakers: Vec<String>,
     pub(super) voices: Vec<String>,
+    pub(super) tables: Vec<String>,
+    pub(super) signals: Vec<String>,
+    pub(super) classes: Vec<String>,
 }
 
 impl Known {
@@ -25,13 +30,20 @@ impl Known {
         voices.push(policy.settings.voice.clone());
         voices.sort();
         voices.dedup();
+        let told = policy.reactions.iter().filter_map(|it| {
+            let (before, _) = it.breaker.split_once("${")?;
+            Some(format!("{before}*"))
+        });
         Self {
             considerations: policy.considerations.iter().map(|it| it.id.clone()).collect(),
             session_types: policy.session_types.iter().map(|it| it.id.clone()).collect(),
             preferences: policy.preferences.iter().map(|it| it.id.clone()).collect(),
             probes: policy.probes.iter().map(|it| (it.id.clone(), it.enabled)).collect(),
-            breakers: policy.breaker_names().into_iter().collect(),
+            breakers: policy.breaker_names().into_iter().chain(told).collect(),
             voices,
+            tables: policy.tables.iter().map(|it| it.id.clone()).collect(),
+            signals: policy.signals.kinds.iter().map(|it| it.id.clone()).collect(),
+            classes: policy.failures.classes.iter().map(|it| it.id.clone()).collect(),
         }
     }
 
@@ -45,7 +57,7 @@ impl Known {
     }
 }
 
-/// Complains about a name that is none of the known ones.
+/// Complains about a name that is none of the known ones and fits none of their globs.
 pub(super) fn check_name(
     node: &Node,
     (what, code): (&str, &'static str),
@@ -53,7 +65,7 @@ pub(super) fn check_name(
     findings: &mut Vec<Diagnostic>,
 ) {
     let name = node.text().unwrap_or_default();
-    if known.iter().any(|it| it == name) {
+    if known.iter().any(|it| it == name || (it.contains('*') && word_matches(it, name))) {
         return;
     }
     let known: Vec<&str> = known.iter().map(String::as_str).collect();

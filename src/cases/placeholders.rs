@@ -59,7 +59,7 @@ impl<'a> Filling<'a> {
     }
 
     /// The node with its placeholders filled. A text that is one placeholder and nothing else
-    /// becomes the value itself, whatever it is.
+    /// becomes the value itself, whatever it is; within a text a list or a map is its JSON.
     pub(super) fn fill(&mut self, node: &Node) -> Node {
         let kind = match &node.kind {
             NodeKind::Scalar(scalar) => return self.scalar(node, scalar),
@@ -82,7 +82,10 @@ impl<'a> Filling<'a> {
             match piece {
                 Piece::Text(plain) => text.push_str(plain),
                 Piece::Name { name, start } => match self.value(node, name, start) {
-                    Some(value) => text.push_str(value.text().unwrap_or_default()),
+                    Some(value) => match value.text() {
+                        Some(plain) => text.push_str(plain),
+                        None => text.push_str(&value.json().to_string()),
+                    },
                     None => text.push_str(&format!("{{{{{name}}}}}")),
                 },
             }

@@ -5,16 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
-
 use super::names::Known;
 use super::placeholders::{self, Filling};
 use super::shape::{CASE, FILE, HAPPENINGS};
-use super::{Case, Expect, Form, Given, Payload, Step, Transcript, expect, given};
-use crate::facts::event::{EVENTS, EventKind};
+use super::{Case, Expect, Form, Given, Step, Transcript, expect, given, happens};
 use crate::source::node::{Node, NodeKind, Scalar};
 use crate::source::shape::Kind;
-use crate::source::{Diagnostic, Source, Span, check, suggest, yaml};
+use crate::source::{Diagnostic, Source, Span, check, yaml};
 
 /// The cases of a file and everything wrong in it. Where something is wrong there are fewer.
 #[must_use]
@@ -149,7 +146,7 @@ impl Reader<'_> {
                 .map_or_else(Given::default, |it| given::read(it, self.known, self.findings)),
             after: node.get("after").and_then(Node::duration).unwrap_or(Duration::ZERO),
             transcript: self.transcript(node.get("transcript")),
-            on: self.payload(node.get("on")),
+            on: happens::read(node.get("on"), self.known, self.findings),
             expect: self.expect(node.get("expect")),
         }
     }
@@ -208,45 +205,6 @@ impl Reader<'_> {
         }
     }
 
-    fn payload(&mut self, node: Option<&Node>) -> Payload {
-        let named = |it: &Node| {
-            if it.text().is_some() { Some(it.clone()) } else { it.get("event").cloned() }
-        };
-        let event = node.and_then(named);
-        let kind = match &event {
-            None => EventKind::find("stop"),
-            Some(node) => EventKind::find(node.text().unwrap_or_default()),
-        };
-        if let (None, Some(node)) = (kind, &event) {
-            let name = node.text().unwrap_or_default();
-            let known: Vec<&str> = EVENTS.iter().map(|it| it.name).collect();
-            let message = format!("there is no event `{name}`");
-            let found = Diagnostic::error("unknown-event", node.span.clone(), message);
-            self.findings.push(found.with_help_if(suggest::did_you_mean(name, &known)));
-        }
-        let event = kind.map(|it| it.name().to_owned()).unwrap_or_default();
-        let client = kind.map(EventKind::client_name).unwrap_or_default();
-        let mut fields = Map::new();
-        fields.insert("hook_event_name".to_owned(), client.into());
-        for (key, field) in [
-            ("session", "session_id"),
-            ("agent", "agent_id"),
-            ("agent_type", "agent_type"),
-            ("prompt", "prompt_id"),
-            ("permission_mode", "permission_mode"),
-            ("last_message", "last_assistant_message"),
-            ("background", "background_tasks"),
-        ] {
-            if let Some(value) = node.and_then(|it| it.get(key)) {
-                fields.insert(field.to_owned(), with_defaults(key, value.json()));
-            }
-        }
-        if let Some(Value::Object(more)) = node.and_then(|it| it.get("fields")).map(Node::json) {
-            fields.extend(more);
-        }
-        Payload { event, fields }
-    }
-
     fn expect(&mut self, node: Option<&Node>) -> Expect {
         let Some(node) = node else { return Expect::Wanted(Vec::new()) };
         match node.text() {
@@ -255,16 +213,6 @@ impl Reader<'_> {
             None => Expect::Wanted(expect::read(node, self.known, self.findings)),
         }
     }
-}
-
-/// A background task runs unless it is said what else it does.
-fn with_defaults(key: &str, mut value: Value) -> Value {
-    let tasks = value.as_array_mut().filter(|_| key == "background");
-    for task in tasks.into_iter().flatten().filter_map(Value::as_object_mut) {
-        task.entry("type").or_insert_with(|| json!("subagent"));
-        task.entry("status").or_insert_with(|| json!("running"));
-    }
-    value
 }
 
 fn complain_of_twins(cases: &[Case], findings: &mut Vec<Diagnostic>) {

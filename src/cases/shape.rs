@@ -122,7 +122,38 @@ const PAYLOAD: &[Field] = &[
     field("permission_mode", Kind::Text, "`default`, `plan`, `acceptEdits`, …"),
     field("last_message", Kind::Text, "The agent's last text, as the client tells it."),
     field("background", Kind::List(&Kind::Record(TASK)), "Tasks in the background."),
-    field("fields", Kind::Map(&Kind::Any), "Further fields of the payload as they are."),
+    field("fields", Kind::Map(&Kind::Any), "Further fields of the payload, or of the signal."),
+    field("table", Kind::Text, "Instead of an event: a decision table is asked."),
+    field("inputs", Kind::Map(&Kind::Any), "What the table is asked."),
+    field("run", Kind::Map(&Kind::Any), "Instead: a run of which this is known; signals are due."),
+    field("signal", Kind::Text, "Instead: a signal of this name is created."),
+    field("task", Kind::Text, "Instead: an attempt at the task of this id fails."),
+    field("title", Kind::Text, "Title of the task."),
+    field("approach", Kind::Text, "What was tried."),
+    field("failure", Kind::Text, "What it failed with; alone, a failure is classified."),
+    field("named", Kind::Text, "The name that a hook gives the error."),
+];
+
+/// The keys that stand beside `event`.
+pub(super) const EVENT: &[&str] = &[
+    "session",
+    "agent",
+    "agent_type",
+    "prompt",
+    "permission_mode",
+    "last_message",
+    "background",
+    "fields",
+];
+
+/// What can happen, each with the keys that may stand beside it; the first that is there counts.
+pub(super) const DEEDS: &[(&str, &[&str])] = &[
+    ("event", EVENT),
+    ("table", &["inputs"]),
+    ("run", &[]),
+    ("signal", &["fields"]),
+    ("task", &["title", "approach", "failure", "named"]),
+    ("failure", &["named"]),
 ];
 
 /// What a consideration comes to, in one word.
@@ -211,6 +242,24 @@ const EXPECT: &[Field] = &[
         Kind::Map(&Kind::Choice(&["closed", "open", "half_open"])),
         "Where circuit breakers stand now, by name.",
     ),
+    field(
+        "tasks",
+        Kind::Map(&Kind::Choice(&[
+            "pending",
+            "in-progress",
+            "blocked",
+            "dead-letter",
+            "abandoned",
+            "gone",
+        ])),
+        "Where tasks are now, by id; `gone` is on no list.",
+    ),
+    field("signals", TEXTS, "Names of the signals that wait, in order of their names."),
+    field("questions", SAID, "What humans are asked, a line each: severity, trigger, title."),
+    field("answer", Kind::Text, "What the table answers."),
+    field("why", SAID, "Why it does."),
+    field("class", Kind::Text, "What the failure is."),
+    field("due", TEXTS, "Names of the signals that are due, in order of their names."),
 ];
 
 const EXPECTATION: Kind =

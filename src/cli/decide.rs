@@ -25,7 +25,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Deci
             return EXIT_USAGE;
         }
     };
-    let decided = match tables::decide(table, given) {
+    let decided = match tables::decide(table, given, None) {
         Ok(decided) => decided,
         Err((place, why)) => {
             console.complain(&format!("{place}: `{id}` has no answer: {why}"));

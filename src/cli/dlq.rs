@@ -288,7 +288,7 @@ fn stats(stores: &Stores<'_>, console: &mut Console<'_>, format: ListFormat) -> 
     let tasks: Vec<&Task> = lists.tasks.iter().collect();
     let metadata = lists.metadata;
     let record = queue_record(&tasks, metadata.last_reviewed, stores.now);
-    let alarms = alarms(&stores.policy.dead_letter, record);
+    let alarms = alarms(&stores.policy.dead_letter, record, None);
     let due =
         review_due(metadata.last_reviewed, stores.policy.dead_letter.review_every, stores.now);
     let reviewed = metadata.last_reviewed.map(|it| it.to_string());

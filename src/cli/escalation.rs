@@ -168,9 +168,9 @@ fn resolve(
         Err(error) => return refused(console, &error),
         Ok((closed, Answer::AlreadyClosed)) => {
             // It may be that nobody could move its task then.
-            let again = std::slice::from_ref(&closed.task_id);
-            if !closed.task_id.is_empty()
-                && let Err(error) = stores.review(again)
+            let again = concerned(stores, &closed);
+            if !again.is_empty()
+                && let Err(error) = stores.review(&again)
             {
                 return super::dlq::refused(console, &error);
             }
@@ -181,7 +181,8 @@ fn resolve(
         Ok(_) => {}
     }
     console.say(&format!("{}: {}\n", found.id, if approved { "approved" } else { "rejected" }));
-    if found.task_id.is_empty() {
+    let concerned = concerned(stores, &found);
+    if concerned.is_empty() {
         return EXIT_OK;
     }
     let event = if approved {
@@ -190,13 +191,22 @@ fn resolve(
         dead_letter::Event::GivenUp { reason: "human" }
     };
     let details = json!({"escalation": found.id, "decision": decision, "approved": approved});
-    let moved = stores.act(&found.task_id, "answered", event, details);
-    let reviewed = moved.and_then(|_| stores.review(std::slice::from_ref(&found.task_id)));
-    match reviewed {
+    let mut moved =
+        concerned.iter().map(|it| stores.act(it, "answered", event.clone(), details.clone()));
+    let refused = moved.find_map(Result::err);
+    match refused.map_or_else(|| stores.review(&concerned), Err) {
         Err(error) => super::dlq::refused(console, &error),
         Ok(rows) => {
             rows.iter().for_each(|it| console.say(&super::dlq::row_text(it)));
             EXIT_OK
         }
     }
+}
+
+/// The tasks that an escalation is about: its own, and those that wait for it.
+fn concerned(stores: &Stores<'_>, it: &Escalation) -> Vec<String> {
+    let lists = stores.queues.peek();
+    let waiting =
+        lists.tasks.iter().filter(|task| task.waits_for == it.id || task.id == it.task_id);
+    waiting.map(|task| task.id.clone()).collect()
 }

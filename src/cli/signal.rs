@@ -326,7 +326,7 @@ impl At<'_, '_> {
             }
         };
         let task = run.get("task_id").cloned();
-        let (due, failed) = signals::due(self.signals, run);
+        let (due, failed) = signals::due(self.signals, run, None);
         for (trigger, why) in failed {
             console
                 .complain(&format!("{}: `{}` is unknown: {why}", trigger.when.place, trigger.id));

@@ -1,6 +1,7 @@
 //! `policyd test`: runs the cases of packs on simulated machines. Nothing of this machine is used
 //! but the files of the packs, and nothing is written but snapshots that are asked for.
 
+mod deeds;
 mod machine;
 pub(super) mod suite;
 
@@ -184,7 +185,7 @@ impl Runner<'_> {
         let seen = self.steps(case, Detail::Everything, watch.as_ref());
         if let (Some(total), Some(watch)) = (&self.total, &watch) {
             total.absorb(watch);
-            self.covered.add_said(&self.ready.policy, watch);
+            self.covered.add_seen(&self.ready.policy, watch);
         }
         let mut failures = Vec::new();
         for (at, (step, seen)) in case.steps.iter().zip(&seen).enumerate() {

@@ -12,6 +12,7 @@ use crate::policy::records;
 use crate::policy::resilience::{DeadLetter, Enter, Escalation, Review, ReviewAction, Trigger};
 use crate::script::queue_facts::Queued;
 use crate::script::record::{Held, Record};
+use crate::script::watch::Watching;
 use crate::script::{Evaluator, template};
 use crate::state;
 use crate::state::dead_letter::{Attempt, Decision, Place, Task};
@@ -194,8 +195,12 @@ fn holds(
 
 /// The rule by which a failing task enters the queue.
 #[must_use]
-pub fn enters(rules: &DeadLetter, record: Record) -> (Option<&Enter>, Vec<String>) {
-    let mut evaluator = Evaluator::about(record);
+pub fn enters<'r>(
+    rules: &'r DeadLetter,
+    record: Record,
+    watch: Watching<'_>,
+) -> (Option<&'r Enter>, Vec<String>) {
+    let mut evaluator = Evaluator::about(record).watched_by(watch);
     let mut problems = Vec::new();
     let mut all = rules.enter.iter();
     let rule = all.find(|it| holds(&mut evaluator, (&it.id, &it.when.text), &mut problems));
@@ -208,13 +213,14 @@ pub fn review<'r>(
     rules: &'r DeadLetter,
     escalation: &Escalation,
     mut record: Record,
+    watch: Watching<'_>,
 ) -> (Option<&'r Review>, Ruling) {
     let mut ruling = Ruling::default();
-    let mut evaluator = Evaluator::about(record.clone());
+    let mut evaluator = Evaluator::about(record.clone()).watched_by(watch);
     ruling.trigger = triggered(&escalation.triggers, &mut evaluator, &mut ruling.problems);
     let trigger = ruling.trigger.and_then(|at| escalation.triggers.get(at));
     record.set("trigger", trigger.map(|it| it.id.as_str()).unwrap_or_default());
-    let mut evaluator = Evaluator::about(record);
+    let mut evaluator = Evaluator::about(record).watched_by(watch);
     let rule = rules
         .in_order()
         .find(|it| holds(&mut evaluator, (&it.id, &it.when.text), &mut ruling.problems));
@@ -268,8 +274,8 @@ pub fn queue_record(tasks: &[&Task], last_reviewed: Option<Timestamp>, now: Time
 
 /// The alarms that hold, each with its text.
 #[must_use]
-pub fn alarms(rules: &DeadLetter, record: Record) -> Vec<(String, String)> {
-    let mut evaluator = Evaluator::about(record);
+pub fn alarms(rules: &DeadLetter, record: Record, watch: Watching<'_>) -> Vec<(String, String)> {
+    let mut evaluator = Evaluator::about(record).watched_by(watch);
     let mut problems = Vec::new();
     let mut said = Vec::new();
     for alarm in &rules.alarms {
@@ -301,7 +307,7 @@ pub fn waiting(
         awaiting_human: count("awaiting_human"),
         open: open.clone().map(|it| it.title.clone()).collect(),
         blocking: open.filter(|it| it.blocking).map(|it| it.title.clone()).collect(),
-        alarms: alarms(rules, record).into_iter().map(|(id, _)| id).collect(),
+        alarms: alarms(rules, record, None).into_iter().map(|(id, _)| id).collect(),
     }
 }
 

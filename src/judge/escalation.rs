@@ -10,15 +10,21 @@ use crate::script::watch::Watch;
 use crate::state::dead_letter::{Attempt, Task};
 use crate::state::escalation::Escalation;
 
-use super::dead_letter::fingerprint;
+use super::dead_letter::{cause, fingerprint};
 use super::message;
 
-/// What a human is asked about a task by a trigger; it gets its id and its time when it is opened.
+/// Title of a question about all tasks that failed alike.
+const SEVERAL: &str = "Several tasks fail alike";
+
+/// What a human is asked about a task by a trigger, or about all that failed alike; it gets its id and its time when it is opened.
 #[must_use]
 pub fn of_task(task: &Task, trigger: &Trigger) -> Escalation {
+    let own = if task.title.is_empty() { &task.id } else { &task.title };
+    let shared = cause(task).filter(|_| trigger.for_each_cause);
+    let title = shared.as_ref().map_or_else(|| own.clone(), |it| format!("{SEVERAL} (cause {it})"));
     Escalation {
-        task_id: task.id.clone(),
-        title: if task.title.is_empty() { task.id.clone() } else { task.title.clone() },
+        task_id: if shared.is_some() { String::new() } else { task.id.clone() },
+        title,
         trigger: trigger.id.clone(),
         reason: trigger.reason.clone(),
         severity: trigger.severity.clone(),
@@ -72,8 +78,7 @@ pub fn document(policy: &Policy, escalation: &Escalation, known: Known<'_>) -> S
     record.set("blocking", escalation.blocking);
     record.set("attempts", or_none(attempts.iter().map(attempt_line).collect()));
     record.set("options", or_none(options.collect()));
-    let mut evaluator = Evaluator::about(record);
-    evaluator.watch = known.watch.cloned();
+    let mut evaluator = Evaluator::about(record).watched_by(known.watch);
     let text = message::text(policy, "escalation", &mut evaluator);
     if text.is_empty() {
         // A pack without the text still asks.

@@ -9,6 +9,7 @@ use crate::policy::records::signals::{DRIFT, RUN, signal};
 use crate::policy::signals::{DriftRule, SignalKind, SignalTrigger, Signals};
 use crate::script::record::{Held, Record, Shape};
 use crate::script::types::Type;
+use crate::script::watch::Watching;
 use crate::script::{Evaluator, ScriptError, template};
 
 /// A trigger that holds, and why.
@@ -39,8 +40,12 @@ pub fn run() -> Record {
 
 /// The triggers that hold for a run, and those that could not be evaluated.
 #[must_use]
-pub fn due(signals: &Signals, run: Record) -> (Vec<Due<'_>>, Vec<(&SignalTrigger, ScriptError)>) {
-    let mut evaluator = Evaluator::about(run);
+pub fn due<'s>(
+    signals: &'s Signals,
+    run: Record,
+    watch: Watching<'_>,
+) -> (Vec<Due<'s>>, Vec<(&'s SignalTrigger, ScriptError)>) {
+    let mut evaluator = Evaluator::about(run).watched_by(watch);
     let (mut due, mut failed) = (Vec::new(), Vec::new());
     for trigger in &signals.triggers {
         match evaluator.eval_bool(&trigger.when.text) {
@@ -68,8 +73,8 @@ pub fn drift(fields: &Map<String, Value>, in_task: usize, total: usize) -> Recor
 
 /// What a drift leads to: the first rule that holds; one that cannot be evaluated does not.
 #[must_use]
-pub fn answer(signals: &Signals, drift: Record) -> DriftAnswer<'_> {
-    let mut evaluator = Evaluator::about(drift);
+pub fn answer<'s>(signals: &'s Signals, drift: Record, watch: Watching<'_>) -> DriftAnswer<'s> {
+    let mut evaluator = Evaluator::about(drift).watched_by(watch);
     let steps = signals.drift_always.iter();
     let always = steps.map(|it| (it.id.as_str(), chosen(&it.text, &mut evaluator))).collect();
     let holds = |it: &&DriftRule| evaluator.eval_bool(&it.when.text).unwrap_or(false);

@@ -3,6 +3,7 @@
 use crate::policy::Place;
 use crate::policy::tables::Table;
 use crate::script::record::Record;
+use crate::script::watch::Watching;
 use crate::script::{Evaluator, ScriptError, template, words};
 
 /// What a table answered.
@@ -34,8 +35,12 @@ pub fn given(table: &Table, said: &[String]) -> Result<Record, String> {
 ///
 /// # Errors
 /// A row before the first one that holds could not be evaluated: where it is, and why.
-pub fn decide(table: &Table, given: Record) -> Result<Decided, (Place, ScriptError)> {
-    let mut evaluator = Evaluator::about(given);
+pub fn decide(
+    table: &Table,
+    given: Record,
+    watch: Watching<'_>,
+) -> Result<Decided, (Place, ScriptError)> {
+    let mut evaluator = Evaluator::about(given).watched_by(watch);
     let mut found = None;
     for (number, row) in (1_usize..).zip(&table.rows) {
         match evaluator.eval_bool(&row.when.text) {

@@ -116,6 +116,12 @@ struct At<'a> {
 }
 
 impl<'a> Site<'a> {
+    /// Whether it speaks of the record of this name.
+    pub fn speaks_of(&self, name: &str) -> bool {
+        let record = self.record.and_then(|it| it.record.as_ref());
+        record.is_some_and(|it| it.name == name)
+    }
+
     fn new(at: At<'a>, node: &'a Node, (start, text): (usize, &'a str), condition: bool) -> Self {
         let At { file, entry, key, record } = at;
         let (term, truth) = (Term::parse(text), OnceCell::new());

@@ -33,13 +33,17 @@ pub const FILES: &[(&str, &str)] = &[
 /// Case files of the built-in pack and what they compare with, by their names in its folder `tests`.
 pub const CASES: &[(&str, &str)] = &[
     ("ci.yaml", include_str!("../../policies/tests/ci.yaml")),
+    ("dead_letter.yaml", include_str!("../../policies/tests/dead_letter.yaml")),
     ("events.yaml", include_str!("../../policies/tests/events.yaml")),
+    ("failures.yaml", include_str!("../../policies/tests/failures.yaml")),
     ("forges.yaml", include_str!("../../policies/tests/forges.yaml")),
     ("progress.yaml", include_str!("../../policies/tests/progress.yaml")),
     ("pull_request.yaml", include_str!("../../policies/tests/pull_request.yaml")),
     ("quality.yaml", include_str!("../../policies/tests/quality.yaml")),
     ("rationalizations.yaml", include_str!("../../policies/tests/rationalizations.yaml")),
     ("session.yaml", include_str!("../../policies/tests/session.yaml")),
+    ("signals.yaml", include_str!("../../policies/tests/signals.yaml")),
+    ("tables.yaml", include_str!("../../policies/tests/tables.yaml")),
     ("workflow.yaml", include_str!("../../policies/tests/workflow.yaml")),
     (
         "snapshots/session__a_whole_report.snap",

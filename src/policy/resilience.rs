@@ -165,6 +165,8 @@ pub struct Trigger {
     pub severity: String,
     /// Whether the task stands still until a human answered.
     pub blocking: bool,
+    /// Whether tasks that failed alike are one question; else each is one of its own.
+    pub for_each_cause: bool,
     /// Time after which the alert is repeated.
     pub answer_within: Option<Duration>,
     /// Why a human is needed.
@@ -182,6 +184,7 @@ impl Trigger {
             when: Expression::default(),
             severity: "high".to_owned(),
             blocking: false,
+            for_each_cause: false,
             answer_within: None,
             reason: "A rule of the review asks for a human.".to_owned(),
             options: Vec::new(),

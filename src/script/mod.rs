@@ -132,6 +132,13 @@ impl Evaluator {
         Self { engine, scope, known: BTreeMap::new(), watch: None }
     }
 
+    /// Tells somebody what the expressions come to.
+    #[must_use]
+    pub fn watched_by(mut self, watch: watch::Watching<'_>) -> Self {
+        self.watch = watch.cloned();
+        self
+    }
+
     /// Turns to another context: what was parsed is kept, what was evaluated is forgotten.
     pub fn turn_to(&mut self, context: Rc<Context>) {
         self.leave();

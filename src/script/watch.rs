@@ -27,6 +27,9 @@ impl Ways {
     }
 }
 
+/// Who watches, where somebody does.
+pub type Watching<'w> = Option<&'w Rc<Watch>>;
+
 /// Takes note of every expression that is evaluated and of every template that is rendered.
 #[derive(Debug, Default)]
 pub struct Watch {

@@ -144,3 +144,40 @@ fn no_secret_is_stored() {
         assert!(!text.contains(secret), "{}: {text}", path.display());
     }
 }
+
+/// Three tasks that failed alike, and the ids of the open questions about them.
+fn alike() -> (Desk, Vec<String>) {
+    let desk = Desk::new();
+    for id in ["a", "b", "c"] {
+        let error = format!("no answer after {}s", id.len());
+        let words = ["dlq", "add", id, "--error", &error, "--at-once"];
+        assert_eq!(desk.words(&words).code, 0);
+    }
+    desk.call("dlq review");
+    let asked = desk.call("escalation list --format json").lines();
+    (desk, asked.iter().map(|it| it["id"].as_str().unwrap().to_owned()).collect())
+}
+
+#[test]
+fn tasks_that_fail_alike_are_one_question_and_one_answer() {
+    let (desk, asked) = alike();
+    let [id] = asked.as_slice() else { panic!("{asked:?}") };
+    for task_id in ["a", "b", "c"] {
+        assert_eq!(task(&desk, task_id)["waits_for"], json!(id), "{task_id}");
+    }
+    assert_eq!(desk.words(&["escalation", "resolve", id, "--decision", "restarted"]).code, 0);
+    for task_id in ["a", "b", "c"] {
+        assert_eq!(task(&desk, task_id)["place"], "pending", "{task_id}");
+    }
+}
+
+#[test]
+fn a_question_about_several_is_open_until_none_of_them_waits() {
+    let (desk, asked) = alike();
+    let open = || desk.call("escalation list --format json").lines().len();
+    assert_eq!(asked.len(), 1);
+    for (task_id, left) in [("a", 1), ("b", 1), ("c", 0)] {
+        assert_eq!(desk.words(&["dlq", "resolve", task_id]).code, 0);
+        assert_eq!(open(), left, "{task_id}");
+    }
+}

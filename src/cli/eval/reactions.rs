@@ -268,7 +268,9 @@ impl Reacting<'_> {
         let lists = stores.queues.peek();
         let tasks: Vec<&Task> = lists.tasks.iter().collect();
         let record = queue_record(&tasks, lists.metadata.last_reviewed, self.request.now);
-        let lines = alarms(rules, record).into_iter().map(|(_, text)| format!("- {text}"));
+        let lines = alarms(rules, record, self.request.watch.as_ref())
+            .into_iter()
+            .map(|(_, text)| format!("- {text}"));
         said.extend(self.told("queue_alarms", lines.collect()));
         said
     }
@@ -281,8 +283,7 @@ impl Reacting<'_> {
         let count = i64::try_from(lines.len()).unwrap_or(i64::MAX);
         let record = Record::new(records::shape(&records::WAITING));
         let record = record.with("count", count).with("lines", lines);
-        let mut evaluator = Evaluator::about(record);
-        evaluator.watch.clone_from(&self.request.watch);
+        let mut evaluator = Evaluator::about(record).watched_by(self.request.watch.as_ref());
         let text = message::text(self.policy, id, &mut evaluator);
         Some(text.trim().to_owned()).filter(|it| !it.is_empty())
     }
@@ -338,7 +339,10 @@ impl Scene<'_> {
 
     fn evaluator(&mut self) -> &mut Evaluator {
         let (reacting, failed) = (self.reacting, self.failed);
-        self.evaluator.get_or_insert_with(|| Evaluator::about(record(reacting, failed)))
+        self.evaluator.get_or_insert_with(|| {
+            let watch = reacting.request.watch.as_ref();
+            Evaluator::about(record(reacting, failed)).watched_by(watch)
+        })
     }
 
     fn text(&mut self, text: &str) -> String {

@@ -50,7 +50,7 @@ impl<'a> Stores<'a> {
         let task = draft.fields.get("task_id");
         let in_task = drifts.iter().filter(|it| it.get("task_id") == task).count();
         let drift = rules::drift(&draft.fields, in_task, drifts.len());
-        let answer = rules::answer(&self.policy.signals, drift);
+        let answer = rules::answer(&self.policy.signals, drift, self.watch.as_ref());
         let Some(rule) = answer.rule else {
             emitted.drift = Some(answer);
             return Ok(());

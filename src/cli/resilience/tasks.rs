@@ -75,7 +75,8 @@ impl Stores<'_> {
             lists.put(task.clone(), &[]);
             let record =
                 rules::record(&task, &Around::new(&lists.tasks), self.permanent(&task), self.now);
-            let (rule, problems) = rules::enters(&self.policy.dead_letter, record);
+            let (rule, problems) =
+                rules::enters(&self.policy.dead_letter, record, self.watch.as_ref());
             taken.problems.extend(problems);
             let rule = rule.filter(|_| !taken.known);
             let strategy = rule.map(|it| it.strategy.as_str()).unwrap_or_default();
@@ -130,7 +131,8 @@ impl Stores<'_> {
 
     fn judged(&self, task: &Task, around: &Around) -> (Option<&Review>, rules::Ruling) {
         let record = rules::record(task, around, self.permanent(task), self.now);
-        rules::review(&self.policy.dead_letter, &self.policy.escalation, record)
+        let watch = self.watch.as_ref();
+        rules::review(&self.policy.dead_letter, &self.policy.escalation, record, watch)
     }
 
     /// Looks at the dead letters, all of them or those that are named, and does what the rules say.
@@ -271,7 +273,10 @@ impl Stores<'_> {
         let trigger =
             trigger.and_then(|at| self.policy.escalation.triggers.get(at)).unwrap_or(&none);
         let known = Known { task: Some(task), options: &trigger.options, ..Known::default() };
-        self.open(Named::Task(&task.id), asked::of_task(task, trigger), known)
+        let question = asked::of_task(task, trigger);
+        let shared = question.task_id.is_empty();
+        let named = Named::Task(if shared { &trigger.id } else { &task.id });
+        self.open(named, question, known)
     }
 
     /// Writes a question to a human with its document, or finds the one that was written; its id
@@ -319,8 +324,17 @@ impl Stores<'_> {
         if !matches!(what, "abandoned" | "resolved" | "released") {
             return;
         }
-        let asked = self.escalations.all();
-        for it in asked.iter().filter(|it| it.closed.is_none() && it.task_id == task.id) {
+        let (asked, lists) = (self.escalations.all(), self.queues.peek());
+        // A question about all that failed alike is open as long as one of them waits for it.
+        let is_shared = |it: &Escalation| {
+            let mut triggers = self.policy.escalation.triggers.iter();
+            it.task_id.is_empty() && triggers.any(|of| of.for_each_cause && of.id == it.trigger)
+        };
+        let over = |it: &Escalation| {
+            it.task_id == task.id
+                || (is_shared(it) && lists.tasks.iter().all(|task| task.waits_for != it.id))
+        };
+        for it in asked.iter().filter(|it| it.closed.is_none() && over(it)) {
             let closed = state::escalation::Event::Closed {
                 approved: what != "abandoned",
                 decision: format!("the task was {what}"),

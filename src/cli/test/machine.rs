@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use super::deeds::waits;
+use crate::cases::happens::Happens;
 use crate::cases::transcript::{PROJECT, Recorder, absolute};
 use crate::cases::{Answer, AnswerOutcome, Given, Memory, PackChanges, Step, Transcript};
 use crate::cli::eval::{self, Ready, Report, Request};
@@ -34,8 +36,8 @@ pub(super) type ReadFile<'a> = &'a dyn Fn(&Path) -> Result<String, String>;
 
 /// The machine of one case.
 pub(super) struct Machine<'a> {
-    world: FakeWorld,
-    ready: &'a mut Ready,
+    pub(super) world: FakeWorld,
+    pub(super) ready: &'a mut Ready,
     /// What the case changed in the pack, as it was before.
     unchanged: Unchanged,
     recorder: Recorder,
@@ -83,9 +85,21 @@ impl<'a> Machine<'a> {
             Transcript::File(_, path) => self.recorder.recorded(&(self.read_file)(path)?),
         }
         self.world.put(TRANSCRIPT, self.recorder.text());
-        let event = self.event(&step.on.event, &step.on.fields)?;
+        let event = match &step.on {
+            Happens::Event { name, fields } => self.event(name, fields)?,
+            // It happens in a session all the same.
+            Happens::Table { .. }
+            | Happens::Run(_)
+            | Happens::Signal { .. }
+            | Happens::Task(_)
+            | Happens::Failure { .. } => self.event("stop", &Map::new())?,
+        };
         let project = project::find(&self.world, Some(&event));
         self.remember(&step.given, &project, &event);
+        if !matches!(step.on, Happens::Event { .. }) {
+            let value = self.deed(&step.on, &project, watch)?;
+            return Ok(Seen { value, report: Report::default() });
+        }
         let (logged, ran) = (self.log(&project).len(), self.world.ran().len());
         let now = self.world.now();
         let request = Request { event, now, policies: None, detail, dry_run: false, watch };
@@ -220,7 +234,7 @@ impl<'a> Machine<'a> {
         let commands = self.world.ran();
         let asked = commands.iter().skip(ran).filter_map(|it| probe(&it.argv));
         let release = outcome.map(|it| it.release).filter(|it| !it.is_empty());
-        json!({
+        let mut seen = json!({
             "decision": if report.answer.block.is_some() { "block" } else { "none" },
             "release": release.unwrap_or("none"),
             "session_type": outcome.map_or("", |it| it.session_type.as_str()),
@@ -240,7 +254,11 @@ impl<'a> Machine<'a> {
             },
             "state": self.state(event, project),
             "breakers": self.breakers(project),
-        })
+        });
+        if let Value::Object(seen) = &mut seen {
+            seen.extend(waits(&self.stores(project, None)));
+        }
+        seen
     }
 
     fn state(&self, event: &Event, project: &Project) -> Value {
@@ -269,7 +287,9 @@ impl<'a> Machine<'a> {
             let phase = breakers.peek(key).phase_at(&policy.breaker(key), self.world.now());
             (key.clone(), Value::from(phase.as_str().to_ascii_lowercase()))
         };
-        Value::Object(policy.breaker_names().iter().map(phase).collect())
+        let known =
+            policy.breaker_names().into_iter().chain(breakers.all().into_iter().map(|it| it.0));
+        Value::Object(known.map(|it| phase(&it)).collect())
     }
 }
 

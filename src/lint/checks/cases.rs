@@ -5,11 +5,20 @@ use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
 use crate::policy::{builtin, load};
 
-/// Files whose entries are rules that a case can look at.
-const RULES: [(&str, RuleKind); 3] = [
-    ("considerations.yaml", RuleKind::Consideration),
-    ("session_types.yaml", RuleKind::SessionType),
-    ("preferences.yaml", RuleKind::Preference),
+/// Files whose entries are rules that a case can look at, and what a case says of one that fires and
+/// of one that is silent, where `NAME` is its name.
+const RULES: [(&str, RuleKind, [&str; 2]); 3] = [
+    (
+        "considerations.yaml",
+        RuleKind::Consideration,
+        ["considerations: {NAME: unsatisfied}", "considerations: {NAME: satisfied}"],
+    ),
+    ("session_types.yaml", RuleKind::SessionType, ["session_type: NAME", "session_type: …"]),
+    (
+        "preferences.yaml",
+        RuleKind::Preference,
+        ["preferences: {NAME: true}", "preferences: {NAME: false}"],
+    ),
 ];
 
 pub(in crate::lint) fn no_firing_case(subject: &Subject<'_>, out: &mut Findings) {
@@ -41,17 +50,9 @@ pub(in crate::lint) fn no_silent_case(subject: &Subject<'_>, out: &mut Findings)
 
 /// What a case would say of a rule.
 fn expectation(kind: RuleKind, name: &str, firing: bool) -> String {
-    let wanted = match (kind, firing) {
-        (RuleKind::SessionType, true) => format!("session_type: {name}"),
-        (RuleKind::SessionType, false) => "session_type: …".to_owned(),
-        (RuleKind::Preference, found) => format!("preferences: {{{name}: {found}}}"),
-        (RuleKind::Consideration | RuleKind::Message, true) => {
-            format!("considerations: {{{name}: unsatisfied}}")
-        }
-        (RuleKind::Consideration | RuleKind::Message, false) => {
-            format!("considerations: {{{name}: satisfied}}")
-        }
-    };
+    let row = RULES.iter().find(|(_, it, _)| *it == kind);
+    let [fires, silent] = row.map(|(_, _, wanted)| *wanted).unwrap_or_default();
+    let wanted = if firing { fires } else { silent }.replace("NAME", name);
     format!("write a case in `tests/` that expects `{wanted}`")
 }
 
@@ -60,7 +61,7 @@ fn expectation(kind: RuleKind, name: &str, firing: bool) -> String {
 fn each_rule(subject: &Subject<'_>, mut look: impl FnMut(&Entry<'_>, RuleKind, &Covered)) {
     let Some(policy) = load::load(subject.pack, &builtin::pack()).policy else { return };
     let covered = covered_in(&policy, &subject.cases);
-    for (file, kind) in RULES {
+    for (file, kind, _) in RULES {
         for entry in subject.of(file).filter(|it| !it.is("enabled", false)) {
             let judges = ["satisfied", "checker", "when", "regexes"];
             if judges.iter().any(|it| entry.node.get(it).is_some()) && !always(entry) {

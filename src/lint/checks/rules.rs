@@ -17,12 +17,14 @@ fn conditions<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = (&'s Site<'s
     read.filter_map(|site| Some((site, site.term.as_ref()?)))
 }
 
-/// A constant that says what is meant: `blocking: "false"`, the last session type's `when: "true"`.
+/// A constant that says what is meant: `blocking: "false"`, and `when: "true"` of whatever takes what
+/// is left, a session type or what a drift leads to.
 fn is_meant(site: &Site<'_>, term: &Term) -> bool {
-    matches!(
-        (&term.form, site.key, site.file),
-        (Form::Bool(false), "blocking", _) | (Form::Bool(true), "when", "session_types.yaml")
-    )
+    match (&term.form, site.key) {
+        (Form::Bool(false), "blocking") => true,
+        (Form::Bool(true), "when") => site.file == "session_types.yaml" || site.speaks_of("drift"),
+        _ => false,
+    }
 }
 
 pub(in crate::lint) fn never_true(subject: &Subject<'_>, out: &mut Findings) {

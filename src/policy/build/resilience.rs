@@ -311,6 +311,7 @@ impl Builder<'_> {
                     when,
                     severity: or(entry, "severity", "high"),
                     blocking: entry.get("blocking").and_then(Node::bool).unwrap_or(false),
+                    for_each_cause: or(entry, "for_each", "task") == "cause",
                     answer_within: entry.get("answer_within").and_then(Node::duration),
                     reason: text(entry.get("reason")),
                     options: texts(entry.get("options")),

@@ -131,6 +131,11 @@ const TRIGGER: &[Field] = &[
     field("severity", Kind::Choice(SEVERITIES), "How much it matters; `high` by default."),
     field("blocking", Kind::Bool, "Whether the task stands still until a human answered."),
     field(
+        "for_each",
+        Kind::Choice(&["task", "cause"]),
+        "Whether each task is a question of its own, or all that failed alike are one.",
+    ),
+    field(
         "answer_within",
         Kind::Duration,
         "Time after which the alert is repeated; never, by default.",

@@ -1,0 +1,169 @@
+//! What happens at a step: an event, or something else that a pack has rules for. Reads the map under
+//! `on`.
+
+use serde_json::{Map, Value, json};
+
+use super::names::{Known, check_name};
+use super::shape::DEEDS;
+use crate::facts::event::{EVENTS, EventKind};
+use crate::source::node::Node;
+use crate::source::{Diagnostic, suggest};
+
+/// What happens at a step.
+#[derive(Debug)]
+pub enum Happens {
+    /// The client reports something.
+    Event {
+        /// Neutral name of the event.
+        name: String,
+        /// Fields of Claude Code's payload that differ from the usual ones.
+        fields: Map<String, Value>,
+    },
+    /// A decision table is asked.
+    Table {
+        /// Its id.
+        id: String,
+        /// `name=value` each.
+        inputs: Vec<String>,
+    },
+    /// A run is looked at for signals that are due: what is known of it, `name=value` each.
+    Run(Vec<String>),
+    /// A signal is created.
+    Signal {
+        /// Its name.
+        name: String,
+        /// What it says.
+        fields: Map<String, Value>,
+    },
+    /// An attempt at a task fails.
+    Task(FailedTask),
+    /// A failure is classified.
+    Failure {
+        /// The name that a hook gives the error; may be empty.
+        named: String,
+        /// What it said.
+        text: String,
+    },
+}
+
+/// An attempt at a task that fails.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FailedTask {
+    /// Id of the task.
+    pub id: String,
+    /// Its title.
+    pub title: String,
+    /// What was tried.
+    pub approach: String,
+    /// The name that a hook gives the error; may be empty.
+    pub named: String,
+    /// What the attempt ended with.
+    pub failure: String,
+}
+
+/// Reads what stands under `on`; a stop, where nothing does.
+pub(super) fn read(node: Option<&Node>, known: &Known, findings: &mut Vec<Diagnostic>) -> Happens {
+    let Some(map) = node.filter(|it| it.entries().is_some()) else {
+        return event(node, None, findings);
+    };
+    let keys: Vec<&Node> = map.entries().unwrap_or_default().iter().map(|(key, _)| key).collect();
+    let has = |name: &str| keys.iter().any(|it| it.text() == Some(name));
+    let (leading, beside) =
+        DEEDS.iter().find(|(name, _)| has(name)).copied().unwrap_or(("event", super::shape::EVENT));
+    for key in keys {
+        let name = key.text().unwrap_or_default();
+        if name != leading && !beside.contains(&name) {
+            let message = format!("`{name}` does not belong beside `{leading}`");
+            let finding = Diagnostic::error("misplaced-key", key.span.clone(), message);
+            findings.push(finding.with_help("one thing happens at a step; write another step"));
+        }
+    }
+    let text = |key: &str| map.get(key).and_then(Node::text).unwrap_or_default().to_owned();
+    let mut named = |known: &[String], code: &'static str| {
+        map.get(leading)
+            .into_iter()
+            .for_each(|it| check_name(it, (leading, code), known, findings));
+        text(leading)
+    };
+    match leading {
+        "table" => Happens::Table {
+            id: named(&known.tables, "unknown-table"),
+            inputs: map.get("inputs").map(words).unwrap_or_default(),
+        },
+        "run" => Happens::Run(map.get("run").map(words).unwrap_or_default()),
+        "signal" => Happens::Signal {
+            name: named(&known.signals, "unknown-signal"),
+            fields: object(map.get("fields")),
+        },
+        "task" => Happens::Task(FailedTask {
+            id: text("task"),
+            title: text("title"),
+            approach: text("approach"),
+            named: text("named"),
+            failure: text("failure"),
+        }),
+        "failure" => Happens::Failure { named: text("named"), text: text("failure") },
+        _ => event(map.get("event"), Some(map), findings),
+    }
+}
+
+/// An event by its name, with the payload that a map tells of.
+fn event(name: Option<&Node>, map: Option<&Node>, findings: &mut Vec<Diagnostic>) -> Happens {
+    let kind = match name {
+        None => EventKind::find("stop"),
+        Some(node) => EventKind::find(node.text().unwrap_or_default()),
+    };
+    if let (None, Some(node)) = (kind, name) {
+        let name = node.text().unwrap_or_default();
+        let known: Vec<&str> = EVENTS.iter().map(|it| it.name).collect();
+        let message = format!("there is no event `{name}`");
+        let found = Diagnostic::error("unknown-event", node.span.clone(), message);
+        findings.push(found.with_help_if(suggest::did_you_mean(name, &known)));
+    }
+    let client = kind.map(EventKind::client_name).unwrap_or_default();
+    let mut fields = Map::new();
+    fields.insert("hook_event_name".to_owned(), client.into());
+    for (key, field) in [
+        ("session", "session_id"),
+        ("agent", "agent_id"),
+        ("agent_type", "agent_type"),
+        ("prompt", "prompt_id"),
+        ("permission_mode", "permission_mode"),
+        ("last_message", "last_assistant_message"),
+        ("background", "background_tasks"),
+    ] {
+        if let Some(value) = map.and_then(|it| it.get(key)) {
+            fields.insert(field.to_owned(), with_defaults(key, value.json()));
+        }
+    }
+    fields.extend(object(map.and_then(|it| it.get("fields"))));
+    Happens::Event { name: kind.map(|it| it.name().to_owned()).unwrap_or_default(), fields }
+}
+
+fn object(node: Option<&Node>) -> Map<String, Value> {
+    match node.map(Node::json) {
+        Some(Value::Object(fields)) => fields,
+        _ => Map::new(),
+    }
+}
+
+/// A map as `name=value` words; a list is a word for each of its items.
+fn words(node: &Node) -> Vec<String> {
+    let plain = |it: &Node| it.text().map_or_else(|| it.json().to_string(), str::to_owned);
+    let entries = node.entries().unwrap_or_default().iter();
+    let named = entries.flat_map(|(key, value)| {
+        let name = key.text().unwrap_or_default().to_owned();
+        value.one_or_items().iter().map(move |it| format!("{name}={}", plain(it)))
+    });
+    named.collect()
+}
+
+/// A background task runs unless it is said what else it does.
+fn with_defaults(key: &str, mut value: Value) -> Value {
+    let tasks = value.as_array_mut().filter(|_| key == "background");
+    for task in tasks.into_iter().flatten().filter_map(Value::as_object_mut) {
+        task.entry("type").or_insert_with(|| json!("subagent"));
+        task.entry("status").or_insert_with(|| json!("running"));
+    }
+    value
+}
