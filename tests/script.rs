@@ -11,7 +11,7 @@ use policyd::facts::Facts;
 use policyd::facts::compiled::CompiledLens;
 use policyd::facts::event::EventKind;
 use policyd::facts::lens::Lens;
-use policyd::hook::claude_code;
+use policyd::hook::payload as wire;
 use policyd::judge::situation::Words;
 use policyd::policy::{builtin, load};
 use policyd::report::drawing;
@@ -80,7 +80,7 @@ fn context() -> Context {
         ..Learned::default()
     };
     Context {
-        event: claude_code::parse(payload, EventKind::find("stop").unwrap()).unwrap(),
+        event: wire::parse(payload, EventKind::find("stop").unwrap()).unwrap(),
         facts: Facts::default(),
         lens: Rc::new(CompiledLens::new(Lens::default())),
         transcript_problem: None,

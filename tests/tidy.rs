@@ -14,7 +14,7 @@ const FLOORS: &[&[&str]] = &[
     &["checksum", "deferred", "id", "time", "limits"],
     &["source"],
     &["facts", "state"],
-    &["script"],
+    &["script", "harness"],
     &["policy"],
     &["judge", "cases"],
     &["hook", "lint", "replay"],

@@ -122,6 +122,9 @@ pub(super) struct EvalArguments {
     /// The event: stop, subagent-stop, pre-tool-use, …
     #[arg(long, value_name = "EVENT")]
     pub(super) hook: String,
+    /// The client that calls; told from the payload where it is left out
+    #[arg(long, value_name = "NAME")]
+    pub(super) harness: Option<String>,
     /// Form of the answer
     #[arg(long, value_enum, default_value = "hook")]
     pub(super) format: Format,

@@ -15,7 +15,8 @@ use super::log::DECISION_LOG;
 use super::project::{self, Project};
 use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE, EvalArguments, Format, pack};
 use crate::facts::event::{Event, EventKind};
-use crate::hook::claude_code;
+use crate::harness::{self, Harness};
+use crate::hook::{Answer, Caller, payload};
 use crate::judge::combine::Decision;
 use crate::judge::situation::Words;
 use crate::judge::{self, Bench, Detail, Outcome};
@@ -48,8 +49,10 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Eval
     };
     let began = world.elapsed();
     let mut report = Report::default();
-    let usage = match prepare(world, console, arguments) {
-        Ok(request) => {
+    let mut caller = caller_of(arguments);
+    let usage = match prepare(world, console, arguments, &mut caller) {
+        Ok(None) => EXIT_OK,
+        Ok(Some(request)) => {
             report = evaluate(world, &request);
             report.around.explained = request.detail == Detail::Values;
             EXIT_OK
@@ -61,7 +64,14 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Eval
     };
     let took = world.elapsed().saturating_sub(began);
     report.around.micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-    speech::speak(world, console, arguments, &report, usage)
+    speech::speak(world, console, (arguments, caller), &report, usage)
+}
+
+/// Who calls, as far as the command line says; what is wrong with it is told as at a stop.
+fn caller_of(arguments: &EvalArguments) -> Caller {
+    let named = arguments.harness.as_deref().and_then(harness::find);
+    let caller = Caller::at(named.unwrap_or(Caller::default().harness), &arguments.hook);
+    Caller { moment: caller.moment.or(caller.harness.moment("stop")), ..caller }
 }
 
 /// What is asked of this call.
@@ -75,17 +85,16 @@ pub(super) struct Request<'a> {
     pub(super) watch: Option<Rc<Watch>>,
 }
 
-/// Reads arguments and payload; what is wrong with them is one sentence with its cure.
+/// Reads arguments and payload; what is wrong with them is one sentence with its cure. Nothing for an
+/// event of the client that means none of ours.
 fn prepare<'a>(
     world: &dyn World,
     console: &mut Console<'_>,
     arguments: &'a EvalArguments,
-) -> Result<Request<'a>, (u8, String)> {
-    let kind = EventKind::find(&arguments.hook).ok_or_else(|| {
-        let known: Vec<&str> = crate::facts::event::EVENTS.iter().map(|it| it.name).collect();
-        let help = suggest::did_you_mean(&arguments.hook, &known).unwrap_or_default();
-        (EXIT_USAGE, format!("there is no event `{}`; {help}", arguments.hook))
-    })?;
+    caller: &mut Caller,
+) -> Result<Option<Request<'a>>, (u8, String)> {
+    let named = named_harness(arguments)?;
+    known_event(arguments, named)?;
     let now = match &arguments.now {
         None => world.now(),
         Some(text) => Timestamp::parse(text).ok_or_else(|| {
@@ -98,15 +107,50 @@ fn prepare<'a>(
             .map_err(|error| (EXIT_BROKEN, format!("{}: {error}", path.display())))?,
         None => read_stdin(console),
     };
-    let event =
-        claude_code::parse(&bytes, kind).map_err(|error| (EXIT_BROKEN, error.to_string()))?;
+    let is_set = |variable: &str| world.env(variable).is_some();
+    let expected = payload::Expected { hook: &arguments.hook, harness: named, is_set: &is_set };
+    let (event, from) = payload::read(&bytes, &expected).map_err(|(error, from)| {
+        *caller = from;
+        (EXIT_BROKEN, error.to_string())
+    })?;
+    *caller = from;
+    let Some(event) = event else { return Ok(None) };
     let policies = arguments.policies.as_deref();
     let detail = match (arguments.explain, arguments.format) {
         (true, _) => Detail::Values,
         (false, Format::Hook) if !project::debug(world) => Detail::Findings,
         (false, Format::Hook | Format::Json | Format::Text) => Detail::Everything,
     };
-    Ok(Request { event, now, policies, detail, dry_run: arguments.dry_run, watch: None })
+    let dry_run = arguments.dry_run;
+    Ok(Some(Request { event, now, policies, detail, dry_run, watch: None }))
+}
+
+/// The harness that the command line names.
+fn named_harness(arguments: &EvalArguments) -> Result<Option<&'static Harness>, (u8, String)> {
+    let Some(name) = arguments.harness.as_deref() else { return Ok(None) };
+    harness::find(name).map(Some).ok_or_else(|| {
+        let known: Vec<&str> = harness::HARNESSES.iter().map(|it| it.name).collect();
+        let help = suggest::did_you_mean(name, &known).unwrap_or_default();
+        (EXIT_USAGE, format!("there is no harness `{name}`; {help}"))
+    })
+}
+
+/// Whether the event is one of ours, or one of the harness; without a harness, of any.
+fn known_event(
+    arguments: &EvalArguments,
+    named: Option<&'static Harness>,
+) -> Result<(), (u8, String)> {
+    let hook = arguments.hook.as_str();
+    let of_harness = match named {
+        Some(harness) => harness.moment(hook).is_some(),
+        None => harness::HARNESSES.iter().any(|it| it.moment(hook).is_some()),
+    };
+    if of_harness || EventKind::find(hook).is_some() {
+        return Ok(());
+    }
+    let known: Vec<&str> = crate::facts::event::EVENTS.iter().map(|it| it.name).collect();
+    let help = suggest::did_you_mean(hook, &known).unwrap_or_default();
+    Err((EXIT_USAGE, format!("there is no event `{hook}`; {help}")))
 }
 
 /// Standard input up to one byte over the bound, so that a longer payload is noticed.
@@ -154,7 +198,7 @@ fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
         }
         Err(broken) => {
             let report = answer_broken(world, &project, request, report, &broken);
-            let blocked = report.answer.block.is_some();
+            let blocked = report.answer.refuses();
             let event = &request.event;
             let entry = decision_log::unjudged_entry(request.now, event, &report.around, blocked);
             speech::log_decision(world, &project::own_root(world, &project), entry);
@@ -300,7 +344,7 @@ fn answer_broken(
     let stops = request.event.kind.is_stop();
     if stops && broken.on_error == Some(OnError::Block) && may_block_broken(world, project, request)
     {
-        report.answer.block = Some(format!("policyd: {text}. Tell the user to mend it."));
+        report.answer = Answer::block(format!("policyd: {text}. Tell the user to mend it."));
     }
     report.problem(&format!("{text}; nothing was checked. Run `policyd lint`."));
     report.silent("the policy pack is broken")
@@ -481,7 +525,7 @@ impl Stopping<'_> {
         let spoken = remembered || self.policy.settings.when_forgotten == Forgotten::Block;
         let mut notices = Vec::new();
         if outcome.decision == Decision::Block && spoken {
-            report.answer.block = Some(outcome.reason.clone());
+            report.answer = Answer::block(outcome.reason.clone());
         } else if outcome.decision == Decision::Block {
             notices.push(outcome.forgotten_notice.clone());
         }

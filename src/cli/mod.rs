@@ -34,6 +34,7 @@ use clap::CommandFactory;
 use std::ffi::OsString;
 use std::io::{Read, Write};
 
+use crate::hook::{self, Answer, Caller};
 use crate::source::suggest;
 use crate::world::World;
 use arguments::{
@@ -147,6 +148,7 @@ fn plain_hook_call(arguments: &[OsString]) -> Option<EvalArguments> {
     (eval == "eval" && name == "--hook").then(|| EvalArguments {
         hook: event.to_owned(),
         format: Format::Hook,
+        harness: None,
         policies: None,
         input: None,
         dry_run: false,
@@ -185,9 +187,7 @@ fn usage(error: &clap::Error, console: &mut Console<'_>, arguments: &[OsString])
         let notice = format!(
             "policyd: {wrong}; the hook did nothing. Its command line should be `policyd eval --hook stop`."
         );
-        let answer =
-            crate::hook::claude_code::Answer { notice: Some(notice), ..Default::default() };
-        console.say(&crate::hook::claude_code::render(&answer));
+        console.say(&hook::speak(Caller::default(), &Answer::notice(notice), None).0);
         return EXIT_OK;
     }
     drop(console.stderr.write_all(text.as_bytes()));
@@ -216,9 +216,7 @@ fn names_a_command(arguments: &[OsString]) -> bool {
 #[must_use]
 pub fn internal_error_answer() -> String {
     let notice = "policyd: internal error; nothing was checked at this event. Please report it.";
-    let notice = Some(notice.to_owned());
-    let answer = crate::hook::claude_code::Answer { notice, ..Default::default() };
-    crate::hook::claude_code::render(&answer)
+    hook::speak(Caller::default(), &Answer::notice(notice), None).0
 }
 
 /// Whether these arguments are a hook call: `eval`, and not in another format. It must hold for

@@ -12,7 +12,7 @@ use super::recorded::{self, READING_MAX, Until};
 use super::resilience::Stores;
 use crate::facts::Facts;
 use crate::facts::event::EventKind;
-use crate::hook::claude_code;
+use crate::hook::payload;
 use crate::id::SessionId;
 use crate::judge;
 use crate::judge::situation::{Situation, Words};
@@ -102,10 +102,10 @@ fn from_file(
         facts = read.facts;
     }
     let kind = if subagent { "subagent_stop" } else { "stop" };
-    let payload = json!({"transcript_path": path.map(Path::to_string_lossy),
+    let fields = json!({"transcript_path": path.map(Path::to_string_lossy),
         "cwd": project.folder.to_string_lossy()});
     let event = EventKind::find(kind)
-        .and_then(|it| claude_code::parse(payload.to_string().as_bytes(), it).ok())
+        .and_then(|it| payload::parse(fields.to_string().as_bytes(), it).ok())
         .ok_or("the event could not be made")?;
     let situation = Situation {
         event,

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use policyd::facts::Facts;
 use policyd::facts::compiled::CompiledLens;
 use policyd::facts::event::EventKind;
-use policyd::hook::claude_code;
+use policyd::hook::payload as wire;
 use policyd::judge::situation::{Situation, Words};
 use policyd::lint::Profile;
 use policyd::policy::builtin;
@@ -128,7 +128,7 @@ thread_local! {
 }
 
 fn evaluator((kind, payload): (&str, &str), reading: Reading) -> Evaluator {
-    let event = claude_code::parse(payload.as_bytes(), EventKind::find(kind).unwrap()).unwrap();
+    let event = wire::parse(payload.as_bytes(), EventKind::find(kind).unwrap()).unwrap();
     let situation = Situation {
         event,
         facts: Facts::default(),

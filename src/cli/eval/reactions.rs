@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::Request;
 use super::speech::Report;
 use crate::cli::resilience::{Report as Failed, Row, Stores};
-use crate::hook::claude_code::Context;
+use crate::harness::{Ability, claude_code};
 use crate::judge::dead_letter::{alarms, queue_record, review_due};
 use crate::judge::escalation::Known;
 use crate::judge::verdict::Status;
@@ -295,8 +295,8 @@ impl Reacting<'_> {
         }
         let text = message::cut(&mask(text).0, SPOKEN_CHARS_MAX);
         let event = self.request.event.kind;
-        if Context::is_heard(event) {
-            report.answer.context = Some(Context { event, text });
+        if claude_code::HARNESS.can(event, Ability::Context) {
+            report.answer.context = Some(text);
         } else {
             let before = report.answer.notice.take().filter(|it| !it.is_empty());
             let both: Vec<String> =

@@ -7,7 +7,7 @@ use crate::cli::log::DECISION_LOG;
 use crate::cli::project::Project;
 use crate::cli::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EvalArguments, Format, project};
 use crate::facts::event::Event;
-use crate::hook::claude_code::{self, Answer};
+use crate::hook::{self, Answer, Caller};
 use crate::judge::inputs::Inputs;
 use crate::judge::{self, Outcome};
 use crate::limits;
@@ -25,6 +25,8 @@ pub(in crate::cli) struct Report {
     pub(in crate::cli) outcome: Option<Outcome>,
     pub(in crate::cli) answer: Answer,
     pub(in crate::cli) around: Circumstances,
+    /// The tool that the event is about.
+    pub(super) tool: Option<String>,
     /// What the debug log says.
     pub(super) trace: Vec<String>,
 }
@@ -39,7 +41,7 @@ impl Report {
             saved: "unchanged".to_owned(),
             ..Circumstances::default()
         };
-        Self { around, ..Self::default() }
+        Self { around, tool: event.tool_name.clone(), ..Self::default() }
     }
 
     pub(super) fn silent(mut self, why: impl Into<String>) -> Self {
@@ -65,7 +67,7 @@ pub(super) fn log(
     (outcome, inputs): (&Outcome, &Inputs),
     report: &mut Report,
 ) {
-    let blocked = report.answer.block.is_some();
+    let blocked = report.answer.refuses();
     let decided = Decided { outcome, inputs, blocked };
     let entry = decision_log::entry(request.now, &request.event, &report.around, decided);
     if !log_decision(world, own, entry) {
@@ -143,7 +145,7 @@ pub(super) fn document(
     if excuses.is_empty() {
         return;
     }
-    let (event, blocked) = (&request.event, report.answer.block.is_some());
+    let (event, blocked) = (&request.event, report.answer.refuses());
     let entries = excuses.iter().map(|it| {
         let mut entry = serde_json::json!({
             "timestamp": request.now.to_string(),
@@ -169,19 +171,22 @@ pub(super) fn document(
 pub(super) fn speak(
     world: &dyn World,
     console: &mut Console<'_>,
-    arguments: &EvalArguments,
+    (arguments, caller): (&EvalArguments, Caller),
     report: &Report,
     usage: u8,
 ) -> u8 {
-    let blocked = report.answer.block.is_some();
+    let blocked = report.answer.refuses();
     match arguments.format {
         Format::Hook => {
             let mut answer = report.answer.clone();
             let problems = report.around.problems.iter().map(|it| format!("policyd: {it}"));
             let said: Vec<String> = problems.chain(answer.notice.take()).collect();
-            let notice = judge::message::cut(&said.join("\n"), limits::SPOKEN_CHARS_MAX);
-            answer.notice = (!notice.is_empty()).then_some(notice);
-            console.say(&claude_code::render(&answer));
+            answer.notice = Some(said.join("\n"));
+            let (text, changed) = hook::speak(caller, &answer, report.tool.as_deref());
+            console.say(&text);
+            if project::debug(world) {
+                changed.iter().for_each(|it| console.complain(it));
+            }
             return EXIT_OK;
         }
         Format::Json => {

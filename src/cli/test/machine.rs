@@ -15,7 +15,7 @@ use crate::cli::eval::{self, Ready, Report, Request};
 use crate::cli::log::DECISION_LOG;
 use crate::cli::project::{self, Project};
 use crate::facts::event::{Event, EventKind};
-use crate::hook::claude_code;
+use crate::hook::payload;
 use crate::id::SessionId;
 use crate::judge::Detail;
 use crate::limits;
@@ -173,7 +173,7 @@ impl<'a> Machine<'a> {
             fields.extend(changes.clone());
         }
         let kind = EventKind::find(name).ok_or_else(|| format!("there is no event `{name}`"))?;
-        claude_code::parse(payload.to_string().as_bytes(), kind).map_err(|it| it.to_string())
+        payload::parse(payload.to_string().as_bytes(), kind).map_err(|it| it.to_string())
     }
 
     /// Puts down what the session and its breakers remember.
@@ -235,14 +235,14 @@ impl<'a> Machine<'a> {
         let asked = commands.iter().skip(ran).filter_map(|it| probe(&it.argv));
         let release = outcome.map(|it| it.release).filter(|it| !it.is_empty());
         let mut seen = json!({
-            "decision": if report.answer.block.is_some() { "block" } else { "none" },
+            "decision": report.answer.decision.as_str(),
             "release": release.unwrap_or("none"),
             "session_type": outcome.map_or("", |it| it.session_type.as_str()),
             "no_opinion": text(&report.around.no_opinion),
             "considerations": considerations.collect::<Map<_, _>>(),
-            "reason": text(&report.answer.block),
+            "reason": report.answer.reason,
             "notice": text(&report.answer.notice),
-            "context": report.answer.context.as_ref().map_or("", |it| it.text.as_str()),
+            "context": text(&report.answer.context),
             "summary": outcome.map_or("", |it| it.summary.as_str()),
             "problems": report.around.problems,
             "preferences": report.around.preferences,

@@ -1,17 +1,14 @@
-//! Claude Code's hook protocol, measured on 2.1.329: event JSON on stdin, at most one JSON object
-//! on stdout, exit 0. Whatever is wrong with the input, the answer is valid.
-//!
-//! A stop is continued with `{"decision":"block","reason":…}`; the key `reason` must be a text that
-//! is not empty. Silence is "no opinion": `approve` or `allow` are never said. `systemMessage`
-//! reaches the user. `hookSpecificOutput.additionalContext` at a stop would make the model go on,
-//! so advice goes to the user or into the reason of a block.
+//! Reads what a client sent: whose payload it is, and what it says in neutral words. Whatever is
+//! wrong with it is one sentence, and a field of a wrong type counts as absent.
 
 use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
+use super::Caller;
 use crate::facts::event::{BackgroundTask, Event, EventKind, FailedCall};
 use crate::facts::fold::cut_front;
+use crate::harness::{self, Harness, claude_code};
 use crate::id::SessionId;
 use crate::limits;
 
@@ -41,11 +38,66 @@ impl std::fmt::Display for PayloadError {
     }
 }
 
-/// Reads a payload. `kind` is what the command line named; it wins over the payload's own name.
+/// What the command line says about a payload, and what is set around it.
+pub struct Expected<'a> {
+    /// The event, in the client's words or in neutral ones; it wins over the payload's own name.
+    pub hook: &'a str,
+    /// The client; it wins over what the payload looks like.
+    pub harness: Option<&'static Harness>,
+    /// Whether a variable is set.
+    pub is_set: &'a dyn Fn(&str) -> bool,
+}
+
+/// Reads the payload of any client. Where the client has no such event in the neutral words, the
+/// event is none and nothing is to be said.
+///
+/// # Errors
+/// The payload as a whole; the caller is known as far as the command line says.
+pub fn read(
+    bytes: &[u8],
+    expected: &Expected<'_>,
+) -> Result<(Option<Event>, Caller), (PayloadError, Caller)> {
+    let said = expected.harness.unwrap_or_else(|| harness::detect(&Map::new(), expected.is_set));
+    let mut fields = fields(bytes).map_err(|it| (it, Caller::at(said, expected.hook)))?;
+    let detected = || harness::detect(&fields, expected.is_set);
+    let harness = expected.harness.unwrap_or_else(detected);
+    let caller = Caller::at(harness, expected.hook);
+    let kind = match caller.moment {
+        Some(moment) => {
+            (harness.neutral)(moment, &mut fields);
+            neutral_tool(harness, &mut fields);
+            moment.kind()
+        }
+        None => EventKind::find(expected.hook),
+    };
+    Ok((kind.map(|it| event(harness, fields, it)), caller))
+}
+
+/// The tool and its input in neutral words.
+fn neutral_tool(harness: &Harness, fields: &mut Map<String, Value>) {
+    let Some(native) = fields.get("tool_name").and_then(Value::as_str) else { return };
+    let tool = harness.tool(native).to_owned();
+    if Harness::has_own_inputs(&tool)
+        && let Some(Value::Object(input)) = fields.get_mut("tool_input")
+    {
+        for (native, neutral) in harness.inputs {
+            if let Some(value) = input.shift_remove(*native) {
+                input.entry(*neutral).or_insert(value);
+            }
+        }
+    }
+    fields.insert("tool_name".to_owned(), tool.into());
+}
+
+/// Reads a payload in the neutral spelling, which is Claude Code's.
 ///
 /// # Errors
 /// The payload as a whole; a field of a wrong type counts as absent.
 pub fn parse(bytes: &[u8], kind: EventKind) -> Result<Event, PayloadError> {
+    Ok(event(&claude_code::HARNESS, fields(bytes)?, kind))
+}
+
+fn fields(bytes: &[u8]) -> Result<Map<String, Value>, PayloadError> {
     if bytes.len() > limits::STDIN_BYTES_MAX {
         return Err(PayloadError::TooLong);
     }
@@ -57,10 +109,10 @@ pub fn parse(bytes: &[u8], kind: EventKind) -> Result<Event, PayloadError> {
     let value: Value =
         serde_json::from_str(text).map_err(|error| PayloadError::NotJson(error.to_string()))?;
     let Value::Object(fields) = value else { return Err(PayloadError::NotAnObject) };
-    Ok(event(fields, kind))
+    Ok(fields)
 }
 
-fn event(mut fields: Map<String, Value>, kind: EventKind) -> Event {
+fn event(harness: &Harness, mut fields: Map<String, Value>, kind: EventKind) -> Event {
     let text = |key: &str| fields.get(key).and_then(Value::as_str).map(str::to_owned);
     let filled = |key: &str| text(key).filter(|it| !it.is_empty());
     // Ids are keys of the state: no payload makes them as long as it likes.
@@ -78,7 +130,7 @@ fn event(mut fields: Map<String, Value>, kind: EventKind) -> Event {
         kind,
         session_id: SessionId::sanitise(session.as_deref().unwrap_or_default()),
         session_known: session.is_some(),
-        said_kind: filled("hook_event_name").and_then(|it| EventKind::find(&it)),
+        said_kind: filled("hook_event_name").and_then(|it| harness.moment(&it)?.kind()),
         agent_id: id("agent_id"),
         agent_type: text("agent_type"),
         prompt_id: id("prompt_id"),
@@ -110,58 +162,6 @@ fn task(value: &Value) -> BackgroundTask {
         status: text("status"),
         description: text("description"),
     }
-}
-
-/// What is said to Claude Code.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Answer {
-    /// The agent goes on, and is told this.
-    pub block: Option<String>,
-    /// The user is told this.
-    pub notice: Option<String>,
-    /// The agent is told this beside what it does; for events that take it.
-    pub context: Option<Context>,
-}
-
-/// What the agent is told beside what it does.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Context {
-    /// The event it is an answer to.
-    pub event: EventKind,
-    /// The text.
-    pub text: String,
-}
-
-impl Context {
-    /// Whether the client hands it to the agent at this event: at others it would be lost, or keep
-    /// the agent going.
-    #[must_use]
-    pub fn is_heard(event: EventKind) -> bool {
-        matches!(
-            event.name(),
-            "session_start" | "user_prompt_submit" | "post_tool_use" | "post_tool_use_failure"
-        )
-    }
-}
-
-/// The bytes for stdout: one JSON object, or nothing where there is nothing to say.
-#[must_use]
-pub fn render(answer: &Answer) -> String {
-    let mut fields = Map::new();
-    if let Some(reason) = &answer.block {
-        let reason = if reason.trim().is_empty() { "policyd: not done yet" } else { reason };
-        fields.insert("decision".to_owned(), "block".into());
-        fields.insert("reason".to_owned(), reason.into());
-    }
-    if let Some(notice) = answer.notice.as_ref().filter(|it| !it.trim().is_empty()) {
-        fields.insert("systemMessage".to_owned(), notice.as_str().into());
-    }
-    if let Some(context) = answer.context.as_ref().filter(|it| Context::is_heard(it.event)) {
-        let output = serde_json::json!({"hookEventName": context.event.client_name(),
-            "additionalContext": context.text});
-        fields.insert("hookSpecificOutput".to_owned(), output);
-    }
-    if fields.is_empty() { String::new() } else { Value::Object(fields).to_string() }
 }
 
 #[cfg(test)]
@@ -214,14 +214,5 @@ mod tests {
         assert!(matches!(parse(b"{", stop()), Err(PayloadError::NotJson(_))));
         let deep = "[".repeat(100_000);
         assert!(matches!(parse(deep.as_bytes(), stop()), Err(PayloadError::NotJson(_))));
-    }
-
-    #[test]
-    fn nothing_to_say_is_silence() {
-        assert_eq!(render(&Answer::default()), "");
-        let answer = Answer { block: Some("tests fail".into()), ..Answer::default() };
-        assert_eq!(render(&answer), r#"{"decision":"block","reason":"tests fail"}"#);
-        let empty = Answer { block: Some(String::new()), ..Answer::default() };
-        assert!(render(&empty).contains("not done yet"), "an empty reason would not block");
     }
 }

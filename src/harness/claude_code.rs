@@ -1,0 +1,195 @@
+//! Claude Code 2.1.329: 33 events. What is honoured was measured where the client could be made to
+//! report the event, and follows its documentation elsewhere.
+//!
+//! - `approve` is never said, and neither is a top-level `allow`: no opinion is silence.
+//! - `additionalContext` at a stop makes the agent go on, so a stop takes no context.
+//! - `continue: false` at `PreToolUse` lets the tool run, so a halt there denies too. At a stop it
+//!   is said alone: together with a block the answer of the agent would be lost.
+//! - What `WorktreeCreate` prints is taken for a path, so nothing is ever said there.
+//! - `TaskCompleted` and `TeammateIdle` refuse by exit code 2 only, which policyd never ends with.
+
+use super::{Ability, Field, Harness, Moment, Put, Way};
+
+/// The user is told.
+pub(super) const NOTICE: Way =
+    Way { says: Ability::Notice, fields: &[("systemMessage", Put::Notice)] };
+
+/// A refusal that is followed by its reason.
+pub(super) const BLOCK: Way = Way {
+    says: Ability::Block,
+    fields: &[("decision", Put::Text("block")), ("reason", Put::Reason)],
+};
+
+const HALTS: [Field; 2] = [("continue", Put::Flag(false)), ("stopReason", Put::Reason)];
+
+/// The end of the session.
+pub(super) const HALT: Way = Way { says: Ability::Halt, fields: &HALTS };
+
+/// The agent is told.
+pub(super) const CONTEXT: Way = Way {
+    says: Ability::Context,
+    fields: &[("hookSpecificOutput.additionalContext", Put::Context)],
+};
+
+const PERMISSION: &str = "hookSpecificOutput.permissionDecision";
+const PERMISSION_REASON: &str = "hookSpecificOutput.permissionDecisionReason";
+
+/// A refusal before a tool runs.
+pub(super) const DENY: Way = Way {
+    says: Ability::Block,
+    fields: &[(PERMISSION, Put::Text("deny")), (PERMISSION_REASON, Put::Reason)],
+};
+
+/// Let through before a tool runs.
+pub(super) const ALLOW: Way = Way {
+    says: Ability::Allow,
+    fields: &[(PERMISSION, Put::Text("allow")), (PERMISSION_REASON, Put::Reason)],
+};
+
+/// A question before a tool runs.
+pub(super) const ASK: Way = Way {
+    says: Ability::Ask,
+    fields: &[(PERMISSION, Put::Text("ask")), (PERMISSION_REASON, Put::Reason)],
+};
+
+const DEFER: Way = Way {
+    says: Ability::Defer,
+    fields: &[(PERMISSION, Put::Text("defer")), (PERMISSION_REASON, Put::Reason)],
+};
+
+/// The end of the session before a tool runs: the flag alone would let the tool run.
+pub(super) const DENY_AND_HALT: Way = Way {
+    says: Ability::Halt,
+    fields: &[
+        ("continue", Put::Flag(false)),
+        ("stopReason", Put::Reason),
+        (PERMISSION, Put::Text("deny")),
+        (PERMISSION_REASON, Put::Reason),
+    ],
+};
+
+/// Another input for a tool.
+pub(super) const INPUT: Way =
+    Way { says: Ability::Input, fields: &[("hookSpecificOutput.updatedInput", Put::Input)] };
+
+const BEHAVIOR: &str = "hookSpecificOutput.decision.behavior";
+const BEHAVIOR_MESSAGE: &str = "hookSpecificOutput.decision.message";
+
+/// The answer of a permission prompt: no.
+pub(super) const REFUSE: Way = Way {
+    says: Ability::Block,
+    fields: &[(BEHAVIOR, Put::Text("deny")), (BEHAVIOR_MESSAGE, Put::Reason)],
+};
+
+/// The answer of a permission prompt: yes.
+pub(super) const GRANT: Way =
+    Way { says: Ability::Allow, fields: &[(BEHAVIOR, Put::Text("allow"))] };
+
+/// The prompt is about to be shown: silence asks.
+pub(super) const ASKS_ANYWAY: Way = Way { says: Ability::Ask, fields: &[] };
+
+const INTERRUPT: Way = Way {
+    says: Ability::Halt,
+    fields: &[
+        (BEHAVIOR, Put::Text("deny")),
+        (BEHAVIOR_MESSAGE, Put::Reason),
+        ("hookSpecificOutput.decision.interrupt", Put::Flag(true)),
+    ],
+};
+
+const GRANTED_INPUT: Way = Way {
+    says: Ability::Input,
+    fields: &[
+        (BEHAVIOR, Put::Text("allow")),
+        ("hookSpecificOutput.decision.updatedInput", Put::Input),
+    ],
+};
+
+const RETRY: Way =
+    Way { says: Ability::Allow, fields: &[("hookSpecificOutput.retry", Put::Flag(true))] };
+
+/// The reason of this refusal is shown to nobody.
+const BLOCK_MUTELY: Way = BLOCK;
+
+const DECLINE: Way =
+    Way { says: Ability::Block, fields: &[("hookSpecificOutput.action", Put::Text("decline"))] };
+
+const fn moment(
+    native: &'static str,
+    event: &'static str,
+    ways: &'static [&'static Way],
+) -> Moment {
+    Moment { native, event, ways }
+}
+
+const MOMENTS: [Moment; 33] = [
+    moment("SessionStart", "session_start", &[&CONTEXT, &NOTICE]),
+    moment("Setup", "setup", &[]),
+    moment("InstructionsLoaded", "instructions_loaded", &[]),
+    moment("UserPromptSubmit", "user_prompt_submit", &[&BLOCK, &HALT, &CONTEXT, &NOTICE]),
+    moment("UserPromptExpansion", "user_prompt_expansion", &[&BLOCK, &CONTEXT, &NOTICE]),
+    moment("MessageDisplay", "message_display", &[]),
+    moment(
+        "PreToolUse",
+        "pre_tool_use",
+        &[&ALLOW, &DEFER, &ASK, &DENY, &DENY_AND_HALT, &CONTEXT, &INPUT, &NOTICE],
+    ),
+    moment(
+        "PermissionRequest",
+        "permission_request",
+        &[&GRANT, &ASKS_ANYWAY, &REFUSE, &INTERRUPT, &GRANTED_INPUT, &NOTICE],
+    ),
+    moment("PermissionDenied", "permission_denied", &[&RETRY, &NOTICE]),
+    moment("PostToolUse", "post_tool_use", &[&BLOCK, &HALT, &CONTEXT, &NOTICE]),
+    moment("PostToolUseFailure", "post_tool_use_failure", &[&BLOCK, &HALT, &CONTEXT, &NOTICE]),
+    moment("PostToolBatch", "post_tool_batch", &[&BLOCK, &HALT, &CONTEXT, &NOTICE]),
+    moment("Notification", "notification", &[]),
+    moment("SubagentStart", "subagent_start", &[&CONTEXT, &NOTICE]),
+    moment("SubagentStop", "subagent_stop", &[&BLOCK, &HALT, &NOTICE]),
+    moment("TaskCreated", "task_created", &[&BLOCK, &NOTICE]),
+    moment("TaskCompleted", "task_completed", &[&HALT, &NOTICE]),
+    moment("Stop", "stop", &[&BLOCK, &HALT, &NOTICE]),
+    moment("StopFailure", "stop_failure", &[]),
+    moment("TeammateIdle", "teammate_idle", &[&HALT, &NOTICE]),
+    moment("ConfigChange", "config_change", &[&BLOCK_MUTELY]),
+    moment("CwdChanged", "cwd_changed", &[&NOTICE]),
+    moment("DirectoryAdded", "directory_added", &[&NOTICE]),
+    moment("FileChanged", "file_changed", &[&NOTICE]),
+    moment("WorktreeCreate", "worktree_create", &[]),
+    moment("WorktreeRemove", "worktree_remove", &[]),
+    moment("PreCompact", "pre_compact", &[&BLOCK]),
+    moment("PostCompact", "post_compact", &[]),
+    moment("Elicitation", "elicitation", &[&DECLINE, &NOTICE]),
+    moment("ElicitationResult", "elicitation_result", &[&DECLINE, &NOTICE]),
+    moment("SessionEnd", "session_end", &[]),
+    moment("PreModelSwitch", "pre_model_switch", &[&ALLOW, &ASK, &DENY, &NOTICE]),
+    moment("PostModelSwitch", "post_model_switch", &[&CONTEXT, &NOTICE]),
+];
+
+/// The row.
+pub const HARNESS: Harness = Harness {
+    name: "claude-code",
+    title: "Claude Code",
+    moments: &MOMENTS,
+    // The matcher `Task` still means it.
+    tools: &[("Task", "Agent")],
+    inputs: &[],
+    silence: "",
+    // Its spelling is everybody's.
+    signs: |_| false,
+    variable: "CLAUDECODE",
+    neutral: |_, _| {},
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::event::EVENTS;
+
+    #[test]
+    fn every_event_has_its_row() {
+        let rows: Vec<_> = MOMENTS.iter().map(|it| (it.event, it.native)).collect();
+        let events: Vec<_> = EVENTS.iter().map(|it| (it.name, it.client)).collect();
+        assert_eq!(rows, events);
+    }
+}

@@ -1,0 +1,225 @@
+//! Harnesses: the coding-agent clients that call policyd, as tables. What each calls its events and
+//! tools, what can be said to it at each event, and in which fields. Rendering, the checks of lint,
+//! `install`, `doctor` and the README read these rows; a harness is one file and one row.
+//! Lives here: what a row is, and how rows are found. No decision, no wire text.
+
+pub mod claude_code;
+
+use serde_json::{Map, Value};
+
+use crate::facts::event::EventKind;
+
+/// Something that can be said to a client at an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Ability {
+    /// Let through without asking the user.
+    Allow,
+    /// Leave it to somebody later: the run ends, the call waits.
+    Defer,
+    /// Ask the human.
+    Ask,
+    /// Refuse; continue a stop.
+    Block,
+    /// End the session.
+    Halt,
+    /// Tell the agent something beside what it does, without keeping it going.
+    Context,
+    /// Change the input of the tool.
+    Input,
+    /// Tell the user.
+    Notice,
+}
+
+impl Ability {
+    /// Every ability.
+    pub const ALL: [Self; 8] = [
+        Self::Allow,
+        Self::Defer,
+        Self::Ask,
+        Self::Block,
+        Self::Halt,
+        Self::Context,
+        Self::Input,
+        Self::Notice,
+    ];
+
+    /// Stable name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Defer => "defer",
+            Self::Ask => "ask",
+            Self::Block => "block",
+            Self::Halt => "halt",
+            Self::Context => "context",
+            Self::Input => "updated_input",
+            Self::Notice => "notice",
+        }
+    }
+}
+
+/// What is put into a field of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Put {
+    /// This text.
+    Text(&'static str),
+    /// This flag.
+    Flag(bool),
+    /// Why it was decided so.
+    Reason,
+    /// What the user is told.
+    Notice,
+    /// What the agent is told.
+    Context,
+    /// The changed input of the tool.
+    Input,
+}
+
+/// A field of an answer: its path, names joined by dots, and what is put there.
+pub type Field = (&'static str, Put);
+
+/// How something is said.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Way {
+    /// What.
+    pub says: Ability,
+    /// In which fields; none where silence says it.
+    pub fields: &'static [Field],
+}
+
+/// One event of a harness.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// The client's name of it, on the wire and in its settings.
+    pub native: &'static str,
+    /// Its neutral name; empty for an event that has none, which is answered with silence.
+    pub event: &'static str,
+    /// What can be said, and how.
+    pub ways: &'static [&'static Way],
+}
+
+impl Moment {
+    /// How something is said here; nothing where it cannot be.
+    #[must_use]
+    pub fn way(&self, ability: Ability) -> Option<&'static Way> {
+        self.ways.iter().find(|it| it.says == ability).copied()
+    }
+
+    /// Whether something can be said here.
+    #[must_use]
+    pub fn can(&self, ability: Ability) -> bool {
+        self.way(ability).is_some()
+    }
+
+    /// The neutral kind; nothing for an event that has none.
+    #[must_use]
+    pub fn kind(&self) -> Option<EventKind> {
+        EventKind::find(self.event)
+    }
+}
+
+/// A harness: a row of [`HARNESSES`].
+#[derive(Debug)]
+pub struct Harness {
+    /// Name on the command line.
+    pub name: &'static str,
+    /// Name for people.
+    pub title: &'static str,
+    /// Its events.
+    pub moments: &'static [Moment],
+    /// Its names of tools beside the neutral ones, which are Claude Code's.
+    pub tools: &'static [(&'static str, &'static str)],
+    /// Its names of the inputs of file tools beside the neutral ones.
+    pub inputs: &'static [(&'static str, &'static str)],
+    /// What is written where there is nothing to say.
+    pub silence: &'static str,
+    /// Whether a payload is surely one of this harness.
+    pub signs: fn(&Map<String, Value>) -> bool,
+    /// A variable that only this harness sets for its hooks; none where it is empty.
+    pub variable: &'static str,
+    /// Puts a payload into the neutral spelling, which is Claude Code's.
+    pub neutral: fn(&Moment, &mut Map<String, Value>),
+}
+
+/// Every harness, those first whose payloads are told by their signs.
+pub const HARNESSES: [&Harness; 1] = [&claude_code::HARNESS];
+
+/// The harness of this name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Harness> {
+    HARNESSES.into_iter().find(|it| it.name == name)
+}
+
+/// Whose payload this is: by its signs, else by a variable, else Claude Code's.
+#[must_use]
+pub fn detect(payload: &Map<String, Value>, is_set: &dyn Fn(&str) -> bool) -> &'static Harness {
+    let signed = HARNESSES.into_iter().find(|it| (it.signs)(payload));
+    let set = || HARNESSES.into_iter().find(|it| !it.variable.is_empty() && is_set(it.variable));
+    signed.or_else(set).unwrap_or(&claude_code::HARNESS)
+}
+
+impl Harness {
+    /// The event of this name, the client's or the neutral one, in any spelling.
+    #[must_use]
+    pub fn moment(&self, name: &str) -> Option<&'static Moment> {
+        let plain = |text: &str| text.replace(['-', '_'], "").to_ascii_lowercase();
+        let wanted = plain(name);
+        let native = self.moments.iter().find(|it| it.native == name);
+        let spelled = || self.moments.iter().find(|it| plain(it.native) == wanted);
+        native.or_else(spelled).or_else(|| self.moments.iter().find(|it| plain(it.event) == wanted))
+    }
+
+    /// Where a neutral event is reported; the first of several.
+    #[must_use]
+    pub fn moment_of(&self, kind: EventKind) -> Option<&'static Moment> {
+        self.moments.iter().find(|it| it.event == kind.name())
+    }
+
+    /// Whether something can be said at a neutral event.
+    #[must_use]
+    pub fn can(&self, kind: EventKind, ability: Ability) -> bool {
+        self.moment_of(kind).is_some_and(|it| it.can(ability))
+    }
+
+    /// Whether a tool, by its neutral name, is one of those whose inputs have own names.
+    #[must_use]
+    pub fn has_own_inputs(tool: &str) -> bool {
+        matches!(tool, "Read" | "Write" | "Edit")
+    }
+
+    /// The neutral name of a tool: `Bash` for `run_shell_command`.
+    #[must_use]
+    pub fn tool<'a>(&self, native: &'a str) -> &'a str {
+        self.tools.iter().find(|(own, _)| *own == native).map_or(native, |(_, neutral)| neutral)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_sound() {
+        for harness in HARNESSES {
+            assert_eq!(find(harness.name).map(|it| it.name), Some(harness.name));
+            for moment in harness.moments {
+                let known = moment.event.is_empty() || moment.kind().is_some();
+                assert!(known, "{}: {} means no event", harness.name, moment.native);
+                let mut says: Vec<_> = moment.ways.iter().map(|it| it.says).collect();
+                says.sort_unstable();
+                says.dedup();
+                assert_eq!(says.len(), moment.ways.len(), "{}: twice", moment.native);
+            }
+        }
+    }
+
+    #[test]
+    fn events_are_found_in_any_spelling() {
+        let claude = &claude_code::HARNESS;
+        for spelling in ["PreToolUse", "pre_tool_use", "pre-tool-use"] {
+            assert_eq!(claude.moment(spelling).map(|it| it.native), Some("PreToolUse"));
+        }
+        assert_eq!(claude.moment("pretool"), None);
+    }
+}

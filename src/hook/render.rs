@@ -1,0 +1,76 @@
+//! Writes an answer that was fitted as its caller's JSON: one object, or the caller's silence.
+
+use serde_json::{Map, Value};
+
+use super::{Answer, Caller, fit};
+use crate::harness::{Ability, Harness, Put, Way};
+
+/// The bytes for stdout. `tool` is the neutral name of the tool that the event is about.
+#[must_use]
+pub fn render(caller: Caller, answer: &Answer, tool: Option<&str>) -> String {
+    let silence = || caller.harness.silence.to_owned();
+    let Some(moment) = caller.moment else { return silence() };
+    let ways = [
+        fit::ability(answer.decision),
+        answer.updated_input.is_some().then_some(Ability::Input),
+        answer.context.is_some().then_some(Ability::Context),
+        answer.notice.is_some().then_some(Ability::Notice),
+    ];
+    let mut fields = Map::new();
+    for way in ways.into_iter().flatten().filter_map(|it| moment.way(it)) {
+        put(&mut fields, caller.harness, answer, tool, way);
+    }
+    if let Some(Value::Object(specific)) = fields.get_mut("hookSpecificOutput") {
+        specific.shift_insert(0, "hookEventName".to_owned(), moment.native.into());
+    }
+    if fields.is_empty() { silence() } else { Value::Object(fields).to_string() }
+}
+
+fn put(
+    fields: &mut Map<String, Value>,
+    harness: &Harness,
+    answer: &Answer,
+    tool: Option<&str>,
+    way: &Way,
+) {
+    let text = |it: &Option<String>| Value::from(it.clone().unwrap_or_default());
+    for (path, put) in way.fields {
+        let value = match put {
+            Put::Text(text) => Value::from(*text),
+            Put::Flag(flag) => Value::from(*flag),
+            Put::Reason if answer.reason.is_empty() => continue,
+            Put::Reason => Value::from(answer.reason.as_str()),
+            Put::Notice => text(&answer.notice),
+            Put::Context => text(&answer.context),
+            Put::Input => native_input(harness, tool, answer.updated_input.clone()),
+        };
+        set(fields, path, value);
+    }
+}
+
+/// Puts a value below a path of names; what is in the way was put there by a sound table.
+fn set(fields: &mut Map<String, Value>, path: &str, value: Value) {
+    let Some((first, rest)) = path.split_once('.') else {
+        fields.insert(path.to_owned(), value);
+        return;
+    };
+    let inner = fields.entry(first).or_insert_with(|| Value::Object(Map::new()));
+    if let Value::Object(inner) = inner {
+        set(inner, rest, value);
+    }
+}
+
+/// The input in the names of the client.
+fn native_input(harness: &Harness, tool: Option<&str>, input: Option<Value>) -> Value {
+    let mut input = input.unwrap_or_default();
+    if let Value::Object(fields) = &mut input
+        && tool.is_some_and(Harness::has_own_inputs)
+    {
+        for (native, neutral) in harness.inputs {
+            if let Some(value) = fields.shift_remove(*neutral) {
+                fields.insert((*native).to_owned(), value);
+            }
+        }
+    }
+    input
+}
