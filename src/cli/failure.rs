@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::local_time::time_of_day;
 use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, Failure, FailureAction, ListFormat, pack,
 };
@@ -12,6 +13,7 @@ use crate::policy::Policy;
 use crate::policy::failures::{Classified, Deciding, Moment};
 use crate::source::suggest;
 use crate::state::recovery::{Action, Situation, recover};
+use crate::state::retry::Waits;
 use crate::time::duration_text;
 use crate::world::World;
 
@@ -45,7 +47,8 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &Failure
             let chance = u16::try_from(millis % 1_000).map_or(0.0, f64::from) / 1_000.0;
             let at = Moment {
                 now,
-                time_of_day: local_time.unwrap_or(Duration::from_millis(millis)),
+                time_of_day: local_time
+                    .unwrap_or_else(|| time_of_day(world, now, Waits::reset_zone(&text))),
                 attempt: *attempt,
                 requests_per_minute: *rpm,
                 chance,

@@ -14,6 +14,7 @@ mod failure;
 mod init;
 mod line;
 mod lint;
+mod local_time;
 mod log;
 mod pack;
 mod pause;

@@ -130,7 +130,7 @@ impl Failures {
         }
         let waits = &self.waits;
         if let Some(wait) = waits.retry_after(text, at.now) {
-            return Some((wait, "the server says so: Retry-After".to_owned()));
+            return Some((wait, "the server says so".to_owned()));
         }
         if let Some(wait) = waits.reset_time(text, at.time_of_day) {
             let margin = duration_text(waits.margin);

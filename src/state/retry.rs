@@ -4,7 +4,9 @@
 //! | known | wait |
 //! |---|---|
 //! | `Retry-After: 30`, `Retry-After: Wed, 21 Oct 2015 07:28:00 GMT` | as said, the last one in the text, at most `Waits::longest` |
-//! | `resets 4am`, `resets 3:30pm` | until then and `Waits::margin` longer; tomorrow, where it is past |
+//! | `try again in 1m26.5s`, `try again in 5 minutes` | as said |
+//! | `limit reached\|1795305600` | until then, a Unix time in seconds or milliseconds |
+//! | `resets 4am`, `resets 3:30pm (Europe/Berlin)` | until then and `Waits::margin` longer; tomorrow, where it is past |
 //! | requests per minute | `Waits::per_minute` seconds shared among them, within `Waits::least` and `Waits::most` |
 //! | attempt `n`, from 1 | `initial · multiplier^(n-1)`, at most `cap`; up to the share `jitter` of it less, so that those who failed together do not come back together |
 
@@ -89,16 +91,23 @@ impl Default for Waits {
 }
 
 impl Waits {
-    /// The wait that the last `Retry-After` of a text asks for; nothing where it has none.
+    /// The wait that a text asks for: its last `Retry-After`, else its last "try again in", else until
+    /// the last time at which it says that a limit ends; nothing where it has none.
     #[must_use]
     pub fn retry_after(&self, text: &str, now: Timestamp) -> Option<Duration> {
-        let asked = after_each(text, "retry").filter_map(|rest| {
-            let rest = rest.strip_prefix(['-', '_', ' ']).unwrap_or(rest);
-            let value = strip_prefix_any_case(rest, "after")?;
-            let value = value.trim_start_matches(['"', '\'', ':', '=', ' ', '\t']);
-            seconds(value).or_else(|| until_date(value, now))
-        });
-        asked.last().map(|it| it.min(self.longest))
+        let header = retry_after(text, now);
+        let asked = header.or_else(|| after_each(text, "try again in").filter_map(in_words).last());
+        let ended = || after_each(text, "reached|").filter_map(unix_time).last();
+        let asked = asked.or_else(|| ended().map(|it| it.since(now)));
+        asked.map(|it| it.min(self.longest))
+    }
+
+    /// The zone that the last reset time of a text is read in, where it names one: `Europe/Berlin`.
+    #[must_use]
+    pub fn reset_zone(text: &str) -> Option<&str> {
+        let rest = after_each(text, "resets").filter(|it| hour_of_day(it).is_some()).last()?;
+        let (_, zone) = rest.lines().next()?.split_once('(')?;
+        zone.split_once(')').map(|(zone, _)| zone)
     }
 
     /// The wait until the last `resets 3:30pm` of a text; nothing where it names no time of day.
@@ -117,6 +126,54 @@ impl Waits {
         let share = self.per_minute.as_secs().checked_div(u64::from(requests));
         let share = share.map_or(self.most, Duration::from_secs);
         share.min(self.most).max(self.least)
+    }
+}
+
+/// What the last `Retry-After` asks for.
+fn retry_after(text: &str, now: Timestamp) -> Option<Duration> {
+    let asked = after_each(text, "retry").filter_map(|rest| {
+        let rest = rest.strip_prefix(['-', '_', ' ']).unwrap_or(rest);
+        let value = strip_prefix_any_case(rest, "after")?;
+        let value = value.trim_start_matches(['"', '\'', ':', '=', ' ', '\t']);
+        seconds(value).or_else(|| until_date(value, now))
+    });
+    asked.last()
+}
+
+/// A leading time in words or letters: ` 20s`, ` 1m26.5s`, ` 5 minutes`, ` 1 hour and 30 minutes`.
+fn in_words(text: &str) -> Option<Duration> {
+    let (mut rest, mut all) = (text, None);
+    loop {
+        let start = rest.trim_start_matches(|c: char| c.is_whitespace() || c == ',');
+        let start = start.strip_prefix("and ").unwrap_or(start);
+        let digits = start.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(start.len());
+        let (number, after) = start.split_at_checked(digits)?;
+        let after = after.trim_start();
+        let letters = after.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(after.len());
+        let (unit, after) = after.split_at_checked(letters)?;
+        let millis = match unit.to_ascii_lowercase().as_str() {
+            "ms" | "millisecond" | "milliseconds" => 1.0,
+            "s" | "sec" | "secs" | "second" | "seconds" => 1e3,
+            "m" | "min" | "mins" | "minute" | "minutes" => 6e4,
+            "h" | "hr" | "hrs" | "hour" | "hours" => 3.6e6,
+            "d" | "day" | "days" => 8.64e7,
+            _ => return all,
+        };
+        let Ok(number) = number.parse::<f64>() else { return all };
+        let one = Duration::try_from_secs_f64(number * millis / 1e3).unwrap_or(Duration::MAX);
+        all = Some(all.unwrap_or(Duration::ZERO).saturating_add(one));
+        rest = after;
+    }
+}
+
+/// A leading Unix time in seconds, or in milliseconds where it has thirteen digits.
+fn unix_time(text: &str) -> Option<Timestamp> {
+    let digits = text.split(|c: char| !c.is_ascii_digit()).next()?;
+    let number: i64 = digits.parse().ok()?;
+    match digits.len() {
+        9..=11 => Some(Timestamp::from_millis(number.saturating_mul(1_000))),
+        12..=14 => Some(Timestamp::from_millis(number)),
+        _ => None,
     }
 }
 
@@ -254,6 +311,18 @@ mod tests {
             ("Retry-After: 99999999999999999999999", Some(86_400)),
             ("Retry-After: Wed, 21 Oct 2015 07:28:00 GMT", Some(60)),
             ("retry-after: Wed, 21 Oct 2015 07:00:00 GMT\r\n", Some(0)),
+            ("Rate limit reached. Please try again in 20s.", Some(20)),
+            ("please try again in 1m26.5s", Some(86)),
+            ("Try again in 5 minutes, or later", Some(300)),
+            ("try again in 1 hour and 30 minutes", Some(5_400)),
+            ("try again in 450ms", Some(0)),
+            ("try again in 20s\nRetry-After: 7", Some(7)),
+            ("try again in a few minutes", None),
+            ("try again in 5", None),
+            ("Claude AI usage limit reached|1445412480", Some(60)),
+            ("Claude AI usage limit reached|1445412480000", Some(60)),
+            ("limit reached|1445000000", Some(0)),
+            ("limit reached|12", None),
             ("Retry-After: tomorrow", None),
             ("Retry-After: -5", None),
             ("retry later", None),
@@ -293,6 +362,20 @@ mod tests {
         ] {
             let found = Waits::default().reset_time(text, of_day(now));
             assert_eq!(found.map(|it| it.as_secs()), wait, "{now} {text}");
+        }
+    }
+
+    #[test]
+    fn the_zone_of_a_reset_time_is_the_one_beside_it() {
+        for (text, zone) in [
+            ("resets 3am (America/New_York)", Some("America/New_York")),
+            ("limit reached ∙ resets at 3:30pm (Europe/Berlin)", Some("Europe/Berlin")),
+            ("resets 3am\n(Europe/Berlin)", None),
+            ("resets soon (Europe/Berlin)", None),
+            ("resets 3am (Europe", None),
+            ("(Europe/Berlin) resets 3am", None),
+        ] {
+            assert_eq!(Waits::reset_zone(text), zone, "{text}");
         }
     }
 

@@ -144,7 +144,8 @@ pub(in crate::cli) enum FailureAction {
         /// Requests that the provider allows per minute
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
         rpm: Option<u32>,
-        /// Local time of day, by which "resets 4am" is read; UTC by default
+        /// Local time of day, by which "resets 4am" is read; by default that of the zone it names, else
+        /// of this machine
         #[arg(long, value_name = "HH:MM:SS", value_parser = time_of_day)]
         local_time: Option<Duration>,
     },

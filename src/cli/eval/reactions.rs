@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::Request;
 use super::speech::Report;
+use crate::cli::local_time::time_of_day;
 use crate::cli::resilience::{Report as Failed, Row, Stores};
 use crate::harness::{Ability, claude_code};
 use crate::judge::dead_letter::{alarms, queue_record, review_due};
@@ -25,6 +26,7 @@ use crate::script::{Evaluator, template};
 use crate::state::breaker::{self, Failure};
 use crate::state::dead_letter::{Attempt, Place, Task};
 use crate::state::escalation::Escalation;
+use crate::state::retry::Waits;
 use crate::store::escalations::Named;
 use crate::store::file::Durability;
 use crate::store::log;
@@ -334,7 +336,7 @@ struct Scene<'a> {
 impl Scene<'_> {
     fn applies(&mut self, reaction: &Reaction) -> Result<bool, String> {
         let Some(when) = &reaction.when else { return Ok(true) };
-        self.evaluator().eval_bool(&when.text).map_err(|it| it.message)
+        self.evaluator().eval_bool(when).map_err(|it| it.message)
     }
 
     fn evaluator(&mut self) -> &mut Evaluator {
@@ -406,7 +408,7 @@ impl Scene<'_> {
             let class = self.failed.map(|it| &it.class);
             let named = class.and_then(|it| settings.effect_of(&it.id));
             let effect = named.or(class.map(|it| it.effect)).unwrap_or_default();
-            let retry_after = stores.policy.failures.waits.retry_after(&text, stores.now);
+            let retry_after = self.asked_for(stores, &text);
             let words = text.lines().take(2).collect::<Vec<_>>().join(": ");
             line = mask(&words).0.into_owned();
             breaker::Event::Failure(Failure { effect, retry_after, ..Failure::new(&line) })
@@ -418,6 +420,13 @@ impl Scene<'_> {
             did.push(format!("breaker {key}: {}", next.phase.as_str()));
         }
         Ok(())
+    }
+
+    /// The wait that the words of a failure ask for.
+    fn asked_for(&self, stores: &Stores<'_>, text: &str) -> Option<Duration> {
+        let (waits, now) = (&stores.policy.failures.waits, stores.now);
+        let time_of_day = || time_of_day(stores.world, now, Waits::reset_zone(text));
+        waits.retry_after(text, now).or_else(|| waits.reset_time(text, time_of_day()))
     }
 
     fn emit(&mut self, stores: &Stores<'_>, reaction: &Reaction) -> Result<String, String> {
