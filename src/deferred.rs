@@ -38,6 +38,12 @@ impl<T: DeserializeOwned + Default> Deref for Deferred<T> {
     }
 }
 
+impl<T: DeserializeOwned + Default + std::fmt::Display> std::fmt::Display for Deferred<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
 impl<T: DeserializeOwned + Default + PartialEq> PartialEq for Deferred<T> {
     fn eq(&self, other: &Self) -> bool {
         **self == **other

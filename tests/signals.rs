@@ -35,7 +35,7 @@ fn kinds() -> &'static Signals {
 }
 
 fn store(world: &FakeWorld) -> SignalStore<'_> {
-    SignalStore::new(world, Path::new("/w/.policyd"), kinds(), Durability::default())
+    SignalStore::new(world, Path::new("/w/.policyd"), &POLICY.signals, Durability::default())
 }
 
 fn file(name: &str) -> String {

@@ -365,7 +365,7 @@ impl Meter<'_> {
                 }
                 Entry::Vacant(place) => {
                     place.insert(ways.collect());
-                    let (place, text) = (it.place.clone(), it.text.clone());
+                    let (place, text) = (Place::clone(&it.place), it.text.clone());
                     fresh.push(ConditionCoverage { key, place, text, operands });
                 }
             }

@@ -61,9 +61,11 @@ impl EventKind {
     /// The kind of this name, in any spelling: `stop`, `Stop`, `pre-tool-use`, `PreToolUse`.
     #[must_use]
     pub fn find(name: &str) -> Option<Self> {
-        let plain = |text: &str| text.replace(['-', '_'], "").to_ascii_lowercase();
-        let wanted = plain(name);
-        EVENTS.iter().find(|row| plain(row.client) == wanted).map(Self)
+        // Compared as they stand: every hook asks, and most rows differ in their first letter.
+        fn plain(text: &str) -> impl Iterator<Item = u8> {
+            text.bytes().filter(|it| !matches!(it, b'-' | b'_')).map(|it| it.to_ascii_lowercase())
+        }
+        EVENTS.iter().find(|row| plain(row.client).eq(plain(name))).map(Self)
     }
 
     /// Neutral name: `pre_tool_use`.

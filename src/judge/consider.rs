@@ -46,7 +46,7 @@ pub(super) fn applies(it: &Consideration, evaluator: &mut Evaluator) -> Result<b
     let conditions = [it.when.as_ref(), it.check.when.as_ref()];
     let mut problem: Option<String> = None;
     for when in conditions.into_iter().flatten() {
-        match evaluator.eval_bool(&when.text) {
+        match evaluator.eval_bool(when) {
             Ok(true) => {}
             Ok(false) => return Ok(false),
             Err(error) => problem = problem.or_else(|| Some(unknown(when, &error))),
@@ -62,7 +62,7 @@ pub(super) fn consider(
     evaluator: &mut Evaluator,
     detail: Detail,
 ) -> Verdict {
-    let status = match evaluator.eval_bool(&it.check.body.satisfied.text) {
+    let status = match evaluator.eval_bool(&it.check.body.satisfied) {
         Ok(true) => Status::Satisfied,
         Ok(false) => Status::Unsatisfied,
         // `on_error` is about what goes wrong at a stop, not about what a recording leaves out.
@@ -176,7 +176,7 @@ fn consequence(
         return (Consequence::Warns, Some("words alone do not block"));
     }
     let blocking = it.check.body.blocking.as_ref().filter(|_| unsatisfied);
-    match blocking.map(|it| evaluator.eval_bool(&it.text)) {
+    match blocking.map(|it| evaluator.eval_bool(it)) {
         None | Some(Ok(true)) => (Consequence::Blocks, None),
         Some(Ok(false) | Err(_)) => (Consequence::Warns, Some("its `blocking` does not hold")),
     }
@@ -189,7 +189,7 @@ pub(super) fn first(choices: &[Choice], evaluator: &mut Evaluator) -> Option<Str
 }
 
 fn holds(choice: &Choice, evaluator: &mut Evaluator) -> bool {
-    choice.when.as_ref().is_none_or(|it| evaluator.eval_bool(&it.text).unwrap_or(false))
+    choice.when.as_ref().is_none_or(|it| evaluator.eval_bool(it).unwrap_or(false))
 }
 
 fn evidence(choices: &[Choice], evaluator: &mut Evaluator) -> Vec<String> {

@@ -8,8 +8,8 @@ use regex::Regex;
 use sha2::{Digest, Sha256};
 
 use crate::checksum::hex;
-use crate::policy::records;
 use crate::policy::resilience::{DeadLetter, Enter, Escalation, Review, ReviewAction, Trigger};
+use crate::policy::{Expression, records};
 use crate::script::queue_facts::Queued;
 use crate::script::record::{Held, Record};
 use crate::script::watch::Watching;
@@ -179,12 +179,12 @@ fn triggered(
     evaluator: &mut Evaluator,
     problems: &mut Vec<String>,
 ) -> Option<usize> {
-    triggers.iter().position(|it| holds(evaluator, (&it.id, &it.when.text), problems))
+    triggers.iter().position(|it| holds(evaluator, (&it.id, &it.when), problems))
 }
 
 fn holds(
     evaluator: &mut Evaluator,
-    (id, condition): (&str, &str),
+    (id, condition): (&str, &Expression),
     problems: &mut Vec<String>,
 ) -> bool {
     evaluator.eval_bool(condition).unwrap_or_else(|error| {
@@ -203,7 +203,7 @@ pub fn enters<'r>(
     let mut evaluator = Evaluator::about(record).watched_by(watch);
     let mut problems = Vec::new();
     let mut all = rules.enter.iter();
-    let rule = all.find(|it| holds(&mut evaluator, (&it.id, &it.when.text), &mut problems));
+    let rule = all.find(|it| holds(&mut evaluator, (&it.id, &it.when), &mut problems));
     (rule, problems)
 }
 
@@ -221,9 +221,8 @@ pub fn review<'r>(
     let trigger = ruling.trigger.and_then(|at| escalation.triggers.get(at));
     record.set("trigger", trigger.map(|it| it.id.as_str()).unwrap_or_default());
     let mut evaluator = Evaluator::about(record).watched_by(watch);
-    let rule = rules
-        .in_order()
-        .find(|it| holds(&mut evaluator, (&it.id, &it.when.text), &mut ruling.problems));
+    let rule =
+        rules.in_order().find(|it| holds(&mut evaluator, (&it.id, &it.when), &mut ruling.problems));
     rule.iter().for_each(|it| it.id.clone_into(&mut ruling.rule));
     (rule, ruling)
 }
@@ -279,7 +278,7 @@ pub fn alarms(rules: &DeadLetter, record: Record, watch: Watching<'_>) -> Vec<(S
     let mut problems = Vec::new();
     let mut said = Vec::new();
     for alarm in &rules.alarms {
-        if holds(&mut evaluator, (&alarm.id, &alarm.when.text), &mut problems) {
+        if holds(&mut evaluator, (&alarm.id, &alarm.when), &mut problems) {
             said.push((alarm.id.clone(), template::render(&alarm.text.text, &mut evaluator)));
         }
     }

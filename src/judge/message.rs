@@ -16,7 +16,7 @@ pub fn text(policy: &Policy, id: &str, evaluator: &mut Evaluator) -> String {
     let fitting = choices.iter().find(|it| {
         let spoken = it.voice.as_ref().is_none_or(|own| own == voice);
         let when = it.choice.when.as_ref();
-        spoken && when.is_none_or(|it| evaluator.eval_bool(&it.text).unwrap_or(false))
+        spoken && when.is_none_or(|it| evaluator.eval_bool(it).unwrap_or(false))
     });
     fitting.map(|it| template::render(&it.choice.text, evaluator)).unwrap_or_default()
 }

@@ -111,8 +111,7 @@ pub fn classify(
     let wanted = forced.map(str::to_ascii_uppercase);
     let mut types = policy.session_types.iter();
     let known = types.clone().find(|it| Some(&it.id) == wanted.as_ref());
-    let found =
-        known.or_else(|| types.find(|it| evaluator.eval_bool(&it.when.text).unwrap_or(false)));
+    let found = known.or_else(|| types.find(|it| evaluator.eval_bool(&it.when).unwrap_or(false)));
     let session_type = found.map(|it| it.id.clone()).unwrap_or_default();
     context.learned.borrow_mut().session_type.clone_from(&session_type);
     session_type

@@ -6,8 +6,8 @@ use std::rc::Rc;
 use memchr::memmem;
 
 use crate::facts::lazy::LazyRegex;
-use crate::policy::Policy;
 use crate::policy::rationalizations::{Rationalization, Rationalizations};
+use crate::policy::{Expression, Policy};
 use crate::script::Evaluator;
 use crate::script::context::{Context, Excuse};
 use crate::script::pattern::{TextPattern, prose_regex};
@@ -67,7 +67,7 @@ fn find(policy: &Policy, context: &Context, evaluator: &mut Evaluator) -> Vec<Ex
     }
     let mut found = Vec::new();
     for Match { entry, sentence } in matches(&policy.rationalizations, said) {
-        let counts = entry.when.as_ref().is_none_or(|it| holds(evaluator, &it.text));
+        let counts = entry.when.as_ref().is_none_or(|it| holds(evaluator, it));
         if counts {
             let proof = entry.blocking.as_ref().filter(|it| !it.words_only);
             found.push(Excuse {
@@ -76,7 +76,7 @@ fn find(policy: &Policy, context: &Context, evaluator: &mut Evaluator) -> Vec<Ex
                 quote: sentence,
                 wrong: entry.wrong.clone(),
                 action: entry.action.clone(),
-                proven: proof.is_some_and(|it| holds(evaluator, &it.text)),
+                proven: proof.is_some_and(|it| holds(evaluator, it)),
             });
         }
     }
@@ -84,6 +84,6 @@ fn find(policy: &Policy, context: &Context, evaluator: &mut Evaluator) -> Vec<Ex
 }
 
 /// What cannot be evaluated accuses nobody.
-fn holds(evaluator: &mut Evaluator, condition: &str) -> bool {
+fn holds(evaluator: &mut Evaluator, condition: &Expression) -> bool {
     evaluator.eval_bool(condition).unwrap_or(false)
 }

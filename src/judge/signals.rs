@@ -48,7 +48,7 @@ pub fn due<'s>(
     let mut evaluator = Evaluator::about(run).watched_by(watch);
     let (mut due, mut failed) = (Vec::new(), Vec::new());
     for trigger in &signals.triggers {
-        match evaluator.eval_bool(&trigger.when.text) {
+        match evaluator.eval_bool(&trigger.when) {
             Ok(true) => {
                 let reason = template::render(&trigger.reason, &mut evaluator);
                 due.push(Due { trigger, reason });
@@ -77,7 +77,7 @@ pub fn answer<'s>(signals: &'s Signals, drift: Record, watch: Watching<'_>) -> D
     let mut evaluator = Evaluator::about(drift).watched_by(watch);
     let steps = signals.drift_always.iter();
     let always = steps.map(|it| (it.id.as_str(), chosen(&it.text, &mut evaluator))).collect();
-    let holds = |it: &&DriftRule| evaluator.eval_bool(&it.when.text).unwrap_or(false);
+    let holds = |it: &&DriftRule| evaluator.eval_bool(&it.when).unwrap_or(false);
     let rule = signals.drift.iter().find(holds);
     let message = rule.map(|it| template::render(&it.message, &mut evaluator));
     DriftAnswer { always, rule, message: message.unwrap_or_default() }
@@ -120,7 +120,7 @@ pub fn told(kind: &SignalKind, about: About<'_>, fields: &Map<String, Value>) ->
 /// The first text whose condition holds.
 fn chosen(choices: &[Choice], evaluator: &mut Evaluator) -> String {
     let holds = |it: &&Choice| {
-        it.when.as_ref().is_none_or(|when| evaluator.eval_bool(&when.text).unwrap_or(false))
+        it.when.as_ref().is_none_or(|when| evaluator.eval_bool(when).unwrap_or(false))
     };
     let choice = choices.iter().find(holds);
     choice.map(|it| template::render(&it.text, evaluator)).unwrap_or_default().trim().to_owned()

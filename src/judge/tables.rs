@@ -43,13 +43,13 @@ pub fn decide(
     let mut evaluator = Evaluator::about(given).watched_by(watch);
     let mut found = None;
     for (number, row) in (1_usize..).zip(&table.rows) {
-        match evaluator.eval_bool(&row.when.text) {
+        match evaluator.eval_bool(&row.when) {
             Ok(true) => {
                 found = Some((number, &row.answer));
                 break;
             }
             Ok(false) => {}
-            Err(error) => return Err((row.when.place.clone(), error)),
+            Err(error) => return Err((Place::clone(&row.when.place), error)),
         }
     }
     let (row, answer) = match found {

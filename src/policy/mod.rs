@@ -23,7 +23,9 @@ use crate::deferred::Deferred;
 use crate::facts::cursor::Key;
 use crate::facts::glob::word_matches;
 use crate::facts::lens::Lens;
+use crate::script::Written;
 use crate::script::pattern::TextPatternSource;
+use crate::script::plain::Kept;
 use crate::state::breaker;
 use crate::state::failure::Failures;
 use crate::state::guard::GuardLimits;
@@ -195,15 +197,40 @@ impl std::fmt::Display for Place {
 
 /// A typed expression.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "ToKeep")]
 pub struct Expression {
     /// Its text, decoded.
     pub text: String,
     /// Where it is written.
-    pub place: Place,
+    pub place: Deferred<Place>,
     /// Facts it reads.
-    pub uses: Vec<String>,
+    pub uses: Deferred<Vec<String>>,
     /// Whether it reads nothing but words, so that a blocker may not block on it.
     pub words_only: bool,
+    /// Its plain form, where it comes from a compiled pack.
+    pub kept: Kept,
+}
+
+/// An expression as a compiled pack keeps it.
+#[derive(Serialize)]
+struct ToKeep {
+    text: String,
+    place: Deferred<Place>,
+    uses: Deferred<Vec<String>>,
+    words_only: bool,
+    kept: Kept,
+}
+
+impl From<Expression> for ToKeep {
+    fn from(Expression { text, place, uses, words_only, .. }: Expression) -> Self {
+        Self { kept: Kept::of(&text), text, place, uses, words_only }
+    }
+}
+
+impl<'t> From<&'t Expression> for Written<'t> {
+    fn from(it: &'t Expression) -> Self {
+        Self { text: &it.text, kept: Some(&it.kept) }
+    }
 }
 
 /// One of several texts.

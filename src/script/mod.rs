@@ -17,7 +17,7 @@ mod pack_facts;
 pub mod parts;
 pub mod paths;
 pub mod pattern;
-mod plain;
+pub mod plain;
 pub mod prose;
 pub mod queue_facts;
 pub mod record;
@@ -40,6 +40,7 @@ use rhai::{AST, Dynamic, Engine, EvalAltResult, Expr, OptimizationLevel, Positio
 use crate::limits;
 use context::{Context, Object, Part as Handle};
 use parts::Part;
+use plain::{Kept, Plain};
 use record::Record;
 use types::Type;
 use watch::Watch;
@@ -83,6 +84,27 @@ impl std::fmt::Display for Value {
     }
 }
 
+/// An expression as it is written, with its plain form where that was kept.
+#[derive(Debug, Clone, Copy)]
+pub struct Written<'t> {
+    /// Its text.
+    pub text: &'t str,
+    /// Its plain form.
+    pub kept: Option<&'t Kept>,
+}
+
+impl<'t> From<&'t str> for Written<'t> {
+    fn from(text: &'t str) -> Self {
+        Self { text, kept: None }
+    }
+}
+
+impl<'t> From<&'t String> for Written<'t> {
+    fn from(text: &'t String) -> Self {
+        text.as_str().into()
+    }
+}
+
 /// Evaluates expressions against one context.
 #[derive(Debug)]
 pub struct Evaluator {
@@ -99,11 +121,19 @@ pub struct Evaluator {
 #[derive(Debug)]
 struct Known {
     text: String,
-    parsed: Rc<AST>,
+    /// What it was parsed to, once its kept form did not do.
+    parsed: Option<Parsed>,
     /// Whether it may have another value later in the same context.
     changes: bool,
     /// Its value, where that cannot change any more in this context.
     value: Option<Value>,
+}
+
+/// An expression that was parsed.
+#[derive(Debug)]
+struct Parsed {
+    ast: AST,
+    plain: Option<Plain>,
 }
 
 impl Evaluator {
@@ -160,42 +190,32 @@ impl Evaluator {
     ///
     /// # Errors
     /// A probe that could not answer, a limit, an overflow: a rule takes it as unknown.
-    pub fn eval(&mut self, text: &str) -> Result<Value, ScriptError> {
-        let value = self.value(text);
+    pub fn eval<'t>(&mut self, written: impl Into<Written<'t>>) -> Result<Value, ScriptError> {
+        let written = written.into();
+        let value = self.value(written);
         if let Some(watch) = self.watch.clone() {
-            watch.evaluated(text, &value, |part| self.value(part));
+            watch.evaluated(written.text, &value, |part| self.value(part.into()));
         }
         value
     }
 
-    fn value(&mut self, text: &str) -> Result<Value, ScriptError> {
+    fn value(&mut self, Written { text, kept }: Written<'_>) -> Result<Value, ScriptError> {
         let alike = self.known.entry(text.len()).or_default();
-        let (parsed, changes) = match alike.iter().find(|it| it.text == text) {
-            Some(Known { value: Some(value), .. }) => return Ok(value.clone()),
-            Some(Known { parsed, changes, .. }) => (parsed.clone(), *changes),
-            None => {
-                let parsed = Rc::new(compile(&self.engine, text)?);
-                let (changes, text) = (context::reads_learned(text), text.to_owned());
-                alike.push(Known { text, parsed: parsed.clone(), changes, value: None });
-                (parsed, changes)
-            }
+        let mut known = match alike.iter().position(|it| it.text == text) {
+            Some(at) => alike.swap_remove(at),
+            None => Known::new(text),
         };
-        let value = match plain::value(&parsed, &self.scope).and_then(to_value) {
-            Some(value) => value,
-            None => by_engine(&self.engine, &mut self.scope, &parsed, text)?,
-        };
-        if !changes && let Some(known) = alike.iter_mut().find(|it| it.text == text) {
-            known.value = Some(value.clone());
-        }
-        Ok(value)
+        let found = known.value(kept.and_then(Kept::plain), &self.engine, &mut self.scope);
+        alike.push(known);
+        found
     }
 
     /// The value of a condition.
     ///
     /// # Errors
     /// As [`Evaluator::eval`], and a value that is not true or false.
-    pub fn eval_bool(&mut self, text: &str) -> Result<bool, ScriptError> {
-        match self.eval(text)? {
+    pub fn eval_bool<'t>(&mut self, written: impl Into<Written<'t>>) -> Result<bool, ScriptError> {
+        match self.eval(written)? {
             Value::Bool(value) => Ok(value),
             Value::Int(_) | Value::Text(_) | Value::Texts(_) => {
                 let message = "a condition must be true or false".to_owned();
@@ -208,6 +228,45 @@ impl Evaluator {
     #[must_use]
     pub fn explain(&mut self, text: &str) -> Vec<Part> {
         parts::explain(self, text)
+    }
+}
+
+impl Known {
+    fn new(text: &str) -> Self {
+        let (changes, text) = (context::reads_learned(text), text.to_owned());
+        Self { text, parsed: None, changes, value: None }
+    }
+
+    /// Its value; `plain` is its plain form, where that was kept.
+    fn value(
+        &mut self,
+        plain: Option<&Plain>,
+        engine: &Engine,
+        globals: &mut Scope<'static>,
+    ) -> Result<Value, ScriptError> {
+        if let Some(value) = &self.value {
+            return Ok(value.clone());
+        }
+        let kept = plain.and_then(|it| it.value(globals)).and_then(to_value);
+        let value = match kept {
+            Some(value) => value,
+            None => {
+                let parsed =
+                    self.parsed.take().map_or_else(|| Parsed::of(engine, &self.text), Ok)?;
+                let Parsed { ast, plain } = self.parsed.insert(parsed);
+                let found = plain.as_ref().and_then(|it| it.value(globals)).and_then(to_value);
+                found.map_or_else(|| by_engine(engine, globals, ast, &self.text), Ok)?
+            }
+        };
+        self.value = (!self.changes).then(|| value.clone());
+        Ok(value)
+    }
+}
+
+impl Parsed {
+    fn of(engine: &Engine, text: &str) -> Result<Self, ScriptError> {
+        let ast = compile(engine, text)?;
+        Ok(Self { plain: plain::of(&ast), ast })
     }
 }
 

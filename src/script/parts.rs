@@ -117,7 +117,7 @@ fn visit(
     let Range { start, end } = piece.range;
     let found = match text.get(start..end).filter(|_| reached) {
         None => Found::NotReached,
-        Some(part) => evaluator.value(part).map_or_else(Found::Failed, Found::Value),
+        Some(part) => evaluator.value(part.into()).map_or_else(Found::Failed, Found::Value),
     };
     let value = if let Found::Value(Value::Bool(value)) = found { Some(value) } else { None };
     parts.push(Part { start, end, at: piece.at, found });

@@ -1,125 +1,243 @@
 //! Expressions of plain form, evaluated without the engine: facts, comparisons, `&&`, `||`, `!`.
-//! Most conditions are of that form, and setting the engine up for one costs more than its value.
+//! Most conditions are of that form. Parsing one, and setting the engine up for it, costs more than
+//! its value: so the plain form is what a compiled pack keeps.
 //! INVARIANT: a value is the one that the engine gives. Whatever is of another form, or goes wrong,
 //! is left to the engine.
 
 use rhai::{AST, Array, Dynamic, Expr, FnCallExpr, ImmutableString, Scope, Stmt};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::context::Object;
-use super::member_value;
+use super::{compile, member_value, sandbox};
+use crate::deferred::Deferred;
 
-/// The value of an expression of plain form.
-pub(super) fn value(ast: &AST, globals: &Scope<'static>) -> Option<Dynamic> {
-    let plain = Plain { globals };
+/// An expression of plain form.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) enum Plain {
+    Bool(bool),
+    Int(i64),
+    Text(String),
+    List(Vec<Plain>),
+    Global(String),
+    /// All of them hold.
+    And(Vec<Plain>),
+    /// One of them holds.
+    Or(Vec<Plain>),
+    Not(Box<Plain>),
+    Compare(Relation, Box<[Plain; 2]>),
+    /// The second is one of the first.
+    In(Box<[Plain; 2]>),
+    /// A member of the owner, with arguments where it is called.
+    Member(Box<Plain>, String, Option<Vec<Plain>>),
+    /// What the owner has under a name, as in `breakers["x"]`.
+    Item(Box<[Plain; 2]>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Relation {
+    Equal,
+    Unequal,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+/// The plain form of an expression as a compiled pack keeps it; nothing in a pack that was just
+/// loaded, whose expressions are parsed when they are met. It follows from the text, so that two of
+/// them never differ.
+#[derive(Debug, Clone, Default)]
+pub struct Kept(Deferred<Option<Plain>>);
+
+impl PartialEq for Kept {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Kept {}
+
+impl Kept {
+    /// The form of an expression, to be kept.
+    #[must_use]
+    pub fn of(text: &str) -> Self {
+        thread_local! {
+            static PARSER: rhai::Engine = sandbox();
+        }
+        let parsed = PARSER.with(|it| compile(it, text)).ok();
+        Self(parsed.as_ref().and_then(of).into())
+    }
+
+    pub(super) fn plain(&self) -> Option<&Plain> {
+        self.0.as_ref()
+    }
+}
+
+impl Serialize for Kept {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(to)
+    }
+}
+
+impl<'de> Deserialize<'de> for Kept {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Deferred::deserialize(from).map(Self)
+    }
+}
+
+/// The plain form of what was parsed, where it has one.
+pub(super) fn of(ast: &AST) -> Option<Plain> {
     match ast.statements() {
-        [Stmt::Expr(expr)] => plain.value(expr),
-        [Stmt::FnCall(call, _)] => plain.operator(call),
+        [Stmt::Expr(expr)] => read(expr),
+        [Stmt::FnCall(call, _)] => operator(call),
         _ => None,
     }
 }
 
-struct Plain<'s> {
-    globals: &'s Scope<'static>,
-}
-
-impl Plain<'_> {
-    #[expect(clippy::wildcard_enum_match_arm, reason = "Rhai has more forms than are plain")]
-    fn value(&self, expr: &Expr) -> Option<Dynamic> {
-        Some(match expr {
-            Expr::BoolConstant(value, _) => (*value).into(),
-            Expr::IntegerConstant(value, _) => (*value).into(),
-            Expr::StringConstant(text, _) => text.clone().into(),
-            Expr::Array(items, _) => {
-                items.iter().map(|it| self.value(it)).collect::<Option<Array>>()?.into()
-            }
-            Expr::Variable(name, ..) => self.globals.get(&name.1)?.clone(),
-            Expr::And(items, _) => self.first(items, false)?.into(),
-            Expr::Or(items, _) => self.first(items, true)?.into(),
-            Expr::FnCall(call, _) => self.operator(call)?,
-            Expr::Dot(chain, flags, _) if flags.is_empty() => {
-                let mut owner = self.value(&chain.lhs)?;
-                let mut rest = &chain.rhs;
-                while let Expr::Dot(chain, flags, _) = rest {
-                    if !flags.is_empty() {
-                        return None;
-                    }
-                    owner = self.member(owner, &chain.lhs)?;
-                    rest = &chain.rhs;
-                }
-                self.member(owner, rest)?
-            }
-            Expr::Index(chain, flags, _) if flags.is_empty() => {
-                let Expr::Dot(inside, flags, _) = &chain.rhs else { return None };
-                let key = self.value(&inside.lhs)?.into_immutable_string().ok()?;
-                let owner = self.value(&chain.lhs)?;
-                let owner = member_value(&*owner.read_lock::<Object>()?, &key, &[]).ok()?;
-                if !flags.is_empty() || matches!(inside.rhs, Expr::Dot(..)) {
+#[expect(clippy::wildcard_enum_match_arm, reason = "Rhai has more forms than are plain")]
+fn read(expr: &Expr) -> Option<Plain> {
+    Some(match expr {
+        Expr::BoolConstant(value, _) => Plain::Bool(*value),
+        Expr::IntegerConstant(value, _) => Plain::Int(*value),
+        Expr::StringConstant(text, _) => Plain::Text(text.to_string()),
+        Expr::Array(items, _) => Plain::List(all(items)?),
+        Expr::Variable(name, ..) => Plain::Global(name.1.to_string()),
+        Expr::And(items, _) => Plain::And(all(items.iter())?),
+        Expr::Or(items, _) => Plain::Or(all(items.iter())?),
+        Expr::FnCall(call, _) => operator(call)?,
+        Expr::Dot(chain, flags, _) if flags.is_empty() => {
+            let mut owner = read(&chain.lhs)?;
+            let mut rest = &chain.rhs;
+            while let Expr::Dot(chain, flags, _) = rest {
+                if !flags.is_empty() {
                     return None;
                 }
-                self.member(owner, &inside.rhs)?
+                owner = member(owner, &chain.lhs)?;
+                rest = &chain.rhs;
             }
-            _ => return None,
+            member(owner, rest)?
+        }
+        Expr::Index(chain, flags, _) if flags.is_empty() => {
+            let Expr::Dot(inside, flags, _) = &chain.rhs else { return None };
+            if !flags.is_empty() || matches!(inside.rhs, Expr::Dot(..)) {
+                return None;
+            }
+            let item = Plain::Item(Box::new([read(&chain.lhs)?, read(&inside.lhs)?]));
+            member(item, &inside.rhs)?
+        }
+        _ => return None,
+    })
+}
+
+fn all<'e>(items: impl IntoIterator<Item = &'e Expr>) -> Option<Vec<Plain>> {
+    items.into_iter().map(read).collect()
+}
+
+fn operator(call: &FnCallExpr) -> Option<Plain> {
+    let relation = match call.name.as_str() {
+        "==" => Some(Relation::Equal),
+        "!=" => Some(Relation::Unequal),
+        "<" => Some(Relation::Less),
+        "<=" => Some(Relation::LessOrEqual),
+        ">" => Some(Relation::Greater),
+        ">=" => Some(Relation::GreaterOrEqual),
+        _ => None,
+    };
+    match (call.name.as_str(), relation, call.args.as_ref()) {
+        ("!", _, [one]) => Some(Plain::Not(Box::new(read(one)?))),
+        (_, Some(relation), [one, other]) => {
+            Some(Plain::Compare(relation, Box::new([read(one)?, read(other)?])))
+        }
+        // How `text in list` is called.
+        ("contains", _, [list, text]) => Some(Plain::In(Box::new([read(list)?, read(text)?]))),
+        _ => None,
+    }
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "Rhai has more forms than are plain")]
+fn member(owner: Plain, member: &Expr) -> Option<Plain> {
+    let (name, arguments) = match member {
+        Expr::Property(name, _) => (&name.2, None),
+        Expr::MethodCall(call, _) => (&call.name, Some(all(&call.args)?)),
+        _ => return None,
+    };
+    Some(Plain::Member(Box::new(owner), name.to_string(), arguments))
+}
+
+impl Plain {
+    /// Its value by the facts; nothing, where that is for the engine to find.
+    pub(super) fn value(&self, globals: &Scope<'static>) -> Option<Dynamic> {
+        let value = |it: &Self| it.value(globals);
+        Some(match self {
+            Self::Bool(value) => (*value).into(),
+            Self::Int(value) => (*value).into(),
+            Self::Text(text) => text.as_str().into(),
+            Self::List(items) => items.iter().map(value).collect::<Option<Array>>()?.into(),
+            Self::Global(name) => globals.get(name)?.clone(),
+            Self::And(items) => first(items, false, globals)?.into(),
+            Self::Or(items) => first(items, true, globals)?.into(),
+            Self::Not(one) => (!value(one)?.as_bool().ok()?).into(),
+            Self::Compare(relation, sides) => {
+                let [one, other] = sides.as_ref();
+                compare(*relation, &value(one)?, &value(other)?)?.into()
+            }
+            Self::In(sides) => {
+                let [list, text] = sides.as_ref();
+                let (list, text) = (value(list)?, value(text)?);
+                let text = text.into_immutable_string().ok()?;
+                contains(&list.into_array().ok()?, &text)?.into()
+            }
+            Self::Member(owner, name, arguments) => {
+                member_of(&value(owner)?, name, arguments.as_deref(), globals)?
+            }
+            Self::Item(sides) => {
+                let [owner, key] = sides.as_ref();
+                let key = value(key)?.into_immutable_string().ok()?;
+                let owner = value(owner)?;
+                member_value(&*owner.read_lock::<Object>()?, &key, &[]).ok()?
+            }
         })
     }
+}
 
-    /// Whether one of the items has this value; those after it are not looked at.
-    fn first(&self, items: &[Expr], wanted: bool) -> Option<bool> {
-        for item in items {
-            if self.value(item)?.as_bool().ok()? == wanted {
-                return Some(wanted);
-            }
+/// Whether one of the items has this value; those after it are not looked at.
+fn first(items: &[Plain], wanted: bool, globals: &Scope<'static>) -> Option<bool> {
+    for item in items {
+        if item.value(globals)?.as_bool().ok()? == wanted {
+            return Some(wanted);
         }
-        Some(!wanted)
     }
+    Some(!wanted)
+}
 
-    fn operator(&self, call: &FnCallExpr) -> Option<Dynamic> {
-        let mut values = call.args.iter().map(|it| self.value(it));
-        let value: bool = match (call.name.as_str(), call.args.len()) {
-            ("!", 1) => !values.next()??.as_bool().ok()?,
-            ("==" | "!=" | "<" | "<=" | ">" | ">=", 2) => {
-                compare(&call.name, &values.next()??, &values.next()??)?
-            }
-            // How `text in list` is called.
-            ("contains", 2) => {
-                let (list, text) = (values.next()??, values.next()??);
-                let text = text.into_immutable_string().ok()?;
-                contains(&list.into_array().ok()?, &text)?
-            }
-            _ => return None,
-        };
-        Some(value.into())
+/// A member of a fact, or what texts and lists are asked most.
+fn member_of(
+    owner: &Dynamic,
+    name: &str,
+    arguments: Option<&[Plain]>,
+    globals: &Scope<'static>,
+) -> Option<Dynamic> {
+    let values = arguments.unwrap_or_default().iter().map(|it| it.value(globals));
+    let values = values.collect::<Option<Vec<_>>>()?;
+    if let Some(object) = owner.read_lock::<Object>() {
+        return member_value(&object, name, &values).ok();
     }
-
-    /// A member of a fact, or what texts and lists are asked most.
-    #[expect(clippy::wildcard_enum_match_arm, reason = "Rhai has more forms than are plain")]
-    fn member(&self, owner: Dynamic, member: &Expr) -> Option<Dynamic> {
-        let (name, arguments) = match member {
-            Expr::Property(name, _) => (&name.2, None),
-            Expr::MethodCall(call, _) => (&call.name, Some(&call.args)),
-            _ => return None,
-        };
-        let values = arguments.into_iter().flatten().map(|it| self.value(it));
-        let values = values.collect::<Option<Vec<_>>>()?;
-        if let Some(object) = owner.read_lock::<Object>() {
-            return member_value(&object, name, &values).ok();
-        }
-        arguments?;
-        let text = |value: Option<&Dynamic>| value?.clone().into_immutable_string().ok();
-        if let Some(list) = owner.read_lock::<Array>() {
-            return match (name.as_str(), values.len()) {
-                ("len", 0) => Some(super::builtins::number(list.len()).into()),
-                ("contains", 1) => Some(contains(&list, &text(values.first())?)?.into()),
-                _ => None,
-            };
-        }
-        let owner = owner.read_lock::<ImmutableString>()?;
-        let part = text(values.first());
-        match (name.as_str(), part, values.len()) {
-            ("contains", Some(part), 1) => Some(owner.contains(part.as_str()).into()),
-            ("starts_with", Some(part), 1) => Some(owner.starts_with(part.as_str()).into()),
-            ("ends_with", Some(part), 1) => Some(owner.ends_with(part.as_str()).into()),
+    arguments?;
+    let text = |value: Option<&Dynamic>| value?.clone().into_immutable_string().ok();
+    if let Some(list) = owner.read_lock::<Array>() {
+        return match (name, values.len()) {
+            ("len", 0) => Some(super::builtins::number(list.len()).into()),
+            ("contains", 1) => Some(contains(&list, &text(values.first())?)?.into()),
             _ => None,
-        }
+        };
+    }
+    let owner = owner.read_lock::<ImmutableString>()?;
+    let part = text(values.first());
+    match (name, part, values.len()) {
+        ("contains", Some(part), 1) => Some(owner.contains(part.as_str()).into()),
+        ("starts_with", Some(part), 1) => Some(owner.starts_with(part.as_str()).into()),
+        ("ends_with", Some(part), 1) => Some(owner.ends_with(part.as_str()).into()),
+        _ => None,
     }
 }
 
@@ -133,11 +251,11 @@ fn contains(list: &Array, wanted: &str) -> Option<bool> {
 }
 
 /// Compares two values of one type.
-fn compare(relation: &str, one: &Dynamic, other: &Dynamic) -> Option<bool> {
+fn compare(relation: Relation, one: &Dynamic, other: &Dynamic) -> Option<bool> {
     let order = if let (Ok(one), Ok(other)) = (one.as_int(), other.as_int()) {
         one.cmp(&other)
     } else if let (Ok(one), Ok(other)) = (one.as_bool(), other.as_bool()) {
-        if !matches!(relation, "==" | "!=") {
+        if !matches!(relation, Relation::Equal | Relation::Unequal) {
             return None;
         }
         one.cmp(&other)
@@ -145,13 +263,12 @@ fn compare(relation: &str, one: &Dynamic, other: &Dynamic) -> Option<bool> {
         let one = one.read_lock::<ImmutableString>()?;
         one.as_str().cmp(other.read_lock::<ImmutableString>()?.as_str())
     };
-    match relation {
-        "==" => Some(order.is_eq()),
-        "!=" => Some(order.is_ne()),
-        "<" => Some(order.is_lt()),
-        "<=" => Some(order.is_le()),
-        ">" => Some(order.is_gt()),
-        ">=" => Some(order.is_ge()),
-        _ => None,
-    }
+    Some(match relation {
+        Relation::Equal => order.is_eq(),
+        Relation::Unequal => order.is_ne(),
+        Relation::Less => order.is_lt(),
+        Relation::LessOrEqual => order.is_le(),
+        Relation::Greater => order.is_gt(),
+        Relation::GreaterOrEqual => order.is_ge(),
+    })
 }

@@ -19,6 +19,7 @@ use serde_json::{Map, Value, json};
 use super::document::{Documents, Held};
 use super::file::Durability;
 use super::log;
+use crate::deferred::Deferred;
 use crate::limits::{DRIFT_LOG_BYTES_MAX, SIGNAL_FILE_BYTES_MAX, SIGNALS_MAX};
 use crate::policy::signals::{Form, SignalKind, Signals};
 use crate::script::signal_facts::Waiting;
@@ -49,7 +50,8 @@ const LOCK_WAIT: Duration = Duration::from_secs(1);
 pub struct SignalStore<'a> {
     world: &'a dyn World,
     documents: Documents<'a>,
-    kinds: &'a Signals,
+    /// Decoded where something is asked of a signal: most calls ask nothing.
+    kinds: &'a Deferred<Signals>,
 }
 
 /// What is in the folder at a moment.
@@ -135,7 +137,7 @@ impl<'a> SignalStore<'a> {
     pub fn new(
         world: &'a dyn World,
         root: &Path,
-        kinds: &'a Signals,
+        kinds: &'a Deferred<Signals>,
         durability: Durability,
     ) -> Self {
         let how = (durability, LOCK_WAIT);

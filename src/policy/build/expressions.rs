@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{Builder, place};
 use crate::policy::{Choice, Expression};
 use crate::script::check::{self, Typed};
+use crate::script::plain::Kept;
 use crate::script::template::{self, Piece};
 use crate::script::types::{Evidence, Names, Type};
 use crate::source::Diagnostic;
@@ -61,9 +62,10 @@ impl Builder<'_> {
         }
         Some(Expression {
             text: text.to_owned(),
-            place: place(&node.sub_span(0..text.len())),
-            uses: typed.uses.into_iter().collect(),
+            place: place(&node.sub_span(0..text.len())).into(),
+            uses: typed.uses.into_iter().collect::<Vec<_>>().into(),
             words_only: typed.evidence == Evidence::Words,
+            kept: Kept::default(),
         })
     }
 
