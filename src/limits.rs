@@ -105,6 +105,12 @@ pub const PENDING_TOOLS_MAX: usize = 64;
 pub const SKILLS_KEPT_MAX: usize = 200;
 /// Ids of API messages remembered, so that usage repeated on their further blocks is not counted.
 pub const COUNTED_MESSAGES_MAX: usize = 32;
+/// API calls whose occupancy is kept, to tell how fast a context fills.
+pub const CONTEXT_SAMPLES_MAX: usize = 16;
+/// Turns that a context is said to have left, at most.
+pub const CONTEXT_TURNS_MAX: u64 = 1_000_000;
+/// Models whose tokens are counted apart; those of further ones are counted together.
+pub const MODELS_COUNTED_MAX: usize = 16;
 /// One name, id, path or branch kept from a transcript, in bytes.
 pub const NAME_TEXT_MAX: usize = 512;
 /// Distinct tool names counted; further ones count as `other`.

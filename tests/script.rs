@@ -20,6 +20,7 @@ use policyd::script::check::check;
 use policyd::script::context::{
     Context, Excuse, Learned, Memory, OutcomeFacts, Reading, RuleFacts, Spoken,
 };
+use policyd::script::context_facts::Gauge;
 use policyd::script::members;
 use policyd::script::pattern::{TextPattern, TextPatternSource};
 use policyd::script::signal_facts::Waiting;
@@ -34,6 +35,7 @@ fn names() -> Names {
     Names {
         command_kinds: set(&["test"]),
         file_kinds: set(&["code"]),
+        tiers: set(&["act"]),
         contents: set(&["stub"]),
         texts: set(&["next_steps", "operations", "completion"]),
         preferences: set(&["no_auto_merge"]),
@@ -77,6 +79,7 @@ fn context() -> Context {
         breakers: Some(standing),
         waiting: Some(policyd::script::queue_facts::Queued::default()),
         signals: Some(waiting),
+        context: Some(Rc::new(Gauge::default())),
         ..Learned::default()
     };
     Context {
@@ -92,6 +95,7 @@ fn context() -> Context {
         forge: "gitlab".to_owned(),
         project: "/work".into(),
         patterns: Rc::new(names().texts.iter().map(|it| (it.clone(), pattern(it))).collect()),
+        overrides: Default::default(),
         now: Timestamp::from_millis(1_767_225_600_000),
         learned: RefCell::new(learned),
         spoken: Spoken::default(),
@@ -127,6 +131,7 @@ fn what_is_learned_later_is_seen_by_what_was_evaluated_before() {
                 drifts: 2,
                 awaiting_human: 0,
             }),
+            context: Some(Rc::new(Gauge { percent: 71, ..Gauge::default() })),
             rule,
             outcome,
             rationalizations: Some(Rc::new(vec![Excuse { proven: true, ..Excuse::default() }])),

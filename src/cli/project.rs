@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::facts::event::Event;
 use crate::limits;
 use crate::policy::{self, Settings};
+use crate::state::context::Overrides;
 use crate::store::file::Durability;
 use crate::store::prune::Retention;
 use crate::store::session::{Layout, SessionStore};
@@ -188,6 +189,11 @@ pub(super) fn scratch_folders(world: &dyn World) -> Vec<PathBuf> {
 pub(super) fn is_on(world: &dyn World, name: &str) -> bool {
     let off = ["0", "false", "no", "off"];
     world.env(name).is_some_and(|it| !off.contains(&it.to_ascii_lowercase().as_str()))
+}
+
+/// What the environment says of the context's window, and what is wrong with it.
+pub(super) fn overrides(world: &dyn World) -> (Overrides, Vec<String>) {
+    Overrides::read(|name| world.env(name))
 }
 
 /// Whether the debug log is kept.

@@ -21,6 +21,7 @@ use crate::policy::Policy;
 use crate::script::Evaluator;
 use crate::script::context::{Context, Reading};
 use crate::store::breakers::BreakerStore;
+use crate::store::session::SessionStore;
 use crate::store::signals::SignalStore;
 use crate::store::transcript::{self, Places};
 use crate::world::{FileKind, World};
@@ -70,6 +71,7 @@ impl Session {
         let signals = SignalStore::new(world, &own, &policy.signals, store.durability.clone());
         let waiting = signals.waiting(session.context.now);
         session.context.learned.borrow_mut().signals = Some(waiting);
+        session.look_at_context(policy, &store);
         let mut evaluator = Evaluator::new(session.context.clone());
         // What it asks is not asked here; the type of the session is learned.
         let _asks = judge::plan(policy, &session.context, None, &mut evaluator);
@@ -80,6 +82,18 @@ impl Session {
         }
         judge::rationalization::learn(policy, &session.context, &mut evaluator);
         Ok(session)
+    }
+}
+
+impl Session {
+    /// Learns how full the context is, whether or not a rule asks.
+    fn look_at_context(&self, policy: &Policy, store: &SessionStore<'_>) {
+        let context = &self.context;
+        let by = (&*policy.context, &context.overrides);
+        let gauge = judge::context::gauge(by.0, by.1, &context.facts);
+        let standing = store.peek(&context.event.session_id).state.context;
+        let gauge = judge::context::settle(&gauge, &standing, by, &context.facts);
+        context.learned.borrow_mut().context = Some(Rc::new(gauge));
     }
 }
 
@@ -115,6 +129,7 @@ fn from_file(
         interactive: true,
         project: project.root.clone(),
         remote_host: project::remote_host(world, project),
+        overrides: project::overrides(world).0,
         now: world.now(),
     };
     Ok(Session { context: Rc::new(situation.context(policy, &words)), notes: Vec::new() })

@@ -14,8 +14,12 @@ const HASH_BYTES: usize = 8;
 type Hash = [u8; HASH_BYTES];
 
 /// The sources of the types that a cursor holds, and the version of the program.
-const SHAPES: u64 =
-    fingerprint(&[env!("CARGO_PKG_VERSION"), include_str!("mod.rs"), include_str!("command.rs")]);
+const SHAPES: u64 = fingerprint(&[
+    env!("CARGO_PKG_VERSION"),
+    include_str!("mod.rs"),
+    include_str!("command.rs"),
+    include_str!("meters.rs"),
+]);
 
 /// What a cursor depends on beside the transcript and the program: the lens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -11,6 +11,7 @@ pub mod glob;
 pub mod lazy;
 pub mod lens;
 pub mod lines;
+pub mod meters;
 pub mod pattern;
 pub mod record;
 pub mod shell;
@@ -20,6 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 pub use command::{Command, Outcome, Program, Verdict};
+use meters::Meters;
 
 /// Everything known of one transcript: of its main chain, or of a subagent's own file. Every collection is bounded by `limits`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -80,6 +82,8 @@ pub struct Marks {
 pub struct Prompts {
     /// How many.
     pub count: u64,
+    /// How many of them were there when the context was last compacted.
+    pub before_compaction: u64,
     /// The first ones.
     pub first: Vec<Prompt>,
     /// The last ones that are not among the first.
@@ -243,18 +247,10 @@ pub struct Todo {
 /// Token usage of the main chain.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tokens {
-    /// Model of the last API call.
-    pub model: String,
-    /// Input, cache read and cache creation of the last API call after the last compaction.
-    pub context: u64,
-    /// Sum of input tokens, each API message counted once.
-    pub input: u64,
-    /// Sum of output tokens.
-    pub output: u64,
-    /// Sum of cache reads.
-    pub cache_read: u64,
-    /// Sum of cache creations.
-    pub cache_creation: u64,
+    /// What is counted.
+    pub meters: Meters,
     /// Ids of the last API messages counted, so that their further blocks are not.
     pub counted: Vec<String>,
+    /// Output of the newest of them, as far as it was counted.
+    pub last_output: u64,
 }

@@ -16,10 +16,11 @@ use crate::facts::cursor::Position;
 use crate::facts::event::{BackgroundTask, Event, EventKind};
 use crate::id::SessionId;
 use crate::limits::READING_LOGGED_BYTES_MAX;
-use crate::script::breaker_facts::Standing;
+use crate::script::breaker_facts::Standing as Breakers;
 use crate::script::context::{Context, Reading};
 use crate::script::queue_facts::Queued;
 use crate::script::signal_facts::Waiting;
+use crate::state::context::{Overrides, Standing};
 use crate::state::{GuardState, Release, SessionState};
 use crate::time::Timestamp;
 
@@ -51,6 +52,9 @@ pub struct Inputs {
     /// Host of the project's remote.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remote_host: Option<String>,
+    /// What the environment said of the context's window.
+    #[serde(skip_serializing_if = "Overrides::is_empty")]
+    pub window: Overrides,
     /// The session type that the environment named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forced_type: Option<String>,
@@ -61,7 +65,7 @@ pub struct Inputs {
     pub probes: BTreeMap<String, Answered>,
     /// Where the circuit breakers stood, where the pack looks at them.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub breakers: Option<Standing>,
+    pub breakers: Option<Breakers>,
     /// What waited, where the pack looks at it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting: Option<Queued>,
@@ -132,6 +136,9 @@ pub struct Remembered {
     /// What was let go last: finding, episode, edits.
     #[serde(skip_serializing_if = "Option::is_none")]
     released: Option<(String, String, u64)>,
+    /// The tier that the context had reached: tier, compactions, position.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context: Option<(String, u64, u64)>,
 }
 
 /// What a probe answered, as far as it is logged.
@@ -228,6 +235,7 @@ impl Inputs {
             interactive: context.interactive,
             project: text(&context.project),
             remote_host: besides.remote_host.map(str::to_owned),
+            window: context.overrides.clone(),
             forced_type: besides.forced_type.map(str::to_owned),
             memory: remembered(besides.state, &guard_of(besides.state, event)),
             probes: probes.iter().map(|(id, it)| (id.clone(), Answered::new(it, mask))).collect(),
@@ -281,6 +289,7 @@ impl Inputs {
             interactive: self.interactive,
             project: PathBuf::from(&self.project),
             remote_host: self.remote_host.clone(),
+            overrides: self.window.clone(),
             now: whose.at,
         }
     }
@@ -328,6 +337,9 @@ impl Inputs {
         };
         let mut state = SessionState::new(whose.session.clone());
         state.turn_count = it.turns;
+        if let Some((tier, compactions, since)) = it.context.clone() {
+            state.context = Standing { tier, compactions, since };
+        }
         match &whose.agent {
             Some(agent) => drop(state.agents.insert(agent.clone(), guard)),
             None => state.main = guard,
@@ -358,6 +370,8 @@ fn text(path: &Path) -> String {
 
 fn remembered(state: &SessionState, guard: &GuardState) -> Remembered {
     let released = guard.released.as_ref();
+    let tier = &state.context;
+    let known = *tier != Standing::default();
     Remembered {
         episode: guard.episode.clone(),
         consecutive_blocks: guard.consecutive_blocks,
@@ -368,6 +382,7 @@ fn remembered(state: &SessionState, guard: &GuardState) -> Remembered {
         tools_at_block: guard.tools_at_block,
         fingerprints: guard.fingerprints.clone(),
         released: released.map(|it| (it.finding.clone(), it.episode.clone(), it.edits)),
+        context: known.then(|| (tier.tier.clone(), tier.compactions, tier.since)),
     }
 }
 

@@ -5,6 +5,7 @@
 
 pub mod combine;
 mod consider;
+pub mod context;
 pub mod dead_letter;
 pub mod escalation;
 pub mod inputs;
@@ -19,6 +20,7 @@ pub mod tables;
 pub mod verdict;
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
@@ -29,6 +31,7 @@ use crate::facts::event::Event;
 use crate::policy::{Consideration, Policy, Probe};
 use crate::script::Evaluator;
 use crate::script::context::{Context, Memory, Reading, RuleFacts};
+use crate::state::context::Standing;
 use crate::state::guard::{self, Ruling, Stop};
 use crate::state::{FailedConsideration, GuardState, SessionState};
 
@@ -85,7 +88,9 @@ pub fn plan(
         // A probe that was not asked is an error, so that a condition that gets that far applies;
         // the others have a value, which may not be theirs yet.
         let unknown_yet = |name: &&str| {
-            ["prefs.", "state.", "rule.", "rationalizations."].iter().any(|it| name.starts_with(it))
+            ["prefs.", "state.", "rule.", "rationalizations.", "context."]
+                .iter()
+                .any(|it| name.starts_with(it))
         };
         let may_apply = out.is_none()
             && (asked.iter().any(unknown_yet) || consider::applies(it, evaluator) != Ok(false));
@@ -150,6 +155,7 @@ pub struct Bench<'a> {
 pub fn decide(bench: Bench<'_>, evaluator: &mut Evaluator) -> Outcome {
     let guard = guard_of(bench.state, &bench.context.event);
     bench.context.learned.borrow_mut().memory = memory(bench.state, &bench.context.event);
+    learn_context(bench);
     let verdicts: Vec<Verdict> =
         bench.policy.considerations.iter().map(|it| judge(it, bench, evaluator)).collect();
     let failed: Vec<FailedConsideration> = verdicts
@@ -177,6 +183,19 @@ pub fn decide(bench: Bench<'_>, evaluator: &mut Evaluator) -> Outcome {
     let (guard, ruling) =
         guard::step(&guard, &stop, &bench.policy.settings.guard, bench.context.now);
     outcome::outcome(bench, verdicts, (guard, ruling), evaluator)
+}
+
+/// Puts the remembered tier to what the meters say, where an expression asks.
+fn learn_context(bench: Bench<'_>) {
+    let context = bench.context;
+    let Some(gauge) = context.learned.borrow().context.clone() else { return };
+    // Subagents come and go: what is remembered is the main agent's.
+    let nothing = Standing::default();
+    let main = context.event.agent_id.is_none();
+    let standing = if main { &bench.state.context } else { &nothing };
+    let by = (&*bench.policy.context, &context.overrides);
+    let settled = context::settle(&gauge, standing, by, &context.facts);
+    context.learned.borrow_mut().context = Some(Rc::new(settled));
 }
 
 fn judge(it: &Consideration, bench: Bench<'_>, evaluator: &mut Evaluator) -> Verdict {

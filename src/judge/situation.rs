@@ -16,6 +16,7 @@ use crate::facts::event::Event;
 use crate::policy::Policy;
 use crate::script::context::{Context, Learned, Spoken};
 use crate::script::pattern::{TextPattern, TextPatternSource};
+use crate::state::context::Overrides;
 use crate::time::Timestamp;
 
 /// What is known of an event before anything is asked.
@@ -35,6 +36,8 @@ pub struct Situation {
     pub project: PathBuf,
     /// Host of the project's remote, in small letters.
     pub remote_host: Option<String>,
+    /// What the environment says of the context's window.
+    pub overrides: Overrides,
     /// The wall clock.
     pub now: Timestamp,
 }
@@ -69,6 +72,9 @@ impl Situation {
     #[must_use]
     pub fn context(self, policy: &Policy, words: &Words) -> Context {
         let forge = self.remote_host.as_deref().map(|host| forge(policy, host));
+        let gauge = policy
+            .reads_context
+            .then(|| Rc::new(super::context::gauge(&policy.context, &self.overrides, &self.facts)));
         let said = self.event.last_message.clone().filter(|it| !it.trim().is_empty());
         let last = || self.facts.messages.last.last().map(|it| it.text.clone());
         Context {
@@ -84,8 +90,9 @@ impl Situation {
             main_branches: policy.main_branches.clone(),
             forge: forge.unwrap_or_default(),
             patterns: Rc::clone(&words.patterns),
+            overrides: self.overrides,
             now: self.now,
-            learned: RefCell::new(Learned::default()),
+            learned: RefCell::new(Learned { context: gauge, ..Learned::default() }),
             spoken: Spoken::default(),
         }
     }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::context::ContextRules;
 use super::load::{Entry, Layers, Meant};
 use super::resilience::Reaction;
 use super::tables::Table;
@@ -22,6 +23,7 @@ use vocabulary::Vocabulary;
 
 mod breakers;
 mod considerations;
+mod context;
 mod expressions;
 mod failures;
 mod questions;
@@ -47,6 +49,8 @@ pub(super) struct Builder<'a> {
     pub(super) reads_waiting: bool,
     /// Whether an expression asked which signals wait.
     pub(super) reads_signals: bool,
+    /// Whether an expression asked how full the context is.
+    pub(super) reads_context: bool,
     /// Facts read by what was typed since it was last emptied.
     pub(super) uses: BTreeSet<String>,
     /// Whether what the packs below say is built already.
@@ -73,7 +77,9 @@ pub(super) struct Built {
     reads_breakers: bool,
     reads_waiting: bool,
     reads_signals: bool,
+    reads_context: bool,
     tables: Vec<Table>,
+    context: Arc<(ContextRules, Vec<String>)>,
     messages: BTreeMap<String, Vec<MessageChoice>>,
 }
 
@@ -99,6 +105,7 @@ pub(super) fn build(
         reads_breakers: false,
         reads_waiting: false,
         reads_signals: false,
+        reads_context: false,
         uses,
         unknown_here: AT_A_CHECK,
         deadline,
@@ -133,8 +140,7 @@ pub(super) fn build(
     builder.unknown_here = AT_A_MESSAGE;
     let messages = layers.messages.iter().filter(|it| base.is_none() || !is_builtin(it));
     let messages = builder.messages(messages);
-    let reads_breakers = builder.reads_breakers;
-    let reads_waiting = builder.reads_waiting;
+    let Builder { reads_breakers, reads_waiting, reads_context, .. } = builder;
     let resilience = builder.resilience_over(layers, base);
     Built {
         settings,
@@ -149,7 +155,9 @@ pub(super) fn build(
         reads_breakers,
         reads_waiting,
         reads_signals: builder.reads_signals,
+        reads_context,
         tables: builder.tables(layers),
+        context: builder.context_over(layers, base),
         messages,
     }
 }
@@ -162,7 +170,9 @@ fn is_builtin(node: &Arc<Node>) -> bool {
 fn names(layers: &Layers, base: Option<&Built>, vocabulary: &Arc<Vocabulary>) -> Arc<Names> {
     let lists = [&layers.preferences, &layers.probes, &layers.session_types];
     let base = base.filter(|it| Arc::ptr_eq(&it.vocabulary, vocabulary) && !layers.incomplete);
-    if let Some(base) = base.filter(|_| !lists.into_iter().flatten().any(Entry::is_own)) {
+    let tiers = layers.sections.get(&(context::FILE, context::TIERS)).map_or(&[] as &[_], |it| it);
+    let own = lists.into_iter().flatten().chain(tiers).any(Entry::is_own);
+    if let Some(base) = base.filter(|_| !own) {
         return Arc::clone(&base.names);
     }
     let ids = |entries: &[Entry]| entries.iter().map(|it| it.id.clone()).collect::<BTreeSet<_>>();
@@ -175,6 +185,7 @@ fn names(layers: &Layers, base: Option<&Built>, vocabulary: &Arc<Vocabulary>) ->
         probes: ids(&layers.probes),
         session_types: ids(&layers.session_types),
         forges: vocabulary.forges.iter().map(|(name, _)| name.clone()).collect(),
+        tiers: ids(tiers),
         incomplete: layers.incomplete,
         record: None,
     })
@@ -190,6 +201,7 @@ fn reacts_to(reactions: &[Reaction]) -> Vec<String> {
 pub(super) fn policy(name: String, built: Built) -> Policy {
     let resilience = Arc::unwrap_or_clone(built.resilience);
     let vocabulary = Arc::unwrap_or_clone(built.vocabulary);
+    let (context, context_told_at) = Arc::unwrap_or_clone(built.context);
     Policy {
         name,
         settings: built.settings,
@@ -213,6 +225,9 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
         reactions: resilience.reactions.into(),
         signals: resilience.signals.into(),
         tables: built.tables.into(),
+        context: context.into(),
+        context_told_at,
+        reads_context: built.reads_context,
         lens_key: Key::of(&vocabulary.lens),
         lens: vocabulary.lens,
         texts: vocabulary.texts,

@@ -22,6 +22,7 @@ pub const FILES: &[(&str, &str)] = &[
     ("routes.yaml", include_str!("../../policies/routes.yaml")),
     ("reactions.yaml", include_str!("../../policies/reactions.yaml")),
     ("signals.yaml", include_str!("../../policies/signals.yaml")),
+    ("context.yaml", include_str!("../../policies/context.yaml")),
     ("tables.yaml", include_str!("../../policies/tables.yaml")),
     ("rationalizations.yaml", include_str!("../../policies/rationalizations.yaml")),
     ("session_types.yaml", include_str!("../../policies/session_types.yaml")),

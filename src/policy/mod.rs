@@ -3,6 +3,7 @@
 
 mod build;
 pub mod builtin;
+pub mod context;
 pub mod failures;
 pub mod load;
 pub mod rationalizations;
@@ -17,6 +18,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use self::context::ContextRules;
 use self::rationalizations::Rationalizations;
 use crate::checksum::fingerprint;
 use crate::deferred::Deferred;
@@ -94,6 +96,12 @@ pub struct Policy {
     pub signals: Deferred<Signals>,
     /// Decision tables.
     pub tables: Deferred<Vec<Table>>,
+    /// How full the context may be, and what is done about it.
+    pub context: Deferred<ContextRules>,
+    /// Neutral names of the events at which its tiers are told.
+    pub context_told_at: Vec<String>,
+    /// Whether an expression of the pack asks how full the context is: only then is that told.
+    pub reads_context: bool,
 }
 
 /// What the manifest sets.

@@ -1,6 +1,7 @@
 //! The records that rules of the resilience files speak of: their fields, with types and meaning.
 //! The loader types rules by these, lint reasons about them, `policyd facts` lists them.
 
+pub mod context;
 pub mod signals;
 
 use std::sync::{Arc, LazyLock};
@@ -20,6 +21,7 @@ pub static PLACES: &[Row] = &[
     ("reactions.yaml", &[], &EVENT),
     ("signals.yaml", &["triggers"], &signals::RUN),
     ("signals.yaml", &["drift", "drift_always"], &signals::DRIFT),
+    ("context.yaml", &[], &context::CONTEXT),
     ("messages.yaml", &["escalation"], &DOCUMENT),
     (
         "messages.yaml",

@@ -2,6 +2,7 @@
 //! The loader, the JSON Schemas and the documentation read these tables.
 
 mod breakers;
+pub mod context;
 pub mod failures;
 pub mod rationalizations;
 pub mod resilience;
@@ -265,6 +266,7 @@ pub const FILES: &[FileShape] = &[
     FileShape { file: "failures.yaml", kind: Kind::Record(failures::FAILURES) },
     FileShape { file: "routes.yaml", kind: Kind::List(&Kind::Record(ROUTE)) },
     FileShape { file: "reactions.yaml", kind: Kind::List(&Kind::Record(resilience::REACTION)) },
+    FileShape { file: "context.yaml", kind: Kind::Record(context::CONTEXT) },
     FileShape { file: "signals.yaml", kind: Kind::Record(signals::SIGNALS) },
     FileShape { file: "tables.yaml", kind: Kind::List(&Kind::Record(tables::TABLE)) },
     FileShape {

@@ -15,6 +15,7 @@ use crate::policy::Policy;
 use crate::script::Evaluator;
 use crate::script::context::Context;
 use crate::state::SessionState;
+use crate::state::context::Overrides;
 use crate::time::Timestamp;
 
 /// What a stop came to, or why the pack has no opinion on it.
@@ -105,6 +106,7 @@ impl<'p> Judge<'p> {
             recorded: true,
             project: stop.project.to_path_buf(),
             remote_host: None,
+            overrides: Overrides::default(),
             now: stop.now,
         };
         let context = Rc::new(situation.context(self.policy, &self.words));

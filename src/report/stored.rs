@@ -36,6 +36,18 @@ const RELEASED: &[Field] = &[
     field("reason", Kind::Text, "Why it was let go."),
 ];
 
+const CONTEXT: &[Field] = &[
+    required("tier", Kind::Text, "The tier of context.yaml; empty for none."),
+    required("compactions", COUNT, "Compactions until then."),
+    required("since", COUNT, "How far the transcript went when it was reached."),
+];
+
+const WINDOW: &[Field] = &[
+    field("window", COUNT, "Tokens of the window."),
+    field("threshold", Kind::Number { min: f64::MIN, max: f64::MAX }, "Percentage of `act`."),
+    field("model", Kind::Text, "A name of the model that says more than transcripts do."),
+];
+
 const CHECK_RESULTS: &[Field] = &[
     field("files_modified", TEXTS, "Files that were edited."),
     field("workflow_compliant", Kind::Bool, "Whether every blocker was satisfied."),
@@ -68,6 +80,7 @@ const STATE: &[Field] = &[
     field("idle_blocks", COUNT, "Blocks in a row without a tool call."),
     field("tools_at_block", COUNT, "Tool calls at the last block."),
     field("released", Kind::Record(RELEASED), "With what the agent was let go."),
+    field("context", Kind::Record(CONTEXT), "The tier that the context reached."),
     field("agents", Kind::Map(&Kind::Record(AGENT)), "Subagents, by their id."),
 ];
 
@@ -199,6 +212,7 @@ const INPUTS: &[Field] = &[
     required("interactive", Kind::Bool, "Whether a human watched."),
     required("project", Kind::Text, "The project's folder."),
     field("remote_host", Kind::Text, "Host of the project's remote."),
+    field("window", Kind::Record(WINDOW), "What the environment said of the context."),
     field("forced_type", Kind::Text, "The session type that the environment named."),
     required("memory", Kind::Any, "What the loop guard remembered."),
     field("probes", Kind::Map(&Kind::Record(PROBE_ANSWER)), "What probes answered."),

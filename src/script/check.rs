@@ -361,6 +361,7 @@ impl Checker<'_> {
             Domain::FileKind => self.pack_name(text, &names.file_kinds, "file kind", start),
             Domain::Content => self.pack_name(text, &names.contents, "content pattern", start),
             Domain::Text => self.pack_name(text, &names.texts, "text pattern", start),
+            Domain::Tier => self.pack_name(text, &names.tiers, "tier of the context", start),
             Domain::Regex => {
                 if let Err(why) = compile_regex(text) {
                     self.report("bad-regex", start, format!("the regex is not valid: {why}"), None);

@@ -108,6 +108,7 @@ fn members_of(owner: Type, begun: &str, names: &Names) -> Vec<Candidate> {
         | Type::Escalations
         | Type::Breaker
         | Type::Signals
+        | Type::Context
         | Type::State
         | Type::Now
         | Type::Rule

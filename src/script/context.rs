@@ -9,6 +9,7 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use super::breaker_facts::Standing;
+use super::context_facts::Gauge;
 use super::signal_facts::Waiting;
 use crate::facts::compiled::CompiledLens;
 use crate::facts::event::Event;
@@ -16,6 +17,7 @@ use crate::facts::{Command, Facts, Finding, KindFacts};
 use crate::script::pattern::TextPattern;
 use crate::script::prose::Prose;
 use crate::script::queue_facts::Queued;
+use crate::state::context::Overrides;
 use crate::time::Timestamp;
 
 /// Everything that expressions can read. It is built once per evaluation of a pack.
@@ -45,6 +47,8 @@ pub struct Context {
     pub forge: String,
     /// Named text patterns of the pack.
     pub patterns: Rc<BTreeMap<String, TextPattern>>,
+    /// What the environment says of the context's window.
+    pub overrides: Overrides,
     /// The wall clock.
     pub now: Timestamp,
     /// What is learned while a pack is evaluated.
@@ -85,7 +89,7 @@ impl Context {
 }
 
 /// The globals that answer from `Learned`.
-const LEARNED: [&str; 11] = [
+const LEARNED: [&str; 12] = [
     "session",
     "state",
     "prefs",
@@ -94,6 +98,7 @@ const LEARNED: [&str; 11] = [
     "dead_letter",
     "escalations",
     "signals",
+    "context",
     "rule",
     "outcome",
     "rationalizations",
@@ -122,6 +127,8 @@ pub struct Learned {
     pub waiting: Option<Queued>,
     /// Which signals wait, if somebody looked.
     pub signals: Option<Waiting>,
+    /// How full the context is, if somebody looked.
+    pub context: Option<Rc<Gauge>>,
     /// The consideration that is being judged.
     pub rule: RuleFacts,
     /// What was decided; only messages see it.
@@ -265,6 +272,8 @@ pub enum Part {
     Breaker(Rc<str>),
     /// `signals`
     Signals,
+    /// `context`
+    Context,
     /// `state`
     State,
     /// `now`

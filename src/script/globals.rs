@@ -128,6 +128,14 @@ pub(super) const ROWS: &[Member] = &[
     ),
     field(
         Type::Global,
+        "context",
+        Type::Context,
+        Neutral,
+        ["How full the agent's context is.", "context.percent > 60"],
+        |it, _| Ok(it.part(Part::Context)),
+    ),
+    field(
+        Type::Global,
         "state",
         Type::State,
         Neutral,

@@ -62,6 +62,7 @@ const fn rows_of(owner: Type) -> &'static [Member] {
         Type::Breakers | Type::Breaker => super::breaker_facts::ROWS,
         Type::DeadLetters | Type::Escalations => super::queue_facts::ROWS,
         Type::Signals => super::signal_facts::ROWS,
+        Type::Context => super::context_facts::ROWS,
         Type::Rationalizations => super::excuse_facts::ROWS,
         Type::Text
         | Type::Texts
@@ -84,6 +85,7 @@ pub fn tables() -> impl Iterator<Item = &'static Member> {
         .chain(super::breaker_facts::ROWS)
         .chain(super::queue_facts::ROWS)
         .chain(super::signal_facts::ROWS)
+        .chain(super::context_facts::ROWS)
         .chain(super::memory_facts::ROWS)
         .chain(super::excuse_facts::ROWS)
         .chain(super::builtins::ROWS)

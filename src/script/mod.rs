@@ -8,6 +8,7 @@ mod builtins;
 pub mod check;
 pub mod completion;
 pub mod context;
+pub mod context_facts;
 mod excuse_facts;
 mod file_facts;
 mod globals;
@@ -383,6 +384,7 @@ const fn type_of(part: &Handle) -> Type {
         Handle::DeadLetters => Type::DeadLetters,
         Handle::Escalations => Type::Escalations,
         Handle::Signals => Type::Signals,
+        Handle::Context => Type::Context,
         Handle::Breaker(_) => Type::Breaker,
         Handle::State => Type::State,
         Handle::Now => Type::Now,

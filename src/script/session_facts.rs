@@ -269,7 +269,7 @@ pub(super) const ROWS: &[Member] = &[
         Type::Int,
         Structure,
         ["Tokens in the context at the last API call.", "tokens.context > 150000"],
-        |it, _| Ok(count(it.context.facts.tokens.context)),
+        |it, _| Ok(count(it.context.facts.tokens.meters.occupied)),
     ),
     field(
         Type::Tokens,
@@ -277,7 +277,7 @@ pub(super) const ROWS: &[Member] = &[
         Type::Int,
         Structure,
         ["Input tokens spent, without caches.", "tokens.input > 1000000"],
-        |it, _| Ok(count(it.context.facts.tokens.input)),
+        |it, _| Ok(count(it.context.facts.tokens.meters.total().input)),
     ),
     field(
         Type::Tokens,
@@ -285,7 +285,7 @@ pub(super) const ROWS: &[Member] = &[
         Type::Int,
         Structure,
         ["Output tokens spent.", "tokens.output > 100000"],
-        |it, _| Ok(count(it.context.facts.tokens.output)),
+        |it, _| Ok(count(it.context.facts.tokens.meters.total().output)),
     ),
     field(
         Type::Tokens,
@@ -293,7 +293,7 @@ pub(super) const ROWS: &[Member] = &[
         Type::Text,
         Neutral,
         ["Model of the last API call, else empty.", "tokens.model.starts_with(\"claude\")"],
-        |it, _| Ok(it.context.facts.tokens.model.clone().into()),
+        |it, _| Ok(it.context.facts.tokens.meters.model.clone().into()),
     ),
 ];
 

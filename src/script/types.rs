@@ -63,6 +63,8 @@ pub enum Type {
     Breaker,
     /// Signals that wait
     Signals,
+    /// How full the context is
+    Context,
     /// What the session remembers
     State,
     /// The clock
@@ -108,6 +110,7 @@ impl fmt::Display for Type {
             Self::Escalations => "escalations",
             Self::Breaker => "breaker",
             Self::Signals => "signals",
+            Self::Context => "context",
             Self::State => "state",
             Self::Now => "now",
             Self::Rule => "rule",
@@ -132,6 +135,8 @@ pub enum Domain {
     Content,
     /// A text pattern of the vocabulary.
     Text,
+    /// A tier of the context.
+    Tier,
     /// A regular expression.
     Regex,
 }
@@ -174,6 +179,8 @@ pub struct Names {
     pub session_types: BTreeSet<String>,
     /// Forges.
     pub forges: BTreeSet<String>,
+    /// Tiers of the context.
+    pub tiers: BTreeSet<String>,
     /// Whether a vocabulary could not be read: then no name is taken for unknown.
     pub incomplete: bool,
     /// The record that expressions speak of; where there is one, they see nothing else.
@@ -189,6 +196,7 @@ impl Names {
             Domain::FileKind => Some(&self.file_kinds),
             Domain::Content => Some(&self.contents),
             Domain::Text => Some(&self.texts),
+            Domain::Tier => Some(&self.tiers),
             Domain::Free | Domain::Regex => None,
         }
     }

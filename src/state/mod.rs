@@ -2,6 +2,7 @@
 //! May not live here: files, clocks, JSON.
 
 pub mod breaker;
+pub mod context;
 pub mod dead_letter;
 pub mod escalation;
 pub mod failure;
@@ -31,6 +32,8 @@ pub struct SessionState {
     pub check_results: CheckResults,
     /// The main agent's loop guard; its counters stand at the top of the file as in the seed.
     pub main: GuardState,
+    /// The tier that the main agent's context reached.
+    pub context: context::Standing,
     /// Loop guards of subagents by agent id.
     pub agents: BTreeMap<String, GuardState>,
 }
@@ -123,6 +126,7 @@ impl SessionState {
             last_check: None,
             check_results: CheckResults::default(),
             main: GuardState::default(),
+            context: context::Standing::default(),
             agents: BTreeMap::new(),
         }
     }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::validate::{Corruption, validate_state};
 use crate::id::SessionId;
 use crate::limits::{AGENTS_MAX, BLOCK_HISTORY_MAX};
+use crate::state::context::Standing;
 use crate::state::{
     BlockRecord, CheckResults, FailedConsideration, GuardState, Release, SessionState,
 };
@@ -15,6 +16,9 @@ use crate::time::Timestamp;
 
 /// The format written here. A file without a version is the seed's, and is read as this one.
 pub(super) const FORMAT_VERSION: u64 = 1;
+
+/// The key of the tier that the context reached.
+const CONTEXT: &str = "context";
 
 /// A state file as read.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,6 +75,7 @@ fn state(raw: &Map<String, Value>, session_id: &SessionId) -> SessionState {
             quality_score: u8::try_from(number(results, "quality_score").min(100)).unwrap_or(100),
         },
         main: guard(raw),
+        context: standing(raw),
         agents: agents
             .iter()
             .filter_map(|(id, it)| Some((id.clone(), guard(it.as_object()?))))
@@ -105,6 +110,17 @@ fn guard(raw: &Map<String, Value>) -> GuardState {
             reason: string(it, "reason"),
         }),
         history,
+    }
+}
+
+/// The tier that the context reached.
+fn standing(raw: &Map<String, Value>) -> Standing {
+    let empty = Map::new();
+    let it = raw.get(CONTEXT).and_then(Value::as_object).unwrap_or(&empty);
+    Standing {
+        tier: string(it, "tier"),
+        compactions: number(it, "compactions"),
+        since: number(it, "since"),
     }
 }
 
@@ -171,6 +187,11 @@ pub(super) fn write(state: &SessionState, before: &Map<String, Value>) -> Vec<u8
         "turn_count": state.turn_count,
     }));
     file.extend(guard_keys(&state.main));
+    let it = &state.context;
+    if *it != Standing::default() || before.contains_key(CONTEXT) {
+        let tier = json!({"tier": it.tier, "compactions": it.compactions, "since": it.since});
+        file.insert(CONTEXT.to_owned(), tier);
+    }
     let agents = before.get("agents").and_then(Value::as_object);
     let agent = |(id, guard): (&String, &GuardState)| {
         let before = agents.and_then(|all| all.get(id)?.as_object()).cloned();
@@ -285,6 +306,7 @@ mod tests {
                 workflow_compliant: true,
                 quality_score: 85,
             },
+            context: Standing { tier: "warn".to_owned(), compactions: 1, since: 40 },
             agents: BTreeMap::from([("a-1".to_owned(), main.clone())]),
             main,
         }

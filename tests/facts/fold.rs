@@ -63,10 +63,13 @@ fn first_and_last_prompts_are_kept() {
 fn usage_counts_once_per_message_and_context_is_that_of_the_last() {
     let mut lines = vec![said("m1", "a"), said("m1", "b"), said("m2", "c")];
     let facts_before = facts(&lines);
-    assert_eq!(facts_before.tokens.context, 321);
-    assert_eq!((facts_before.tokens.input, facts_before.tokens.output), (2, 8000));
+    assert_eq!(facts_before.tokens.meters.occupied, 321);
+    assert_eq!(
+        (facts_before.tokens.meters.total().input, facts_before.tokens.meters.total().output),
+        (2, 8000)
+    );
     lines.push(json!({"type": "system", "subtype": "compact_boundary"}));
-    assert_eq!(facts(&lines).tokens.context, 0);
+    assert_eq!(facts(&lines).tokens.meters.occupied, 0);
     let mut zero = said("m3", "x");
     zero["message"]["usage"] = json!({"input_tokens": 0, "output_tokens": null});
     lines.extend([said("m4", "d"), zero, with(said("m5", "e"), "isSidechain", json!(true))]);
@@ -75,7 +78,7 @@ fn usage_counts_once_per_message_and_context_is_that_of_the_last() {
     lines.push(synthetic);
     lines.push(with(said("m7", "error"), "isApiErrorMessage", json!(true)));
     let after = facts(&lines);
-    assert_eq!(after.tokens.context, 321);
+    assert_eq!(after.tokens.meters.occupied, 321);
     assert_eq!(after.messages.last.last().unwrap().text, "x");
 }
 
@@ -101,7 +104,10 @@ fn gemini_messages_are_replaced_by_later_ones() {
         full.clone(),
         full,
     ]);
-    assert_eq!((facts.messages.count, facts.tools.total, facts.tokens.input), (1, 1, 100));
+    assert_eq!(
+        (facts.messages.count, facts.tools.total, facts.tokens.meters.total().input),
+        (1, 1, 100)
+    );
     assert_eq!(facts.commands.by_kind["test"].last.verdict, Verdict::Passed);
     assert_eq!((prompts(&facts), facts.lines_skipped), (vec!["do it"], 0));
 }

@@ -65,8 +65,8 @@ fn claude_code() {
     assert_eq!(test.last.quote, "python3: No module named pytest");
     assert!(!facts.commands.by_kind.contains_key("force_push"));
     assert_eq!((facts.tools.total, facts.tools.failed, facts.tools.denied), (9, 1, 1));
-    assert_eq!(facts.tokens.context, 15_606);
-    assert_eq!(facts.tokens.model, "claude-opus-5-5");
+    assert_eq!(facts.tokens.meters.occupied, 15_606);
+    assert_eq!(facts.tokens.meters.model, "claude-opus-5-5");
     assert_eq!(facts.tokens.counted.len(), 10);
     assert_eq!((facts.branch.as_str(), facts.folder.as_str()), ("", "/home/dev/project"));
     assert_eq!((facts.lines_skipped, facts.pending.len()), (0, 0));
@@ -77,7 +77,7 @@ fn an_older_claude_code() {
     let Some(facts) = sample("claude-code/transcript.claude-2.1.197.jsonl") else { return };
     assert_eq!(prompts(&facts), ["do the task"]);
     assert_eq!(said(&facts), ["All done.", "second answer"]);
-    assert_eq!((facts.tokens.context, facts.permission_mode.as_str()), (100, "default"));
+    assert_eq!((facts.tokens.meters.occupied, facts.permission_mode.as_str()), (100, "default"));
 }
 
 #[test]
@@ -93,7 +93,14 @@ fn codex() {
     assert_eq!(said(&facts), ["running", "All done.", "Second answer."]);
     assert_eq!(commands(&facts), [("echo hello > f.txt; cat f.txt", Outcome::Succeeded, None)]);
     assert_eq!(facts.files[0].path, "f.txt");
-    assert_eq!((facts.tokens.input, facts.tokens.output, facts.tokens.context), (300, 30, 100));
+    assert_eq!(
+        (
+            facts.tokens.meters.total().input,
+            facts.tokens.meters.total().output,
+            facts.tokens.meters.occupied
+        ),
+        (300, 30, 100)
+    );
     assert_eq!((facts.folder.as_str(), facts.lines_skipped), ("/home/dev/project", 0));
 }
 
@@ -104,5 +111,5 @@ fn gemini() {
     assert_eq!(commands(&facts), [("echo hello > f.txt; cat f.txt", Outcome::Succeeded, None)]);
     // This client records a hook's text as if a human had asked.
     assert_eq!(prompts(&facts), ["do the task", "REASON_MARK fix it"]);
-    assert_eq!((facts.tokens.input, facts.lines_skipped), (300, 0));
+    assert_eq!((facts.tokens.meters.total().input, facts.lines_skipped), (300, 0));
 }

@@ -30,6 +30,7 @@ fn argument(domain: Domain, wanted: Type, pick: &Index) -> String {
         Domain::FileKind => ["code", "docs", "tests"],
         Domain::Content => ["stub", "interface", "stub"],
         Domain::Text => ["next_steps", "operations", "simple"],
+        Domain::Tier => ["notice", "warn", "act"],
         Domain::Regex => ["a+", "^x", "\\\\d"],
         Domain::Free => ["a", "state", "git push"],
     };
@@ -137,6 +138,7 @@ fn evaluator((kind, payload): (&str, &str), reading: Reading) -> Evaluator {
         recorded: false,
         project: "/work".into(),
         remote_host: Some("github.com".to_owned()),
+        overrides: Default::default(),
         now: Timestamp::parse(TODAY).unwrap(),
     };
     let context = POLICY.with(|policy| WORDS.with(|words| situation.context(policy, words)));
@@ -146,6 +148,7 @@ fn evaluator((kind, payload): (&str, &str), reading: Reading) -> Evaluator {
     learned.breakers = Some(Standing::default());
     learned.waiting = Some(Default::default());
     learned.signals = Some(Waiting::default());
+    learned.context = Some(Default::default());
     drop(learned);
     Evaluator::new(Rc::new(context))
 }

@@ -26,6 +26,7 @@ use crate::script::Evaluator;
 use crate::script::context::{self, Context};
 use crate::script::pattern::prose_regex;
 use crate::state::SessionState;
+use crate::state::context::Overrides;
 use crate::store::answers::Answers;
 use crate::store::breakers::BreakerStore;
 use crate::store::session::SessionStore;
@@ -86,6 +87,7 @@ impl Stopping<'_> {
             recorded: false,
             project: self.project.root.clone(),
             remote_host: remote_host.clone(),
+            overrides: self.overrides(report),
             now: self.request.now,
         };
         let context = Rc::new(situation.context(self.policy, words));
@@ -106,6 +108,16 @@ impl Stopping<'_> {
             context.learned.borrow_mut().signals = Some(store.waiting(self.request.now));
         }
         Gathered { context, cursor, read: how_far, forgotten, remote_host }
+    }
+
+    /// What the environment says of the context's window, where the pack asks.
+    fn overrides(&self, report: &mut Report) -> Overrides {
+        if !self.policy.reads_context {
+            return Overrides::default();
+        }
+        let (overrides, wrong) = project::overrides(self.world);
+        wrong.into_iter().for_each(|it| report.note(it));
+        overrides
     }
 
     /// What the decision rests on, as it is logged.

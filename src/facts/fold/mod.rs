@@ -12,6 +12,7 @@ mod todos;
 use memchr::memmem;
 
 use super::compiled::CompiledLens;
+use super::meters::Usage;
 use super::record::{self, Entry, Record, TokenUse};
 use super::{Facts, Message, Messages, Prompt, Prompts, Tokens};
 use crate::limits::{
@@ -119,7 +120,8 @@ impl Facts {
                 Entry::Compacted => {
                     self.compactions.count += 1;
                     self.compactions.last_seq = self.seq;
-                    self.tokens.context = 0;
+                    self.prompts.before_compaction = self.prompts.count;
+                    self.tokens.meters.compacted();
                 }
             }
         }
@@ -200,26 +202,29 @@ impl Messages {
 
 impl Tokens {
     fn add(&mut self, usage: &TokenUse<'_>) {
-        let context = [usage.input, usage.cache_read, usage.cache_creation]
-            .into_iter()
-            .fold(0, u64::saturating_add);
-        if context == 0 && usage.output == 0 {
-            return;
+        let tokens = Usage {
+            input: usage.input,
+            output: usage.output,
+            cache_read: usage.cache_read,
+            cache_creation: usage.cache_creation,
+        };
+        if tokens.total() == 0 {
+            return; // Written by the client itself: no model was asked.
         }
-        if !usage.model.is_empty() && usage.model != self.model {
-            cut(&usage.model, NAME_TEXT_MAX).clone_into(&mut self.model);
-        }
-        if context > 0 {
-            self.context = context;
-        }
+        let model = cut(&usage.model, NAME_TEXT_MAX);
         if self.is_counted(&usage.id) {
+            // While a message is streamed, its blocks tell of more and more output.
+            let more = tokens.output.saturating_sub(self.last_output);
+            let newest = self.counted.last().is_some_and(|it| it == cut(&usage.id, NAME_TEXT_MAX));
+            if newest && more > 0 {
+                self.last_output = tokens.output;
+                self.meters.spend(model, &Usage { output: more, ..Usage::default() });
+            }
             return;
         }
         self.count_id(&usage.id);
-        self.input = self.input.saturating_add(usage.input);
-        self.output = self.output.saturating_add(usage.output);
-        self.cache_read = self.cache_read.saturating_add(usage.cache_read);
-        self.cache_creation = self.cache_creation.saturating_add(usage.cache_creation);
+        self.last_output = tokens.output;
+        self.meters.call(model, &tokens);
     }
 
     fn is_counted(&self, id: &str) -> bool {

@@ -71,6 +71,7 @@ impl Builder<'_> {
 
     pub(super) fn complain(&mut self, typed: &Typed, node: &Node, offset: usize) {
         self.reads_signals |= typed.uses.iter().any(|it| it.starts_with("signals."));
+        self.reads_context |= typed.uses.iter().any(|it| it.starts_with("context."));
         self.reads_breakers |= typed.uses.iter().any(|it| it.starts_with("breakers"));
         let waits = |it: &String| it.starts_with("dead_letter.") || it.starts_with("escalations.");
         self.reads_waiting |= typed.uses.iter().any(waits);

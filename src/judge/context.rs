@@ -1,0 +1,180 @@
+//! How full an agent's context is, by its facts, the pack and the environment. Pure: what is read from
+//! outside arrives as values. `gauge` reads the meters, `settle` puts the remembered tier to them,
+//! `reading` is what the tiers are stepped by.
+
+use crate::facts::Facts;
+use crate::facts::glob::path_matches;
+use crate::facts::meters::Meters;
+use crate::limits::CONTEXT_TURNS_MAX;
+use crate::policy::context::ContextRules;
+use crate::policy::records;
+use crate::script::context_facts::Gauge;
+use crate::script::record::Record;
+use crate::state::context::{
+    Effect, Measured, Overrides, Reading, Settings, Standing, exhausted, percent, share, step,
+};
+
+/// Tokens that a model can hold of which it `holds` so many now.
+#[must_use]
+pub fn window(rules: &ContextRules, overrides: &Overrides, model: &str, holds: u64) -> u64 {
+    if let Some(window) = overrides.window {
+        return window;
+    }
+    let ending = rules.variants.iter().find_map(|(ending, _)| {
+        let base = overrides.model.strip_suffix(ending.as_str())?;
+        (!base.is_empty() && model.contains(base)).then_some(ending)
+    });
+    match ending {
+        Some(ending) if !model.ends_with(ending.as_str()) => {
+            rules.window(&format!("{model}{ending}"), holds)
+        }
+        Some(_) | None => rules.window(model, holds),
+    }
+}
+
+/// What the meters say; the tier is told without memory.
+#[must_use]
+pub fn gauge(rules: &ContextRules, overrides: &Overrides, facts: &Facts) -> Gauge {
+    let prompts = &facts.prompts;
+    let gauge = of_meters(rules, overrides, &facts.tokens.meters);
+    Gauge { prompts: prompts.count.saturating_sub(prompts.before_compaction), ..gauge }
+}
+
+/// The same of meters that somebody fed, with no transcript behind them.
+#[must_use]
+pub fn of_meters(rules: &ContextRules, overrides: &Overrides, meters: &Meters) -> Gauge {
+    let settings = overrides.settings(&rules.settings);
+    let window = window(rules, overrides, &meters.model, meters.occupied);
+    let total = meters.total();
+    let threshold = settings.threshold();
+    let goal = tokens_at(window, threshold);
+    let gauge = Gauge {
+        known: meters.occupied > 0 && window > 0,
+        tokens: meters.occupied,
+        window,
+        percent: percent(meters.occupied, window),
+        threshold: whole(threshold),
+        growth: meters.growth().unwrap_or(0),
+        turns_left: meters.turns_until(goal).unwrap_or(CONTEXT_TURNS_MAX),
+        calls: meters.calls,
+        compactions: meters.compactions,
+        input_tokens: total.occupied(),
+        output_tokens: total.output,
+        cumulative_pct: percent(total.total(), window),
+        exhausted: exhausted(total.total(), window, threshold),
+        cost_nano: rules.spent(meters),
+        model: meters.model.clone(),
+        ..Gauge::default()
+    };
+    settled(gauge, &Standing::default(), &settings)
+}
+
+/// The same with the tier that is remembered; `noted` is told by the files that were edited since.
+#[must_use]
+pub fn settle(
+    gauge: &Gauge,
+    standing: &Standing,
+    (rules, overrides): (&ContextRules, &Overrides),
+    facts: &Facts,
+) -> Gauge {
+    let settings = overrides.settings(&rules.settings);
+    let (now, _) = step(standing, &reading(gauge, &settings, facts.seq), &settings);
+    // Where nobody remembered when the tier was reached, this prompt is what counts.
+    let prompts = &facts.prompts;
+    let prompt = prompts.last.last().or(prompts.first.last()).map_or(0, |it| it.seq);
+    let remembered = now.tier == standing.tier && !standing.tier.is_empty();
+    let since = if remembered { standing.since } else { prompt };
+    let is_note = |path: &str| rules.notes.iter().any(|glob| path_matches(glob, path));
+    let noted = facts.files.iter().any(|it| it.last_seq > since && is_note(&it.path));
+    Gauge { noted, ..settled(gauge.clone(), &now, &settings) }
+}
+
+fn settled(gauge: Gauge, standing: &Standing, settings: &Settings) -> Gauge {
+    let reading = reading(&gauge, settings, 0);
+    let (now, _) = step(standing, &reading, settings);
+    let height = settings.at(&now.tier);
+    let below = settings.tiers.iter().filter(|it| height.is_some_and(|height| it.at <= height));
+    let reached = below.map(|it| it.id.clone()).collect();
+    let measured = match settings.measured {
+        Measured::Occupancy => gauge.percent,
+        Measured::Cumulative => gauge.cumulative_pct,
+    };
+    Gauge { tier: now.tier, reached, measured, ..gauge }
+}
+
+/// What the tiers are stepped by; `position`: how far the transcript goes.
+#[must_use]
+pub fn reading(gauge: &Gauge, settings: &Settings, position: u64) -> Reading {
+    let spent = gauge.input_tokens.saturating_add(gauge.output_tokens);
+    let percent = match settings.measured {
+        Measured::Occupancy => gauge.known.then(|| share(gauge.tokens, gauge.window)),
+        Measured::Cumulative => (spent > 0 && gauge.window > 0).then(|| share(spent, gauge.window)),
+    };
+    // What was spent stays spent, whatever is taken out of the context.
+    let compactions = match settings.measured {
+        Measured::Occupancy => gauge.compactions,
+        Measured::Cumulative => 0,
+    };
+    Reading { percent, compactions, position }
+}
+
+/// Steps what is remembered; the gauge with the tier that is reached now.
+#[must_use]
+pub fn advance(
+    gauge: &Gauge,
+    standing: &Standing,
+    (rules, overrides): (&ContextRules, &Overrides),
+    facts: &Facts,
+) -> (Standing, Option<Effect>, Gauge) {
+    let settings = overrides.settings(&rules.settings);
+    let (next, effect) = step(standing, &reading(gauge, &settings, facts.seq), &settings);
+    let gauge = settle(gauge, &next, (rules, overrides), facts);
+    (next, effect, gauge)
+}
+
+/// How full the context is, as the texts of `context.yaml` see it.
+#[must_use]
+pub fn record(gauge: &Gauge, notes: &str) -> Record {
+    let mut record = Record::new(records::shape(&records::context::CONTEXT));
+    let numbers = [
+        ("percent", gauge.percent),
+        ("measured", gauge.measured),
+        ("cumulative_pct", gauge.cumulative_pct),
+        ("threshold", gauge.threshold),
+        ("tokens", gauge.tokens),
+        ("window", gauge.window),
+        ("growth", gauge.growth),
+        ("turns_left", gauge.turns_left),
+        ("prompts", gauge.prompts),
+        ("compactions", gauge.compactions),
+    ];
+    for (name, value) in numbers {
+        record.set(name, i64::try_from(value).unwrap_or(i64::MAX));
+    }
+    record.set("tier", gauge.tier.as_str());
+    record.set("model", gauge.model.as_str());
+    record.set("notes", notes);
+    record.set("noted", gauge.noted);
+    record
+}
+
+/// The tokens at which a window is that full, rounded up.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "a count of tokens is far below 2^52, and a threshold is not negative here"
+)]
+fn tokens_at(window: u64, threshold: f64) -> u64 {
+    (window as f64 * threshold.max(0.0) / 100.0).ceil() as u64
+}
+
+/// A percentage as a whole number, rounded up, so that what is below it is below the real one.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a percentage is small, and not negative here"
+)]
+fn whole(threshold: f64) -> u64 {
+    threshold.max(0.0).ceil() as u64
+}

@@ -1,0 +1,29 @@
+//! What the texts of `context.yaml` speak of: how full the context is.
+
+use std::sync::LazyLock;
+
+use super::{flag, number, only, text};
+use crate::script::types::Names;
+
+/// How full the context is, as texts see it.
+pub static CONTEXT: LazyLock<Names> = LazyLock::new(|| {
+    only(
+        "context",
+        vec![
+            number("percent", "How full the context is, in percent; 0 where nothing is known."),
+            number("measured", "Percentage of the meter that the tiers are measured on."),
+            number("cumulative_pct", "Tokens spent in percent of the window."),
+            number("threshold", "Percentage of the tier `act`."),
+            number("tokens", "Tokens before the model at the last API call."),
+            number("window", "Tokens that the model can hold."),
+            number("growth", "Tokens that an API call adds, on average; 0 where nothing grows."),
+            number("turns_left", "API calls until the threshold; 1000000 where nothing grows."),
+            number("prompts", "Prompts by humans since the last compaction."),
+            number("compactions", "Compactions of the session."),
+            text("tier", "The tier that was reached, else empty."),
+            text("model", "Model of the last API call, else empty."),
+            text("notes", "The file in which the agent writes down where the work stands."),
+            flag("noted", "Whether it wrote that down since the tier was reached."),
+        ],
+    )
+});

@@ -1,0 +1,253 @@
+//! How full an agent's context is: percentages of a window, and the tiers with their memory. Lives here:
+//! arithmetic on plain numbers. What is counted is in `facts::meters`; which model has which window
+//! is the pack's.
+//!
+//! `step(standing, reading, settings) -> (standing, effect)`; a tier *fits* where the percentage is at
+//! least its `at`, and *holds* until the percentage is more than `hysteresis` below it:
+//!
+//! | stands on | compacted since | nothing is known | a higher tier fits | its tier holds | it does not hold |
+//! |---|---|---|---|---|---|
+//! | no tier | no tier, then as below | stays | that tier, `Crossed` | (stays) | (stays) |
+//! | a tier | no tier, then as below; `Rearmed` where no tier fits | stays | that tier, `Crossed` | stays | the highest that fits, or none: `Rearmed` |
+//!
+//! So each crossing is told once, and again only after the context was emptied.
+
+use serde::{Deserialize, Serialize};
+
+/// Tokens in the window of a model that nobody named (seed 004: `CONTEXT_WINDOW_TOKENS`).
+pub const WINDOW: u64 = 200_000;
+/// Percentage at which a context counts as exhausted (seed 004: `CONTEXT_EXHAUSTION_THRESHOLD`).
+pub const THRESHOLD: f64 = 70.0;
+/// Tokens of the window, whatever the model (seed 004).
+pub const WINDOW_VARIABLE: &str = "CONTEXT_WINDOW_TOKENS";
+/// Percentage of the tier `act` (seed 004).
+pub const THRESHOLD_VARIABLE: &str = "CONTEXT_EXHAUSTION_THRESHOLD";
+/// Claude Code's name of the model, with the ending that its transcripts leave out.
+pub const MODEL_VARIABLE: &str = "ANTHROPIC_MODEL";
+/// Set by whatever drives an agent and can give it a fresh context.
+pub const DRIVEN_VARIABLE: &str = "POLICYD_RUN";
+
+/// Id of the tier at which something is done.
+pub const ACT: &str = "act";
+
+/// A count as another program wrote it: digits alone. Anything else is no number (seed 004).
+#[must_use]
+pub fn number(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let digits = !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
+    // More digits than a number has stand for the greatest there is.
+    digits.then(|| text.parse().unwrap_or(u64::MAX))
+}
+
+/// Whole percent of a window, rounded down; more than 100 where it is overrun, 0 where there is no
+/// window (seed 004).
+#[must_use]
+pub fn percent(tokens: u64, window: u64) -> u64 {
+    let whole = u128::from(tokens).saturating_mul(100).checked_div(u128::from(window));
+    whole.map_or(0, |it| u64::try_from(it).unwrap_or(u64::MAX))
+}
+
+/// The same with its fraction.
+#[must_use]
+#[expect(clippy::cast_precision_loss, reason = "counts of tokens are far below 2^52")]
+pub fn share(tokens: u64, window: u64) -> f64 {
+    if window == 0 { 0.0 } else { tokens as f64 * 100.0 / window as f64 }
+}
+
+/// Whether a meter says that the context is used up: some tokens were counted, and they are at least
+/// that much of the window (seed 004). No window, no answer but `false`.
+#[must_use]
+pub fn exhausted(tokens: u64, window: u64, threshold: f64) -> bool {
+    tokens > 0 && window > 0 && share(tokens, window) >= threshold
+}
+
+/// Which meter the tiers are measured on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Measured {
+    /// What stands before the model now.
+    #[default]
+    Occupancy,
+    /// What was spent so far: the seed's proxy.
+    Cumulative,
+}
+
+impl Measured {
+    /// Its name in `context.yaml`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Occupancy => "occupancy",
+            Self::Cumulative => "cumulative",
+        }
+    }
+}
+
+/// A tier: from this percentage on, something is said or done.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Tier {
+    /// Its id.
+    pub id: String,
+    /// The percentage.
+    pub at: f64,
+}
+
+/// How the tiers are measured.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// The meter.
+    pub measured: Measured,
+    /// The tiers, rising.
+    pub tiers: Vec<Tier>,
+    /// Percentage points that a tier holds below its own.
+    pub hysteresis: f64,
+}
+
+impl Settings {
+    /// The same with `act` at another percentage; tiers that would stand above it give way.
+    #[must_use]
+    pub fn acting_at(mut self, threshold: f64) -> Self {
+        self.tiers.retain(|it| it.id != ACT && it.at < threshold);
+        self.tiers.push(Tier { id: ACT.to_owned(), at: threshold });
+        self
+    }
+
+    /// The percentage of a tier.
+    #[must_use]
+    pub fn at(&self, tier: &str) -> Option<f64> {
+        self.tiers.iter().find(|it| it.id == tier).map(|it| it.at)
+    }
+
+    /// The percentage at which something is done.
+    #[must_use]
+    pub fn threshold(&self) -> f64 {
+        self.at(ACT).unwrap_or(THRESHOLD)
+    }
+
+    /// The highest tier that fits.
+    fn fitting(&self, percent: f64) -> Option<&Tier> {
+        self.tiers.iter().rev().find(|it| percent >= it.at)
+    }
+}
+
+/// What the environment says.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Overrides {
+    /// The window; 0 switches the meters off, as in the seed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
+    /// The percentage of `act`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threshold: Option<f64>,
+    /// A name of the model that says more than transcripts do.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub model: String,
+}
+
+impl Overrides {
+    /// Reads the environment; a value that is no number is passed over, and said.
+    #[must_use]
+    pub fn read(get: impl Fn(&str) -> Option<String>) -> (Self, Vec<String>) {
+        let mut wrong = Vec::new();
+        let mut odd = |name: &str, text: &str| {
+            wrong.push(format!("{name} is `{text}`, which is no number; context.yaml decides"));
+        };
+        let window = get(WINDOW_VARIABLE).and_then(|text| {
+            let below = text.trim().strip_prefix('-').and_then(number).map(|_| 0);
+            let window = below.or_else(|| number(&text));
+            if window.is_none() {
+                odd(WINDOW_VARIABLE, &text);
+            }
+            window
+        });
+        let threshold = get(THRESHOLD_VARIABLE).and_then(|text| {
+            let threshold = text.trim().parse::<f64>().ok().filter(|it| it.is_finite());
+            if threshold.is_none() {
+                odd(THRESHOLD_VARIABLE, &text);
+            }
+            threshold
+        });
+        let model = get(MODEL_VARIABLE).unwrap_or_default();
+        (Self { window, threshold, model }, wrong)
+    }
+
+    /// Whether nothing is said.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The tiers that are in force.
+    #[must_use]
+    pub fn settings(&self, settings: &Settings) -> Settings {
+        let settings = settings.clone();
+        match self.threshold {
+            Some(threshold) => settings.acting_at(threshold),
+            None => settings,
+        }
+    }
+}
+
+/// What is remembered of the tiers.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Standing {
+    /// The tier that was reached; empty for none.
+    pub tier: String,
+    /// Compactions when that was said.
+    pub compactions: u64,
+    /// Where the transcript was when the tier was reached.
+    pub since: u64,
+}
+
+/// What a meter says now.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Reading {
+    /// How full it is; `None` where nothing is known.
+    pub percent: Option<f64>,
+    /// Compactions so far.
+    pub compactions: u64,
+    /// Where the transcript is.
+    pub position: u64,
+}
+
+/// What a reading leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// A tier was reached: it is told, once.
+    Crossed,
+    /// The context was emptied: what is reached again is told again.
+    Rearmed,
+}
+
+/// Takes a reading in.
+#[must_use]
+pub fn step(
+    standing: &Standing,
+    reading: &Reading,
+    settings: &Settings,
+) -> (Standing, Option<Effect>) {
+    let compacted = reading.compactions > standing.compactions;
+    let before = if compacted { "" } else { standing.tier.as_str() };
+    // A tier that the pack no longer has is none.
+    let held = settings.at(before);
+    let stays = |tier: &str| Standing {
+        tier: tier.to_owned(),
+        compactions: reading.compactions.max(standing.compactions),
+        since: if tier == standing.tier && !compacted { standing.since } else { reading.position },
+    };
+    let emptied = || {
+        let was = !standing.tier.is_empty();
+        was.then_some(Effect::Rearmed)
+    };
+    let Some(percent) = reading.percent else {
+        return (stays(before), if compacted { emptied() } else { None });
+    };
+    let fitting = settings.fitting(percent);
+    match (held, fitting) {
+        (Some(held), Some(tier)) if tier.at > held => (stays(&tier.id), Some(Effect::Crossed)),
+        (Some(held), _) if percent >= held - settings.hysteresis => (stays(before), None),
+        (Some(_), lower) => (stays(lower.map_or("", |it| &it.id)), Some(Effect::Rearmed)),
+        (None, Some(tier)) => (stays(&tier.id), Some(Effect::Crossed)),
+        (None, None) => (stays(""), emptied()),
+    }
+}
