@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use super::EXIT_CODES;
+pub(super) use context::{ContextAction, ContextArguments};
 pub(super) use queue::{
     DlqAction, DlqAdd, DlqArguments, DlqRetry, EscalationAction, EscalationArguments,
     EscalationOpen, ListPlace,
@@ -15,6 +16,7 @@ pub(super) use resilience::{
 };
 pub(super) use signals::{DecideArguments, SignalAction, SignalArguments};
 
+mod context;
 mod queue;
 mod resilience;
 mod signals;
@@ -80,6 +82,8 @@ pub(super) enum Command {
     Failure(FailureArguments),
     /// Create, list, consume and answer signals between processes
     Signal(SignalArguments),
+    /// How full the context of a session is, and what is carried over from it
+    Context(ContextArguments),
     /// Ask a decision table: the answer, and why
     Decide(DecideArguments),
     /// Look for excuses and red flags in a text

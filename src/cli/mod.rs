@@ -3,6 +3,7 @@
 mod amplihack;
 mod arguments;
 mod breaker;
+mod context;
 mod decide;
 mod diag;
 mod dlq;
@@ -39,12 +40,13 @@ use crate::hook::{self, Answer, Caller};
 use crate::source::suggest;
 use crate::world::World;
 use arguments::{
-    Arguments, BreakerAction, CallResult, Color, Command, DecideArguments, DiagAction, DiagFilter,
-    DlqAction, DlqAdd, DlqRetry, EscalationAction, EscalationOpen, EvalArguments, ExplainArguments,
-    FactsArguments, Failure, FailureAction, Format, InitArguments, LintArguments, ListFormat,
-    ListPlace, LogArguments, PackArguments, PauseArguments, RationalizationAction, RecordArguments,
-    ReplayArguments, ReportFormat, ResumeArguments, SchemaArguments, SignalAction, SignalArguments,
-    StateAction, TestArguments, TestFormat, TryArguments, Update,
+    Arguments, BreakerAction, CallResult, Color, Command, ContextAction, ContextArguments,
+    DecideArguments, DiagAction, DiagFilter, DlqAction, DlqAdd, DlqRetry, EscalationAction,
+    EscalationOpen, EvalArguments, ExplainArguments, FactsArguments, Failure, FailureAction,
+    Format, InitArguments, LintArguments, ListFormat, ListPlace, LogArguments, PackArguments,
+    PauseArguments, RationalizationAction, RecordArguments, ReplayArguments, ReportFormat,
+    ResumeArguments, SchemaArguments, SignalAction, SignalArguments, StateAction, TestArguments,
+    TestFormat, TryArguments, Update,
 };
 
 /// What an exit code means. `eval` in hook format always exits with 0.
@@ -132,6 +134,7 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         Command::Escalation(it) => escalation::run(world, console, &it.action),
         Command::Failure(it) => failure::run(world, console, &it.action),
         Command::Signal(it) => signal::run(world, console, &it),
+        Command::Context(it) => context::run(world, console, &it),
         Command::Decide(it) => decide::run(world, console, &it),
         Command::Rationalization(it) => rationalization::run(world, console, &it.action),
         Command::Replay(it) => replay::run(world, console, &it),

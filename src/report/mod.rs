@@ -2,6 +2,7 @@
 
 pub mod breakers;
 pub mod cases;
+pub mod context;
 pub mod dead_letter;
 pub mod decision_log;
 pub mod diagnostics;

@@ -8,6 +8,7 @@
 
 mod meters;
 mod seed;
+mod status;
 
 mod steps;
 #[path = "../support/mod.rs"]

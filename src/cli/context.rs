@@ -1,0 +1,204 @@
+//! `policyd context`: how full the context of a session is, and what is carried over from it.
+
+mod place;
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::project;
+use super::{
+    Console, ContextAction, ContextArguments, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ListFormat, pack,
+};
+use crate::facts::Facts;
+use crate::judge::context::{gauge, settle};
+use crate::judge::situation::Words;
+use crate::limits;
+use crate::policy::Policy;
+use crate::report::context::Seen;
+use crate::script::context_facts::Gauge;
+use crate::state::context::{Overrides, Standing};
+use crate::store::session::SessionStore;
+use crate::store::transcript::{self, Places};
+use crate::world::World;
+use place::Place;
+
+/// A transcript that nobody read before may be long.
+const READING_MAX: Duration = Duration::from_secs(60);
+
+/// Runs one action.
+pub(super) fn run(
+    world: &dyn World,
+    console: &mut Console<'_>,
+    arguments: &ContextArguments,
+) -> u8 {
+    let project = project::find(world, None);
+    let found = pack::find(world, &project, arguments.policies.as_deref());
+    let mut policy = match pack::policy(world, &found) {
+        Ok(policy) => policy,
+        Err(broken) => {
+            console.complain(&pack::explain(&broken));
+            return EXIT_BROKEN;
+        }
+    };
+    let (store, _) = project::sessions(world, &project, &policy.settings);
+    let (overrides, wrong) = project::overrides(world);
+    wrong.iter().for_each(|it| console.complain(it));
+    let words = Words::out_of(&mut policy);
+    let desk = Desk { world, policy: &policy, words, store, overrides };
+    match &arguments.action {
+        ContextAction::Status { session, format, watch, every, length } => {
+            let place = match place::find(world, &desk.store, &project, session.as_deref()) {
+                Ok(place) => place,
+                Err(why) => {
+                    console.complain(&why);
+                    return EXIT_BROKEN;
+                }
+            };
+            if *watch {
+                return desk.watch(console, &place, *format, (*every, *length));
+            }
+            desk.status(console, &place, *format)
+        }
+        ContextAction::Line => desk.line(console),
+    }
+}
+
+/// What every action needs.
+struct Desk<'a> {
+    world: &'a dyn World,
+    policy: &'a Policy,
+    words: Words,
+    store: SessionStore<'a>,
+    overrides: Overrides,
+}
+
+impl Desk<'_> {
+    /// The facts of a transcript: only what is new since the last reading is read, by whomever.
+    fn facts(&self, place: &Place) -> Result<Facts, String> {
+        let cursor =
+            place.session.as_ref().map(|it| self.store.paths(it).folder.join("cursor.bin"));
+        let places =
+            Places { transcript: &place.transcript, cursor: cursor.as_deref(), subagent: false };
+        let deadline = self.world.elapsed().saturating_add(READING_MAX);
+        let (lens, key) = (&self.words.lens, self.policy.lens_key);
+        let read = transcript::read(self.world, places, lens, key, deadline);
+        if let Some(problem) = read.problem {
+            return Err(problem);
+        }
+        // A folder that is not there yet is the hook's to make.
+        if let (Some(path), Some(cursor)) = (&cursor, &read.cursor)
+            && path.parent().is_some_and(|it| self.world.stat(it).is_ok())
+        {
+            transcript::keep(self.world, path, cursor);
+        }
+        Ok(read.facts)
+    }
+
+    /// What the meters say of these facts, with the tier that the session remembers.
+    fn gauge(&self, place: &Place, facts: &Facts, overrides: &Overrides) -> Gauge {
+        let rules = &self.policy.context;
+        let known = place.session.as_ref().map(|it| self.store.peek(it).state.context);
+        let standing: Standing = known.unwrap_or_default();
+        settle(&gauge(rules, overrides, facts), &standing, (rules, overrides), facts)
+    }
+
+    fn status(&self, console: &mut Console<'_>, place: &Place, format: ListFormat) -> u8 {
+        match self.look(place, &self.overrides, format, console.color()) {
+            Ok((text, acts)) => {
+                console.say(&text);
+                if acts { EXIT_FOUND } else { EXIT_OK }
+            }
+            Err(why) => {
+                console.complain(&why);
+                EXIT_BROKEN
+            }
+        }
+    }
+
+    /// What is printed of a session, and whether something should be done.
+    fn look(
+        &self,
+        place: &Place,
+        overrides: &Overrides,
+        format: ListFormat,
+        color: bool,
+    ) -> Result<(String, bool), String> {
+        let facts = self.facts(place)?;
+        let gauge = self.gauge(place, &facts, overrides);
+        let settings = overrides.settings(&self.policy.context.settings);
+        let seen = Seen {
+            session: place.session.as_ref().map_or("", |it| it.as_str()),
+            gauge: &gauge,
+            settings: &settings,
+            unpriced: self.policy.context.unpriced(&facts.tokens.meters),
+        };
+        let text = match format {
+            ListFormat::Text => seen.text(color),
+            ListFormat::Compact => format!("{}\n", seen.line(color)),
+            ListFormat::Json => format!("{}\n", seen.json()),
+        };
+        Ok((text, gauge.measured >= gauge.threshold && !gauge.tier.is_empty()))
+    }
+
+    /// Prints it whenever it changed.
+    fn watch(
+        &self,
+        console: &mut Console<'_>,
+        place: &Place,
+        format: ListFormat,
+        (every, length): (Duration, Option<Duration>),
+    ) -> u8 {
+        let start = self.world.elapsed();
+        let (mut before, mut acted) = (String::new(), false);
+        loop {
+            match self.look(place, &self.overrides, format, console.color()) {
+                Ok((text, acts)) => {
+                    if text != before {
+                        console.say(&text);
+                    }
+                    (before, acted) = (text, acts);
+                }
+                Err(why) if before != why => {
+                    console.complain(&why);
+                    before = why;
+                }
+                Err(_) => {}
+            }
+            if length.is_some_and(|it| self.world.elapsed().saturating_sub(start) >= it) {
+                return if acted { EXIT_FOUND } else { EXIT_OK };
+            }
+            self.world.sleep(every);
+        }
+    }
+
+    /// Answers the client's status line. Whatever is wrong, the line says so and the exit code is 0:
+    /// the client shows nothing else.
+    fn line(&self, console: &mut Console<'_>) -> u8 {
+        use std::io::Read as _;
+        let mut bytes = Vec::new();
+        let most = u64::try_from(limits::STDIN_BYTES_MAX).unwrap_or(u64::MAX);
+        drop((&mut *console.stdin).take(most).read_to_end(&mut bytes));
+        let told: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+        let text = |path: &str| told.pointer(path).and_then(Value::as_str).unwrap_or_default();
+        let line = match text("/transcript_path") {
+            "" => Err("the client named no transcript".to_owned()),
+            transcript => {
+                let place = Place::of(Path::new(transcript), text("/session_id"));
+                let size = told.pointer("/context_window/context_window_size");
+                let overrides = Overrides {
+                    window: self.overrides.window.or_else(|| size.and_then(Value::as_u64)),
+                    model: text("/model/id").to_owned(),
+                    ..self.overrides.clone()
+                };
+                self.look(&place, &overrides, ListFormat::Compact, console.color())
+            }
+        };
+        match line {
+            Ok((text, _)) => console.say(&text),
+            Err(why) => console.say(&format!("context –: {why}\n")),
+        }
+        EXIT_OK
+    }
+}
