@@ -196,6 +196,8 @@ pub const PROBE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5)
 pub const PAUSE_MAX: std::time::Duration = std::time::Duration::from_secs(7 * 86_400);
 /// The file of pauses, in bytes; a larger one is not used.
 pub const PAUSE_FILE_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of the file of trusted packs; a longer one trusts nothing.
+pub const TRUST_FILE_BYTES_MAX: usize = 1024 * 1024;
 /// Sessions not touched for this long are removed.
 pub const SESSIONS_MAX_AGE: std::time::Duration = std::time::Duration::from_secs(30 * 86_400);
 /// Sessions kept at most.

@@ -14,11 +14,13 @@ pub(super) use resilience::{
     BreakerAction, BreakerArguments, CallResult, Failure, FailureAction, FailureArguments,
     RationalizationAction, RationalizationArguments, RecordArguments,
 };
+pub(super) use setup::TrustArguments;
 pub(super) use signals::{DecideArguments, SignalAction, SignalArguments};
 
 mod context;
 mod queue;
 mod resilience;
+mod setup;
 mod signals;
 
 /// The exit codes, for people.
@@ -88,6 +90,8 @@ pub(super) enum Command {
     Decide(DecideArguments),
     /// Look for excuses and red flags in a text
     Rationalization(RationalizationArguments),
+    /// Trust the pack of a repository, as it is now; or list, or revoke
+    Trust(TrustArguments),
     /// Print the JSON Schema of a file kind
     Schema(SchemaArguments),
     /// Print completions for a shell

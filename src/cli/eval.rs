@@ -186,6 +186,10 @@ fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
         Err(why) => return report.silent(why),
     };
     let found = pack::find(world, &project, request.policies);
+    // It is told where a session begins and ends its turns, not at every call.
+    if matches!(request.event.kind.name(), "stop" | "session_start") {
+        found.passed_over.iter().for_each(|it| report.problem(&it.text()));
+    }
     let mut policy = match pack::policy(world, &found) {
         Ok(policy) => policy,
         Err(broken) if broken.enabled == Some(false) => return report.silent(SWITCHED_OFF),

@@ -1,6 +1,7 @@
 //! `policyd explain`: why a decision was taken, from its record in the decision log. It is judged
 //! again from what the record holds, and what differs or cannot be had any more is said.
 
+use std::path::Path;
 use std::time::Duration;
 
 use super::project::Project;
@@ -14,6 +15,7 @@ use crate::judge::{self, Bench, Detail, Outcome};
 use crate::report::decision_log::Entry;
 use crate::report::explanation::Explanation;
 use crate::script::Evaluator;
+use crate::store::trust::Standing;
 use crate::world::World;
 
 /// Explains one decision: exit 1 where judging it again comes to something else.
@@ -28,6 +30,7 @@ pub(super) fn run(
     }
     let project = project::find(world, None);
     let found = pack::find(world, &project, arguments.policies.as_deref());
+    pack::tell_passed_over(console, &found);
     let policy = recorded::policy(world, &project, &found);
     let entries = recorded::entries(world, &project, policy.as_ref().ok());
     let entry =
@@ -41,7 +44,7 @@ pub(super) fn run(
     let mut lost = Vec::new();
     let again = match &entry.inputs {
         Some(inputs) => {
-            let found = pack_of(world, arguments, found, inputs, &mut lost);
+            let found = pack_of((world, &project), arguments, found, inputs, &mut lost);
             judge_again(world, (&project, &found), (&entry, inputs), &mut lost)
         }
         None => {
@@ -67,7 +70,7 @@ pub(super) fn run(
 
 /// The pack to judge by: the one that is named, else that of then in its place, else the project's.
 fn pack_of(
-    world: &dyn World,
+    (world, project): (&dyn World, &Project),
     arguments: &ExplainArguments,
     today: pack::Found,
     inputs: &Inputs,
@@ -77,6 +80,17 @@ fn pack_of(
         return today;
     }
     let then = pack::at(world, inputs.pack_folder.as_deref());
+    if let Some(folder) = inputs.pack_folder.as_deref().map(Path::new)
+        && today.folder() != inputs.pack_folder.as_deref()
+        && (folder.starts_with(&project.root) || folder.starts_with(&project.main))
+        && pack::standing(world, project, folder, &then) != Standing::Trusted
+    {
+        let folder = folder.display();
+        lost.push(format!(
+            "the pack of then is not trusted now (policyd trust {folder}, or --policies {folder})"
+        ));
+        return today;
+    }
     if then.unreadable.is_empty() {
         return then;
     }

@@ -26,6 +26,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Fact
     };
     let project = project::find(world, None);
     let found = pack::find(world, &project, arguments.policies.as_deref());
+    pack::tell_passed_over(console, &found);
     let Some((mut policy, names)) = pack::reviewed(world, console, &found) else {
         return EXIT_BROKEN;
     };

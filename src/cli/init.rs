@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use similar::TextDiff;
 
-use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, InitArguments, project};
+use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, InitArguments, project, trust};
 use crate::limits::POLICY_FILE_BYTES_MAX;
 use crate::policy::builtin;
 use crate::report::schemas;
@@ -58,12 +58,14 @@ fn write_pack(world: &dyn World, console: &mut Console<'_>, folder: &Path) -> Re
     }
     put_schemas(world, folder)?;
     let copy = folder.join(BUILTIN);
+    trust::own(world, console, folder);
     let has_copy = world.list(&copy).is_ok_and(|names| !names.is_empty());
     if !has_copy {
         keep_copy(world, &copy)?;
     }
     console.say(&format!(
-        "wrote {}, {}: for editors, and for reading\n\nNow: policyd lint, policyd test, and edit {}\n",
+        "wrote {}, {}: for editors, and for reading\n\nNow: edit {}, then policyd lint, policyd test and \
+         policyd trust\n",
         folder.join(SCHEMAS).display(),
         copy.display(),
         folder.join("considerations.yaml").display()

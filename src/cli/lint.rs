@@ -3,10 +3,12 @@
 mod fixing;
 
 use std::num::NonZero;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 
 use super::arguments::{FailLevel, LintFormat, ProfileName};
+use super::project::Project;
 use super::test::suite::beside;
 use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, LintArguments, pack, project};
 use crate::lint::baseline::Baseline;
@@ -41,7 +43,8 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Lint
         }
     };
     let project = project::find(world, None);
-    let (packs, mut unreadable) = pack::find_all(world, &project, &arguments.paths);
+    let (packs, mut unreadable) =
+        pack::find_all(world, &project, &looked_at(world, &project, arguments));
     let packs = with_cases(world, packs, &mut unreadable);
     for problem in &unreadable {
         console.complain(problem);
@@ -232,4 +235,14 @@ fn set_known_aside(review: &mut Review, baseline: &Baseline) {
     let mut known = known.into_iter();
     let (old, new) = review.findings.drain(..).partition(|_| known.next() == Some(true));
     (review.known, review.findings) = (old, new);
+}
+
+/// What is looked at: what is named, else the project's pack, trusted or not, for nothing of it is
+/// evaluated here.
+fn looked_at(world: &dyn World, project: &Project, arguments: &LintArguments) -> Vec<PathBuf> {
+    let named = !arguments.paths.is_empty() || world.env("POLICYD_POLICIES").is_some();
+    if named {
+        return arguments.paths.clone();
+    }
+    pack::nearest_of(world, project).into_iter().collect()
 }

@@ -30,6 +30,7 @@ mod session;
 mod signal;
 mod state;
 mod test;
+mod trust;
 mod try_out;
 
 use clap::CommandFactory;
@@ -46,7 +47,7 @@ use arguments::{
     Format, InitArguments, LintArguments, ListFormat, ListPlace, LogArguments, PackArguments,
     PauseArguments, RationalizationAction, RecordArguments, ReplayArguments, ReportFormat,
     ResumeArguments, SchemaArguments, SignalAction, SignalArguments, StateAction, TestArguments,
-    TestFormat, TryArguments, Update,
+    TestFormat, TrustArguments, TryArguments, Update,
 };
 
 /// What an exit code means. `eval` in hook format always exits with 0.
@@ -138,6 +139,7 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         Command::Decide(it) => decide::run(world, console, &it),
         Command::Rationalization(it) => rationalization::run(world, console, &it.action),
         Command::Replay(it) => replay::run(world, console, &it),
+        Command::Trust(it) => trust::run(world, console, &it),
         Command::Schema(it) => schema::run(console, &it),
         Command::Completions { shell } => line::completions(console, shell),
         Command::Man => line::man(console),

@@ -18,6 +18,7 @@ use crate::policy::load::{self, Base, Loaded, Pack};
 use crate::policy::{Policy, builtin, shapes};
 use crate::script::types::Names;
 use crate::source::{Diagnostic, Source};
+use crate::store::trust::{Standing, TrustStore};
 use crate::world::{FileKind, World, WorldError};
 use compiled_by::COMPILED_BY;
 
@@ -26,21 +27,31 @@ use compiled_by::COMPILED_BY;
 pub(super) struct Found {
     /// Its files, read; `None`: the built-in pack.
     folder: Option<Pack>,
-    /// What every source byte of it and of the built-in pack comes to.
+    /// What every source byte of it comes to.
+    content: [u8; 32],
+    /// The same with its name and the built-in pack.
     hash: [u8; 32],
+    /// What lay nearer and is not trusted.
+    pub(super) passed_over: Vec<PassedOver>,
     /// What could not be read.
     pub(super) unreadable: Vec<String>,
 }
 
 impl Found {
     fn new(folder: Option<Pack>, unreadable: Vec<String>) -> Self {
-        let hash = hash(folder.as_ref());
-        Self { folder, hash, unreadable }
+        let content = content(folder.as_ref());
+        let hash = hash(folder.as_ref(), &content);
+        Self { folder, content, hash, passed_over: Vec::new(), unreadable }
     }
 
     /// The beginning of `hash`, as it is logged.
     pub(super) fn short_hash(&self) -> &[u8] {
         self.hash.get(..8).unwrap_or_default()
+    }
+
+    /// What its files come to, as trust keeps it.
+    pub(super) fn content_hash(&self) -> String {
+        hex(&self.content)
     }
 
     /// Its folder as shown to people; none for the built-in pack.
@@ -59,24 +70,98 @@ pub(super) fn at(world: &dyn World, folder: Option<&str>) -> Found {
     folder.map_or_else(|| Found::new(None, Vec::new()), |it| read(world, Path::new(it)))
 }
 
-/// Finds the pack: `--policies`, `$POLICYD_POLICIES`, `.policyd/policies/` at or above the project,
-/// `$XDG_CONFIG_HOME/policyd/policies/`, the built-in one.
+/// A pack that lies nearer than the one that is used, and is not trusted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PassedOver {
+    /// Its folder.
+    pub(super) folder: PathBuf,
+    /// Whether it was trusted before its files changed.
+    pub(super) changed: bool,
+}
+
+impl PassedOver {
+    /// What the user is told: what is not used, how to look at it, and how to trust it.
+    pub(super) fn text(&self) -> String {
+        let (folder, why) = (
+            self.folder.display(),
+            if self.changed {
+                "has changed since it was trusted"
+            } else {
+                "is not trusted: it may run commands and speak to the agent"
+            },
+        );
+        format!(
+            "the pack in {folder} {why}, so it is not used. Look at it: policyd lint {folder}; \
+             then trust it: policyd trust {folder}"
+        )
+    }
+}
+
+/// Finds the pack: `--policies`, `$POLICYD_POLICIES`, `.policyd/policies/` at or above the project
+/// where it is trusted, `$XDG_CONFIG_HOME/policyd/policies/`, the built-in one.
 pub(super) fn find(world: &dyn World, project: &Project, named: Option<&Path>) -> Found {
     let named = named.map(Path::to_path_buf);
     let set = || world.env("POLICYD_POLICIES").map(|it| project.root.join(it));
     if let Some(folder) = named.or_else(set) {
         return read(world, &folder);
     }
-    let above = project.root.ancestors().map(|it| it.join(OWN_FOLDER).join("policies"));
+    let mut passed_over = Vec::new();
+    for folder in of_project(project).into_iter().filter(|it| holds_policies(world, it)) {
+        let found = read(world, &folder);
+        match standing(world, project, &folder, &found) {
+            Standing::Trusted => return Found { passed_over, ..found },
+            other @ (Standing::Changed | Standing::Unknown) => {
+                passed_over.push(PassedOver { folder, changed: other == Standing::Changed });
+            }
+        }
+    }
     let user = user_folder(world, "XDG_CONFIG_HOME", ".config").map(|it| it.join("policies"));
-    let folder = above
-        .chain([project.main.join(OWN_FOLDER).join("policies")])
-        .chain(user)
-        .find(|it| holds_policies(world, it));
-    match folder {
+    let found = match user.filter(|it| holds_policies(world, it)) {
         Some(folder) => read(world, &folder),
         None => Found::new(None, Vec::new()),
+    };
+    Found { passed_over, ..found }
+}
+
+/// The folders of packs that belong to a project, the nearest first.
+fn of_project(project: &Project) -> Vec<PathBuf> {
+    let own = |it: &Path| it.join(OWN_FOLDER).join("policies");
+    let mut folders: Vec<PathBuf> = project.root.ancestors().map(own).collect();
+    let main = own(&project.main);
+    if !folders.contains(&main) {
+        folders.push(main);
     }
+    folders
+}
+
+/// The nearest pack of a project, trusted or not, for looking at it.
+pub(super) fn nearest_of(world: &dyn World, project: &Project) -> Option<PathBuf> {
+    of_project(project).into_iter().find(|it| holds_policies(world, it))
+}
+
+/// How far a pack of a project is trusted; in a worktree also as its main checkout is.
+pub(super) fn standing(
+    world: &dyn World,
+    project: &Project,
+    folder: &Path,
+    found: &Found,
+) -> Standing {
+    let Some(store) = trust_store(world) else { return Standing::Unknown };
+    let in_main = folder.strip_prefix(&project.root).map(|it| project.main.join(it));
+    let folders = [Some(folder), in_main.as_deref().ok()];
+    let folders: Vec<&Path> = folders.into_iter().flatten().collect();
+    store.standing(&folders, &found.content_hash())
+}
+
+/// Where the user's trust is kept; nowhere without a home folder.
+pub(super) fn trust_store(world: &dyn World) -> Option<TrustStore<'_>> {
+    let folder = user_folder(world, "XDG_CONFIG_HOME", ".config")?;
+    Some(TrustStore::new(world, &folder))
+}
+
+/// Says which packs were passed over.
+pub(super) fn tell_passed_over(console: &mut Console<'_>, found: &Found) {
+    found.passed_over.iter().for_each(|it| console.complain(&it.text()));
 }
 
 /// The packs that paths name, each once, and what could not be read. A path names the folder of a
@@ -107,10 +192,13 @@ pub(super) fn find_all(
     }
     let here = world.working_folder();
     let mut found: Vec<Found> = folders.iter().map(|it| read(world, it)).collect();
+    let mut passed_over = Vec::new();
     if paths.is_empty() {
-        found.push(find(world, project, None));
+        let own = find(world, project, None);
+        passed_over = own.passed_over.iter().map(PassedOver::text).collect();
+        found.push(own);
     }
-    let unreadable = found.iter().flat_map(|it| it.unreadable.clone()).collect();
+    let unreadable = found.iter().flat_map(|it| it.unreadable.clone()).chain(passed_over).collect();
     let mut seen = BTreeSet::new();
     let packs = found.into_iter().map(|it| seen_from(&here, it.pack().into_owned()));
     let packs = packs.filter(|it| !it.files.is_empty() && seen.insert(it.name.clone()));
@@ -185,7 +273,7 @@ fn packs_below(
 }
 
 /// Whether a folder holds a policy file; an empty one is no pack.
-fn holds_policies(world: &dyn World, folder: &Path) -> bool {
+pub(super) fn holds_policies(world: &dyn World, folder: &Path) -> bool {
     world.list(folder).is_ok_and(|names| names.iter().any(|it| is_yaml(it)))
 }
 
@@ -268,17 +356,24 @@ fn loaded(found: &Found) -> Result<Policy, Broken> {
     policy.ok_or(Broken { unreadable: found.unreadable.clone(), diagnostics, on_error, enabled })
 }
 
-/// What every source byte of a pack and of the built-in one comes to.
-fn hash(pack: Option<&Pack>) -> [u8; 32] {
+/// What every source byte of a pack comes to.
+fn content(pack: Option<&Pack>) -> [u8; 32] {
     let mut hash = Sha256::new();
-    hash.update(builtin::FINGERPRINT.to_le_bytes());
-    hash.update(pack.map_or(builtin::NAME, |it| it.name.as_str()));
     for (file, source) in pack.iter().flat_map(|it| &it.files) {
         hash.update(file);
         hash.update([0]);
         hash.update(source.text.len().to_le_bytes());
         hash.update(&source.text);
     }
+    hash.finalize().into()
+}
+
+/// The same with the name of the pack and the built-in pack.
+fn hash(pack: Option<&Pack>, content: &[u8; 32]) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    hash.update(builtin::FINGERPRINT.to_le_bytes());
+    hash.update(pack.map_or(builtin::NAME, |it| it.name.as_str()));
+    hash.update(content);
     hash.finalize().into()
 }
 
@@ -391,7 +486,9 @@ fn or_complaint(
     load: impl FnOnce(&Found) -> Result<Policy, Broken>,
 ) -> Option<Policy> {
     let project = super::project::find(world, None);
-    load(&find(world, &project, named)).map_err(|broken| complain(console, &broken)).ok()
+    let found = find(world, &project, named);
+    tell_passed_over(console, &found);
+    load(&found).map_err(|broken| complain(console, &broken)).ok()
 }
 
 /// The same of a project that was found already.
@@ -400,7 +497,9 @@ pub(super) fn sound_of(
     console: &mut Console<'_>,
     project: &Project,
 ) -> Option<Policy> {
-    let broken = match policy(world, &find(world, project, None)) {
+    let found = find(world, project, None);
+    tell_passed_over(console, &found);
+    let broken = match policy(world, &found) {
         Ok(policy) => return Some(policy),
         Err(broken) => broken,
     };

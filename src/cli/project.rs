@@ -105,7 +105,7 @@ fn host(address: &str) -> Option<&str> {
 }
 
 /// The path without `.` and `..`, by its text alone.
-fn normal(path: &Path) -> PathBuf {
+pub(super) fn normal(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
         match part {

@@ -8,7 +8,7 @@
 //! - What `WorktreeCreate` prints is taken for a path, so nothing is ever said there.
 //! - `TaskCompleted` and `TeammateIdle` refuse by exit code 2 only, which policyd never ends with.
 
-use super::{Ability, Field, Harness, Moment, Put, Way};
+use super::{Ability, Field, Harness, Moment, Put, Way, moment};
 
 /// The user is told.
 pub(super) const NOTICE: Way =
@@ -72,6 +72,12 @@ pub(super) const DENY_AND_HALT: Way = Way {
 pub(super) const INPUT: Way =
     Way { says: Ability::Input, fields: &[("hookSpecificOutput.updatedInput", Put::Input)] };
 
+/// The same, where it is taken together with an allow only.
+pub(super) const INPUT_ALLOWED: Way = Way {
+    says: Ability::Input,
+    fields: &[(PERMISSION, Put::Text("allow")), ("hookSpecificOutput.updatedInput", Put::Input)],
+};
+
 const BEHAVIOR: &str = "hookSpecificOutput.decision.behavior";
 const BEHAVIOR_MESSAGE: &str = "hookSpecificOutput.decision.message";
 
@@ -113,14 +119,6 @@ const BLOCK_MUTELY: Way = BLOCK;
 
 const DECLINE: Way =
     Way { says: Ability::Block, fields: &[("hookSpecificOutput.action", Put::Text("decline"))] };
-
-const fn moment(
-    native: &'static str,
-    event: &'static str,
-    ways: &'static [&'static Way],
-) -> Moment {
-    Moment { native, event, ways }
-}
 
 const MOMENTS: [Moment; 33] = [
     moment("SessionStart", "session_start", &[&CONTEXT, &NOTICE]),
@@ -177,8 +175,8 @@ pub const HARNESS: Harness = Harness {
     silence: "",
     // Its spelling is everybody's.
     signs: |_| false,
-    variable: "CLAUDECODE",
-    neutral: |_, _| {},
+    variable: "",
+    neutral: |_, _| true,
 };
 
 #[cfg(test)]

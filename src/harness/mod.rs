@@ -4,6 +4,13 @@
 //! Lives here: what a row is, and how rows are found. No decision, no wire text.
 
 pub mod claude_code;
+pub mod codex;
+pub mod copilot;
+pub mod cursor;
+pub mod droid;
+pub mod gemini;
+pub mod opencode;
+pub mod plain;
 
 use serde_json::{Map, Value};
 
@@ -138,12 +145,45 @@ pub struct Harness {
     pub signs: fn(&Map<String, Value>) -> bool,
     /// A variable that only this harness sets for its hooks; none where it is empty.
     pub variable: &'static str,
-    /// Puts a payload into the neutral spelling, which is Claude Code's.
-    pub neutral: fn(&Moment, &mut Map<String, Value>),
+    /// Puts a payload into the neutral spelling, which is Claude Code's; says whether there is
+    /// anything to judge.
+    pub neutral: fn(&Moment, &mut Map<String, Value>) -> bool,
 }
 
 /// Every harness, those first whose payloads are told by their signs.
-pub const HARNESSES: [&Harness; 1] = [&claude_code::HARNESS];
+pub const HARNESSES: [&Harness; 8] = [
+    &cursor::HARNESS,
+    &copilot::HARNESS,
+    &droid::HARNESS,
+    &gemini::HARNESS,
+    &codex::HARNESS,
+    &opencode::HARNESS,
+    &plain::HARNESS,
+    &claude_code::HARNESS,
+];
+
+const fn moment(
+    native: &'static str,
+    event: &'static str,
+    ways: &'static [&'static Way],
+) -> Moment {
+    Moment { native, event, ways }
+}
+
+/// Moves a field to its neutral name, where that is free.
+fn rename(fields: &mut Map<String, Value>, native: &str, neutral: &str) {
+    if let Some(value) = fields.shift_remove(native) {
+        fields.entry(neutral).or_insert(value);
+    }
+}
+
+/// An object that came as its JSON text becomes that object.
+fn unpack(fields: &mut Map<String, Value>, name: &str) {
+    let inner = fields.get(name).and_then(Value::as_str);
+    if let Some(Ok(value @ Value::Object(_))) = inner.map(serde_json::from_str) {
+        fields.insert(name.to_owned(), value);
+    }
+}
 
 /// The harness of this name.
 #[must_use]
@@ -165,6 +205,9 @@ impl Harness {
     pub fn moment(&self, name: &str) -> Option<&'static Moment> {
         let plain = |text: &str| text.replace(['-', '_'], "").to_ascii_lowercase();
         let wanted = plain(name);
+        if wanted.is_empty() {
+            return None;
+        }
         let native = self.moments.iter().find(|it| it.native == name);
         let spelled = || self.moments.iter().find(|it| plain(it.native) == wanted);
         native.or_else(spelled).or_else(|| self.moments.iter().find(|it| plain(it.event) == wanted))

@@ -51,7 +51,7 @@ pub fn fit(caller: Caller, answer: &Answer) -> Fitted {
     let place = format!("{} at {}", caller.harness.title, moment.native);
     let mut fitting = Fitting { moment, place, answer: answer.clone(), changed: Vec::new() };
     fitting.decision();
-    fitting.input();
+    fitting.input(answer.decision);
     fitting.context();
     fitting.reason();
     fitting.notice();
@@ -122,7 +122,8 @@ impl Fitting {
         self.changed.push(format!("{cannot}; said as `{}`", spoken.as_str()));
     }
 
-    fn input(&mut self) {
+    /// `meant`: a changed input may need the allow that alone says nothing.
+    fn input(&mut self, meant: Decision) {
         let Some(input) = self.answer.updated_input.take() else { return };
         if self.answer.refuses() {
             return; // It does not run at all.
@@ -130,7 +131,7 @@ impl Fitting {
         let way = self.moment.way(Ability::Input);
         let needs_allow =
             way.is_some_and(|it| it.fields.iter().any(|(_, put)| *put == Put::Text("allow")));
-        if way.is_some() && (!needs_allow || self.answer.decision == Decision::Allow) {
+        if way.is_some() && (!needs_allow || meant == Decision::Allow) {
             self.answer.updated_input = Some(input);
             return;
         }

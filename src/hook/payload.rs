@@ -64,9 +64,9 @@ pub fn read(
     let caller = Caller::at(harness, expected.hook);
     let kind = match caller.moment {
         Some(moment) => {
-            (harness.neutral)(moment, &mut fields);
+            let judged = (harness.neutral)(moment, &mut fields);
             neutral_tool(harness, &mut fields);
-            moment.kind()
+            moment.kind().filter(|_| judged)
         }
         None => EventKind::find(expected.hook),
     };

@@ -19,4 +19,5 @@ mod session_file;
 pub mod signals;
 mod task_record;
 pub mod transcript;
+pub mod trust;
 pub mod validate;

@@ -17,6 +17,7 @@ api/claude/*: {threshold: 1, permanent: [billing_error], ignore: [invalid_reques
 fn machine() -> FakeWorld {
     let world = FakeWorld::new();
     world.put_folder("/work/.git");
+    crate::trusting::trusting(&world);
     world.put("/work/.policyd/policies/breakers.yaml", PACK);
     world
 }

@@ -15,6 +15,8 @@ mod steps;
 mod store;
 #[path = "../support/mod.rs"]
 mod support;
+#[path = "../support/trusting.rs"]
+mod trusting;
 
 use std::path::Path;
 

@@ -21,4 +21,7 @@ mod sessions;
 #[path = "../support/mod.rs"]
 mod support;
 mod told;
+mod trust;
+#[path = "../support/trusting.rs"]
+mod trusting;
 mod try_out;

@@ -43,6 +43,7 @@ impl Scene {
     pub(crate) fn new() -> Self {
         let world = FakeWorld::new();
         world.put_folder("/work/.git");
+        crate::trusting::trusting(&world);
         Self { world, lines: Vec::new(), calls: 0, prompts: 0 }
     }
 

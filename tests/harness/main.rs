@@ -9,3 +9,5 @@
 mod support;
 
 mod answers;
+mod codex_schemas;
+mod detection;

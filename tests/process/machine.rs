@@ -90,6 +90,14 @@ impl Machine {
         for name in ["home", "config", "cache", "state"] {
             fs::create_dir(folder.path().join(name)).unwrap();
         }
+        // What a test writes into the project is its user's.
+        if let Some(pack) = project.join(".policyd/policies").to_str() {
+            let since = "2025-01-01T00:00:00Z";
+            let packs = json!([{"folder": pack, "hash": "any", "since": since}]);
+            let trust = json!({"version": 1, "packs": packs});
+            fs::create_dir(folder.path().join("config/policyd")).unwrap();
+            fs::write(folder.path().join("config/policyd/trust.json"), trust.to_string()).unwrap();
+        }
         Self { folder, project }
     }
 

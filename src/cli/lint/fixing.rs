@@ -5,7 +5,7 @@ use std::path::Path;
 
 use similar::TextDiff;
 
-use super::{Ask, review, with_cases};
+use super::{Ask, looked_at, review, with_cases};
 use crate::cli::arguments::FixLevel;
 use crate::cli::{Console, EXIT_FOUND, EXIT_OK, LintArguments, pack, project};
 use crate::lint::fix::{Change, changes};
@@ -43,7 +43,8 @@ pub(super) fn run(
     }
     let project = project::find(world, None);
     let packs = || {
-        let (packs, mut unreadable) = pack::find_all(world, &project, &arguments.paths);
+        let (packs, mut unreadable) =
+            pack::find_all(world, &project, &looked_at(world, &project, arguments));
         with_cases(world, packs, &mut unreadable)
     };
     let (mut made, mut current, mut refused) = (0, None, BTreeSet::new());

@@ -1,0 +1,136 @@
+//! `policyd trust`: a human says that a pack found in a repository may be used on this machine, as it
+//! is now. What it may run is shown; a change of its files asks again.
+
+use std::path::{Path, PathBuf};
+
+use super::project::{self, Project};
+use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, TrustArguments, pack};
+use crate::store::trust::{Standing, TrustStore, Trusted};
+use crate::world::World;
+
+/// Trusts, lists or revokes.
+pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &TrustArguments) -> u8 {
+    let Some(store) = pack::trust_store(world) else {
+        console.complain("neither XDG_CONFIG_HOME nor HOME is set, so trust has no place");
+        return EXIT_BROKEN;
+    };
+    if arguments.list {
+        return list(world, console, &store);
+    }
+    let project = project::find(world, None);
+    let Some(folder) = folder(world, &project, arguments.folder.as_deref()) else {
+        let named = arguments.folder.as_deref().unwrap_or(&project.root);
+        console.complain(&format!("{} holds no pack", named.display()));
+        return EXIT_BROKEN;
+    };
+    // An agent in whose way a pack is must not be the one who trusts another.
+    if project::is_on(world, "CLAUDECODE") && !console.typed {
+        console.complain(
+            "this is the shell of an agent, and trust is a human's word: run it in a terminal",
+        );
+        return EXIT_USAGE;
+    }
+    let done = if arguments.revoke {
+        revoke(console, &store, &folder)
+    } else {
+        trust(world, console, (&store, arguments.changes), &folder)
+    };
+    done.unwrap_or_else(|problem| {
+        console.complain(&problem);
+        EXIT_BROKEN
+    })
+}
+
+/// The pack that is meant: a folder of policies, or the one of a project.
+fn folder(world: &dyn World, project: &Project, named: Option<&Path>) -> Option<PathBuf> {
+    let Some(named) = named else { return pack::nearest_of(world, project) };
+    let named = project::normal(&world.working_folder().join(named));
+    let inner = named.join(project::OWN_FOLDER).join("policies");
+    // What is gone can still be revoked.
+    let found = [&inner, &named].into_iter().find(|it| pack::holds_policies(world, it));
+    let known = pack::trust_store(world).and_then(|it| it.all().ok()).unwrap_or_default();
+    let revocable = || {
+        [inner.clone(), named.clone()]
+            .into_iter()
+            .find(|it| known.iter().any(|known| Path::new(&known.folder) == it))
+    };
+    found.cloned().or_else(revocable)
+}
+
+fn trust(
+    world: &dyn World,
+    console: &mut Console<'_>,
+    (store, changes): (&TrustStore<'_>, bool),
+    folder: &Path,
+) -> Result<u8, String> {
+    let name = folder.display().to_string();
+    let found = pack::at(world, Some(&name));
+    if !found.unreadable.is_empty() {
+        return Err(found.unreadable.join("\n"));
+    }
+    match pack::policy(world, &found) {
+        Ok(policy) => {
+            let probes = policy.probes.iter().filter(|it| it.enabled);
+            let probes = probes.map(|it| ("probe", it.id.as_str(), it.command.join(" ")));
+            let channels = policy.escalation.channels.iter().filter(|it| !it.command.is_empty());
+            let channels = channels.map(|it| ("channel", it.id.as_str(), it.command.join(" ")));
+            for (kind, id, command) in probes.chain(channels) {
+                console.say(&format!("may run  {kind} {id}: {command}\n"));
+            }
+        }
+        Err(broken) => {
+            console.complain(&pack::explain(&broken));
+            console.complain("it is trusted as it is, and will be again when it is mended");
+        }
+    }
+    let hash = (!changes).then(|| found.content_hash());
+    store.add(Trusted { folder: name.clone(), hash, since: world.now() })?;
+    let until = if changes { "whatever it becomes" } else { "until its files change" };
+    console.say(&format!("trusted  {name}, {until}\n"));
+    Ok(EXIT_OK)
+}
+
+fn revoke(console: &mut Console<'_>, store: &TrustStore<'_>, folder: &Path) -> Result<u8, String> {
+    if store.revoke(folder)? {
+        console.say(&format!("revoked  {}\n", folder.display()));
+        return Ok(EXIT_OK);
+    }
+    console.complain(&format!("{} was not trusted", folder.display()));
+    Ok(EXIT_FOUND)
+}
+
+fn list(world: &dyn World, console: &mut Console<'_>, store: &TrustStore<'_>) -> u8 {
+    let all = match store.all() {
+        Ok(all) => all,
+        Err(problem) => {
+            console.complain(&problem);
+            return EXIT_BROKEN;
+        }
+    };
+    if all.is_empty() {
+        console.complain("no pack of a repository is trusted");
+    }
+    for it in all {
+        let folder = Path::new(&it.folder);
+        let now = pack::at(world, Some(&it.folder));
+        let standing = match store.standing(&[folder], &now.content_hash()) {
+            _ if !now.unreadable.is_empty() => "gone",
+            Standing::Trusted if it.hash.is_none() => "trusted whatever it becomes",
+            Standing::Trusted => "trusted",
+            Standing::Changed | Standing::Unknown => "changed since, not used",
+        };
+        console.say(&format!("{}  {}  {standing}\n", it.since, it.folder));
+    }
+    EXIT_OK
+}
+
+/// Trusts a pack that its user has just written.
+pub(super) fn own(world: &dyn World, console: &mut Console<'_>, folder: &Path) {
+    let Some(store) = pack::trust_store(world) else { return };
+    let folder = project::normal(&world.working_folder().join(folder));
+    let name = folder.display().to_string();
+    let hash = Some(pack::at(world, Some(&name)).content_hash());
+    if let Err(problem) = store.add(Trusted { folder: name, hash, since: world.now() }) {
+        console.complain(&format!("{problem}; trust it yourself: policyd trust"));
+    }
+}

@@ -1,0 +1,127 @@
+//! Codex CLI 0.169.0. Its output schemas are strict: an answer with a key that is not theirs, or a
+//! block without a reason, is dropped, and the tool runs.
+//!
+//! - `ask`, `allow` without a changed input, and `continue: false` before a tool let the tool run.
+//! - There is no cap on blocks of a stop: the loop guard alone ends them.
+//! - A stop takes no context. A block after a tool replaces its result.
+//! - A patch names its files in its text; they are read out of it.
+
+use serde_json::{Map, Value};
+
+use super::claude_code::{
+    ASKS_ANYWAY, BLOCK, CONTEXT, DENY, GRANT, HALT, INPUT_ALLOWED, NOTICE, REFUSE,
+};
+use super::{Harness, Moment, moment, rename};
+
+const MOMENTS: [Moment; 12] = [
+    moment("SessionStart", "session_start", &[&CONTEXT, &NOTICE]),
+    moment("UserPromptSubmit", "user_prompt_submit", &[&BLOCK, &HALT, &CONTEXT, &NOTICE]),
+    moment("PreToolUse", "pre_tool_use", &[&DENY, &INPUT_ALLOWED, &CONTEXT, &NOTICE]),
+    moment("PermissionRequest", "permission_request", &[&GRANT, &ASKS_ANYWAY, &REFUSE, &NOTICE]),
+    moment("PostToolUse", "post_tool_use", &[&BLOCK, &HALT, &CONTEXT, &NOTICE]),
+    moment("PreCompact", "pre_compact", &[&NOTICE]),
+    moment("PostCompact", "post_compact", &[&NOTICE]),
+    moment("SubagentStart", "subagent_start", &[&CONTEXT, &NOTICE]),
+    moment("SubagentStop", "subagent_stop", &[&BLOCK, &HALT, &NOTICE]),
+    moment("Stop", "stop", &[&BLOCK, &HALT, &NOTICE]),
+    moment("SessionEnd", "session_end", &[]),
+    moment("Interrupt", "", &[]),
+];
+
+/// The row.
+pub const HARNESS: Harness = Harness {
+    name: "codex",
+    title: "Codex CLI",
+    moments: &MOMENTS,
+    tools: &[
+        ("shell", "Bash"),
+        ("local_shell", "Bash"),
+        ("exec_command", "Bash"),
+        ("unified_exec", "Bash"),
+        ("apply_patch", "Edit"),
+        ("update_plan", "TodoWrite"),
+        ("web_search", "WebSearch"),
+    ],
+    inputs: &[],
+    silence: "{}",
+    signs: |payload| {
+        let has = |key: &str| payload.contains_key(key);
+        let begins = payload.get("hook_event_name").is_some_and(|it| it == "SessionStart");
+        has("model") && (has("turn_id") || (begins && has("permission_mode")))
+    },
+    variable: "",
+    neutral: |_, payload| {
+        // A continued stop keeps its turn, a prompt begins another one.
+        rename(payload, "turn_id", "prompt_id");
+        let tool = payload.get("tool_name").and_then(Value::as_str).unwrap_or_default();
+        let patches = matches!(tool, "apply_patch" | "Edit" | "Write");
+        if let Some(Value::Object(input)) = payload.get_mut("tool_input") {
+            join_command(input);
+            if patches {
+                name_files(input);
+            }
+        }
+        true
+    },
+};
+
+/// A command as a list of arguments becomes a line: the script of `bash -lc`, else its words quoted.
+fn join_command(input: &mut Map<String, Value>) {
+    rename(input, "cmd", "command");
+    let Some(Value::Array(words)) = input.get("command") else { return };
+    let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
+    let line = match words.as_slice() {
+        [shell, "-c" | "-lc", script] if shell.ends_with("sh") => (*script).to_owned(),
+        _ => words.iter().map(|it| quoted(it)).collect::<Vec<_>>().join(" "),
+    };
+    input.insert("command".to_owned(), line.into());
+}
+
+/// A word as a shell reads it back.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// The files of a patch: the first as `file_path`, all of them as `file_paths`.
+fn name_files(input: &mut Map<String, Value>) {
+    let text = ["command", "input", "patch"].iter().find_map(|it| input.get(*it)?.as_str());
+    let Some(text) = text else { return };
+    const MARKS: [&str; 4] =
+        ["*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "];
+    let lines = text.lines().map(str::trim);
+    let files = lines.filter_map(|line| MARKS.iter().find_map(|mark| line.strip_prefix(mark)));
+    let files: Vec<String> = files.map(|it| it.trim().to_owned()).collect();
+    if let Some(first) = files.first() {
+        input.entry("file_path").or_insert_with(|| first.as_str().into());
+        input.insert("file_paths".to_owned(), files.into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn commands_and_patches_are_read() {
+        let neutral = |mut payload: Value| {
+            let fields = payload.as_object_mut().unwrap();
+            assert!((HARNESS.neutral)(HARNESS.moment("PreToolUse").unwrap(), fields));
+            payload["tool_input"].clone()
+        };
+        let shell = |command: Value| {
+            neutral(json!({"tool_name": "shell", "tool_input": {"command": command}}))["command"]
+                .clone()
+        };
+        assert_eq!(shell(json!(["bash", "-lc", "rm -rf x | cat"])), "rm -rf x | cat");
+        assert_eq!(shell(json!(["rm", "-rf", "my dir", "it's"])), r"rm -rf 'my dir' 'it'\''s'");
+        let patch = "*** Begin Patch\n*** Update File: src/a.rs\n@@\n-x\n+y\n*** Add File: .env\n";
+        let input = neutral(json!({"tool_name": "apply_patch", "tool_input": {"command": patch}}));
+        assert_eq!(input["file_path"], "src/a.rs");
+        assert_eq!(input["file_paths"], json!(["src/a.rs", ".env"]));
+    }
+}

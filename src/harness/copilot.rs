@@ -1,0 +1,125 @@
+//! GitHub Copilot CLI, as its documentation has it, in both spellings: events in `camelCase` send
+//! payloads in that spelling, events in `PascalCase` send payloads as Claude Code does. Those cannot be
+//! told from Claude Code's, so the hook line names the harness.
+//!
+//! - Before a tool the permission stands at the top level.
+//! - Exit code 2 at a stop is a warning there: only the JSON blocks.
+//! - Nothing shows a note to the user.
+
+use serde_json::Value;
+
+use super::claude_code::BLOCK;
+use super::{Ability, Harness, Moment, Put, Way, moment, rename, unpack};
+
+const PERMISSION: &str = "permissionDecision";
+const REASON: &str = "permissionDecisionReason";
+
+const ALLOW: Way = Way {
+    says: Ability::Allow,
+    fields: &[(PERMISSION, Put::Text("allow")), (REASON, Put::Reason)],
+};
+const ASK: Way =
+    Way { says: Ability::Ask, fields: &[(PERMISSION, Put::Text("ask")), (REASON, Put::Reason)] };
+const DENY: Way =
+    Way { says: Ability::Block, fields: &[(PERMISSION, Put::Text("deny")), (REASON, Put::Reason)] };
+const INPUT: Way = Way { says: Ability::Input, fields: &[("modifiedArgs", Put::Input)] };
+const GRANT: Way = Way { says: Ability::Allow, fields: &[("behavior", Put::Text("allow"))] };
+const ASKS_ANYWAY: Way = Way { says: Ability::Ask, fields: &[] };
+const REFUSE: Way = Way {
+    says: Ability::Block,
+    fields: &[("behavior", Put::Text("deny")), ("message", Put::Reason)],
+};
+const INTERRUPT: Way = Way {
+    says: Ability::Halt,
+    fields: &[
+        ("behavior", Put::Text("deny")),
+        ("message", Put::Reason),
+        ("interrupt", Put::Flag(true)),
+    ],
+};
+
+const BEFORE_TOOL: &[&Way] = &[&ALLOW, &ASK, &DENY, &INPUT];
+const PROMPTS: &[&Way] = &[&GRANT, &ASKS_ANYWAY, &REFUSE, &INTERRUPT];
+const STOPS: &[&Way] = &[&BLOCK];
+
+const MOMENTS: [Moment; 26] = [
+    moment("sessionStart", "session_start", &[]),
+    moment("sessionEnd", "session_end", &[]),
+    moment("userPromptSubmitted", "user_prompt_submit", &[]),
+    moment("userPromptTransformed", "", &[]),
+    moment("preToolUse", "pre_tool_use", BEFORE_TOOL),
+    moment("postToolUse", "post_tool_use", &[]),
+    moment("postToolUseFailure", "post_tool_use_failure", &[]),
+    moment("permissionRequest", "permission_request", PROMPTS),
+    moment("agentStop", "stop", STOPS),
+    moment("subagentStart", "subagent_start", &[]),
+    moment("subagentStop", "subagent_stop", STOPS),
+    moment("preCompact", "pre_compact", &[]),
+    moment("notification", "notification", &[]),
+    moment("errorOccurred", "stop_failure", &[]),
+    moment("SessionStart", "session_start", &[]),
+    moment("SessionEnd", "session_end", &[]),
+    moment("UserPromptSubmit", "user_prompt_submit", &[]),
+    moment("PreToolUse", "pre_tool_use", BEFORE_TOOL),
+    moment("PostToolUse", "post_tool_use", &[]),
+    moment("PostToolUseFailure", "post_tool_use_failure", &[]),
+    moment("PermissionRequest", "permission_request", PROMPTS),
+    moment("Stop", "stop", STOPS),
+    moment("SubagentStart", "subagent_start", &[]),
+    moment("SubagentStop", "subagent_stop", STOPS),
+    moment("PreCompact", "pre_compact", &[]),
+    moment("Notification", "notification", &[]),
+];
+
+/// The row.
+pub const HARNESS: Harness = Harness {
+    name: "copilot",
+    title: "GitHub Copilot CLI",
+    moments: &MOMENTS,
+    tools: &[
+        ("bash", "Bash"),
+        ("shell", "Bash"),
+        ("powershell", "PowerShell"),
+        ("view", "Read"),
+        ("create", "Write"),
+        ("edit", "Edit"),
+        ("str_replace_editor", "Edit"),
+        ("glob", "Glob"),
+        ("grep", "Grep"),
+        ("web_fetch", "WebFetch"),
+        ("web_search", "WebSearch"),
+        ("task", "Agent"),
+        ("update_todo", "TodoWrite"),
+    ],
+    inputs: &[
+        ("path", "file_path"),
+        ("file_text", "content"),
+        ("old_str", "old_string"),
+        ("new_str", "new_string"),
+    ],
+    silence: "{}",
+    signs: |payload| payload.contains_key("sessionId") && !payload.contains_key("hookEventName"),
+    variable: "",
+    neutral: |moment, payload| {
+        for (native, neutral) in [
+            ("sessionId", "session_id"),
+            ("transcriptPath", "transcript_path"),
+            ("toolName", "tool_name"),
+            ("toolArgs", "tool_input"),
+            ("toolResult", "tool_response"),
+            ("agentId", "agent_id"),
+            ("agentName", "agent_type"),
+            ("stopHookActive", "stop_hook_active"),
+        ] {
+            rename(payload, native, neutral);
+        }
+        unpack(payload, "tool_input");
+        if moment.event == "stop_failure"
+            && let Some(message) = payload.get("error").and_then(|it| it.get("message")).cloned()
+        {
+            payload.insert("error".to_owned(), message);
+        }
+        let reason = payload.get("stopReason").and_then(Value::as_str).unwrap_or_default();
+        moment.event != "stop" || !matches!(reason, "aborted" | "cancelled" | "error")
+    },
+};

@@ -1,0 +1,109 @@
+//! Cursor, as its documentation has it.
+//!
+//! - A hook before something happens answers with a permission; one that is not understood blocks, so
+//!   nothing but documented fields is said.
+//! - A stop is continued by a message in the user's name; one that the user broke off is left alone.
+//! - Nothing shows a note to the user except a refusal.
+
+use serde_json::{Value, json};
+
+use super::{Ability, Harness, Moment, Put, Way, moment, rename, unpack};
+
+const PERMISSION: &str = "permission";
+
+const ALLOW: Way = Way { says: Ability::Allow, fields: &[(PERMISSION, Put::Text("allow"))] };
+const ASK: Way = Way {
+    says: Ability::Ask,
+    fields: &[(PERMISSION, Put::Text("ask")), ("user_message", Put::Reason)],
+};
+const DENY: Way = Way {
+    says: Ability::Block,
+    fields: &[
+        (PERMISSION, Put::Text("deny")),
+        ("user_message", Put::Reason),
+        ("agent_message", Put::Reason),
+    ],
+};
+const INPUT: Way = Way {
+    says: Ability::Input,
+    fields: &[(PERMISSION, Put::Text("allow")), ("updated_input", Put::Input)],
+};
+const CONTEXT: Way =
+    Way { says: Ability::Context, fields: &[("additional_context", Put::Context)] };
+const REFUSE_PROMPT: Way = Way {
+    says: Ability::Block,
+    fields: &[("continue", Put::Flag(false)), ("user_message", Put::Reason)],
+};
+const FOLLOW_UP: Way = Way { says: Ability::Block, fields: &[("followup_message", Put::Reason)] };
+
+const MOMENTS: [Moment; 20] = [
+    moment("sessionStart", "session_start", &[&CONTEXT]),
+    moment("sessionEnd", "session_end", &[]),
+    moment("beforeSubmitPrompt", "user_prompt_submit", &[&REFUSE_PROMPT]),
+    moment("preToolUse", "pre_tool_use", &[&ALLOW, &ASK, &DENY, &INPUT]),
+    moment("beforeShellExecution", "pre_tool_use", &[&ALLOW, &ASK, &DENY]),
+    moment("beforeMCPExecution", "pre_tool_use", &[&ALLOW, &ASK, &DENY]),
+    moment("beforeReadFile", "pre_tool_use", &[&ALLOW, &DENY]),
+    moment("postToolUse", "post_tool_use", &[&CONTEXT]),
+    moment("postToolUseFailure", "post_tool_use_failure", &[]),
+    moment("afterShellExecution", "post_tool_use", &[]),
+    moment("afterMCPExecution", "post_tool_use", &[]),
+    moment("afterFileEdit", "post_tool_use", &[]),
+    moment("subagentStart", "subagent_start", &[]),
+    moment("subagentStop", "subagent_stop", &[&FOLLOW_UP]),
+    moment("preCompact", "pre_compact", &[]),
+    moment("stop", "stop", &[&FOLLOW_UP]),
+    moment("afterAgentResponse", "", &[]),
+    moment("afterAgentThought", "", &[]),
+    moment("beforeTabFileRead", "", &[]),
+    moment("afterTabFileEdit", "", &[]),
+];
+
+/// The row.
+pub const HARNESS: Harness = Harness {
+    name: "cursor",
+    title: "Cursor",
+    moments: &MOMENTS,
+    tools: &[
+        ("Shell", "Bash"),
+        ("Task", "Agent"),
+        ("StrReplace", "Edit"),
+        ("edit_file", "Edit"),
+        ("run_terminal_cmd", "Bash"),
+        ("read_file", "Read"),
+    ],
+    inputs: &[("path", "file_path"), ("target_file", "file_path"), ("contents", "content")],
+    silence: "{}",
+    signs: |payload| {
+        payload.contains_key("conversation_id") || payload.contains_key("cursor_version")
+    },
+    variable: "",
+    neutral: |moment, payload| {
+        rename(payload, "conversation_id", "session_id");
+        let first = payload.get("workspace_roots").and_then(|it| it.get(0)).cloned();
+        if let Some(root) = first {
+            payload.entry("cwd").or_insert(root);
+        }
+        unpack(payload, "tool_input");
+        let field = |name: &str| payload.get(name).cloned().unwrap_or_default();
+        let call = match moment.native {
+            "beforeShellExecution" | "afterShellExecution" => {
+                Some(("Shell", json!({"command": field("command")})))
+            }
+            "beforeReadFile" => Some(("Read", json!({"file_path": field("file_path")}))),
+            "afterFileEdit" => {
+                Some(("Edit", json!({"file_path": field("file_path"), "edits": field("edits")})))
+            }
+            _ => None,
+        };
+        if let Some((tool, input)) = call {
+            payload.insert("tool_name".to_owned(), tool.into());
+            payload.insert("tool_input".to_owned(), input);
+        }
+        rename(payload, "error_message", "error");
+        let again = payload.get("loop_count").and_then(Value::as_u64).is_some_and(|it| it > 0);
+        payload.insert("stop_hook_active".to_owned(), again.into());
+        let status = payload.get("status").and_then(Value::as_str).unwrap_or("completed");
+        moment.event != "stop" || status == "completed"
+    },
+};

@@ -1,0 +1,57 @@
+//! Factory droid, as its documentation has it: Claude Code's protocol with fewer events, its fields
+//! in `camelCase` or `snake_case`, both of which are read.
+
+use super::claude_code::{
+    ALLOW, ASK, BLOCK, CONTEXT, DENY, DENY_AND_HALT, HALT, INPUT_ALLOWED, NOTICE,
+};
+use super::{Harness, Moment, moment, rename};
+
+const MOMENTS: [Moment; 9] = [
+    moment("SessionStart", "session_start", &[&CONTEXT, &NOTICE]),
+    moment("SessionEnd", "session_end", &[]),
+    moment("UserPromptSubmit", "user_prompt_submit", &[&BLOCK, &HALT, &CONTEXT, &NOTICE]),
+    moment(
+        "PreToolUse",
+        "pre_tool_use",
+        &[&ALLOW, &ASK, &DENY, &DENY_AND_HALT, &INPUT_ALLOWED, &NOTICE],
+    ),
+    moment("PostToolUse", "post_tool_use", &[&BLOCK, &HALT, &CONTEXT, &NOTICE]),
+    moment("Notification", "notification", &[]),
+    moment("Stop", "stop", &[&BLOCK, &HALT, &NOTICE]),
+    moment("SubagentStop", "subagent_stop", &[&BLOCK, &HALT, &NOTICE]),
+    moment("PreCompact", "pre_compact", &[]),
+];
+
+/// The row.
+pub const HARNESS: Harness = Harness {
+    name: "droid",
+    title: "Factory droid",
+    moments: &MOMENTS,
+    tools: &[
+        ("Execute", "Bash"),
+        ("Create", "Write"),
+        ("MultiEdit", "Edit"),
+        ("ApplyPatch", "Edit"),
+        ("FetchUrl", "WebFetch"),
+        ("Task", "Agent"),
+    ],
+    inputs: &[("path", "file_path")],
+    silence: "",
+    signs: |payload| payload.contains_key("sessionId") && payload.contains_key("hookEventName"),
+    variable: "FACTORY_PROJECT_DIR",
+    neutral: |_, payload| {
+        for (native, neutral) in [
+            ("sessionId", "session_id"),
+            ("transcriptPath", "transcript_path"),
+            ("permissionMode", "permission_mode"),
+            ("hookEventName", "hook_event_name"),
+            ("stopHookActive", "stop_hook_active"),
+            ("toolName", "tool_name"),
+            ("toolInput", "tool_input"),
+            ("toolResponse", "tool_response"),
+        ] {
+            rename(payload, native, neutral);
+        }
+        true
+    },
+};

@@ -1,0 +1,77 @@
+//! Gemini CLI 0.61.0.
+//!
+//! - Claude Code's `permissionDecision` is ignored; a top-level `decision: deny` is honoured.
+//! - `continue: false` before a tool does stop the tool.
+//! - There is no cap on denied turns, and `stop_hook_active` is unreliable: the loop guard alone ends
+//!   them. A retried turn reports the first prompt again, so that names the episode.
+//! - A changed input is merged over the model's.
+
+use serde_json::Value;
+
+use super::claude_code::{CONTEXT, HALT, NOTICE};
+use super::{Ability, Harness, Moment, Put, Way, moment, rename};
+use crate::checksum::{checksum, hex};
+
+const DENY: Way = Way {
+    says: Ability::Block,
+    fields: &[("decision", Put::Text("deny")), ("reason", Put::Reason)],
+};
+
+const INPUT: Way =
+    Way { says: Ability::Input, fields: &[("hookSpecificOutput.tool_input", Put::Input)] };
+
+const MOMENTS: [Moment; 11] = [
+    moment("SessionStart", "session_start", &[&CONTEXT, &NOTICE]),
+    moment("SessionEnd", "session_end", &[&NOTICE]),
+    moment("BeforeAgent", "user_prompt_submit", &[&DENY, &HALT, &CONTEXT, &NOTICE]),
+    moment("AfterAgent", "stop", &[&DENY, &HALT, &NOTICE]),
+    moment("BeforeTool", "pre_tool_use", &[&DENY, &HALT, &INPUT, &NOTICE]),
+    moment("AfterTool", "post_tool_use", &[&DENY, &HALT, &CONTEXT, &NOTICE]),
+    moment("PreCompress", "pre_compact", &[&NOTICE]),
+    moment("Notification", "notification", &[&NOTICE]),
+    moment("BeforeModel", "", &[]),
+    moment("AfterModel", "", &[]),
+    moment("BeforeToolSelection", "", &[]),
+];
+
+/// The row.
+pub const HARNESS: Harness = Harness {
+    name: "gemini",
+    title: "Gemini CLI",
+    moments: &MOMENTS,
+    tools: &[
+        ("run_shell_command", "Bash"),
+        ("write_file", "Write"),
+        ("replace", "Edit"),
+        ("read_file", "Read"),
+        ("read_many_files", "Read"),
+        ("glob", "Glob"),
+        ("grep_search", "Grep"),
+        ("search_file_content", "Grep"),
+        ("list_directory", "LS"),
+        ("web_fetch", "WebFetch"),
+        ("google_web_search", "WebSearch"),
+        ("write_todos", "TodoWrite"),
+    ],
+    inputs: &[("absolute_path", "file_path")],
+    silence: "{}",
+    signs: |payload| {
+        let name = payload.get("hook_event_name").and_then(Value::as_str).unwrap_or_default();
+        let own = !matches!(name, "SessionStart" | "SessionEnd" | "Notification")
+            && MOMENTS.iter().any(|it| it.native == name);
+        own || (payload.contains_key("session_id")
+            && payload.get("timestamp").is_some_and(Value::is_string))
+    },
+    variable: "",
+    neutral: |moment, payload| {
+        rename(payload, "prompt_response", "last_assistant_message");
+        if moment.event == "stop"
+            && let Some(prompt) = payload.shift_remove("prompt")
+        {
+            let prompt = prompt.as_str().unwrap_or_default().to_owned();
+            let id = hex(&checksum(&[prompt.as_bytes()]));
+            payload.insert("prompt_id".to_owned(), id.into());
+        }
+        true
+    },
+};

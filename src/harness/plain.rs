@@ -1,0 +1,81 @@
+//! The plain protocol, for programs of one's own: neutral words in, neutral words out.
+//!
+//! In: `{"event": "pre_tool_use", "session_id": "s", "tool": "Bash", "input": {"command": "ls"}}`, and
+//! `cwd`, `transcript_path`, `prompt`, `prompt_id`, `agent_id`, `last_message` where they are known.
+//! Out: `decision` with `reason`, `notice` for the user, `context` for the agent, `updated_input`; `{}`
+//! where there is nothing to say.
+
+use super::{Ability, Harness, Moment, Put, Way, rename};
+use crate::facts::event::EVENTS;
+
+/// Let through.
+pub(super) const ALLOW: Way = Way {
+    says: Ability::Allow,
+    fields: &[("decision", Put::Text("allow")), ("reason", Put::Reason)],
+};
+/// Left for later.
+const DEFER: Way = Way {
+    says: Ability::Defer,
+    fields: &[("decision", Put::Text("defer")), ("reason", Put::Reason)],
+};
+/// A question.
+pub(super) const ASK: Way =
+    Way { says: Ability::Ask, fields: &[("decision", Put::Text("ask")), ("reason", Put::Reason)] };
+/// A refusal.
+pub(super) const BLOCK: Way = Way {
+    says: Ability::Block,
+    fields: &[("decision", Put::Text("block")), ("reason", Put::Reason)],
+};
+/// The end of the session.
+const HALT: Way = Way {
+    says: Ability::Halt,
+    fields: &[("decision", Put::Text("halt")), ("reason", Put::Reason)],
+};
+/// The agent is told.
+pub(super) const CONTEXT: Way =
+    Way { says: Ability::Context, fields: &[("context", Put::Context)] };
+/// Another input for a tool.
+pub(super) const INPUT: Way =
+    Way { says: Ability::Input, fields: &[("updated_input", Put::Input)] };
+/// The user is told.
+pub(super) const NOTICE: Way = Way { says: Ability::Notice, fields: &[("notice", Put::Notice)] };
+
+const WAYS: &[&Way] = &[&ALLOW, &DEFER, &ASK, &BLOCK, &HALT, &CONTEXT, &INPUT, &NOTICE];
+
+#[expect(
+    clippy::indexing_slicing,
+    reason = "in a constant an index out of bounds does not compile"
+)]
+const MOMENTS: [Moment; EVENTS.len()] = {
+    let mut all = [const { Moment { native: "", event: "", ways: WAYS } }; EVENTS.len()];
+    let mut at = 0;
+    while at < EVENTS.len() {
+        all[at].native = EVENTS[at].name;
+        all[at].event = EVENTS[at].name;
+        at += 1;
+    }
+    all
+};
+
+/// The row.
+pub const HARNESS: Harness = Harness {
+    name: "plain",
+    title: "plain JSON",
+    moments: &MOMENTS,
+    tools: &[],
+    inputs: &[],
+    silence: "{}",
+    signs: |payload| payload.contains_key("event") && !payload.contains_key("hook_event_name"),
+    variable: "",
+    neutral: |_, payload| {
+        for (native, neutral) in [
+            ("event", "hook_event_name"),
+            ("tool", "tool_name"),
+            ("input", "tool_input"),
+            ("last_message", "last_assistant_message"),
+        ] {
+            rename(payload, native, neutral);
+        }
+        true
+    },
+};

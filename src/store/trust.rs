@@ -1,0 +1,202 @@
+//! Trust: which packs found in repositories their user has looked at. `trust.json` in the user's
+//! folder of policyd: the folder of each, and what its files came to then. What cannot be read
+//! trusts nothing.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::file::{self, Durability, Saved};
+use crate::limits::TRUST_FILE_BYTES_MAX;
+use crate::time::Timestamp;
+use crate::world::{World, WorldError};
+
+const FILE: &str = "trust.json";
+const LOCK: &str = ".trust.lock";
+const FORMAT_VERSION: u32 = 1;
+/// Stands for the content where a folder is trusted whatever it becomes.
+const ANY: &str = "any";
+/// A person who types would rather wait than lose the word.
+const LOCK_WAIT: Duration = Duration::from_secs(10);
+
+/// A pack that its user has looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trusted {
+    /// Its folder.
+    pub folder: String,
+    /// What its files came to, as hexadecimal digits; none where any content will do.
+    pub hash: Option<String>,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+impl Trusted {
+    fn read(value: &Value) -> Option<Self> {
+        let text = |key: &str| value.get(key).and_then(Value::as_str);
+        let hash = text("hash").filter(|it| !it.is_empty())?;
+        let folder = text("folder").filter(|it| !it.is_empty())?.to_owned();
+        let hash = (hash != ANY).then(|| hash.to_owned());
+        Some(Self { folder, hash, since: text("since").and_then(Timestamp::parse)? })
+    }
+
+    fn to_json(&self) -> Value {
+        let hash = self.hash.as_deref().unwrap_or(ANY);
+        json!({"folder": self.folder, "hash": hash, "since": self.since.to_string()})
+    }
+}
+
+/// How far a pack is trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It is as its user saw it.
+    Trusted,
+    /// It was trusted, and is another one now.
+    Changed,
+    /// Nobody said so.
+    Unknown,
+}
+
+/// The packs that one user trusts.
+pub struct TrustStore<'a> {
+    world: &'a dyn World,
+    folder: PathBuf,
+}
+
+impl<'a> TrustStore<'a> {
+    /// Those kept in the user's folder of policyd.
+    #[must_use]
+    pub fn new(world: &'a dyn World, folder: &Path) -> Self {
+        Self { world, folder: folder.to_owned() }
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> PathBuf {
+        self.folder.join(FILE)
+    }
+
+    /// Every pack that is trusted.
+    ///
+    /// # Errors
+    /// Why the file is not used, in one sentence.
+    pub fn all(&self) -> Result<Vec<Trusted>, String> {
+        let path = self.path();
+        let wrong = |why: &str| format!("{} is not used: {why}", path.display());
+        let bytes = match self.world.read(&path, TRUST_FILE_BYTES_MAX) {
+            Ok(bytes) => bytes,
+            Err(WorldError::Missing) => return Ok(Vec::new()),
+            Err(error) => return Err(wrong(&error.to_string())),
+        };
+        let value: Value =
+            serde_json::from_slice(&bytes).map_err(|error| wrong(&error.to_string()))?;
+        if value.get("version").and_then(Value::as_u64) != Some(u64::from(FORMAT_VERSION)) {
+            return Err(wrong("it is of another version of policyd"));
+        }
+        let packs = value.get("packs").and_then(Value::as_array);
+        let packs = packs.ok_or_else(|| wrong("it holds no list of `packs`"))?;
+        let read: Option<Vec<Trusted>> = packs.iter().map(Trusted::read).collect();
+        read.ok_or_else(|| wrong("one of its `packs` has no `folder`, `hash` and `since`"))
+    }
+
+    /// How far the pack in one of these folders is trusted, with files that come to `hash`. A
+    /// worktree has the folder of its main checkout, too.
+    #[must_use]
+    pub fn standing(&self, folders: &[&Path], hash: &str) -> Standing {
+        let all = self.all().unwrap_or_default();
+        let own = |it: &&Trusted| folders.iter().any(|folder| Path::new(&it.folder) == *folder);
+        let mut known = all.iter().filter(own).peekable();
+        if known.peek().is_none() {
+            return Standing::Unknown;
+        }
+        let same = |it: &Trusted| it.hash.as_deref().is_none_or(|it| it == hash);
+        if known.any(same) { Standing::Trusted } else { Standing::Changed }
+    }
+
+    /// Trusts a pack; what was known of its folder is replaced.
+    ///
+    /// # Errors
+    /// Why it could not be kept.
+    pub fn add(&self, trusted: Trusted) -> Result<(), String> {
+        self.change(|all| {
+            all.retain(|it| it.folder != trusted.folder);
+            all.push(trusted);
+            true
+        })
+        .map(drop)
+    }
+
+    /// Trusts a folder no longer; says whether it was.
+    ///
+    /// # Errors
+    /// Why it could not be kept.
+    pub fn revoke(&self, folder: &Path) -> Result<bool, String> {
+        self.change(|all| {
+            let before = all.len();
+            all.retain(|it| Path::new(&it.folder) != folder);
+            all.len() != before
+        })
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Vec<Trusted>) -> bool) -> Result<bool, String> {
+        let (world, path) = (self.world, self.path());
+        let failed = |error: WorldError| format!("{}: {error}", path.display());
+        world.create_folder(&self.folder).map_err(failed)?;
+        let _held = world.lock(&self.folder.join(LOCK), LOCK_WAIT).map_err(failed)?;
+        let mut all = self.all()?;
+        let changed = change(&mut all);
+        if changed {
+            let packs: Vec<Value> = all.iter().map(Trusted::to_json).collect();
+            let text = format!("{:#}\n", json!({"version": FORMAT_VERSION, "packs": packs}));
+            let saved = file::save(world, &path, text.as_bytes(), &Durability::default());
+            if let Saved::NotSaved { why, .. } = saved {
+                return Err(format!("{}: {why}", path.display()));
+            }
+        }
+        Ok(changed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::fake::FakeWorld;
+
+    const FOLDER: &str = "/work/.policyd/policies";
+
+    fn trusted(hash: Option<&str>) -> Trusted {
+        let hash = hash.map(str::to_owned);
+        Trusted { folder: FOLDER.to_owned(), hash, since: Timestamp::from_millis(0) }
+    }
+
+    #[test]
+    fn a_change_asks_again_and_a_revoked_pack_is_unknown() {
+        let world = FakeWorld::new();
+        let store = TrustStore::new(&world, Path::new("/config/policyd"));
+        let standing = |hash: &str| store.standing(&[Path::new(FOLDER)], hash);
+        assert_eq!(standing("aa"), Standing::Unknown);
+        store.add(trusted(Some("aa"))).unwrap();
+        assert_eq!((standing("aa"), standing("ab")), (Standing::Trusted, Standing::Changed));
+        assert_eq!(store.standing(&[Path::new("/work")], "aa"), Standing::Unknown);
+        store.add(trusted(None)).unwrap();
+        assert_eq!(standing("anything"), Standing::Trusted);
+        assert_eq!(store.all().unwrap().len(), 1);
+        assert_eq!(store.revoke(Path::new(FOLDER)), Ok(true));
+        assert_eq!(store.revoke(Path::new(FOLDER)), Ok(false));
+        assert_eq!(standing("aa"), Standing::Unknown);
+    }
+
+    #[test]
+    fn what_cannot_be_read_trusts_nothing_and_is_not_written_over() {
+        for text in
+            ["", "{", "[]", "{\"version\":2,\"packs\":[]}", "{\"version\":1,\"packs\":[{}]}"]
+        {
+            let world = FakeWorld::new();
+            world.put("/config/policyd/trust.json", text);
+            let store = TrustStore::new(&world, Path::new("/config/policyd"));
+            assert_eq!(store.standing(&[Path::new(FOLDER)], "aa"), Standing::Unknown, "{text}");
+            assert!(store.add(trusted(None)).unwrap_err().contains("trust.json"), "{text}");
+            assert_eq!(world.get("/config/policyd/trust.json").unwrap(), text.as_bytes());
+        }
+    }
+}
