@@ -41,88 +41,62 @@ fn the_command_line_wins_and_a_variable_decides_between_equals() {
     assert_eq!(read(Some("copilot"), "FACTORY_PROJECT_DIR"), "copilot");
 }
 
-/// The same deed, as each client reports it.
+/// A command that runs, as each client reports it.
+const COMMAND: [(&str, &str, &str); 9] = [
+    ("claude-code", "PreToolUse", r#"{"tool_name":"Bash","tool_input":{"command":"git push"}}"#),
+    (
+        "codex",
+        "PreToolUse",
+        r#"{"tool_name":"shell","tool_input":{"command":["bash","-lc","git push"]}}"#,
+    ),
+    (
+        "gemini",
+        "BeforeTool",
+        r#"{"tool_name":"run_shell_command","tool_input":{"command":"git push"}}"#,
+    ),
+    ("cursor", "beforeShellExecution", r#"{"command":"git push"}"#),
+    ("cursor", "preToolUse", r#"{"tool_name":"Shell","tool_input":{"command":"git push"}}"#),
+    ("copilot", "preToolUse", r#"{"toolName":"bash","toolArgs":"{\"command\":\"git push\"}"}"#),
+    ("droid", "PreToolUse", r#"{"tool_name":"Execute","tool_input":{"command":"git push"}}"#),
+    ("opencode", "tool.execute.before", r#"{"tool":"bash","input":{"command":"git push"}}"#),
+    ("plain", "pre_tool_use", r#"{"tool":"Bash","input":{"command":"git push"}}"#),
+];
+
+/// A file that is written, as each client reports it.
+const FILE: [(&str, &str, &str); 6] = [
+    (
+        "claude-code",
+        "PreToolUse",
+        r#"{"tool_name":"Write","tool_input":{"file_path":"/a","content":"x"}}"#,
+    ),
+    (
+        "gemini",
+        "BeforeTool",
+        r#"{"tool_name":"write_file","tool_input":{"file_path":"/a","content":"x"}}"#,
+    ),
+    ("cursor", "preToolUse", r#"{"tool_name":"Write","tool_input":{"path":"/a","contents":"x"}}"#),
+    ("copilot", "preToolUse", r#"{"toolName":"create","toolArgs":{"path":"/a","file_text":"x"}}"#),
+    (
+        "droid",
+        "PreToolUse",
+        r#"{"tool_name":"Create","tool_input":{"file_path":"/a","content":"x"}}"#,
+    ),
+    (
+        "opencode",
+        "tool.execute.before",
+        r#"{"tool":"write","input":{"filePath":"/a","content":"x"}}"#,
+    ),
+];
+
 #[test]
 fn one_deed_is_one_event_in_every_client() {
-    let shell = [
-        (
-            "claude-code",
-            "PreToolUse",
-            json!({"tool_name": "Bash", "tool_input": {"command": "git push"}}),
-        ),
-        (
-            "codex",
-            "PreToolUse",
-            json!({"tool_name": "shell", "tool_input": {"command": ["bash", "-lc", "git push"]}}),
-        ),
-        (
-            "gemini",
-            "BeforeTool",
-            json!({"tool_name": "run_shell_command", "tool_input": {"command": "git push"}}),
-        ),
-        ("cursor", "beforeShellExecution", json!({"command": "git push"})),
-        (
-            "cursor",
-            "preToolUse",
-            json!({"tool_name": "Shell", "tool_input": {"command": "git push"}}),
-        ),
-        (
-            "copilot",
-            "preToolUse",
-            json!({"toolName": "bash", "toolArgs": "{\"command\": \"git push\"}"}),
-        ),
-        (
-            "droid",
-            "PreToolUse",
-            json!({"tool_name": "Execute", "tool_input": {"command": "git push"}}),
-        ),
-        (
-            "opencode",
-            "tool.execute.before",
-            json!({"tool": "bash", "input": {"command": "git push"}}),
-        ),
-        ("plain", "pre_tool_use", json!({"tool": "Bash", "input": {"command": "git push"}})),
-    ];
-    let write = [
-        (
-            "claude-code",
-            "PreToolUse",
-            json!({"tool_name": "Write", "tool_input": {"file_path": "/a", "content": "x"}}),
-        ),
-        (
-            "gemini",
-            "BeforeTool",
-            json!({"tool_name": "write_file", "tool_input": {"file_path": "/a", "content": "x"}}),
-        ),
-        (
-            "cursor",
-            "preToolUse",
-            json!({"tool_name": "Write", "tool_input": {"path": "/a", "contents": "x"}}),
-        ),
-        (
-            "copilot",
-            "preToolUse",
-            json!({"toolName": "create", "toolArgs": {"path": "/a", "file_text": "x"}}),
-        ),
-        (
-            "droid",
-            "PreToolUse",
-            json!({"tool_name": "Create", "tool_input": {"file_path": "/a", "content": "x"}}),
-        ),
-        (
-            "opencode",
-            "tool.execute.before",
-            json!({"tool": "write", "input": {"filePath": "/a", "content": "x"}}),
-        ),
-    ];
-    let expected = [json!({"command": "git push"}), json!({"file_path": "/a", "content": "x"})];
-    for ((tool, input), deeds) in
-        ["Bash", "Write"].into_iter().zip(expected).zip([shell.as_slice(), write.as_slice()])
-    {
+    let command = ("Bash", json!({"command": "git push"}), COMMAND.as_slice());
+    let file = ("Write", json!({"file_path": "/a", "content": "x"}), FILE.as_slice());
+    for (tool, input, deeds) in [command, file] {
         for (name, event, payload) in deeds {
             let harness = harness::find(name);
             let expected = Expected { hook: event, harness, is_set: &|_| false };
-            let read = payload::read(payload.to_string().as_bytes(), &expected);
+            let read = payload::read(payload.as_bytes(), &expected);
             let event = read.map_err(|it| it.0).unwrap().0.unwrap();
             assert_eq!(event.kind.name(), "pre_tool_use", "{name}");
             assert_eq!(event.tool_name.as_deref(), Some(tool), "{name}");

@@ -2,6 +2,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::disallowed_methods,
+    clippy::print_stderr,
     reason = "a test that cannot go on has failed"
 )]
 
