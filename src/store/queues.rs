@@ -6,6 +6,8 @@
 //! is taken away where it was, so that a crash leaves two copies and never none; of two copies the
 //! one with the higher `revision` stands.
 
+mod late;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;

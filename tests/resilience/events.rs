@@ -1,5 +1,9 @@
 //! What hook events do to the stores: failures are noted, and what waits is told.
 
+use std::path::Path;
+use std::time::Duration;
+
+use policyd::world::World;
 use serde_json::{Value, json};
 
 use crate::desk::{Desk, Said};
@@ -240,4 +244,41 @@ fn a_rule_sees_what_waits_and_an_explanation_sees_the_same() {
     let explained = desk.call("explain --format json").json();
     assert_eq!(explained["same"], true, "{explained:#}");
     assert_eq!(desk.call("try escalations.blocking.len()").code, 0);
+}
+
+#[test]
+fn a_failure_is_kept_while_somebody_holds_the_lists() {
+    let desk = Desk::new();
+    turn_fails(&desk, "unclassified");
+    let attempts = || {
+        let lists = ["pending", "dead-letter"].map(|it| format!("queue/{it}.json"));
+        let lists =
+            lists.iter().filter(|it| desk.world.get(format!("/work/.policyd/{it}")).is_some());
+        let tasks: Vec<Value> =
+            lists.flat_map(|it| desk.file(it)["tasks"].as_array().unwrap().clone()).collect();
+        assert_eq!(tasks.len(), 1, "{tasks:?}");
+        tasks[0]["attempts"].as_array().unwrap().len()
+    };
+    assert_eq!(attempts(), 1);
+
+    let late = Path::new("/work/.policyd/queue/late");
+    let held = desk.world.lock(Path::new("/work/.policyd/queue/.queue.lock"), Duration::ZERO);
+    turn_fails(&desk, "unclassified");
+    desk.world.advance(Duration::from_secs(5));
+    turn_fails(&desk, "unclassified");
+    drop(held);
+    let kept: Vec<_> = desk.world.list(late).unwrap();
+    assert_eq!(kept.len(), 2, "{kept:?}");
+    assert_eq!(attempts(), 1);
+
+    // Somebody who died before removing what they took in leaves it to be met again.
+    let copies: Vec<_> =
+        kept.iter().map(|it| (late.join(it), desk.world.get(late.join(it)).unwrap())).collect();
+    desk.world.put(late.join("1-odd.json"), "[");
+    turn_fails(&desk, "unclassified");
+    copies.into_iter().for_each(|(path, bytes)| desk.world.put(path, bytes));
+    turn_fails(&desk, "unclassified");
+    assert_eq!(attempts(), 5, "each is counted once");
+    let left: Vec<_> = desk.world.list(late).unwrap();
+    assert!(left.iter().all(|it| it.contains(".corrupt-")), "{left:?}");
 }

@@ -379,9 +379,13 @@ impl Scene<'_> {
                 },
                 at_once: false,
             };
-            let taken = stores.fail(&report).map_err(|it| it.to_string())?;
-            let entered = if taken.entered.is_empty() { "failed" } else { "dead letter" };
-            did.push(format!("task {}: {entered}", taken.task.id));
+            let taken = stores.fail_or_put_off(&report).map_err(|it| it.to_string())?;
+            let became = match &taken {
+                Some(taken) if taken.entered.is_empty() => "failed",
+                Some(_) => "dead letter",
+                None => "kept for whoever has the lists next",
+            };
+            did.push(format!("task {}: {became}", report.task.id));
         }
         if !reaction.signal.0.is_empty() {
             did.push(self.emit(stores, reaction)?);

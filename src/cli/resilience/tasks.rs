@@ -12,6 +12,7 @@ use crate::state::dead_letter::{Attempt, Effect, Event, Place, Task, step};
 use crate::state::escalation::Escalation;
 use crate::store::escalations::Named;
 use crate::store::queues::{Lists, expire};
+use crate::time::Timestamp;
 use crate::world::WorldError;
 
 /// A failed attempt as somebody reports it.
@@ -62,6 +63,48 @@ pub(in crate::cli) struct Row {
 impl Stores<'_> {
     /// Takes a failed attempt in; the task enters the dead letters where a rule says so.
     pub(in crate::cli) fn fail(&self, report: &Report) -> Result<Taken, WorldError> {
+        let mut problems = self.take_late_in();
+        let mut taken = self.fail_now(report)?;
+        taken.problems.append(&mut problems);
+        Ok(taken)
+    }
+
+    /// The same for a hook, which cannot wait for long: where somebody holds the lists, the failure is
+    /// kept for whoever comes next. Nothing where it was kept.
+    pub(in crate::cli) fn fail_or_put_off(
+        &self,
+        report: &Report,
+    ) -> Result<Option<Taken>, WorldError> {
+        let refused = match self.fail(report) {
+            Ok(taken) => return Ok(Some(taken)),
+            Err(error) => error,
+        };
+        let Report { task, attempt, .. } = masked(report);
+        let attempt = Attempt { number: 1, at: self.now, ..attempt };
+        let task = Task { attempts: vec![attempt], ..task };
+        // Why it was not taken in says more than why it could not be kept.
+        self.queues.put_off(&task, self.now).map_err(|_| refused)?;
+        Ok(None)
+    }
+
+    /// Takes in what was put off; says what could not be.
+    fn take_late_in(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        for (name, mut task) in self.queues.late(self.now) {
+            let Some(attempt) = task.attempts.pop() else { continue };
+            // Whoever dies after this and before it is removed does not count it twice.
+            let key = if attempt.key.is_empty() { name.clone() } else { attempt.key.clone() };
+            task.attempts.clear();
+            let report = Report { task, attempt: Attempt { key, ..attempt }, at_once: false };
+            match self.fail_now(&report) {
+                Ok(_) => self.queues.taken_in(&name),
+                Err(error) => problems.push(format!("queue/late/{name}: {error}")),
+            }
+        }
+        problems
+    }
+
+    fn fail_now(&self, report: &Report) -> Result<Taken, WorldError> {
         if report.task.id.trim().is_empty() {
             return Err(WorldError::Refused("a task needs an id".to_owned()));
         }
@@ -69,7 +112,9 @@ impl Stores<'_> {
         let taken = self.queues.change(self.now, |lists| {
             let known = lists.find(&report.task.id).cloned();
             let before = known.map_or_else(|| report.task.clone(), |it| it.with(&report.task));
-            let attempt = Attempt { at: self.now, ..report.attempt.clone() };
+            let known_at = report.attempt.at != Timestamp::default();
+            let at = if known_at { report.attempt.at } else { self.now };
+            let attempt = Attempt { at, ..report.attempt.clone() };
             let (mut task, _) = step(&before, Event::Failed(attempt), self.now);
             let mut taken = Taken { known: task == before, ..Taken::default() };
             lists.put(task.clone(), &[]);
@@ -137,6 +182,7 @@ impl Stores<'_> {
 
     /// Looks at the dead letters, all of them or those that are named, and does what the rules say.
     pub(in crate::cli) fn review(&self, wanted: &[String]) -> Result<Vec<Row>, WorldError> {
+        let late = self.take_late_in();
         let rows = self.queues.change(self.now, |lists| {
             let rows = self.review_all(lists, wanted)?;
             if wanted.is_empty() {
@@ -156,7 +202,7 @@ impl Stores<'_> {
         });
         let problems = self.remind();
         if let Some(last) = rows.last_mut() {
-            last.problems.extend(problems);
+            last.problems.extend(late.into_iter().chain(problems));
         }
         Ok(rows)
     }

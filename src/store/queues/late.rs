@@ -1,0 +1,66 @@
+//! Failures that could not be taken in when they happened, because somebody held the lists for too
+//! long: each is a file of its own in `queue/late/`, which needs no lock, and whoever changes the
+//! lists next takes it in.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::QueueStore;
+use crate::state::dead_letter::{Place, Task};
+use crate::store::document::Held;
+use crate::store::task_record::{record_of, task_of};
+use crate::time::Timestamp;
+use crate::world::WorldError;
+
+const FOLDER: &str = "queue/late";
+/// Taken in at once at most; the rest waits for the next time.
+const AT_ONCE_MAX: usize = 200;
+
+impl QueueStore<'_> {
+    /// Keeps a failure for whoever can take it in: the task as it was reported, with its one attempt.
+    ///
+    /// # Errors
+    /// It was not saved.
+    pub fn put_off(&self, task: &Task, now: Timestamp) -> Result<(), WorldError> {
+        /// One process may have to put off several within the same thousandth of a second.
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let world = self.documents.world;
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        world.create_folder(&self.documents.path(FOLDER))?;
+        let name = format!("{:015}-{}-{number}.json", now.millis(), world.process_id());
+        let text = format!("{:#}\n", record_of(task, None));
+        self.documents.save(&format!("{FOLDER}/{name}"), &text)
+    }
+
+    /// Failures that wait to be taken in, the oldest first, by the names they are kept under. What is
+    /// no failure is put aside.
+    #[must_use]
+    pub fn late(&self, now: Timestamp) -> Vec<(String, Task)> {
+        let world = self.documents.world;
+        let mut names = world.list(&self.documents.path(FOLDER)).unwrap_or_default();
+        names.retain(|it| it.ends_with(".json") && !it.starts_with('.'));
+        names.sort();
+        let mut found = Vec::new();
+        for name in names.into_iter().take(AT_ONCE_MAX) {
+            let path = format!("{FOLDER}/{name}");
+            let task = match self.documents.read(&path) {
+                Ok(Held::Value(value)) => task_of(&value, Place::Pending),
+                Ok(Held::Nothing | Held::Damaged) => None,
+                // It may be readable the next time.
+                Err(_) => continue,
+            };
+            match task.filter(|it| !it.attempts.is_empty()) {
+                Some(task) => found.push((name, task)),
+                // One that cannot be moved is met again, and does no harm.
+                None => drop(self.documents.put_aside(&path, now)),
+            }
+        }
+        found
+    }
+
+    /// Removes a failure that was taken in. One that cannot be removed is known by its key when it is
+    /// met again.
+    pub fn taken_in(&self, name: &str) {
+        let path = self.documents.path(&format!("{FOLDER}/{name}"));
+        drop(self.documents.world.remove(&path));
+    }
+}
