@@ -483,6 +483,10 @@ impl Stopping<'_> {
         if policy.reacts_to.iter().any(|it| it == request.event.kind.name()) {
             reacting.react(report);
         }
+        // An agent that may stop is not kept by what waits; one that goes on is told.
+        if report.answer.refuses() {
+            reacting.tell_signals(report);
+        }
     }
 
     /// Tells the settings under which what is saved may be lost.

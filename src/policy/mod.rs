@@ -402,6 +402,14 @@ impl Policy {
         named.cloned().chain(looked_at).collect()
     }
 
+    /// The first tier of a chain of fallbacks that a model belongs to: one of its models is in the
+    /// model's name.
+    #[must_use]
+    pub fn tier_of(&self, model: &str) -> Option<&Tier> {
+        let has = |it: &&Tier| it.models.iter().any(|name| model.contains(name.as_str()));
+        self.routes.iter().flat_map(|it| &it.tiers).find(has)
+    }
+
     /// The glob that decides over a breaker, and where its settings are written.
     #[must_use]
     pub fn breaker_origin(&self, key: &str) -> Option<&(String, BTreeMap<String, Place>)> {

@@ -176,6 +176,8 @@ pub static EVENT: LazyLock<Names> = LazyLock::new(|| {
             text("source", "How a session began, else empty."),
             text("prompt", "The prompt just sent, else empty."),
             text("tool", "The tool that ran, else empty."),
+            text("model", "The model that was called last, else empty."),
+            text("tier", "The tier of routes.yaml that the model belongs to, else empty."),
             text("error", "The client's name of the error, or what the tool said; else empty."),
             text("text", "All that is known of the failure, a line each."),
             text("class", "The class of the failure, by failures.yaml; else empty."),

@@ -154,6 +154,16 @@ pub struct Reaction {
     pub say: String,
 }
 
+impl Reaction {
+    /// Whether nothing comes of it but a breaker that is told of a success.
+    #[must_use]
+    pub fn only_tells_success(&self) -> bool {
+        let [task, ..] = &self.task;
+        let else_nothing = [task, &self.signal.0, &self.reason, &self.say];
+        self.worked && else_nothing.iter().all(|it| it.is_empty())
+    }
+}
+
 /// When a human is needed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trigger {

@@ -61,6 +61,12 @@ impl<'a> BreakerStore<'a> {
         self.read().contains_key(key)
     }
 
+    /// Whether there is a file of breakers: without one nothing ever failed.
+    #[must_use]
+    pub fn is_kept(&self) -> bool {
+        self.world.stat(&self.root.join(FILE)).is_ok()
+    }
+
     /// All breakers by key.
     #[must_use]
     pub fn all(&self) -> Vec<(String, Breaker)> {

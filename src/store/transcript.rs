@@ -180,6 +180,34 @@ pub fn find_said(
     found
 }
 
+/// Bytes at the end of a transcript in which the model of the last call is looked for.
+const LAST_CALL_BYTES: u64 = 256 * 1024;
+
+/// The model that was called last, as the client names it; nothing where the end of the transcript
+/// does not tell.
+#[must_use]
+pub fn last_model(world: &dyn World, transcript: &Path, deadline: Duration) -> Option<String> {
+    let mut file = world.open(transcript).ok()?;
+    let length = file.stat().ok()?.length;
+    let (mut lines, mut found) = (Lines::default(), None);
+    let start = length.saturating_sub(LAST_CALL_BYTES);
+    tail(world, file.as_mut(), start..length, deadline, |chunk| {
+        lines.push(chunk, |piece| {
+            let Piece::Line(line) = piece else { return };
+            // The first line may be the rest of one, which is no record.
+            let entries = record::read(line.trim_ascii()).map(|it| it.entries).unwrap_or_default();
+            for entry in &entries {
+                if let Entry::Usage(usage) = entry
+                    && !usage.model.is_empty()
+                {
+                    found = Some(usage.model.to_string());
+                }
+            }
+        });
+    });
+    found
+}
+
 /// What a line says in the agent's words: each block, and all of them together.
 fn said(line: &[u8]) -> Vec<String> {
     let record = record::read(line.trim_ascii());

@@ -31,10 +31,13 @@ use crate::store::escalations::Named;
 use crate::store::file::Durability;
 use crate::store::log;
 use crate::store::signals::Draft;
+use crate::store::transcript;
 use crate::world::World;
 
 /// Longest wait of a hook for a lock of the stores.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
+/// Longest time that the model of the last call is looked for.
+const MODEL_WAIT: Duration = Duration::from_millis(200);
 /// What was done because of events, one line each.
 const EVENT_LOG: &str = "logs/events.jsonl";
 /// The breaker that a failed call of an unnamed provider is counted against is the pack's business;
@@ -133,7 +136,9 @@ impl Reacting<'_> {
         let failed = self.classified();
         let mut scene = Scene { reacting: self, failed: failed.as_ref(), evaluator: None };
         let (mut said, mut entries) = (Vec::new(), Vec::new());
-        for reaction in reactions {
+        // That something works is news only where a breaker is kept.
+        let kept = stores.breakers.is_kept();
+        for reaction in reactions.iter().filter(|it| kept || !it.only_tells_success()) {
             match scene.applies(reaction) {
                 Ok(true) => {}
                 Ok(false) => continue,
@@ -170,6 +175,16 @@ impl Reacting<'_> {
         let named = event.kind.name() == "stop_failure";
         let name = if named { failed.error.as_str() } else { "" };
         Some(self.policy.classify(name, &self.failure_text()))
+    }
+
+    /// The model that was called last, where a call of it failed or worked.
+    fn model(&self) -> String {
+        let event = &self.request.event;
+        let called = event.kind.is_stop() || event.kind.name() == "stop_failure";
+        let transcript = event.transcript.as_deref().filter(|_| called);
+        let deadline = self.world.elapsed().saturating_add(MODEL_WAIT);
+        let found = transcript.and_then(|it| transcript::last_model(self.world, it, deadline));
+        found.unwrap_or_default()
     }
 
     /// All that is known of the failure, a line each.
@@ -210,6 +225,20 @@ impl Reacting<'_> {
             report.answer.notice = Some(message::cut(&mask(&text).0, SPOKEN_CHARS_MAX));
         }
         said
+    }
+
+    /// Tells an agent that goes on which signals wait, below why it does; nothing is done about them.
+    pub(super) fn tell_signals(&self, report: &mut Report) {
+        let stores = Stores::new(self.world, self.policy, self.own, LOCK_WAIT);
+        if !stores.signals.exists() {
+            return;
+        }
+        let stores = Stores { now: self.request.now, ..stores };
+        let texts = stores.signal_texts().into_iter().map(|text| format!("- {text}"));
+        if let Some(text) = self.told("signals_pending", texts.collect()) {
+            let both = format!("{}\n\n{}", report.answer.reason.trim_end(), mask(&text).0);
+            report.answer.reason = message::cut(&both, SPOKEN_CHARS_MAX);
+        }
     }
 
     /// What is due to signals is done; those that wait, and answers to those that did, are told.
@@ -471,7 +500,11 @@ fn record(reacting: &Reacting<'_>, failed: Option<&Classified>) -> Record {
     let or = |it: &Option<String>| it.clone().unwrap_or_default();
     let error = event.failed.as_ref().map(|it| it.error.clone()).unwrap_or_default();
     let class = failed.map(|it| it.class.id.clone()).unwrap_or_default();
+    let model = reacting.model();
+    let tier = reacting.policy.tier_of(&model).map(|it| it.name.clone()).unwrap_or_default();
     let texts = [
+        ("model", model),
+        ("tier", tier),
         ("kind", event.kind.name().to_owned()),
         ("session", event.session_id.to_string()),
         ("prompt_id", or(&event.prompt_id)),
