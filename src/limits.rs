@@ -107,6 +107,16 @@ pub const SKILLS_KEPT_MAX: usize = 200;
 pub const COUNTED_MESSAGES_MAX: usize = 32;
 /// API calls whose occupancy is kept, to tell how fast a context fills.
 pub const CONTEXT_SAMPLES_MAX: usize = 16;
+/// Characters of what is carried over from one context into the next (seed 004).
+pub const SUMMARY_CHARS_MAX: usize = 2_000;
+/// Characters of the goal in it.
+pub const SUMMARY_GOAL_CHARS_MAX: usize = 500;
+/// Files that it lists (seed 004).
+pub const SUMMARY_FILES_MAX: usize = 20;
+/// Sessions whose summaries are kept.
+pub const SUMMARIES_MAX: usize = 16;
+/// Bytes of the file that holds them.
+pub const SUMMARIES_BYTES_MAX: usize = 256 * 1024;
 /// Turns that a context is said to have left, at most.
 pub const CONTEXT_TURNS_MAX: u64 = 1_000_000;
 /// Models whose tokens are counted apart; those of further ones are counted together.

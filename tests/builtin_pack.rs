@@ -12,8 +12,9 @@ fn the_built_in_pack_has_no_finding() {
     let policy = loaded.policy.expect("a sound pack is a policy");
     assert_eq!(
         policy.considerations.len(),
-        29,
-        "amplihack's 25, `compaction_handling`, two more forges and `no_rationalizations`"
+        30,
+        "amplihack's 25, `compaction_handling`, two more forges, `no_rationalizations` and \
+         `context_written_down`"
     );
     let categories = policy.considerations.iter().map(|it| it.category.as_str());
     assert_eq!(categories.collect::<std::collections::BTreeSet<_>>().len(), 6);

@@ -1,5 +1,7 @@
 //! `policyd context`: how full the context of a session is, and what is carried over from it.
 
+pub(super) mod carry;
+pub(super) mod git;
 mod place;
 
 use std::path::Path;
@@ -7,7 +9,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::project;
+use super::project::{self, Project};
+use super::resilience::LOCK_WAIT;
 use super::{
     Console, ContextAction, ContextArguments, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ListFormat, pack,
 };
@@ -22,6 +25,7 @@ use crate::state::context::{Overrides, Standing};
 use crate::store::session::SessionStore;
 use crate::store::transcript::{self, Places};
 use crate::world::World;
+use carry::Carrier;
 use place::Place;
 
 /// A transcript that nobody read before may be long.
@@ -60,6 +64,15 @@ pub(super) fn run(
                 return desk.watch(console, &place, *format, (*every, *length));
             }
             desk.status(console, &place, *format)
+        }
+        ContextAction::Summary { session, since, print } => {
+            match place::find(world, &desk.store, &project, session.as_deref()) {
+                Ok(place) => desk.summary(console, &place, (&project, since.as_deref(), *print)),
+                Err(why) => {
+                    console.complain(&why);
+                    EXIT_BROKEN
+                }
+            }
         }
         ContextAction::Line => desk.line(console),
     }
@@ -170,6 +183,42 @@ impl Desk<'_> {
                 return if acted { EXIT_FOUND } else { EXIT_OK };
             }
             self.world.sleep(every);
+        }
+    }
+
+    /// Prints what is carried over from a session, and keeps it.
+    fn summary(
+        &self,
+        console: &mut Console<'_>,
+        place: &Place,
+        (project, since, print): (&Project, Option<&str>, bool),
+    ) -> u8 {
+        let facts = match self.facts(place) {
+            Ok(facts) => facts,
+            // What git says is worth something by itself.
+            Err(why) => {
+                console.complain(&why);
+                Facts::default()
+            }
+        };
+        let own = project::sessions(self.world, project, &self.policy.settings).1;
+        let carrier = Carrier {
+            world: self.world,
+            folder: &project.root,
+            own: &own,
+            store: &self.store,
+            wait: LOCK_WAIT,
+        };
+        let gauge = self.gauge(place, &facts, &self.overrides);
+        let text = carrier.summarize(&facts, &gauge, since);
+        console.say(&text);
+        let Some(session) = place.session.as_ref().filter(|_| !print) else { return EXIT_OK };
+        match carrier.keep(session, (&facts, &text), ("command", self.world.now(), None)) {
+            Ok(_) => EXIT_OK,
+            Err(why) => {
+                console.complain(&why);
+                EXIT_BROKEN
+            }
         }
     }
 

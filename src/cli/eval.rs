@@ -2,6 +2,7 @@
 //! read payload, pack and transcript; plan; ask; lock and load; decide; save; log; speak.
 
 mod inquiry;
+mod occupancy;
 mod probing;
 mod reactions;
 mod speech;
@@ -14,6 +15,7 @@ use super::amplihack::{self, Switches};
 use super::log::DECISION_LOG;
 use super::project::{self, Project};
 use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE, EvalArguments, Format, pack};
+use crate::facts::Facts;
 use crate::facts::event::{Event, EventKind};
 use crate::harness::{self, Harness};
 use crate::hook::{Answer, Caller, payload};
@@ -214,6 +216,9 @@ fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
     }
     if let Some(why) = nothing_to_judge(&policy, &request.event, &mut report) {
         react(world, request, &policy, &project, &mut report);
+        if occupancy::concerns(&policy, &request.event) {
+            occupancy::meter(world, request, (policy, &project), &mut report);
+        }
         return report.silent(why);
     }
     // The process ends with its answer: taking a policy apart would only delay it.
@@ -237,6 +242,9 @@ pub(super) fn evaluate_by(world: &dyn World, request: &Request<'_>, ready: &Read
     let ready = changed.as_ref().unwrap_or(ready);
     if let Some(why) = nothing_to_judge(&ready.policy, &request.event, &mut report) {
         react(world, request, &ready.policy, &project, &mut report);
+        if occupancy::concerns(&ready.policy, &request.event) {
+            occupancy::meter_by(world, request, (ready, &project), &mut report);
+        }
         return report.silent(why);
     }
     judge_stop(world, request, (ready, None), &project, report)
@@ -466,7 +474,7 @@ impl Stopping<'_> {
 
         // Log, then hand over what is to be spoken.
         self.answer(&outcome, remembered, &mut report);
-        self.react(&outcome, &mut report);
+        self.react(&outcome, &context.facts, &mut report);
         speech::log(world, own, self.request, (&outcome, &inputs), &mut report);
         speech::document(world, own, self.request, &context.learned.borrow(), &mut report);
         report.outcome = Some(outcome);
@@ -474,7 +482,7 @@ impl Stopping<'_> {
     }
 
     /// Notes what the pack says about a stop that was judged.
-    fn react(&self, outcome: &Outcome, report: &mut Report) {
+    fn react(&self, outcome: &Outcome, facts: &Facts, report: &mut Report) {
         let (world, request, policy) = (self.world, self.request, self.policy);
         let reacting = Reacting { world, request, policy, own: (self.own, &self.store.durability) };
         if policy.considerations.iter().any(|it| !it.emit.is_empty()) {
@@ -482,6 +490,10 @@ impl Stopping<'_> {
         }
         if policy.reacts_to.iter().any(|it| it == request.event.kind.name()) {
             reacting.react(report);
+        }
+        if request.event.agent_id.is_none() {
+            let (by, of) = ((policy, self.own), (self.store, facts));
+            occupancy::request_clear(world, request, by, of, report);
         }
         // An agent that may stop is not kept by what waits; one that goes on is told.
         if report.answer.refuses() {

@@ -49,6 +49,8 @@ pub struct Facts {
     pub todos: Todos,
     /// Token usage.
     pub tokens: Tokens,
+    /// Bytes that humans and the agent said since the last compaction.
+    pub history_bytes: u64,
     /// Context compactions: how many, and the last one's position.
     pub compactions: Marks,
     /// Git branch last seen, empty when unknown.
@@ -130,6 +132,10 @@ pub struct Tools {
     pub by_name: BTreeMap<String, u64>,
     /// Results that were errors.
     pub failed: u64,
+    /// How the last result that was an error began, since the last compaction.
+    pub last_error: String,
+    /// Errors in a row that began so, whatever succeeded in between.
+    pub same_errors: u64,
     /// Calls refused by a human, a rule or a hook.
     pub denied: u64,
     /// Name of the newest call.

@@ -31,6 +31,10 @@ pub(super) const CONTEXT: Way = Way {
     fields: &[("hookSpecificOutput.additionalContext", Put::Context)],
 };
 
+/// What a hook prints before a compaction is added to the instructions of whoever summarises; the
+/// client's own help says so, and it was not measured. There it is said alone, as it is.
+const INSTRUCTIONS: Way = Way { says: Ability::Context, fields: &[("", Put::Context)] };
+
 const PERMISSION: &str = "hookSpecificOutput.permissionDecision";
 const PERMISSION_REASON: &str = "hookSpecificOutput.permissionDecisionReason";
 
@@ -155,7 +159,7 @@ const MOMENTS: [Moment; 33] = [
     moment("FileChanged", "file_changed", &[&NOTICE]),
     moment("WorktreeCreate", "worktree_create", &[]),
     moment("WorktreeRemove", "worktree_remove", &[]),
-    moment("PreCompact", "pre_compact", &[&BLOCK]),
+    moment("PreCompact", "pre_compact", &[&BLOCK, &INSTRUCTIONS]),
     moment("PostCompact", "post_compact", &[]),
     moment("Elicitation", "elicitation", &[&DECLINE, &NOTICE]),
     moment("ElicitationResult", "elicitation_result", &[&DECLINE, &NOTICE]),

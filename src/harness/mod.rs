@@ -83,7 +83,8 @@ pub enum Put {
     Input,
 }
 
-/// A field of an answer: its path, names joined by dots, and what is put there.
+/// A field of an answer: its path, names joined by dots, and what is put there. Without a path it is
+/// printed as it is, in place of an object, where nothing is decided.
 pub type Field = (&'static str, Put);
 
 /// How something is said.

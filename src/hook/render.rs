@@ -16,6 +16,13 @@ pub fn render(caller: Caller, answer: &Answer, tool: Option<&str>) -> String {
         answer.context.is_some().then_some(Ability::Context),
         answer.notice.is_some().then_some(Ability::Notice),
     ];
+    let plain = |it: &&Way| it.fields.iter().any(|(path, _)| path.is_empty());
+    if let Some(text) = &answer.context
+        && fit::ability(answer.decision).is_none()
+        && moment.way(Ability::Context).as_ref().is_some_and(plain)
+    {
+        return text.clone();
+    }
     let mut fields = Map::new();
     for way in ways.into_iter().flatten().filter_map(|it| moment.way(it)) {
         put(&mut fields, caller.harness, answer, tool, way);
@@ -34,7 +41,7 @@ fn put(
     way: &Way,
 ) {
     let text = |it: &Option<String>| Value::from(it.clone().unwrap_or_default());
-    for (path, put) in way.fields {
+    for (path, put) in way.fields.iter().filter(|(path, _)| !path.is_empty()) {
         let value = match put {
             Put::Text(text) => Value::from(*text),
             Put::Flag(flag) => Value::from(*flag),

@@ -118,7 +118,7 @@ pub fn told(kind: &SignalKind, about: About<'_>, fields: &Map<String, Value>) ->
 }
 
 /// The first text whose condition holds.
-fn chosen(choices: &[Choice], evaluator: &mut Evaluator) -> String {
+pub fn chosen(choices: &[Choice], evaluator: &mut Evaluator) -> String {
     let holds = |it: &&Choice| {
         it.when.as_ref().is_none_or(|when| evaluator.eval_bool(when).unwrap_or(false))
     };

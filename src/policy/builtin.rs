@@ -34,6 +34,7 @@ pub const FILES: &[(&str, &str)] = &[
 /// Case files of the built-in pack and what they compare with, by their names in its folder `tests`.
 pub const CASES: &[(&str, &str)] = &[
     ("ci.yaml", include_str!("../../policies/tests/ci.yaml")),
+    ("context.yaml", include_str!("../../policies/tests/context.yaml")),
     ("dead_letter.yaml", include_str!("../../policies/tests/dead_letter.yaml")),
     ("events.yaml", include_str!("../../policies/tests/events.yaml")),
     ("failures.yaml", include_str!("../../policies/tests/failures.yaml")),

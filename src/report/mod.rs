@@ -17,3 +17,4 @@ pub mod replay;
 pub mod sarif;
 pub mod schemas;
 pub mod stored;
+pub mod summary;

@@ -17,6 +17,7 @@ pub mod recovery;
 pub mod session;
 mod session_file;
 pub mod signals;
+pub mod summaries;
 mod task_record;
 pub mod transcript;
 pub mod trust;

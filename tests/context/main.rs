@@ -6,10 +6,12 @@
     reason = "a test that cannot go on has failed; the seed's cases are read from the real disk"
 )]
 
+mod hooks;
 mod meters;
 mod seed;
 mod status;
 
 mod steps;
+mod summary;
 #[path = "../support/mod.rs"]
 mod support;

@@ -36,6 +36,17 @@ pub(in crate::cli) enum ContextAction {
         #[arg(long = "for", value_name = "DURATION", value_parser = duration, requires = "watch")]
         length: Option<Duration>,
     },
+    /// Summarise a session for the context that comes after it: printed, and kept to be told there
+    Summary {
+        /// A transcript, or the beginning of a session's id; the project's newest by default
+        session: Option<String>,
+        /// A commit from which on changes count
+        #[arg(long, value_name = "COMMIT")]
+        since: Option<String>,
+        /// Only print it
+        #[arg(long)]
+        print: bool,
+    },
     /// One line for the client's status line: its JSON comes on stdin
     Line,
 }

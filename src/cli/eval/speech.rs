@@ -118,7 +118,12 @@ pub(in crate::cli) fn log_decision(
 }
 
 /// Appends to a log of the project; its folder is made where there is none, hidden from git.
-fn append(world: &dyn World, own: &Path, name: &str, entries: &[serde_json::Value]) -> bool {
+pub(super) fn append(
+    world: &dyn World,
+    own: &Path,
+    name: &str,
+    entries: &[serde_json::Value],
+) -> bool {
     let path = own.join(name);
     if log::append(world, &path, entries) {
         return true;

@@ -100,7 +100,10 @@ impl Facts {
                 Entry::Prompt { id, text, queued } => self.prompt(&id, &text, queued),
                 Entry::Asked(name) => self.asked(&name),
                 Entry::Injected { id } => self.prompts.inject(&id),
-                Entry::Said(text) if !said_before => self.messages.push(self.seq, &text),
+                Entry::Said(text) if !said_before => {
+                    self.said(&text);
+                    self.messages.push(self.seq, &text);
+                }
                 Entry::Said(_) => {}
                 Entry::Call { id, .. } | Entry::Result(record::ToolResult { id, .. })
                     if !replaces.is_empty() && self.tokens.is_counted(&id) => {}
@@ -120,6 +123,9 @@ impl Facts {
                 Entry::Compacted => {
                     self.compactions.count += 1;
                     self.compactions.last_seq = self.seq;
+                    self.history_bytes = 0;
+                    self.tools.last_error.clear();
+                    self.tools.same_errors = 0;
                     self.prompts.before_compaction = self.prompts.count;
                     self.tokens.meters.compacted();
                 }
@@ -145,6 +151,7 @@ impl Facts {
     }
 
     fn prompt(&mut self, id: &str, text: &str, queued: bool) {
+        self.said(text);
         if !queued {
             self.pending.clear(); // what was interrupted is not awaited any more
         }
@@ -156,6 +163,11 @@ impl Facts {
             id: cut(id, NAME_TEXT_MAX).to_owned(),
             text: cut(text, MESSAGE_TEXT_MAX).to_owned(),
         });
+    }
+
+    fn said(&mut self, text: &str) {
+        let bytes = u64::try_from(text.len()).unwrap_or(u64::MAX);
+        self.history_bytes = self.history_bytes.saturating_add(bytes);
     }
 
     fn asked(&mut self, name: &str) {

@@ -20,13 +20,19 @@ const REFUSALS: [&str; 6] = [
     "PreToolUse:",
 ];
 
+/// Lines of an error that tell it apart from others.
+const ERROR_LINES: usize = 2;
+
 impl Facts {
     pub(super) fn result(&mut self, result: &ToolResult<'_>, lens: &CompiledLens) {
         let code = result.exit_code.or_else(|| leading_code(&result.text.first_line()));
         let outcome = outcome(result, code);
         match outcome {
             Outcome::Denied => self.tools.denied += 1,
-            Outcome::Failed => self.tools.failed += 1,
+            Outcome::Failed => {
+                self.tools.failed += 1;
+                self.failed_with(&result.text.text());
+            }
             Outcome::Pending | Outcome::Succeeded | Outcome::Background => {}
         }
         let id = cut(&result.id, NAME_TEXT_MAX);
@@ -48,6 +54,22 @@ impl Facts {
             }
         } else if call.name == "TaskCreate" && outcome == Outcome::Succeeded {
             self.task_created(&call.subject, &result.task_id, &result.text.text());
+        }
+    }
+}
+
+impl Facts {
+    /// Counts an error that comes again and again. Its beginning tells it apart: the exit code and
+    /// the first line of words.
+    fn failed_with(&mut self, text: &str) {
+        let lines = text.lines().map(str::trim).filter(|it| !it.is_empty());
+        let begins = lines.take(ERROR_LINES).collect::<Vec<_>>().join("\n");
+        let begins = cut(&begins, NAME_TEXT_MAX);
+        if begins == self.tools.last_error {
+            self.tools.same_errors += 1;
+        } else {
+            begins.clone_into(&mut self.tools.last_error);
+            self.tools.same_errors = 1;
         }
     }
 }

@@ -1,0 +1,80 @@
+//! Makes and keeps what is carried over from a session into the next context.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::git;
+use crate::facts::Facts;
+use crate::id::SessionId;
+use crate::report::summary::{Known, markdown};
+use crate::script::context_facts::Gauge;
+use crate::store::file::{self, Durability, Saved};
+use crate::store::session::SessionStore;
+use crate::store::summaries::{SUMMARY_FILE, Summaries, Summary};
+use crate::time::Timestamp;
+use crate::world::World;
+
+/// The project's folder, and where its summaries are kept.
+#[derive(Clone, Copy)]
+pub(in crate::cli) struct Carrier<'a> {
+    pub(in crate::cli) world: &'a dyn World,
+    /// The project.
+    pub(in crate::cli) folder: &'a Path,
+    /// The root of our own.
+    pub(in crate::cli) own: &'a Path,
+    pub(in crate::cli) store: &'a SessionStore<'a>,
+    pub(in crate::cli) wait: Duration,
+}
+
+impl Carrier<'_> {
+    /// A summary of these facts, with what git says now. `since`: a commit from which on changes
+    /// count, where one is known.
+    pub(in crate::cli) fn summarize(
+        &self,
+        facts: &Facts,
+        gauge: &Gauge,
+        since: Option<&str>,
+    ) -> String {
+        let git = git::ask(self.world, self.folder, since);
+        markdown(&Known::of(facts, gauge, &git, self.folder))
+    }
+
+    /// The summaries of the project.
+    pub(in crate::cli) fn summaries(&self) -> Summaries<'_> {
+        Summaries::new(self.world, self.own, self.durability(), self.wait)
+    }
+
+    /// Keeps a summary; where it stands for people.
+    ///
+    /// # Errors
+    /// Why it could not be saved, as one sentence.
+    pub(in crate::cli) fn keep(
+        &self,
+        session: &SessionId,
+        (facts, text): (&Facts, &str),
+        (reason, now, told): (&str, Timestamp, Option<Timestamp>),
+    ) -> Result<std::path::PathBuf, String> {
+        let summary = Summary {
+            session: session.to_string(),
+            folder: self.folder.to_string_lossy().into_owned(),
+            at: now,
+            reason: reason.to_owned(),
+            iteration: facts.prompts.count,
+            text: text.to_owned(),
+            told,
+        };
+        let failed = |why: String| format!("the summary could not be saved: {why}");
+        self.summaries().keep(summary).map_err(|it| failed(it.to_string()))?;
+        let path = self.store.paths(session).folder.join(SUMMARY_FILE);
+        // Whoever summarises a session that was never judged makes its folder.
+        drop(self.store.lock(session, self.wait));
+        match file::save(self.world, &path, text.as_bytes(), &self.durability()) {
+            Saved::Durable { .. } | Saved::Degraded { .. } => Ok(path),
+            Saved::NotSaved { why, .. } => Err(failed(why)),
+        }
+    }
+
+    fn durability(&self) -> Durability {
+        self.store.durability.clone()
+    }
+}

@@ -1,0 +1,335 @@
+//! How full the context is, at events that can be told it: a tier is told once, what is worth keeping
+//! is summarised before the context goes, and told to the one that comes after. Nothing here blocks.
+
+use std::mem::ManuallyDrop;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use super::inquiry::cursor_path;
+use super::speech::{Report, append};
+use super::{Ready, Request};
+use crate::cli::context::carry::Carrier;
+use crate::cli::project::{self, Project};
+use crate::cli::resilience::Stores;
+use crate::facts::Facts;
+use crate::facts::event::Event;
+use crate::judge::context::{advance, gauge, record};
+use crate::judge::{message, signals};
+use crate::limits::SPOKEN_CHARS_MAX;
+use crate::policy::Policy;
+use crate::policy::context::ContextRules;
+use crate::report::context::{Whose, restart, usage, warning};
+use crate::report::mask::mask;
+use crate::report::summary::told;
+use crate::script::context_facts::Gauge;
+use crate::script::{Evaluator, template};
+use crate::state::context::{ACT, DRIVEN_VARIABLE, Effect, Overrides};
+use crate::store::file::Saved;
+use crate::store::session::SessionStore;
+use crate::store::signals::Draft;
+use crate::store::transcript::{self, Places};
+use crate::world::World;
+
+/// Longest wait of a hook for a lock.
+const LOCK_WAIT: Duration = Duration::from_secs(1);
+/// What was measured and said, one line each.
+const EVENT_LOG: &str = "logs/events.jsonl";
+/// The signal that asks for a fresh context.
+const CLEAR: &str = "CONTEXT_CLEAR_REQUESTED";
+
+/// Whether the context is looked at here. A subagent's is its own, and short.
+pub(super) fn concerns(policy: &Policy, event: &Event) -> bool {
+    let kind = event.kind.name();
+    let told = matches!(kind, "session_start" | "session_end" | "pre_compact")
+        || policy.context_told_at.iter().any(|it| it == kind);
+    told && policy.settings.enabled && event.agent_id.is_none() && event.session_known
+}
+
+/// Looks at it.
+pub(super) fn meter(
+    world: &dyn World,
+    request: &Request<'_>,
+    (policy, project): (Policy, &Project),
+    report: &mut Report,
+) {
+    // The process ends with its answer: taking a policy apart would only delay it.
+    meter_by(world, request, (&ManuallyDrop::new(Ready::new(policy)), project), report);
+}
+
+/// The same by a pack that is prepared already.
+pub(super) fn meter_by(
+    world: &dyn World,
+    request: &Request<'_>,
+    (ready, project): (&Ready, &Project),
+    report: &mut Report,
+) {
+    let (store, own) = project::sessions(world, project, &ready.policy.settings);
+    let (overrides, wrong) = project::overrides(world);
+    let metering = Metering { world, request, ready, project, store: &store, own: &own, overrides };
+    match request.event.kind.name() {
+        "session_start" => {
+            wrong.iter().for_each(|it| report.problem(it));
+            metering.carry_over(report);
+        }
+        "session_end" => metering.summarize("session_end", report),
+        "pre_compact" => {
+            metering.summarize("compact", report);
+            metering.say_compact(report);
+        }
+        _ => metering.watch(report),
+    }
+}
+
+/// One event at which the context is looked at.
+struct Metering<'a> {
+    world: &'a dyn World,
+    request: &'a Request<'a>,
+    ready: &'a Ready,
+    project: &'a Project,
+    store: &'a SessionStore<'a>,
+    /// The root of our own.
+    own: &'a Path,
+    overrides: Overrides,
+}
+
+impl Metering<'_> {
+    fn rules(&self) -> &ContextRules {
+        &self.ready.policy.context
+    }
+
+    fn carrier(&self) -> Carrier<'_> {
+        Carrier {
+            world: self.world,
+            folder: &self.project.root,
+            own: self.own,
+            store: self.store,
+            wait: LOCK_WAIT,
+        }
+    }
+
+    /// What the transcript says: what is new in it is read, and kept for the next event.
+    fn facts(&self, report: &mut Report) -> Option<Facts> {
+        let event = &self.request.event;
+        let transcript = event.transcript.as_deref()?;
+        let cursor = cursor_path(self.store, event);
+        let places = Places { transcript, cursor: Some(&cursor), subagent: false };
+        let policy = &self.ready.policy;
+        let deadline = self.world.elapsed().saturating_add(policy.settings.deadline);
+        let (lens, key) = (&self.ready.words.lens, policy.lens_key);
+        let read = transcript::read(self.world, places, lens, key, deadline);
+        if let Some(new) = &read.cursor {
+            let folder = &self.store.paths(&event.session_id).folder;
+            if self.world.stat(folder).is_err() {
+                drop(self.store.lock(&event.session_id, LOCK_WAIT)); // It makes the folder.
+            }
+            transcript::keep(self.world, &cursor, new);
+        }
+        match read.problem {
+            None => Some(read.facts),
+            Some(problem) => {
+                report.note(problem);
+                None
+            }
+        }
+    }
+
+    fn gauge(&self, facts: &Facts) -> Gauge {
+        gauge(self.rules(), &self.overrides, facts)
+    }
+
+    fn whose(&self, facts: &Facts) -> Whose<'_> {
+        Whose {
+            session: self.request.event.session_id.as_str(),
+            now: self.request.now,
+            iteration: facts.prompts.count,
+        }
+    }
+
+    /// Tells a tier that was reached, once.
+    fn watch(&self, report: &mut Report) {
+        let Some(facts) = self.facts(report) else { return };
+        let read = self.gauge(&facts);
+        let mut entries = Vec::new();
+        if self.request.event.kind.name() == "user_prompt_submit" {
+            entries.push(usage(self.whose(&facts), &read));
+        }
+        if let Some(reached) = self.step(&read, &facts, report) {
+            self.tell(&reached, report);
+            if reached.tier == ACT {
+                entries.push(warning(self.whose(&facts), &reached));
+                self.keep("act", (&facts, &reached), report);
+            }
+        }
+        append(self.world, self.own, EVENT_LOG, &entries);
+        let policy = &self.ready.policy;
+        request_clear(self.world, self.request, (policy, self.own), (self.store, &facts), report);
+    }
+
+    /// Moves what is remembered, where it moves: the gauge, where a tier was reached that nobody
+    /// was told. What could not be remembered is not told: it would be told at every event.
+    fn step(&self, read: &Gauge, facts: &Facts, report: &mut Report) -> Option<Gauge> {
+        let session = &self.request.event.session_id;
+        let by = (self.rules(), &self.overrides);
+        let known = self.store.peek(session).state.context;
+        if advance(read, &known, by, facts).0 == known {
+            return None;
+        }
+        let mut locked = match self.store.lock(session, LOCK_WAIT) {
+            Ok(locked) => locked,
+            Err(error) => {
+                report.note(format!("the tier of the context: {error}"));
+                return None;
+            }
+        };
+        let mut state = locked.load().state;
+        let (next, effect, gauge) = advance(read, &state.context, by, facts);
+        state.context = next;
+        match locked.commit(&state) {
+            Saved::Durable { .. } | Saved::Degraded { .. } => {
+                (effect == Some(Effect::Crossed)).then_some(gauge)
+            }
+            Saved::NotSaved { why, .. } => {
+                report.note(format!("the tier of the context was not saved: {why}"));
+                None
+            }
+        }
+    }
+
+    fn tell(&self, gauge: &Gauge, report: &mut Report) {
+        let said = self.rules().say.iter().find(|(id, _)| *id == gauge.tier);
+        let mut evaluator = self.evaluator(gauge);
+        let text = said.map(|(_, choices)| signals::chosen(choices, &mut evaluator));
+        add_context(report, text.unwrap_or_default());
+    }
+
+    fn evaluator(&self, gauge: &Gauge) -> Evaluator {
+        let notes = self.rules().notes.first().map_or("", String::as_str);
+        let mut evaluator = Evaluator::about(record(gauge, notes));
+        evaluator.watch.clone_from(&self.request.watch);
+        evaluator
+    }
+
+    /// Whoever summarises the context is told what matters.
+    fn say_compact(&self, report: &mut Report) {
+        let template = &self.rules().compact;
+        if template.trim().is_empty() {
+            return;
+        }
+        let Some(facts) = self.facts(report) else { return };
+        let gauge = self.gauge(&facts);
+        let text = template::render(template, &mut self.evaluator(&gauge));
+        add_context(report, text);
+    }
+
+    /// Keeps a summary of the session, for whatever comes after it.
+    fn summarize(&self, reason: &str, report: &mut Report) {
+        let Some(facts) = self.facts(report) else { return };
+        let gauge = self.gauge(&facts);
+        self.keep(reason, (&facts, &gauge), report);
+    }
+
+    fn keep(&self, reason: &str, (facts, gauge): (&Facts, &Gauge), report: &mut Report) {
+        let carrier = self.carrier();
+        let text = carrier.summarize(facts, gauge, None);
+        let (session, now) = (&self.request.event.session_id, self.request.now);
+        if let Err(why) = carrier.keep(session, (facts, &text), (reason, now, None)) {
+            report.note(why);
+        }
+    }
+
+    /// Tells a context that begins what the one before it left, once.
+    fn carry_over(&self, report: &mut Report) {
+        let event = &self.request.event;
+        let source = event.source.as_deref().unwrap_or_default();
+        if !self.rules().inject.iter().any(|it| it == source) {
+            return;
+        }
+        let (now, max_age) = (self.request.now, self.rules().summary_max_age);
+        let (own, folder) = (event.session_id.as_str(), self.project.root.to_string_lossy());
+        let same = matches!(source, "compact" | "resume");
+        let carrier = self.carrier();
+        let taken = carrier.summaries().take(now, |it| {
+            let young = now.since(it.at) <= max_age;
+            young && it.folder == folder && (it.session == own) == same
+        });
+        let summary = match taken {
+            Ok(Some(it)) => Some((it.text, it.iteration)),
+            // Nobody summarised it in time: its transcript is there.
+            Ok(None) if same => self.made_now(report),
+            Ok(None) => None,
+            Err(error) => {
+                report.note(format!("the summary of the last context: {error}"));
+                None
+            }
+        };
+        let Some((text, before)) = summary else { return };
+        add_context(report, told(&text));
+        let restarts = carrier.summaries().all().iter().filter(|it| it.told.is_some()).count();
+        let restarts = u64::try_from(restarts).unwrap_or(u64::MAX);
+        let whose = Whose { session: own, now, iteration: 0 };
+        append(self.world, self.own, EVENT_LOG, &[restart(whose, restarts, before)]);
+    }
+
+    /// A summary of the session as its transcript stands, marked as told.
+    fn made_now(&self, report: &mut Report) -> Option<(String, u64)> {
+        let facts = self.facts(report)?;
+        if facts.prompts.count == 0 {
+            return None; // Nothing happened yet.
+        }
+        let (carrier, gauge) = (self.carrier(), self.gauge(&facts));
+        let text = carrier.summarize(&facts, &gauge, None);
+        let (session, now) = (&self.request.event.session_id, self.request.now);
+        let kept = carrier.keep(session, (&facts, &text), ("resume", now, Some(now)));
+        kept.map_err(|why| report.note(why)).ok()?;
+        Some((text, facts.prompts.count))
+    }
+}
+
+/// Asks for a fresh context where a trigger of `signals.yaml` says so, and somebody can give it.
+pub(super) fn request_clear(
+    world: &dyn World,
+    request: &Request<'_>,
+    (policy, own): (&Policy, &Path),
+    (store, facts): (&SessionStore<'_>, &Facts),
+    report: &mut Report,
+) {
+    let driven = world.env(DRIVEN_VARIABLE).is_some();
+    if !policy.context.clear_requests.holds(driven) || request.dry_run {
+        return;
+    }
+    let stores = Stores::new(world, policy, (own, &store.durability), LOCK_WAIT);
+    let now = request.now;
+    let count = |it: u64| i64::try_from(it).unwrap_or(i64::MAX);
+    let prompts = facts.prompts.count.saturating_sub(facts.prompts.before_compaction);
+    let drifts = u64::try_from(stores.signals.drifts(now).len()).unwrap_or(u64::MAX);
+    let run = signals::run()
+        .with("iterations", count(prompts))
+        .with("history_bytes", count(facts.history_bytes))
+        .with("same_error_count", count(facts.tools.same_errors))
+        .with("drift_count", count(drifts));
+    let (due, _) = signals::due(&policy.signals, run, request.watch.as_ref());
+    let Some(due) = due.into_iter().find(|it| it.trigger.emit == CLEAR) else { return };
+    let takes = policy.signals.kind(CLEAR).is_some_and(|it| it.has_field("reason"));
+    let mut fields = Map::new();
+    if takes {
+        fields.insert("reason".to_owned(), Value::from(mask(&due.reason).0.into_owned()));
+    }
+    let sender = request.event.session_id.to_string();
+    let draft = Draft { name: CLEAR.to_owned(), fields, sender, ..Draft::default() };
+    if let Err(error) = stores.signals.emit_once(&draft, now) {
+        report.note(format!("{CLEAR}: {error}"));
+    }
+}
+
+/// Adds to what the agent is told.
+fn add_context(report: &mut Report, text: String) {
+    let text = mask(text.trim()).0.into_owned();
+    if text.is_empty() {
+        return;
+    }
+    let before = report.answer.context.take().filter(|it| !it.trim().is_empty());
+    let both: Vec<String> = before.into_iter().chain([text]).collect();
+    report.answer.context = Some(message::cut(&both.join("\n\n"), SPOKEN_CHARS_MAX));
+}

@@ -1,0 +1,149 @@
+//! What is carried over from one context into the next: `state/context-summaries.json`, with one
+//! summary for each of the last sessions, and beside the session's state as `context-summary.md` for
+//! people. A summary is told once.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::document::Documents;
+use super::file::Durability;
+use crate::limits::{SUMMARIES_BYTES_MAX, SUMMARIES_MAX};
+use crate::time::Timestamp;
+use crate::world::{World, WorldError};
+
+const FILE: &str = "state/context-summaries.json";
+const LOCK: &str = "state/.context-summaries.lock";
+const FOLDER: &str = "state";
+const VERSION: u64 = 1;
+/// Its name for people, in the folder of a session (seed 004).
+pub const SUMMARY_FILE: &str = "context-summary.md";
+
+/// One summary.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// The session it is of.
+    pub session: String,
+    /// The folder it worked in.
+    pub folder: String,
+    /// When it was made.
+    pub at: Timestamp,
+    /// Why it was made: `compact`, `clear`, `act`, ….
+    pub reason: String,
+    /// The turn at which it was made.
+    pub iteration: u64,
+    /// The text.
+    pub text: String,
+    /// When it was told to another context.
+    pub told: Option<Timestamp>,
+}
+
+/// The summaries of a project.
+pub struct Summaries<'a> {
+    documents: Documents<'a>,
+}
+
+impl<'a> Summaries<'a> {
+    /// Those under a root of our own; `wait`: how long the caller can wait for the lock.
+    #[must_use]
+    pub fn new(world: &'a dyn World, own: &Path, durability: Durability, wait: Duration) -> Self {
+        Self { documents: Documents::new(world, own, (durability, wait), SUMMARIES_BYTES_MAX) }
+    }
+
+    /// All of them, the newest last. What cannot be read is none.
+    #[must_use]
+    pub fn all(&self) -> Vec<Summary> {
+        match self.documents.read(FILE) {
+            Ok(super::document::Held::Value(value)) => read(&value),
+            Ok(_) | Err(_) => Vec::new(),
+        }
+    }
+
+    /// Keeps a summary in place of the one that the session had.
+    ///
+    /// # Errors
+    /// It could not be saved; those that were there stand.
+    pub fn keep(&self, summary: Summary) -> Result<(), WorldError> {
+        let now = summary.at;
+        self.change(now, |all| {
+            all.retain(|it| it.session != summary.session);
+            all.push(summary);
+            all.drain(..all.len().saturating_sub(SUMMARIES_MAX));
+            Some(())
+        })
+        .map(|_| ())
+    }
+
+    /// Takes the newest summary that `fits` and that nobody was told; it is marked before it is
+    /// handed out, so that it is never told twice.
+    ///
+    /// # Errors
+    /// The mark could not be saved.
+    pub fn take(
+        &self,
+        now: Timestamp,
+        fits: impl Fn(&Summary) -> bool,
+    ) -> Result<Option<Summary>, WorldError> {
+        if !self.all().iter().any(|it| it.told.is_none() && fits(it)) {
+            return Ok(None);
+        }
+        self.change(now, |all| {
+            let found = all.iter_mut().rev().find(|it| it.told.is_none() && fits(it))?;
+            found.told = Some(now);
+            Some(found.clone())
+        })
+    }
+
+    /// Changes them under the lock; nothing is saved where nothing is to be changed.
+    fn change<T>(
+        &self,
+        now: Timestamp,
+        change: impl FnOnce(&mut Vec<Summary>) -> Option<T>,
+    ) -> Result<Option<T>, WorldError> {
+        let _held = self.documents.lock(LOCK, &[FOLDER])?;
+        let before = self.documents.read_to_change(FILE, now)?;
+        let version = before.as_ref().and_then(|it| it.get("version")?.as_u64()).unwrap_or(0);
+        if version > VERSION {
+            return Err(WorldError::Refused(format!("it is of a newer version ({version})")));
+        }
+        let mut all = before.as_ref().map(read).unwrap_or_default();
+        let Some(answer) = change(&mut all) else { return Ok(None) };
+        let mut file = before.and_then(|it| it.as_object().cloned()).unwrap_or_default();
+        file.insert("version".to_owned(), VERSION.into());
+        file.insert("summaries".to_owned(), all.iter().map(write).collect());
+        self.documents.save(FILE, &format!("{:#}\n", Value::Object(file)))?;
+        Ok(Some(answer))
+    }
+}
+
+fn read(value: &Value) -> Vec<Summary> {
+    let list = value.get("summaries").and_then(Value::as_array).map(Vec::as_slice);
+    list.unwrap_or_default().iter().filter_map(Value::as_object).map(one).collect()
+}
+
+fn one(raw: &Map<String, Value>) -> Summary {
+    let text = |key: &str| raw.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let time = |key: &str| Timestamp::parse(raw.get(key)?.as_str()?);
+    Summary {
+        session: text("session_id"),
+        folder: text("folder"),
+        at: time("timestamp").unwrap_or_default(),
+        reason: text("reason"),
+        iteration: raw.get("iteration").and_then(Value::as_u64).unwrap_or(0),
+        text: text("text"),
+        told: time("told"),
+    }
+}
+
+fn write(it: &Summary) -> Value {
+    json!({
+        "session_id": it.session,
+        "folder": it.folder,
+        "timestamp": it.at.to_string(),
+        "reason": it.reason,
+        "iteration": it.iteration,
+        "text": it.text,
+        "told": it.told.map(|it| it.to_string()),
+    })
+}
