@@ -59,7 +59,7 @@ fn the_built_in_pack_and_its_cases_fit() {
     let schemas = schemas::all();
     let schema = |name: &str| &schemas.iter().find(|it| it.0 == name).unwrap().1;
     let policies = builtin::FILES.iter();
-    let policies = policies.map(|(file, text)| (file.trim_end_matches(".yaml"), file, text));
+    let policies = policies.map(|(file, text)| (schemas::of_file(file), file, text));
     let cases = builtin::CASES.iter().filter(|it| it.0.ends_with(".yaml"));
     let cases = cases.map(|(file, text)| ("cases", file, text));
     for (name, file, text) in policies.chain(cases) {
@@ -129,7 +129,7 @@ fn loader_and_schema_agree_on_every_example() {
             .collect()
     };
     let files: BTreeSet<String> =
-        shapes::FILES.iter().map(|it| it.file.trim_end_matches(".yaml").to_owned()).collect();
+        shapes::FILES.iter().map(|it| schemas::of_file(it.file).to_owned()).collect();
     assert_eq!((kinds("valid"), kinds("invalid")), (files.clone(), files), "every kind has both");
 }
 

@@ -120,6 +120,8 @@ fn what_is_learned_later_is_seen_by_what_was_evaluated_before() {
         };
         let probes = [("pr".to_owned(), Reading::Failed("no forge".to_owned()))].into();
         Learned {
+            call: None,
+            program: None,
             session_type: "SIMPLE".to_owned(),
             memory: Memory { blocks: 3, total_blocks: 4, turns: 5 },
             preferences: [("no_auto_merge".to_owned(), true)].into(),

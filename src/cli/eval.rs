@@ -1,6 +1,7 @@
 //! `policyd eval`: judges one hook event. The only place that knows the order of effects:
 //! read payload, pack and transcript; plan; ask; lock and load; decide; save; log; speak.
 
+mod guarding;
 mod inquiry;
 mod occupancy;
 mod probing;
@@ -36,6 +37,7 @@ use crate::store::transcript;
 use crate::time::Timestamp;
 use crate::world::World;
 use crate::world::overlay::OverlayWorld;
+use guarding::Guarding;
 use inquiry::cursor_path;
 use reactions::Reacting;
 pub(super) use speech::{Report, log_decision};
@@ -214,15 +216,12 @@ fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
     for problem in switches.iter().flat_map(|it| it.apply(&mut policy)) {
         report.problem(&problem);
     }
-    if let Some(why) = nothing_to_judge(&policy, &request.event, &mut report) {
-        react(world, request, &policy, &project, &mut report);
-        if occupancy::concerns(&policy, &request.event) {
-            occupancy::meter(world, request, (policy, &project), &mut report);
-        }
-        return report.silent(why);
-    }
+    let nothing = nothing_to_judge(&policy, &request.event, &mut report);
     // The process ends with its answer: taking a policy apart would only delay it.
     let ready = ManuallyDrop::new(Ready::new(policy));
+    if let Some(why) = nothing {
+        return judge_other(world, request, &ready, &project, report, why);
+    }
     judge_stop(world, request, (&ready, Some(&found)), &project, report)
 }
 
@@ -241,11 +240,7 @@ pub(super) fn evaluate_by(world: &dyn World, request: &Request<'_>, ready: &Read
     });
     let ready = changed.as_ref().unwrap_or(ready);
     if let Some(why) = nothing_to_judge(&ready.policy, &request.event, &mut report) {
-        react(world, request, &ready.policy, &project, &mut report);
-        if occupancy::concerns(&ready.policy, &request.event) {
-            occupancy::meter_by(world, request, (ready, &project), &mut report);
-        }
-        return report.silent(why);
+        return judge_other(world, request, ready, &project, report, why);
     }
     judge_stop(world, request, (ready, None), &project, report)
 }
@@ -286,7 +281,9 @@ fn enter(
         return Err("the event is another one than the hook line says".to_owned());
     }
     // Events that nothing can be said to are answered before anything is read.
-    if !records::REACTING.contains(&event.kind.name()) {
+    let says = |it: &&Harness| it.moment_of(event.kind).is_some_and(|it| !it.ways.is_empty());
+    let heard = harness::HARNESSES.iter().any(says);
+    if !heard && !records::REACTING.contains(&event.kind.name()) {
         return Err(NO_RULE.to_owned());
     }
     let project = project::find(world, Some(event));
@@ -327,6 +324,25 @@ fn nothing_to_judge(policy: &Policy, event: &Event, report: &mut Report) -> Opti
         return Some("the payload names no session");
     }
     None
+}
+
+/// An event at which no consideration is judged: what the pack notes about it, how full the context
+/// is, and its guards.
+fn judge_other(
+    world: &dyn World,
+    request: &Request<'_>,
+    ready: &Ready,
+    project: &Project,
+    mut report: Report,
+    why: &str,
+) -> Report {
+    let Ready { policy, words } = ready;
+    react(world, request, policy, project, &mut report);
+    if occupancy::concerns(policy, &request.event) {
+        occupancy::meter(world, request, (ready, project), &mut report);
+    }
+    let guarding = Guarding { world, request, policy, words, project };
+    if policy.settings.enabled && guarding.guard(&mut report) { report } else { report.silent(why) }
 }
 
 /// Judges a stop by a sound pack.

@@ -2,6 +2,7 @@
 //! Lives here: the values. The fold that makes them is in `fold`, the shell reading in `shell`.
 //! May not live here: what a policy thinks of them, files, clocks.
 
+pub mod call;
 pub mod command;
 pub mod compiled;
 pub mod cursor;

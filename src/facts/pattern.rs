@@ -26,6 +26,18 @@ impl CommandPattern {
         Self { words }
     }
 
+    /// How many operands of the program it names: 1 for `git push`.
+    #[must_use]
+    pub fn operands(&self) -> usize {
+        self.words.iter().skip(1).filter(|it| !it.starts_with('-')).count()
+    }
+
+    /// The name of the program, maybe with `*`.
+    #[must_use]
+    pub fn program(&self) -> &str {
+        self.words.first().map(String::as_str).unwrap_or_default()
+    }
+
     /// Whether the program is one of those meant. `value_options` say which options take their
     /// value from the next argument, so that the value is not taken for an argument.
     #[must_use]

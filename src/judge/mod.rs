@@ -8,6 +8,7 @@ mod consider;
 pub mod context;
 pub mod dead_letter;
 pub mod escalation;
+pub mod guards;
 pub mod inputs;
 pub mod message;
 mod outcome;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::context::ContextRules;
+use super::guards::Guards;
 use super::load::{Entry, Layers, Meant};
 use super::resilience::Reaction;
 use super::tables::Table;
@@ -26,6 +27,7 @@ mod considerations;
 mod context;
 mod expressions;
 mod failures;
+mod guards;
 mod questions;
 mod rationalizations;
 mod resilience;
@@ -35,11 +37,12 @@ mod tables;
 mod vocabulary;
 
 /// A check is judged before there is an outcome.
-const AT_A_CHECK: &[&str] = &["outcome"];
+const AT_A_CHECK: &[&str] = &["outcome", "action", "program"];
 /// A session is classified, and questions are put, before anything is known from outside.
-const BEFORE_ASKING: &[&str] = &["prefs", "probes", "state", "rule", "outcome", "rationalizations"];
+const BEFORE_ASKING: &[&str] =
+    &["prefs", "probes", "state", "rule", "outcome", "rationalizations", "action", "program"];
 /// Nothing is asked for the sake of a message.
-const AT_A_MESSAGE: &[&str] = &["prefs", "probes", "rule"];
+const AT_A_MESSAGE: &[&str] = &["prefs", "probes", "rule", "action", "program"];
 
 /// Everything needed to type expressions and to complain.
 pub(super) struct Builder<'a> {
@@ -62,6 +65,29 @@ pub(super) struct Builder<'a> {
     pub(super) diagnostics: &'a mut Vec<Diagnostic>,
 }
 
+impl<'a> Builder<'a> {
+    /// One that has typed nothing yet, and begins with the checks.
+    fn new(
+        names: Arc<Names>,
+        own_only: bool,
+        deadline: Option<Duration>,
+        diagnostics: &'a mut Vec<Diagnostic>,
+    ) -> Self {
+        Self {
+            names,
+            own_only,
+            reads_breakers: false,
+            reads_waiting: false,
+            reads_signals: false,
+            reads_context: false,
+            uses: BTreeSet::new(),
+            unknown_here: AT_A_CHECK,
+            deadline,
+            diagnostics,
+        }
+    }
+}
+
 /// What layers mean.
 #[derive(Debug)]
 pub(super) struct Built {
@@ -80,6 +106,7 @@ pub(super) struct Built {
     reads_context: bool,
     tables: Vec<Table>,
     context: Arc<(ContextRules, Vec<String>)>,
+    guards: Guards,
     messages: BTreeMap<String, Vec<MessageChoice>>,
 }
 
@@ -97,20 +124,8 @@ pub(super) fn build(
         None => Arc::new(vocabulary::vocabulary(&layers.vocabularies, diagnostics)),
     };
     let names = names(layers, base, &vocabulary);
-    let (uses, deadline) = (BTreeSet::new(), settings::own_deadline(&layers.manifests));
-    let known = Arc::clone(&names);
-    let mut builder = Builder {
-        names: known,
-        own_only: base.is_some(),
-        reads_breakers: false,
-        reads_waiting: false,
-        reads_signals: false,
-        reads_context: false,
-        uses,
-        unknown_here: AT_A_CHECK,
-        deadline,
-        diagnostics,
-    };
+    let deadline = settings::own_deadline(&layers.manifests);
+    let mut builder = Builder::new(Arc::clone(&names), base.is_some(), deadline, diagnostics);
     let checkers: BTreeMap<String, Check> = layers
         .checkers
         .iter()
@@ -142,6 +157,9 @@ pub(super) fn build(
     let messages = builder.messages(messages);
     let Builder { reads_breakers, reads_waiting, reads_context, .. } = builder;
     let resilience = builder.resilience_over(layers, base);
+    builder.unknown_here = guards::AT_A_GUARD;
+    let guards = builder.guards(layers, &vocabulary);
+    builder.unknown_here = AT_A_MESSAGE;
     Built {
         settings,
         vocabulary,
@@ -158,6 +176,7 @@ pub(super) fn build(
         reads_context,
         tables: builder.tables(layers),
         context: builder.context_over(layers, base),
+        guards,
         messages,
     }
 }
@@ -224,6 +243,8 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
         reacts_to: reacts_to(&resilience.reactions),
         reactions: resilience.reactions.into(),
         signals: resilience.signals.into(),
+        guarded: guards::guarded(&built.guards),
+        guards: built.guards.into(),
         tables: built.tables.into(),
         context: context.into(),
         context_told_at,

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{Consideration, Policy, Settings, build, builtin, shapes};
+use super::{Consideration, Policy, Settings, build, builtin, guards, shapes};
 use crate::limits;
 use crate::script::types::Names;
 use crate::source::node::Node;
@@ -73,6 +73,8 @@ pub(super) struct Layers {
     pub(super) checkers: Vec<Entry>,
     pub(super) considerations: Vec<Entry>,
     pub(super) reactions: Vec<Entry>,
+    /// Guards of all their files.
+    pub(super) guards: Vec<Entry>,
     pub(super) messages: Vec<Arc<Node>>,
     /// Files of settings and lists, topmost first, by their names.
     pub(super) tops: BTreeMap<&'static str, Vec<Arc<Node>>>,
@@ -214,7 +216,8 @@ fn inherited(layers: &Layers) -> BTreeMap<(&'static str, String), Arc<Node>> {
         ("considerations.yaml", &layers.considerations),
     ];
     let sections = layers.sections.iter().map(|((file, _), list)| (*file, list.as_slice()));
-    let lists = lists.into_iter().chain(sections);
+    let guards = guards::FILES.into_iter().map(|it| (it, layers.guards.as_slice()));
+    let lists = lists.into_iter().chain(sections).chain(guards);
     let entries = lists.flat_map(|(file, list)| list.iter().map(move |it| (file, it)));
     let changed = entries.filter_map(|(file, it)| {
         let below = it.layers.get(1)?;
@@ -287,9 +290,10 @@ fn add(
     diagnostics: &mut Vec<Diagnostic>,
 ) {
     let mut list = |file: &'static str, into: &mut Vec<Entry>| {
-        let node = nodes.remove(file);
-        let entries = node.as_ref().map(identified).unwrap_or_default();
-        layer(into, entries, implicit, diagnostics);
+        // Guards have several files, and are one list.
+        let files = if file == guards::FILES[0] { guards::FILES.as_slice() } else { &[file] };
+        let found: Vec<Node> = files.iter().filter_map(|it| nodes.remove(it)).collect();
+        layer(into, found.iter().flat_map(identified).collect(), implicit, diagnostics);
     };
     list("preferences.yaml", &mut layers.preferences);
     list("probes.yaml", &mut layers.probes);
@@ -300,6 +304,7 @@ fn add(
     layers.session_types.rotate_left(inherited);
     list("considerations.yaml", &mut layers.considerations);
     list("reactions.yaml", &mut layers.reactions);
+    list("guards.yaml", &mut layers.guards);
     list("tables.yaml", layers.sections.entry(("tables.yaml", "")).or_default());
     let mut map = |file: &'static str, into: &mut Vec<Entry>| {
         let node = nodes.remove(file);

@@ -5,6 +5,7 @@ mod build;
 pub mod builtin;
 pub mod context;
 pub mod failures;
+pub mod guards;
 pub mod load;
 pub mod rationalizations;
 pub mod records;
@@ -31,6 +32,7 @@ use crate::script::plain::Kept;
 use crate::state::breaker;
 use crate::state::failure::Failures;
 use crate::state::guard::GuardLimits;
+use guards::Guards;
 use resilience::{DeadLetter, Escalation, Reaction};
 use signals::Signals;
 use tables::Table;
@@ -94,6 +96,10 @@ pub struct Policy {
     pub reactions: Deferred<Vec<Reaction>>,
     /// What processes tell each other.
     pub signals: Deferred<Signals>,
+    /// Neutral names of the events that there are guards for.
+    pub guarded: Vec<String>,
+    /// Rules on any event.
+    pub guards: Deferred<Guards>,
     /// Decision tables.
     pub tables: Deferred<Vec<Table>>,
     /// How full the context may be, and what is done about it.

@@ -4,6 +4,7 @@
 mod breakers;
 pub mod context;
 pub mod failures;
+pub mod guards;
 pub mod rationalizations;
 pub mod resilience;
 pub mod signals;
@@ -179,6 +180,22 @@ pub const VOCABULARY: &[Field] = &[
     field("edit_tools", TEXTS, "Tools that edit files."),
     field("wrappers", Kind::List(&Kind::Record(WRAPPER)), "Programs that run another program."),
     field("value_options", Kind::Map(&TEXTS), "Options that take a value, per program."),
+    field("read_tools", TEXTS, "Tools that read files."),
+    field(
+        "file_effects",
+        Kind::List(&Kind::Record(guards::EFFECT)),
+        "What programs do with the files they are given.",
+    ),
+    field(
+        "interpreters",
+        Kind::List(&Kind::Record(guards::INTERPRETER)),
+        "Programs that run code which is not shell text.",
+    ),
+    field(
+        "code_calls",
+        Kind::List(&Kind::Record(guards::CODE_CALL)),
+        "Calls in code that start programs or touch files.",
+    ),
     field("commands", Kind::Map(&Kind::Record(COMMAND_KIND)), "Kinds of commands."),
     field("files", Kind::Map(&Kind::Record(FILE_KIND)), "Kinds of files."),
     field("contents", Kind::Map(&Kind::Record(CONTENT)), "Patterns in edited text."),
@@ -239,11 +256,14 @@ pub const MANIFEST: &[Field] = &[
     field("deadline", Kind::Duration, "Time all probes of one event may take together."),
     field("voice", Kind::Text, "Voice of the messages."),
     field("session_type_env", TEXTS, "Variables that force the session type."),
+    field("guard_sets", Kind::Record(guards::SETS), "Built-in guards, switched off by set."),
     field("guard", Kind::Record(GUARD), "Numbers of the loop guard."),
     field("durability", Kind::Record(DURABILITY), "How state is written."),
     field("paths", Kind::Record(PATHS), "Where state is kept."),
     field("sessions", Kind::Record(SESSIONS), "How long sessions are kept."),
 ];
+
+const GUARDS: Kind = Kind::List(&Kind::Record(guards::GUARD));
 
 /// One kind of file of a pack.
 #[derive(Debug)]
@@ -268,6 +288,12 @@ pub const FILES: &[FileShape] = &[
     FileShape { file: "reactions.yaml", kind: Kind::List(&Kind::Record(resilience::REACTION)) },
     FileShape { file: "context.yaml", kind: Kind::Record(context::CONTEXT) },
     FileShape { file: "signals.yaml", kind: Kind::Record(signals::SIGNALS) },
+    FileShape { file: "guards.yaml", kind: GUARDS },
+    FileShape { file: "destructive-commands.yaml", kind: GUARDS },
+    FileShape { file: "protected-paths.yaml", kind: GUARDS },
+    FileShape { file: "secrets.yaml", kind: GUARDS },
+    FileShape { file: "git-discipline.yaml", kind: GUARDS },
+    FileShape { file: "network-exfiltration.yaml", kind: GUARDS },
     FileShape { file: "tables.yaml", kind: Kind::List(&Kind::Record(tables::TABLE)) },
     FileShape {
         file: "rationalizations.yaml",

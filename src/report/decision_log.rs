@@ -7,10 +7,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 
 use super::mask::{mask, mask_json};
-use super::outcome::{Circumstances, blocks};
+use super::outcome::{Circumstances, blocks, guard_json};
 use crate::checksum::{checksum, hex};
 use crate::facts::event::{Event, EventKind};
 use crate::id::SessionId;
+use crate::judge::combine::Decision;
+use crate::judge::guards::Guarded;
 use crate::judge::inputs::{Inputs, Whose};
 use crate::judge::verdict::{Explained, Status, Verdict};
 use crate::judge::{Outcome, message};
@@ -53,6 +55,12 @@ pub struct Entry {
     /// Blocks of this episode, this one counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub consecutive_blocks: Option<u32>,
+    /// Guards that fired, or could not be judged.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub guards: Vec<Json>,
+    /// The tool that the event was about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
     /// What every rule that was judged came to.
     pub verdicts: Vec<LoggedVerdict>,
     /// Rules that were not judged, by the reason.
@@ -252,6 +260,40 @@ pub fn entry(now: Timestamp, event: &Event, around: &Circumstances, decided: Dec
         pack: Some(around.pack.clone()),
         inputs: Some(inputs.clone()),
         ..begun(now, event, around)
+    };
+    entry.to_json()
+}
+
+/// The entry of what guards said.
+#[must_use]
+pub fn guard_entry(
+    now: Timestamp,
+    event: &Event,
+    around: &Circumstances,
+    guarded: &Guarded,
+) -> Json {
+    let guards: Vec<Json> = guarded
+        .verdicts
+        .iter()
+        .map(|it| {
+            let mut value = guard_json(it);
+            if let Some(fields) = value.as_object_mut() {
+                fields.insert("id".to_owned(), it.id.clone().into());
+            }
+            value
+        })
+        .collect();
+    let refused = matches!(guarded.decision, Decision::Block | Decision::Halt);
+    let ids: Vec<&str> = guarded.verdicts.iter().map(|it| it.id.as_str()).collect();
+    let begun = begun(now, event, around);
+    let entry = Entry {
+        id: entry_id(&[&begun.id, event.tool_name.as_deref().unwrap_or_default(), &ids.join(",")]),
+        decision: guarded.decision.as_str().to_owned(),
+        spoken: refused,
+        guards,
+        tool: event.tool_name.clone(),
+        pack: Some(around.pack.clone()),
+        ..begun
     };
     entry.to_json()
 }

@@ -6,7 +6,10 @@ use serde_json::{Value, json};
 
 use super::decision_log::masked_parts;
 use super::drawing;
+use super::mask::{mask, mask_json};
 use super::paint::{Paint, line};
+use crate::judge::combine::Decision;
+use crate::judge::guards::{GuardVerdict, Guarded};
 use crate::judge::verdict::{Consequence, Explained, Status, Verdict};
 use crate::judge::{Outcome, message};
 use crate::limits;
@@ -39,6 +42,8 @@ pub struct Circumstances {
     pub micros: u64,
     /// Whether the values of conditions are shown.
     pub explained: bool,
+    /// What guards said to the event.
+    pub guarded: Option<Guarded>,
 }
 
 /// The report as JSON; `outcome` is absent where there was no opinion.
@@ -49,11 +54,11 @@ pub fn to_json(outcome: Option<&Outcome>, around: &Circumstances) -> Value {
         "version": REPORT_VERSION,
         "event": around.event,
         "session_id": around.session_id,
-        "decision": outcome.map_or("none", |it| it.decision.as_str()),
+        "decision": decided(outcome, around).as_str(),
         "release": outcome.map_or("", |it| it.release),
         "no_opinion": around.no_opinion,
         "session_type": outcome.map_or("", |it| it.session_type.as_str()),
-        "reason": outcome.map_or("", |it| it.reason.as_str()),
+        "reason": outcome.map_or_else(|| guarded_reason(around), |it| it.reason.clone()),
         "notice": outcome.map_or("", |it| it.notice.as_str()),
         "summary": outcome.map_or("", |it| it.summary.as_str()),
         "check_results": outcome.map(|it| json!({
@@ -63,12 +68,48 @@ pub fn to_json(outcome: Option<&Outcome>, around: &Circumstances) -> Value {
         })),
         "consecutive_blocks": outcome.map_or(0, |it| blocks(it, around.agent_id.as_deref())),
         "considerations": verdicts.iter().map(|it| with_values(it, around.explained)).collect::<Vec<_>>(),
+        "guards": guards_json(around),
         "preferences": around.preferences,
         "pack": around.pack,
         "saved": around.saved,
         "problems": around.problems,
         "micros": around.micros,
     })
+}
+
+/// What was decided: about a stop by the considerations, about anything else by guards.
+fn decided(outcome: Option<&Outcome>, around: &Circumstances) -> Decision {
+    let guarded = around.guarded.as_ref().map(|it| it.decision).unwrap_or_default();
+    outcome.map(|it| it.decision).unwrap_or_default().combine(guarded)
+}
+
+fn guarded_reason(around: &Circumstances) -> String {
+    around.guarded.as_ref().map(|it| mask(&it.reason).0.into_owned()).unwrap_or_default()
+}
+
+/// What every guard that was judged came to, by id.
+fn guards_json(around: &Circumstances) -> Value {
+    let Some(guarded) = &around.guarded else { return json!({}) };
+    let silent = guarded.judged.iter().map(|id| (id.clone(), json!({"status": "silent"})));
+    let said = guarded.verdicts.iter().map(|it| (it.id.clone(), guard_json(it)));
+    Value::Object(silent.chain(said).collect())
+}
+
+/// What one guard said, secrets masked.
+#[must_use]
+pub fn guard_json(it: &GuardVerdict) -> Value {
+    let mut value = json!({
+        "set": it.set,
+        "status": if it.unknown.is_some() { "unknown" } else { "fired" },
+        "decision": it.verb.as_str(),
+        "mode": mode(it.mode),
+        "message": it.message,
+        "why": it.unknown,
+        "program": it.program,
+        "place": it.place,
+    });
+    mask_json(&mut value);
+    value
 }
 
 /// Blocks of the agent that wanted to stop, in its episode.
@@ -154,6 +195,10 @@ pub fn to_text(outcome: Option<&Outcome>, around: &Circumstances, color: bool) -
     for problem in &around.problems {
         line(&mut text, &format!("{} {problem}", paint.yellow("problem:")));
     }
+    if let Some(guarded) = around.guarded.as_ref().filter(|_| outcome.is_none()) {
+        guarded_text(&mut text, guarded, paint);
+        return text;
+    }
     let Some(outcome) = outcome else {
         let why = around.no_opinion.as_deref().unwrap_or("no rule applies");
         line(&mut text, &format!("{} {why}", paint.bold("no opinion:")));
@@ -186,6 +231,19 @@ pub fn to_text(outcome: Option<&Outcome>, around: &Circumstances, color: bool) -
         line(&mut text, &format!("\n{}\n{}", paint.bold("the user is told"), outcome.notice));
     }
     text
+}
+
+/// What guards said, for people.
+fn guarded_text(text: &mut String, guarded: &Guarded, paint: Paint) {
+    let decision = guarded.decision.as_str();
+    let count = guarded.judged.len();
+    line(text, &format!("{} {decision} ({count} guards judged)", paint.bold("decision:")));
+    for it in &guarded.verdicts {
+        let why = it.unknown.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
+        let message = mask(&it.message).0.into_owned();
+        line(text, &format!("  {} {}{why}: {message}", it.verb.as_str(), it.id));
+        line(text, &format!("      {}", it.place));
+    }
 }
 
 fn decision(outcome: &Outcome, paint: Paint) -> String {

@@ -4,8 +4,15 @@ use serde_json::Value;
 
 use super::stored;
 use crate::cases;
-use crate::policy::shapes;
+use crate::policy::{guards, shapes};
 use crate::source::schema::json_schema;
+
+/// The schema of a file of a pack.
+#[must_use]
+pub fn of_file(file: &str) -> &str {
+    let file = if guards::FILES.contains(&file) { guards::FILES[0] } else { file };
+    file.trim_end_matches(".yaml")
+}
 
 /// All schemas by the name of what they describe.
 #[must_use]
@@ -19,7 +26,8 @@ pub fn all() -> Vec<(&'static str, Value)> {
 #[must_use]
 pub fn of_packs() -> Vec<(&'static str, Value)> {
     let name = |file: &'static str| file.trim_end_matches(".yaml");
-    let files = shapes::FILES.iter();
+    // The sets of guards have the form of `guards.yaml`.
+    let files = shapes::FILES.iter().filter(|it| !guards::FILES[1..].contains(&it.file));
     let files = files.map(|it| (name(it.file), json_schema(&it.kind, name(it.file))));
     files.chain([(name(cases::shape::FILE.file), cases::shape::schema())]).collect()
 }

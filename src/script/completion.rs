@@ -113,7 +113,10 @@ fn members_of(owner: Type, begun: &str, names: &Names) -> Vec<Candidate> {
         | Type::Now
         | Type::Rule
         | Type::Outcome
-        | Type::Rationalizations => false,
+        | Type::Rationalizations
+        | Type::Call
+        | Type::Invocation
+        | Type::Places => false,
     };
     if plain { Vec::new() } else { rows(owner, begun) }
 }

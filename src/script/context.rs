@@ -9,8 +9,10 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use super::breaker_facts::Standing;
+use super::call_facts::{Recognised, Seen};
 use super::context_facts::Gauge;
 use super::signal_facts::Waiting;
+use crate::facts::call::Place;
 use crate::facts::compiled::CompiledLens;
 use crate::facts::event::Event;
 use crate::facts::{Command, Facts, Finding, KindFacts};
@@ -89,7 +91,7 @@ impl Context {
 }
 
 /// The globals that answer from `Learned`.
-const LEARNED: [&str; 12] = [
+const LEARNED: [&str; 13] = [
     "session",
     "state",
     "prefs",
@@ -102,6 +104,7 @@ const LEARNED: [&str; 12] = [
     "rule",
     "outcome",
     "rationalizations",
+    "program",
 ];
 
 /// Whether an expression may have another value later in the same evaluation. A text that only
@@ -135,6 +138,10 @@ pub struct Learned {
     pub outcome: OutcomeFacts,
     /// Excuses in the agent's last text; nothing before they were looked for.
     pub rationalizations: Option<Rc<Vec<Excuse>>>,
+    /// The tool call that is about to happen; only guards see it.
+    pub call: Option<Rc<Seen>>,
+    /// The program of it that a guard recognised.
+    pub program: Option<Recognised>,
 }
 
 /// An excuse that was found in the agent's last text.
@@ -282,6 +289,12 @@ pub enum Part {
     Rule,
     /// `outcome`
     Outcome,
+    /// `action`
+    Call,
+    /// `program`
+    Program,
+    /// Some of the places that the call touches.
+    Places(Rc<[Place]>),
     /// `rationalizations`
     Rationalizations,
 }

@@ -168,6 +168,25 @@ pub(super) const ROWS: &[Member] = &[
     ),
     field(
         Type::Global,
+        "action",
+        Type::Call,
+        Neutral,
+        ["The tool call that is about to happen; for guards only.", "action.runs(\"git push\")"],
+        |it, _| Ok(it.part(Part::Call)),
+    ),
+    field(
+        Type::Global,
+        "program",
+        Type::Invocation,
+        Neutral,
+        [
+            "The program that `commands` of a guard recognised.",
+            "program.has([\"-r\", \"--recursive\"])",
+        ],
+        |it, _| Ok(it.part(Part::Program)),
+    ),
+    field(
+        Type::Global,
         "outcome",
         Type::Outcome,
         Neutral,

@@ -64,6 +64,7 @@ const fn rows_of(owner: Type) -> &'static [Member] {
         Type::Signals => super::signal_facts::ROWS,
         Type::Context => super::context_facts::ROWS,
         Type::Rationalizations => super::excuse_facts::ROWS,
+        Type::Call | Type::Invocation | Type::Places => super::call_facts::ROWS,
         Type::Text
         | Type::Texts
         | Type::Bool
@@ -88,6 +89,7 @@ pub fn tables() -> impl Iterator<Item = &'static Member> {
         .chain(super::context_facts::ROWS)
         .chain(super::memory_facts::ROWS)
         .chain(super::excuse_facts::ROWS)
+        .chain(super::call_facts::ROWS)
         .chain(super::builtins::ROWS)
 }
 

@@ -5,6 +5,7 @@
 pub mod branches;
 pub mod breaker_facts;
 mod builtins;
+pub mod call_facts;
 pub mod check;
 pub mod completion;
 pub mod context;
@@ -391,6 +392,9 @@ const fn type_of(part: &Handle) -> Type {
         Handle::Rule => Type::Rule,
         Handle::Outcome => Type::Outcome,
         Handle::Rationalizations => Type::Rationalizations,
+        Handle::Call => Type::Call,
+        Handle::Program => Type::Invocation,
+        Handle::Places(_) => Type::Places,
     }
 }
 

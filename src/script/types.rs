@@ -75,6 +75,12 @@ pub enum Type {
     Outcome,
     /// Excuses in the agent's last text
     Rationalizations,
+    /// The tool call that is about to happen
+    Call,
+    /// One program that it would start
+    Invocation,
+    /// Places of files that a program is given
+    Places,
     /// The record that the rules of one file speak of
     Record,
     /// Unknown after an error, so that one cause gives one finding.
@@ -116,6 +122,9 @@ impl fmt::Display for Type {
             Self::Rule => "rule",
             Self::Outcome => "outcome",
             Self::Rationalizations => "rationalizations",
+            Self::Call => "action",
+            Self::Invocation => "program",
+            Self::Places => "paths",
             Self::Record => "record",
             Self::Any => "anything",
         })

@@ -164,6 +164,15 @@ pub fn secrets(text: &str) -> Vec<(Range<usize>, &'static str)> {
     apart
 }
 
+/// Kinds of the secrets of a text, each once.
+#[must_use]
+pub fn kinds(text: &str) -> Vec<&'static str> {
+    let mut kinds: Vec<&str> = secrets(text).into_iter().map(|(_, kind)| kind).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    kinds
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

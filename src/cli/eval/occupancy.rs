@@ -1,7 +1,6 @@
 //! How full the context is, at events that can be told it: a tier is told once, what is worth keeping
 //! is summarised before the context goes, and told to the one that comes after. Nothing here blocks.
 
-use std::mem::ManuallyDrop;
 use std::path::Path;
 use std::time::Duration;
 
@@ -49,17 +48,6 @@ pub(super) fn concerns(policy: &Policy, event: &Event) -> bool {
 
 /// Looks at it.
 pub(super) fn meter(
-    world: &dyn World,
-    request: &Request<'_>,
-    (policy, project): (Policy, &Project),
-    report: &mut Report,
-) {
-    // The process ends with its answer: taking a policy apart would only delay it.
-    meter_by(world, request, (&ManuallyDrop::new(Ready::new(policy)), project), report);
-}
-
-/// The same by a pack that is prepared already.
-pub(super) fn meter_by(
     world: &dyn World,
     request: &Request<'_>,
     (ready, project): (&Ready, &Project),

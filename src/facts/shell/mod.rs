@@ -2,9 +2,9 @@
 //! of the whole says that they succeeded. Lives here: the walk over the syntax tree.
 //! May not live here: what a policy thinks of the programs.
 
-mod node;
-mod unwrap;
-mod word;
+pub(super) mod node;
+pub(super) mod unwrap;
+pub(super) mod word;
 
 use std::ops::ControlFlow;
 
@@ -19,7 +19,7 @@ use node::{
     ShellOptions, changed_options, child_of_kind, exits_on_failure, gives_up, heredoc_words,
     written_file,
 };
-use unwrap::Meaning;
+use unwrap::{Meaning, base_name};
 
 /// Programs of a command line in their order, and whether all of it was understood.
 #[must_use]
@@ -285,15 +285,15 @@ impl Reader<'_> {
             match unwrap::meaning(words, self.lens) {
                 Meaning::Words(inner) => words = inner,
                 Meaning::Shell(text) => return self.text(&text, place.weight),
-                Meaning::ShellInput(program) => {
+                Meaning::ShellInput(words) => {
                     return match input {
                         Some(text) => self.text(text, place.weight),
-                        None => self.push(program, place.weight),
+                        None => self.push(words, place.weight),
                     };
                 }
-                Meaning::Program(program) => return self.push(program, place.weight),
-                Meaning::Find(program, actions) => {
-                    self.push(program, place.weight);
+                Meaning::Program(words) => return self.push(words, place.weight),
+                Meaning::Find(words, actions) => {
+                    self.push(words, place.weight);
                     for action in actions {
                         self.words(action, None, place.weighing(Weight::None));
                     }
@@ -304,13 +304,15 @@ impl Reader<'_> {
         self.understood = false;
     }
 
-    fn push(&mut self, mut program: Program, weight: Weight) {
+    fn push(&mut self, words: Vec<String>, weight: Weight) {
         if self.programs.len() >= COMMAND_PROGRAMS_MAX {
             self.understood = false;
             return;
         }
-        program.decisive = weight.decisive();
-        self.programs.push(program);
+        let mut words = words.into_iter();
+        let name = words.next().map(|it| base_name(&it).to_owned()).unwrap_or_default();
+        let (args, decisive) = (words.collect(), weight.decisive());
+        self.programs.push(Program { name, args, decisive, ..Program::default() });
     }
 
     /// Programs inside `$(…)`, backticks and `<(…)`, however deep in quotes and expansions.
@@ -332,7 +334,7 @@ impl Reader<'_> {
 }
 
 /// The syntax tree, or `None` when the parser took more steps than allowed.
-fn syntax(source: &str) -> Option<Tree> {
+pub(super) fn syntax(source: &str) -> Option<Tree> {
     let mut parser = Parser::new();
     parser.set_language(&tree_sitter_bash::LANGUAGE.into()).ok()?;
     let mut steps = 0;

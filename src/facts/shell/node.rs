@@ -13,7 +13,7 @@ pub(super) struct ShellOptions {
     pub(super) pipefail: bool,
 }
 
-pub(super) fn child_of_kind<'t>(node: Node<'t>, kind: &str) -> Option<Node<'t>> {
+pub(in crate::facts) fn child_of_kind<'t>(node: Node<'t>, kind: &str) -> Option<Node<'t>> {
     let mut cursor = node.walk();
     node.children(&mut cursor).find(|child| child.kind() == kind)
 }

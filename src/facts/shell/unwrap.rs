@@ -1,7 +1,6 @@
 //! Wrappers: programs whose arguments are another program, or shell text.
 //! Lives here: what a list of words really runs. Which wrappers there are is data of the lens.
 
-use super::super::command::Program;
 use super::super::compiled::CompiledLens;
 use super::super::glob::word_matches;
 use super::super::lens::Wrapper;
@@ -12,37 +11,61 @@ const PREFIXES: [&str; 5] = ["command", "exec", "builtin", "time", "coproc"];
 /// Options of `find` that run a program for each file.
 const FIND_ACTIONS: [&str; 4] = ["-exec", "-execdir", "-ok", "-okdir"];
 
+/// A word that a shell would pass.
+pub(in crate::facts) trait Word: Clone {
+    /// Its text.
+    fn text(&self) -> &str;
+    /// Several words with a blank between them.
+    fn joined(words: &[Self]) -> Self;
+    /// What follows its first bytes.
+    fn after(&self, at: usize) -> Self;
+}
+
+impl Word for String {
+    fn text(&self) -> &str {
+        self
+    }
+
+    fn joined(words: &[Self]) -> Self {
+        words.join(" ")
+    }
+
+    fn after(&self, at: usize) -> Self {
+        self.get(at..).unwrap_or_default().to_owned()
+    }
+}
+
 /// What a list of words comes to.
-pub(super) enum Meaning {
+pub(in crate::facts) enum Meaning<W> {
     /// A program that wraps nothing.
-    Program(Program),
-    /// Another list of words, to be looked at again.
-    Words(Vec<String>),
+    Program(Vec<W>),
+    /// Another list of words, to be looked at again; they are the end of the list that was given.
+    Words(Vec<W>),
     /// Shell text.
-    Shell(String),
+    Shell(W),
     /// A shell that reads its text from standard input.
-    ShellInput(Program),
+    ShellInput(Vec<W>),
     /// `find` with the programs it runs for each file.
-    Find(Program, Vec<Vec<String>>),
+    Find(Vec<W>, Vec<Vec<W>>),
 }
 
 /// The program name without its folder.
-pub(super) fn base_name(word: &str) -> &str {
+pub(in crate::facts) fn base_name(word: &str) -> &str {
     word.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(word)
 }
 
 /// Takes one wrapper off, if there is one.
-pub(super) fn meaning(words: Vec<String>, lens: &CompiledLens) -> Meaning {
+pub(in crate::facts) fn meaning<W: Word>(words: Vec<W>, lens: &CompiledLens) -> Meaning<W> {
     let Some((first, args)) = words.split_first() else {
-        return Meaning::Program(Program::default());
+        return Meaning::Program(words);
     };
-    let name = base_name(first);
+    let name = base_name(first.text());
     if name == "eval" && !args.is_empty() {
-        return Meaning::Shell(args.join(" "));
+        return Meaning::Shell(W::joined(args));
     }
     if PREFIXES.contains(&name)
-        && let Some(next) = args.iter().position(|word| !word.starts_with('-'))
-        && !args.iter().take(next).any(|option| option == "-v" || option == "-V")
+        && let Some(next) = args.iter().position(|word| !word.text().starts_with('-'))
+        && !args.iter().take(next).any(|option| matches!(option.text(), "-v" | "-V"))
     {
         return Meaning::Words(args.iter().skip(next).cloned().collect());
     }
@@ -54,30 +77,26 @@ pub(super) fn meaning(words: Vec<String>, lens: &CompiledLens) -> Meaning {
         .filter_map(|wrapper| Some((wrapper, after_command(wrapper, name, args, lens)?)))
         .max_by_key(|(wrapper, _)| wrapper.command.split_whitespace().count());
     if let Some((wrapper, rest)) = wrapper
-        && let Some(inner) = inner(wrapper, rest, name)
+        && let Some(inner) = inner(wrapper, rest, &words)
     {
         return inner;
     }
     if name == "find" {
         let actions = find_actions(args);
         if !actions.is_empty() {
-            return Meaning::Find(program(name, args), actions);
+            return Meaning::Find(words, actions);
         }
     }
-    Meaning::Program(program(name, args))
-}
-
-fn program(name: &str, args: &[String]) -> Program {
-    Program { name: name.to_owned(), args: args.to_vec(), ..Program::default() }
+    Meaning::Program(words)
 }
 
 /// The arguments after the words the wrapper starts with, options between them skipped.
-fn after_command<'a>(
+fn after_command<'a, W: Word>(
     wrapper: &Wrapper,
     name: &str,
-    args: &'a [String],
+    args: &'a [W],
     lens: &CompiledLens,
-) -> Option<&'a [String]> {
+) -> Option<&'a [W]> {
     let mut wanted = wrapper.command.split_whitespace();
     if !word_matches(wanted.next()?, name) {
         return None;
@@ -88,6 +107,7 @@ fn after_command<'a>(
         loop {
             let (next, tail) = rest.split_first()?;
             rest = tail;
+            let next = next.text();
             if next == word {
                 break;
             }
@@ -103,16 +123,24 @@ fn after_command<'a>(
 }
 
 /// What is left of the arguments of a wrapper; `None` when it wraps nothing here.
-fn inner(wrapper: &Wrapper, args: &[String], name: &str) -> Option<Meaning> {
+fn inner<W: Word>(wrapper: &Wrapper, args: &[W], all: &[W]) -> Option<Meaning<W>> {
     let mut rest = args;
     let mut to_skip = wrapper.skip;
-    while let Some((word, tail)) = rest.split_first() {
+    while let Some((whole, tail)) = rest.split_first() {
+        let word = whole.text();
         if word == "--" {
             rest = tail.get(to_skip..)?;
             break;
         }
         let is_option = word.len() > 1 && word.starts_with('-');
         if is_option && names_shell_option(word, &wrapper.shell_option) {
+            // `-c'text'` and `--command=text` hold their text themselves.
+            let own = word.strip_prefix(wrapper.shell_option.as_str()).filter(|it| !it.is_empty());
+            let glued = own.filter(|it| it.starts_with('=') || it.contains(' '));
+            if let Some(glued) = glued {
+                let at = word.len().saturating_sub(glued.trim_start_matches('=').len());
+                return Some(Meaning::Shell(whole.after(at)));
+            }
             return tail.first().map(|text| Meaning::Shell(text.clone()));
         }
         if is_option {
@@ -131,7 +159,7 @@ fn inner(wrapper: &Wrapper, args: &[String], name: &str) -> Option<Meaning> {
         // For a shell that is a script file: `bash ./check.sh` runs `check.sh`.
         (_, false) => Some(Meaning::Words(rest.to_vec())),
         (true, true) => None,
-        (false, true) => Some(Meaning::ShellInput(program(name, args))),
+        (false, true) => Some(Meaning::ShellInput(all.to_vec())),
     }
 }
 
@@ -148,18 +176,18 @@ fn names_shell_option(word: &str, shell_option: &str) -> bool {
 }
 
 /// Whether a word is `NAME=value`.
-fn is_assignment(word: &str) -> bool {
+pub(in crate::facts) fn is_assignment(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| {
         !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
     })
 }
 
-fn find_actions(args: &[String]) -> Vec<Vec<String>> {
+fn find_actions<W: Word>(args: &[W]) -> Vec<Vec<W>> {
     let mut actions = Vec::new();
     let mut rest = args.iter();
     while let Some(word) = rest.next() {
-        if FIND_ACTIONS.contains(&word.as_str()) {
-            let words = rest.by_ref().take_while(|word| *word != ";" && *word != "+");
+        if FIND_ACTIONS.contains(&word.text()) {
+            let words = rest.by_ref().take_while(|word| !matches!(word.text(), ";" | "+"));
             actions.push(words.cloned().collect());
         }
     }

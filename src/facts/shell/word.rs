@@ -10,7 +10,7 @@ pub(super) fn text_of(node: Node<'_>, source: &str) -> String {
 }
 
 /// The source of a node.
-pub(super) fn raw<'s>(node: Node<'_>, source: &'s str) -> &'s str {
+pub(in crate::facts) fn raw<'s>(node: Node<'_>, source: &'s str) -> &'s str {
     source.get(node.byte_range()).unwrap_or_default()
 }
 
@@ -35,13 +35,13 @@ fn append(node: Node<'_>, source: &str, out: &mut String) {
     }
 }
 
-fn inside<'t>(text: &'t str, open: &str, close: &str) -> &'t str {
+pub(in crate::facts) fn inside<'t>(text: &'t str, open: &str, close: &str) -> &'t str {
     let text = text.strip_prefix(open).unwrap_or(text);
     text.strip_suffix(close).unwrap_or(text)
 }
 
 /// Removes the backslash before what it protects; a protected line end vanishes.
-fn unescape(text: &str, protects: impl Fn(char) -> bool, out: &mut String) {
+pub(in crate::facts) fn unescape(text: &str, protects: impl Fn(char) -> bool, out: &mut String) {
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
         if c != '\\' {
@@ -57,7 +57,7 @@ fn unescape(text: &str, protects: impl Fn(char) -> bool, out: &mut String) {
     }
 }
 
-fn unescape_ansi(text: &str, out: &mut String) {
+pub(in crate::facts) fn unescape_ansi(text: &str, out: &mut String) {
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
         if c != '\\' {

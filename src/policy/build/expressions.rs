@@ -82,7 +82,8 @@ impl Builder<'_> {
         for used in &typed.uses {
             let global = used.split('.').next().unwrap_or_default();
             let told = typed.uses.iter().any(|it| read_by(used, it));
-            if !told && self.unknown_here.contains(&global) {
+            let unknown = self.unknown_here.contains(&global);
+            if !told && (unknown || self.unknown_here.contains(&used.as_str())) {
                 let text = node.text().unwrap_or_default();
                 let start = text.find(used.as_str()).unwrap_or(0);
                 let span = node.sub_span(start..start.saturating_add(used.len()));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::{text, texts};
 use crate::deferred::Deferred;
+use crate::facts::call::{CodeCall, FileEffect, Interpreter, Knowledge, Which};
 use crate::facts::lens::{CommandKind, ContentPattern, FileKindRow, Lens, ValueOptions, Wrapper};
 use crate::policy::builtin;
 use crate::script::pattern::{TextPatternSource, compile_regex};
@@ -37,6 +38,8 @@ pub(super) struct Vocabulary {
     pub(super) main_branches: Vec<String>,
     /// Forges by name, with what the host of a remote there contains.
     pub(super) forges: Vec<(String, Vec<String>)>,
+    /// What is known of programs.
+    pub(super) knowledge: Knowledge,
 }
 
 /// Joins vocabularies, topmost first: lists are joined, also those of entries with the same name,
@@ -103,7 +106,8 @@ pub(super) fn vocabulary(nodes: &[Arc<Node>], diagnostics: &mut Vec<Diagnostic>)
     });
     let forges = named(nodes, "forges").map(|(name, entry)| (name, entry.whole())).collect();
     let (stop_words, main_branches) = (joined("stop_words"), joined("main_branches"));
-    Vocabulary { lens, texts: patterns.collect(), stop_words, main_branches, forges }
+    let knowledge = knowledge(nodes);
+    Vocabulary { lens, texts: patterns.collect(), stop_words, main_branches, forges, knowledge }
 }
 
 /// A named entry over all layers, topmost first.
@@ -134,6 +138,39 @@ fn named<'n>(nodes: &'n [Arc<Node>], key: &'n str) -> impl Iterator<Item = (Stri
         }
     }
     found.into_iter().map(|(name, (layers, _))| (name, layers))
+}
+
+/// What all vocabularies know of programs, topmost first.
+fn knowledge(nodes: &[Arc<Node>]) -> Knowledge {
+    let rows =
+        |key: &'static str| nodes.iter().filter_map(move |it| it.get(key)?.items()).flatten();
+    let which = |node: &Node, key: &str| Which::find(&text(node.get(key)));
+    let effect = |it: &Node| FileEffect {
+        programs: texts(it.get("programs")),
+        except: texts(it.get("except")),
+        read: which(it, "read"),
+        write: which(it, "write"),
+        delete: which(it, "delete"),
+        read_options: texts(it.get("read_options")),
+        write_options: texts(it.get("write_options")),
+    };
+    let interpreter = |it: &Node| Interpreter {
+        program: text(it.get("program")),
+        code: texts(it.get("code")),
+        other: texts(it.get("other")),
+        first: it.get("first").and_then(Node::bool).unwrap_or(false),
+    };
+    let call = |it: &Node| CodeCall {
+        call: text(it.get("call")),
+        like: texts(it.get("like")),
+        only: texts(it.get("only")),
+    };
+    Knowledge {
+        interpreters: rows("interpreters").map(interpreter).collect(),
+        effects: rows("file_effects").map(effect).collect(),
+        calls: rows("code_calls").map(call).collect(),
+        read_tools: nodes.iter().flat_map(|it| texts(it.get("read_tools"))).collect(),
+    }
 }
 
 fn wrapper(node: &Node) -> Wrapper {

@@ -1,0 +1,150 @@
+//! Guards at an event: what its tool call would do is read, the guards that it concerns are judged,
+//! their answer is logged and said. The transcript is read only where one of them looks at it.
+
+use std::mem::ManuallyDrop;
+use std::path::Path;
+use std::rc::Rc;
+
+use super::speech::{self, Report};
+use super::{Request, Stopping, cursor_path};
+use crate::cli::project::{self, Project};
+use crate::facts::Facts;
+use crate::facts::call::{Call, Reading, Surroundings};
+use crate::facts::event::Event;
+use crate::judge::combine::Decision;
+use crate::judge::guards::{self, Guarded};
+use crate::judge::message::cut;
+use crate::judge::situation::{Situation, Words};
+use crate::limits::SPOKEN_CHARS_MAX;
+use crate::policy::Policy;
+use crate::policy::guards::Guard;
+use crate::report::decision_log;
+use crate::report::mask::mask;
+use crate::script::Evaluator;
+use crate::script::call_facts::Seen;
+use crate::script::context::Context;
+use crate::state::context::Overrides;
+use crate::store::transcript;
+use crate::world::World;
+
+/// Folders for temporary files on every machine.
+const TEMPORARY: [&str; 4] = ["/tmp", "/var/tmp", "/private/tmp", "/private/var/tmp"];
+
+/// An event that guards may be for.
+pub(super) struct Guarding<'a> {
+    pub(super) world: &'a dyn World,
+    pub(super) request: &'a Request<'a>,
+    pub(super) policy: &'a Policy,
+    pub(super) words: &'a Words,
+    pub(super) project: &'a Project,
+}
+
+impl Guarding<'_> {
+    /// Judges the guards that the event concerns. Whether there was any.
+    pub(super) fn guard(&self, report: &mut Report) -> bool {
+        let (event, now) = (&self.request.event, self.request.now);
+        let concerned: Vec<&Guard> = guards::concerned(self.policy, event, now).collect();
+        if concerned.is_empty() {
+            return false;
+        }
+        let seen = self.seen();
+        let values = &self.words.lens.lens().value_options;
+        let mut asking = concerned.iter().filter(|it| it.reads_transcript);
+        let context = match asking.any(|it| guards::recognises(it, &seen.call, values)) {
+            true => self.told(report),
+            false => Rc::new(self.situation(Facts::default()).context(self.policy, self.words)),
+        };
+        context.learned.borrow_mut().call = Some(seen.clone());
+        let mut evaluator = ManuallyDrop::new(Evaluator::new(context.clone()));
+        evaluator.watch.clone_from(&self.request.watch);
+        let asked = (&*context, &mut *evaluator);
+        let guarded = guards::judge(concerned.into_iter(), event, &seen, asked);
+        self.answer(guarded, report);
+        true
+    }
+
+    /// The tool call as guards see it; at an event without one there is nothing in it.
+    fn seen(&self) -> Rc<Seen> {
+        let event = &self.request.event;
+        let around = self.around();
+        let mut call = Call::default();
+        if let Some(tool) = &event.tool_name {
+            let knowledge = &*self.policy.guards.knowledge;
+            let reading = Reading { lens: &self.words.lens, knowledge, around: &around };
+            call = Call::read(tool, &event.tool_input, reading);
+        }
+        call.prompt = event.prompt.clone().unwrap_or_default();
+        Rc::new(Seen { call, around })
+    }
+
+    fn around(&self) -> Surroundings {
+        let shown = |path: &Path| path.display().to_string();
+        let folder = self.request.event.folder.as_deref().unwrap_or(&self.project.folder);
+        let own = ["TMPDIR", "TEMP"].iter().filter_map(|it| self.world.env(it));
+        Surroundings {
+            folder: shown(folder),
+            project: shown(&self.project.root),
+            home: self.world.env("HOME").unwrap_or_default(),
+            temporary: TEMPORARY.map(str::to_owned).into_iter().chain(own).collect(),
+            ..Surroundings::default()
+        }
+    }
+
+    fn situation(&self, facts: Facts) -> Situation {
+        Situation {
+            event: self.request.event.clone(),
+            transcript_problem: None,
+            facts,
+            overrides: Overrides::default(),
+            interactive: true,
+            recorded: false,
+            project: self.project.root.clone(),
+            remote_host: None,
+            now: self.request.now,
+        }
+    }
+
+    /// What the transcript tells beside the event.
+    fn told(&self, report: &mut Report) -> Rc<Context> {
+        let Self { world, request, policy, project, .. } = *self;
+        let (store, own) = project::sessions(world, project, &policy.settings);
+        let (store, own) = (&store, own.as_path());
+        let stopping = Stopping { world, request, policy, project, store, own, found: None };
+        let cursor = cursor_path(store, &request.event);
+        let gathered = stopping.gather(&cursor, self.words, true, report);
+        gathered.cursor.iter().for_each(|it| transcript::keep(world, &cursor, it));
+        gathered.context
+    }
+
+    /// Logs what the guards say, and says it.
+    fn answer(&self, guarded: Guarded, report: &mut Report) {
+        let masked = |text: &str| cut(&mask(text).0, SPOKEN_CHARS_MAX);
+        let answer = &mut report.answer;
+        if guarded.decision > answer.decision {
+            answer.decision = guarded.decision;
+            answer.reason = masked(&guarded.reason);
+        }
+        let joined = |before: Option<String>, text: &str| {
+            let both = before.into_iter().chain([masked(text)]).filter(|it| !it.is_empty());
+            let both: Vec<String> = both.collect();
+            (!both.is_empty()).then(|| both.join("\n"))
+        };
+        answer.context = joined(answer.context.take(), &guarded.context);
+        answer.notice = joined(answer.notice.take(), &guarded.notice);
+        if !matches!(guarded.decision, Decision::Block | Decision::Halt) {
+            answer.updated_input.clone_from(&guarded.updated_input);
+        }
+        if !guarded.verdicts.is_empty() {
+            let event: &Event = &self.request.event;
+            let entry =
+                decision_log::guard_entry(self.request.now, event, &report.around, &guarded);
+            if !self.request.dry_run || project::debug(self.world) {
+                let own = project::own_root(self.world, self.project);
+                if !speech::log_decision(self.world, &own, entry) {
+                    report.note("the decision log could not be written");
+                }
+            }
+        }
+        report.around.guarded = Some(guarded);
+    }
+}

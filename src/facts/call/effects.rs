@@ -1,0 +1,114 @@
+//! What programs do with the files they are given, by the table of what is known of programs.
+
+use super::super::pattern::CommandPattern;
+use super::files::{FileUse, Use};
+use super::known::Which;
+use super::scan::{Output, Scanner, Scope};
+use super::value::Text;
+use super::{Input, Invocation};
+
+/// Files that are none: what is written there is gone, or seen by whoever started the program.
+const NOWHERE: [&str; 6] =
+    ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/tty", "/dev/zero"];
+
+impl Scanner<'_> {
+    /// Notes the files that a program touches.
+    pub(super) fn touch(&mut self, at: usize, output: &Output, scope: &mut Scope) {
+        let Some(program) = self.call.programs.get(at).cloned() else { return };
+        let values = &self.reading.lens.lens().value_options;
+        let rows = self.reading.knowledge.effects.iter().filter(|row| {
+            let any = |patterns: &[String]| {
+                patterns.iter().any(|it| program.is(&CommandPattern::parse(it), values))
+            };
+            any(&row.programs) && !any(&row.except)
+        });
+        let mut touched: Vec<(Use, Text)> = Vec::new();
+        for row in rows {
+            // The words that name the program itself are no files.
+            let words =
+                row.programs.iter().find(|it| program.is(&CommandPattern::parse(it), values));
+            let named = words.map_or(0, |it| {
+                it.split_whitespace().skip(1).filter(|it| !it.starts_with('-')).count()
+            });
+            let options: Vec<(Use, &Vec<String>)> =
+                vec![(Use::Reads, &row.read_options), (Use::Writes, &row.write_options)];
+            let mut taken: Vec<Text> = Vec::new();
+            for (does, names) in options {
+                for name in names {
+                    for value in program.values(name) {
+                        taken.push(value.clone());
+                        touched.push((does, value));
+                    }
+                }
+            }
+            let operands = program.operands(values);
+            let files: Vec<&&Text> =
+                operands.iter().skip(named).filter(|it| !taken.contains(it)).collect();
+            let parts =
+                [(Use::Reads, row.read), (Use::Writes, row.write), (Use::Deletes, row.delete)];
+            for (does, which) in parts.into_iter().filter(|it| it.1 != Which::None) {
+                for (index, file) in files.iter().enumerate() {
+                    if which.takes(index, files.len()) {
+                        touched.push((does, (**file).clone()));
+                    }
+                }
+            }
+        }
+        touched.extend(program.reads.iter().map(|it| (Use::Reads, it.clone())));
+        touched.extend(program.writes.iter().map(|it| (Use::Writes, it.clone())));
+        for (does, file) in touched {
+            // What is behind `@`, `if=` and a name of a form is a file, too.
+            let file = without_mark(&program.name, &file);
+            if file.pipe || file.text.is_empty() || NOWHERE.contains(&file.text.as_str()) {
+                continue;
+            }
+            let place = self.place(&file, scope);
+            if let Some(path) = place.absolute.clone().filter(|_| does == Use::Writes)
+                && !program.writes.contains(&file)
+            {
+                let written = self.written(at, &program, output, scope);
+                if let Some(written) = written {
+                    scope.files.insert(path, written);
+                }
+            }
+            self.call.files.push(FileUse { does, place, program: Some(at) });
+        }
+    }
+
+    /// What a program puts into the files that it writes; nothing where it leaves their content alone.
+    fn written(
+        &self,
+        at: usize,
+        program: &Invocation,
+        output: &Output,
+        scope: &Scope,
+    ) -> Option<Input> {
+        let unknown = Input { piped: true, from: vec![at], ..Input::default() };
+        match program.name.as_str() {
+            "chmod" | "chown" | "chgrp" | "touch" | "mkdir" | "setfacl" | "chattr" => None,
+            "tee" => Some(Input { text: output.text.clone(), ..unknown }),
+            "cp" | "mv" | "install" | "ln" => {
+                let from = program.args.iter().find(|it| !it.text.starts_with('-'));
+                let known = from.and_then(|it| self.written_into(it, scope));
+                Some(known.unwrap_or(unknown))
+            }
+            _ => Some(unknown),
+        }
+    }
+}
+
+/// The file in `@file`, `if=file`, `name=@file`, and in git's `revision:file`.
+fn without_mark(program: &str, word: &Text) -> Text {
+    let text = word.text.as_str();
+    if let Some((revision, _)) = text.split_once(':').filter(|_| program == "git") {
+        return word.tail(revision.len() + 1);
+    }
+    let marks = ["if=", "of=", "@"];
+    if let Some(mark) = marks.iter().find(|it| text.starts_with(**it)) {
+        return word.tail(mark.len());
+    }
+    match text.split_once("=@") {
+        Some((name, _)) => word.tail(name.len() + 2),
+        None => word.clone(),
+    }
+}

@@ -1,0 +1,403 @@
+//! Words as the shell would pass them: quotes taken off, braces, variables and substitutions put in.
+//! What cannot be known stays as written, and is marked.
+
+use tree_sitter::Node;
+
+use super::super::shell::word;
+use super::scan::{Scanner, Scope};
+use super::value::Text;
+
+/// One character of a word, or a part of it that cannot be known.
+#[derive(Debug, Clone)]
+enum Unit {
+    Char(char, Kind),
+    /// Something that cannot be known, with the programs that it comes from.
+    Unknown(Text),
+    /// The end of one item of a list such as `"$@"`.
+    Break,
+}
+
+/// How a character came into a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// As it was written, outside of quotes.
+    Plain,
+    /// In quotes: it means nothing to the shell.
+    Quoted,
+    /// Out of a value outside of quotes: blanks split there, and patterns hold.
+    Value,
+}
+
+/// Words that braces may make of one.
+const BRACES_MAX: usize = 32;
+
+impl Scanner<'_> {
+    /// The words that a node comes to.
+    pub(super) fn words_of(
+        &mut self,
+        node: Node<'_>,
+        source: &str,
+        scope: &mut Scope,
+    ) -> Vec<Text> {
+        let mut units = Vec::new();
+        self.units(node, source, scope, Kind::Plain, &mut units);
+        let mut words = Vec::new();
+        for units in braces(units) {
+            split(&units, &mut words);
+        }
+        words
+    }
+
+    /// The one text that a node comes to where nothing is split: in an assignment, a here-string.
+    pub(super) fn text_of(&mut self, node: Node<'_>, source: &str, scope: &mut Scope) -> Text {
+        let mut units = Vec::new();
+        self.units(node, source, scope, Kind::Plain, &mut units);
+        let mut text = Text::default();
+        for unit in &units {
+            add(unit, &mut text);
+        }
+        text.glob = false;
+        text
+    }
+
+    fn units(
+        &mut self,
+        node: Node<'_>,
+        source: &str,
+        scope: &mut Scope,
+        kind: Kind,
+        out: &mut Vec<Unit>,
+    ) {
+        let raw = word::raw(node, source);
+        let quoted = |text: &str, out: &mut Vec<Unit>| {
+            out.extend(text.chars().map(|c| Unit::Char(c, Kind::Quoted)));
+        };
+        match node.kind() {
+            "raw_string" => quoted(word::inside(raw, "'", "'"), out),
+            "ansi_c_string" => {
+                let mut text = String::new();
+                word::unescape_ansi(word::inside(raw, "$'", "'"), &mut text);
+                quoted(&text, out);
+            }
+            "string" | "translated_string" => {
+                if raw.len() <= 3 {
+                    out.push(Unit::Char('\u{0}', Kind::Quoted)); // An empty word is a word.
+                }
+                self.parts(node, source, scope, Kind::Quoted, out);
+            }
+            "concatenation" | "command_name" | "brace_expression" | "heredoc_body" => {
+                self.parts(node, source, scope, kind, out);
+            }
+            "simple_expansion" => self.variable(node, source, scope, kind, out),
+            "expansion" => self.expansion(node, source, scope, kind, out),
+            "command_substitution" => {
+                let made = self.substitution(node, source, scope);
+                put(made, kind, out);
+            }
+            "process_substitution" => {
+                let mut made = self.substitution(node, source, scope);
+                made.pipe = true;
+                made.known_to = 0;
+                raw.clone_into(&mut made.text);
+                out.push(Unit::Unknown(made));
+            }
+            "arithmetic_expansion" => {
+                self.inner_commands(node, source, scope);
+                out.push(Unit::Unknown(Text::unknown(raw)));
+            }
+            _ if kind == Kind::Quoted => {
+                let mut text = String::new();
+                word::unescape(raw, |c| "\"\\$`\n".contains(c), &mut text);
+                quoted(&text, out);
+            }
+            _ => plain(raw, out),
+        }
+    }
+
+    /// The children of a node, and what stands between them.
+    fn parts(
+        &mut self,
+        node: Node<'_>,
+        source: &str,
+        scope: &mut Scope,
+        kind: Kind,
+        out: &mut Vec<Unit>,
+    ) {
+        let mut end = node.start_byte();
+        let mut cursor = node.walk();
+        for child in node.children(&mut cursor) {
+            let gap = source.get(end..child.start_byte()).unwrap_or_default();
+            end = child.end_byte();
+            out.extend(gap.chars().map(|c| Unit::Char(c, kind)));
+            match child.kind() {
+                "\"" | "$\"" => {}
+                _ => self.units(child, source, scope, kind, out),
+            }
+        }
+        let gap = source.get(end..node.end_byte()).unwrap_or_default();
+        out.extend(gap.chars().map(|c| Unit::Char(c, kind)));
+    }
+
+    fn variable(
+        &mut self,
+        node: Node<'_>,
+        source: &str,
+        scope: &mut Scope,
+        kind: Kind,
+        out: &mut Vec<Unit>,
+    ) {
+        let raw = word::raw(node, source);
+        let name = raw.trim_start_matches('$');
+        for (at, value) in self.values(name, raw, scope).into_iter().enumerate() {
+            if at > 0 {
+                out.push(Unit::Break);
+            }
+            put(value, kind, out);
+        }
+    }
+
+    /// `${NAME…}`
+    fn expansion(
+        &mut self,
+        node: Node<'_>,
+        source: &str,
+        scope: &mut Scope,
+        kind: Kind,
+        out: &mut Vec<Unit>,
+    ) {
+        let raw = word::raw(node, source);
+        let inside = raw.strip_prefix("${").and_then(|it| it.strip_suffix('}')).unwrap_or_default();
+        if let Some(name) = inside.strip_prefix('!') {
+            // The value of the variable that another one names.
+            let named = self.values(name, raw, scope);
+            let named = named.first().and_then(Text::all).map(str::to_owned);
+            let found = named.map(|it| self.values(&it, raw, scope));
+            let found = found.unwrap_or_else(|| vec![Text::unknown(raw)]);
+            found.into_iter().for_each(|it| put(it, kind, out));
+            return;
+        }
+        let end =
+            inside.find(|c: char| !(c.is_alphanumeric() || c == '_' || "@*#?!$-".contains(c)));
+        // `-` begins a default, unless it is the name.
+        let dash = inside.find('-').filter(|at| *at > 0);
+        let end = [end, dash].into_iter().flatten().min().unwrap_or(inside.len());
+        let (name, mut rest) = inside.split_at_checked(end).unwrap_or((inside, ""));
+        if let Some(index) = rest.strip_prefix("[@]").or_else(|| rest.strip_prefix("[*]")) {
+            rest = index;
+        }
+        let set = self.lookup(name, scope);
+        let operator = rest.trim_start_matches(':').chars().next().unwrap_or(' ');
+        let by_children = |it: &mut Self, scope: &mut Scope, out: &mut Vec<Unit>| {
+            let mut found = false;
+            let after: Vec<Node<'_>> = node
+                .children(&mut node.walk())
+                .skip_while(|it| !it.kind().starts_with([':', '-', '=', '+', '?']))
+                .skip(1)
+                .filter(|it| it.kind() != "}")
+                .collect();
+            for child in after {
+                found = true;
+                it.units(child, source, scope, kind, out);
+            }
+            found
+        };
+        match operator {
+            '-' | '=' | '?' if set.as_ref().is_none_or(|it| it.is_empty() || all_empty(it)) => {
+                if !by_children(self, scope, out) && operator == '?' {
+                    out.push(Unit::Unknown(Text::unknown(raw)));
+                }
+            }
+            '+' => {
+                if set.is_some() {
+                    by_children(self, scope, out);
+                }
+            }
+            '-' | '=' | '?' | ' ' => {
+                for (at, value) in self.values(name, raw, scope).into_iter().enumerate() {
+                    if at > 0 {
+                        out.push(Unit::Break);
+                    }
+                    put(value, kind, out);
+                }
+            }
+            _ => {
+                self.inner_commands(node, source, scope);
+                let value = set.filter(|it| it.len() == 1).and_then(|it| it.into_iter().next());
+                let changed = value.and_then(|it| changed(it.all()?, rest));
+                let made = changed.map_or_else(|| Text::unknown(raw), Text::known);
+                put(made, kind, out);
+            }
+        }
+    }
+}
+
+fn all_empty(values: &[Text]) -> bool {
+    values.iter().all(|it| it.text.is_empty())
+}
+
+/// What `%`, `#`, `/`, `:`, `^` and `,` make of a value; nothing where that is not worked out.
+fn changed(value: &str, rest: &str) -> Option<String> {
+    let plain = |it: &str| !it.contains(['*', '?', '[', '$', '`', '\\', '"', '\'']);
+    if let Some(pattern) = rest.strip_prefix('%').map(|it| it.trim_start_matches('%')) {
+        return match pattern {
+            "/*" if !rest.starts_with("%%") => {
+                Some(value.rsplit_once('/').map_or(value, |it| it.0).to_owned())
+            }
+            ".*" => Some(value.rsplit_once('.').map_or(value, |it| it.0).to_owned()),
+            _ if plain(pattern) => Some(value.strip_suffix(pattern).unwrap_or(value).to_owned()),
+            _ => None,
+        };
+    }
+    if let Some(pattern) = rest.strip_prefix('#').map(|it| it.trim_start_matches('#')) {
+        return match pattern {
+            "*/" => Some(value.rsplit('/').next().unwrap_or(value).to_owned()),
+            _ if plain(pattern) => Some(value.strip_prefix(pattern).unwrap_or(value).to_owned()),
+            _ => None,
+        };
+    }
+    if let Some(change) = rest.strip_prefix('/') {
+        let all = change.starts_with('/');
+        let change = change.trim_start_matches('/');
+        let (from, to) = change.split_once('/').unwrap_or((change, ""));
+        if from.is_empty() || !plain(from) || !plain(to) {
+            return None;
+        }
+        return Some(if all { value.replace(from, to) } else { value.replacen(from, to, 1) });
+    }
+    if let Some(range) = rest.strip_prefix(':') {
+        let (start, count) = range.split_once(':').unwrap_or((range, ""));
+        let start: usize = start.trim().parse().ok()?;
+        let chars = value.chars().skip(start);
+        return Some(match count.trim() {
+            "" => chars.collect(),
+            count => chars.take(count.parse().ok()?).collect(),
+        });
+    }
+    match rest {
+        ",," => Some(value.to_lowercase()),
+        "^^" => Some(value.to_uppercase()),
+        _ => None,
+    }
+}
+
+/// Puts a value into a word.
+fn put(value: Text, kind: Kind, out: &mut Vec<Unit>) {
+    let kind = if kind == Kind::Quoted { Kind::Quoted } else { Kind::Value };
+    let known = value.known_part();
+    out.extend(known.chars().map(|c| Unit::Char(c, kind)));
+    if !value.is_known() || !value.from.is_empty() {
+        out.push(Unit::Unknown(value.tail(known.len())));
+    }
+}
+
+/// The characters of a plain word, its backslashes taken off.
+fn plain(raw: &str, out: &mut Vec<Unit>) {
+    let mut chars = raw.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => match chars.next() {
+                Some('\n') => {}
+                Some(next) => out.push(Unit::Char(next, Kind::Quoted)),
+                None => out.push(Unit::Char('\\', Kind::Quoted)),
+            },
+            c => out.push(Unit::Char(c, Kind::Plain)),
+        }
+    }
+}
+
+/// Adds a unit to a text.
+fn add(unit: &Unit, text: &mut Text) {
+    match unit {
+        Unit::Char('\u{0}', _) => {}
+        Unit::Char(c, kind) => {
+            if text.text.is_empty() && *c == '~' && *kind == Kind::Quoted {
+                text.append(&Text::known("./"));
+            }
+            text.glob |= *kind != Kind::Quoted && matches!(c, '*' | '?' | '[');
+            let mut buffer = [0_u8; 4];
+            text.append(&Text::known(&*c.encode_utf8(&mut buffer)));
+        }
+        Unit::Unknown(part) => text.append(part),
+        Unit::Break => text.append(&Text::known(" ")),
+    }
+}
+
+/// Splits a word where the shell does.
+fn split(units: &[Unit], words: &mut Vec<Text>) {
+    let (mut text, mut any) = (Text::default(), false);
+    for unit in units {
+        let ends = match unit {
+            Unit::Char(c, Kind::Value) => c.is_whitespace(),
+            Unit::Break => true,
+            Unit::Char(..) | Unit::Unknown(_) => false,
+        };
+        if ends {
+            if any {
+                words.push(std::mem::take(&mut text));
+            }
+            any = false;
+        } else {
+            add(unit, &mut text);
+            any = true;
+        }
+    }
+    if any {
+        words.push(text);
+    }
+}
+
+/// The words that `{a,b}` and `{1..3}` stand for.
+fn braces(units: Vec<Unit>) -> Vec<Vec<Unit>> {
+    let mut open = vec![units];
+    let mut done = Vec::new();
+    while let Some(units) = open.pop() {
+        let made = if open.len() + done.len() < BRACES_MAX { one_brace(&units) } else { None };
+        match made {
+            Some(made) => open.extend(made.into_iter().rev()),
+            None => done.push(units),
+        }
+    }
+    done
+}
+
+/// The words that the first innermost brace stands for.
+fn one_brace(units: &[Unit]) -> Option<Vec<Vec<Unit>>> {
+    let is = |unit: &Unit, wanted: char| matches!(unit, Unit::Char(c, Kind::Plain) if *c == wanted);
+    let mut from = 0;
+    loop {
+        let close = from + units.get(from..)?.iter().position(|it| is(it, '}'))?;
+        let open = units.get(..close)?.iter().rposition(|it| is(it, '{'));
+        from = close + 1;
+        let Some(open) = open else { continue };
+        let (before, inside) = (units.get(..open)?, units.get(open + 1..close)?);
+        let after = units.get(close + 1..)?;
+        let items: Vec<Vec<Unit>> = if inside.iter().any(|it| is(it, ',')) {
+            inside.split(|it| is(it, ',')).map(<[Unit]>::to_vec).collect()
+        } else {
+            let text: String = inside
+                .iter()
+                .filter_map(|it| if let Unit::Char(c, Kind::Plain) = it { Some(*c) } else { None })
+                .collect();
+            match range(&text) {
+                Some(items) => items
+                    .iter()
+                    .map(|it| it.chars().map(|c| Unit::Char(c, Kind::Quoted)).collect())
+                    .collect(),
+                None => continue,
+            }
+        };
+        return Some(items.into_iter().map(|it| [before, &it, after].concat()).collect());
+    }
+}
+
+fn range(text: &str) -> Option<Vec<String>> {
+    let (start, end) = text.split_once("..")?;
+    if let (Ok(start), Ok(end)) = (start.parse::<i64>(), end.parse::<i64>()) {
+        let most = i64::try_from(BRACES_MAX).unwrap_or(i64::MAX);
+        return Some(
+            (start..=end.min(start.saturating_add(most))).map(|it| it.to_string()).collect(),
+        );
+    }
+    let one = |it: &str| it.chars().next().filter(|c| c.is_ascii_alphabetic() && it.len() == 1);
+    Some((one(start)?..=one(end)?).map(String::from).collect())
+}

@@ -1,0 +1,85 @@
+//! Files that tools name in their input, and the text that they would write.
+
+use serde_json::Value as Json;
+
+use super::place::Place;
+use super::{Call, Reading};
+
+/// What is done with a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// Its content is read.
+    Reads,
+    /// Its content is changed, or it is made.
+    Writes,
+    /// It is taken away.
+    Deletes,
+}
+
+/// A file that a call would touch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileUse {
+    /// What is done with it.
+    pub does: Use,
+    /// Where it is.
+    pub place: Place,
+    /// The program that does it; nothing, where it is the tool itself.
+    pub program: Option<usize>,
+}
+
+/// Keys of tool inputs that hold the path of a file.
+const PATH_KEYS: [&str; 6] =
+    ["file_path", "notebook_path", "path", "filePath", "absolute_path", "pattern"];
+/// Keys that hold text which is written.
+const TEXT_KEYS: [&str; 6] =
+    ["content", "new_string", "new_source", "newString", "text", "file_text"];
+/// Lines of a patch that name a file, and what is done with it.
+const PATCH_LINES: [(&str, Use); 4] = [
+    ("*** Add File: ", Use::Writes),
+    ("*** Update File: ", Use::Writes),
+    ("*** Delete File: ", Use::Deletes),
+    ("*** Move to: ", Use::Writes),
+];
+
+/// Adds what a tool that reads or edits files would touch.
+pub(super) fn add(call: &mut Call, input: &Json, reading: Reading<'_>) {
+    let edits = reading.lens.is_edit_tool(&call.tool);
+    let reads = reading.knowledge.read_tools.contains(&call.tool);
+    let does = match (edits, reads) {
+        (true, _) => Use::Writes,
+        (false, true) => Use::Reads,
+        (false, false) => return,
+    };
+    let around = reading.around;
+    let folder = Some(around.folder.as_str()).filter(|it| !it.is_empty());
+    let place = |path: &str| {
+        let place = around.known_place(path, folder);
+        Place { glob: path.contains(['*', '?', '[']), ..place }
+    };
+    let edits = input.get("edits").and_then(Json::as_array);
+    for part in std::iter::once(input).chain(edits.into_iter().flatten()) {
+        for key in PATH_KEYS {
+            // The pattern of a search in texts is no path.
+            let is_search = key == "pattern" && call.tool != "Glob";
+            let path =
+                part.get(key).and_then(Json::as_str).filter(|it| !it.is_empty() && !is_search);
+            let place = path.map(place);
+            call.files.extend(place.map(|place| FileUse { does, place, program: None }));
+        }
+        let texts = TEXT_KEYS.iter().filter_map(|it| part.get(*it).and_then(Json::as_str));
+        if does == Use::Writes {
+            call.written.extend(texts.map(str::to_owned));
+        }
+    }
+    let patch = input.get("input").or_else(|| input.get("patch")).unwrap_or(input).as_str();
+    for line in patch.unwrap_or_default().lines() {
+        for (mark, does) in PATCH_LINES {
+            if let Some(path) = line.strip_prefix(mark) {
+                call.files.push(FileUse { does, place: place(path.trim()), program: None });
+            }
+        }
+        if let Some(added) = line.strip_prefix('+') {
+            call.written.push(added.to_owned());
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! One tool call before it runs: the programs a command line would start, with the values that its
+//! words would have, and the files that any tool would touch.
+//! Lives here: what the shell and the tools would do. May not live here: whether that is allowed.
+
+mod code;
+mod effects;
+mod expand;
+mod files;
+mod known;
+mod options;
+mod output;
+mod place;
+mod scan;
+mod statements;
+mod value;
+mod wrap;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value as Json;
+
+use super::compiled::CompiledLens;
+pub use files::{FileUse, Use};
+pub use known::{CodeCall, FileEffect, Interpreter, Knowledge, Which};
+pub use place::{Place, Surroundings};
+pub use value::Text;
+
+/// A tool call that is about to happen.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Call {
+    /// Name of the tool.
+    pub tool: String,
+    /// The command line, empty where the tool runs none.
+    pub command: String,
+    /// Programs that it would start, in order, wrappers and shells unwrapped.
+    pub programs: Vec<Invocation>,
+    /// Variables that it sets for programs, by name.
+    pub variables: BTreeMap<String, Text>,
+    /// Files that it would touch.
+    pub files: Vec<FileUse>,
+    /// Text that it would write into files, one for each.
+    pub written: Vec<String>,
+    /// What a human said, where the event is that.
+    pub prompt: String,
+    /// Whether a function of it calls itself without end.
+    pub endless: bool,
+    /// What could not be understood, one line each.
+    pub unread: Vec<String>,
+}
+
+/// One program that a command line would start.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Invocation {
+    /// Base name, empty where it cannot be known.
+    pub name: String,
+    /// The program as it would be called.
+    pub called: Text,
+    /// Its arguments.
+    pub args: Vec<Text>,
+    /// The folder it would run in; nothing where that cannot be known.
+    pub folder: Option<String>,
+    /// Files that it is redirected to.
+    pub writes: Vec<Text>,
+    /// Files that it is redirected from.
+    pub reads: Vec<Text>,
+    /// What it would read from its standard input.
+    pub input: Input,
+    /// Programs whose output it is given: by a pipe, as an argument, or as a file.
+    pub fed_by: Vec<usize>,
+    /// The code it is given to run, empty where there is none or it cannot be known.
+    pub code: String,
+    /// Whether it runs code that cannot be known.
+    pub runs_unknown: bool,
+    /// Wrappers that were taken off: `sudo`, `xargs`.
+    pub wrappers: Vec<String>,
+}
+
+/// What a program would read from its standard input.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Input {
+    /// Whether something is piped into it.
+    pub piped: bool,
+    /// That text, where it is known.
+    pub text: Option<String>,
+    /// Whether a known file is what it reads.
+    pub is_file: bool,
+    /// Programs that wrote it.
+    pub from: Vec<usize>,
+    /// The folder that everything it names lies in.
+    pub below: Option<String>,
+}
+
+/// What reading a call needs besides the call.
+#[derive(Debug, Clone, Copy)]
+pub struct Reading<'a> {
+    /// How wrappers and tools are recognised.
+    pub lens: &'a CompiledLens,
+    /// What is known of programs.
+    pub knowledge: &'a Knowledge,
+    /// Where it happens.
+    pub around: &'a Surroundings,
+}
+
+impl Call {
+    /// Reads a call of a tool.
+    #[must_use]
+    pub fn read(tool: &str, input: &Json, reading: Reading<'_>) -> Self {
+        let mut call = Self { tool: tool.to_owned(), ..Self::default() };
+        if reading.lens.is_shell_tool(tool) {
+            call.command = command_of(input);
+            let command = call.command.clone();
+            scan::scan(&mut call, &command, reading);
+        }
+        files::add(&mut call, input, reading);
+        call
+    }
+
+    /// Whether all of its command line was understood.
+    #[must_use]
+    pub const fn is_understood(&self) -> bool {
+        self.unread.is_empty()
+    }
+
+    /// Positions of all programs whose output reaches this one, through any number of others.
+    #[must_use]
+    pub fn upstream(&self, program: usize) -> Vec<usize> {
+        let mut found: Vec<usize> = Vec::new();
+        let mut open = vec![program];
+        while let Some(next) = open.pop() {
+            let fed = self.programs.get(next).map(|it| it.fed_by.as_slice()).unwrap_or_default();
+            for from in fed {
+                if !found.contains(from) && *from != program {
+                    found.push(*from);
+                    open.push(*from);
+                }
+            }
+        }
+        found.sort_unstable();
+        found
+    }
+}
+
+/// The command line of a shell tool: a text, or a list of words.
+fn command_of(input: &Json) -> String {
+    let found = ["command", "cmd", "script"].iter().find_map(|key| input.get(*key));
+    match found {
+        Some(Json::String(text)) => text.clone(),
+        Some(Json::Array(words)) => {
+            let words: Vec<String> =
+                words.iter().filter_map(Json::as_str).map(value::quoted).collect();
+            words.join(" ")
+        }
+        _ => input.as_str().unwrap_or_default().to_owned(),
+    }
+}

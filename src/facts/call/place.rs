@@ -1,0 +1,198 @@
+//! Places of files: what a written path leads to, wherever the shell stands.
+
+use std::collections::BTreeMap;
+
+use super::super::glob::PathGlob;
+use super::value::Text;
+
+/// Where a call happens.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Surroundings {
+    /// The folder that the agent works in.
+    pub folder: String,
+    /// The project's folder.
+    pub project: String,
+    /// The user's home.
+    pub home: String,
+    /// Folders for temporary files.
+    pub temporary: Vec<String>,
+    /// Where symbolic links lead, by their own path.
+    pub links: BTreeMap<String, String>,
+}
+
+/// A path as it was written, and the place it leads to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Place {
+    /// As it was written, its values put in.
+    pub written: String,
+    /// From the root on, without `.` and `..`; nothing where it cannot be known.
+    pub absolute: Option<String>,
+    /// Whether its end cannot be known: then `absolute` ends in `…`.
+    pub open: bool,
+    /// Whether the shell would put names of files in the place of its `*` and `?`.
+    pub glob: bool,
+}
+
+/// Steps that symbolic links are followed.
+const LINKS_MAX: usize = 8;
+
+impl Surroundings {
+    /// The place that a path leads to, seen from a folder.
+    #[must_use]
+    pub fn place(&self, path: &Text, folder: Option<&str>) -> Place {
+        let written = path.text.clone();
+        let known = path.known_part();
+        let (known, open) = match path.is_known() {
+            true => (known, false),
+            // What follows a folder that is known is taken to lie in it.
+            false => match known.rfind('/') {
+                Some(end) => (known.get(..=end).unwrap_or(known), true),
+                None => ("", true),
+            },
+        };
+        let absolute = if known.is_empty() { None } else { self.absolute(known, folder) };
+        let absolute = absolute.map(|it| self.followed(it));
+        // Something that lies below it.
+        let absolute = absolute.map(|it| if open { normal(&format!("{it}/\u{2026}")) } else { it });
+        Place { written, absolute, open, glob: path.glob }
+    }
+
+    /// The same for a path of which all is known.
+    #[must_use]
+    pub fn known_place(&self, path: &str, folder: Option<&str>) -> Place {
+        self.place(&Text::known(path), folder)
+    }
+
+    fn absolute(&self, path: &str, folder: Option<&str>) -> Option<String> {
+        let path = path.strip_prefix("file://").unwrap_or(path);
+        let whole = match path.strip_prefix('~') {
+            Some(rest) if rest.is_empty() || rest.starts_with('/') => {
+                format!("{}{rest}", self.home)
+            }
+            Some("+") => folder?.to_owned(),
+            Some(rest) if !rest.starts_with('-') => format!("/home/{rest}"),
+            _ if path.starts_with('/') => path.to_owned(),
+            _ => format!("{}/{path}", folder?),
+        };
+        Some(normal(&whole))
+    }
+
+    /// The place behind symbolic links; a folder of the path may be one, too.
+    fn followed(&self, mut path: String) -> String {
+        for _ in 0..LINKS_MAX {
+            let below = |link: &str| {
+                path.strip_prefix(link).filter(|it| it.is_empty() || it.starts_with('/'))
+            };
+            let Some((rest, target)) =
+                self.links.iter().find_map(|(link, target)| Some((below(link)?, target)))
+            else {
+                return path;
+            };
+            path = normal(&format!("{target}{rest}"));
+        }
+        path
+    }
+
+    /// Whether a place lies in the project, or is it.
+    #[must_use]
+    pub fn in_project(&self, path: &str) -> bool {
+        within(path, &self.project) || within(path, &self.folder)
+    }
+
+    /// Whether a place lies in a folder for temporary files, and is none of them.
+    #[must_use]
+    pub fn is_temporary(&self, path: &str) -> bool {
+        self.temporary.iter().any(|it| within(path, it) && path != it)
+    }
+
+    /// Whether a place lies neither in the project nor among temporary files.
+    #[must_use]
+    pub fn is_outside(&self, path: &str) -> bool {
+        !self.in_project(path) && !self.is_temporary(path)
+    }
+
+    /// Whether a place is the project, holds it, or stands for all that is in it.
+    #[must_use]
+    pub fn holds_project(&self, path: &str) -> bool {
+        let all_in = path.strip_suffix("/*").or_else(|| path.strip_suffix("/.*"));
+        let path = match all_in {
+            Some("") => "/",
+            Some(folder) => folder,
+            None => path,
+        };
+        within(&self.project, path)
+    }
+}
+
+impl Place {
+    /// Whether it matches a glob, by where it leads or by how it is written. A pattern of the shell
+    /// matches where a file of that glob could be meant by it.
+    #[must_use]
+    pub fn matches(&self, glob: &str, around: &Surroundings) -> bool {
+        let home;
+        let glob = match glob.strip_prefix("~/") {
+            Some(rest) => {
+                home = format!("{}/{rest}", around.home);
+                home.as_str()
+            }
+            None => glob,
+        };
+        let compiled = PathGlob::new(glob);
+        let absolute = self.absolute.as_deref();
+        let fits = |path: &str| compiled.matches(path) || self.could_mean(path, glob);
+        absolute.is_some_and(fits)
+            || (absolute.is_none() || glob.contains(':')) && fits(&self.written)
+    }
+
+    /// Whether the shell's pattern could stand for a file of this glob: `.e*` for `.env`.
+    fn could_mean(&self, path: &str, glob: &str) -> bool {
+        if !self.glob {
+            return false;
+        }
+        let (folder, base) = path.rsplit_once('/').unwrap_or(("", path));
+        let letters = base.bytes().filter(|b| !b"*?[]".contains(b)).count();
+        let wild = path.bytes().any(|b| b"*?[".contains(&b));
+        // `*` and `*.rs` mean ordinary files.
+        if !wild || letters < 2 {
+            return false;
+        }
+        let example = glob.rsplit('/').next().unwrap_or(glob);
+        if example.contains(['*', '?', '{']) {
+            return false;
+        }
+        let shape = base.replace('[', "?").replace(']', "");
+        let folder_fits = glob.rsplit_once('/').is_none_or(|(wanted, _)| {
+            let wanted = wanted.trim_start_matches("**/");
+            wanted == "**"
+                || PathGlob::new(wanted).matches(folder)
+                || PathGlob::new(&format!("**/{folder}").replace("//", "/")).matches(wanted)
+                || folder.ends_with(wanted)
+        });
+        folder_fits && super::super::glob::word_matches(&shape, example)
+    }
+}
+
+/// Whether a path is a folder or lies in it.
+fn within(path: &str, folder: &str) -> bool {
+    if folder.is_empty() {
+        return false;
+    }
+    folder == "/"
+        || path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// A path from the root on, without `.`, `..` and empty steps.
+#[must_use]
+pub(super) fn normal(path: &str) -> String {
+    let mut steps: Vec<&str> = Vec::new();
+    for step in path.split('/') {
+        match step {
+            "" | "." => {}
+            ".." => {
+                steps.pop();
+            }
+            step => steps.push(step),
+        }
+    }
+    format!("/{}", steps.join("/"))
+}

@@ -1,0 +1,217 @@
+//! The walk over a command line that puts together what it would start. Lives here: what the walk
+//! carries with it, variables, functions, the folder. `statements` has the forms of the grammar.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use tree_sitter::Node;
+
+use super::super::shell::{syntax, word};
+use super::place::Place;
+use super::value::Text;
+use super::{Call, Input, Invocation, Reading};
+use crate::limits::{COMMAND_PROGRAMS_MAX, SHELL_DEPTH_MAX, SHELL_TEXT_MAX};
+
+/// Calls of functions within each other that are followed.
+const FUNCTION_DEPTH_MAX: usize = 4;
+
+/// Reads a command line into a call.
+pub(super) fn scan(call: &mut Call, text: &str, reading: Reading<'_>) {
+    let folder = reading.around.folder.clone();
+    let mut scope = Scope { folder: Some(folder).filter(|it| !it.is_empty()), ..Scope::default() };
+    let mut scanner =
+        Scanner { call, reading, text_depth: 0, nesting: 0, call_depth: 0, uncalled: Vec::new() };
+    scanner.text(text, &mut scope, &Input::default());
+    // A function that nobody calls here may be called elsewhere.
+    for (name, function) in std::mem::take(&mut scanner.uncalled) {
+        let mut scope = Scope { functions: BTreeMap::new(), ..scope.clone() };
+        scope.functions.remove(&name);
+        scope.parameters = None;
+        scanner.text(&function.body, &mut scope, &Input::default());
+    }
+}
+
+/// What a shell knows at one place.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Scope {
+    /// Values of variables; several for a list, none for one that was taken away.
+    pub(super) variables: BTreeMap<String, Vec<Text>>,
+    /// Its folder, where that is known.
+    pub(super) folder: Option<String>,
+    /// Functions and aliases.
+    pub(super) functions: BTreeMap<String, Function>,
+    /// What a function was given; nothing, where that is not known.
+    pub(super) parameters: Option<Vec<Text>>,
+    /// What was written into files, by where they lie.
+    pub(super) files: BTreeMap<String, Input>,
+    /// Where symbolic links lead that were made.
+    pub(super) links: BTreeMap<String, String>,
+}
+
+/// A function, or an alias.
+#[derive(Debug, Clone)]
+pub(super) struct Function {
+    pub(super) body: Rc<str>,
+}
+
+/// What a statement would write to its standard output.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Output {
+    /// The text, where it is known.
+    pub(super) text: Option<String>,
+    /// Programs that write it.
+    pub(super) from: Vec<usize>,
+    /// The folder that everything it names lies in.
+    pub(super) below: Option<String>,
+}
+
+impl Output {
+    /// Nothing at all.
+    pub(super) fn empty() -> Self {
+        Self { text: Some(String::new()), ..Self::default() }
+    }
+
+    /// As the input of what comes next.
+    pub(super) fn piped(self) -> Input {
+        let Self { text, from, below } = self;
+        Input { piped: true, text, from, below, is_file: false }
+    }
+
+    /// This and then that.
+    pub(super) fn then(self, next: Self) -> Self {
+        let text = match (self.text, next.text) {
+            (Some(one), Some(other)) => Some(format!("{one}{other}")),
+            _ => None,
+        };
+        let mut from = self.from;
+        from.extend(next.from);
+        let below = self.below.or(next.below);
+        Self { text, from, below }
+    }
+}
+
+/// The walk.
+pub(super) struct Scanner<'a> {
+    pub(super) call: &'a mut Call,
+    pub(super) reading: Reading<'a>,
+    text_depth: usize,
+    pub(super) nesting: usize,
+    pub(super) call_depth: usize,
+    /// Functions that nobody called yet.
+    pub(super) uncalled: Vec<(String, Function)>,
+}
+
+impl Scanner<'_> {
+    /// Shell text.
+    pub(super) fn text(&mut self, source: &str, scope: &mut Scope, input: &Input) -> Output {
+        if self.text_depth >= SHELL_DEPTH_MAX || source.len() > SHELL_TEXT_MAX {
+            self.unread("it is nested too deeply or too long");
+            return Output::default();
+        }
+        let Some(tree) = syntax(source) else {
+            self.unread("it takes too long to read");
+            return Output::default();
+        };
+        if tree.root_node().has_error() {
+            self.unread("its form is not that of a shell command");
+        }
+        self.text_depth += 1;
+        let output = self.sequence(tree.root_node(), source, scope, input);
+        self.text_depth -= 1;
+        output
+    }
+
+    /// Notes that something could not be understood.
+    pub(super) fn unread(&mut self, why: &str) {
+        if !self.call.unread.iter().any(|it| it == why) {
+            self.call.unread.push(why.to_owned());
+        }
+    }
+
+    /// Adds a program; its place among them.
+    pub(super) fn push(&mut self, program: Invocation) -> Option<usize> {
+        let at = self.call.programs.len();
+        if at >= COMMAND_PROGRAMS_MAX {
+            self.unread("it starts very many programs");
+            return None;
+        }
+        self.call.programs.push(program);
+        Some(at)
+    }
+
+    /// What `$(…)` comes to, blank lines at its end taken off.
+    pub(super) fn substitution(&mut self, node: Node<'_>, source: &str, scope: &Scope) -> Text {
+        let mut inner = scope.clone();
+        let output = self.sequence(node, source, &mut inner, &Input::default());
+        let raw = word::raw(node, source);
+        match output.text {
+            Some(text) => Text { from: output.from, ..Text::known(text.trim_end_matches('\n')) },
+            None => {
+                let known = output.below.map(|it| format!("{}/", it.trim_end_matches('/')));
+                let mut text = Text::known(known.unwrap_or_default());
+                text.append(&Text { from: output.from, ..Text::unknown(raw) });
+                text
+            }
+        }
+    }
+
+    /// The values of a variable, as far as they are known.
+    pub(super) fn values(&mut self, name: &str, written: &str, scope: &Scope) -> Vec<Text> {
+        self.lookup(name, scope).unwrap_or_else(|| vec![Text::unknown(written)])
+    }
+
+    /// The values of a variable, if they are known.
+    pub(super) fn lookup(&self, name: &str, scope: &Scope) -> Option<Vec<Text>> {
+        if let Some(values) = scope.variables.get(name) {
+            return Some(values.clone());
+        }
+        let around = self.reading.around;
+        let given = |it: &str| Some(vec![Text::known(it)]);
+        match name {
+            "HOME" if !around.home.is_empty() => given(&around.home),
+            "PWD" => given(scope.folder.as_deref()?),
+            "TMPDIR" | "TMP" | "TEMP" => given(around.temporary.first()?),
+            "IFS" => given(" \t\n"),
+            "@" | "*" => scope.parameters.clone(),
+            "#" => given(&scope.parameters.as_ref()?.len().to_string()),
+            _ => {
+                let at: usize = name.parse().ok()?;
+                let parameters = scope.parameters.as_ref()?;
+                let found = at.checked_sub(1).and_then(|at| parameters.get(at));
+                Some(found.cloned().into_iter().collect())
+            }
+        }
+    }
+
+    /// The place of a path, seen from where the shell stands.
+    pub(super) fn place(&self, path: &Text, scope: &Scope) -> Place {
+        let place = self.reading.around.place(path, scope.folder.as_deref());
+        let target = place.absolute.as_ref().and_then(|it| scope.links.get(it));
+        match target {
+            Some(target) => Place { absolute: Some(target.clone()), ..place },
+            None => place,
+        }
+    }
+
+    /// Calls a function that the line defined; nothing where there is none of that name.
+    pub(super) fn called(
+        &mut self,
+        words: &[Text],
+        scope: &mut Scope,
+        input: &Input,
+    ) -> Option<Output> {
+        let (name, args) = words.split_first()?;
+        let function = scope.functions.get(name.all()?)?.clone();
+        if self.call_depth >= FUNCTION_DEPTH_MAX {
+            self.call.endless = true;
+            return Some(Output::default());
+        }
+        self.uncalled.retain(|(it, _)| *it != name.text);
+        let before = scope.parameters.replace(args.to_vec());
+        self.call_depth += 1;
+        let output = self.text(&function.body, scope, input);
+        self.call_depth -= 1;
+        scope.parameters = before;
+        Some(output)
+    }
+}

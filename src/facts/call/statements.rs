@@ -1,0 +1,485 @@
+//! The forms of the shell's grammar: lists, pipelines, loops, redirections, simple commands.
+
+use std::rc::Rc;
+
+use tree_sitter::Node;
+
+use super::super::shell::node::child_of_kind;
+use super::super::shell::word;
+use super::Input;
+use super::scan::{Function, Output, Scanner, Scope};
+use super::value::Text;
+use super::wrap::Simple;
+use crate::limits::SHELL_NESTING_MAX;
+
+/// Values of a loop's variable that are followed.
+const LOOP_VALUES_MAX: usize = 8;
+
+/// Where the output of a command goes, and what its input is.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Redirects {
+    pub(super) writes: Vec<Text>,
+    pub(super) reads: Vec<Text>,
+    pub(super) input: Option<Input>,
+    /// Whether its standard output goes elsewhere.
+    pub(super) away: bool,
+}
+
+impl Scanner<'_> {
+    /// Statements one after the other.
+    pub(super) fn sequence(
+        &mut self,
+        node: Node<'_>,
+        source: &str,
+        scope: &mut Scope,
+        input: &Input,
+    ) -> Output {
+        let mut output = Output::empty();
+        let mut cursor = node.walk();
+        let children: Vec<Node<'_>> = node.named_children(&mut cursor).collect();
+        for child in children.into_iter().filter(|it| it.kind() != "comment") {
+            output = output.then(self.statement(child, source, scope, input));
+        }
+        output
+    }
+
+    fn statement(
+        &mut self,
+        node: Node<'_>,
+        source: &str,
+        scope: &mut Scope,
+        input: &Input,
+    ) -> Output {
+        if self.nesting >= SHELL_NESTING_MAX {
+            self.unread("it is nested too deeply or too long");
+            return Output::default();
+        }
+        self.nesting += 1;
+        let output = match node.kind() {
+            "command" => self.command(node, source, scope, input, Redirects::default()),
+            "variable_assignment" | "variable_assignments" => {
+                self.assignments(node, source, scope);
+                Output::empty()
+            }
+            "declaration_command" | "unset_command" => self.declaration(node, source, scope),
+            "redirected_statement" => self.redirected(node, source, scope, input),
+            "pipeline" => self.pipeline(node, source, scope, input),
+            "subshell" => {
+                let mut inner = scope.clone();
+                let output = self.sequence(node, source, &mut inner, input);
+                scope.files = inner.files;
+                output
+            }
+            "for_statement" => self.for_loop(node, source, scope, input),
+            "function_definition" => self.definition(node, source, scope),
+            "test_command" => {
+                self.inner_commands(node, source, scope);
+                Output::empty()
+            }
+            // Words out of braces at the place of a program: the grammar takes them for a block.
+            "ERROR" if words_in_braces(word::raw(node, source)).is_some() => {
+                let words = words_in_braces(word::raw(node, source)).unwrap_or_default();
+                self.text(&format!("command {words}"), scope, input)
+            }
+            // Whatever a branch or a loop does may happen.
+            _ => self.sequence(node, source, scope, input),
+        };
+        self.nesting -= 1;
+        output
+    }
+
+    fn pipeline(
+        &mut self,
+        node: Node<'_>,
+        source: &str,
+        scope: &mut Scope,
+        input: &Input,
+    ) -> Output {
+        let mut cursor = node.walk();
+        let members: Vec<Node<'_>> = node.named_children(&mut cursor).collect();
+        self.piped(&members, source, scope, input.clone())
+    }
+
+    fn piped(
+        &mut self,
+        members: &[Node<'_>],
+        source: &str,
+        scope: &mut Scope,
+        mut input: Input,
+    ) -> Output {
+        let mut output = Output::empty();
+        for member in members.iter().filter(|it| it.kind() != "comment") {
+            let mut inner = scope.clone();
+            output = self.statement(*member, source, &mut inner, &input);
+            scope.files = inner.files;
+            input = output.clone().piped();
+        }
+        output
+    }
+
+    /// A statement with redirections, maybe with a here-document that goes into a pipe.
+    fn redirected(
+        &mut self,
+        node: Node<'_>,
+        source: &str,
+        scope: &mut Scope,
+        input: &Input,
+    ) -> Output {
+        let redirects = self.redirects(node, source, scope);
+        let heredoc = child_of_kind(node, "heredoc_redirect");
+        let own = redirects.input.clone().unwrap_or_else(|| input.clone());
+        let away = redirects.away;
+        let mut output = match node.child_by_field_name("body") {
+            Some(body) if body.kind() == "command" => {
+                self.command(body, source, scope, &own, redirects)
+            }
+            // Of a pipeline it is the last program that is redirected.
+            Some(body) => {
+                let from = self.call.programs.len();
+                let output = self.statement(body, source, scope, &own);
+                self.note_files(&redirects, &output, scope);
+                let last = self.call.programs.get_mut(from..).and_then(<[_]>::last_mut);
+                if let Some(last) = last {
+                    last.writes.extend(redirects.writes);
+                    last.reads.extend(redirects.reads);
+                }
+                if away { Output::empty() } else { output }
+            }
+            None => {
+                self.note_files(&redirects, &Output::empty(), scope);
+                if redirects.writes.is_empty() && redirects.reads.is_empty() {
+                    Output::empty()
+                } else {
+                    self.bare(redirects, scope)
+                }
+            }
+        };
+        let Some(heredoc) = heredoc else { return output };
+        if let Some(pipeline) = child_of_kind(heredoc, "pipeline") {
+            let mut cursor = pipeline.walk();
+            let members: Vec<Node<'_>> = pipeline.named_children(&mut cursor).collect();
+            output = self.piped(&members, source, scope, output.piped());
+        }
+        if let Some(right) = heredoc.child_by_field_name("right") {
+            output = output.then(self.statement(right, source, scope, input));
+        }
+        output
+    }
+
+    /// The redirections of a statement.
+    fn redirects(&mut self, node: Node<'_>, source: &str, scope: &mut Scope) -> Redirects {
+        let mut found = Redirects::default();
+        let mut cursor = node.walk();
+        let children: Vec<Node<'_>> = node.children(&mut cursor).collect();
+        for child in children {
+            match child.kind() {
+                "file_redirect" => self.file_redirect(child, source, scope, &mut found),
+                "herestring_redirect" => {
+                    let mut cursor = child.walk();
+                    let text = child.named_children(&mut cursor).last();
+                    let text = text.map(|it| self.text_of(it, source, scope));
+                    found.input = text.map(|it| Input {
+                        piped: true,
+                        text: it.all().map(str::to_owned),
+                        from: it.from,
+                        ..Input::default()
+                    });
+                }
+                "heredoc_redirect" => {
+                    found.input = Some(self.heredoc(child, source, scope));
+                    let inner = self.redirects(child, source, scope);
+                    found.writes.extend(inner.writes);
+                    found.reads.extend(inner.reads);
+                    found.away |= inner.away;
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+
+    fn heredoc(&mut self, node: Node<'_>, source: &str, scope: &mut Scope) -> Input {
+        let Some(body) = child_of_kind(node, "heredoc_body") else { return Input::default() };
+        let start = child_of_kind(node, "heredoc_start").map(|it| word::raw(it, source));
+        let is_quoted = start.is_some_and(|it| it.contains(['\'', '"', '\\']));
+        if is_quoted || body.named_child_count() == 0 {
+            let text = word::raw(body, source).to_owned();
+            return Input { piped: true, text: Some(text), ..Input::default() };
+        }
+        let text = self.text_of(body, source, scope);
+        // A part that cannot be known stays as it was written: the shell that reads it may know.
+        Input { piped: true, text: Some(text.text), from: text.from, ..Input::default() }
+    }
+
+    fn file_redirect(
+        &mut self,
+        node: Node<'_>,
+        source: &str,
+        scope: &mut Scope,
+        found: &mut Redirects,
+    ) {
+        let Some(destination) = node.child_by_field_name("destination") else { return };
+        let mut cursor = node.walk();
+        let operator = node.children(&mut cursor).find(|it| !it.is_named());
+        let operator = operator.map(|it| it.kind().to_owned()).unwrap_or_default();
+        let descriptor = child_of_kind(node, "file_descriptor").map(|it| word::raw(it, source));
+        let file = self.text_of(destination, source, scope);
+        let is_descriptor = file.text == "-" || file.text.bytes().all(|b| b.is_ascii_digit());
+        match operator.as_str() {
+            "<" => {
+                found.input = Some(Input {
+                    piped: file.pipe,
+                    text: None,
+                    from: file.from.clone(),
+                    is_file: !file.pipe,
+                    below: None,
+                });
+                if let Some(written) = self.written_into(&file, scope) {
+                    found.input = Some(Input { is_file: true, ..written });
+                }
+                if !file.pipe {
+                    found.reads.push(file);
+                }
+            }
+            "<&" | ">&" if is_descriptor => {}
+            _ => {
+                found.away |= descriptor.is_none_or(|it| it == "1");
+                found.writes.push(file);
+            }
+        }
+    }
+
+    /// What the line itself wrote into a file before.
+    pub(super) fn written_into(&self, file: &Text, scope: &Scope) -> Option<Input> {
+        scope.files.get(&self.place(file, scope).absolute?).cloned()
+    }
+
+    /// Notes what went into the files that a command was redirected to.
+    pub(super) fn note_files(&self, redirects: &Redirects, output: &Output, scope: &mut Scope) {
+        for file in &redirects.writes {
+            if let Some(place) = self.place(file, scope).absolute {
+                scope.files.insert(place, Input { is_file: true, ..output.clone().piped() });
+            }
+        }
+    }
+
+    fn for_loop(
+        &mut self,
+        node: Node<'_>,
+        source: &str,
+        scope: &mut Scope,
+        input: &Input,
+    ) -> Output {
+        let name = node.child_by_field_name("variable").map(|it| word::raw(it, source).to_owned());
+        let mut cursor = node.walk();
+        let values: Vec<Node<'_>> = node.children_by_field_name("value", &mut cursor).collect();
+        let written = !values.is_empty();
+        let mut words: Vec<Text> = Vec::new();
+        for value in values {
+            words.extend(self.words_of(value, source, scope));
+        }
+        if !written {
+            let own = self.values("@", "$@", scope);
+            words.extend(own);
+        }
+        let many = words.len() > LOOP_VALUES_MAX;
+        words.truncate(LOOP_VALUES_MAX);
+        if many {
+            words.push(Text::unknown("one of many values"));
+        }
+        let Some(body) = node.child_by_field_name("body") else { return Output::default() };
+        let mut output = Output::empty();
+        for word in words {
+            let kept = name.clone().map(|it| (it, vec![word]));
+            scope.variables.extend(kept);
+            output = output.then(self.sequence(body, source, scope, input));
+        }
+        output
+    }
+
+    fn definition(&mut self, node: Node<'_>, source: &str, scope: &mut Scope) -> Output {
+        let name = node.child_by_field_name("name").map(|it| word::raw(it, source).to_owned());
+        let body = node.child_by_field_name("body").map(|it| word::raw(it, source));
+        if let (Some(name), Some(body)) = (name, body) {
+            let function = Function { body: Rc::from(body) };
+            scope.functions.insert(name.clone(), function.clone());
+            if self.call_depth == 0 {
+                self.uncalled.push((name, function));
+            }
+        }
+        Output::empty()
+    }
+
+    fn assignments(&mut self, node: Node<'_>, source: &str, scope: &mut Scope) {
+        if node.kind() == "variable_assignment" {
+            let (name, values) = self.assignment(node, source, scope);
+            scope.variables.insert(name, values);
+            return;
+        }
+        let mut cursor = node.walk();
+        let each: Vec<Node<'_>> = node.named_children(&mut cursor).collect();
+        each.into_iter().for_each(|it| self.assignments(it, source, scope));
+    }
+
+    /// The name and the values of `NAME=value`.
+    fn assignment(
+        &mut self,
+        node: Node<'_>,
+        source: &str,
+        scope: &mut Scope,
+    ) -> (String, Vec<Text>) {
+        let name = node.child_by_field_name("name");
+        let name = name.map(|it| word::raw(it, source)).unwrap_or_default();
+        let name = name.split('[').next().unwrap_or(name).to_owned();
+        let adds = child_of_kind(node, "+=").is_some();
+        let mut values = match node.child_by_field_name("value") {
+            Some(list) if list.kind() == "array" => {
+                let mut cursor = list.walk();
+                let items: Vec<Node<'_>> = list.named_children(&mut cursor).collect();
+                items.into_iter().flat_map(|it| self.words_of(it, source, scope)).collect()
+            }
+            Some(value) => vec![self.text_of(value, source, scope)],
+            None => vec![Text::known("")],
+        };
+        if adds && let Some(before) = self.lookup(&name, scope) {
+            values = match (before.as_slice(), values.as_slice()) {
+                ([one], [other]) => {
+                    let mut both = one.clone();
+                    both.append(other);
+                    vec![both]
+                }
+                _ => before.into_iter().chain(values).collect(),
+            };
+        }
+        (name, values)
+    }
+
+    /// `export A=b`, `local a`, `unset A`.
+    fn declaration(&mut self, node: Node<'_>, source: &str, scope: &mut Scope) -> Output {
+        let keyword = node.child(0).map(|it| word::raw(it, source)).unwrap_or_default().to_owned();
+        let mut cursor = node.walk();
+        let children: Vec<Node<'_>> = node.named_children(&mut cursor).collect();
+        for child in children {
+            match child.kind() {
+                "variable_assignment" => {
+                    let (name, values) = self.assignment(child, source, scope);
+                    if matches!(keyword.as_str(), "export" | "declare" | "typeset")
+                        && let Some(value) = values.first()
+                    {
+                        self.call.variables.insert(name.clone(), value.clone());
+                    }
+                    scope.variables.insert(name, values);
+                }
+                "variable_name" if keyword == "unset" => {
+                    scope.variables.insert(word::raw(child, source).to_owned(), Vec::new());
+                }
+                "variable_name" if keyword == "export" => {
+                    let name = word::raw(child, source).to_owned();
+                    let value = self.lookup(&name, scope).unwrap_or_default();
+                    self.call.variables.extend(value.into_iter().next().map(|it| (name, it)));
+                }
+                _ => self.inner_commands(child, source, scope),
+            }
+        }
+        Output::empty()
+    }
+
+    /// Programs inside substitutions of a node whose value does not matter.
+    pub(super) fn inner_commands(&mut self, node: Node<'_>, source: &str, scope: &mut Scope) {
+        let mut cursor = node.walk();
+        let children: Vec<Node<'_>> = node.named_children(&mut cursor).collect();
+        for child in children {
+            match child.kind() {
+                "command_substitution" | "process_substitution" => {
+                    self.substitution(child, source, scope);
+                }
+                _ => self.inner_commands(child, source, scope),
+            }
+        }
+    }
+
+    /// A simple command.
+    fn command(
+        &mut self,
+        node: Node<'_>,
+        source: &str,
+        scope: &mut Scope,
+        input: &Input,
+        mut redirects: Redirects,
+    ) -> Output {
+        let own = self.redirects(node, source, scope);
+        redirects.writes.extend(own.writes);
+        redirects.reads.extend(own.reads);
+        redirects.away |= own.away;
+        redirects.input = own.input.or(redirects.input);
+        let (mut words, mut variables) = (Vec::new(), Vec::new());
+        let mut cursor = node.walk();
+        let children: Vec<Node<'_>> = node.children(&mut cursor).collect();
+        let mut end = node.start_byte();
+        for child in children {
+            let gap = source.get(end..child.start_byte()).unwrap_or_default();
+            end = child.end_byte();
+            words.extend(left_over(gap));
+            match child.kind() {
+                "variable_assignment" if words.is_empty() => {
+                    variables.push(self.assignment(child, source, scope));
+                }
+                "file_redirect" | "herestring_redirect" | "heredoc_redirect" | "comment" => {}
+                "ERROR" => {
+                    // `cat <<A; next` is an error inside `cat` to the grammar: start afresh.
+                    let text = word::raw(child, source);
+                    if text.contains([';', '&', '|', '\n']) {
+                        let simple =
+                            Simple { words: std::mem::take(&mut words), ..Simple::default() };
+                        self.simple(simple, scope, input);
+                    }
+                }
+                _ => words.extend(self.words_of(child, source, scope)),
+            }
+        }
+        let gap = source.get(end..node.end_byte()).unwrap_or_default();
+        words.extend(left_over(gap));
+        if let Some(heredoc) = node.parent().and_then(|it| child_of_kind(it, "heredoc_redirect"))
+            && node.parent().is_some_and(|it| it.kind() == "redirected_statement")
+        {
+            // Words that stand behind the mark of a here-document.
+            let mut cursor = heredoc.walk();
+            let after: Vec<Node<'_>> =
+                heredoc.children_by_field_name("argument", &mut cursor).collect();
+            for word in after {
+                words.extend(self.words_of(word, source, scope));
+            }
+        }
+        let input = redirects.input.take().unwrap_or_else(|| input.clone());
+        let simple = Simple { words, variables, redirects, wrappers: Vec::new() };
+        self.simple(simple, scope, &input)
+    }
+
+    /// A redirection without a command: `> file`.
+    fn bare(&mut self, redirects: Redirects, scope: &Scope) -> Output {
+        let program = super::Invocation {
+            name: ":".to_owned(),
+            called: Text::known(":"),
+            folder: scope.folder.clone(),
+            writes: redirects.writes,
+            reads: redirects.reads,
+            ..super::Invocation::default()
+        };
+        self.push(program);
+        Output::empty()
+    }
+}
+
+/// `{rm,-rf}` at the beginning of a piece that the grammar does not know.
+fn words_in_braces(raw: &str) -> Option<&str> {
+    let raw = raw.trim_start_matches(|c: char| "&|;".contains(c) || c.is_whitespace());
+    let inside = raw.strip_prefix('{')?;
+    let is_list = inside.contains(',') && inside.contains('}');
+    (is_list && !inside.starts_with(char::is_whitespace)).then_some(raw)
+}
+
+/// Words that the grammar left between its nodes, such as a lone `-`.
+fn left_over(gap: &str) -> Vec<Text> {
+    let words = gap.split_whitespace().filter(|it| *it != "\\" && !it.starts_with('#'));
+    words.map(Text::known).collect()
+}

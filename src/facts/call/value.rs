@@ -1,0 +1,89 @@
+//! Values of shell words: what is known of a text that the shell would put together.
+
+/// A text that the shell would make, as far as it can be known.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Text {
+    /// The text; a part that cannot be known stands in it as it was written.
+    pub text: String,
+    /// Where its first part begins that cannot be known, in bytes; its length where all is known.
+    pub known_to: usize,
+    /// Whether the shell would put names of files in the place of its `*` and `?`.
+    pub glob: bool,
+    /// Programs whose output is in it.
+    pub from: Vec<usize>,
+    /// Whether it is the name of a pipe from those programs: `<(…)`.
+    pub pipe: bool,
+}
+
+impl Text {
+    /// A text that is known.
+    #[must_use]
+    pub fn known(text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { known_to: text.len(), text, ..Self::default() }
+    }
+
+    /// A text of which nothing can be known.
+    #[must_use]
+    pub fn unknown(written: impl Into<String>) -> Self {
+        Self { text: written.into(), ..Self::default() }
+    }
+
+    /// Whether all of it is known.
+    #[must_use]
+    pub const fn is_known(&self) -> bool {
+        self.known_to >= self.text.len()
+    }
+
+    /// The text, where all of it is known.
+    #[must_use]
+    pub fn all(&self) -> Option<&str> {
+        self.is_known().then_some(self.text.as_str())
+    }
+
+    /// Names of variables in the part that cannot be known.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        let unknown = self.text.get(self.known_part().len()..).unwrap_or_default();
+        unknown.split('$').skip(1).map(|it| {
+            let name = it.trim_start_matches('{');
+            let end = name.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(name.len());
+            name.get(..end).unwrap_or_default()
+        })
+    }
+
+    /// The part before anything that cannot be known.
+    #[must_use]
+    pub fn known_part(&self) -> &str {
+        self.text.get(..self.known_to).unwrap_or(&self.text)
+    }
+
+    /// Adds a text behind it.
+    pub(super) fn append(&mut self, other: &Self) {
+        if self.is_known() {
+            self.known_to = self.text.len().saturating_add(other.known_to);
+        }
+        self.text.push_str(&other.text);
+        self.glob |= other.glob;
+        self.pipe |= other.pipe;
+        for from in &other.from {
+            if !self.from.contains(from) {
+                self.from.push(*from);
+            }
+        }
+    }
+
+    /// A part of it, from a byte on.
+    pub(super) fn tail(&self, at: usize) -> Self {
+        let text = self.text.get(at..).unwrap_or_default().to_owned();
+        Self { known_to: self.known_to.saturating_sub(at).min(text.len()), text, ..self.clone() }
+    }
+}
+
+/// A word of a list, written so that a shell reads it as that word.
+pub(super) fn quoted(word: &str) -> String {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_./=:,@%+".contains(&b);
+    if !word.is_empty() && word.bytes().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}

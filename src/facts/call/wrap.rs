@@ -1,0 +1,463 @@
+//! Simple commands: functions and wrappers taken off until a program is left, and what the shell
+//! itself does with its builtins.
+
+use super::super::glob::word_matches;
+use super::super::lens::Wrapper;
+use super::super::shell::unwrap::{Meaning, Word, base_name, is_assignment, meaning};
+use super::scan::{Function, Output, Scanner, Scope};
+use super::statements::Redirects;
+use super::value::{Text, quoted};
+use super::{Input, Invocation, output};
+use crate::limits::SHELL_DEPTH_MAX;
+
+/// Wrappers that put what they read behind the words they are given.
+const FROM_INPUT: [&str; 2] = ["xargs", "parallel"];
+/// Words of one input that are followed.
+const INPUT_WORDS_MAX: usize = 32;
+
+impl Word for Text {
+    fn text(&self) -> &str {
+        &self.text
+    }
+
+    fn joined(words: &[Self]) -> Self {
+        let mut whole = Self::default();
+        for (at, word) in words.iter().enumerate() {
+            if at > 0 {
+                whole.append(&Self::known(" "));
+            }
+            whole.append(word);
+        }
+        whole
+    }
+
+    fn after(&self, at: usize) -> Self {
+        self.tail(at)
+    }
+}
+
+/// A simple command, its words put together.
+#[derive(Debug, Default)]
+pub(super) struct Simple {
+    pub(super) words: Vec<Text>,
+    /// Variables that are set for it, or by it where there are no words.
+    pub(super) variables: Vec<(String, Vec<Text>)>,
+    pub(super) redirects: Redirects,
+    pub(super) wrappers: Vec<String>,
+}
+
+impl Scanner<'_> {
+    /// What a simple command does.
+    pub(super) fn simple(&mut self, simple: Simple, scope: &mut Scope, input: &Input) -> Output {
+        let Simple { mut words, variables, redirects, mut wrappers } = simple;
+        if words.is_empty() {
+            scope.variables.extend(variables);
+            self.note_files(&redirects, &Output::empty(), scope);
+            return Output::empty();
+        }
+        for (name, values) in variables {
+            self.call.variables.extend(values.into_iter().next().map(|it| (name, it)));
+        }
+        for _ in 0..SHELL_DEPTH_MAX * 2 {
+            if let Some(output) = self.called(&words, scope, input) {
+                return self.away(redirects, output, scope);
+            }
+            if let Some(inner) = self.other_form(&words) {
+                words = inner;
+                continue;
+            }
+            let all = words.clone();
+            match meaning(words, self.reading.lens) {
+                Meaning::Words(inner) => {
+                    let taken = all.len().saturating_sub(inner.len());
+                    let taken = all.get(..taken).unwrap_or_default();
+                    let shell = taken.first().is_some_and(|it| self.is_shell(it));
+                    wrappers.extend(taken.first().map(|it| base_name(&it.text).to_owned()));
+                    self.set_by(taken);
+                    if shell {
+                        let output = self.script(taken, inner, scope, input, wrappers);
+                        return self.away(redirects, output, scope);
+                    }
+                    words = self.with_input(taken, inner, input);
+                }
+                Meaning::Shell(text) => {
+                    wrappers.extend(all.first().map(|it| base_name(&it.text).to_owned()));
+                    let output = self.shell_text(&all, text, scope, input, wrappers);
+                    return self.away(redirects, output, scope);
+                }
+                Meaning::ShellInput(program) => {
+                    let simple =
+                        Simple { words: program, redirects, wrappers, ..Simple::default() };
+                    return self.shell_input(simple, scope, input);
+                }
+                Meaning::Program(program) => {
+                    let simple =
+                        Simple { words: program, redirects, wrappers, ..Simple::default() };
+                    return self.start(simple, scope, input);
+                }
+                Meaning::Find(program, actions) => {
+                    let roots = output::roots(program.get(1..).unwrap_or_default());
+                    let simple =
+                        Simple { words: program, redirects, wrappers, ..Simple::default() };
+                    let output = self.start(simple, scope, input);
+                    for action in actions {
+                        self.for_each(&action, &roots, scope);
+                    }
+                    return output;
+                }
+            }
+        }
+        self.unread("it is wrapped too often");
+        Output::default()
+    }
+
+    /// Another way to write a simple command: `git -c alias.x=!cmd x`.
+    fn other_form(&self, words: &[Text]) -> Option<Vec<Text>> {
+        if base_name(words.first()?.all()?) != "git" {
+            return None;
+        }
+        let at = words.iter().position(|it| it.text == "-c")?;
+        let setting = words.get(at + 1)?.all()?;
+        let (name, value) = setting.strip_prefix("alias.")?.split_once('=')?;
+        let used = words.iter().skip(at + 2).position(|it| it.text == name)? + at + 2;
+        let after = words.get(used + 1..)?.iter().cloned();
+        let words: Vec<Text> = match value.strip_prefix('!') {
+            Some(shell) => ["sh", "-c", shell].map(Text::known).into_iter().chain(after).collect(),
+            None => {
+                let own = value.split_whitespace().map(Text::known);
+                std::iter::once(Text::known("git")).chain(own).chain(after).collect()
+            }
+        };
+        Some(words)
+    }
+
+    /// What a wrapper sets for its program: `env A=b`.
+    fn set_by(&mut self, taken: &[Text]) {
+        for word in taken.iter().filter(|it| is_assignment(&it.text)) {
+            if let Some((name, _)) = word.text.split_once('=') {
+                let value = word.tail(name.len().saturating_add(1));
+                self.call.variables.insert(name.to_owned(), value);
+            }
+        }
+    }
+
+    fn is_shell(&self, word: &Text) -> bool {
+        let wrappers: &[Wrapper] = &self.reading.lens.lens().wrappers;
+        let name = base_name(&word.text);
+        name != "env"
+            && wrappers
+                .iter()
+                .any(|it| !it.shell_option.is_empty() && word_matches(&it.command, name))
+    }
+
+    /// The words of a wrapper with those that it reads.
+    fn with_input(&self, taken: &[Text], mut words: Vec<Text>, input: &Input) -> Vec<Text> {
+        let wrapper = taken.first().map(|it| base_name(&it.text)).unwrap_or_default();
+        if !FROM_INPUT.contains(&wrapper) {
+            return words;
+        }
+        let read: Vec<Text> = match (&input.text, &input.below) {
+            (Some(text), _) => text
+                .split_whitespace()
+                .take(INPUT_WORDS_MAX)
+                .map(|it| Text { glob: false, from: input.from.clone(), ..Text::known(it) })
+                .collect(),
+            (None, Some(root)) => vec![below(root)],
+            (None, None) => {
+                vec![Text { from: input.from.clone(), ..Text::unknown("(standard input)") }]
+            }
+        };
+        let mark = taken.iter().enumerate().find_map(|(at, it)| match it.text.as_str() {
+            "-I" | "-i" | "--replace" => taken.get(at + 1).map(|it| it.text.clone()),
+            glued => glued.strip_prefix("-I").map(str::to_owned),
+        });
+        let mark = mark.or_else(|| (wrapper == "parallel").then(|| "{}".to_owned()));
+        if let Some(mark) =
+            mark.filter(|mark| words.iter().any(|it| it.text.contains(mark.as_str())))
+        {
+            let put = |it: Text| match (it.text.split_once(mark.as_str()), read.first()) {
+                (Some((before, after)), Some(value)) => {
+                    let mut made = Text::known(before);
+                    made.append(value);
+                    made.append(&Text::known(after));
+                    made
+                }
+                _ => it,
+            };
+            return words.into_iter().map(put).collect();
+        }
+        words.extend(read);
+        words
+    }
+
+    /// What `find` runs for each file below its roots.
+    fn for_each(&mut self, action: &[Text], roots: &[Text], scope: &mut Scope) {
+        for root in roots {
+            let put = |it: &Text| match it.text.split_once("{}") {
+                Some((before, after)) if it.is_known() => {
+                    let mut made = Text::known(before);
+                    made.append(&root.all().map_or_else(|| Text::unknown("{}"), below));
+                    made.append(&Text::known(after));
+                    made
+                }
+                _ => it.clone(),
+            };
+            let words = action.iter().map(put).collect();
+            let simple = Simple { words, wrappers: vec!["find".to_owned()], ..Simple::default() };
+            self.simple(simple, scope, &Input::default());
+        }
+    }
+
+    /// Shell text that is given as an argument.
+    fn shell_text(
+        &mut self,
+        words: &[Text],
+        text: Text,
+        scope: &mut Scope,
+        input: &Input,
+        wrappers: Vec<String>,
+    ) -> Output {
+        let name = words.first().map(|it| base_name(&it.text)).unwrap_or_default();
+        let (here, text) = (name == "eval", text);
+        if !text.is_known() && !text.from.is_empty() {
+            let program = Invocation {
+                fed_by: text.from.clone(),
+                runs_unknown: true,
+                ..self.invocation(words, scope, input, wrappers)
+            };
+            self.push(program);
+        }
+        if text.known_part().trim().is_empty() && !text.from.is_empty() {
+            return Output::default();
+        }
+        if here {
+            return self.text(&text.text, scope, input);
+        }
+        let at = words.iter().position(|it| it.text == text.text).unwrap_or(words.len());
+        let mut inner = Scope {
+            // Of `sh -c text name args` the first word is its name.
+            parameters: Some(words.iter().skip(at.saturating_add(2)).cloned().collect()),
+            ..scope.clone()
+        };
+        let output = self.text(&text.text, &mut inner, input);
+        scope.files = inner.files;
+        output
+    }
+
+    /// A shell that reads what it runs.
+    fn shell_input(&mut self, simple: Simple, scope: &mut Scope, input: &Input) -> Output {
+        let given = simple.redirects.input.as_ref().unwrap_or(input);
+        if let Some(text) = given.text.clone() {
+            let mut inner = scope.clone();
+            let output = self.text(&text, &mut inner, &Input::default());
+            scope.files = inner.files;
+            return self.away(simple.redirects, output, scope);
+        }
+        let runs_unknown = given.piped;
+        let Simple { words, redirects, wrappers, .. } = simple;
+        let program =
+            Invocation { runs_unknown, ..self.invocation(&words, scope, input, wrappers) };
+        self.finish(program, redirects, scope)
+    }
+
+    /// A shell that runs a script.
+    fn script(
+        &mut self,
+        shell: &[Text],
+        words: Vec<Text>,
+        scope: &mut Scope,
+        input: &Input,
+        wrappers: Vec<String>,
+    ) -> Output {
+        let Some((file, args)) = words.split_first() else { return Output::default() };
+        let reads_input = shell.iter().any(|it| it.text == "-s") || file.text == "-";
+        if reads_input {
+            let words = shell.iter().chain(&words).cloned().collect();
+            let simple = Simple { words, wrappers, ..Simple::default() };
+            return self.shell_input(simple, scope, input);
+        }
+        if let Some(Input { text: Some(text), .. }) = self.written_into(file, scope) {
+            let mut inner = Scope { parameters: Some(args.to_vec()), ..scope.clone() };
+            return self.text(&text, &mut inner, input);
+        }
+        let written = self.written_into(file, scope);
+        let all: Vec<Text> = shell.iter().chain(&words).cloned().collect();
+        let mut program = self.invocation(&words, scope, input, wrappers.clone());
+        if file.pipe || written.is_some() {
+            program = self.invocation(&all, scope, input, wrappers);
+            program.runs_unknown = true;
+            program.fed_by.extend(written.into_iter().flat_map(|it| it.from));
+        }
+        self.finish(program, Redirects::default(), scope)
+    }
+
+    /// A program as it would be started.
+    pub(super) fn invocation(
+        &self,
+        words: &[Text],
+        scope: &Scope,
+        input: &Input,
+        wrappers: Vec<String>,
+    ) -> Invocation {
+        let (called, args) = match words.split_first() {
+            Some((called, args)) => (called.clone(), args.to_vec()),
+            None => (Text::default(), Vec::new()),
+        };
+        let name = called.all().map(|it| base_name(it).to_owned()).unwrap_or_default();
+        let mut fed_by = input.from.clone();
+        let more: Vec<usize> = args.iter().flat_map(|it| it.from.clone()).collect();
+        fed_by.extend(more);
+        fed_by.dedup();
+        Invocation {
+            name,
+            called,
+            args,
+            folder: scope.folder.clone(),
+            input: input.clone(),
+            fed_by,
+            wrappers,
+            ..Invocation::default()
+        }
+    }
+
+    /// A program that wraps nothing, or a builtin of the shell.
+    fn start(&mut self, simple: Simple, scope: &mut Scope, input: &Input) -> Output {
+        let Simple { words, redirects, wrappers, .. } = simple;
+        let mut program = self.invocation(&words, scope, input, wrappers);
+        if program.called.text.is_empty() {
+            return Output::empty();
+        }
+        self.builtin(&program, scope, input);
+        if matches!(program.name.as_str(), "source" | ".") {
+            let file = program.args.first().cloned().unwrap_or_default();
+            let written = self.written_into(&file, scope);
+            if let Some(text) = written.as_ref().and_then(|it| it.text.clone()) {
+                return self.text(&text, scope, input);
+            }
+            program.runs_unknown = file.pipe || written.is_some();
+            program.fed_by.extend(written.into_iter().flat_map(|it| it.from));
+        } else {
+            self.interpret(&mut program, scope);
+        }
+        // A file that the line wrote may be started itself: `./x.sh`.
+        if program.called.text.contains('/')
+            && let Some(written) = self.written_into(&program.called.clone(), scope)
+        {
+            if let Some(text) = &written.text {
+                let mut inner = Scope { parameters: Some(program.args.clone()), ..scope.clone() };
+                return self.text(text, &mut inner, input);
+            }
+            program.runs_unknown = true;
+            program.fed_by.extend(written.from);
+        }
+        let code = program.code.clone();
+        let name = program.name.clone();
+        let output = self.finish(program, redirects, scope);
+        if !code.is_empty() {
+            self.code(&name, &code, scope);
+        }
+        output
+    }
+
+    /// Adds a program, and tells what it writes.
+    fn finish(
+        &mut self,
+        mut program: Invocation,
+        redirects: Redirects,
+        scope: &mut Scope,
+    ) -> Output {
+        program.writes.clone_from(&redirects.writes);
+        program.reads.clone_from(&redirects.reads);
+        let text = output::text(&program, self.reading.around, |it| {
+            self.written_into(it, scope).and_then(|it| it.text)
+        });
+        let below = output::below(&program);
+        let Some(at) = self.push(program) else { return Output::default() };
+        let output = Output { text, from: vec![at], below };
+        self.touch(at, &output, scope);
+        self.away(redirects, output, scope)
+    }
+
+    /// Sends an output where it is redirected to.
+    fn away(&mut self, redirects: Redirects, output: Output, scope: &mut Scope) -> Output {
+        self.note_files(&redirects, &output, scope);
+        if redirects.away { Output::empty() } else { output }
+    }
+
+    /// What a builtin changes for what follows.
+    fn builtin(&mut self, program: &Invocation, scope: &mut Scope, input: &Input) {
+        let first = program.args.iter().find(|it| !it.text.starts_with('-') || it.text == "-");
+        match program.name.as_str() {
+            "cd" | "pushd" | "chdir" => {
+                scope.folder = match first {
+                    None => Some(self.reading.around.home.clone()).filter(|it| !it.is_empty()),
+                    Some(folder) if folder.text == "-" => None,
+                    Some(folder) if !folder.is_known() => None,
+                    Some(folder) => self.place(folder, scope).absolute,
+                };
+            }
+            "popd" => scope.folder = None,
+            "read" | "mapfile" | "readarray" => {
+                for name in program.args.iter().filter(|it| !it.text.starts_with('-')) {
+                    let read = match &input.text {
+                        Some(text) => Text::known(text.trim_end()),
+                        None => Text {
+                            from: input.from.clone(),
+                            ..Text::unknown(format!("${}", name.text))
+                        },
+                    };
+                    scope.variables.insert(name.text.clone(), vec![read]);
+                }
+            }
+            "set" if program.args.first().is_some_and(|it| it.text == "--") => {
+                scope.parameters = Some(program.args.iter().skip(1).cloned().collect());
+            }
+            "shift" => {
+                if let Some(parameters) = scope.parameters.as_mut().filter(|it| !it.is_empty()) {
+                    parameters.remove(0);
+                }
+            }
+            "alias" => {
+                for (name, body) in program.args.iter().filter_map(|it| it.all()?.split_once('=')) {
+                    let body = format!("{body} \"$@\"").into();
+                    scope.functions.insert(name.to_owned(), Function { body });
+                }
+            }
+            "trap" => {
+                if let Some(text) = first.and_then(Text::all).map(str::to_owned) {
+                    self.text(&text, &mut scope.clone(), &Input::default());
+                }
+            }
+            "ln" => {
+                let paths: Vec<&Text> =
+                    program.args.iter().filter(|it| !it.text.starts_with('-')).collect();
+                if let [target, link] = paths.as_slice() {
+                    let target = self.place(target, scope).absolute;
+                    let link = self.place(link, scope).absolute;
+                    scope.links.extend(link.zip(target));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Words that code would start as a program.
+    pub(super) fn words(&mut self, words: Vec<Text>, by: &str, scope: &mut Scope) {
+        let simple = Simple { words, wrappers: vec![by.to_owned()], ..Simple::default() };
+        self.simple(simple, scope, &Input::default());
+    }
+}
+
+/// Some file below a folder.
+fn below(root: &str) -> Text {
+    let known = format!("{}/", root.trim_end_matches('/'));
+    let mut text = Text::known(known);
+    text.append(&Text::unknown("{}"));
+    text
+}
+
+/// Words as a command line.
+#[must_use]
+pub(super) fn line(words: &[String]) -> String {
+    words.iter().map(|it| quoted(it)).collect::<Vec<_>>().join(" ")
+}

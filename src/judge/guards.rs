@@ -1,0 +1,306 @@
+//! Guards: what the rules on an event say to it, and how their answers become one.
+//!
+//! | a guard | its answer |
+//! |---|---|
+//! | fires, `enforce` | its decision; context and warnings are texts and stand beside any decision |
+//! | fires, `warn` | the user is told |
+//! | fires, `shadow` | it is logged |
+//! | cannot be judged | what its `on_error` says: nothing, the user is told, a question, a refusal |
+//!
+//! Of several decisions the strongest wins ([`Decision`]); texts are joined in the order of the pack.
+
+use std::rc::Rc;
+
+use serde_json::Value as Json;
+
+use super::combine::Decision;
+use crate::facts::call::Call;
+use crate::facts::event::Event;
+use crate::facts::glob::word_matches;
+use crate::facts::lens::ValueOptions;
+use crate::facts::pattern::CommandPattern;
+use crate::policy::guards::{Fallback, Guard, GuardBody, Verb};
+use crate::policy::{Mode, Policy};
+use crate::script::call_facts::{Recognised, Seen, line};
+use crate::script::context::Context;
+use crate::script::{Evaluator, template};
+use crate::time::Timestamp;
+
+/// What one guard came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GuardVerdict {
+    /// Its id.
+    pub id: String,
+    /// The set it belongs to.
+    pub set: String,
+    /// What it does.
+    pub verb: Verb,
+    /// What it says.
+    pub message: String,
+    /// Why it could not be told whether it fires.
+    pub unknown: Option<String>,
+    /// How far it is in force.
+    pub mode: Mode,
+    /// The program it is about, else empty.
+    pub program: String,
+    /// Where it is written.
+    pub place: String,
+}
+
+/// What all guards say to an event together.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Guarded {
+    /// The strongest decision.
+    pub decision: Decision,
+    /// Why, as it is told.
+    pub reason: String,
+    /// What the agent is told beside it.
+    pub context: String,
+    /// What the user is told beside it.
+    pub notice: String,
+    /// The input that the tool is to run with.
+    pub updated_input: Option<Json>,
+    /// Guards that fired, or could not be judged.
+    pub verdicts: Vec<GuardVerdict>,
+    /// Guards that were judged, by id.
+    pub judged: Vec<String>,
+}
+
+/// Guards of a pack that an event concerns, by what is known before anything is read.
+pub fn concerned<'p>(
+    policy: &'p Policy,
+    event: &Event,
+    now: Timestamp,
+) -> impl Iterator<Item = &'p Guard> {
+    let kind = event.kind.name();
+    let tool = event.tool_name.clone().unwrap_or_default();
+    let listed = policy.guarded.iter().any(|it| it == kind);
+    let rules = if listed { policy.guards.rules.as_slice() } else { &[] };
+    rules.iter().filter(move |it| {
+        let fits = it.tools.is_empty() || it.tools.iter().any(|glob| word_matches(glob, &tool));
+        let expired = it.expires_millis.is_some_and(|at| now.millis() >= at);
+        fits && !expired && it.on.iter().any(|on| on == kind)
+    })
+}
+
+/// Whether one of the programs of a guard is in a call; of a guard without programs, always.
+#[must_use]
+pub fn recognises(guard: &Guard, call: &Call, values: &[ValueOptions]) -> bool {
+    let patterns = guard.commands.iter().map(|it| CommandPattern::parse(it));
+    let mut found = patterns.map(|pattern| call.programs.iter().any(|it| it.is(&pattern, values)));
+    guard.commands.is_empty() || found.any(|it| it)
+}
+
+/// Judges the guards that an event concerns; `seen` is its tool call.
+pub fn judge<'p>(
+    guards: impl Iterator<Item = &'p Guard>,
+    event: &Event,
+    seen: &Rc<Seen>,
+    (context, evaluator): (&Context, &mut Evaluator),
+) -> Guarded {
+    let mut guarded = Guarded::default();
+    for guard in guards {
+        let mut judging = Judging { guard, seen, context, evaluator };
+        let found = judging.verdict();
+        context.learned.borrow_mut().program = None;
+        match found {
+            Found::NotConcerned => {}
+            Found::Silent => guarded.judged.push(guard.id.clone()),
+            Found::Says(verdict, updated) => {
+                guarded.judged.push(guard.id.clone());
+                guarded.add(*verdict, updated, event);
+            }
+        }
+    }
+    guarded
+}
+
+impl Guarded {
+    fn add(&mut self, verdict: GuardVerdict, updated: Vec<(String, String)>, event: &Event) {
+        let fallback = verdict.unknown.is_some();
+        let verb = match verdict.mode {
+            Mode::Enforce => Some(verdict.verb),
+            Mode::Warn => Some(Verb::Warn),
+            Mode::Shadow => None,
+        };
+        let said = match &verdict.unknown {
+            None => format!("{} (guard `{}`)", verdict.message, verdict.id),
+            Some(why) => format!(
+                "policyd cannot tell whether this is allowed: {why}. {} (guard `{}`)",
+                verdict.message, verdict.id
+            ),
+        };
+        let join = |into: &mut String, text: &str| {
+            if !into.is_empty() {
+                into.push('\n');
+            }
+            into.push_str(text);
+        };
+        let decision = match verb {
+            Some(Verb::Allow) => Decision::Allow,
+            Some(Verb::Defer) => Decision::Defer,
+            Some(Verb::Ask) => Decision::Ask,
+            Some(Verb::Block) => Decision::Block,
+            Some(Verb::Halt) => Decision::Halt,
+            Some(Verb::Context) => {
+                join(&mut self.context, &verdict.message);
+                Decision::None
+            }
+            Some(Verb::Warn) => {
+                join(&mut self.notice, &format!("policyd: {said}"));
+                Decision::None
+            }
+            None => Decision::None,
+        };
+        if decision != Decision::None {
+            if decision > self.decision {
+                self.reason.clear();
+            }
+            if decision >= self.decision {
+                join(&mut self.reason, &said);
+            }
+            self.decision = self.decision.combine(decision);
+        }
+        if !updated.is_empty() && verb == Some(verdict.verb) && !fallback {
+            let before = self.updated_input.take().unwrap_or_else(|| event.tool_input.clone());
+            let mut fields = before.as_object().cloned().unwrap_or_default();
+            fields.extend(updated.into_iter().map(|(key, value)| (key, Json::from(value))));
+            self.updated_input = Some(Json::Object(fields));
+        }
+        self.verdicts.push(verdict);
+    }
+}
+
+/// What asking a guard came to.
+enum Found {
+    /// None of its programs is there.
+    NotConcerned,
+    /// It does not fire.
+    Silent,
+    /// It fires, or it cannot be told whether it does.
+    Says(Box<GuardVerdict>, Vec<(String, String)>),
+}
+
+struct Judging<'a> {
+    guard: &'a Guard,
+    seen: &'a Rc<Seen>,
+    context: &'a Context,
+    evaluator: &'a mut Evaluator,
+}
+
+impl Judging<'_> {
+    fn verdict(&mut self) -> Found {
+        let body = &*self.guard.body;
+        if self.guard.commands.is_empty() {
+            return match self.holds(body) {
+                Ok(false) => Found::Silent,
+                Ok(true) => self.fires(body, ""),
+                Err(why) => self.unknown(body, why, ""),
+            };
+        }
+        let seen = Rc::clone(self.seen);
+        let patterns: Vec<CommandPattern> =
+            self.guard.commands.iter().map(|it| CommandPattern::parse(it)).collect();
+        let mut concerned = false;
+        let mut doubt: Option<(String, String)> = None;
+        for (at, program) in seen.call.programs.iter().enumerate() {
+            // A program that cannot be known may be any of those that go by their name alone.
+            let dark = program.name.is_empty();
+            let values = &self.context.lens.lens().value_options;
+            let pattern = patterns.iter().find(|it| match dark {
+                true => it.operands() == 0,
+                false => program.is(it, values),
+            });
+            let Some(pattern) = pattern else { continue };
+            concerned = true;
+            let recognised = Recognised { at, named: pattern.operands() };
+            self.context.learned.borrow_mut().program = Some(recognised);
+            match self.holds(body) {
+                Ok(true) if !dark => return self.fires(body, &line(program)),
+                Ok(true) => {
+                    let why = format!("what `{}` runs cannot be known", program.called.text);
+                    doubt = doubt.or(Some((why, line(program))));
+                }
+                Ok(false) => {}
+                Err(why) if !dark => doubt = doubt.or(Some((why, line(program)))),
+                Err(_) => {}
+            }
+        }
+        if let Some((why, program)) = doubt {
+            return self.unknown(body, why, &program);
+        }
+        if let Some(why) = seen.call.unread.first()
+            && patterns.iter().any(|it| names(&seen.call.command, it.program()))
+        {
+            return self.unknown(body, format!("the command line was not understood: {why}"), "");
+        }
+        if concerned { Found::Silent } else { Found::NotConcerned }
+    }
+
+    fn holds(&mut self, body: &GuardBody) -> Result<bool, String> {
+        let when = match &body.when {
+            Some(when) => self.evaluator.eval_bool(&when.text),
+            None => Ok(true),
+        };
+        if when == Ok(false) {
+            return Ok(false);
+        }
+        let unless = match &body.unless {
+            Some(unless) => self.evaluator.eval_bool(&unless.text),
+            None => Ok(false),
+        };
+        match (when, unless) {
+            (_, Ok(true)) => Ok(false),
+            (Ok(_), Ok(_)) => Ok(true),
+            (Err(why), _) | (_, Err(why)) => Err(why.message),
+        }
+    }
+
+    fn fires(&mut self, body: &GuardBody, program: &str) -> Found {
+        let message = template::render(&body.message, self.evaluator);
+        let updated = body.updated_input.iter();
+        let updated = updated
+            .map(|(key, text)| (key.clone(), template::render(text, self.evaluator)))
+            .collect();
+        Found::Says(Box::new(self.says(body, body.verb, (message, None), program)), updated)
+    }
+
+    fn unknown(&mut self, body: &GuardBody, why: String, program: &str) -> Found {
+        let verb = match body.on_error {
+            Fallback::Allow => return Found::Silent,
+            Fallback::Warn => Verb::Warn,
+            Fallback::Ask => Verb::Ask,
+            Fallback::Block => Verb::Block,
+        };
+        let message = template::render(&body.message, self.evaluator);
+        Found::Says(Box::new(self.says(body, verb, (message, Some(why)), program)), Vec::new())
+    }
+
+    fn says(
+        &self,
+        body: &GuardBody,
+        verb: Verb,
+        (message, unknown): (String, Option<String>),
+        program: &str,
+    ) -> GuardVerdict {
+        let guard = self.guard;
+        let message = if message.is_empty() { format!("`{}` says so", guard.id) } else { message };
+        GuardVerdict {
+            id: guard.id.clone(),
+            set: guard.set.clone(),
+            verb,
+            message,
+            unknown,
+            mode: guard.mode,
+            program: program.to_owned(),
+            place: body.place.to_string(),
+        }
+    }
+}
+
+/// Whether a word stands in a command line.
+fn names(line: &str, word: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+    let whole = |it: &str| word_matches(word, it);
+    line.split(|c: char| !is_part(c)).any(whole)
+}

@@ -1,0 +1,224 @@
+//! Turns the layers of the files of guards into meaning.
+
+use std::sync::Arc;
+
+use super::vocabulary::Vocabulary;
+use super::{Builder, Entry, place, text, texts};
+use crate::deferred::Deferred;
+use crate::facts::event::{EVENTS, EventKind};
+use crate::harness::{Ability, HARNESSES};
+use crate::policy::guards::{Fallback, Guard, GuardBody, Guards, Verb, set_of};
+use crate::policy::load::Layers;
+use crate::policy::{Expression, Mode};
+use crate::script::types::Type;
+use crate::source::Diagnostic;
+use crate::source::node::Node;
+use crate::time::Timestamp;
+
+/// Facts that come out of the transcript.
+const FROM_TRANSCRIPT: [&str; 9] = [
+    "transcript.",
+    "tools.",
+    "commands.",
+    "files.",
+    "todos.",
+    "tokens.",
+    "patterns.",
+    "session.branch",
+    "context.",
+];
+
+/// What a verb needs its event to take.
+const fn ability(verb: Verb) -> Ability {
+    match verb {
+        Verb::Allow => Ability::Allow,
+        Verb::Defer => Ability::Defer,
+        Verb::Ask => Ability::Ask,
+        Verb::Block => Ability::Block,
+        Verb::Halt => Ability::Halt,
+        Verb::Context => Ability::Context,
+        Verb::Warn => Ability::Notice,
+    }
+}
+
+/// Whether some client can be told something at an event.
+fn takes(event: &str, ability: Ability) -> bool {
+    let kind = EventKind::find(event);
+    kind.is_some_and(|kind| HARNESSES.iter().any(|it| it.can(kind, ability)))
+}
+
+impl Builder<'_> {
+    /// What the files of guards mean; sets that the manifest switches off are left out.
+    pub(super) fn guards(&mut self, layers: &Layers, vocabulary: &Arc<Vocabulary>) -> Guards {
+        let off = |set: &str| {
+            let mut said = layers.manifests.iter().filter_map(|it| it.get("guard_sets")?.get(set));
+            said.next().and_then(Node::bool) == Some(false)
+        };
+        let own_only = self.own_only;
+        let wanted = layers.guards.iter().filter(|it| !own_only || it.is_own());
+        let rules: Vec<Guard> = wanted
+            .filter_map(|entry| {
+                let used = entry.get("enabled").and_then(Node::bool) != Some(false);
+                let guard = self.guard(entry)?;
+                (used && !off(&guard.set)).then_some(guard)
+            })
+            .collect();
+        Guards { rules, knowledge: Deferred::from(vocabulary.knowledge.clone()) }
+    }
+
+    fn guard(&mut self, entry: &Entry) -> Option<Guard> {
+        let on = self.guarded_events(entry);
+        let decision = entry.get("decision");
+        let changes = entry.get("updated_input");
+        if decision.is_none() && changes.is_none() {
+            self.missing(entry, "decision", "say what the guard does: `deny`, `ask`, `warn`");
+            return None;
+        }
+        let verb = match decision {
+            Some(node) => Verb::find(node.text()?)?,
+            None => Verb::Allow,
+        };
+        for event in &on {
+            if let Some(node) = decision.filter(|_| !takes(event, ability(verb))) {
+                self.not_taken(event, node.text().unwrap_or_default(), node);
+            }
+            if let Some(node) = changes.filter(|_| !takes(event, Ability::Input)) {
+                self.not_taken(event, "updated_input", node);
+            }
+        }
+        self.uses.clear();
+        let commands = texts(entry.get("commands"));
+        if commands.is_empty() {
+            self.unknown_here = NO_PROGRAM;
+        }
+        let condition = |it: &mut Self, key: &str| match entry.get(key) {
+            Some(node) => it.expression(Some(node), Type::Bool).map(Some),
+            None => Some(None),
+        };
+        let made = condition(self, "when").zip(condition(self, "unless"));
+        let message = entry.get("message").and_then(|it| self.template(it)).unwrap_or_default();
+        let updated = changes.and_then(Node::entries).unwrap_or_default().iter();
+        let updated_input = updated
+            .filter_map(|(key, value)| Some((key.text()?.to_owned(), self.template(value)?)))
+            .collect();
+        self.unknown_here = AT_A_GUARD;
+        let (when, unless) = made?;
+        let uses = std::mem::take(&mut self.uses);
+        let told = |it: &String| FROM_TRANSCRIPT.iter().any(|fact| it.starts_with(fact));
+        let source = entry.layers.last().map(|it| it.span.source.name.as_str()).unwrap_or_default();
+        let mode = match text(entry.get("mode")).as_str() {
+            "warn" => Mode::Warn,
+            "shadow" => Mode::Shadow,
+            _ => Mode::Enforce,
+        };
+        let message =
+            if message.trim().is_empty() { text(entry.get("description")) } else { message };
+        let body = GuardBody {
+            when,
+            unless,
+            verb,
+            message: message.trim().to_owned(),
+            updated_input,
+            on_error: Fallback::find(&text(entry.get("on_error"))).unwrap_or_default(),
+            place: entry.span().map(place).unwrap_or_default(),
+        };
+        Some(Guard {
+            id: entry.id.clone(),
+            set: set_of(source).to_owned(),
+            on,
+            tools: texts(entry.get("tools")),
+            commands,
+            mode,
+            expires_millis: entry.get("expires").and_then(Node::date).map(Timestamp::millis),
+            reads_transcript: uses.iter().any(told),
+            body: body.into(),
+        })
+    }
+
+    fn not_taken(&mut self, event: &str, what: &str, node: &Node) {
+        let message = format!("no client can be told `{what}` at `{event}`");
+        let found = Diagnostic::error("decision-not-taken", node.span.clone(), message);
+        let can: Vec<&str> = Verb::NAMES
+            .iter()
+            .copied()
+            .filter(|it| Verb::find(it).is_some_and(|it| takes(event, ability(it))))
+            .collect();
+        let help = match can.as_slice() {
+            [] => "nothing can be said there; name another event".to_owned(),
+            can => format!("what can be said there: {}", can.join(", ")),
+        };
+        self.diagnostics.push(found.with_help(help));
+    }
+
+    fn guarded_events(&mut self, entry: &Entry) -> Vec<String> {
+        let Some(node) = entry.get("on") else { return vec!["pre_tool_use".to_owned()] };
+        let known: Vec<&str> = EVENTS.iter().map(|it| it.name).collect();
+        let mut events = Vec::new();
+        for item in node.items().unwrap_or_default() {
+            match item.text().and_then(EventKind::find) {
+                Some(kind) if kind.is_stop() => {
+                    let message = format!("`{}` is judged by considerations", kind.name());
+                    let found = Diagnostic::error("decision-not-taken", item.span.clone(), message);
+                    let help = "write it in considerations.yaml: there the loop guard sees to it that \
+                                the agent is let go";
+                    self.diagnostics.push(found.with_help(help));
+                }
+                Some(kind) => events.push(kind.name().to_owned()),
+                None => self.unknown("unknown-event", "event", item, &known),
+            }
+        }
+        if node.items().is_some_and(<[Node]>::is_empty) {
+            let message = format!("`{}` is judged at no event", entry.id);
+            let found = Diagnostic::error("no-event", node.span.clone(), message);
+            self.diagnostics.push(found.with_help("leave `on` out, or write `enabled: false`"));
+        }
+        events
+    }
+}
+
+/// Nothing was asked or remembered where a guard is judged.
+pub(super) const AT_A_GUARD: &[&str] = &[
+    "session.type",
+    "prefs",
+    "probes",
+    "state",
+    "rule",
+    "outcome",
+    "rationalizations",
+    "breakers",
+    "dead_letter",
+    "escalations",
+    "signals",
+];
+
+/// The same for a guard that recognises no program.
+const NO_PROGRAM: &[&str] = &[
+    "program",
+    "session.type",
+    "prefs",
+    "probes",
+    "state",
+    "rule",
+    "outcome",
+    "rationalizations",
+    "breakers",
+    "dead_letter",
+    "escalations",
+    "signals",
+];
+
+/// Events that some guard is for.
+pub(super) fn guarded(guards: &Guards) -> Vec<String> {
+    let names: std::collections::BTreeSet<&String> =
+        guards.rules.iter().flat_map(|it| &it.on).collect();
+    names.into_iter().cloned().collect()
+}
+
+impl GuardBody {
+    /// Its conditions with the keys they are written under.
+    pub fn conditions(&self) -> impl Iterator<Item = (&'static str, &Expression)> {
+        [("when", &self.when), ("unless", &self.unless)]
+            .into_iter()
+            .filter_map(|(key, it)| Some((key, it.as_ref()?)))
+    }
+}

@@ -1,0 +1,253 @@
+//! Bypass hunting: what is denied stays denied however it is written, wrapped or hidden, and what is
+//! only data is let through, whatever it says.
+
+use crate::machine::Machine;
+
+const PROJECT: &str = "/home/dev/project";
+
+/// Commands that are denied, one for each kind of damage. None holds a quote, so that every way of
+/// writing can hold every one of them.
+const DENIED: &[&str] = &[
+    "rm -rf /",
+    "rm -rf /home/dev",
+    "rm -r -f ../other",
+    "rm --recursive --force /etc",
+    "rm -fr ~",
+    "rm -rf .git",
+    "find / -delete",
+    "git reset --hard HEAD~1",
+    "git clean -fdx",
+    "git checkout -- .",
+    "git restore .",
+    "git push --force origin feature",
+    "git push origin +main",
+    "git push --mirror",
+    "git stash drop",
+    "git branch -D feature",
+    "git reflog expire --expire=now --all",
+    "git commit --no-verify -m x",
+    "dd if=/dev/zero of=/dev/sda",
+    "mkfs.ext4 /dev/sda1",
+    "chmod -R 777 /",
+    "terraform destroy",
+    "kubectl delete namespace prod",
+    "docker system prune -af",
+    "aws s3 rb s3://bucket",
+    "dropdb production",
+    "cat .env",
+    "cat ~/.ssh/id_rsa",
+    "cat ~/.aws/credentials",
+    "shutdown now",
+    "crontab -r",
+    "policyd pause",
+    "policyd state reset",
+    "rm -rf .policyd",
+    "touch .policyd/.disabled",
+];
+
+type Way = (&'static str, fn(&str) -> String);
+
+/// Ways to write the same command.
+const WAYS: &[Way] = &[
+    ("as it is", str::to_owned),
+    ("blanks around it", |it| format!("   {it}   ")),
+    ("more blanks within", |it| it.replace(' ', "   ")),
+    ("tabs", |it| it.replace(' ', "\t")),
+    ("lines continued", |it| it.replace(' ', " \\\n  ")),
+    ("the program in quotes", |it| {
+        let (program, rest) = it.split_once(' ').unwrap();
+        format!("\"{program}\" {rest}")
+    }),
+    ("quotes within the program", |it| {
+        let (first, rest) = it.split_at(1);
+        format!("{first}''{rest}")
+    }),
+    ("a backslash before it", |it| format!("\\{it}")),
+    ("a backslash within", |it| {
+        let (first, rest) = it.split_at(1);
+        format!("{first}\\{rest}")
+    }),
+    ("in ANSI quotes", |it| {
+        let (program, rest) = it.split_once(' ').unwrap();
+        let bytes: String = program.bytes().map(|b| format!("\\x{b:02x}")).collect();
+        format!("$'{bytes}' {rest}")
+    }),
+    ("after another", |it| format!("git status; {it}")),
+    ("if another works", |it| format!("true && {it}")),
+    ("if another fails", |it| format!("false || {it}")),
+    ("on its own line", |it| format!("echo start\n{it}\necho end")),
+    ("in the background", |it| format!("{it} &")),
+    ("in a pipe", |it| format!("echo y | {it} | cat")),
+    ("in a subshell", |it| format!("( {it} )")),
+    ("in braces", |it| format!("{{ {it}; }}")),
+    ("in a condition", |it| format!("if true; then {it}; fi")),
+    ("as a condition", |it| format!("while {it}; do break; done")),
+    ("in a loop", |it| format!("for i in 1 2; do {it}; done")),
+    ("in a case", |it| format!("case x in x) {it};; esac")),
+    ("negated", |it| format!("! {it}")),
+    ("in a function", |it| format!("f() {{ {it}; }}; f")),
+    ("in a function nobody calls here", |it| format!("f() {{ {it}; }}")),
+    ("in a substitution", |it| format!("echo $({it})")),
+    ("in backticks", |it| format!("echo `{it}`")),
+    ("in a quoted substitution", |it| format!("echo \"a $({it}) b\"")),
+    ("in an assignment", |it| format!("X=$({it})")),
+    ("in arithmetic", |it| format!("echo $(( $({it}) + 1 ))")),
+    ("in a process substitution", |it| format!("cat <({it})")),
+    ("in a here-document", |it| format!("cat <<EOF\n$({it})\nEOF")),
+    ("redirected", |it| format!("{it} > /dev/null 2>&1")),
+    ("with a variable before it", |it| format!("A=1 B=2 {it}")),
+    ("in a variable", |it| format!("CMD='{it}'; $CMD")),
+    ("in a variable that is evaluated", |it| format!("CMD='{it}'; eval \"$CMD\"")),
+    ("its program in a variable", |it| {
+        let (program, rest) = it.split_once(' ').unwrap();
+        format!("P={program}; $P {rest}")
+    }),
+    ("its program in two variables", |it| {
+        let (first, rest) = it.split_at(1);
+        format!("A={first}; ${{A}}{rest}")
+    }),
+    ("its program printed", |it| {
+        let (program, rest) = it.split_once(' ').unwrap();
+        format!("$(echo {program}) {rest}")
+    }),
+    ("blanks out of a variable", |it| it.replace(' ', "${IFS}")),
+    ("words out of braces", |it| format!("{{{}}}", it.replace(' ', ","))),
+    ("evaluated", |it| format!("eval {it}")),
+    ("evaluated in quotes", |it| format!("eval '{it}'")),
+    ("in bash", |it| format!("bash -c '{it}'")),
+    ("in sh with more options", |it| format!("sh -exc \"{it}\"")),
+    ("in a login shell", |it| format!("/bin/bash -lc '{it}'")),
+    ("in a shell within a shell", |it| format!("bash -c \"sh -c '{it}'\"")),
+    ("fed to a shell", |it| format!("echo '{it}' | bash")),
+    ("printed into a shell", |it| format!("printf '%s\\n' '{it}' | sh -s")),
+    ("a here-string of a shell", |it| format!("bash <<< '{it}'")),
+    ("a here-document of a shell", |it| format!("bash <<'EOF'\n{it}\nEOF")),
+    ("a here-document through cat", |it| format!("cat <<EOF | sh\n{it}\nEOF")),
+    ("hidden in base64", |it| format!("echo {} | base64 -d | bash", base64(it))),
+    ("a script made and run", |it| format!("echo '{it}' > x.sh && bash x.sh")),
+    ("a script made and started", |it| {
+        format!("cat > x.sh <<'EOF'\n{it}\nEOF\nchmod +x x.sh; ./x.sh")
+    }),
+    ("with sudo", |it| format!("sudo {it}")),
+    ("with sudo for a user", |it| format!("sudo -u root -- {it}")),
+    ("with env", |it| format!("env {it}")),
+    ("with env and variables", |it| format!("/usr/bin/env -i A=1 {it}")),
+    ("with env -S", |it| format!("env -S '{it}'")),
+    ("with command", |it| format!("command {it}")),
+    ("with exec", |it| format!("exec {it}")),
+    ("with nohup", |it| format!("nohup {it} &")),
+    ("with timeout", |it| format!("timeout -s KILL 10 {it}")),
+    ("with nice", |it| format!("nice -n 5 {it}")),
+    ("with time", |it| format!("time {it}")),
+    ("with xargs", |it| format!("echo | xargs {it}")),
+    ("with words for xargs", |it| {
+        let (program, rest) = it.split_once(' ').unwrap();
+        format!("echo '{rest}' | xargs {program}")
+    }),
+    ("with find -exec", |it| format!("find . -maxdepth 0 -exec {it} \\;")),
+    ("with watch", |it| format!("watch -n 1 {it}")),
+    ("with setsid", |it| format!("setsid {it}")),
+    ("with stdbuf", |it| format!("stdbuf -oL {it}")),
+    ("with busybox sh", |it| format!("busybox sh -c '{it}'")),
+    ("with su", |it| format!("su root -c '{it}'")),
+    ("wrapped three times", |it| format!("sudo env A=1 nice {it}")),
+    ("in a trap", |it| format!("trap '{it}' EXIT")),
+    ("as an alias", |it| format!("alias x='{it}'\nx")),
+    ("in Python", |it| format!("python3 -c \"import os; os.system('{it}')\"")),
+    ("in a process of Python", |it| {
+        format!("python -c \"import subprocess; subprocess.run('{it}', shell=True)\"")
+    }),
+    ("in a list of Python", |it| {
+        // No shell is there to put a home in place of `~`.
+        let line = it.replace('~', "/home/dev");
+        let words: Vec<String> = line.split(' ').map(|it| format!("'{it}'")).collect();
+        format!("python3 -c \"import subprocess; subprocess.call([{}])\"", words.join(", "))
+    }),
+    ("in a here-document of Python", |it| {
+        format!("python3 - <<'EOF'\nimport os\nos.system(\"{it}\")\nEOF")
+    }),
+    ("in Perl", |it| format!("perl -e 'system(\"{it}\")'")),
+    ("in Ruby", |it| format!("ruby -e 'system \"{it}\"'")),
+    ("in Node", |it| format!("node -e \"require('child_process').execSync('{it}')\"")),
+    ("in awk", |it| format!("awk 'BEGIN {{ system(\"{it}\") }}'")),
+];
+
+fn base64(text: &str) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::new();
+    for chunk in text.as_bytes().chunks(3) {
+        let bits = chunk.iter().fold(0_u32, |bits, byte| (bits << 8) | u32::from(*byte));
+        let bits = bits << (8 * (3 - chunk.len()));
+        for at in 0..4_u32 {
+            let letter = LETTERS[usize::try_from((bits >> (18 - 6 * at)) & 63).unwrap()];
+            out.push(if usize::try_from(at).unwrap() <= chunk.len() {
+                char::from(letter)
+            } else {
+                '='
+            });
+        }
+    }
+    out
+}
+
+/// Ways in which a text about a command is data.
+const DATA: &[Way] = &[
+    ("printed", |it| format!("echo \"{it}\"")),
+    ("printed in single quotes", |it| format!("echo '{it}'")),
+    ("printed by printf", |it| format!("printf '%s\\n' '{it}'")),
+    ("in a message of a commit", |it| format!("git commit -m \"docs: say why {it} is refused\"")),
+    ("in a longer message", |it| format!("git commit -m 'Guard' -m 'Refuses `{it}` now.'")),
+    ("looked for", |it| format!("grep -rn \"{it}\" docs")),
+    ("looked for by rg", |it| format!("rg -n '{it}' README.md")),
+    ("looked for in the history", |it| format!("git log --grep='{it}'")),
+    ("in a comment", |it| format!("ls -la # not {it}")),
+    ("in a comment above", |it| format!("# {it}\nls")),
+    ("in a here-document for a file", |it| {
+        format!("cat > docs/guards.md <<'EOF'\n# Refused\n{it}\nEOF")
+    }),
+    ("in a variable that is printed", |it| format!("W='{it}'; echo \"$W\"")),
+    ("in the text of an issue", |it| {
+        format!("gh issue create --title 'Guard' --body 'It ran {it}.'")
+    }),
+    ("replaced by sed", |it| format!("sed 's#{it}#(removed)#' notes.txt")),
+    ("in a test", |it| format!("[ \"$X\" = '{it}' ] && echo same")),
+    ("in Python's print", |it| format!("python3 -c \"print('{it}')\"")),
+    ("piped into a filter", |it| format!("echo '{it}' | wc -c")),
+    ("in JSON", |it| format!("jq -n '{{command: \"{it}\"}}'")),
+];
+
+#[test]
+fn what_is_denied_stays_denied_however_it_is_written() {
+    let machine = Machine::new(PROJECT);
+    let mut passed = Vec::new();
+    let mut tried = 0;
+    for command in DENIED {
+        for (way, write) in WAYS {
+            // A word that the shell would expand is another one in quotes of other programs.
+            let line = write(command);
+            let (decision, _) = machine.bash(&line);
+            tried += 1;
+            if !matches!(decision.as_str(), "deny" | "ask") {
+                passed.push(format!("{way}: {line}"));
+            }
+        }
+    }
+    println!("{tried} variants");
+    assert!(passed.is_empty(), "{} of {tried} pass:\n{}", passed.len(), passed.join("\n"));
+}
+
+#[test]
+fn data_is_no_command() {
+    let machine = Machine::new(PROJECT);
+    let mut stopped = Vec::new();
+    for command in DENIED {
+        for (way, write) in DATA {
+            let line = write(command);
+            let (decision, reason) = machine.bash(&line);
+            if !decision.is_empty() {
+                stopped.push(format!("{way}: {line} -> {decision} {reason}"));
+            }
+        }
+    }
+    assert!(stopped.is_empty(), "{} stopped:\n{}", stopped.len(), stopped.join("\n"));
+}

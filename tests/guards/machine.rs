@@ -1,0 +1,68 @@
+//! A machine with a project, and what the program says to a tool call there.
+
+use policyd::cli::{self, Console};
+use policyd::world::fake::FakeWorld;
+use serde_json::{Value, json};
+
+/// A machine with the project of the payloads.
+pub(crate) struct Machine {
+    pub(crate) world: FakeWorld,
+    folder: String,
+}
+
+impl Machine {
+    /// A machine with a project in this folder.
+    pub(crate) fn new(folder: &str) -> Self {
+        let world = FakeWorld::new();
+        world.put_folder(format!("{folder}/.git"));
+        world.set_env("HOME", "/home/dev");
+        Self { world, folder: folder.to_owned() }
+    }
+
+    /// Gives the project guards of its own, named by the user and so trusted.
+    pub(crate) fn guards(&self, text: &str) {
+        self.world.put("/home/dev/rules/guards.yaml", text);
+        self.world.set_env("POLICYD_POLICIES", "/home/dev/rules");
+    }
+
+    /// The answer to an event.
+    pub(crate) fn answer(&self, payload: &Value) -> Value {
+        let event = payload["hook_event_name"].as_str().unwrap();
+        let stdin = payload.to_string();
+        let (mut stdin, mut stdout, mut stderr) = (stdin.as_bytes(), Vec::new(), Vec::new());
+        let mut console = Console {
+            stdin: &mut stdin,
+            stdout: &mut stdout,
+            stderr: &mut stderr,
+            terminal: false,
+            watched: false,
+            typed: false,
+        };
+        let arguments = ["policyd", "eval", "--hook", event].map(Into::into);
+        assert_eq!(cli::run(&self.world, &mut console, &arguments), 0, "{payload}");
+        let text = String::from_utf8(stdout).unwrap();
+        if text.trim().is_empty() { json!({}) } else { serde_json::from_str(&text).unwrap() }
+    }
+
+    /// What is decided about a tool call: `deny`, `ask`, `allow`, or nothing.
+    pub(crate) fn tool(&self, tool: &str, input: &Value) -> (String, String) {
+        let answer = self.answer(&json!({
+            "session_id": "s", "cwd": self.folder, "hook_event_name": "PreToolUse",
+            "permission_mode": "default", "tool_name": tool, "tool_input": input,
+        }));
+        decision(&answer)
+    }
+
+    /// The same for a command line.
+    pub(crate) fn bash(&self, command: &str) -> (String, String) {
+        self.tool("Bash", &json!({"command": command}))
+    }
+}
+
+/// The decision of an answer in one word, empty for none, and its reason.
+pub(crate) fn decision(answer: &Value) -> (String, String) {
+    let output = &answer["hookSpecificOutput"];
+    let said = output["permissionDecision"].as_str().or(answer["decision"].as_str());
+    let reason = output["permissionDecisionReason"].as_str().or(answer["reason"].as_str());
+    (said.unwrap_or_default().to_owned(), reason.unwrap_or_default().to_owned())
+}

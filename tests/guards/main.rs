@@ -1,0 +1,13 @@
+//! Guards from the outside: hook payloads in, decisions out, on a simulated machine.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a test that cannot go on stops; the shared cases are real files"
+)]
+
+mod bypasses;
+mod machine;
+mod peers;
