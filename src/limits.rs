@@ -212,3 +212,15 @@ pub const TRUST_FILE_BYTES_MAX: usize = 1024 * 1024;
 pub const SESSIONS_MAX_AGE: std::time::Duration = std::time::Duration::from_secs(30 * 86_400);
 /// Sessions kept at most.
 pub const SESSIONS_MAX_COUNT: usize = 500;
+/// Restarts of one run at most, whatever a pack or a command line says (seed 004).
+pub const RESTARTS_MAX: u32 = 5;
+/// The document of one run, in bytes.
+pub const RUN_FILE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// What is kept of one turn's output, in bytes; more is dropped, and said to be.
+pub const TURN_LOG_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// One line of an agent's output that is read, in bytes; a longer one is dropped.
+pub const OUTPUT_LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// A prompt, in bytes: systems do not take longer arguments.
+pub const PROMPT_BYTES_MAX: usize = 120_000;
+/// Longest goal, in bytes.
+pub const GOAL_BYTES_MAX: usize = 64 * 1024;

@@ -169,6 +169,19 @@ fn signals(run: &dyn Fn(&[&str]) -> String) {
     run(&["signal", "reject", id, "--reason", "too long"]);
 }
 
+/// Tasks, and a run that used up its turns.
+fn tasks_and_runs(run: &dyn Fn(&[&str]) -> String) {
+    tasks(run);
+    run(&["run", "--goal", "x", "--max-iterations", "1", "--budget-usd", "2", "--", "true"]);
+}
+
+/// The state of the only run.
+fn state_of_run(runs: &Path) -> String {
+    let mut names = fs::read_dir(runs).unwrap().map(|it| it.unwrap().path());
+    let run = names.find(|it| it.is_dir()).unwrap();
+    fs::read_to_string(run.join("state.json")).unwrap()
+}
+
 /// Every text is as the schema of this name says, and every key of it is described there.
 fn fits(name: &str, texts: &[String]) {
     let schemas = schemas::all();
@@ -227,7 +240,7 @@ fn what_the_program_writes_fits_its_schema() {
     run(&["eval", "--hook", "stop", "--input", "stop.json"]);
     run(&["resume"]);
     breakers(&run);
-    tasks(&run);
+    tasks_and_runs(&run);
     fs::write(at("failure.json"), r#"{"session_id": "s", "error": "overloaded"}"#).unwrap();
     run(&["eval", "--hook", "stop-failure", "--input", "failure.json"]);
     signals(&run);
@@ -257,6 +270,7 @@ fn what_the_program_writes_fits_its_schema() {
         ),
         ("escalations", vec![read(".policyd/escalations/index.json")]),
         ("task-log", lines(".policyd/logs/dead-letter.jsonl")),
+        ("run-state", vec![state_of_run(&at(".policyd/runs"))]),
         ("event-log", lines(".policyd/logs/events.jsonl")),
         ("lint", vec![lint]),
         ("lint-baseline", vec![read("base.json")]),

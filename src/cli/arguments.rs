@@ -14,12 +14,14 @@ pub(super) use resilience::{
     BreakerAction, BreakerArguments, CallResult, Failure, FailureAction, FailureArguments,
     RationalizationAction, RationalizationArguments, RecordArguments,
 };
+pub(super) use run::{RunArguments, RunFormat};
 pub(super) use setup::TrustArguments;
 pub(super) use signals::{DecideArguments, SignalAction, SignalArguments};
 
 mod context;
 mod queue;
 mod resilience;
+mod run;
 mod setup;
 mod signals;
 
@@ -80,6 +82,8 @@ pub(super) enum Command {
     Dlq(DlqArguments),
     /// What humans are asked to decide, and their answers
     Escalation(EscalationArguments),
+    /// Let an agent's command work on a goal, turn after turn, until it is done or cannot go on
+    Run(RunArguments),
     /// Say what a failure is, how long to wait, and what to do after it
     Failure(FailureArguments),
     /// Create, list, consume and answer signals between processes

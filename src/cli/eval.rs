@@ -305,6 +305,13 @@ fn enter(
 
 const NO_RULE: &str = "no rule for this event";
 
+/// Whether nothing was judged because a human wants nothing judged, by the reason of a silent
+/// [`Report`]. A pause that an agent made for itself is none.
+pub(super) fn is_off(why: &str) -> bool {
+    let paused = why.starts_with("paused") && !why.contains("from an agent's shell");
+    paused || why == NO_RULE || why == SWITCHED_OFF || why.starts_with("switched off")
+}
+
 /// Why a sound pack has nothing to say to an event.
 fn nothing_to_judge(policy: &Policy, event: &Event, report: &mut Report) -> Option<&'static str> {
     report.around.pack.clone_from(&policy.name);

@@ -25,6 +25,7 @@ mod recorded;
 mod replay;
 mod resilience;
 mod rules;
+mod run;
 mod schema;
 mod session;
 mod signal;
@@ -46,16 +47,23 @@ use arguments::{
     EscalationOpen, EvalArguments, ExplainArguments, FactsArguments, Failure, FailureAction,
     Format, InitArguments, LintArguments, ListFormat, ListPlace, LogArguments, PackArguments,
     PauseArguments, RationalizationAction, RecordArguments, ReplayArguments, ReportFormat,
-    ResumeArguments, SchemaArguments, SignalAction, SignalArguments, StateAction, TestArguments,
-    TestFormat, TrustArguments, TryArguments, Update,
+    ResumeArguments, RunArguments, RunFormat, SchemaArguments, SignalAction, SignalArguments,
+    StateAction, TestArguments, TestFormat, TrustArguments, TryArguments, Update,
 };
 
 /// What an exit code means. `eval` in hook format always exits with 0.
-pub const EXIT_CODES: [(u8, &str); 4] = [
+pub const EXIT_CODES: [(u8, &str); 11] = [
     (EXIT_OK, "clean, or let through"),
     (EXIT_FOUND, "findings, failed, rejected or blocked"),
     (EXIT_USAGE, "usage error"),
     (EXIT_BROKEN, "could not do the job"),
+    (10, "stuck"),
+    (11, "out of turns, time or money"),
+    (12, "out of restarts"),
+    (13, "a breaker is open, or nothing changes"),
+    (14, "a human is needed"),
+    (15, "the command cannot be run"),
+    (130, "interrupted"),
 ];
 /// Clean, or let through.
 pub const EXIT_OK: u8 = 0;
@@ -133,6 +141,7 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         Command::Breaker(it) => breaker::run(world, console, &it.action),
         Command::Dlq(it) => dlq::run(world, console, &it.action),
         Command::Escalation(it) => escalation::run(world, console, &it.action),
+        Command::Run(it) => run::run(world, console, &it),
         Command::Failure(it) => failure::run(world, console, &it.action),
         Command::Signal(it) => signal::run(world, console, &it),
         Command::Context(it) => context::run(world, console, &it),

@@ -2,6 +2,7 @@
 //! Lives here: what crosses the wire. What differs between the callers stands in their rows
 //! (`harness`).
 
+pub mod agent_output;
 pub mod fit;
 pub mod payload;
 pub mod render;

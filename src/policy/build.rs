@@ -31,6 +31,7 @@ mod guards;
 mod questions;
 mod rationalizations;
 mod resilience;
+mod run;
 mod settings;
 mod signals;
 mod tables;
@@ -245,6 +246,7 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
         signals: resilience.signals.into(),
         guarded: guards::guarded(&built.guards),
         guards: built.guards.into(),
+        run: resilience.run.into(),
         tables: built.tables.into(),
         context: context.into(),
         context_told_at,

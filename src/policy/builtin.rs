@@ -28,6 +28,7 @@ pub const FILES: &[(&str, &str)] = &[
     ("secrets.yaml", include_str!("../../policies/secrets.yaml")),
     ("git-discipline.yaml", include_str!("../../policies/git-discipline.yaml")),
     ("network-exfiltration.yaml", include_str!("../../policies/network-exfiltration.yaml")),
+    ("run.yaml", include_str!("../../policies/run.yaml")),
     ("tables.yaml", include_str!("../../policies/tables.yaml")),
     ("rationalizations.yaml", include_str!("../../policies/rationalizations.yaml")),
     ("session_types.yaml", include_str!("../../policies/session_types.yaml")),

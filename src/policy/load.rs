@@ -102,6 +102,7 @@ impl Layers {
             "escalation.yaml",
             "signals.yaml",
             "rationalizations.yaml",
+            "run.yaml",
             FAILURES,
         ];
         lists.into_iter().flatten().any(Entry::is_own) || files.iter().any(|it| self.owns(it))

@@ -10,6 +10,7 @@ pub mod load;
 pub mod rationalizations;
 pub mod records;
 pub mod resilience;
+pub mod run;
 pub mod shapes;
 pub mod signals;
 pub mod tables;
@@ -100,6 +101,8 @@ pub struct Policy {
     pub guarded: Vec<String>,
     /// Rules on any event.
     pub guards: Deferred<Guards>,
+    /// How an agent's command is supervised.
+    pub run: Deferred<run::RunPolicy>,
     /// Decision tables.
     pub tables: Deferred<Vec<Table>>,
     /// How full the context may be, and what is done about it.

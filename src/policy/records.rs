@@ -2,6 +2,7 @@
 //! The loader types rules by these, lint reasons about them, `policyd facts` lists them.
 
 pub mod context;
+pub mod run;
 pub mod signals;
 
 use std::sync::{Arc, LazyLock};
@@ -19,6 +20,7 @@ pub static PLACES: &[Row] = &[
     ("dead_letter.yaml", &[], &TASK),
     ("escalation.yaml", &[], &TASK),
     ("reactions.yaml", &[], &EVENT),
+    ("run.yaml", &[], &run::RUN),
     ("signals.yaml", &["triggers"], &signals::RUN),
     ("signals.yaml", &["drift", "drift_always"], &signals::DRIFT),
     ("context.yaml", &[], &context::CONTEXT),

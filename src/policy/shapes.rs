@@ -7,6 +7,7 @@ pub mod failures;
 pub mod guards;
 pub mod rationalizations;
 pub mod resilience;
+pub mod run;
 pub mod signals;
 pub mod tables;
 
@@ -294,6 +295,7 @@ pub const FILES: &[FileShape] = &[
     FileShape { file: "secrets.yaml", kind: GUARDS },
     FileShape { file: "git-discipline.yaml", kind: GUARDS },
     FileShape { file: "network-exfiltration.yaml", kind: GUARDS },
+    FileShape { file: "run.yaml", kind: Kind::Record(run::RUN) },
     FileShape { file: "tables.yaml", kind: Kind::List(&Kind::Record(tables::TABLE)) },
     FileShape {
         file: "rationalizations.yaml",

@@ -14,6 +14,7 @@ pub mod mask;
 pub mod outcome;
 mod paint;
 pub mod replay;
+pub mod run;
 pub mod sarif;
 pub mod schemas;
 pub mod stored;

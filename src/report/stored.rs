@@ -2,6 +2,7 @@
 //! lenient: an unknown key is kept, and what may be absent may be null.
 
 mod queues;
+mod runs;
 
 use crate::policy::shapes::resilience::SEVERITIES;
 use crate::source::schema::json_schema;
@@ -358,7 +359,7 @@ const BASELINE: &[Field] = &[
 ];
 
 /// What is stored or printed, by name: a whole file, or one line of a log.
-pub const SHAPES: [(&str, Kind); 13] = [
+pub const SHAPES: [(&str, Kind); 14] = [
     ("state", Kind::Record(STATE)),
     ("circuit-breakers", Kind::Map(&Kind::Record(BREAKER))),
     ("signal", Kind::Record(SIGNAL)),
@@ -369,7 +370,8 @@ pub const SHAPES: [(&str, Kind); 13] = [
     ("tasks", Kind::Record(queues::TASKS)),
     ("escalations", Kind::Record(queues::ESCALATIONS)),
     ("task-log", Kind::Record(queues::TASK_LOG)),
-    ("event-log", Kind::Record(queues::EVENT_LOG)),
+    ("run-state", Kind::Record(runs::RUN_STATE)),
+    ("event-log", Kind::Record(runs::EVENT_LOG)),
     ("lint", Kind::Record(LINT)),
     ("lint-baseline", Kind::Record(BASELINE)),
 ];

@@ -9,6 +9,7 @@ pub mod failure;
 pub mod guard;
 pub mod recovery;
 pub mod retry;
+pub mod run;
 pub mod signal;
 pub mod uncertainty;
 

@@ -4,6 +4,7 @@
 
 mod disk;
 mod effects;
+mod program;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use std::time::Duration;
 
 use self::disk::Disk;
 pub use self::disk::{Content, Survival};
+pub use self::program::Play;
 use super::{Command, CommandOutput, WorldError};
 use crate::time::Timestamp;
 
@@ -81,6 +83,8 @@ struct Machine {
     env: BTreeMap<String, String>,
     scripts: Vec<Script>,
     ran: Vec<Command>,
+    plays: Vec<program::Plays>,
+    interrupt_at: Option<Timestamp>,
     log: Vec<String>,
     ops: u32,
     crash_at: Option<u32>,
@@ -205,6 +209,17 @@ impl FakeWorld {
     /// Forgets the answers of commands that were scripted with this start.
     pub fn unscript(&self, argv_start: &[&str]) {
         open(&self.machine).scripts.retain(|it| it.argv_start != argv_start);
+    }
+
+    /// What the next program does whose arguments start like this. Plays follow each other, the last
+    /// one is played for ever.
+    pub fn play(&self, argv_start: &[&str], play: Vec<Play>) {
+        program::add(&mut open(&self.machine).plays, argv_start, play);
+    }
+
+    /// Lets somebody interrupt this process at a moment.
+    pub fn interrupt_at(&self, at: Timestamp) {
+        open(&self.machine).interrupt_at = Some(at);
     }
 
     /// The commands that were run so far.

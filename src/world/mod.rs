@@ -105,6 +105,30 @@ pub struct CommandOutput {
     pub truncated: bool,
 }
 
+/// What a program that runs did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sign {
+    /// It wrote to its standard output.
+    Said(Vec<u8>),
+    /// It wrote to its standard error.
+    Complained(Vec<u8>),
+    /// It ended with this exit code, or by a signal; its process group is dead.
+    Ended(Option<i32>),
+    /// Nothing in the time that was waited.
+    Nothing,
+}
+
+/// A program that runs in a process group of its own; dropped, the whole group is killed.
+pub trait RunningProgram {
+    /// What it did next, waiting at most `wait_max` for it. After `Ended` there is nothing more.
+    ///
+    /// # Errors
+    /// What the machine said.
+    fn wait(&mut self, wait_max: Duration) -> Result<Sign, WorldError>;
+    /// Asks the whole group to end, and kills what is left of it after `grace`.
+    fn end(&mut self, grace: Duration);
+}
+
 /// An open file for reading; dropped, it is closed.
 pub trait OpenFile {
     /// Its kind, length and identity at this moment.
@@ -217,4 +241,20 @@ pub trait World: Sync {
     /// # Errors
     /// `Missing` when there is no such program, `TimedOut`, or what the machine said.
     fn run(&self, command: &Command) -> Result<CommandOutput, WorldError>;
+    /// Starts an external command, whose output is taken as it comes. Its `deadline` and `output_max`
+    /// are the caller's to keep.
+    ///
+    /// # Errors
+    /// `Missing` when there is no such program, or what the machine said.
+    fn start(&self, command: &Command) -> Result<Box<dyn RunningProgram>, WorldError>;
+    /// From now on somebody who interrupts this process is noted instead of ending it.
+    fn note_interrupts(&self);
+    /// Whether somebody interrupted this process since then.
+    fn interrupted(&self) -> bool;
+    /// Kills every process whose environment has this variable with this value: what a process left
+    /// behind that was killed itself. Returns how many there were.
+    ///
+    /// # Errors
+    /// `Unsupported` where the environment of processes cannot be looked at.
+    fn kill_marked(&self, variable: &str, value: &str) -> Result<usize, WorldError>;
 }

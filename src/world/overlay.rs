@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::{Command, CommandOutput, FileKind, FileStat, HeldLock, OpenFile, World, WorldError};
+use super::{
+    Command, CommandOutput, FileKind, FileStat, HeldLock, OpenFile, RunningProgram, World,
+    WorldError,
+};
 use crate::limits;
 use crate::time::Timestamp;
 
@@ -211,6 +214,22 @@ impl World for OverlayWorld<'_> {
 
     fn run(&self, command: &Command) -> Result<CommandOutput, WorldError> {
         self.beneath.run(command)
+    }
+
+    fn start(&self, command: &Command) -> Result<Box<dyn RunningProgram>, WorldError> {
+        self.beneath.start(command)
+    }
+
+    fn note_interrupts(&self) {
+        self.beneath.note_interrupts();
+    }
+
+    fn interrupted(&self) -> bool {
+        self.beneath.interrupted()
+    }
+
+    fn kill_marked(&self, variable: &str, value: &str) -> Result<usize, WorldError> {
+        self.beneath.kill_marked(variable, value)
     }
 }
 

@@ -3,26 +3,33 @@
 #![expect(clippy::disallowed_methods, reason = "this is the World that everything else must use")]
 
 mod process;
+mod program;
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::{Command, CommandOutput, FileKind, FileStat, HeldLock, OpenFile, World, WorldError};
+use super::{
+    Command, CommandOutput, FileKind, FileStat, HeldLock, OpenFile, RunningProgram, World,
+    WorldError,
+};
 use crate::time::Timestamp;
 
 /// The machine this process runs on.
 #[derive(Debug)]
 pub struct RealWorld {
     started: Instant,
+    interrupted: Arc<AtomicBool>,
 }
 
 impl RealWorld {
     /// The machine; `elapsed` starts now.
     #[must_use]
     pub fn new() -> Self {
-        Self { started: Instant::now() }
+        Self { started: Instant::now(), interrupted: Arc::default() }
     }
 }
 
@@ -171,6 +178,22 @@ impl World for RealWorld {
 
     fn run(&self, command: &Command) -> Result<CommandOutput, WorldError> {
         process::run(command)
+    }
+
+    fn start(&self, command: &Command) -> Result<Box<dyn RunningProgram>, WorldError> {
+        Ok(Box::new(program::Program::start(command)?))
+    }
+
+    fn note_interrupts(&self) {
+        program::note_interrupts(&self.interrupted);
+    }
+
+    fn interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+
+    fn kill_marked(&self, variable: &str, value: &str) -> Result<usize, WorldError> {
+        program::kill_marked(&format!("{variable}={value}"))
     }
 }
 

@@ -21,7 +21,7 @@ const HOUR: u64 = 3_600;
 const DAY: u64 = 24 * HOUR;
 
 /// Keys with the times between which their values commonly lie.
-const COMMON: [(&str, Duration, Duration); 13] = [
+const COMMON: [(&str, Duration, Duration); 16] = [
     ("timeout", Duration::from_millis(50), Duration::from_secs(120)),
     ("deadline", Duration::from_millis(50), Duration::from_secs(120)),
     ("lock_wait", Duration::from_millis(50), Duration::from_secs(60)),
@@ -33,6 +33,9 @@ const COMMON: [(&str, Duration, Duration); 13] = [
     ("slow_call", Duration::from_millis(10), Duration::from_secs(DAY)),
     ("ramp_every", Duration::from_secs(1), Duration::from_secs(DAY)),
     ("half_open_interval", Duration::from_millis(100), Duration::from_secs(HOUR)),
+    ("silence", Duration::from_secs(1), Duration::from_secs(DAY)),
+    ("grace", Duration::from_millis(100), Duration::from_secs(600)),
+    ("breaker_wait", Duration::from_secs(1), Duration::from_secs(DAY)),
     ("cache", Duration::from_secs(1), Duration::from_secs(2 * DAY)),
     ("max_age", Duration::from_secs(HOUR), Duration::from_secs(10 * 365 * DAY)),
 ];

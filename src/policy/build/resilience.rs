@@ -12,6 +12,7 @@ use super::super::resilience::{
 };
 use super::super::shapes::resilience::REVIEW_GROUPS;
 use super::{Builder, Built, Entry, Expression, breakers, failures, text, texts};
+use crate::policy::run::RunPolicy;
 use crate::policy::signals::Signals;
 use crate::policy::{Place, Route};
 use crate::script::types::Type;
@@ -76,6 +77,7 @@ pub(super) struct Resilience {
     pub(super) escalation: Escalation,
     pub(super) reactions: Vec<Reaction>,
     pub(super) signals: Signals,
+    pub(super) run: RunPolicy,
 }
 
 /// The group of a rule that names none.
@@ -110,11 +112,13 @@ impl Builder<'_> {
         let own_only = self.own_only;
         let wanted = |it: &&Entry| !own_only || it.is_own();
         let routes = layers.routes.iter().filter(wanted);
+        let failures = failures::failures(layers, self.diagnostics);
         Resilience {
+            run: self.run(layers, failures.pause),
             breakers: breakers::breakers(&layers.breakers),
             origins: breakers::origins(&layers.breakers),
             routes: routes.filter_map(|it| self.route(it)).collect(),
-            failures: failures::failures(layers, self.diagnostics),
+            failures,
             rationalizations: self.rationalizations(layers),
             dead_letter: self.dead_letter(layers),
             escalation: self.escalation(layers),

@@ -111,13 +111,3 @@ pub(super) const TASK_LOG: &[Field] = &[
     field("decision", Kind::Text, "What was decided."),
     field("approved", Kind::Bool, "Whether it may go on."),
 ];
-
-/// A line of `logs/events.jsonl`
-pub(super) const EVENT_LOG: &[Field] = &[
-    required("timestamp", Kind::Date, "When."),
-    required("type", Kind::Text, "`reaction`."),
-    field("reaction", Kind::Text, "The entry of reactions.yaml."),
-    field("event", Kind::Text, "The event."),
-    field("session_id", Kind::Text, "The session."),
-    field("did", TEXTS, "What was done."),
-];

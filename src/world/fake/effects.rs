@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::{FakeWorld, Op, WORK, open, shown};
+use super::{FakeWorld, Op, WORK, open, program, shown};
 use crate::time::Timestamp;
-use crate::world::{Command, CommandOutput, FileStat, HeldLock, OpenFile, World, WorldError};
+use crate::world::{
+    Command, CommandOutput, FileStat, HeldLock, OpenFile, RunningProgram, World, WorldError,
+};
 
 impl World for FakeWorld {
     fn now(&self) -> Timestamp {
@@ -148,6 +150,26 @@ impl World for FakeWorld {
         };
         self.advance(takes.min(command.deadline));
         if takes > command.deadline { Err(WorldError::TimedOut) } else { answer }
+    }
+
+    fn start(&self, command: &Command) -> Result<Box<dyn RunningProgram>, WorldError> {
+        self.op(Op::Run, Path::new(command.argv.first().map_or("", String::as_str)), "started")?;
+        let machine = &mut *open(&self.machine);
+        machine.ran.push(command.clone());
+        let play = program::next(&mut machine.plays, &command.argv).ok_or(WorldError::Missing)?;
+        Ok(Box::new(program::FakeProgram::new(self.clone(), play)))
+    }
+
+    fn note_interrupts(&self) {}
+
+    fn interrupted(&self) -> bool {
+        let machine = open(&self.machine);
+        machine.interrupt_at.is_some_and(|at| machine.now >= at)
+    }
+
+    fn kill_marked(&self, variable: &str, value: &str) -> Result<usize, WorldError> {
+        open(&self.machine).log.push(format!("kill {variable}={value}"));
+        Ok(0)
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::{Command, CommandOutput, WorldError, said};
 
 /// Time for the streams to end after the program has; a grandchild may hold them open for ever.
-const DRAIN_MAX: Duration = Duration::from_millis(100);
+pub(super) const DRAIN_MAX: Duration = Duration::from_millis(100);
 /// First wait between two looks at the program; doubles up to `POLL_MAX`.
 const POLL_MIN: Duration = Duration::from_micros(200);
 const POLL_MAX: Duration = Duration::from_millis(5);
@@ -40,7 +40,7 @@ pub(super) fn run(command: &Command) -> Result<CommandOutput, WorldError> {
     Ok(CommandOutput { code: status.code(), stdout, stderr, truncated: cut_out || cut_err })
 }
 
-fn spawn(command: &Command) -> Result<Child, WorldError> {
+pub(super) fn spawn(command: &Command) -> Result<Child, WorldError> {
     let (program, arguments) = command
         .argv
         .split_first()
@@ -137,7 +137,7 @@ fn wait(
 
 /// Whether the program has ended; it is not reaped here.
 #[cfg(unix)]
-fn has_exited(child: &mut Child) -> Result<bool, WorldError> {
+pub(super) fn has_exited(child: &mut Child) -> Result<bool, WorldError> {
     use rustix::process::{WaitId, WaitIdOptions, waitid};
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     let status = waitid(WaitId::Pid(pid(child)?), options);
@@ -145,12 +145,12 @@ fn has_exited(child: &mut Child) -> Result<bool, WorldError> {
 }
 
 #[cfg(not(unix))]
-fn has_exited(child: &mut Child) -> Result<bool, WorldError> {
+pub(super) fn has_exited(child: &mut Child) -> Result<bool, WorldError> {
     child.try_wait().map(|it| it.is_some()).map_err(|error| said(&error))
 }
 
 #[cfg(unix)]
-fn kill_group(child: &mut Child) {
+pub(super) fn kill_group(child: &mut Child) {
     if let Ok(pid) = pid(child) {
         // Gone already is as good as killed.
         rustix::process::kill_process_group(pid, rustix::process::Signal::KILL).ok();
@@ -159,12 +159,12 @@ fn kill_group(child: &mut Child) {
 }
 
 #[cfg(not(unix))]
-fn kill_group(child: &mut Child) {
+pub(super) fn kill_group(child: &mut Child) {
     child.kill().ok();
 }
 
 #[cfg(unix)]
-fn pid(child: &Child) -> Result<rustix::process::Pid, WorldError> {
+pub(super) fn pid(child: &Child) -> Result<rustix::process::Pid, WorldError> {
     let id = i32::try_from(child.id()).unwrap_or(0);
     rustix::process::Pid::from_raw(id).ok_or(WorldError::Missing)
 }

@@ -1,0 +1,328 @@
+//! `policyd run`: lets an agent's command work on a goal, turn after turn. Lives here: the order of
+//! effects. What a run does next says `state::run`; what a turn is made of stands in `turn`.
+
+mod changes;
+mod judging;
+mod look;
+mod prompt;
+mod renewal;
+mod telling;
+mod turn;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::eval::Ready;
+use super::project::Project;
+use super::resilience::Stores;
+use super::{Console, EXIT_BROKEN, EXIT_USAGE, RunArguments, pack, project};
+use crate::limits::{GOAL_BYTES_MAX, POLICY_FILE_BYTES_MAX};
+use crate::policy::Policy;
+use crate::policy::run::RunPolicy;
+use crate::script::context_facts::Gauge;
+use crate::state::context::Overrides;
+use crate::state::run::{Admission, Effect, Event, Limits, Options, Phase, Run, step};
+use crate::store::file::Durability;
+use crate::store::runs::{RunStore, Unusable};
+use crate::world::{World, WorldError};
+use telling::Teller;
+
+/// How often signals and interrupts are looked for while nothing else is done.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// The supervisor would rather wait for a lock than lose a result.
+const LOCK_WAIT: Duration = Duration::from_secs(10);
+/// What the processes of a turn carry in their environment, so that they are known if this process
+/// dies: the run and the turn.
+const MARK: &str = "POLICYD_RUN";
+
+/// Supervises one run to its end.
+pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &RunArguments) -> u8 {
+    let project = project::find(world, None);
+    let Some(mut policy) = pack::sound(world, console, arguments.policies.as_deref()) else {
+        return EXIT_BROKEN;
+    };
+    if let Some(folder) = &arguments.state {
+        let root = project.folder.join(folder);
+        let said = world.env("POLICYD_STATE_DIR").map(|it| project.main.join(it));
+        if said.is_some_and(|said| said != root) {
+            console.complain("--state and POLICYD_STATE_DIR name different folders");
+            return EXIT_USAGE;
+        }
+        policy.settings.paths.root = root.to_string_lossy().into_owned();
+    }
+    let ready = Ready::new(policy);
+    let (sessions, own) = project::sessions(world, &project, &ready.policy.settings);
+    let durability = sessions.durability.clone();
+    let store = RunStore::new(world, &own, durability.clone());
+    let _alone = match store.lock() {
+        Ok(held) => held,
+        Err(WorldError::TimedOut) => {
+            console.complain("another run is at work in this project; one at a time");
+            return EXIT_BROKEN;
+        }
+        Err(error) => {
+            console.complain(&format!("{}: {error}; nothing was run", own.display()));
+            return EXIT_BROKEN;
+        }
+    };
+    let run = match begin(world, &store, arguments) {
+        Ok(run) => run,
+        Err((code, problem)) => {
+            console.complain(&problem);
+            return code;
+        }
+    };
+    world.note_interrupts();
+    let settings = ready.policy.run.clone().into_inner();
+    let limits = run.options.limit(&settings.limits);
+    let folder = store.folder(&run.id);
+    let teller = Teller::new(console, arguments.format, world.elapsed());
+    let paths = Paths { own, folder, named: arguments.state.is_some() };
+    let (overrides, wrong) = project::overrides(world);
+    let mut supervisor = Supervisor {
+        world,
+        ready: &ready,
+        project: &project,
+        paths,
+        durability,
+        store,
+        run,
+        limits,
+        settings,
+        overrides,
+        context: Gauge::default(),
+        teller,
+    };
+    wrong.iter().for_each(|it| supervisor.problem(it));
+    supervisor.drive(arguments.resume)
+}
+
+/// A new run, or the one that is to be gone on with.
+fn begin(
+    world: &dyn World,
+    store: &RunStore<'_>,
+    arguments: &RunArguments,
+) -> Result<Run, (u8, String)> {
+    let millis = |it: Duration| u64::try_from(it.as_millis()).unwrap_or(u64::MAX);
+    let options = Options {
+        max_iterations: arguments.max_iterations,
+        max_restarts: arguments.max_restarts,
+        budget_usd: arguments.budget_usd,
+        turn_deadline_ms: arguments.turn_deadline.map(millis),
+        claims: arguments.claim.iter().map(|it| it.as_str().to_owned()).collect(),
+    };
+    if arguments.resume {
+        let mut run = store.last_open().map_err(|why| (EXIT_BROKEN, unusable(&why)))?;
+        run.options = options.over(&run.options);
+        if !arguments.command.is_empty() {
+            run.command.clone_from(&arguments.command);
+        }
+        return Ok(run);
+    }
+    let now = world.now();
+    let goal = goal(world, arguments.goal.as_deref().unwrap_or_default())?;
+    let mut run = Run::new(&store.new_id(now), &goal, &arguments.command, now);
+    run.options = options;
+    Ok(run)
+}
+
+fn unusable(why: &Unusable) -> String {
+    match why {
+        Unusable::None => "there is no run to go on with; give it a --goal".to_owned(),
+        Unusable::Damaged(id) => format!("the state of run {id} is damaged; begin a new one"),
+        Unusable::Newer(id) => format!("run {id} was begun by a newer policyd; use that one"),
+        Unusable::Refused(error) => format!("the runs could not be read: {error}"),
+    }
+}
+
+/// The goal: a text, or what a file of this name holds.
+fn goal(world: &dyn World, said: &str) -> Result<String, (u8, String)> {
+    let usage = |why: String| (EXIT_USAGE, why);
+    let text = match world.read(Path::new(said), POLICY_FILE_BYTES_MAX) {
+        Ok(bytes) => String::from_utf8(bytes).map_err(|_| usage(format!("`{said}` is no text")))?,
+        Err(WorldError::TooLarge(bytes)) => {
+            return Err(usage(format!("`{said}` is too long for a goal ({bytes} bytes)")));
+        }
+        // Any other text is the goal itself.
+        Err(_) => said.to_owned(),
+    };
+    let text = text.trim();
+    if text.is_empty() {
+        return Err(usage("the goal is empty".to_owned()));
+    }
+    if text.len() > GOAL_BYTES_MAX {
+        return Err(usage(format!("the goal is too long ({} bytes)", text.len())));
+    }
+    Ok(text.to_owned())
+}
+
+/// Where a run keeps its files.
+struct Paths {
+    /// The root of our own.
+    own: PathBuf,
+    /// The folder of the run.
+    folder: PathBuf,
+    /// Whether the root was named on the command line, so that what the agent calls must be told.
+    named: bool,
+}
+
+/// One run at work.
+struct Supervisor<'a, 'c, 'o> {
+    world: &'a dyn World,
+    ready: &'a Ready,
+    project: &'a Project,
+    paths: Paths,
+    durability: Durability,
+    store: RunStore<'a>,
+    run: Run,
+    limits: Limits,
+    settings: RunPolicy,
+    overrides: Overrides,
+    /// How full the context was after the last turn.
+    context: Gauge,
+    teller: Teller<'c, 'o>,
+}
+
+impl<'a> Supervisor<'a, '_, '_> {
+    fn policy(&self) -> &'a Policy {
+        &self.ready.policy
+    }
+
+    /// The stores as they are used now.
+    fn stores(&self) -> Stores<'a> {
+        let own = (self.paths.own.as_path(), &self.durability);
+        Stores::new(self.world, self.policy(), own, LOCK_WAIT)
+    }
+
+    /// Goes on until the run is over; returns the exit code.
+    fn drive(&mut self, resumed: bool) -> u8 {
+        if resumed {
+            self.take_up();
+        } else {
+            let fields = [("run", json!(self.run.id)), ("goal", json!(self.run.goal))];
+            self.tell("loop.start", &fields);
+            self.save();
+            self.store.prune(self.settings.keep);
+        }
+        loop {
+            if let Some(status) = self.run.status() {
+                self.told_end();
+                return status.exit_code();
+            }
+            if self.world.interrupted() {
+                self.step(&Event::Interrupted);
+                continue;
+            }
+            match self.run.phase.clone() {
+                Phase::Ready => self.looked(),
+                Phase::Paused => {
+                    self.world.sleep(LOOK_EVERY);
+                    self.looked();
+                }
+                Phase::Waiting { until_ms, .. } => {
+                    let left = until_ms.saturating_sub(self.world.now().millis()).max(0);
+                    let left = Duration::from_millis(left.unsigned_abs());
+                    self.world.sleep(left.min(LOOK_EVERY));
+                    self.looked();
+                }
+                Phase::Asking => {
+                    let admission = self.ask_breaker();
+                    self.step(&Event::Asked(&admission));
+                }
+                Phase::Working => self.turn(),
+                Phase::Over { .. } => {}
+            }
+        }
+    }
+
+    /// Takes up a run whose process may have died: what it left behind is ended first.
+    fn take_up(&mut self) {
+        if self.run.phase == Phase::Working {
+            match self.world.kill_marked(MARK, &self.mark()) {
+                Ok(0) | Err(WorldError::Unsupported) => {}
+                Ok(count) => {
+                    self.problem(&format!(
+                        "{count} processes of the turn that broke off were ended"
+                    ));
+                }
+                Err(error) => self.problem(&format!("the turn that broke off: {error}")),
+            }
+        }
+        let fields = [("run", json!(self.run.id)), ("iteration", json!(self.run.iteration))];
+        self.tell("loop.resume", &fields);
+        self.step(&Event::Resumed);
+    }
+
+    fn looked(&mut self) {
+        let was_paused = self.run.phase == Phase::Paused;
+        let look = self.look();
+        self.step(&Event::Looked(&look));
+        if self.run.phase == Phase::Paused && !was_paused {
+            self.tell("loop.paused", &[]);
+        }
+    }
+
+    /// Moves the run on, remembers it, and does what follows. What a session left is put aside before
+    /// it is remembered that there is another one: doing it twice does no harm.
+    fn step(&mut self, event: &Event<'_>) {
+        let (next, effects) = step(&self.run, event, &self.limits, self.world.now());
+        for effect in &effects {
+            if let Effect::Renew(why) = effect {
+                self.renew(*why, &next);
+            }
+        }
+        let moved = next != self.run;
+        self.run = next;
+        if moved {
+            self.save();
+        }
+        for effect in effects {
+            self.tell_effect(&effect);
+        }
+    }
+
+    /// Remembers the run. One that cannot be remembered goes on, and that is said.
+    fn save(&mut self) {
+        if let Err(error) = self.store.save(&self.run) {
+            self.problem(&format!("the run could not be remembered: {error}"));
+        }
+        if let Some(why) = self.store.degraded() {
+            self.problem(&format!("saved in place only, a loss of power may undo it: {why}"));
+        }
+    }
+
+    /// The breaker of the command.
+    fn breaker_key(&self) -> String {
+        const KEY_CHARS_MAX: usize = 200;
+        let key = prompt::render(&self.settings.breaker, self.run_record(""));
+        key.chars().take(KEY_CHARS_MAX).collect()
+    }
+
+    fn ask_breaker(&mut self) -> Admission {
+        let key = self.breaker_key();
+        if key.is_empty() {
+            return Admission::Admitted;
+        }
+        let (stores, settings) = (self.stores(), self.policy().breaker(&key));
+        let (breaker, answer) = stores.breakers.request(&key, &settings, self.world.now());
+        match answer {
+            crate::state::breaker::Answer::Rejected { wait } => {
+                let why = match &breaker.forced {
+                    Some(reason) => format!("breaker `{key}` was opened by hand: {reason}"),
+                    None => format!("breaker `{key}` is open: {}", breaker.last_error),
+                };
+                Admission::Rejected { wait, why }
+            }
+            crate::state::breaker::Answer::Admitted
+            | crate::state::breaker::Answer::Tolerated { .. }
+            | crate::state::breaker::Answer::Noted => Admission::Admitted,
+        }
+    }
+
+    /// What the processes of this turn carry.
+    fn mark(&self) -> String {
+        format!("{}/{}", self.run.id, self.run.iteration)
+    }
+}

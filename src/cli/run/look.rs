@@ -1,0 +1,98 @@
+//! What is seen between two turns: what humans say to the loop, what they must decide, and what the
+//! agent says of being done.
+
+use serde_json::Value;
+
+use super::Supervisor;
+use crate::state::run::Look;
+use crate::state::signal::{End, Event};
+use crate::store::signals::{Answer, Found};
+
+/// Who consumes what is meant for the loop.
+const CONSUMER: &str = "policyd run";
+/// How an agent says that it is done.
+const CLAIM: &str = "COMPLETION_REQUESTED";
+/// How somebody asks for a clear context.
+const CLEAR: &str = "CONTEXT_CLEAR_REQUESTED";
+
+impl Supervisor<'_, '_, '_> {
+    /// Looks at the signals; those that are for the loop are consumed.
+    pub(super) fn look(&mut self) -> Look {
+        let stores = self.stores();
+        let mut look = Look::default();
+        if !stores.signals.exists() {
+            return look;
+        }
+        // Approvals, timeouts and what follows from them.
+        let mut problems = Vec::new();
+        match stores.process_signals(&mut Vec::new()) {
+            Ok(done) => problems
+                .extend(done.failed.iter().map(|(it, why)| format!("signal {}: {why}", it.id))),
+            Err(error) => problems.push(format!("signals: {error}")),
+        }
+        let now = self.world.now();
+        let kinds = &self.policy().signals;
+        for found in stores.signals.pending(now) {
+            let kind = kinds.kind(&found.name);
+            match kind.map(|it| it.interrupts.as_str()).unwrap_or_default() {
+                "stop" => look.stop |= self.take(&found.id).is_some(),
+                "pause" => look.pause = true,
+                "input" => look.input.extend(self.take(&found.id).map(|it| text_of(&it))),
+                _ => {}
+            }
+            let asks = kind.is_some_and(|it| it.awaits_human(kinds));
+            let blocking = found.fields.get("blocking").and_then(Value::as_bool) != Some(false);
+            if asks && blocking && look.review.is_none() {
+                let reason = text_of(&found);
+                look.review = Some(format!("{} {}: {reason}", found.name, found.id));
+            }
+        }
+        look.input.retain(|it| !it.trim().is_empty());
+        problems.iter().for_each(|it| self.problem(it));
+        look
+    }
+
+    /// Consumes a signal; nothing where somebody else did.
+    fn take(&mut self, which: &str) -> Option<Found> {
+        let taken =
+            self.stores().signals.take(which, Event::Consume { by: CONSUMER }, self.world.now());
+        match taken {
+            Ok(Answer::Ended(found, End::Consumed, _)) => Some(*found),
+            Ok(_) => None,
+            Err(error) => {
+                self.problem(&format!("signal {which} could not be consumed: {error}"));
+                None
+            }
+        }
+    }
+
+    /// Takes what the agent says of being done; whether it said so.
+    pub(super) fn take_claim(&mut self) -> bool {
+        self.is_pending(CLAIM) && self.take(CLAIM).is_some()
+    }
+
+    /// Whether somebody asks for a clear context.
+    pub(super) fn wants_clear(&self) -> bool {
+        self.is_pending(CLEAR)
+    }
+
+    /// The request for a clear context is met.
+    pub(super) fn take_clear(&mut self) {
+        if self.is_pending(CLEAR) {
+            self.take(CLEAR);
+        }
+    }
+
+    fn is_pending(&self, name: &str) -> bool {
+        let stores = self.stores();
+        let known = stores.signals.exists() && self.policy().signals.kind(name).is_some();
+        known && stores.signals.pending(self.world.now()).iter().any(|it| it.name == name)
+    }
+}
+
+/// What a signal says.
+fn text_of(found: &Found) -> String {
+    let said = ["text", "reason", "message", "input", "decision"];
+    let said = said.iter().map(|it| found.text(it)).find(|it| !it.is_empty());
+    said.unwrap_or_default().to_owned()
+}

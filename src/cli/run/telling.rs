@@ -1,0 +1,204 @@
+//! What a run tells: its events in `logs/events.jsonl` and on standard output, as lines or as data,
+//! and on a terminal one line that shows where it stands.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::{Value, json};
+
+use super::Supervisor;
+use crate::cli::{Console, RunFormat};
+use crate::report::mask::{mask, mask_json};
+use crate::report::run;
+use crate::state::run::{Effect, Phase, Renewal, budget, health};
+use crate::store::log;
+
+/// What happened, one line each.
+const EVENT_LOG: &str = "logs/events.jsonl";
+
+/// Whoever is told.
+pub(super) struct Teller<'c, 'o> {
+    console: &'c mut Console<'o>,
+    format: RunFormat,
+    bar: Option<ProgressBar>,
+    pub(super) began: Duration,
+}
+
+impl<'c, 'o> Teller<'c, 'o> {
+    pub(super) fn new(console: &'c mut Console<'o>, format: RunFormat, began: Duration) -> Self {
+        let watched = console.watched && format == RunFormat::Text;
+        let bar = watched.then(|| {
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+            match ProgressStyle::with_template("{spinner} {wide_msg}") {
+                Ok(style) => bar.with_style(style),
+                Err(_) => bar,
+            }
+        });
+        Self { console, format, bar, began }
+    }
+
+    fn say(&mut self, event: &Value) {
+        let line = match self.format {
+            RunFormat::Jsonl => Some(event.to_string()),
+            RunFormat::Text => run::line(event),
+        };
+        let Some(line) = line else { return };
+        let console = &mut self.console;
+        match &self.bar {
+            Some(bar) => bar.suspend(|| console.say(&format!("{line}\n"))),
+            None => console.say(&format!("{line}\n")),
+        }
+    }
+
+    /// Shows where the run stands, where somebody watches.
+    pub(super) fn show(&self, text: impl FnOnce() -> String) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(text());
+            bar.tick();
+        }
+    }
+}
+
+impl Supervisor<'_, '_, '_> {
+    /// Tells an event. A log that cannot be written is no reason to stop.
+    pub(super) fn tell(&mut self, kind: &str, fields: &[(&str, Value)]) {
+        let mut event = run::event(kind, self.world.now(), fields);
+        mask_json(&mut event);
+        let path = self.paths.own.join(EVENT_LOG);
+        if !log::append(self.world, &path, std::slice::from_ref(&event)) {
+            let made = path.parent().is_some_and(|it| self.world.create_folder(it).is_ok());
+            let _refused = made && log::append(self.world, &path, std::slice::from_ref(&event));
+        }
+        self.teller.say(&event);
+    }
+
+    /// Something that did not work and stops nothing.
+    pub(super) fn problem(&mut self, text: &str) {
+        let text = mask(text).0.into_owned();
+        self.tell("loop.problem", &[("problem", text.into())]);
+    }
+
+    pub(super) fn tell_effect(&mut self, effect: &Effect) {
+        let run = &self.run;
+        let iteration = ("iteration", json!(run.iteration));
+        let most = ("max_iterations", json!(run.iterations_max(&self.limits)));
+        match effect {
+            Effect::Ask | Effect::End(_) => {}
+            Effect::Begin => {
+                let fields = [
+                    iteration,
+                    most,
+                    ("session", json!(run.session)),
+                    ("attempt", json!(run.attempt)),
+                ];
+                self.tell("loop.iteration_start", &fields);
+            }
+            Effect::Renew(why) => self.told_renewal(*why),
+            Effect::Extended(by) => {
+                self.tell("loop.extended", &[iteration, most, ("by", json!(by))])
+            }
+            Effect::Stuck(signs) => {
+                let fields = [
+                    iteration,
+                    ("signals", json!(signs.len())),
+                    ("count", json!(run.stuck_rounds)),
+                    ("reasons", json!(signs.join(", "))),
+                ];
+                self.tell("loop.stuckness_detected", &fields);
+            }
+            Effect::BudgetWarning(percent) => {
+                let fields = [
+                    iteration,
+                    ("percent", json!(percent)),
+                    ("spent_usd", json!(run.spend.cost_usd)),
+                    ("limit_usd", json!(self.limits.budget_usd)),
+                ];
+                self.tell("loop.budget_warning", &fields);
+            }
+            Effect::Wait { wait, why } => {
+                let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+                let fields = [iteration, ("wait_ms", json!(wait)), ("reason", json!(why))];
+                self.tell("loop.wait", &fields);
+            }
+        }
+    }
+
+    /// Another session began (seed 004 for the names of the events).
+    fn told_renewal(&mut self, why: Renewal) {
+        let (restart, iteration) = (self.run.restarts, self.run.iteration);
+        if why == Renewal::Exhausted {
+            let fields = [
+                ("restart", json!(restart)),
+                ("prev_iteration", json!(iteration)),
+                ("iteration", json!(self.run.session_iteration)),
+            ];
+            self.tell("loop.context_exhaustion_restart", &fields);
+        }
+        let fields = [
+            ("restart", json!(restart)),
+            ("max", json!(self.limits.restarts)),
+            ("session", json!(self.run.session)),
+            ("iteration", json!(iteration)),
+            ("reason", json!(why.as_str())),
+        ];
+        self.tell("loop.restart", &fields);
+    }
+
+    /// It is over: how, why, and what it took.
+    pub(super) fn told_end(&mut self) {
+        let Phase::Over { status, why } = self.run.phase.clone() else { return };
+        if let Some(bar) = self.teller.bar.take() {
+            bar.finish_and_clear();
+        }
+        let spend = self.run.spend;
+        if self.limits.budget_usd.is_some() && status == crate::state::run::Status::Budget {
+            let left = self.limits.budget_usd.unwrap_or_default() - spend.cost_usd;
+            self.tell("pipeline.budget_exhausted", &[("remaining", json!(left.min(0.0)))]);
+        }
+        let fields = [
+            ("run", json!(self.run.id)),
+            ("status", json!(status.as_str())),
+            ("exit_code", json!(status.exit_code())),
+            ("reason", json!(why)),
+            ("iteration", json!(self.run.iteration)),
+            ("restarts", json!(self.run.restarts)),
+            ("worked_ms", json!(self.run.worked_ms)),
+            ("tokens", json!(self.tokens())),
+            ("cost_usd", json!(spend.cost_usd)),
+        ];
+        self.tell("loop.end", &fields);
+    }
+
+    /// All tokens of all sessions.
+    pub(super) fn tokens(&self) -> u64 {
+        let it = self.run.spend;
+        [it.input, it.output, it.cache_read, it.cache_creation]
+            .iter()
+            .fold(0, |sum, it| sum.saturating_add(*it))
+    }
+
+    /// Where it stands, in one line.
+    pub(super) fn standing(&self) -> String {
+        let run = &self.run;
+        let elapsed = self.world.elapsed().saturating_sub(self.teller.began);
+        let mut parts = vec![
+            format!("turn {}/{}", run.iteration, run.iterations_max(&self.limits)),
+            format!("session {}", run.session),
+            format!("{} tokens", self.tokens()),
+            match self.limits.budget_usd {
+                Some(limit) => format!("{:.2}/{limit:.2} USD", run.spend.cost_usd),
+                None => format!("{:.2} USD", run.spend.cost_usd),
+            },
+            crate::time::short_text(elapsed),
+        ];
+        if budget::level(run.spend.cost_usd, self.limits.budget_usd, self.limits.warn_percent)
+            == budget::Level::Warn
+        {
+            parts.push("money nearly spent".to_owned());
+        }
+        if let Some(score) = run.health {
+            parts.push(format!("health {score} ({})", health::verdict(score, None).as_str()));
+        }
+        parts.join(" · ")
+    }
+}

@@ -1,0 +1,383 @@
+//! What an agent's command prints, read as it comes: Claude Code's `--output-format stream-json` and
+//! `json`, Codex's `exec --json`, or plain text. Each line is taken for what it is; a line that is no
+//! JSON object is text. Nothing that is printed can fail the reading.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use serde_json::Value;
+
+use crate::facts::meters::{Meters, Usage};
+use crate::limits::OUTPUT_LINE_BYTES_MAX;
+
+/// Lines of what was said that are kept.
+const SAID_LINES: usize = 200;
+/// Characters kept of one such line.
+const SAID_CHARS: usize = 2_000;
+/// API calls whose tokens are told apart.
+const CALLS_MAX: usize = 20_000;
+
+/// One API call.
+#[derive(Debug, Clone, Default)]
+struct Call {
+    model: String,
+    usage: Usage,
+    /// Whether it is of the main conversation.
+    own: bool,
+}
+
+/// What was read so far.
+#[derive(Debug, Clone, Default)]
+pub struct AgentOutput {
+    /// The begun line.
+    begun: Vec<u8>,
+    /// Whether the begun line is too long, so that it is dropped.
+    overlong: bool,
+    /// What the agent said, newest last.
+    said: VecDeque<String>,
+    /// API calls, oldest first.
+    calls: Vec<Call>,
+    /// Where a call is among them: each block of an answer repeats the tokens of its call.
+    places: BTreeMap<String, usize>,
+    /// Tokens that the command told at its end.
+    told: Option<Usage>,
+    /// What it cost in USD, as the command told.
+    pub cost_usd: Option<f64>,
+    /// The agent's last answer.
+    pub answer: String,
+    /// The agent's own session.
+    pub session_id: String,
+    /// The model, where it is told.
+    pub model: String,
+    /// The client's name of an error.
+    pub error: String,
+    /// Whether the command said that it failed.
+    pub failed: bool,
+    /// Whether an answer by a JSON schema says `complete: true`.
+    pub complete: bool,
+    /// Lines that were dropped for their length.
+    pub dropped: u32,
+}
+
+impl AgentOutput {
+    /// Takes what was printed; returns the whole lines that are records of the conversation.
+    pub fn absorb(&mut self, bytes: &[u8]) -> Vec<String> {
+        let mut records = Vec::new();
+        let mut rest = bytes;
+        while let Some(end) = memchr::memchr(b'\n', rest) {
+            let (line, after) = rest.split_at(end);
+            self.lengthen(line);
+            records.extend(self.line());
+            rest = after.get(1..).unwrap_or_default();
+        }
+        self.lengthen(rest);
+        records
+    }
+
+    /// Takes the last line, which may have no end.
+    pub fn finish(&mut self) -> Vec<String> {
+        self.line()
+    }
+
+    fn lengthen(&mut self, more: &[u8]) {
+        if self.begun.len().saturating_add(more.len()) > OUTPUT_LINE_BYTES_MAX {
+            self.overlong = true;
+            self.begun.clear();
+        }
+        if !self.overlong {
+            self.begun.extend_from_slice(more);
+        }
+    }
+
+    /// The begun line is whole.
+    fn line(&mut self) -> Vec<String> {
+        let line = std::mem::take(&mut self.begun);
+        if std::mem::take(&mut self.overlong) {
+            self.dropped = self.dropped.saturating_add(1);
+            return Vec::new();
+        }
+        let text = String::from_utf8_lossy(&line);
+        let text = text.trim();
+        match serde_json::from_str::<Value>(text) {
+            Ok(Value::Array(records)) if records.iter().any(Value::is_object) => {
+                records.iter().filter_map(|it| self.record(it)).collect()
+            }
+            Ok(record @ Value::Object(_)) => self.record(&record).into_iter().collect(),
+            Ok(_) | Err(_) => {
+                self.say(text);
+                Vec::new()
+            }
+        }
+    }
+
+    fn say(&mut self, text: &str) {
+        for line in text.lines().filter(|it| !it.trim().is_empty()) {
+            self.said.push_back(line.chars().take(SAID_CHARS).collect());
+        }
+        let over = self.said.len().saturating_sub(SAID_LINES);
+        self.said.drain(..over);
+    }
+
+    /// One JSON object; given back where it is a record of the conversation.
+    fn record(&mut self, record: &Value) -> Option<String> {
+        let text = |key: &str| record.get(key).and_then(Value::as_str).unwrap_or_default();
+        if !text("session_id").is_empty() {
+            text("session_id").clone_into(&mut self.session_id);
+        }
+        match text("type") {
+            "assistant" => {
+                self.assistant(record);
+                Some(as_transcript(record))
+            }
+            "user" => Some(as_transcript(record)),
+            "system" => {
+                if !text("model").is_empty() {
+                    text("model").clone_into(&mut self.model);
+                }
+                Some(record.to_string())
+            }
+            "result" => {
+                self.result(record);
+                None
+            }
+            "turn.completed" | "turn.failed" | "item.completed" | "error" => {
+                self.codex(record);
+                None
+            }
+            _ => None,
+        }
+    }
+
+    fn assistant(&mut self, record: &Value) {
+        let Some(message) = record.get("message") else { return };
+        let own = record.get("parent_tool_use_id").is_none_or(Value::is_null);
+        let text = |it: &Value, key: &str| {
+            it.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
+        };
+        if let Some(usage) = message.get("usage").filter(|it| it.is_object()) {
+            let call = Call { model: text(message, "model"), usage: usage_of(usage), own };
+            self.call(&text(message, "id"), call);
+        }
+        let name = text(record, "error");
+        if !name.is_empty() {
+            self.error = name;
+        }
+        let blocks = message.get("content").and_then(Value::as_array);
+        let texts = blocks.into_iter().flatten().filter_map(|it| it.get("text")?.as_str());
+        let said: Vec<&str> = texts.collect();
+        if !said.is_empty() && own {
+            self.answer = said.join("\n");
+        }
+        said.iter().for_each(|it| self.say(it));
+        let model = text(message, "model");
+        if own && !model.is_empty() && !model.starts_with('<') {
+            self.model = model;
+        }
+    }
+
+    fn call(&mut self, id: &str, call: Call) {
+        if let Some(known) = self.places.get(id).copied().and_then(|at| self.calls.get_mut(at)) {
+            *known = call;
+        } else if self.calls.len() < CALLS_MAX {
+            if !id.is_empty() {
+                self.places.insert(id.to_owned(), self.calls.len());
+            }
+            self.calls.push(call);
+        }
+    }
+
+    /// What Claude Code says at the end of a call.
+    fn result(&mut self, record: &Value) {
+        let cost = record.get("total_cost_usd").and_then(Value::as_f64);
+        self.cost_usd = cost.filter(|it| it.is_finite() && *it >= 0.0).or(self.cost_usd);
+        if let Some(usage) = record.get("usage").filter(|it| it.is_object()) {
+            self.told = Some(usage_of(usage));
+        }
+        let models = record.get("modelUsage").and_then(Value::as_object);
+        if let Some(model) =
+            models.and_then(|it| it.keys().next()).filter(|_| self.model.is_empty())
+        {
+            self.model.clone_from(model);
+        }
+        if let Some(answer) = record.get("result").and_then(Value::as_str) {
+            if self.answer != answer {
+                self.say(answer);
+            }
+            answer.clone_into(&mut self.answer);
+        }
+        // An agent that used up its own turns did what it could.
+        let subtype = record.get("subtype").and_then(Value::as_str).unwrap_or_default();
+        let ran_out = subtype.starts_with("error_max_");
+        self.failed = record.get("is_error").and_then(Value::as_bool) == Some(true) && !ran_out
+            || subtype == "error_during_execution";
+        let structured = record.get("structured_output").and_then(|it| it.get("complete"));
+        self.complete = structured.and_then(Value::as_bool) == Some(true);
+    }
+
+    fn codex(&mut self, record: &Value) {
+        let text = |path: &[&str]| {
+            let found = path.iter().try_fold(record, |it, key| it.get(key));
+            found.and_then(Value::as_str).unwrap_or_default().to_owned()
+        };
+        if let Some(usage) = record.get("usage").filter(|it| it.is_object()) {
+            let mut used = usage_of(usage);
+            used.cache_read = number(usage, "cached_input_tokens");
+            used.input = used.input.saturating_sub(used.cache_read);
+            self.told = Some(self.told.unwrap_or_default().plus(&used));
+        }
+        if text(&["type"]) == "turn.failed" || text(&["type"]) == "error" {
+            self.failed = true;
+            self.answer = [text(&["error", "message"]), text(&["message"])].concat();
+        }
+        if text(&["item", "type"]).ends_with("message") {
+            self.answer = text(&["item", "text"]);
+            let said = self.answer.clone();
+            self.say(&said);
+        }
+    }
+
+    /// The tokens as they are counted: call by call where calls are told, else what all came to.
+    #[must_use]
+    pub fn meters(&self) -> Meters {
+        let mut meters = Meters { model: self.model.clone(), ..Meters::default() };
+        for call in &self.calls {
+            let model = if call.model.is_empty() { &self.model } else { &call.model };
+            if call.own {
+                meters.call(model, &call.usage);
+            } else {
+                meters.spend(model, &call.usage);
+            }
+        }
+        if let Some(told) = self.told.filter(|_| self.calls.is_empty()) {
+            meters.spend(&self.model, &told);
+        }
+        meters
+    }
+
+    /// The last of what the agent said.
+    #[must_use]
+    pub fn said(&self) -> String {
+        self.said.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// The record as transcripts have it: what a subagent does is not the agent's own conversation.
+fn as_transcript(record: &Value) -> String {
+    let mut record = record.clone();
+    let of_subagent = record.get("parent_tool_use_id").is_some_and(|it| !it.is_null());
+    if let Value::Object(fields) = &mut record
+        && of_subagent
+    {
+        fields.insert("isSidechain".to_owned(), true.into());
+    }
+    record.to_string()
+}
+
+fn number(usage: &Value, key: &str) -> u64 {
+    usage.get(key).and_then(Value::as_u64).unwrap_or(0)
+}
+
+fn usage_of(usage: &Value) -> Usage {
+    Usage {
+        input: number(usage, "input_tokens"),
+        output: number(usage, "output_tokens"),
+        cache_read: number(usage, "cache_read_input_tokens"),
+        cache_creation: number(usage, "cache_creation_input_tokens"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> AgentOutput {
+        let mut output = AgentOutput::default();
+        output.absorb(text.as_bytes());
+        output.finish();
+        output
+    }
+
+    const STREAM: &str = r#"{"type":"system","subtype":"init","session_id":"s1","model":"claude-x"}
+{"type":"assistant","message":{"id":"m1","model":"claude-x","content":[{"type":"text","text":"one"}],"usage":{"input_tokens":10,"output_tokens":5,"cache_read_input_tokens":100,"cache_creation_input_tokens":20}},"parent_tool_use_id":null}
+{"type":"assistant","message":{"id":"m1","model":"claude-x","content":[{"type":"tool_use","id":"t","name":"Bash","input":{}}],"usage":{"input_tokens":10,"output_tokens":5,"cache_read_input_tokens":100,"cache_creation_input_tokens":20}}}
+{"type":"assistant","message":{"id":"m2","content":[{"type":"text","text":"sub"}],"usage":{"input_tokens":1,"output_tokens":1}},"parent_tool_use_id":"t"}
+{"type":"result","subtype":"success","is_error":false,"result":"one","total_cost_usd":0.25,"usage":{"input_tokens":11,"output_tokens":6}}
+"#;
+
+    #[test]
+    fn tokens_are_counted_once_per_call_and_the_context_is_the_main_ones() {
+        let output = read(STREAM);
+        let all = Usage { input: 11, output: 6, cache_read: 100, cache_creation: 20 };
+        let meters = output.meters();
+        assert_eq!((meters.total(), meters.occupied, meters.calls), (all, 130, 1));
+        assert_eq!(meters.model, "claude-x");
+        assert_eq!((output.answer.as_str(), output.session_id.as_str()), ("one", "s1"));
+        assert!(output.cost_usd == Some(0.25) && !output.failed && !output.complete);
+    }
+
+    #[test]
+    fn however_the_bytes_are_cut_the_same_is_read() {
+        let whole = read(STREAM);
+        for size in [1, 7, 64, 4096] {
+            let mut output = AgentOutput::default();
+            let records: usize =
+                STREAM.as_bytes().chunks(size).map(|it| output.absorb(it).len()).sum();
+            assert_eq!(records, 4, "{size}");
+            assert_eq!((output.meters(), output.said()), (whole.meters(), whole.said()), "{size}");
+        }
+    }
+
+    #[test]
+    fn one_object_or_an_array_of_them_is_read_as_a_stream_is() {
+        let lines: Vec<&str> = STREAM.lines().collect();
+        assert_eq!(read(&format!("[{}]", lines.join(","))).meters(), read(STREAM).meters());
+        let last = read(lines.last().unwrap());
+        assert_eq!((last.meters().total().input, last.cost_usd), (11, Some(0.25)));
+    }
+
+    #[test]
+    fn garbage_is_text_and_a_flood_is_dropped() {
+        let output =
+            read("{\"type\":\"result\"\n{]\n\u{0}\u{1}\n42\n\"result\"\n[1,2]\n{\"type\":7}\n");
+        assert_eq!(output.meters(), Meters::default());
+        assert!(!output.failed && !output.complete && output.cost_usd.is_none());
+        let mut output = AgentOutput::default();
+        let chunk = vec![b'x'; 1024 * 1024];
+        (0..9).for_each(|_| assert!(output.absorb(&chunk).is_empty()));
+        assert!(output.begun.len() <= OUTPUT_LINE_BYTES_MAX);
+        output.absorb(b"\nafter\n");
+        assert_eq!((output.dropped, output.said().as_str()), (1, "after"));
+    }
+
+    #[test]
+    fn text_that_says_complete_is_no_structured_answer() {
+        for (line, complete) in [
+            (r#"{"type":"result","structured_output":{"complete":true}}"#, true),
+            (r#"{"type":"result","structured_output":{"complete":"true"}}"#, false),
+            (r#"{"type":"result","result":"{\"complete\":true} LOOP_COMPLETE"}"#, false),
+            (r#"{"type":"assistant","structured_output":{"complete":true}}"#, false),
+            ("LOOP_COMPLETE COMPLETION PROMISE FULFILLED", false),
+        ] {
+            assert_eq!(read(line).complete, complete, "{line}");
+        }
+    }
+
+    #[test]
+    fn an_agent_that_used_up_its_own_turns_did_not_fail() {
+        let failed = |line: &str| read(line).failed;
+        assert!(failed(r#"{"type":"result","subtype":"success","is_error":true}"#));
+        assert!(failed(r#"{"type":"result","subtype":"error_during_execution"}"#));
+        assert!(!failed(r#"{"type":"result","subtype":"error_max_turns","is_error":true}"#));
+    }
+
+    #[test]
+    fn codex_tells_its_tokens_at_the_end_of_a_turn() {
+        let output = read(
+            r#"{"type":"item.completed","item":{"type":"agent_message","text":"done"}}
+{"type":"turn.completed","usage":{"input_tokens":100,"cached_input_tokens":40,"output_tokens":7}}"#,
+        );
+        let all = output.meters().total();
+        assert_eq!((all.input, all.cache_read, all.output), (60, 40, 7));
+        assert_eq!(output.answer, "done");
+        assert!(read(r#"{"type":"turn.failed","error":{"message":"overloaded"}}"#).failed);
+    }
+}

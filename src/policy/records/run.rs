@@ -1,0 +1,27 @@
+//! What the texts of `run.yaml` speak of: a run that is about to begin a turn.
+
+use std::sync::LazyLock;
+
+use super::{number, only, text};
+use crate::script::types::Names;
+
+/// A run before a turn.
+pub static RUN: LazyLock<Names> = LazyLock::new(|| {
+    only(
+        "run",
+        vec![
+            text("id", "Its id."),
+            text("goal", "What is to be reached."),
+            text("program", "Name of the command's program, without its folder."),
+            number("iteration", "Number of the turn, from 1, over all sessions."),
+            number("iterations_max", "Turns that are allowed."),
+            number("session", "Number of the session, from 1."),
+            number("attempt", "Attempts at this turn that failed already."),
+            text("summary", "What the session before left; empty where there was none."),
+            text("human", "What humans said since the last turn, else empty."),
+            text("feedback", "What the gate said to the last claim, else empty."),
+            text("error", "What the last turn failed with, else empty."),
+            text("stuck", "Why the run seems stuck, else empty."),
+        ],
+    )
+});

@@ -1,0 +1,160 @@
+//! What a supervised run tells: its events as data, in shipwright's names, and as lines for people.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use crate::time::{Timestamp, short_text};
+
+/// An event of a run: `ts`, `ts_epoch` and `type` first, which no field replaces.
+#[must_use]
+pub fn event(kind: &str, now: Timestamp, fields: &[(&str, Value)]) -> Value {
+    let mut all = Map::new();
+    all.insert("ts".to_owned(), now.to_string().into());
+    all.insert("ts_epoch".to_owned(), now.millis().div_euclid(1_000).into());
+    all.insert("type".to_owned(), kind.into());
+    for (key, value) in fields {
+        if !all.contains_key(*key) {
+            all.insert((*key).to_owned(), value.clone());
+        }
+    }
+    Value::Object(all)
+}
+
+/// A field that is given as text: a number where it is written as JSON has them, text else. What
+/// looks like a number and is none (`0123`, `1.`) stays text, so that the line is sound.
+#[must_use]
+pub fn typed(text: &str) -> Value {
+    let plain = text.bytes().all(|it| it.is_ascii_digit() || matches!(it, b'-' | b'.'));
+    let number = serde_json::from_str::<serde_json::Number>(text).ok().filter(|_| plain);
+    number.map_or_else(|| text.into(), Value::Number)
+}
+
+/// Fields of an event that are read often.
+struct Fields<'e>(&'e Value);
+
+impl Fields<'_> {
+    fn text(&self, key: &str) -> &str {
+        self.0.get(key).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    fn count(&self, key: &str) -> u64 {
+        self.0.get(key).and_then(Value::as_u64).unwrap_or(0)
+    }
+
+    fn money(&self, key: &str) -> String {
+        format!("{:.2} USD", self.0.get(key).and_then(Value::as_f64).unwrap_or(0.0))
+    }
+
+    fn time(&self, key: &str) -> String {
+        short_text(Duration::from_millis(self.count(key)))
+    }
+}
+
+/// An event as a line for people; nothing for those that only programs want.
+#[must_use]
+pub fn line(event: &Value) -> Option<String> {
+    let it = Fields(event);
+    Some(match it.text("type") {
+        "loop.start" => format!("run {}: {}", it.text("run"), first_line(it.text("goal"))),
+        "loop.resume" => {
+            format!("run {} goes on after turn {}", it.text("run"), it.count("iteration"))
+        }
+        "loop.iteration_start" => {
+            let again = it.count("attempt");
+            let again = if again > 0 { format!(", attempt {}", again + 1) } else { String::new() };
+            format!("turn {} of {}{again}", it.count("iteration"), it.count("max_iterations"))
+        }
+        "loop.iteration_complete" => iteration(&it),
+        "loop.completion_refused" => format!("  not done: {}", it.text("reason")),
+        "loop.wait" => format!("  waits {}: {}", it.time("wait_ms"), it.text("reason")),
+        "loop.paused" => "paused; it goes on when the signal PAUSE is gone".to_owned(),
+        "loop.extended" => {
+            format!("  {} turns more: now {}", it.count("by"), it.count("max_iterations"))
+        }
+        "loop.stuckness_detected" => format!("  seems stuck: {}", it.text("reasons")),
+        "loop.budget_warning" => format!("  {} % of the money is spent", it.count("percent")),
+        "loop.restart" => {
+            format!("session {} begins: {}", it.count("session"), it.text("reason"))
+        }
+        "loop.dead_letter" => format!("  the task `{}` is a dead letter now", it.text("task_id")),
+        "loop.problem" => format!("  {}", it.text("problem")),
+        "loop.end" => format!(
+            "{}: {} ({} turns, {}, {} tokens, {})",
+            it.text("status"),
+            it.text("reason"),
+            it.count("iteration"),
+            it.time("worked_ms"),
+            it.count("tokens"),
+            it.money("cost_usd"),
+        ),
+        _ => return None,
+    })
+}
+
+fn iteration(it: &Fields<'_>) -> String {
+    let failed = it.text("failure");
+    let ended = match it.0.get("exit_code").and_then(Value::as_i64) {
+        _ if !failed.is_empty() => format!("failed, `{failed}`: {}", first_line(it.text("error"))),
+        Some(code) => format!("exit {code}"),
+        None => "ended by a signal".to_owned(),
+    };
+    let mut parts = vec![ended, it.time("took_ms")];
+    if it.count("tokens") > 0 {
+        parts.push(format!("{} tokens", it.count("tokens")));
+    }
+    if it.0.get("cost_usd").and_then(Value::as_f64).is_some_and(|it| it > 0.0) {
+        parts.push(it.money("cost_usd"));
+    }
+    match it.0.get("moved").and_then(Value::as_bool) {
+        Some(true) => parts.push(format!("{} lines changed", it.count("lines"))),
+        Some(false) => parts.push("nothing changed".to_owned()),
+        None => {}
+    }
+    format!("  {}", parts.join(", "))
+}
+
+fn first_line(text: &str) -> String {
+    const CHARS: usize = 120;
+    let line = text.lines().next().unwrap_or_default();
+    let cut: String = line.chars().take(CHARS).collect();
+    if cut == text { cut } else { format!("{cut} …") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_number_of_json_stays_text() {
+        for (text, number) in [
+            ("3", true),
+            ("-3", true),
+            ("0.5", true),
+            ("0", true),
+            ("0123", false),
+            ("1.", false),
+            (".5", false),
+            ("", false),
+            ("a\rb", false),
+            ("1e5", false),
+            ("--1", false),
+            ("1.2.3", false),
+        ] {
+            assert_eq!(typed(text).is_number(), number, "{text}");
+            let line = event("x", Timestamp::default(), &[("v", typed(text))]).to_string();
+            assert!(serde_json::from_str::<Value>(&line).is_ok() && !line.contains('\r'), "{line}");
+        }
+    }
+
+    #[test]
+    fn no_field_replaces_when_and_what() {
+        let now = Timestamp::from_millis(1_500);
+        let fields = [("type", typed("x")), ("ts", typed("1")), ("iteration", typed("3"))];
+        let event = event("loop.context_usage", now, &fields);
+        assert_eq!(
+            event.to_string(),
+            r#"{"ts":"1970-01-01T00:00:01.500Z","ts_epoch":1,"type":"loop.context_usage","iteration":3}"#
+        );
+    }
+}

@@ -1,0 +1,65 @@
+//! What a run may cost: a limit as somebody writes it, and where the money spent stands.
+
+/// A limit in USD as somebody writes it: digits with at most one point. Anything else is no limit, and
+/// whoever asked for one is told so: a typo must not become "no limit".
+#[must_use]
+pub fn parse(text: &str) -> Option<f64> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let digits = |it: &str| it.bytes().all(|it| it.is_ascii_digit());
+    let any = !whole.is_empty() || !fraction.is_empty();
+    if !any || !digits(whole) || !digits(fraction) {
+        return None;
+    }
+    format!("0{whole}.{fraction}0").parse().ok().filter(|it: &f64| it.is_finite())
+}
+
+/// Where the money spent stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// Below the share that is worth a warning.
+    Within,
+    /// Nearly all of it is spent.
+    Warn,
+    /// All of it is spent.
+    Spent,
+}
+
+/// Where `spent` of `limit` stands; `warn_percent` of it is worth a warning.
+#[must_use]
+pub fn level(spent: f64, limit: Option<f64>, warn_percent: u32) -> Level {
+    match limit {
+        Some(limit) if spent >= limit => Level::Spent,
+        Some(limit) if spent * 100.0 >= limit * f64::from(warn_percent) => Level::Warn,
+        Some(_) | None => Level::Within,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_digits_with_at_most_one_point() {
+        let read = |text: &str| parse(text).map(|it| it.to_string());
+        for (text, limit) in
+            [("10", "10"), ("10.", "10"), (".5", "0.5"), ("0.25", "0.25"), ("007", "7"), ("0", "0")]
+        {
+            assert_eq!(read(text).as_deref(), Some(limit), "{text}");
+        }
+        for text in ["", ".", "abc", "10.0.0", "1..2", "-5", "+5", "1e3", "$5", " 5", "inf", "NaN"]
+        {
+            assert_eq!(read(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_limit_itself_is_spent_and_its_warning_begins_at_the_share() {
+        let levels = |spent| level(spent, Some(100.0), 80);
+        assert_eq!(levels(79.99), Level::Within);
+        assert_eq!(levels(80.0), Level::Warn);
+        assert_eq!(levels(99.99), Level::Warn);
+        assert_eq!(levels(100.0), Level::Spent);
+        assert_eq!(level(1e9, None, 80), Level::Within);
+        assert_eq!(level(0.0, Some(0.0), 80), Level::Spent);
+    }
+}

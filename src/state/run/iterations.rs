@@ -1,0 +1,93 @@
+//! How many turns a run may take: exactly as many as are allowed, and where a pack says so some more
+//! for one that is getting somewhere.
+
+use serde::{Deserialize, Serialize};
+
+/// Insertions per turn above which an extension is longer, and below which it is shorter
+/// (shipwright).
+const FAST: u32 = 20;
+const SLOW: u32 = 5;
+
+/// How a run is extended that has used up its turns.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Extension {
+    /// Times at most; 0 for never.
+    pub times: u32,
+    /// Turns of one extension.
+    pub turns: u32,
+}
+
+/// What is known of a run when its turns are counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Times it was extended.
+    pub extended: u32,
+    /// Whether the tests passed last, where that is known.
+    pub tests: Option<bool>,
+    /// Turns in a row that failed.
+    pub failures: u32,
+    /// Whether the agent claimed to be done.
+    pub claimed: bool,
+    /// Insertions per turn lately.
+    pub velocity: u32,
+}
+
+/// Whether another turn may begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Allowed {
+    /// It may.
+    Yes,
+    /// It may, and this many more with it.
+    Extended(u32),
+    /// It may not.
+    No,
+}
+
+/// Whether turn number `next`, from 1, may begin where `max` are allowed.
+#[must_use]
+pub fn allowed(next: u32, max: u32, extension: Extension, it: Progress) -> Allowed {
+    if next <= max {
+        return Allowed::Yes;
+    }
+    let going_on = it.failures < 2 && !it.claimed;
+    if it.extended >= extension.times || !(going_on || it.tests == Some(false)) {
+        return Allowed::No;
+    }
+    let turns = extension.turns.max(1);
+    Allowed::Extended(match it.velocity {
+        v if v > FAST => turns.saturating_add(3),
+        v if v < SLOW => turns.saturating_sub(2).max(1),
+        _ => turns,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXTENSION: Extension = Extension { times: 3, turns: 5 };
+
+    #[test]
+    fn exactly_as_many_turns_as_are_allowed() {
+        for max in 0..20 {
+            let may = |next| allowed(next, max, Extension::default(), Progress::default());
+            let begun = (1..40).take_while(|it| may(*it) == Allowed::Yes).count();
+            assert_eq!(begun, max as usize);
+        }
+    }
+
+    #[test]
+    fn a_run_that_gets_somewhere_is_extended() {
+        let of = |it: Progress| allowed(21, 20, EXTENSION, it);
+        let base = Progress { velocity: 10, ..Progress::default() };
+        assert_eq!(of(base), Allowed::Extended(5));
+        assert_eq!(of(Progress { velocity: 21, ..base }), Allowed::Extended(8));
+        assert_eq!(of(Progress { velocity: 4, ..base }), Allowed::Extended(3));
+        assert_eq!(of(Progress { failures: 2, ..base }), Allowed::No);
+        assert_eq!(of(Progress { failures: 2, tests: Some(false), ..base }), Allowed::Extended(5));
+        assert_eq!(of(Progress { claimed: true, ..base }), Allowed::No);
+        assert_eq!(of(Progress { extended: 3, tests: Some(false), ..base }), Allowed::No);
+        let short = Extension { times: 1, turns: 2 };
+        assert_eq!(allowed(21, 20, short, Progress::default()), Allowed::Extended(1));
+    }
+}

@@ -1,0 +1,134 @@
+//! Programs that play a part: what they say, how long they take, what they do to the machine.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{FakeWorld, open};
+use crate::world::{RunningProgram, Sign, WorldError};
+
+/// One thing that a program does.
+#[derive(Clone)]
+pub enum Play {
+    /// Writes to its standard output.
+    Says(Vec<u8>),
+    /// Writes to its standard error.
+    Complains(Vec<u8>),
+    /// Takes that long.
+    Takes(Duration),
+    /// Does something to the machine.
+    Does(Arc<dyn Fn(&FakeWorld) + Send + Sync>),
+    /// Ends with this exit code, or by a signal. One that says nothing of its end ends with 0.
+    Ends(Option<i32>),
+    /// Goes on for ever.
+    Hangs,
+}
+
+impl Play {
+    /// Does something to the machine.
+    pub fn does(what: impl Fn(&FakeWorld) + Send + Sync + 'static) -> Self {
+        Self::Does(Arc::new(what))
+    }
+
+    /// Writes a line to its standard output.
+    pub fn says(line: impl fmt::Display) -> Self {
+        Self::Says(format!("{line}\n").into_bytes())
+    }
+
+    /// Writes a line to its standard error.
+    pub fn complains(line: impl fmt::Display) -> Self {
+        Self::Complains(format!("{line}\n").into_bytes())
+    }
+}
+
+impl fmt::Debug for Play {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Says(bytes) => write!(f, "Says({} bytes)", bytes.len()),
+            Self::Complains(bytes) => write!(f, "Complains({} bytes)", bytes.len()),
+            Self::Takes(time) => write!(f, "Takes({time:?})"),
+            Self::Does(_) => f.write_str("Does"),
+            Self::Ends(code) => write!(f, "Ends({code:?})"),
+            Self::Hangs => f.write_str("Hangs"),
+        }
+    }
+}
+
+/// The plays of programs whose arguments start like this.
+#[derive(Debug)]
+pub(super) struct Plays {
+    argv_start: Vec<String>,
+    plays: VecDeque<Vec<Play>>,
+}
+
+pub(super) fn add(all: &mut Vec<Plays>, argv_start: &[&str], play: Vec<Play>) {
+    let argv_start: Vec<String> = argv_start.iter().map(|&it| it.to_owned()).collect();
+    match all.iter_mut().find(|it| it.argv_start == argv_start) {
+        Some(known) => known.plays.push_back(play),
+        None => all.push(Plays { argv_start, plays: VecDeque::from([play]) }),
+    }
+}
+
+pub(super) fn next(all: &mut [Plays], argv: &[String]) -> Option<Vec<Play>> {
+    let plays = &mut all.iter_mut().rev().find(|it| argv.starts_with(&it.argv_start))?.plays;
+    let play = plays.pop_front()?;
+    if plays.is_empty() {
+        plays.push_back(play.clone());
+    }
+    Some(play)
+}
+
+/// A program at its play.
+pub(super) struct FakeProgram {
+    world: FakeWorld,
+    left: VecDeque<Play>,
+    ended: Option<Option<i32>>,
+}
+
+impl FakeProgram {
+    pub(super) fn new(world: FakeWorld, play: Vec<Play>) -> Self {
+        Self { world, left: play.into(), ended: None }
+    }
+}
+
+impl RunningProgram for FakeProgram {
+    fn wait(&mut self, wait_max: Duration) -> Result<Sign, WorldError> {
+        loop {
+            if let Some(code) = self.ended {
+                return Ok(Sign::Ended(code));
+            }
+            match self.left.pop_front() {
+                Some(Play::Says(bytes)) => return Ok(Sign::Said(bytes)),
+                Some(Play::Complains(bytes)) => return Ok(Sign::Complained(bytes)),
+                Some(Play::Does(what)) => what(&self.world),
+                Some(Play::Takes(time)) if time <= wait_max => self.world.advance(time),
+                Some(Play::Takes(time)) => {
+                    self.world.advance(wait_max);
+                    self.left.push_front(Play::Takes(time.saturating_sub(wait_max)));
+                    return Ok(Sign::Nothing);
+                }
+                Some(Play::Hangs) => {
+                    self.world.advance(wait_max);
+                    self.left.push_front(Play::Hangs);
+                    return Ok(Sign::Nothing);
+                }
+                Some(Play::Ends(code)) => self.ended = Some(code),
+                None => self.ended = Some(Some(0)),
+            }
+        }
+    }
+
+    fn end(&mut self, _grace: Duration) {
+        if self.ended.is_none() {
+            open(&self.world.machine).log.push("killed".to_owned());
+        }
+        self.ended.get_or_insert(None);
+    }
+}
+
+impl Drop for FakeProgram {
+    fn drop(&mut self) {
+        self.end(Duration::ZERO);
+    }
+}

@@ -1,0 +1,180 @@
+//! A program whose output is taken as it comes: no full pipe holds it up for good, a flood is taken
+//! no faster than it is read, and its whole process group dies with it.
+
+use std::io::{self, Read, Write};
+use std::process::Child;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+use super::process::{DRAIN_MAX, has_exited, kill_group, spawn};
+use super::{Command, RunningProgram, WorldError, said};
+use crate::world::Sign;
+
+/// Bytes taken at once.
+const CHUNK: usize = 64 * 1024;
+/// Chunks that wait to be taken; whoever writes more has to wait.
+const CHUNKS: usize = 16;
+/// Longest time between two looks at whether it has ended.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// A program that runs.
+pub(super) struct Program {
+    child: Child,
+    output: Receiver<Sign>,
+    exited_at: Option<Instant>,
+    /// How it ended, once that is so.
+    ended: Option<Option<i32>>,
+}
+
+impl Program {
+    pub(super) fn start(command: &Command) -> Result<Self, WorldError> {
+        let mut child = spawn(command)?;
+        let (sender, output) = sync_channel(CHUNKS);
+        if let Some(pipe) = child.stdout.take() {
+            pass_on(pipe, Sign::Said, sender.clone());
+        }
+        if let Some(pipe) = child.stderr.take() {
+            pass_on(pipe, Sign::Complained, sender);
+        }
+        if let Some(mut pipe) = child.stdin.take() {
+            let bytes = command.stdin.clone();
+            // A program that does not read its input is not an error.
+            std::thread::spawn(move || pipe.write_all(&bytes).ok());
+        }
+        Ok(Self { child, output, exited_at: None, ended: None })
+    }
+
+    /// Kills what is left of the group, and takes the exit code.
+    fn reap(&mut self) -> Result<Sign, WorldError> {
+        // Killed before it is reaped: its number cannot belong to anyone else yet.
+        kill_group(&mut self.child);
+        let status = self.child.wait().map_err(|error| said(&error))?;
+        self.ended = Some(status.code());
+        Ok(Sign::Ended(status.code()))
+    }
+}
+
+impl RunningProgram for Program {
+    fn wait(&mut self, wait_max: Duration) -> Result<Sign, WorldError> {
+        if let Some(code) = self.ended {
+            return Ok(Sign::Ended(code));
+        }
+        let began = Instant::now();
+        loop {
+            if self.exited_at.is_none() && has_exited(&mut self.child)? {
+                self.exited_at = Some(Instant::now());
+            }
+            let left = wait_max.saturating_sub(began.elapsed());
+            match self.output.recv_timeout(LOOK.min(left)) {
+                Ok(sign) => return Ok(sign),
+                Err(RecvTimeoutError::Disconnected) if self.exited_at.is_some() => {
+                    return self.reap();
+                }
+                // It closed its streams and goes on.
+                Err(RecvTimeoutError::Disconnected) => std::thread::sleep(LOOK.min(left)),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            // A grandchild may hold the streams open for ever.
+            if self.exited_at.is_some_and(|at| at.elapsed() >= DRAIN_MAX) {
+                return self.reap();
+            }
+            if began.elapsed() >= wait_max {
+                return Ok(Sign::Nothing);
+            }
+        }
+    }
+
+    fn end(&mut self, grace: Duration) {
+        if self.ended.is_some() {
+            return;
+        }
+        ask_group(&mut self.child);
+        let began = Instant::now();
+        while began.elapsed() < grace && !has_exited(&mut self.child).unwrap_or(true) {
+            // What it still says must not hold it up.
+            while self.output.try_recv().is_ok() {}
+            std::thread::sleep(LOOK);
+        }
+        // One that cannot be reaped is dead all the same.
+        drop(self.reap());
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        self.end(Duration::ZERO);
+    }
+}
+
+/// Passes on what comes out of a stream, until it ends or nobody takes it any more.
+fn pass_on(mut pipe: impl Read + Send + 'static, sign: fn(Vec<u8>) -> Sign, to: SyncSender<Sign>) {
+    std::thread::spawn(move || {
+        let mut buffer = vec![0_u8; CHUNK];
+        loop {
+            match pipe.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(count) => {
+                    let bytes = buffer.get(..count).unwrap_or_default().to_vec();
+                    if to.send(sign(bytes)).is_err() {
+                        break;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => break,
+            }
+        }
+    });
+}
+
+#[cfg(unix)]
+fn ask_group(child: &mut Child) {
+    if let Ok(pid) = super::process::pid(child) {
+        // Gone already is as good as asked.
+        rustix::process::kill_process_group(pid, rustix::process::Signal::TERM).ok();
+    }
+}
+
+#[cfg(not(unix))]
+fn ask_group(_child: &mut Child) {}
+
+/// Notes what would end this process; a terminal that is closed, too.
+pub(super) fn note_interrupts(flag: &Arc<AtomicBool>) {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    let mut signals = vec![SIGINT, SIGTERM];
+    #[cfg(unix)]
+    signals.push(signal_hook::consts::SIGHUP);
+    for signal in signals {
+        // One that cannot be noted ends the process, as it would without this.
+        signal_hook::flag::register(signal, Arc::clone(flag)).ok();
+    }
+}
+
+/// Kills the processes whose environment has this entry.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(super) fn kill_marked(entry: &str) -> Result<usize, WorldError> {
+    let mut killed = 0_usize;
+    let own = std::process::id();
+    for found in std::fs::read_dir("/proc").map_err(|error| said(&error))? {
+        let Ok(found) = found else { continue };
+        let number = found.file_name().to_str().and_then(|it| it.parse::<u32>().ok());
+        let Some(id) = number.filter(|it| *it != own) else { continue };
+        // Those of others cannot be read, and are not ours.
+        let Ok(environment) = std::fs::read(found.path().join("environ")) else { continue };
+        if !environment.split(|it| *it == 0).any(|it| it == entry.as_bytes()) {
+            continue;
+        }
+        let pid = i32::try_from(id).ok().and_then(rustix::process::Pid::from_raw);
+        let Some(pid) = pid else { continue };
+        if rustix::process::kill_process(pid, rustix::process::Signal::KILL).is_ok() {
+            killed = killed.saturating_add(1);
+        }
+    }
+    Ok(killed)
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(super) fn kill_marked(_entry: &str) -> Result<usize, WorldError> {
+    Err(WorldError::Unsupported)
+}
