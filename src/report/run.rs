@@ -80,10 +80,11 @@ pub fn line(event: &Value) -> Option<String> {
         "loop.dead_letter" => format!("  the task `{}` is a dead letter now", it.text("task_id")),
         "loop.problem" => format!("  {}", it.text("problem")),
         "loop.end" => format!(
-            "{}: {} ({} turns, {}, {} tokens, {})",
+            "{}: {} ({} turn{}, {}, {} tokens, {})",
             it.text("status"),
             it.text("reason"),
             it.count("iteration"),
+            if it.count("iteration") == 1 { "" } else { "s" },
             it.time("worked_ms"),
             it.count("tokens"),
             it.money("cost_usd"),

@@ -1,0 +1,238 @@
+//! Runs on real processes: the agent is `agent.sh`, git is git, and the supervisor is killed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+const POLICYD: &str = env!("CARGO_BIN_EXE_policyd");
+/// What takes longer hangs.
+const BOUND: Duration = Duration::from_secs(60);
+
+/// A repository with an agent that plays.
+struct Theatre {
+    folder: TempDir,
+}
+
+impl Theatre {
+    fn new(plays: &[&str]) -> Self {
+        let theatre = Self { folder: tempfile::tempdir().unwrap() };
+        fs::create_dir_all(theatre.plays()).unwrap();
+        fs::create_dir_all(theatre.project()).unwrap();
+        for (number, play) in plays.iter().enumerate() {
+            fs::write(theatre.plays().join(format!("{}.sh", number + 1)), play).unwrap();
+        }
+        theatre.git(&["init", "-q"]);
+        theatre.git(&[
+            "-c",
+            "user.name=a",
+            "-c",
+            "user.email=a@b",
+            "commit",
+            "-q",
+            "--allow-empty",
+            "-m",
+            "begin",
+        ]);
+        theatre
+    }
+
+    fn plays(&self) -> PathBuf {
+        self.folder.path().join("plays")
+    }
+
+    fn project(&self) -> PathBuf {
+        self.folder.path().join("project")
+    }
+
+    fn git(&self, words: &[&str]) {
+        let done = Command::new("git").args(words).current_dir(self.project()).output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+    }
+
+    fn command(&self, options: &[&str]) -> Command {
+        let agent = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/run/agent.sh");
+        let mut command = Command::new(POLICYD);
+        command.arg("run").args(options).args(["--format", "jsonl"]);
+        if !options.contains(&"--resume") {
+            command.args(["--goal", "play", "--", "sh"]).arg(agent).arg(self.plays());
+        }
+        command.current_dir(self.project()).env("HOME", self.folder.path()).env("POLICYD", POLICYD);
+        for name in ["CLAUDECODE", "CLAUDE_PROJECT_DIR", "POLICYD_STATE_DIR", "POLICYD_POLICIES"] {
+            command.env_remove(name);
+        }
+        command
+    }
+
+    fn run(&self, options: &[&str]) -> (i32, Vec<Value>) {
+        let output: Output = self.command(options).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let events = text.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
+        (output.status.code().unwrap(), events)
+    }
+
+    fn start(&self, options: &[&str]) -> Child {
+        self.command(options).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    }
+
+    /// The state of the last run; nothing while there is none.
+    fn state(&self) -> Option<Value> {
+        let runs = fs::read_dir(self.project().join(".policyd/runs")).ok()?;
+        let mut states: Vec<PathBuf> =
+            runs.map(|it| it.unwrap().path().join("state.json")).collect();
+        states.retain(|it| it.exists());
+        states.sort();
+        Some(serde_json::from_str(&fs::read_to_string(states.pop()?).unwrap()).unwrap())
+    }
+
+    fn turns(&self) -> u64 {
+        let text = fs::read_to_string(self.plays().join("count")).unwrap_or_default();
+        text.trim().parse().unwrap_or(0)
+    }
+}
+
+fn wait_for(what: &str, holds: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < BOUND, "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn is_alive(pid: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+    // What is dead and not taken off yet is dead.
+    !stat.is_empty() && !stat.contains(") Z ")
+}
+
+fn signal(child: &Child, name: &str) {
+    let done = Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
+    assert!(done.success());
+}
+
+#[test]
+fn a_whole_run_on_real_processes() {
+    let theatre = Theatre::new(&[
+        "commits one; uses 1000 0.25",
+        "garbage; floods 3000000; commits two; uses 2000 0.5",
+        "commits three; claims; uses 3000 0.25",
+    ]);
+    let (code, events) = theatre.run(&["--max-iterations", "9"]);
+    assert_eq!(code, 0, "{events:#?}");
+    let state = theatre.state().unwrap();
+    assert_eq!(
+        (state["iteration"].as_u64(), state["spend"]["cost_usd"].as_f64()),
+        (Some(3), Some(1.0))
+    );
+    let turns: Vec<&Value> =
+        events.iter().filter(|it| it["type"] == "loop.iteration_complete").collect();
+    assert!(turns.iter().all(|it| it["moved"] == true), "its own commits are progress: {turns:?}");
+    assert_eq!(turns[1]["tokens"], 2010);
+    let prompt = fs::read_to_string(theatre.plays().join("1.prompt")).unwrap();
+    assert!(prompt.starts_with("play\n\n"), "{prompt}");
+}
+
+#[test]
+fn an_agent_that_does_nothing_makes_no_progress_however_much_we_write() {
+    let theatre = Theatre::new(&["uses 10 0.01"]);
+    // Our own files are not hidden from git here.
+    fs::create_dir_all(theatre.project().join(".policyd")).unwrap();
+    fs::write(theatre.project().join(".policyd/.gitignore"), "").unwrap();
+    let (code, events) = theatre.run(&["--max-iterations", "8"]);
+    assert_eq!((code, events.last().unwrap()["status"].as_str()), (13, Some("circuit_breaker")));
+    assert_eq!(theatre.turns(), 3);
+}
+
+#[test]
+fn a_full_context_is_restarted_with_a_summary() {
+    let theatre =
+        Theatre::new(&["commits one; uses 150000 0.5", "commits two; claims; uses 10 0.5"]);
+    let (code, events) = theatre.run(&[]);
+    assert_eq!(code, 0, "{events:#?}");
+    let prompt = fs::read_to_string(theatre.plays().join("2.prompt")).unwrap();
+    assert!(prompt.starts_with("play\n\n## Previous Session Context (Summarized)\n"), "{prompt}");
+    assert_eq!(theatre.state().unwrap()["spend"]["cost_usd"], 1.0);
+}
+
+#[test]
+fn an_interrupt_ends_the_whole_group_and_the_run_goes_on_later() {
+    for name in ["-INT", "-TERM"] {
+        let theatre = Theatre::new(&["hangs", "commits two; claims"]);
+        let grandchild = theatre.plays().join("grandchild");
+        let mut run = theatre.start(&[]);
+        wait_for("the agent hangs", || {
+            fs::read_to_string(&grandchild).is_ok_and(|it| it.ends_with('\n'))
+        });
+        let pid = fs::read_to_string(&grandchild).unwrap();
+        assert!(is_alive(&pid));
+        signal(&run, name);
+        assert_eq!(run.wait().unwrap().code(), Some(130), "{name}");
+        wait_for("the grandchild is dead", || !is_alive(&pid));
+        let (code, _) = theatre.run(&["--resume"]);
+        assert_eq!((code, theatre.state().unwrap()["iteration"].as_u64()), (0, Some(1)));
+    }
+}
+
+#[test]
+fn a_deadline_ends_the_whole_group() {
+    let theatre = Theatre::new(&["hangs"]);
+    let (code, events) = theatre.run(&["--max-iterations", "1", "--turn-deadline", "1s"]);
+    let turn = events.iter().find(|it| it["type"] == "loop.iteration_complete").unwrap();
+    assert_eq!((code, turn["failure"].as_str()), (11, Some("timeout")));
+    let pid = fs::read_to_string(theatre.plays().join("grandchild")).unwrap();
+    assert!(!is_alive(&pid));
+}
+
+#[test]
+fn killed_at_any_moment_it_goes_on_and_ends_what_was_left_running() {
+    const TURNS: u64 = 4;
+    for delay_ms in (0..900).step_by(75) {
+        let theatre = Theatre::new(&["sleep 0.15; commits more; uses 100 0.25"]);
+        let most = TURNS.to_string();
+        let mut run = theatre.start(&["--max-iterations", &most]);
+        std::thread::sleep(Duration::from_millis(delay_ms));
+        run.kill().unwrap();
+        run.wait().unwrap();
+        let Some(before) = theatre.state() else {
+            continue; // Nothing was begun.
+        };
+        let turns_before = theatre.turns();
+        let (code, events) = theatre.run(&["--resume"]);
+        let state = theatre.state().unwrap();
+        assert_eq!(code, 11, "{delay_ms}: {events:?}");
+        assert_eq!(state["iteration"], TURNS, "{delay_ms}");
+        assert!(state["spend"]["cost_usd"].as_f64() >= before["spend"]["cost_usd"].as_f64());
+        // The turn that broke off is made again, and no other one.
+        assert!(
+            theatre.turns() <= TURNS + 1,
+            "{delay_ms}: {} after {turns_before}",
+            theatre.turns()
+        );
+        let log = Command::new("git")
+            .args(["fsck", "--no-dangling"])
+            .current_dir(theatre.project())
+            .output()
+            .unwrap();
+        assert!(log.status.success(), "{delay_ms}: {log:?}");
+    }
+}
+
+#[test]
+fn what_a_killed_supervisor_left_running_is_ended_by_the_next() {
+    let theatre = Theatre::new(&["hangs", "commits two; claims"]);
+    let grandchild = theatre.plays().join("grandchild");
+    let mut run = theatre.start(&[]);
+    wait_for("the agent hangs", || {
+        fs::read_to_string(&grandchild).is_ok_and(|it| it.ends_with('\n'))
+    });
+    let pid = fs::read_to_string(&grandchild).unwrap();
+    run.kill().unwrap();
+    run.wait().unwrap();
+    assert!(is_alive(&pid), "nobody ended it yet");
+    let (code, _) = theatre.run(&["--resume"]);
+    assert_eq!(code, 0);
+    assert!(!is_alive(&pid));
+}

@@ -1,0 +1,342 @@
+//! The step of a run: every phase meets every event, and the order at the end of a turn.
+
+use std::time::Duration;
+
+use policyd::state::run::stuckness::Mark;
+use policyd::state::run::{
+    Admission, Claim, Context, Effect, Event, Failure, Limits, Look, Phase, Renewal, Run, STATUSES,
+    Spend, Status, Turn, step,
+};
+use policyd::time::Timestamp;
+
+const NOW: Timestamp = Timestamp::from_millis(1_000_000);
+
+fn limits() -> Limits {
+    Limits {
+        iterations: 10,
+        restarts: 1,
+        warn_percent: 80,
+        idle: 3,
+        breaker_wait: Duration::from_secs(60),
+        restart_when_stuck: true,
+        ..Limits::default()
+    }
+}
+
+fn run(phase: Phase) -> Run {
+    let mut run = Run::new("r", "goal", &["agent".to_owned()], NOW);
+    run.phase = phase;
+    run.iteration = 2;
+    run
+}
+
+fn waiting(until_ms: i64) -> Phase {
+    Phase::Waiting { until_ms, why: String::new() }
+}
+
+fn over(status: Status) -> Phase {
+    Phase::Over { status, why: String::new() }
+}
+
+/// The phase in one word, with how it ended.
+fn word(run: &Run) -> String {
+    match &run.phase {
+        Phase::Ready => "ready".to_owned(),
+        Phase::Asking => "asking".to_owned(),
+        Phase::Working => "working".to_owned(),
+        Phase::Waiting { .. } => "waiting".to_owned(),
+        Phase::Paused => "paused".to_owned(),
+        Phase::Over { status, .. } => status.as_str().to_owned(),
+    }
+}
+
+#[test]
+fn every_phase_meets_every_event() {
+    let (look, turn) = (Look::default(), Turn { moved: Some(true), ..Turn::default() });
+    let (yes, no) = (
+        Admission::Admitted,
+        Admission::Rejected { wait: Some(Duration::from_secs(60)), why: "open".to_owned() },
+    );
+    let never = Admission::Rejected { wait: None, why: "open".to_owned() };
+    let events = [
+        Event::Looked(&look),
+        Event::Asked(&yes),
+        Event::Asked(&no),
+        Event::Asked(&never),
+        Event::Ended(&turn),
+        Event::Resumed,
+        Event::Interrupted,
+        Event::CannotRun("no such program"),
+    ];
+    let (later, earlier) = (waiting(NOW.millis() + 1), waiting(NOW.millis()));
+    let ended = ["interrupted", "cannot_run"];
+    let table: [(Phase, [&str; 6]); 8] = [
+        (Phase::Ready, ["asking", "ready", "ready", "ready", "ready", "ready"]),
+        (Phase::Asking, ["asking", "working", "waiting", "breaker_open", "asking", "ready"]),
+        (Phase::Working, ["working", "working", "working", "working", "ready", "ready"]),
+        (later, ["waiting"; 6]),
+        (earlier, ["asking", "waiting", "waiting", "waiting", "waiting", "waiting"]),
+        (Phase::Paused, ["asking", "paused", "paused", "paused", "paused", "ready"]),
+        (over(Status::Complete), ["complete"; 6]),
+        (over(Status::Stuck), ["stuck", "stuck", "stuck", "stuck", "stuck", "ready"]),
+    ];
+    for (phase, wanted) in table {
+        let ends = if matches!(phase, Phase::Over { .. }) { [wanted[0]; 2] } else { ended };
+        let wanted: Vec<&str> = wanted.into_iter().chain(ends).collect();
+        let got: Vec<String> = events
+            .iter()
+            .map(|event| word(&step(&run(phase.clone()), event, &limits(), NOW).0))
+            .collect();
+        assert_eq!(got, wanted, "{phase:?}");
+    }
+}
+
+#[test]
+fn what_happens_to_nobody_changes_nothing() {
+    let complete = run(over(Status::Complete));
+    let (after, effects) =
+        step(&complete, &Event::Resumed, &limits(), NOW.plus(Duration::from_secs(9)));
+    assert_eq!((after, effects), (complete, vec![]));
+}
+
+#[test]
+fn between_two_turns_the_first_that_holds_decides() {
+    let all = Look {
+        stop: true,
+        pause: true,
+        review: Some("a look".to_owned()),
+        input: vec!["hello".to_owned()],
+    };
+    let spent = |run: &mut Run| run.spend.cost_usd = 5.0;
+    let used = |run: &mut Run| run.iteration = 10;
+    let limits = Limits { budget_usd: Some(5.0), ..limits() };
+    let mut seen = Vec::new();
+    let mut look = all;
+    let mut before = run(Phase::Ready);
+    spent(&mut before);
+    used(&mut before);
+    for _ in 0..6 {
+        let (after, _) = step(&before, &Event::Looked(&look), &limits, NOW);
+        assert_eq!(after.human, look.input, "whatever is decided, what humans say is not lost");
+        seen.push(word(&after));
+        match seen.len() {
+            1 => look.stop = false,
+            2 => look.review = None,
+            3 => look.pause = false,
+            4 => before.iteration = 2,
+            _ => before.spend.cost_usd = 0.0,
+        }
+    }
+    assert_eq!(seen, ["stopped", "human_needed", "paused", "max_iterations", "budget", "asking"]);
+}
+
+#[test]
+fn a_human_who_is_asked_may_be_waited_for() {
+    let look = Look { review: Some("a look".to_owned()), ..Look::default() };
+    let limits = Limits { wait_for_human: true, ..limits() };
+    let (paused, _) = step(&run(Phase::Ready), &Event::Looked(&look), &limits, NOW);
+    assert_eq!(word(&paused), "paused");
+    let (still, _) = step(&paused, &Event::Looked(&look), &limits, NOW);
+    assert_eq!(word(&still), "paused");
+    let (after, _) = step(&still, &Event::Looked(&Look::default()), &limits, NOW);
+    assert_eq!(word(&after), "asking");
+}
+
+/// A turn to which everything happened at once.
+fn everything() -> Turn {
+    let failure = Failure {
+        class: "x".to_owned(),
+        permanent: true,
+        put_aside: true,
+        retry: Some((Duration::from_secs(30), "again".to_owned())),
+        ..Failure::default()
+    };
+    Turn {
+        failure: Some(failure),
+        claim: Claim::Accepted,
+        spend: Spend { cost_usd: 5.0, ..Spend::default() },
+        context: Context::Exhausted,
+        moved: Some(false),
+        ..Turn::default()
+    }
+}
+
+#[test]
+fn at_the_end_of_a_turn_completion_comes_first_and_exhaustion_after_the_money() {
+    let limits = Limits { budget_usd: Some(5.0), ..limits() };
+    let mut turn = everything();
+    let mut seen = Vec::new();
+    for number in 0..9 {
+        let mut before = run(Phase::Working);
+        before.idle = 2;
+        before.restarts = u32::from(number == 4);
+        let (after, effects) = step(&before, &Event::Ended(&turn), &limits, NOW);
+        assert_eq!(after.spend, turn.spend, "what was used is booked whatever happens");
+        let renewed = effects.iter().any(|it| matches!(it, Effect::Renew(_)));
+        seen.push(if renewed { format!("{} renewed", word(&after)) } else { word(&after) });
+        let failure = turn.failure.as_mut();
+        match number {
+            0 => turn.claim = Claim::Refused("no".to_owned()),
+            1 => failure.unwrap().permanent = false,
+            2 => failure.unwrap().put_aside = false,
+            3 => turn.spend.cost_usd = 0.0,
+            4 => {}
+            5 => turn.context = Context::ClearRequested,
+            6 => turn.context = Context::Fits,
+            _ => failure.unwrap().retry = None,
+        }
+    }
+    assert_eq!(
+        seen,
+        [
+            "complete",
+            "human_needed",
+            "dead_letter",
+            "budget",
+            "context_exhaustion",
+            "ready renewed",
+            "ready renewed",
+            "waiting",
+            "circuit_breaker",
+        ]
+    );
+}
+
+#[test]
+fn a_turn_that_is_made_again_uses_up_no_turn() {
+    let turn = Turn { moved: None, ..everything() };
+    let mut turn = Turn { claim: Claim::None, context: Context::Fits, ..turn };
+    let failure = turn.failure.as_mut().unwrap();
+    (failure.permanent, failure.put_aside) = (false, false);
+    let (waits, _) = step(&run(Phase::Working), &Event::Ended(&turn), &limits(), NOW);
+    assert_eq!((waits.iteration, waits.attempt, waits.again), (2, 1, true));
+    let at = NOW.plus(Duration::from_secs(30));
+    let (asks, _) = step(&waits, &Event::Looked(&Look::default()), &limits(), at);
+    let (works, effects) = step(&asks, &Event::Asked(&Admission::Admitted), &limits(), at);
+    assert_eq!((works.iteration, works.attempt, effects), (2, 1, vec![Effect::Begin]));
+    let (after, _) = step(&works, &Event::Ended(&Turn::default()), &limits(), at);
+    assert_eq!((after.iteration, after.attempt, after.failures), (2, 0, 0));
+}
+
+#[test]
+fn a_turn_that_broke_off_is_made_again_under_its_number() {
+    for event in [Event::Resumed, Event::Interrupted] {
+        let (broken, _) = step(&run(Phase::Working), &event, &limits(), NOW);
+        let (ready, _) = step(&broken, &Event::Resumed, &limits(), NOW);
+        let mut ready = ready;
+        ready.iteration = 10;
+        let (asks, _) = step(&ready, &Event::Looked(&Look::default()), &limits(), NOW);
+        let (works, _) = step(&asks, &Event::Asked(&Admission::Admitted), &limits(), NOW);
+        assert_eq!((word(&works).as_str(), works.iteration), ("working", 10), "{event:?}");
+    }
+}
+
+#[test]
+fn a_restart_forgets_the_session_and_never_what_was_spent() {
+    let mut before = run(Phase::Working);
+    before.spend.cost_usd = 0.5;
+    before.session_spend.cost_usd = 0.5;
+    before.session_iteration = 2;
+    before.trail.add(Mark::default());
+    let spend = Spend { cost_usd: 0.25, input: 7, ..Spend::default() };
+    let turn = Turn { context: Context::Exhausted, spend, ..Turn::default() };
+    let (after, effects) = step(&before, &Event::Ended(&turn), &limits(), NOW);
+    assert_eq!(effects, [Effect::Renew(Renewal::Exhausted)]);
+    assert_eq!((after.session, after.restarts, after.session_iteration), (2, 1, 0));
+    assert_eq!((after.spend.cost_usd, after.session_spend), (0.75, Spend::default()));
+    assert!(after.trail.marks.is_empty() && after.iteration == 2);
+}
+
+#[test]
+fn a_clear_context_uses_up_no_restart() {
+    let turn = Turn { context: Context::ClearRequested, ..Turn::default() };
+    let mut now = run(Phase::Working);
+    for session in 2..9 {
+        let (after, effects) = step(&now, &Event::Ended(&turn), &limits(), NOW);
+        assert_eq!(effects, [Effect::Renew(Renewal::Cleared)]);
+        assert_eq!((after.session, after.restarts), (session, 0));
+        now = Run { phase: Phase::Working, ..after };
+    }
+}
+
+#[test]
+fn no_more_restarts_than_ever_whatever_is_asked() {
+    let limits = Limits { restarts: 99, iterations: 1_000, ..limits() };
+    let turn = Turn { context: Context::Exhausted, ..Turn::default() };
+    let mut now = run(Phase::Working);
+    for _ in 0..20 {
+        let (after, _) = step(&now, &Event::Ended(&turn), &limits, NOW);
+        if after.status().is_some() {
+            assert_eq!((word(&after).as_str(), after.restarts), ("context_exhaustion", 5));
+            return;
+        }
+        now = Run { phase: Phase::Working, ..after };
+    }
+    panic!("it ends");
+}
+
+#[test]
+fn stuck_is_told_then_restarted_then_over() {
+    let mark =
+        Mark { content: "a".to_owned(), error: "e".to_owned(), exit_code: 1, ..Mark::default() };
+    let failure = Failure { class: "x".to_owned(), ..Failure::default() };
+    let turn = Turn { mark, failure: Some(failure), moved: None, ..Turn::default() };
+    let limits = Limits { iterations: 1_000, ..limits() };
+    let mut now = run(Phase::Working);
+    let mut seen = Vec::new();
+    while now.status().is_none() && seen.len() < 50 {
+        let (after, effects) = step(&now, &Event::Ended(&turn), &limits, NOW);
+        let renewed = effects.contains(&Effect::Renew(Renewal::Stuck));
+        seen.push(match (renewed, after.hint.is_empty()) {
+            (true, _) => "restart",
+            (false, false) => "hint",
+            (false, true) => "",
+        });
+        now = if after.status().is_some() { after } else { Run { phase: Phase::Working, ..after } };
+    }
+    assert_eq!(seen, ["", "", "hint", "restart", "", "", "hint", "hint"]);
+    assert_eq!(word(&now), "stuck");
+}
+
+#[test]
+fn whoever_goes_on_with_a_run_has_seen_to_what_ended_it() {
+    let mut before = run(over(Status::CircuitBreaker));
+    (before.idle, before.stuck_rounds, before.failures) = (3, 2, 4);
+    before.spend.cost_usd = 1.5;
+    let (after, _) = step(&before, &Event::Resumed, &limits(), NOW);
+    assert_eq!(
+        (after.idle, after.stuck_rounds, after.failures, after.spend.cost_usd),
+        (0, 0, 0, 1.5)
+    );
+}
+
+#[test]
+fn none_of_the_failures_is_0_and_no_two_kinds_share_a_code() {
+    let zero: Vec<&str> = STATUSES.iter().filter(|it| it.2 == 0).map(|it| it.1).collect();
+    assert_eq!(zero, ["complete"]);
+    let codes = STATUSES.map(|it| it.2);
+    assert_eq!(codes, [0, 10, 11, 11, 11, 12, 13, 13, 14, 14, 15, 130, 130]);
+    for (status, name, code) in STATUSES {
+        assert_eq!((status.as_str(), status.exit_code()), (name, code));
+        let known = policyd::cli::EXIT_CODES.iter().any(|it| it.0 == code);
+        assert!(known, "{name} is in the table of exit codes");
+    }
+}
+
+#[test]
+fn the_money_is_warned_of_once() {
+    let limits = Limits { budget_usd: Some(10.0), ..limits() };
+    let turn = |cost_usd| Turn { spend: Spend { cost_usd, ..Spend::default() }, ..Turn::default() };
+    let mut now = run(Phase::Working);
+    let mut warned = Vec::new();
+    for cost in [5.0, 3.0, 1.0, 1.0] {
+        let (after, effects) = step(&now, &Event::Ended(&turn(cost)), &limits, NOW);
+        for it in effects {
+            if let Effect::BudgetWarning(percent) = it {
+                warned.push(percent);
+            }
+        }
+        now = if after.status().is_some() { after } else { Run { phase: Phase::Working, ..after } };
+    }
+    assert_eq!((warned, word(&now).as_str()), (vec![80], "budget"));
+}
