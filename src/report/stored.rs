@@ -43,6 +43,25 @@ const CONTEXT: &[Field] = &[
     required("since", COUNT, "How far the transcript went when it was reached."),
 ];
 
+const CARRIED: &[Field] = &[
+    required("session_id", Kind::Text, "The session it is of."),
+    required("folder", Kind::Text, "The project it worked in."),
+    required("timestamp", Kind::Date, "When it was made."),
+    required("reason", Kind::Text, "Why it was made."),
+    required("iteration", COUNT, "The turn at which it was made."),
+    required("text", Kind::Text, "The summary."),
+    field("told", Kind::Date, "When it was told to another context."),
+];
+
+const SUMMARIES: &[Field] = &[
+    required("version", COUNT, "Version of the format."),
+    required(
+        "summaries",
+        Kind::List(&Kind::Record(CARRIED)),
+        "One for each session, the newest last.",
+    ),
+];
+
 const WINDOW: &[Field] = &[
     field("window", COUNT, "Tokens of the window."),
     field("threshold", Kind::Number { min: f64::MIN, max: f64::MAX }, "Percentage of `act`."),
@@ -359,7 +378,7 @@ const BASELINE: &[Field] = &[
 ];
 
 /// What is stored or printed, by name: a whole file, or one line of a log.
-pub const SHAPES: [(&str, Kind); 14] = [
+pub const SHAPES: [(&str, Kind); 15] = [
     ("state", Kind::Record(STATE)),
     ("circuit-breakers", Kind::Map(&Kind::Record(BREAKER))),
     ("signal", Kind::Record(SIGNAL)),
@@ -370,6 +389,7 @@ pub const SHAPES: [(&str, Kind); 14] = [
     ("tasks", Kind::Record(queues::TASKS)),
     ("escalations", Kind::Record(queues::ESCALATIONS)),
     ("task-log", Kind::Record(queues::TASK_LOG)),
+    ("context-summaries", Kind::Record(SUMMARIES)),
     ("run-state", Kind::Record(runs::RUN_STATE)),
     ("event-log", Kind::Record(runs::EVENT_LOG)),
     ("lint", Kind::Record(LINT)),

@@ -84,7 +84,7 @@ pub fn markdown(known: &Known) -> String {
     if left_out > 0 || cut {
         let goal = if cut { "the goal was cut, " } else { "" };
         text.push_str(&format!(
-            "\n[Truncated to {SUMMARY_CHARS_MAX} characters: {goal}{left_out} line(s) left out]\n"
+            "\n[Truncated: {goal}{left_out} line(s) left out; {SUMMARY_CHARS_MAX} characters at most]\n"
         ));
     }
     // The room was reckoned with; this is the law, whatever was reckoned.
@@ -191,7 +191,7 @@ mod tests {
         let text = markdown(&known);
         let count = text.chars().count();
         assert!(count <= SUMMARY_CHARS_MAX && count > SUMMARY_CHARS_MAX - 300, "{count}");
-        assert!(text.contains("[Truncated to 2000 characters: the goal was cut, "), "{text}");
+        assert!(text.contains("[Truncated: the goal was cut, "), "{text}");
         for newest in ["status 0", "file 0", "error 0", "test 0", "todo 0", "step 0"] {
             assert!(text.contains(newest), "{newest}: {text}");
         }

@@ -7,6 +7,7 @@
 )]
 
 mod hooks;
+mod memory;
 mod meters;
 mod seed;
 mod status;

@@ -122,7 +122,7 @@ fn criterion_a_summary_has_2000_characters_at_most() {
     let count = text.chars().count();
     assert!((1_500..=2_000).contains(&count), "{count}");
     assert!(text.len() > count, "characters, not bytes");
-    assert!(text.contains("[Truncated to 2000 characters"), "{text}");
+    assert!(text.contains("[Truncated: ") && text.contains("…\nNow: Build the importer"), "{text}");
     assert!(text.contains("- src/import.py"), "the newest is kept: {text}");
 }
 

@@ -74,7 +74,8 @@ fn goal(facts: &Facts) -> String {
     match last.filter(|it| *it != first) {
         Some(last) => {
             let short: String = first.chars().take(SHORT).collect();
-            format!("{short}\nNow: {last}")
+            let more = if short.len() < first.len() { "…" } else { "" };
+            format!("{short}{more}\nNow: {last}")
         }
         None => first.to_owned(),
     }
