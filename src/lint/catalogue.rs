@@ -90,6 +90,7 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD132", "bad-signal-name", Error, Default, "The name of a signal can be no name of a file.", None),
     rule!("PD133", "bad-field-name", Error, Default, "A field of a signal has a name that every signal has already.", None),
     rule!("PD134", "bad-default", Error, Default, "The default of an input is no value that could be given.", None),
+    rule!("PD135", "same-tier", Error, Default, "Two tiers of the context are reached at one percentage.", None),
     rule!("PD201", "expression-syntax", Error, Default, "An expression cannot be read.", None),
     rule!("PD202", "unknown-fact", Error, Default, "A fact or field is named that does not exist.", None),
     rule!("PD203", "unknown-function", Error, Default, "A function or operator is named that does not exist.", None),
