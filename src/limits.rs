@@ -206,6 +206,8 @@ pub const PROBE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5)
 pub const PAUSE_MAX: std::time::Duration = std::time::Duration::from_secs(7 * 86_400);
 /// The file of pauses, in bytes; a larger one is not used.
 pub const PAUSE_FILE_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of a client's settings file; a longer one is not edited.
+pub const SETTINGS_FILE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Bytes of the file of trusted packs; a longer one trusts nothing.
 pub const TRUST_FILE_BYTES_MAX: usize = 1024 * 1024;
 /// Sessions not touched for this long are removed.

@@ -15,7 +15,9 @@ pub(super) use resilience::{
     RationalizationAction, RationalizationArguments, RecordArguments,
 };
 pub(super) use run::{RunArguments, RunFormat};
-pub(super) use setup::TrustArguments;
+pub(super) use setup::{
+    DoctorArguments, InstallArguments, Scope, TrustArguments, UninstallArguments,
+};
 pub(super) use signals::{DecideArguments, SignalAction, SignalArguments};
 
 mod context;
@@ -94,6 +96,12 @@ pub(super) enum Command {
     Decide(DecideArguments),
     /// Look for excuses and red flags in a text
     Rationalization(RationalizationArguments),
+    /// Put hook lines into the settings of clients
+    Install(InstallArguments),
+    /// Take them out again
+    Uninstall(UninstallArguments),
+    /// Prove that the installation works
+    Doctor(DoctorArguments),
     /// Trust the pack of a repository, as it is now; or list, or revoke
     Trust(TrustArguments),
     /// Print the JSON Schema of a file kind

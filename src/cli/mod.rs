@@ -7,12 +7,14 @@ mod context;
 mod decide;
 mod diag;
 mod dlq;
+mod doctor;
 mod escalation;
 mod eval;
 mod explain;
 mod facts;
 mod failure;
 mod init;
+mod install;
 mod line;
 mod lint;
 mod local_time;
@@ -43,12 +45,13 @@ use crate::source::suggest;
 use crate::world::World;
 use arguments::{
     Arguments, BreakerAction, CallResult, Color, Command, ContextAction, ContextArguments,
-    DecideArguments, DiagAction, DiagFilter, DlqAction, DlqAdd, DlqRetry, EscalationAction,
-    EscalationOpen, EvalArguments, ExplainArguments, FactsArguments, Failure, FailureAction,
-    Format, InitArguments, LintArguments, ListFormat, ListPlace, LogArguments, PackArguments,
-    PauseArguments, RationalizationAction, RecordArguments, ReplayArguments, ReportFormat,
-    ResumeArguments, RunArguments, RunFormat, SchemaArguments, SignalAction, SignalArguments,
-    StateAction, TestArguments, TestFormat, TrustArguments, TryArguments, Update,
+    DecideArguments, DiagAction, DiagFilter, DlqAction, DlqAdd, DlqRetry, DoctorArguments,
+    EscalationAction, EscalationOpen, EvalArguments, ExplainArguments, FactsArguments, Failure,
+    FailureAction, Format, InitArguments, InstallArguments, LintArguments, ListFormat, ListPlace,
+    LogArguments, PackArguments, PauseArguments, RationalizationAction, RecordArguments,
+    ReplayArguments, ReportFormat, ResumeArguments, RunArguments, RunFormat, SchemaArguments,
+    SignalAction, SignalArguments, StateAction, TestArguments, TestFormat, TrustArguments,
+    TryArguments, UninstallArguments, Update,
 };
 
 /// What an exit code means. `eval` in hook format always exits with 0.
@@ -148,6 +151,9 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         Command::Decide(it) => decide::run(world, console, &it),
         Command::Rationalization(it) => rationalization::run(world, console, &it.action),
         Command::Replay(it) => replay::run(world, console, &it),
+        Command::Install(it) => install::run(world, console, &it),
+        Command::Uninstall(it) => install::uninstall(world, console, &it),
+        Command::Doctor(it) => doctor::run(world, console, &it),
         Command::Trust(it) => trust::run(world, console, &it),
         Command::Schema(it) => schema::run(console, &it),
         Command::Completions { shell } => line::completions(console, shell),
@@ -155,15 +161,25 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
     }
 }
 
-/// What hooks are configured with: exactly `eval --hook EVENT`. Building the whole command line to
+/// What hooks are configured with: exactly `eval --hook EVENT`, perhaps with `--harness NAME`. Building the whole command line to
 /// read these three words was half of what an event without rules cost.
 fn plain_hook_call(arguments: &[OsString]) -> Option<EvalArguments> {
-    let [_, eval, name, event] = arguments else { return None };
+    let (eval, name, event, harness) = match arguments {
+        [_, eval, name, event] => (eval, name, event, None),
+        [_, eval, name, event, option, harness] if option == "--harness" => {
+            (eval, name, event, Some(harness))
+        }
+        _ => return None,
+    };
+    let harness = match harness.map(|it| it.to_str().filter(|it| !it.starts_with('-'))) {
+        None => None,
+        Some(named) => Some(named?.to_owned()),
+    };
     let event = event.to_str().filter(|it| !it.starts_with('-'))?;
     (eval == "eval" && name == "--hook").then(|| EvalArguments {
         hook: event.to_owned(),
         format: Format::Hook,
-        harness: None,
+        harness,
         policies: None,
         input: None,
         dry_run: false,
@@ -324,9 +340,11 @@ mod tests {
         };
         assert!(plain(&["policyd", "eval", "--hook", "stop"]));
         assert!(plain(&["policyd", "eval", "--hook", "no such event"]));
+        assert!(plain(&["policyd", "eval", "--hook", "BeforeTool", "--harness", "gemini"]));
         for others in [
             &["policyd", "eval", "--hook", "--help"] as &[&str],
             &["policyd", "eval", "--hook"],
+            &["policyd", "eval", "--hook", "stop", "--harness", "--help"],
             &["policyd", "eval", "--hook", "stop", "--dry-run"],
             &["policyd", "eval", "--hook=stop", "--explain"],
             &["policyd", "lint", "--hook", "stop"],

@@ -155,6 +155,8 @@ pub trait World: Sync {
     fn elapsed(&self) -> Duration;
     /// Waits.
     fn sleep(&self, duration: Duration);
+    /// Where this program lies; nothing where the machine does not say.
+    fn program(&self) -> Option<PathBuf>;
     /// An environment variable that is set and not empty.
     fn env(&self, name: &str) -> Option<String>;
     /// The working folder of the process.

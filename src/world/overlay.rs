@@ -85,6 +85,10 @@ impl World for OverlayWorld<'_> {
         self.beneath.env(name)
     }
 
+    fn program(&self) -> Option<PathBuf> {
+        self.beneath.program()
+    }
+
     fn working_folder(&self) -> PathBuf {
         self.beneath.working_folder()
     }

@@ -56,6 +56,10 @@ impl World for RealWorld {
         std::env::var(name).ok().filter(|value| !value.is_empty())
     }
 
+    fn program(&self) -> Option<PathBuf> {
+        std::env::current_exe().ok()
+    }
+
     fn working_folder(&self) -> PathBuf {
         std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."))
     }

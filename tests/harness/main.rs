@@ -12,3 +12,4 @@ mod support;
 mod answers;
 mod codex_schemas;
 mod detection;
+mod table;

@@ -12,8 +12,10 @@
 )]
 
 mod crowd;
+mod doctor;
 mod environment;
 mod hostile;
+mod install;
 mod kill;
 mod layouts;
 mod machine;

@@ -17,3 +17,54 @@ pub(in crate::cli) struct TrustArguments {
     #[arg(long)]
     pub(in crate::cli) changes: bool,
 }
+
+/// Which settings are meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(in crate::cli) enum Scope {
+    /// Yours, in all projects
+    User,
+    /// The project's, for everybody who works on it
+    Project,
+    /// Yours in this project, kept out of its repository (Claude Code only)
+    Local,
+}
+
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct InstallArguments {
+    /// The clients: claude-code, codex, gemini, cursor, copilot, droid, opencode; those that are
+    /// found by default
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(in crate::cli) harness: Vec<String>,
+    /// Which settings
+    #[arg(long, value_enum, default_value = "user")]
+    pub(in crate::cli) scope: Scope,
+    /// The events, `all`, or those that policyd may have an opinion on by default
+    #[arg(long, value_name = "EVENT", value_delimiter = ',')]
+    pub(in crate::cli) events: Vec<String>,
+    /// Show what would be changed, and change nothing
+    #[arg(long)]
+    pub(in crate::cli) dry_run: bool,
+    /// Write a plugin of Claude Code into this folder instead
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["harness", "scope"])]
+    pub(in crate::cli) plugin: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct UninstallArguments {
+    /// The clients; those that are found by default
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(in crate::cli) harness: Vec<String>,
+    /// Which settings
+    #[arg(long, value_enum, default_value = "user")]
+    pub(in crate::cli) scope: Scope,
+    /// Show what would be changed, and change nothing
+    #[arg(long)]
+    pub(in crate::cli) dry_run: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct DoctorArguments {
+    /// Form of the report
+    #[arg(long, value_enum, default_value = "text")]
+    pub(in crate::cli) format: super::ReportFormat,
+}

@@ -33,6 +33,10 @@ impl World for FakeWorld {
         open(&self.machine).env.get(name).filter(|value| !value.is_empty()).cloned()
     }
 
+    fn program(&self) -> Option<PathBuf> {
+        Some(PathBuf::from("/usr/bin/policyd"))
+    }
+
     fn working_folder(&self) -> PathBuf {
         PathBuf::from(WORK)
     }

@@ -1,0 +1,218 @@
+//! `policyd doctor`: proves that the installation works. What stands in the settings of the clients,
+//! what may switch it off, which packs are used, and the whole path of a hook tried on simulated
+//! machines on which something goes wrong. Nothing of the project is changed.
+
+mod layers;
+mod trials;
+
+use serde_json::{Value, json};
+
+use super::arguments::ReportFormat;
+use super::project::{self, Project};
+use super::{Console, DoctorArguments, EXIT_FOUND, EXIT_OK, amplihack, pack};
+use crate::store::pause::Pauses;
+use crate::world::{FileKind, World};
+
+/// Version of the JSON form.
+const DOCTOR_VERSION: u32 = 1;
+
+/// How a check ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Health {
+    /// As it should be.
+    Good,
+    /// Something the user should know.
+    Look,
+    /// It does not work.
+    Bad,
+}
+
+impl Health {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Good => "ok",
+            Self::Look => "look",
+            Self::Bad => "FAILED",
+        }
+    }
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Clone)]
+struct Check {
+    /// What, in one or two words.
+    about: &'static str,
+    health: Health,
+    /// What was seen.
+    text: String,
+    /// More of it, a line each: what the agent would see.
+    more: Vec<String>,
+}
+
+impl Check {
+    fn new(about: &'static str, health: Health, text: impl Into<String>) -> Self {
+        Self { about, health, text: text.into(), more: Vec::new() }
+    }
+
+    fn good(about: &'static str, text: impl Into<String>) -> Self {
+        Self::new(about, Health::Good, text)
+    }
+
+    fn to_json(&self) -> Value {
+        json!({"about": self.about, "health": self.health.as_str().to_lowercase(),
+            "text": self.text, "more": self.more})
+    }
+}
+
+/// Looks at everything: exit 1 where something does not work.
+pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &DoctorArguments) -> u8 {
+    let project = project::find(world, None);
+    let mut checks = vec![program(world)];
+    checks.extend(layers::look(world, &project));
+    checks.extend(switches(world, &project));
+    checks.extend(packs(world, &project));
+    checks.push(state(world, &project));
+    checks.push(transcripts(world, &project));
+    checks.extend(trials::run());
+    checks.push(trials::time(world, &project));
+    let failed = checks.iter().filter(|it| it.health == Health::Bad).count();
+    match arguments.format {
+        ReportFormat::Json => {
+            let all: Vec<Value> = checks.iter().map(Check::to_json).collect();
+            let value = json!({"version": DOCTOR_VERSION, "failed": failed, "checks": all});
+            console.say(&format!("{value:#}\n"));
+        }
+        ReportFormat::Text => {
+            for it in &checks {
+                console.say(&format!("{:6}  {:12}  {}\n", it.health.as_str(), it.about, it.text));
+                it.more.iter().for_each(|it| console.say(&format!("{:22}{it}\n", "")));
+            }
+            let verdict = match failed {
+                0 => "everything that was tried works".to_owned(),
+                some => format!("{some} check(s) failed"),
+            };
+            console.say(&format!("\n{verdict}\n"));
+        }
+    }
+    if failed == 0 { EXIT_OK } else { EXIT_FOUND }
+}
+
+fn program(world: &dyn World) -> Check {
+    let version = env!("CARGO_PKG_VERSION");
+    match world.program() {
+        Some(path) => Check::good("program", format!("policyd {version}, {}", path.display())),
+        None => Check::new("program", Health::Look, format!("policyd {version}, somewhere")),
+    }
+}
+
+/// What switches the gate off, wholly or for a while.
+fn switches(world: &dyn World, project: &Project) -> Vec<Check> {
+    let mut checks = Vec::new();
+    let off = |why: String| Check::new("switch", Health::Bad, format!("switched off: {why}"));
+    checks.extend(project::switched_off(world, project).map(off));
+    match amplihack::switches(world, project) {
+        Ok(Some(switches)) if switches.off => checks.push(off(switches.why())),
+        Ok(_) => {}
+        Err(problem) => checks.push(Check::new("switch", Health::Look, problem)),
+    }
+    let now = world.now();
+    match Pauses::new(world, &project::own_root(world, project)).all(now) {
+        Ok(pauses) => {
+            checks.extend(pauses.iter().map(|it| Check::new("switch", Health::Look, it.text(now))))
+        }
+        Err(problem) => checks.push(Check::new("switch", Health::Look, problem)),
+    }
+    if checks.is_empty() {
+        checks.push(Check::good("switch", "nothing switches it off"));
+    }
+    checks
+}
+
+/// Which pack is used, and which is not.
+fn packs(world: &dyn World, project: &Project) -> Vec<Check> {
+    let found = pack::find(world, project, None);
+    let passed = found.passed_over.iter();
+    let mut checks: Vec<Check> =
+        passed.map(|it| Check::new("trust", Health::Look, it.text())).collect();
+    match pack::trust_store(world).map(|it| it.all()) {
+        None => checks.push(Check::new(
+            "trust",
+            Health::Look,
+            "HOME is not set, so no pack of a repository can be trusted",
+        )),
+        Some(Err(problem)) => checks.push(Check::new("trust", Health::Bad, problem)),
+        Some(Ok(all)) => {
+            let text = format!("{} pack(s) of repositories are trusted", all.len());
+            checks.push(Check::good("trust", text));
+        }
+    }
+    let name = found.folder().unwrap_or("the built-in pack").to_owned();
+    checks.push(match pack::policy(world, &found) {
+        Ok(policy) if !policy.settings.enabled => {
+            Check::new("pack", Health::Bad, format!("{name} is switched off (`enabled: false`)"))
+        }
+        Ok(policy) => {
+            let rules = policy.considerations.iter().filter(|it| it.enabled).count();
+            let probes = policy.probes.iter().filter(|it| it.enabled).count();
+            Check::good("pack", format!("{name}: {rules} checks, {probes} probes"))
+        }
+        Err(broken) => Check::new("pack", Health::Bad, pack::explain(&broken)),
+    });
+    checks
+}
+
+/// Whether what must be remembered can be: a block that cannot be is not spoken.
+fn state(world: &dyn World, project: &Project) -> Check {
+    let own = project::own_root(world, project);
+    let name = own.display();
+    if world.stat(&own).is_err() {
+        return Check::good("state", format!("{name} is made when it is needed"));
+    }
+    if world.stat(&own).is_ok_and(|it| it.kind != FileKind::Folder) {
+        return Check::new("state", Health::Bad, format!("{name} is not a folder"));
+    }
+    let trial = own.join(".doctor.tmp");
+    let tried = world.write(&trial, b"{}").and_then(|()| world.remove(&trial));
+    match tried {
+        Ok(()) => Check::good("state", format!("{name} can be written")),
+        Err(error) => Check::new(
+            "state",
+            Health::Bad,
+            format!(
+                "{name}: {error}; no block can be remembered, so none is spoken. \
+                POLICYD_STATE_DIR may name another folder"
+            ),
+        ),
+    }
+}
+
+/// Whether the newest transcript of Claude Code in this project can be read.
+fn transcripts(world: &dyn World, project: &Project) -> Check {
+    const ABOUT: &str = "transcripts";
+    const BYTES_MAX: usize = 64 * 1024 * 1024;
+    let Some(folder) = layers::claude_folder(world) else {
+        return Check::new(ABOUT, Health::Look, "HOME is not set, so none are found");
+    };
+    let plain = |it: char| if it.is_ascii_alphanumeric() { it } else { '-' };
+    let key: String = project.root.display().to_string().chars().map(plain).collect();
+    let folder = folder.join("projects").join(key);
+    let names = world.list(&folder).unwrap_or_default();
+    let files = names.iter().filter(|it| it.ends_with(".jsonl")).map(|it| folder.join(it));
+    let newest = files.max_by_key(|it| world.stat(it).map(|it| it.modified).unwrap_or_default());
+    let Some(newest) = newest else {
+        return Check::good(ABOUT, format!("none yet in {}", folder.display()));
+    };
+    match world.read(&newest, BYTES_MAX) {
+        Err(error) => Check::new(ABOUT, Health::Bad, format!("{}: {error}", newest.display())),
+        Ok(bytes) => {
+            let lines = bytes.split(|it| *it == b'\n').filter(|it| !it.is_empty());
+            let (all, sound) = lines.fold((0_u64, 0_u64), |(all, sound), line| {
+                let is_sound = serde_json::from_slice::<serde::de::IgnoredAny>(line).is_ok();
+                (all.saturating_add(1), sound.saturating_add(u64::from(is_sound)))
+            });
+            let text = format!("{}: {sound} of {all} records are read", newest.display());
+            let health = if sound == 0 && all > 0 { Health::Bad } else { Health::Good };
+            Check::new(ABOUT, health, text)
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! The settings of the clients, layer by layer: which hooks will run, and what may keep them from it.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::{Check, Health};
+use crate::cli::arguments::Scope;
+use crate::cli::install::places::{PLACES, Place};
+use crate::cli::install::settings::{self, Line};
+use crate::cli::project::Project;
+use crate::limits::SETTINGS_FILE_BYTES_MAX;
+use crate::world::{World, WorldError};
+
+const ABOUT: &str = "hooks";
+/// Claude Code's settings that an organisation gives.
+const MANAGED: [&str; 2] = [
+    "/etc/claude-code/managed-settings.json",
+    "/Library/Application Support/ClaudeCode/managed-settings.json",
+];
+
+/// Looks at every layer of every client.
+pub(super) fn look(world: &dyn World, project: &Project) -> Vec<Check> {
+    let mut checks = Vec::new();
+    let mut installed = 0_usize;
+    for place in &PLACES {
+        for scope in [Scope::User, Scope::Project, Scope::Local] {
+            let Some(path) = place.file(world, project, scope) else { continue };
+            let bytes = match world.read(&path, SETTINGS_FILE_BYTES_MAX) {
+                Ok(bytes) => bytes,
+                Err(WorldError::Missing) => continue,
+                Err(error) => {
+                    let text = format!("{}: {error}", path.display());
+                    checks.push(Check::new(ABOUT, Health::Bad, text));
+                    continue;
+                }
+            };
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            checks.extend(layer(world, place, &path, &text, &mut installed));
+        }
+    }
+    for path in MANAGED.map(PathBuf::from) {
+        if let Ok(bytes) = world.read(&path, SETTINGS_FILE_BYTES_MAX) {
+            checks.extend(claude_switches(&path, &String::from_utf8_lossy(&bytes)));
+        }
+    }
+    if installed == 0 {
+        let text = "no client calls policyd yet: policyd install";
+        checks.push(Check::new(ABOUT, Health::Look, text));
+    }
+    checks
+}
+
+/// The folder of Claude Code's user.
+pub(super) fn claude_folder(world: &dyn World) -> Option<PathBuf> {
+    Place::of("claude-code")?.user_folder(world)
+}
+
+fn layer(
+    world: &dyn World,
+    place: &'static Place,
+    path: &Path,
+    text: &str,
+    installed: &mut usize,
+) -> Vec<Check> {
+    let (title, name) = (place.harness.title, path.display());
+    let Some(form) = place.form else {
+        *installed = installed.saturating_add(1);
+        return vec![Check::good(ABOUT, format!("{title}: {name} is there"))];
+    };
+    let lines = match settings::lines(text, form) {
+        Ok(lines) => lines,
+        Err(why) => {
+            let text = format!("{name}: {why}; {title} runs no hook of this file");
+            return vec![Check::new(ABOUT, Health::Bad, text)];
+        }
+    };
+    let mut checks = Vec::new();
+    let ours: Vec<&Line> = lines.iter().filter(|it| it.ours).collect();
+    *installed = installed.saturating_add(ours.len());
+    let events: Vec<&str> = ours.iter().map(|it| it.event.as_str()).collect();
+    let others = lines.len().saturating_sub(ours.len());
+    if !lines.is_empty() {
+        let text = format!(
+            "{title}: {name}: policyd at {}; {others} hook(s) of others",
+            if events.is_empty() { "no event".to_owned() } else { events.join(", ") }
+        );
+        let mut check = Check::good(ABOUT, text);
+        check.more = ours.iter().map(|it| format!("{}: {}", it.event, it.command)).collect();
+        checks.push(check);
+    }
+    checks.extend(ours.iter().filter_map(|it| wrong(world, place, path, it)));
+    match place.harness.name {
+        "claude-code" => checks.extend(claude_switches(path, text)),
+        "codex" if !ours.is_empty() => checks.push(codex_trust(world, place)),
+        _ => {}
+    }
+    checks
+}
+
+/// What is wrong with a hook line of policyd.
+fn wrong(world: &dyn World, place: &'static Place, path: &Path, line: &Line) -> Option<Check> {
+    let name = path.display();
+    let bad = |text: String| Some(Check::new(ABOUT, Health::Bad, format!("{name}: {text}")));
+    let Some(moment) = place.harness.moment(&line.event) else {
+        let title = place.harness.title;
+        return bad(format!("{title} knows no event `{}`, so this line never runs", line.event));
+    };
+    if moment.event == "worktree_create" {
+        return bad("a hook at WorktreeCreate breaks --worktree: policyd install".to_owned());
+    }
+    let (program, rest) = line.command.split_once(" eval").unwrap_or((&line.command, ""));
+    let program = program.trim_matches(['"', '\'', ' ']);
+    let named = rest.split_whitespace().skip_while(|it| *it != "--hook").nth(1).unwrap_or_default();
+    let meant = place.harness.moment(named).map(|it| it.event);
+    if meant != Some(moment.event) {
+        return bad(format!("the line at {} says `--hook {named}`", line.event));
+    }
+    if Path::new(program).is_absolute() && world.stat(Path::new(program)).is_err() {
+        return bad(format!("{program} does not exist, so nothing is checked: policyd install"));
+    }
+    None
+}
+
+/// What keeps Claude Code from running hooks.
+fn claude_switches(path: &Path, text: &str) -> Vec<Check> {
+    let Ok(value) = serde_json::from_str::<Value>(text) else { return Vec::new() };
+    let name = path.display();
+    let is_on = |key: &str| value.get(key) == Some(&Value::Bool(true));
+    let mut checks = Vec::new();
+    if is_on("disableAllHooks") {
+        let text = format!("{name}: `disableAllHooks` keeps every hook from running");
+        checks.push(Check::new(ABOUT, Health::Bad, text));
+    }
+    if is_on("allowManagedHooksOnly") {
+        let text =
+            format!("{name}: `allowManagedHooksOnly` lets hooks of the organisation run only");
+        checks.push(Check::new(ABOUT, Health::Look, text));
+    }
+    checks
+}
+
+/// Codex skips hooks silently until its user approved them; what it approved stands in its settings.
+fn codex_trust(world: &dyn World, place: &'static Place) -> Check {
+    let config = place.user_folder(world).map(|it| it.join("config.toml"));
+    let text = config.and_then(|it| world.read(&it, SETTINGS_FILE_BYTES_MAX).ok());
+    let text = text.map(|it| String::from_utf8_lossy(&it).into_owned()).unwrap_or_default();
+    if text.contains("trusted_hash") {
+        return Check::good(
+            ABOUT,
+            "Codex CLI: some hooks are approved; after a change say /hooks again",
+        );
+    }
+    let text = "Codex CLI skips hooks silently until you approve them: start it and say /hooks";
+    Check::new(ABOUT, Health::Look, text)
+}

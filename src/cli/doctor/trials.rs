@@ -1,0 +1,211 @@
+//! The whole path of a hook, tried: once as it should be, and on simulated machines on which something
+//! goes wrong. Whatever goes wrong, the agent is not trapped and the exit code is 0.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{Check, Health};
+use crate::cli::project::Project;
+use crate::cli::{self, Console};
+use crate::world::fake::{FakeWorld, Op};
+use crate::world::{Command, World, WorldError};
+
+/// An agent that wants to stop with a failing test.
+const TRANSCRIPT: &str = include_str!("transcript.jsonl");
+const TRANSCRIPT_PATH: &str = "/t/session.jsonl";
+const PACK: &str = "/pack";
+/// Calls whose time is measured.
+const CALLS: usize = 5;
+/// A call that takes longer is felt.
+const SLOW: Duration = Duration::from_millis(500);
+
+/// What a hook answered.
+struct Answered {
+    code: u8,
+    stdout: String,
+}
+
+impl Answered {
+    fn value(&self) -> Option<Value> {
+        if self.stdout.is_empty() {
+            Some(json!({}))
+        } else {
+            serde_json::from_str(&self.stdout).ok()
+        }
+    }
+
+    fn blocks(&self) -> bool {
+        self.text("decision") == "block"
+    }
+
+    /// What is said of an answer that should be another one.
+    fn unexpected(&self) -> String {
+        format!(
+            "exit code {}, and an answer that should be another one: {}",
+            self.code, self.stdout
+        )
+    }
+
+    /// What the user is told.
+    fn notice(&self) -> String {
+        self.text("systemMessage")
+    }
+
+    fn text(&self, key: &str) -> String {
+        let value = self.value().unwrap_or_default();
+        value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
+    }
+}
+
+/// Tries everything.
+pub(super) fn run() -> Vec<Check> {
+    let blocked = call(&machine(), &["--hook", "stop"], &payload());
+    let mut checks = vec![good_payload(&blocked)];
+    let harmless = [
+        ("bad flag", machine(), vec!["--hook", "stop", "--no-such-flag"], payload()),
+        ("bad event", machine(), vec!["--hook", "stopp"], payload()),
+        ("bad stdin", machine(), vec!["--hook", "stop"], "{\"session_id\":".to_owned()),
+        ("no stdin", machine(), vec!["--hook", "stop"], String::new()),
+        ("bad pack", broken_pack(), vec!["--hook", "stop", "--policies", PACK], payload()),
+        ("read-only", refusing("Read-only file system"), vec!["--hook", "stop"], payload()),
+        ("full disk", refusing("No space left on device"), vec!["--hook", "stop"], payload()),
+    ];
+    for (about, world, arguments, stdin) in harmless {
+        let answered = call(&world, &arguments, &stdin);
+        checks.push(harmless_and_told(about, &answered));
+    }
+    checks.push(slow_probe());
+    checks
+}
+
+/// The failing test is blocked, and this is what the agent reads.
+fn good_payload(answered: &Answered) -> Check {
+    let health = if answered.code == 0 && answered.blocks() { Health::Good } else { Health::Bad };
+    let text = match health {
+        Health::Good => {
+            "an agent that stops with a failing test is held back; it reads:".to_owned()
+        }
+        Health::Look | Health::Bad => answered.unexpected(),
+    };
+    let mut check = Check::new("block", health, text);
+    check.more = answered.text("reason").lines().map(str::to_owned).collect();
+    check
+}
+
+fn harmless_and_told(about: &'static str, answered: &Answered) -> Check {
+    let notice = answered.notice();
+    let sound = answered.code == 0 && !answered.blocks() && !notice.is_empty();
+    let health = if sound { Health::Good } else { Health::Bad };
+    let text = match health {
+        Health::Good => "exit code 0, nothing is blocked, the user reads:".to_owned(),
+        Health::Look | Health::Bad => answered.unexpected(),
+    };
+    let mut check = Check::new(about, health, text);
+    check.more = notice.lines().map(str::to_owned).collect();
+    check
+}
+
+/// A probe that takes too long makes its rule unknown, and nothing else.
+fn slow_probe() -> Check {
+    let world = machine();
+    let rule = "- {id: slow, category: C, question: Q, severity: blocker, details: slow, \
+        applicable_session_types: ['*'], satisfied: 'probes.slow.text(\"\") == \"x\"'}\n";
+    world.put(format!("{PACK}/policyd.yaml"), "version: 1\nextends: []\n");
+    world.put(format!("{PACK}/considerations.yaml"), rule);
+    let probe = "- {id: slow, command: [slow-program], timeout: 2s, parse: text}\n";
+    world.put(format!("{PACK}/probes.yaml"), probe);
+    let takes = Duration::from_secs(2);
+    world.script(&["slow-program"], Err(WorldError::TimedOut), takes);
+    let answered = call(&world, &["--hook", "stop", "--policies", PACK], &payload());
+    let asked = world.ran().iter().any(|it| it.argv == ["slow-program"]);
+    let sound = answered.code == 0 && !answered.blocks() && asked;
+    let health = if sound { Health::Good } else { Health::Bad };
+    Check::new(
+        "slow probe",
+        health,
+        "ended at its deadline; its rule is unknown and blocks nothing",
+    )
+}
+
+/// What one call costs on this machine, the start of the process included.
+pub(super) fn time(world: &dyn World, project: &Project) -> Check {
+    let Some(program) = world.program() else {
+        return Check::new("time", Health::Look, "the path of this program is not known");
+    };
+    let argv = [&program.display().to_string(), "eval", "--hook", "stop", "--dry-run"];
+    let stdin = json!({"session_id": "doctor", "hook_event_name": "Stop",
+        "cwd": project.folder.display().to_string()});
+    let command = Command {
+        argv: argv.iter().map(|it| (*it).to_owned()).collect(),
+        folder: project.folder.clone(),
+        stdin: stdin.to_string().into_bytes(),
+        deadline: Duration::from_secs(20),
+        output_max: 64 * 1024,
+        ..Command::default()
+    };
+    let mut times = Vec::new();
+    for _ in 0..CALLS {
+        let began = world.elapsed();
+        match world.run(&command) {
+            Ok(output) if output.code == Some(0) => {}
+            Ok(output) => {
+                let text = format!("a call ended with {:?} instead of 0", output.code);
+                return Check::new("time", Health::Bad, text);
+            }
+            Err(error) => return Check::new("time", Health::Bad, format!("a call: {error}")),
+        }
+        times.push(world.elapsed().saturating_sub(began));
+    }
+    times.sort_unstable();
+    let middle = times.get(CALLS / 2).copied().unwrap_or_default();
+    let health = if middle > SLOW { Health::Look } else { Health::Good };
+    let millis = middle.as_secs_f64() * 1000.0;
+    Check::new("time", health, format!("{millis:.1} ms for a call at a stop in this project"))
+}
+
+/// A machine on which the agent has just worked.
+fn machine() -> FakeWorld {
+    let world = FakeWorld::new();
+    world.put_folder("/work/.git");
+    world.put(TRANSCRIPT_PATH, TRANSCRIPT);
+    world
+}
+
+fn broken_pack() -> FakeWorld {
+    let world = machine();
+    world.put(format!("{PACK}/considerations.yaml"), "- id: mine\n  severty: blocker\n");
+    world
+}
+
+/// A machine that writes nothing.
+fn refusing(why: &str) -> FakeWorld {
+    let world = machine();
+    for op in [Op::Write, Op::Append, Op::CreateFolder, Op::Lock, Op::Rename, Op::Exchange] {
+        world.refuse_always(op, "", WorldError::Refused(why.to_owned()));
+    }
+    world
+}
+
+fn payload() -> String {
+    json!({"session_id": "doctor", "transcript_path": TRANSCRIPT_PATH, "cwd": "/work",
+        "prompt_id": "p1", "hook_event_name": "Stop", "stop_hook_active": false})
+    .to_string()
+}
+
+/// Calls the program as a client does.
+fn call(world: &FakeWorld, arguments: &[&str], stdin: &str) -> Answered {
+    let (mut stdin, mut stdout, mut stderr) = (stdin.as_bytes(), Vec::new(), Vec::new());
+    let mut console = Console {
+        stdin: &mut stdin,
+        stdout: &mut stdout,
+        stderr: &mut stderr,
+        terminal: false,
+        watched: false,
+        typed: false,
+    };
+    let words = ["policyd", "eval"].iter().chain(arguments).map(OsString::from);
+    let code = cli::run(world, &mut console, &words.collect::<Vec<_>>());
+    Answered { code, stdout: String::from_utf8_lossy(&stdout).into_owned() }
+}

@@ -1,0 +1,345 @@
+//! `policyd install` and `policyd uninstall`: hook lines in the settings files of clients, put in and
+//! taken out. A file that is malformed is left alone; one that is changed is kept beside it first.
+
+pub(in crate::cli) mod places;
+pub(in crate::cli) mod settings;
+
+use std::path::{Path, PathBuf};
+
+use similar::TextDiff;
+
+use super::arguments::Scope;
+use super::project::{self, Project};
+use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE, InstallArguments, UninstallArguments};
+use crate::harness::Moment;
+use crate::limits::SETTINGS_FILE_BYTES_MAX;
+use crate::source::suggest;
+use crate::world::{World, WorldError};
+use places::{PLACES, Place};
+
+/// Events that are installed where none are named: those that policyd may have an opinion on.
+const USUAL: [&str; 9] = [
+    "session_start",
+    "user_prompt_submit",
+    "pre_tool_use",
+    "permission_request",
+    "post_tool_use_failure",
+    "subagent_stop",
+    "stop",
+    "stop_failure",
+    "session_end",
+];
+/// A hook there that prints nothing breaks what the client does.
+const NEVER: [&str; 1] = ["worktree_create"];
+/// What a file is kept as before it is changed for the first time.
+const KEPT_AS: &str = "before-policyd";
+/// The plugin of a client that knows no hook lines.
+const OPENCODE: &str = include_str!("install/opencode.js");
+
+/// What is done to one file.
+struct Change {
+    place: &'static Place,
+    path: PathBuf,
+    /// What is there; none where there is no file.
+    before: Option<String>,
+    /// What is to be there; none where the file goes.
+    after: Option<String>,
+}
+
+/// Puts hook lines in.
+pub(super) fn run(
+    world: &dyn World,
+    console: &mut Console<'_>,
+    arguments: &InstallArguments,
+) -> u8 {
+    let Some(program) = world.program().map(|it| it.display().to_string()) else {
+        console.complain("the path of this program is not known, so no hook line can name it");
+        return EXIT_BROKEN;
+    };
+    if let Some(folder) = &arguments.plugin {
+        return plugin(world, console, (arguments, &program), folder);
+    }
+    let planned = targets(world, &arguments.harness, arguments.scope).and_then(|targets| {
+        let change = |(place, path): (&'static Place, PathBuf)| {
+            let moments = moments(place, &arguments.events)?;
+            put_in(world, place, path, (&moments, &program))
+        };
+        targets.into_iter().map(change).collect::<Result<Vec<Change>, _>>()
+    });
+    carry_out(world, console, planned, arguments.dry_run)
+}
+
+/// Takes them out.
+pub(super) fn uninstall(
+    world: &dyn World,
+    console: &mut Console<'_>,
+    arguments: &UninstallArguments,
+) -> u8 {
+    let planned = targets(world, &arguments.harness, arguments.scope).and_then(|targets| {
+        let change = |(place, path): (&'static Place, PathBuf)| take_out(world, place, path);
+        targets.into_iter().map(change).collect::<Result<Vec<Change>, _>>()
+    });
+    carry_out(world, console, planned, arguments.dry_run)
+}
+
+/// What is wrong, and the exit code for it.
+type Failed = (u8, String);
+
+/// The files that are meant: of the clients that are named, else of those that are there.
+fn targets(
+    world: &dyn World,
+    named: &[String],
+    scope: Scope,
+) -> Result<Vec<(&'static Place, PathBuf)>, Failed> {
+    let project = project::find(world, None);
+    let mut places = Vec::new();
+    for name in named {
+        places.push(Place::of(name).ok_or_else(|| {
+            let known: Vec<&str> = PLACES.iter().map(|it| it.harness.name).collect();
+            let help = suggest::did_you_mean(name, &known).unwrap_or_default();
+            (EXIT_USAGE, format!("there is no harness `{name}` to install in; {help}"))
+        })?);
+    }
+    if named.is_empty() {
+        places.extend(PLACES.iter().filter(|it| is_there(world, &project, it, scope)));
+    }
+    if places.is_empty() {
+        let known: Vec<&str> = PLACES.iter().map(|it| it.harness.name).collect();
+        let known = known.join(", ");
+        return Err((EXIT_USAGE, format!("no client is found here; name one: --harness {known}")));
+    }
+    places
+        .into_iter()
+        .map(|place| {
+            let path = place.file(world, &project, scope).ok_or_else(|| {
+                let title = place.harness.title;
+                (EXIT_USAGE, format!("{title} has no such scope, or HOME is not set"))
+            })?;
+            Ok((place, path))
+        })
+        .collect()
+}
+
+/// Whether a client is used by this user, or in this project.
+fn is_there(world: &dyn World, project: &Project, place: &Place, scope: Scope) -> bool {
+    let file = place.file(world, project, scope);
+    let folder = match scope {
+        Scope::User => place.user_folder(world),
+        Scope::Project | Scope::Local => {
+            file.as_ref().and_then(|it| it.parent()).map(Path::to_path_buf)
+        }
+    };
+    file.is_some() && folder.is_some_and(|it| world.stat(&it).is_ok())
+}
+
+/// The events of a client that are meant: the usual ones, all, or those that are named.
+fn moments(place: &Place, named: &[String]) -> Result<Vec<&'static Moment>, Failed> {
+    let harness = place.harness;
+    let all = || harness.moments.iter().filter(|it| !it.event.is_empty());
+    // Of several names for one event the first one is told everything.
+    let first =
+        |it: &&Moment| harness.moments.iter().find(|own| own.event == it.event) == Some(*it);
+    let safe = |it: &&Moment| !NEVER.contains(&it.event);
+    if named.iter().any(|it| it == "all") {
+        return Ok(all().filter(first).filter(safe).collect());
+    }
+    if named.is_empty() {
+        return Ok(all().filter(first).filter(|it| USUAL.contains(&it.event)).collect());
+    }
+    let find = |name: &String| {
+        let moment = harness.moment(name).filter(|it| !it.event.is_empty());
+        let title = harness.title;
+        let moment = moment.ok_or_else(|| {
+            let known: Vec<&str> = all().map(|it| it.native).collect();
+            let help = suggest::did_you_mean(name, &known).unwrap_or_default();
+            (EXIT_USAGE, format!("{title} has no event `{name}`; {help}"))
+        })?;
+        if NEVER.contains(&moment.event) {
+            let why = format!("a hook at {} breaks what {title} does there", moment.native);
+            return Err((EXIT_USAGE, why));
+        }
+        Ok(moment)
+    };
+    named.iter().map(find).collect()
+}
+
+fn put_in(
+    world: &dyn World,
+    place: &'static Place,
+    path: PathBuf,
+    (moments, program): (&[&'static Moment], &str),
+) -> Result<Change, Failed> {
+    let before = read(world, &path)?;
+    let after = match place.form {
+        Some(form) => {
+            let lines = place.lines(moments, program);
+            settings::put_in(before.as_deref().unwrap_or_default(), form, &lines)
+                .map_err(|why| malformed(&path, &why))?
+        }
+        None => OPENCODE.replace("@PROGRAM@", &program.replace('\\', "\\\\").replace('"', "\\\"")),
+    };
+    Ok(Change { place, path, before, after: Some(after) })
+}
+
+fn take_out(world: &dyn World, place: &'static Place, path: PathBuf) -> Result<Change, Failed> {
+    let before = read(world, &path)?;
+    let after = match (place.form, &before) {
+        (Some(form), Some(before)) => {
+            let rest = settings::take_out(before, form).map_err(|why| malformed(&path, &why))?;
+            let kept = read(world, &kept_as(&path))?;
+            match kept {
+                // What was there before says the same: then it is there again, byte for byte.
+                Some(kept) if same(&kept, &rest) => Some(kept),
+                Some(_) => Some(rest),
+                None if *before != rest && is_empty(&rest) => None,
+                None => Some(rest),
+            }
+        }
+        (None, Some(before)) if before.contains("policyd install --harness") => None,
+        (_, before) => before.clone(),
+    };
+    Ok(Change { place, path, before, after })
+}
+
+/// Whether two texts hold the same values in the same order.
+fn same(one: &str, other: &str) -> bool {
+    let value = |text: &str| {
+        let root = jsonc_parser::cst::CstRootNode::parse(text, &Default::default()).ok()?;
+        root.to_serde_value()
+    };
+    let (one, other) = (value(one), value(other));
+    let empty =
+        |it: &Option<serde_json::Value>| it.as_ref().is_none_or(|it| *it == serde_json::json!({}));
+    one == other || (empty(&one) && empty(&other))
+}
+
+/// Whether nothing but what policyd wrote was there.
+fn is_empty(text: &str) -> bool {
+    matches!(serde_json::from_str::<serde_json::Value>(text), Ok(serde_json::Value::Object(it))
+        if it.keys().all(|it| it == "version"))
+}
+
+fn read(world: &dyn World, path: &Path) -> Result<Option<String>, Failed> {
+    match world.read(path, SETTINGS_FILE_BYTES_MAX) {
+        Ok(bytes) => String::from_utf8(bytes)
+            .map(Some)
+            .map_err(|error| malformed(path, &format!("not UTF-8 text: {error}"))),
+        Err(WorldError::Missing) => Ok(None),
+        Err(error) => Err((EXIT_BROKEN, format!("{}: {error}", path.display()))),
+    }
+}
+
+fn malformed(path: &Path, why: &str) -> Failed {
+    let text = format!(
+        "{}: {why}; its client would not read it either, so nothing is changed: mend it first",
+        path.display()
+    );
+    (EXIT_BROKEN, text)
+}
+
+fn kept_as(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!("{name}.{KEPT_AS}"))
+}
+
+/// Shows the changes, or makes them.
+fn carry_out(
+    world: &dyn World,
+    console: &mut Console<'_>,
+    planned: Result<Vec<Change>, Failed>,
+    dry_run: bool,
+) -> u8 {
+    let changes = match planned {
+        Ok(changes) => changes,
+        Err((code, problem)) => {
+            console.complain(&problem);
+            return code;
+        }
+    };
+    let mut code = EXIT_OK;
+    for it in changes {
+        let path = it.path.display();
+        if it.before == it.after {
+            console.say(&format!("as it was  {}: {path}\n", it.place.harness.title));
+        } else if dry_run {
+            let (before, after) = (it.before.unwrap_or_default(), it.after.unwrap_or_default());
+            let diff = TextDiff::from_lines(before.as_str(), after.as_str());
+            let name = path.to_string();
+            console.say(&diff.unified_diff().context_radius(3).header(&name, &name).to_string());
+        } else if let Err((path, error)) = write(world, &it) {
+            console.complain(&format!("{}: {error}", path.display()));
+            code = EXIT_BROKEN;
+        } else if it.after.is_none() {
+            console.say(&format!("removed    {}: {path}\n", it.place.harness.title));
+        } else {
+            console.say(&format!("wrote      {}: {path}\n", it.place.harness.title));
+            let installs = it.after.as_ref().is_some_and(|it| it.contains("policyd"));
+            if installs {
+                console.say(&format!("           {}\n", it.place.then));
+            }
+        }
+    }
+    code
+}
+
+/// Keeps what was there, then writes in place: the file keeps its rights.
+fn write(world: &dyn World, change: &Change) -> Result<(), (PathBuf, WorldError)> {
+    let path = &change.path;
+    let failed = |error| (path.clone(), error);
+    let kept = kept_as(path);
+    let Some(after) = &change.after else {
+        return world.remove(path).map_err(failed);
+    };
+    if let Some(folder) = path.parent() {
+        world.create_folder(folder).map_err(|error| (folder.to_path_buf(), error))?;
+    }
+    match (&change.before, world.stat(&kept).is_ok()) {
+        // It is as it was: what was kept is no longer needed.
+        (Some(_), true)
+            if world
+                .read(&kept, SETTINGS_FILE_BYTES_MAX)
+                .is_ok_and(|it| it == after.as_bytes()) =>
+        {
+            world.write(path, after.as_bytes()).map_err(failed)?;
+            return world.remove(&kept).map_err(|error| (kept, error));
+        }
+        (Some(before), false) => {
+            world.write(&kept, before.as_bytes()).map_err(|error| (kept, error))?;
+        }
+        (Some(_), true) | (None, _) => {}
+    }
+    world.write(path, after.as_bytes()).map_err(failed)
+}
+
+/// Writes a folder that Claude Code loads as a plugin.
+fn plugin(
+    world: &dyn World,
+    console: &mut Console<'_>,
+    (arguments, program): (&InstallArguments, &str),
+    folder: &Path,
+) -> u8 {
+    let Some(place) = Place::of("claude-code") else { return EXIT_BROKEN };
+    let manifest = serde_json::json!({"name": "policyd", "version": env!("CARGO_PKG_VERSION"),
+        "description": "Decides what the agent may do, and whether it may stop"});
+    let lines = moments(place, &arguments.events).and_then(|moments| {
+        let form = place.form.ok_or((EXIT_BROKEN, "no form".to_owned()))?;
+        settings::put_in("{}\n", form, &place.lines(&moments, program))
+            .map_err(|why| (EXIT_BROKEN, why))
+    });
+    let planned = lines.and_then(|hooks| {
+        let files = [
+            (".claude-plugin/plugin.json", format!("{manifest:#}\n")),
+            ("hooks/hooks.json", hooks),
+        ];
+        let change = |(name, text): (&str, String)| {
+            let path = folder.join(name);
+            Ok(Change { place, before: read(world, &path)?, path, after: Some(text) })
+        };
+        files.into_iter().map(change).collect()
+    });
+    let code = carry_out(world, console, planned, arguments.dry_run);
+    if code == EXIT_OK && !arguments.dry_run {
+        console.say(&format!("try it: claude --plugin-dir {}\n", folder.display()));
+    }
+    code
+}

@@ -1,0 +1,120 @@
+//! The doctor on real machines that are well, and on some that are not.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::machine::Machine;
+
+/// Every check of the doctor, and how many failed.
+fn doctor(machine: &Machine) -> (Vec<Value>, u64) {
+    let called = machine.run(&["doctor", "--format", "json"], b"");
+    let report: Value = serde_json::from_str(&called.stdout).unwrap();
+    let failed = report["failed"].as_u64().unwrap();
+    assert_eq!(called.code, Some(i32::from(failed > 0)), "{report:#}");
+    (report["checks"].as_array().unwrap().clone(), failed)
+}
+
+fn failed(machine: &Machine, text: &str) {
+    let (checks, _) = doctor(machine);
+    let mut bad = checks.iter().filter(|it| it["health"] == "failed");
+    let found = bad.any(|it| it["text"].as_str().unwrap().contains(text));
+    assert!(found, "`{text}`: {checks:#?}");
+}
+
+fn settings(machine: &Machine, change: impl FnOnce(String) -> String) {
+    let path = machine.path("home").join(".claude/settings.json");
+    let text = fs::read_to_string(&path).unwrap_or_default();
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, change(text)).unwrap();
+}
+
+/// A machine with hooks in Claude Code.
+fn installed() -> Machine {
+    let machine = Machine::new();
+    let called = machine.run(&["install", "--harness", "claude-code"], b"");
+    assert_eq!(called.code, Some(0));
+    machine
+}
+
+#[test]
+fn a_machine_that_is_well_is_told_so_and_nothing_is_changed() {
+    let machine = installed();
+    // The first call keeps the pack in compiled form.
+    doctor(&machine);
+    let before = machine.tree();
+    let (checks, failed) = doctor(&machine);
+    assert_eq!(failed, 0, "{checks:#?}");
+    let about = |name: &str| checks.iter().filter(|it| it["about"] == name).count();
+    for name in [
+        "program",
+        "hooks",
+        "switch",
+        "trust",
+        "pack",
+        "state",
+        "transcripts",
+        "block",
+        "bad flag",
+        "bad stdin",
+        "bad pack",
+        "read-only",
+        "full disk",
+        "slow probe",
+        "time",
+    ] {
+        assert!(about(name) > 0, "{name}");
+    }
+    let block = checks.iter().find(|it| it["about"] == "block").unwrap();
+    assert!(block["more"].to_string().contains("the last test run failed"), "{block}");
+    assert_eq!(machine.tree(), before);
+}
+
+#[test]
+fn what_keeps_hooks_from_running_is_found() {
+    let machine = installed();
+    settings(&machine, |it| it.replacen('{', "{\n  \"disableAllHooks\": true,", 1));
+    failed(&machine, "disableAllHooks");
+
+    let machine = installed();
+    settings(&machine, |it| it.replace(env!("CARGO_BIN_EXE_policyd"), "/gone/policyd"));
+    failed(&machine, "/gone/policyd does not exist");
+
+    let machine = installed();
+    settings(&machine, |it| it.replace("\"subagent-stop\"", "\"stop\""));
+    failed(&machine, "the line at SubagentStop says `--hook stop`");
+
+    let machine = installed();
+    settings(&machine, |it| it.replace("\"SessionEnd\"", "\"SesionEnd\""));
+    failed(&machine, "no event `SesionEnd`");
+
+    let machine = Machine::new();
+    settings(&machine, |_| "{\"hooks\": {\"PreToolUse\": {}}}".to_owned());
+    failed(&machine, "`PreToolUse` is not a list");
+}
+
+#[test]
+fn switches_packs_and_state_are_looked_at() {
+    let machine = installed();
+    machine.put(".policyd/.disabled", "");
+    failed(&machine, "switched off");
+
+    let machine = installed();
+    machine.put(".policyd/policies/considerations.yaml", "- id: mine\n  severty: x\n");
+    failed(&machine, "unknown key `severty`");
+
+    let machine = installed();
+    machine.put(".policyd", "a file");
+    failed(&machine, "is not a folder");
+
+    let machine = installed();
+    fs::write(machine.path("config/policyd/trust.json"), "{").unwrap();
+    failed(&machine, "trust.json is not used");
+
+    let machine = installed();
+    fs::write(machine.path("config/policyd/trust.json"), "{\"version\":1,\"packs\":[]}").unwrap();
+    machine.put(".policyd/policies/policyd.yaml", "version: 1\n");
+    let (checks, bad) = doctor(&machine);
+    assert_eq!(bad, 0);
+    assert!(checks.iter().any(|it| it["text"].to_string().contains("is not trusted")));
+}
