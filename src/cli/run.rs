@@ -93,6 +93,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &RunA
         settings,
         overrides,
         context: Gauge::default(),
+        failed: false,
         teller,
     };
     wrong.iter().for_each(|it| supervisor.problem(it));
@@ -182,6 +183,8 @@ struct Supervisor<'a, 'c, 'o> {
     overrides: Overrides,
     /// How full the context was after the last turn.
     context: Gauge,
+    /// Whether the last turn failed.
+    failed: bool,
     teller: Teller<'c, 'o>,
 }
 

@@ -148,6 +148,13 @@ impl Spend {
             cost_usd: self.cost_usd + more.cost_usd,
         }
     }
+
+    /// All tokens.
+    #[must_use]
+    pub fn tokens(&self) -> u64 {
+        let all = [self.input, self.output, self.cache_read, self.cache_creation];
+        all.iter().fold(0, |sum, it| sum.saturating_add(*it))
+    }
 }
 
 /// What may not be exceeded, and when something is done about a run.

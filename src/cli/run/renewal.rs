@@ -58,8 +58,7 @@ impl Supervisor<'_, '_, '_> {
     }
 
     /// Writes down where the run stands after a turn.
-    pub(super) fn write_progress(&mut self, failed: bool) {
-        let run = &self.run;
+    pub(super) fn write_progress(&mut self, run: &Run) {
         let tests = match run.trail.marks.last().and_then(|it| it.tests) {
             Some(true) => "passing",
             Some(false) => "failing",
@@ -73,7 +72,7 @@ impl Supervisor<'_, '_, '_> {
             run.iterations_max(&self.limits),
             run.restarts,
             self.limits.restarts,
-            self.tokens(),
+            run.spend.tokens(),
             run.spend.cost_usd,
             self.world.now(),
         );
@@ -87,7 +86,7 @@ impl Supervisor<'_, '_, '_> {
         let (text, errors) =
             (mask(&text).0.into_owned(), mask(&format!("{errors:#}\n")).0.into_owned());
         self.write(&self.kept(PROGRESS), &text);
-        if failed {
+        if self.failed {
             self.write(&self.kept(ERRORS), &errors);
         } else {
             // None is there most of the time.
@@ -105,6 +104,7 @@ impl Supervisor<'_, '_, '_> {
         }
         let summary = mask(&summary.join("\n\n")).0.into_owned();
         self.write(&self.kept(SUMMARY), &format!("{}\n", summary.trim_end()));
+        self.write_progress(next);
         if let Err(error) = self.archive() {
             self.problem(&format!("the session could not be put into the archive: {error}"));
         }

@@ -163,18 +163,10 @@ impl Supervisor<'_, '_, '_> {
             ("iteration", json!(self.run.iteration)),
             ("restarts", json!(self.run.restarts)),
             ("worked_ms", json!(self.run.worked_ms)),
-            ("tokens", json!(self.tokens())),
+            ("tokens", json!(self.run.spend.tokens())),
             ("cost_usd", json!(spend.cost_usd)),
         ];
         self.tell("loop.end", &fields);
-    }
-
-    /// All tokens of all sessions.
-    pub(super) fn tokens(&self) -> u64 {
-        let it = self.run.spend;
-        [it.input, it.output, it.cache_read, it.cache_creation]
-            .iter()
-            .fold(0, |sum, it| sum.saturating_add(*it))
     }
 
     /// Where it stands, in one line.
@@ -184,7 +176,7 @@ impl Supervisor<'_, '_, '_> {
         let mut parts = vec![
             format!("turn {}/{}", run.iteration, run.iterations_max(&self.limits)),
             format!("session {}", run.session),
-            format!("{} tokens", self.tokens()),
+            format!("{} tokens", run.spend.tokens()),
             match self.limits.budget_usd {
                 Some(limit) => format!("{:.2}/{limit:.2} USD", run.spend.cost_usd),
                 None => format!("{:.2} USD", run.spend.cost_usd),

@@ -115,8 +115,9 @@ impl Supervisor<'_, '_, '_> {
         };
         self.keep_said(&said);
         self.told_turn(&heard, &turn);
+        self.failed = turn.failure.is_some();
         self.step(&Event::Ended(&turn));
-        self.write_progress(turn.failure.is_some());
+        self.write_progress(&self.run.clone());
     }
 
     /// Starts the command and hears it to its end.
@@ -403,8 +404,8 @@ impl Supervisor<'_, '_, '_> {
             Ending::Late | Ending::Silent | Ending::Spent | Ending::Interrupted => None,
         };
         let spend = turn.spend;
-        let tokens = [spend.input, spend.output, spend.cache_read, spend.cache_creation];
-        let tokens = tokens.iter().fold(0_u64, |sum, it| sum.saturating_add(*it));
+
+        let tokens = spend.tokens();
         let fields = [
             ("iteration", json!(self.run.iteration)),
             ("session", json!(self.run.session)),
