@@ -171,7 +171,8 @@ fn read_stdin(console: &mut Console<'_>) -> Vec<u8> {
 pub(super) struct Ready {
     /// The pack without its vocabulary.
     pub(super) policy: Policy,
-    words: Words,
+    /// How facts are recognised.
+    pub(super) words: Words,
 }
 
 impl Ready {

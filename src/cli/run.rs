@@ -94,6 +94,8 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &RunA
         overrides,
         context: Gauge::default(),
         failed: false,
+        standing: String::new(),
+        decided: "",
         teller,
     };
     wrong.iter().for_each(|it| supervisor.problem(it));
@@ -169,6 +171,14 @@ struct Paths {
     named: bool,
 }
 
+/// Breakers that are not closed, for the line that shows where the run stands.
+fn open_breakers(stores: &Stores<'_>) -> String {
+    let all = stores.breakers.all();
+    let open = all.iter().filter(|(_, it)| it.phase != crate::state::breaker::Phase::Closed);
+    let words: Vec<String> = open.map(|(key, it)| format!("{key} {}", it.phase.as_str())).collect();
+    words.join(", ")
+}
+
 /// One run at work.
 struct Supervisor<'a, 'c, 'o> {
     world: &'a dyn World,
@@ -185,6 +195,10 @@ struct Supervisor<'a, 'c, 'o> {
     context: Gauge,
     /// Whether the last turn failed.
     failed: bool,
+    /// Breakers that are not closed, in words.
+    standing: String,
+    /// What the gate decided last.
+    decided: &'static str,
     teller: Teller<'c, 'o>,
 }
 
@@ -310,6 +324,7 @@ impl<'a> Supervisor<'a, '_, '_> {
         }
         let (stores, settings) = (self.stores(), self.policy().breaker(&key));
         let (breaker, answer) = stores.breakers.request(&key, &settings, self.world.now());
+        self.standing = open_breakers(&stores);
         match answer {
             crate::state::breaker::Answer::Rejected { wait } => {
                 let why = match &breaker.forced {

@@ -21,6 +21,18 @@ pub fn event(kind: &str, now: Timestamp, fields: &[(&str, Value)]) -> Value {
     Value::Object(all)
 }
 
+/// An event that is made already, with `ts` and `ts_epoch` where it has none.
+#[must_use]
+pub fn stamped(mut event: Value, now: Timestamp) -> Value {
+    if let Value::Object(fields) = &mut event
+        && !fields.contains_key("ts")
+    {
+        fields.insert("ts".to_owned(), now.to_string().into());
+        fields.insert("ts_epoch".to_owned(), now.millis().div_euclid(1_000).into());
+    }
+    event
+}
+
 /// A field that is given as text: a number where it is written as JSON has them, text else. What
 /// looks like a number and is none (`0123`, `1.`) stays text, so that the line is sound.
 #[must_use]

@@ -1,6 +1,9 @@
 //! The validation criteria of seed 004 about restarts, each as a test of that name. Tokens are counted
 //! as the seed does it (`meter: cumulative`, 70 % of 200,000) unless said otherwise.
 
+use policyd::world::fake::Play;
+use serde_json::json;
+
 use crate::stage::{Stage, changes, signals, usage};
 
 const CUMULATIVE: &str = "meter: cumulative\n";
@@ -131,4 +134,32 @@ fn finished_work_is_never_thrown_away() {
     let said = stage.run(&[]);
     assert_eq!((said.code, said.status().as_str()), (0, "complete"));
     assert!(stage.logged("loop.context_exhaustion_restart").is_empty());
+}
+
+#[test]
+fn the_summary_says_goal_iteration_files_errors_and_tests_in_at_most_2000_characters() {
+    let stage = stage();
+    let edits: Vec<Play> = (0..90)
+        .map(|it| {
+            let input =
+                json!({"file_path": format!("/work/src/a_long_name_{it}.rs"), "content": "x"});
+            Play::says(json!({"type": "assistant", "message": {"id": format!("w{it}"), "content": [
+                {"type": "tool_use", "id": format!("w{it}"), "name": "Write", "input": input}]}}))
+        })
+        .collect();
+    stage.play([changes("a")].into_iter().chain(edits).chain(usage(150_000, 0, 0.5)));
+    working(&stage, 1, "b");
+    stage.run(&["--max-iterations", "2"]);
+    let summary = stage.file("context-summary.md");
+    assert!(summary.trim_end().chars().count() <= 2_000, "{}", summary.chars().count());
+    for part in [
+        "## Goal\nDo the thing",
+        "turn 1 of 2",
+        "a_long_name_",
+        "## Recent Errors",
+        "## Test Status",
+    ] {
+        assert!(summary.contains(part), "{part}: {summary}");
+    }
+    assert!(stage.prompts()[1].contains(summary.trim()));
 }

@@ -7,10 +7,13 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::Supervisor;
+use crate::cli::context::git;
 use crate::judge::message::cut;
 use crate::report::mask::mask;
+use crate::report::summary::{Known, markdown};
 use crate::state::run::{Renewal, Run};
 use crate::store::file;
+use crate::store::transcript::{self, Places};
 use crate::world::WorldError;
 
 /// What the next session is told.
@@ -19,6 +22,8 @@ pub(super) const SUMMARY: &str = "context-summary.md";
 const PROGRESS: &str = "progress.md";
 /// What went wrong last.
 const ERRORS: &str = "error-summary.json";
+/// Longest time that reading the conversation may take.
+const READING_MAX: Duration = Duration::from_secs(30);
 /// Seed 003: the newest ledger, and handoffs of the last day.
 const LEDGERS: &str = "memory/ledgers";
 const LEDGER_LINES: usize = 100;
@@ -96,7 +101,7 @@ impl Supervisor<'_, '_, '_> {
 
     /// Puts a session aside and writes down what the next one is told. `next` is the run as it will be.
     pub(super) fn renew(&mut self, why: Renewal, next: &Run) {
-        let mut summary = self.summarise(next);
+        let mut summary = vec![self.summarise(next)];
         if why == Renewal::Cleared {
             // Seed 003, in its order: the ledger, the handoffs, then the signal is taken away.
             summary.extend(self.notes());
@@ -110,21 +115,30 @@ impl Supervisor<'_, '_, '_> {
         }
     }
 
-    /// What is worth knowing of the session, in parts.
-    fn summarise(&self, next: &Run) -> Vec<String> {
-        let run = &self.run;
-        let error = if next.last_error.is_empty() { "none" } else { next.last_error.as_str() };
-        vec![
-            format!("### Goal\n{}", cut(&run.goal, 600)),
-            format!(
-                "### Status\n- turns so far: {} of {}\n- restarts so far: {} of {}",
-                next.iteration,
-                next.iterations_max(&self.limits),
-                next.restarts,
-                self.limits.restarts
-            ),
-            format!("### Last Error\n{}", cut(error, 600)),
-        ]
+    /// What is worth knowing of the run so far: its conversation, what git says, where it stands.
+    fn summarise(&self, next: &Run) -> String {
+        let (policy, words) = (&self.ready.policy, &self.ready.words);
+        let transcript = self.transcript();
+        let places = Places { transcript: &transcript, cursor: None, subagent: false };
+        let deadline = self.world.elapsed().saturating_add(READING_MAX);
+        // What could not be read is left out: a summary of less is better than none.
+        let read = transcript::read(self.world, places, &words.lens, policy.lens_key, deadline);
+        let git = git::ask(self.world, &self.project.folder, None);
+        let mut known = Known::of(&read.facts, &self.context, &git, &self.project.folder);
+        known.goal.clone_from(&self.run.goal);
+        known.iteration = u64::from(next.iteration);
+        let turns = next.iterations_max(&self.limits);
+        known.status.splice(
+            0..0,
+            [
+                format!("turn {} of {turns}", next.iteration),
+                format!("restart {} of {}", next.restarts, self.limits.restarts),
+            ],
+        );
+        if !next.last_error.is_empty() {
+            known.errors.insert(0, next.last_error.clone());
+        }
+        markdown(&known)
     }
 
     /// The newest ledger, and the newest handoff of the last day.

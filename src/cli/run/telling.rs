@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::Supervisor;
 use crate::cli::{Console, RunFormat};
+use crate::report::context::{self, Whose};
 use crate::report::mask::{mask, mask_json};
 use crate::report::run;
 use crate::state::run::{Effect, Phase, Renewal, budget, health};
@@ -59,10 +60,24 @@ impl<'c, 'o> Teller<'c, 'o> {
     }
 }
 
+/// How full the context is, drawn.
+fn bar(percent: u64) -> String {
+    const COLUMNS: u64 = 10;
+    let filled = (percent.min(100) * COLUMNS).div_ceil(100);
+    let columns = |it: u64| usize::try_from(it).unwrap_or(0);
+    let (full, empty) = ("█".repeat(columns(filled)), "░".repeat(columns(COLUMNS - filled)));
+    format!("{full}{empty} {percent} %")
+}
+
 impl Supervisor<'_, '_, '_> {
     /// Tells an event. A log that cannot be written is no reason to stop.
     pub(super) fn tell(&mut self, kind: &str, fields: &[(&str, Value)]) {
-        let mut event = run::event(kind, self.world.now(), fields);
+        self.tell_event(run::event(kind, self.world.now(), fields));
+    }
+
+    /// The same of an event that is made already.
+    pub(super) fn tell_event(&mut self, event: Value) {
+        let mut event = run::stamped(event, self.world.now());
         mask_json(&mut event);
         let path = self.paths.own.join(EVENT_LOG);
         if !log::append(self.world, &path, std::slice::from_ref(&event)) {
@@ -127,12 +142,10 @@ impl Supervisor<'_, '_, '_> {
     fn told_renewal(&mut self, why: Renewal) {
         let (restart, iteration) = (self.run.restarts, self.run.iteration);
         if why == Renewal::Exhausted {
-            let fields = [
-                ("restart", json!(restart)),
-                ("prev_iteration", json!(iteration)),
-                ("iteration", json!(self.run.session_iteration)),
-            ];
-            self.tell("loop.context_exhaustion_restart", &fields);
+            let (session, now) = (format!("run-{}", self.run.id), self.world.now());
+            let number = self.run.session_iteration.into();
+            let whose = Whose { session: &session, now, iteration: number };
+            self.tell_event(context::restart(whose, restart.into(), iteration.into()));
         }
         let fields = [
             ("restart", json!(restart)),
@@ -183,6 +196,15 @@ impl Supervisor<'_, '_, '_> {
             },
             crate::time::short_text(elapsed),
         ];
+        if self.context.known {
+            parts.insert(2, bar(self.context.percent));
+        }
+        if !self.standing.is_empty() {
+            parts.push(self.standing.clone());
+        }
+        if !self.decided.is_empty() {
+            parts.push(format!("gate: {}", self.decided));
+        }
         if budget::level(run.spend.cost_usd, self.limits.budget_usd, self.limits.warn_percent)
             == budget::Level::Warn
         {

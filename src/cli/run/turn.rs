@@ -16,6 +16,7 @@ use crate::judge::dead_letter::fingerprint;
 use crate::judge::message::cut;
 use crate::limits::{EVIDENCE_CHARS_MAX, FAILURE_TEXT_BYTES_MAX, TURN_LOG_BYTES_MAX};
 use crate::policy::failures::{Classified, Moment};
+use crate::report::context::{Whose, usage, warning};
 use crate::report::mask::mask;
 use crate::state::breaker;
 use crate::state::context::ACT;
@@ -378,6 +379,7 @@ impl Supervisor<'_, '_, '_> {
             heard.output.answer.clone()
         };
         let verdict = self.judge(&answer);
+        self.decided = if verdict == Claim::Accepted { "content" } else { "not content" };
         if let Claim::Refused(why) = &verdict {
             self.tell("loop.completion_refused", &[("reason", json!(why))]);
         }
@@ -431,17 +433,12 @@ impl Supervisor<'_, '_, '_> {
         if gauge.input_tokens == 0 && gauge.output_tokens == 0 {
             return; // The command tells no tokens.
         }
-        let mut fields = vec![
-            ("iteration", json!(self.run.iteration)),
-            ("input_tokens", json!(gauge.input_tokens)),
-            ("output_tokens", json!(gauge.output_tokens)),
-            ("usage_pct", json!(gauge.measured)),
-            ("threshold", json!(gauge.threshold)),
-        ];
-        self.tell("loop.context_usage", &fields);
+        let session = format!("run-{}", self.run.id);
+        let now = self.world.now();
+        let whose = Whose { session: &session, now, iteration: self.run.iteration.into() };
+        self.tell_event(usage(whose, &gauge));
         if context == Context::Exhausted {
-            fields.push(("window", json!(gauge.window)));
-            self.tell("loop.context_exhaustion_warning", &fields);
+            self.tell_event(warning(whose, &gauge));
         }
     }
 }
