@@ -263,6 +263,9 @@ pub(super) struct LintArguments {
     /// Write all findings into this file, so that from now on only new ones count
     #[arg(long, value_name = "FILE", conflicts_with = "baseline")]
     pub(super) write_baseline: Option<PathBuf>,
+    /// Look at what this client cannot do, too
+    #[arg(long, value_name = "NAME")]
+    pub(super) harness: Option<String>,
     /// Explain a rule, by its code or name
     #[arg(long, value_name = "CODE")]
     pub(super) explain: Option<String>,

@@ -97,7 +97,7 @@ fn prepare<'a>(
     arguments: &'a EvalArguments,
     caller: &mut Caller,
 ) -> Result<Option<Request<'a>>, (u8, String)> {
-    let named = named_harness(arguments)?;
+    let named = named_harness(arguments.harness.as_deref()).map_err(|it| (EXIT_USAGE, it))?;
     known_event(arguments, named)?;
     let now = match &arguments.now {
         None => world.now(),
@@ -130,12 +130,12 @@ fn prepare<'a>(
 }
 
 /// The harness that the command line names.
-fn named_harness(arguments: &EvalArguments) -> Result<Option<&'static Harness>, (u8, String)> {
-    let Some(name) = arguments.harness.as_deref() else { return Ok(None) };
+pub(super) fn named_harness(name: Option<&str>) -> Result<Option<&'static Harness>, String> {
+    let Some(name) = name else { return Ok(None) };
     harness::find(name).map(Some).ok_or_else(|| {
         let known: Vec<&str> = harness::HARNESSES.iter().map(|it| it.name).collect();
         let help = suggest::did_you_mean(name, &known).unwrap_or_default();
-        (EXIT_USAGE, format!("there is no harness `{name}`; {help}"))
+        format!("there is no harness `{name}`; {help}")
     })
 }
 

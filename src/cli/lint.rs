@@ -8,9 +8,11 @@ use std::sync::Arc;
 use std::thread;
 
 use super::arguments::{FailLevel, LintFormat, ProfileName};
+use super::eval::named_harness;
 use super::project::Project;
 use super::test::suite::beside;
 use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, LintArguments, pack, project};
+use crate::harness::Harness;
 use crate::lint::baseline::Baseline;
 use crate::lint::{self, Profile, Reviewed, Subject};
 use crate::policy::load::{Base, Pack};
@@ -42,6 +44,13 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Lint
             return EXIT_BROKEN;
         }
     };
+    let harness = match named_harness(arguments.harness.as_deref()) {
+        Ok(harness) => harness,
+        Err(problem) => {
+            console.complain(&problem);
+            return EXIT_USAGE;
+        }
+    };
     let project = project::find(world, None);
     let (packs, mut unreadable) =
         pack::find_all(world, &project, &looked_at(world, &project, arguments));
@@ -64,6 +73,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Lint
         },
         ignores: !arguments.no_ignores,
         now: world.now(),
+        harness,
     };
     let mut review = review(&packs, &ask);
     review.unreadable = unreadable;
@@ -90,6 +100,7 @@ struct Ask {
     profile: Profile,
     ignores: bool,
     now: Timestamp,
+    harness: Option<&'static Harness>,
 }
 
 /// A pack with its case files.
@@ -113,6 +124,7 @@ fn review(packs: &[Beside], ask: &Ask) -> Review {
         let one = |(pack, cases): &Beside| {
             let reviewed = load::review(pack, &base);
             let subject = Subject::new(pack, &reviewed, ask.now).with_cases(cases.clone());
+            let subject = subject.for_harness(ask.harness);
             lint::review(&subject, ask.profile, ask.ignores)
         };
         packs.iter().map(one).collect::<Vec<_>>()

@@ -3,8 +3,8 @@
 //! in `docs`.
 
 use super::checks::{
-    breakers, cases, expressions, failures, hygiene, identity, messages, numbers, patterns, rules,
-    safety, structure, tables,
+    breakers, cases, clients, expressions, failures, hygiene, identity, messages, numbers,
+    patterns, rules, safety, structure, tables,
 };
 use super::{Check, Profile, Rule};
 use crate::source::Level;
@@ -183,4 +183,5 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD804", "writing-probe", Warning, Default, "A probe changes something.", Some(safety::writing_probe)),
     rule!("PD805", "relative-program", Warning, Default, "A probe runs a program that lies in the project.", Some(safety::relative_program)),
     rule!("PD806", "probe-without-cure", Note, Strict, "A probe does not say what to do where its program is missing.", Some(safety::probe_without_cure)),
+    rule!("PD811", "not-in-harness", Warning, Default, "A client cannot do what a rule wants of it.", Some(clients::not_in_harness)),
 ];

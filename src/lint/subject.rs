@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::logic;
+use crate::harness::Harness;
 use crate::policy::load::{Pack, Reviewed};
 use crate::policy::records;
 use crate::policy::shapes::{self, FileShape};
@@ -34,6 +35,8 @@ pub struct Subject<'a> {
     pub cases: Vec<Arc<Source>>,
     /// Today.
     pub now: Timestamp,
+    /// The client that the pack is looked at for, where one is named.
+    pub harness: Option<&'static Harness>,
 }
 
 /// One entry: a consideration, a checker, a probe…
@@ -201,6 +204,7 @@ impl<'a> Subject<'a> {
             leaves: vec![],
             cases: vec![],
             now,
+            harness: None,
         };
         for (file, node) in &reviewed.own {
             let Some(shape) = shapes::FILES.iter().find(|it| it.file == *file) else { continue };
@@ -213,6 +217,12 @@ impl<'a> Subject<'a> {
     #[must_use]
     pub fn with_cases(self, cases: Vec<Arc<Source>>) -> Self {
         Self { cases, ..self }
+    }
+
+    /// The same for one client.
+    #[must_use]
+    pub fn for_harness(self, harness: Option<&'static Harness>) -> Self {
+        Self { harness, ..self }
     }
 
     fn absorb(&mut self, shape: &'static FileShape, node: &'a Node) {

@@ -10,6 +10,7 @@
 mod support;
 
 mod built_in;
+mod clients;
 mod command;
 mod forms;
 mod ignores;

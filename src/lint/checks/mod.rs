@@ -2,6 +2,7 @@
 
 pub(super) mod breakers;
 pub(super) mod cases;
+pub(super) mod clients;
 pub(super) mod expressions;
 pub(super) mod failures;
 pub(super) mod hygiene;

@@ -1,0 +1,90 @@
+//! Checks of what rules ask of one client: events that it does not report, and answers that it does
+//! not take.
+
+use crate::facts::event::EventKind;
+use crate::harness::{Ability, Harness};
+use crate::lint::subject::Entry;
+use crate::lint::{Findings, Subject};
+use crate::source::node::Node;
+
+/// Looks where a client is named, `policyd lint --harness NAME`.
+pub(in crate::lint) fn not_in_harness(subject: &Subject<'_>, out: &mut Findings) {
+    let Some(harness) = subject.harness else { return };
+    for entry in &subject.entries {
+        let needs = needs(entry);
+        let written = entry.node.get("on");
+        for node in written.into_iter().flat_map(each) {
+            if let Some(kind) = node.text().and_then(EventKind::find) {
+                look(out, harness, node, (kind, &needs));
+            }
+        }
+        // A consideration that names no event is judged at both kinds of stops.
+        if written.is_none()
+            && entry.file == "considerations.yaml"
+            && let Some(kind) = EventKind::find("stop")
+        {
+            look(out, harness, entry.id, (kind, &needs));
+        }
+    }
+}
+
+/// The events of a list, or the one that stands alone.
+fn each(node: &Node) -> Vec<&Node> {
+    node.items().map_or_else(|| vec![node], |items| items.iter().collect())
+}
+
+/// What a rule wants to say.
+fn needs(entry: &Entry<'_>) -> Vec<Ability> {
+    let enforced = entry.text("mode").is_none_or(|it| it == "enforce");
+    let mut needs = Vec::new();
+    match entry.text("decision") {
+        Some("deny" | "block") => needs.push(Ability::Block),
+        Some("ask") => needs.push(Ability::Ask),
+        Some("allow") => needs.push(Ability::Allow),
+        Some("defer") => needs.push(Ability::Defer),
+        Some("halt") => needs.push(Ability::Halt),
+        Some("context") => needs.push(Ability::Context),
+        Some(_) => {}
+        None if entry.text("severity") == Some("blocker") => needs.push(Ability::Block),
+        None => {}
+    }
+    if entry.node.get("updated_input").is_some() {
+        needs.push(Ability::Input);
+    }
+    if enforced { needs } else { Vec::new() }
+}
+
+fn look(
+    out: &mut Findings,
+    harness: &Harness,
+    node: &Node,
+    (kind, needs): (EventKind, &[Ability]),
+) {
+    let (title, event) = (harness.title, kind.name());
+    let Some(moment) = harness.moment_of(kind) else {
+        let help = "the rule never runs there; `on` may name another event too";
+        out.help(node.span.clone(), format!("{title} reports no `{event}`"), help);
+        return;
+    };
+    for ability in needs.iter().filter(|it| !moment.can(**it)) {
+        let before = event == "pre_tool_use" && moment.can(Ability::Block);
+        let becomes = match ability {
+            Ability::Allow => "nothing is said, and the client asks as it would",
+            Ability::Ask | Ability::Defer | Ability::Input if before => {
+                "it becomes a block that says what to do"
+            }
+            Ability::Halt if moment.can(Ability::Block) => "it becomes a block",
+            Ability::Ask
+            | Ability::Defer
+            | Ability::Input
+            | Ability::Halt
+            | Ability::Block
+            | Ability::Context
+            | Ability::Notice => {
+                "the user is told that it was not enforced, where the client shows notes"
+            }
+        };
+        let message = format!("{title} takes no `{}` at `{event}`", ability.as_str());
+        out.help(node.span.clone(), message, becomes);
+    }
+}

@@ -1,0 +1,41 @@
+//! What a client cannot do with a pack, where the client is named.
+
+use policyd::harness;
+use policyd::lint::{self, Profile, Subject};
+use policyd::policy::builtin;
+use policyd::policy::load::{self, Base};
+use policyd::time::Timestamp;
+
+use crate::subjects::{TODAY, consideration, pack};
+
+/// What `policyd lint --harness NAME` says of a consideration with these lines.
+fn found(name: &str, lines: &str) -> Vec<String> {
+    let text = consideration("mine", &format!("  satisfied: todos.open == 0\n{lines}"));
+    let text = text.replace("severity: warning", "severity: blocker");
+    let pack = pack(&[("considerations.yaml", &text)]);
+    let base = Base::new(&builtin::pack());
+    let reviewed = load::review(&pack, &base);
+    assert!(reviewed.diagnostics.is_empty(), "{:?}", reviewed.diagnostics);
+    let subject = Subject::new(&pack, &reviewed, Timestamp::parse(TODAY).unwrap());
+    let subject = subject.for_harness(harness::find(name));
+    let found = lint::review(&subject, Profile::Default, true).findings.into_iter();
+    found.filter(|it| it.code == "not-in-harness").map(|it| it.message).collect()
+}
+
+#[test]
+fn a_blocker_is_told_where_no_stop_can_be_blocked() {
+    let blocked = ["OpenCode takes no `block` at `stop`"];
+    assert_eq!(found("opencode", ""), blocked);
+    assert_eq!(found("opencode", "  mode: warn\n"), [""; 0], "it never wants to block");
+    for name in ["claude-code", "codex", "gemini", "cursor", "copilot", "droid", "plain"] {
+        assert_eq!(found(name, ""), [""; 0], "{name}");
+    }
+}
+
+#[test]
+fn an_event_that_is_not_reported_is_told() {
+    let on = "  on: [subagent_stop]\n";
+    assert_eq!(found("gemini", on), ["Gemini CLI reports no `subagent_stop`"]);
+    assert_eq!(found("codex", on), [""; 0]);
+    assert_eq!(found("no such client", on), [""; 0], "none is named");
+}
