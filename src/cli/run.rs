@@ -2,6 +2,7 @@
 //! effects. What a run does next says `state::run`; what a turn is made of stands in `turn`.
 
 mod changes;
+mod conversation;
 mod judging;
 mod look;
 mod prompt;

@@ -56,6 +56,8 @@ pub struct AgentOutput {
     pub complete: bool,
     /// Lines that were dropped for their length.
     pub dropped: u32,
+    /// Records of the conversation.
+    pub records: u32,
 }
 
 impl AgentOutput {
@@ -120,6 +122,7 @@ impl AgentOutput {
     /// One JSON object; given back where it is a record of the conversation.
     fn record(&mut self, record: &Value) -> Option<String> {
         let text = |key: &str| record.get(key).and_then(Value::as_str).unwrap_or_default();
+        self.records = self.records.saturating_add(u32::from(text("type") == "assistant"));
         if !text("session_id").is_empty() {
             text("session_id").clone_into(&mut self.session_id);
         }

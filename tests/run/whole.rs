@@ -490,3 +490,22 @@ fn old_runs_are_removed() {
     let states = files.iter().filter(|it| it.starts_with(RUNS) && it.ends_with("state.json"));
     assert_eq!(states.count(), 2);
 }
+
+#[test]
+fn tests_that_ran_are_known_to_the_run() {
+    let stage = Stage::new();
+    let ran = |id: &str, output: &str, failed: bool| {
+        let call = tool(id, "Bash", &json!({"command": "cargo test"}));
+        let result = Play::says(json!({"type": "user", "message": {"role": "user", "content": [
+            {"type": "tool_result", "tool_use_id": id, "content": output, "is_error": failed}]}}));
+        vec![call, result]
+    };
+    stage.play(turn("a", ran("t1", "test result: FAILED. 1 passed; 2 failed", true)));
+    stage.play(turn("b", ran("t2", "test result: ok. 3 passed; 0 failed", false)));
+    stage.play(turn("c", vec![]));
+    stage.run(&["--max-iterations", "3"]);
+    let trail = stage.state()["trail"].clone();
+    let tests: Vec<&Value> = trail.as_array().unwrap().iter().map(|it| &it["tests"]).collect();
+    assert_eq!(tests, [false, true, true]);
+    assert!(stage.file("progress.md").contains("- Tests: passing"));
+}

@@ -13,7 +13,6 @@ use crate::report::mask::mask;
 use crate::report::summary::{Known, markdown};
 use crate::state::run::{Renewal, Run};
 use crate::store::file;
-use crate::store::transcript::{self, Places};
 use crate::world::WorldError;
 
 /// What the next session is told.
@@ -22,8 +21,6 @@ pub(super) const SUMMARY: &str = "context-summary.md";
 const PROGRESS: &str = "progress.md";
 /// What went wrong last.
 const ERRORS: &str = "error-summary.json";
-/// Longest time that reading the conversation may take.
-const READING_MAX: Duration = Duration::from_secs(30);
 /// Seed 003: the newest ledger, and handoffs of the last day.
 const LEDGERS: &str = "memory/ledgers";
 const LEDGER_LINES: usize = 100;
@@ -117,14 +114,9 @@ impl Supervisor<'_, '_, '_> {
 
     /// What is worth knowing of the run so far: its conversation, what git says, where it stands.
     fn summarise(&self, next: &Run) -> String {
-        let (policy, words) = (&self.ready.policy, &self.ready.words);
-        let transcript = self.transcript();
-        let places = Places { transcript: &transcript, cursor: None, subagent: false };
-        let deadline = self.world.elapsed().saturating_add(READING_MAX);
-        // What could not be read is left out: a summary of less is better than none.
-        let read = transcript::read(self.world, places, &words.lens, policy.lens_key, deadline);
+        let facts = self.facts();
         let git = git::ask(self.world, &self.project.folder, None);
-        let mut known = Known::of(&read.facts, &self.context, &git, &self.project.folder);
+        let mut known = Known::of(&facts, &self.context, &git, &self.project.folder);
         known.goal.clone_from(&self.run.goal);
         known.iteration = u64::from(next.iteration);
         let turns = next.iterations_max(&self.limits);

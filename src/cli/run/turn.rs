@@ -53,11 +53,6 @@ struct Heard {
 }
 
 impl Supervisor<'_, '_, '_> {
-    /// The conversation of the whole run, as the gate reads it.
-    pub(super) fn transcript(&self) -> PathBuf {
-        self.paths.folder.join("transcript.jsonl")
-    }
-
     /// Makes one turn and moves the run on.
     pub(super) fn turn(&mut self) {
         // What was claimed before this turn says nothing about it.
@@ -90,6 +85,7 @@ impl Supervisor<'_, '_, '_> {
         };
         let failure = self.failure(&heard);
         let said = heard.output.said();
+        self.record_answer(&heard.output);
         let exit_code = match heard.ending {
             Ending::Code(code) => code.unwrap_or_default(),
             Ending::Late | Ending::Silent | Ending::Spent | Ending::Interrupted => 0,
@@ -108,7 +104,7 @@ impl Supervisor<'_, '_, '_> {
                 error: error.unwrap_or_default(),
                 exit_code,
                 words_percent: overlap_percent(&said, &self.said_before()),
-                tests: None,
+                tests: self.tests(),
             },
             moved,
             took: heard.took,
@@ -188,28 +184,6 @@ impl Supervisor<'_, '_, '_> {
         let now = dollars(self.policy().context.spent(&output.meters()));
         let spent = self.run.spend.cost_usd + output.cost_usd.unwrap_or(now);
         budget::level(spent, Some(limit), 100) == budget::Level::Spent
-    }
-
-    /// The prompt is the human's word in the conversation.
-    fn record_prompt(&mut self, prompt: &str) {
-        let record = json!({
-            "type": "user", "uuid": format!("{}-{}", self.mark(), self.run.attempt),
-            "promptId": self.mark(), "timestamp": self.world.now().to_string(),
-            "cwd": self.project.folder, "message": {"role": "user", "content": prompt},
-        });
-        self.record(&[record.to_string()]);
-    }
-
-    /// Adds lines to the conversation.
-    fn record(&mut self, lines: &[String]) {
-        if lines.is_empty() {
-            return;
-        }
-        let mut text = lines.join("\n");
-        text.push('\n');
-        if let Err(error) = self.world.append(&self.transcript(), text.as_bytes()) {
-            self.problem(&format!("the conversation could not be written down: {error}"));
-        }
     }
 
     /// What went wrong, where something did; breakers and tasks are told.

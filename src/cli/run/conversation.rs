@@ -1,0 +1,81 @@
+//! The conversation of a whole run: written down turn after turn in the form of a transcript, so that
+//! the gate and the summary read it as any other.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::Supervisor;
+use crate::facts::{Facts, Verdict};
+use crate::hook::agent_output::AgentOutput;
+use crate::store::transcript::{self, Places};
+
+/// Longest time that reading it may take.
+const READING_MAX: Duration = Duration::from_secs(30);
+
+impl Supervisor<'_, '_, '_> {
+    /// Where it is.
+    pub(super) fn transcript(&self) -> PathBuf {
+        self.paths.folder.join("transcript.jsonl")
+    }
+
+    /// The prompt is the human's word.
+    pub(super) fn record_prompt(&mut self, prompt: &str) {
+        let record = json!({
+            "type": "user", "uuid": format!("{}-{}", self.mark(), self.run.attempt),
+            "promptId": self.mark(), "timestamp": self.world.now().to_string(),
+            "cwd": self.project.folder, "message": {"role": "user", "content": prompt},
+        });
+        self.record(&[record.to_string()]);
+    }
+
+    /// The answer of a command that told no conversation.
+    pub(super) fn record_answer(&mut self, output: &AgentOutput) {
+        let said = if output.answer.is_empty() { output.said() } else { output.answer.clone() };
+        if output.records > 0 || said.trim().is_empty() {
+            return;
+        }
+        let record = json!({
+            "type": "assistant", "timestamp": self.world.now().to_string(),
+            "message": {"id": format!("{}-{}", self.mark(), self.run.attempt), "role": "assistant",
+                "content": [{"type": "text", "text": said}]},
+        });
+        self.record(&[record.to_string()]);
+    }
+
+    /// Adds lines.
+    pub(super) fn record(&mut self, lines: &[String]) {
+        if lines.is_empty() {
+            return;
+        }
+        let mut text = lines.join("\n");
+        text.push('\n');
+        if let Err(error) = self.world.append(&self.transcript(), text.as_bytes()) {
+            self.problem(&format!("the conversation could not be written down: {error}"));
+        }
+    }
+
+    /// What it says. What could not be read is left out; only what is new is read.
+    pub(super) fn facts(&self) -> Facts {
+        let (policy, words) = (&self.ready.policy, &self.ready.words);
+        let (transcript, cursor) = (self.transcript(), self.paths.folder.join("cursor.bin"));
+        let places = Places { transcript: &transcript, cursor: Some(&cursor), subagent: false };
+        let deadline = self.world.elapsed().saturating_add(READING_MAX);
+        let read = transcript::read(self.world, places, &words.lens, policy.lens_key, deadline);
+        read.cursor.iter().for_each(|it| transcript::keep(self.world, &cursor, it));
+        read.facts
+    }
+
+    /// Whether the tests passed that ran last; nothing where none is known to have run.
+    pub(super) fn tests(&self) -> Option<bool> {
+        let facts = self.facts();
+        let kinds = facts.commands.by_kind.iter().filter(|(name, _)| name.contains("test"));
+        let told = kinds.filter_map(|(_, it)| match it.last.verdict {
+            Verdict::Passed => Some((it.last_passed_seq, true)),
+            Verdict::Failed => Some((it.last_failed_seq, false)),
+            Verdict::Unknown => None,
+        });
+        told.max().map(|it| it.1)
+    }
+}
