@@ -187,7 +187,9 @@ impl Fitting {
             self.answer.notice = Some(cut(&text, SPOKEN_CHARS_MAX));
             return;
         }
-        if self.moment.can(Ability::Context) {
+        // What is printed as it is goes to whoever summarises, not to the agent.
+        let way = self.moment.way(Ability::Context);
+        if way.is_some_and(|it| it.fields.iter().all(|(path, _)| !path.is_empty())) {
             let context = self.answer.context.take().unwrap_or_default();
             let both = format!("{context}\nTell the user: {text}");
             self.answer.context = Some(cut(both.trim(), SPOKEN_CHARS_MAX));

@@ -110,9 +110,10 @@ fn what_is_fitted_can_be_said_and_is_one_short_object() {
                     assert!(text.chars().count() <= SPOKEN_CHARS_MAX);
                 }
                 let said = speak(caller, &answer, None).0;
-                assert!(
-                    said.is_empty() || serde_json::from_str::<Map<String, Value>>(&said).is_ok()
-                );
+                let is_object = serde_json::from_str::<Map<String, Value>>(&said).is_ok();
+                // Before a compaction Claude Code takes instructions as they are.
+                let plain = moment.event == "pre_compact" && !said.starts_with('{');
+                assert!(said.is_empty() || is_object || plain, "{}: {said}", moment.native);
             }
         }
     }
