@@ -174,6 +174,10 @@ impl Reader<'_> {
                 let known = self.known.preferences.clone();
                 self.named(key, value, ("preference", "unknown-preference"), &known);
             }
+            "guards" => {
+                let known = self.known.guards.clone();
+                self.named(key, value, ("guard", "unknown-name"), &known);
+            }
             "breakers" => {
                 let known = self.known.breakers.clone();
                 self.named(key, value, ("breaker", "unknown-breaker"), &known);

@@ -110,6 +110,13 @@ pub(super) fn read(node: Option<&Node>, known: &Known, findings: &mut Vec<Diagno
 /// An event by its name, with the payload that a map tells of.
 fn event(name: Option<&Node>, map: Option<&Node>, findings: &mut Vec<Diagnostic>) -> Happens {
     let kind = match name {
+        // A tool that is named is about to run.
+        None if ["command", "tool"]
+            .iter()
+            .any(|key| map.is_some_and(|it| it.get(key).is_some())) =>
+        {
+            EventKind::find("pre_tool_use")
+        }
         None => EventKind::find("stop"),
         Some(node) => EventKind::find(node.text().unwrap_or_default()),
     };
@@ -131,10 +138,17 @@ fn event(name: Option<&Node>, map: Option<&Node>, findings: &mut Vec<Diagnostic>
         ("permission_mode", "permission_mode"),
         ("last_message", "last_assistant_message"),
         ("background", "background_tasks"),
+        ("tool", "tool_name"),
+        ("input", "tool_input"),
+        ("said", "prompt"),
     ] {
         if let Some(value) = map.and_then(|it| it.get(key)) {
             fields.insert(field.to_owned(), with_defaults(key, value.json()));
         }
+    }
+    if let Some(command) = map.and_then(|it| it.get("command")) {
+        fields.insert("tool_name".to_owned(), "Bash".into());
+        fields.insert("tool_input".to_owned(), serde_json::json!({"command": command.json()}));
     }
     fields.extend(object(map.and_then(|it| it.get("fields"))));
     Happens::Event { name: kind.map(|it| it.name().to_owned()).unwrap_or_default(), fields }

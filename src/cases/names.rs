@@ -19,6 +19,7 @@ pub struct Known {
     pub(super) tables: Vec<String>,
     pub(super) signals: Vec<String>,
     pub(super) classes: Vec<String>,
+    pub(super) guards: Vec<String>,
 }
 
 impl Known {
@@ -43,6 +44,7 @@ impl Known {
             voices,
             tables: policy.tables.iter().map(|it| it.id.clone()).collect(),
             signals: policy.signals.kinds.iter().map(|it| it.id.clone()).collect(),
+            guards: policy.guards.rules.iter().map(|it| it.id.clone()).collect(),
             classes: policy.failures.classes.iter().map(|it| it.id.clone()).collect(),
         }
     }

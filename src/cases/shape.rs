@@ -122,6 +122,10 @@ const PAYLOAD: &[Field] = &[
     field("permission_mode", Kind::Text, "`default`, `plan`, `acceptEdits`, …"),
     field("last_message", Kind::Text, "The agent's last text, as the client tells it."),
     field("background", Kind::List(&Kind::Record(TASK)), "Tasks in the background."),
+    field("command", Kind::Text, "The command line that the tool `Bash` is to run."),
+    field("tool", Kind::Text, "The tool that is to run, or that ran."),
+    field("input", Kind::Map(&Kind::Any), "Its input."),
+    field("said", Kind::Text, "What the human just said, at `user_prompt_submit`."),
     field("fields", Kind::Map(&Kind::Any), "Further fields of the payload, or of the signal."),
     field("table", Kind::Text, "Instead of an event: a decision table is asked."),
     field("inputs", Kind::Map(&Kind::Any), "What the table is asked."),
@@ -143,6 +147,10 @@ pub(super) const EVENT: &[&str] = &[
     "permission_mode",
     "last_message",
     "background",
+    "command",
+    "tool",
+    "input",
+    "said",
     "fields",
 ];
 
@@ -234,6 +242,11 @@ const EXPECT: &[Field] = &[
     field("context", SAID, "What the agent is told beside what it does."),
     field("summary", SAID, "The line about the last check."),
     field("problems", SAID, "What the user should know besides, one line each."),
+    field(
+        "guards",
+        Kind::Map(&Kind::Choice(&["fired", "silent", "unknown"])),
+        "What single guards come to, by id.",
+    ),
     field("preferences", Kind::Map(&Kind::Bool), "Preferences that were looked for."),
     field("effects", Kind::Record(EFFECTS), "What was done outside."),
     field("state", Kind::Record(STATE_AFTER), "What the session remembers now."),

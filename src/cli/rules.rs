@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{Console, EXIT_BROKEN, EXIT_OK, ListFormat, PackArguments, amplihack, pack, project};
-use crate::policy::{Consideration, Mode, Severity};
+use crate::policy::{Consideration, Mode, Policy, Severity};
 use crate::store::pause::{Pause, Pauses};
 use crate::world::World;
 
@@ -45,14 +45,15 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Pack
             .map(|it| {
                 json!({
                     "id": it.id, "enabled": it.enabled, "severity": severity(it),
-                    "mode": mode(it), "state": state(world, it), "on": it.on, "session_types": it.session_types,
+                    "mode": mode(it.mode), "state": state_of(world, it), "on": it.on, "session_types": it.session_types,
                     "checker": it.check.name, "place": it.place.to_string(),
                 })
             })
             .collect();
         console.say(&format!(
             "{}\n",
-            json!({"version": 1, "pack": policy.name, "off": off, "paused": paused, "rules": rules})
+            json!({"version": 1, "pack": policy.name, "off": off, "paused": paused, "rules": rules,
+                "guards": guards_json(world, &policy)})
         ));
         return EXIT_OK;
     }
@@ -60,7 +61,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Pack
     console.say(&format!("pack {}\n", policy.name));
     for it in &policy.considerations {
         let padding = " ".repeat(width.saturating_sub(it.id.chars().count()));
-        let state = state(world, it);
+        let state = state_of(world, it);
         console.say(&format!(
             "  {}{padding}  {state:8} {:8} {:24} {}\n",
             it.id,
@@ -69,16 +70,52 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Pack
             it.place
         ));
     }
+    guards(world, console, &policy);
     EXIT_OK
 }
 
-/// Its mode while it is in force.
-fn state(world: &dyn World, it: &Consideration) -> &'static str {
-    let expired = it.expires_millis.is_some_and(|at| world.now().millis() >= at);
-    match (it.enabled, expired) {
+/// The guards of a pack.
+fn guards_json(world: &dyn World, policy: &Policy) -> Vec<serde_json::Value> {
+    let rules = policy.guards.rules.iter();
+    let json = rules.map(|it| {
+        json!({
+            "id": it.id, "set": it.set, "decision": it.body.verb.as_str(), "mode": mode(it.mode),
+            "state": state(world, true, it.mode, it.expires_millis), "on": it.on, "tools": it.tools,
+            "commands": it.commands, "place": it.body.place.to_string(),
+        })
+    });
+    json.collect()
+}
+
+/// Lists the guards of a pack by their sets.
+fn guards(world: &dyn World, console: &mut Console<'_>, policy: &Policy) {
+    let rules = &policy.guards.rules;
+    let width = rules.iter().map(|it| it.id.chars().count()).max().unwrap_or(0);
+    let mut set = "";
+    for it in rules {
+        if it.set != set {
+            set = &it.set;
+            console.say(&format!("guards of {set}\n"));
+        }
+        let padding = " ".repeat(width.saturating_sub(it.id.chars().count()));
+        let state = state(world, true, it.mode, it.expires_millis);
+        let (verb, on) = (it.body.verb.as_str(), it.on.join(","));
+        let place = &it.body.place;
+        console.say(&format!("  {}{padding}  {state:8} {verb:8} {on:24} {place}\n", it.id));
+    }
+}
+
+fn state_of(world: &dyn World, it: &Consideration) -> &'static str {
+    state(world, it.enabled, it.mode, it.expires_millis)
+}
+
+/// The mode of a rule while it is in force.
+fn state(world: &dyn World, enabled: bool, its: Mode, expires: Option<i64>) -> &'static str {
+    let expired = expires.is_some_and(|at| world.now().millis() >= at);
+    match (enabled, expired) {
         (false, _) => "off",
         (true, true) => "expired",
-        (true, false) => mode(it),
+        (true, false) => mode(its),
     }
 }
 
@@ -89,8 +126,8 @@ fn severity(it: &Consideration) -> &'static str {
     }
 }
 
-fn mode(it: &Consideration) -> &'static str {
-    match it.mode {
+const fn mode(mode: Mode) -> &'static str {
+    match mode {
         Mode::Enforce => "enforce",
         Mode::Warn => "warn",
         Mode::Shadow => "shadow",

@@ -3,7 +3,7 @@
 //! in `docs`.
 
 use super::checks::{
-    breakers, cases, clients, expressions, failures, hygiene, identity, messages, numbers,
+    breakers, cases, clients, expressions, failures, guards, hygiene, identity, messages, numbers,
     patterns, rules, safety, structure, tables,
 };
 use super::{Check, Profile, Rule};
@@ -91,6 +91,8 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD133", "bad-field-name", Error, Default, "A field of a signal has a name that every signal has already.", None),
     rule!("PD134", "bad-default", Error, Default, "The default of an input is no value that could be given.", None),
     rule!("PD135", "same-tier", Error, Default, "Two tiers of the context are reached at one percentage.", None),
+    rule!("PD137", "decision-not-taken", Error, Default, "A guard says something to an event that takes nothing of the kind.", None),
+    rule!("PD138", "unknown-guard-tool", Error, Default, "A guard looks at a tool that no client has.", Some(guards::unknown_guard_tool)),
     rule!("PD201", "expression-syntax", Error, Default, "An expression cannot be read.", None),
     rule!("PD202", "unknown-fact", Error, Default, "A fact or field is named that does not exist.", None),
     rule!("PD203", "unknown-function", Error, Default, "A function or operator is named that does not exist.", None),
@@ -164,6 +166,7 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD617", "unreachable-class", Warning, Default, "Nothing is ever of a class of failures.", Some(failures::unreachable_class)),
     rule!("PD619", "unused-input", Warning, Default, "No row of a table looks at an input.", Some(tables::unused_input)),
     rule!("PD618", "words-only-proof", Warning, Default, "The proof against an excuse rests on words alone.", None),
+    rule!("PD621", "guard-always-fires", Warning, Default, "A guard refuses every call of every tool.", Some(guards::guard_always_fires)),
     rule!("PD701", "no-firing-case", Warning, Strict, "No case has a rule find something.", Some(cases::no_firing_case)),
     rule!("PD702", "no-silent-case", Warning, Strict, "No case has a rule find nothing.", Some(cases::no_silent_case)),
     rule!("PD703", "missing-description", Note, Pedantic, "A rule does not say why it is there.", Some(hygiene::missing_description)),

@@ -158,11 +158,9 @@ pub(super) fn build(
     let messages = builder.messages(messages);
     let Builder { reads_breakers, reads_waiting, reads_context, .. } = builder;
     let resilience = builder.resilience_over(layers, base);
-    builder.unknown_here = guards::AT_A_GUARD;
-    let guards = builder.guards(layers, &vocabulary);
-    builder.unknown_here = AT_A_MESSAGE;
     Built {
         settings,
+        guards: builder.guards(layers, &vocabulary),
         vocabulary,
         names,
         checkers,
@@ -177,7 +175,6 @@ pub(super) fn build(
         reads_context,
         tables: builder.tables(layers),
         context: builder.context_over(layers, base),
-        guards,
         messages,
     }
 }

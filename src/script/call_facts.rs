@@ -281,7 +281,15 @@ pub(super) const ROWS: &[Member] = &[
                 if operands.iter().any(|it| fits(&it.text)) {
                     return Ok(true.into());
                 }
-                match operands.iter().find(|it| !it.is_known()) {
+                let could = |it: &Text| {
+                    let known = it.known_part();
+                    let begins = |glob: &String| {
+                        let literal = glob.split('*').next().unwrap_or_default();
+                        literal.starts_with(known) || known.starts_with(literal)
+                    };
+                    !it.is_known() && wanted.iter().any(begins)
+                };
+                match operands.iter().find(|it| could(it)) {
                     Some(unknown) => Err(not_known(&unknown.text)),
                     None => Ok(false.into()),
                 }

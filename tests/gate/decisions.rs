@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::scene::Scene;
+use crate::scene::{Scene, TRANSCRIPT};
 use crate::support::snapshot;
 
 fn edit(path: &str, content: &str) -> Vec<Value> {
@@ -225,9 +225,14 @@ fn the_order_of_effects_of_a_block() {
     scene.stop();
     snapshot("effects", "stop__second_block", effects(&scene));
     scene.world.clear_log();
-    let answer = scene.call("pre-tool-use", r#"{"session_id":"s"}"#, &[]);
+    let answer = scene.call("message-display", r#"{"session_id":"s"}"#, &[]);
     assert_eq!(answer.stdout, "");
     snapshot("effects", "event_without_rules", effects(&scene));
+    scene.world.clear_log();
+    let call = json!({"session_id": "s", "cwd": "/work", "transcript_path": TRANSCRIPT,
+        "tool_name": "Bash", "tool_input": {"command": "git status"}});
+    assert_eq!(scene.call("pre-tool-use", &call.to_string(), &[]).stdout, "");
+    snapshot("effects", "tool_call__nothing_fires", effects(&scene));
 }
 
 #[test]

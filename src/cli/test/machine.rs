@@ -256,6 +256,7 @@ impl<'a> Machine<'a> {
             "breakers": self.breakers(project),
         });
         if let Value::Object(seen) = &mut seen {
+            seen.insert("guards".to_owned(), guards(report, policy));
             seen.extend(waits(&self.stores(project, None)));
         }
         seen
@@ -291,6 +292,17 @@ impl<'a> Machine<'a> {
             policy.breaker_names().into_iter().chain(breakers.all().into_iter().map(|it| it.0));
         Value::Object(known.map(|it| phase(&it)).collect())
     }
+}
+
+/// What every guard came to; one that was not concerned is silent.
+fn guards(report: &Report, policy: &Policy) -> Value {
+    let said = report.around.guarded.iter().flat_map(|it| &it.verdicts);
+    let said = said.map(|it| {
+        let status = if it.unknown.is_some() { "unknown" } else { "fired" };
+        (it.id.clone(), status)
+    });
+    let all = policy.guards.rules.iter().map(|it| (it.id.clone(), "silent"));
+    Value::Object(all.chain(said).map(|(id, status)| (id, status.into())).collect())
 }
 
 impl Drop for Machine<'_> {

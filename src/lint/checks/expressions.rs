@@ -48,7 +48,7 @@ fn argument_text(argument: &Term) -> String {
 }
 
 /// Tools that clients of this year have, beside those that the vocabulary names.
-const TOOLS: [&str; 42] = [
+pub(super) const TOOLS: [&str; 42] = [
     "Agent",
     "AskUserQuestion",
     "Bash",
@@ -109,14 +109,19 @@ fn named_tools(term: &Term) -> Vec<(&str, &Range<usize>)> {
     counted.and_then(constant).into_iter().collect()
 }
 
+/// The tool that a name means up to case.
+pub(super) fn real_tool(name: &str) -> Option<&'static str> {
+    TOOLS.iter().find(|it| it.eq_ignore_ascii_case(name)).copied()
+}
+
 pub(in crate::lint) fn unknown_tool(subject: &Subject<'_>, out: &mut Findings) {
     let own = || subject.reviewed.meant.tools.iter().map(String::as_str);
     each_part(subject, |site, term| {
         for (name, range) in named_tools(term) {
             // Another client's tool may differ in case alone: it is meant where both are named.
-            let real = TOOLS.iter().find(|it| it.eq_ignore_ascii_case(name));
+            let real = real_tool(name);
             let other =
-                real.is_some_and(|it| *it != name && !site.text.contains(&format!("{it:?}")));
+                real.is_some_and(|it| it != name && !site.text.contains(&format!("{it:?}")));
             let fine = name.is_empty()
                 || name.starts_with("mcp__")
                 || (!other && own().chain(TOOLS).any(|it| it == name));
@@ -125,7 +130,7 @@ pub(in crate::lint) fn unknown_tool(subject: &Subject<'_>, out: &mut Findings) {
             }
             let message = format!("no client has a tool `{name}`");
             let known: Vec<&str> = TOOLS.into_iter().chain(own()).collect();
-            let near = real.copied().or_else(|| suggest::nearest(name, &known));
+            let near = real.or_else(|| suggest::nearest(name, &known));
             out.add(site.span(range), message, |it| {
                 let it = it.with_note("the condition never meets that tool");
                 match near {

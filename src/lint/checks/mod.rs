@@ -5,6 +5,7 @@ pub(super) mod cases;
 pub(super) mod clients;
 pub(super) mod expressions;
 pub(super) mod failures;
+pub(super) mod guards;
 pub(super) mod hygiene;
 pub(super) mod identity;
 pub(super) mod messages;

@@ -55,6 +55,7 @@ impl Builder<'_> {
             said.next().and_then(Node::bool) == Some(false)
         };
         let own_only = self.own_only;
+        let unknown_here = std::mem::replace(&mut self.unknown_here, AT_A_GUARD);
         let wanted = layers.guards.iter().filter(|it| !own_only || it.is_own());
         let rules: Vec<Guard> = wanted
             .filter_map(|entry| {
@@ -63,6 +64,7 @@ impl Builder<'_> {
                 (used && !off(&guard.set)).then_some(guard)
             })
             .collect();
+        self.unknown_here = unknown_here;
         Guards { rules, knowledge: Deferred::from(vocabulary.knowledge.clone()) }
     }
 
@@ -177,7 +179,7 @@ impl Builder<'_> {
 }
 
 /// Nothing was asked or remembered where a guard is judged.
-pub(super) const AT_A_GUARD: &[&str] = &[
+const AT_A_GUARD: &[&str] = &[
     "session.type",
     "prefs",
     "probes",
