@@ -6,7 +6,7 @@ use super::vocabulary::Vocabulary;
 use super::{Builder, Entry, place, text, texts};
 use crate::deferred::Deferred;
 use crate::facts::event::{EVENTS, EventKind};
-use crate::harness::{Ability, HARNESSES};
+use crate::harness::{Ability, HARNESSES, plain};
 use crate::policy::guards::{Fallback, Guard, GuardBody, Guards, Verb, set_of};
 use crate::policy::load::Layers;
 use crate::policy::{Expression, Mode};
@@ -41,10 +41,10 @@ const fn ability(verb: Verb) -> Ability {
     }
 }
 
-/// Whether some client can be told something at an event.
+/// Whether some client can be told something at an event; the plain protocol takes whatever is said.
 fn takes(event: &str, ability: Ability) -> bool {
-    let kind = EventKind::find(event);
-    kind.is_some_and(|kind| HARNESSES.iter().any(|it| it.can(kind, ability)))
+    let mut clients = HARNESSES.iter().filter(|it| it.name != plain::HARNESS.name);
+    EventKind::find(event).is_some_and(|kind| clients.any(|it| it.can(kind, ability)))
 }
 
 impl Builder<'_> {
