@@ -55,6 +55,13 @@ pub fn path_matches(glob: &str, path: &str) -> bool {
     PathGlob::new(glob).matches(path)
 }
 
+/// How much a glob over names says of what it fits: a name says more than any glob, and of two globs
+/// the longer one does.
+#[must_use]
+pub fn specificity(glob: &str) -> (bool, usize) {
+    (!glob.contains(['*', '?']), glob.len())
+}
+
 /// Whether a word matches; `*` crosses any character, since words have no folders.
 #[must_use]
 pub fn word_matches(glob: &str, word: &str) -> bool {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::Choice;
-use crate::facts::glob::word_matches;
+use crate::facts::glob::{specificity, word_matches};
 use crate::facts::meters::{Meters, Prices, Usage};
 use crate::state::context::{Settings, WINDOW};
 
@@ -119,12 +119,12 @@ impl ContextRules {
         models.filter(|it| self.prices(it).is_none()).collect()
     }
 
-    /// What the longest glob says that says anything of it.
+    /// What the most specific glob says that says anything of it.
     fn known<T>(&self, model: &str, look: impl Fn(&Model) -> Option<T>) -> Option<T> {
         let endings = self.variants.iter().map(|(ending, _)| ending.as_str());
         let base = endings.fold(model, |name, ending| name.strip_suffix(ending).unwrap_or(name));
         let said = self.models.iter().filter_map(|(glob, it)| Some((glob, look(it)?)));
         let fitting = said.filter(|(glob, _)| word_matches(glob, base));
-        fitting.max_by_key(|(glob, _)| glob.len()).map(|(_, it)| it)
+        fitting.max_by_key(|(glob, _)| specificity(glob)).map(|(_, it)| it)
     }
 }

@@ -25,7 +25,7 @@ use self::rationalizations::Rationalizations;
 use crate::checksum::fingerprint;
 use crate::deferred::Deferred;
 use crate::facts::cursor::Key;
-use crate::facts::glob::word_matches;
+use crate::facts::glob::{specificity, word_matches};
 use crate::facts::lens::Lens;
 use crate::script::Written;
 use crate::script::pattern::TextPatternSource;
@@ -382,10 +382,11 @@ impl Policy {
         self.session_types.iter().any(|it| it.id.eq_ignore_ascii_case(name))
     }
 
-    /// The settings of a breaker: those of the longest glob that its name matches.
+    /// The settings of a breaker: those of the most specific glob that its name matches.
     #[must_use]
     pub fn breaker(&self, key: &str) -> breaker::Settings {
-        let settings = longest(&self.breakers, key).map(|(_, it)| it.clone()).unwrap_or_default();
+        let settings =
+            most_specific(&self.breakers, key).map(|(_, it)| it.clone()).unwrap_or_default();
         breaker::Settings { salt: fingerprint(&[key]), ..settings }
     }
 
@@ -422,14 +423,14 @@ impl Policy {
     /// The glob that decides over a breaker, and where its settings are written.
     #[must_use]
     pub fn breaker_origin(&self, key: &str) -> Option<&(String, BTreeMap<String, Place>)> {
-        longest(&self.breaker_origins, key)
+        most_specific(&self.breaker_origins, key)
     }
 }
 
-/// The longest glob that a name matches, with what belongs to it.
-fn longest<'k, T>(known: &'k [(String, T)], key: &str) -> Option<&'k (String, T)> {
+/// The most specific glob that a name matches, with what belongs to it.
+fn most_specific<'k, T>(known: &'k [(String, T)], key: &str) -> Option<&'k (String, T)> {
     let fitting = known.iter().filter(|(glob, _)| word_matches(glob, key));
-    fitting.max_by_key(|(glob, _)| glob.len())
+    fitting.max_by_key(|(glob, _)| specificity(glob))
 }
 
 /// A chain of fallbacks: what is tried, one after the other.

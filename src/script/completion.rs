@@ -206,8 +206,8 @@ mod tests {
             ("breakers[\"api/x\"].op", "open"),
             ("probes.j", "judge"),
             ("probes.p && prefs.no", "pr no_auto_merge"),
-            ("event.kind == \"stop\" &&", "breakers commands dead_letter escalations"),
-            ("files.count >", "breakers commands dead_letter escalations"),
+            ("event.kind == \"stop\" &&", "action breakers commands context"),
+            ("files.count >", "action breakers commands context"),
             // Complete, or nothing that a name could mend.
             ("files.count > 3", ""),
             ("files.count > \"a\"", ""),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{Builder, place, text, texts};
-use crate::facts::glob::word_matches;
+use crate::facts::glob::{specificity, word_matches};
 use crate::policy::load::Entry;
 use crate::policy::shapes::BREAKER;
 use crate::policy::{Place, Route, Tier};
@@ -36,10 +36,10 @@ pub(super) fn origins(entries: &[Entry]) -> Vec<(String, BTreeMap<String, Place>
     known
 }
 
-/// Entries from the shortest glob to the longest.
+/// Entries from the least specific glob to the most specific one.
 fn narrowing(entries: &[Entry]) -> Vec<&Entry> {
     let mut entries: Vec<&Entry> = entries.iter().collect();
-    entries.sort_by_key(|it| it.id.len());
+    entries.sort_by_key(|it| specificity(&it.id));
     entries
 }
 
