@@ -406,6 +406,22 @@ pub(super) const ROWS: &[Member] = &[
     ),
     field(
         Type::Invocation,
+        "said",
+        Type::Text,
+        Structure,
+        [
+            "The program with its arguments, and what it reads from its standard input.",
+            "program.said.matches(\"drop table\")",
+        ],
+        |it, _| {
+            on_program(it, |it, _, _| {
+                let input = it.input.text.clone().unwrap_or_default();
+                Ok([line(it), input].join(" ").into())
+            })
+        },
+    ),
+    field(
+        Type::Invocation,
         "is_fed",
         Type::Bool,
         Structure,

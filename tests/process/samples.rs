@@ -44,8 +44,13 @@ fn every_recorded_payload_is_answered() {
             assert!(!called.blocks(), "{}: no transcript, no finding", path.display());
             let is_stop = ["stop", "Stop", "SubagentStop"].contains(&event(name));
             let unknown = ["BeforeModel", "AfterModel", "BeforeToolSelection"].contains(&name);
+            // One of the recorded calls is a force-push, which is refused.
+            let refused = path.ends_with("PreToolUse.Bash.denied.json");
+            let answer = called.answer();
+            let decision = &answer["hookSpecificOutput"]["permissionDecision"];
+            assert_eq!(decision == "deny", refused, "{}: {answer}", path.display());
             let silent = ["", "{}"].contains(&called.stdout.as_str());
-            assert!(is_stop || unknown || silent, "{}", path.display());
+            assert!(is_stop || unknown || silent || refused, "{}", path.display());
             answered += 1;
         }
     }
