@@ -27,6 +27,10 @@ const MESSAGES: [usize; 3] = [200, 2_000, 20_000];
 const ALLOW: &str = "breaker allow";
 /// User considerations whose cost is measured.
 const RULES: usize = 200;
+/// User guards whose cost is measured.
+const GUARDS: usize = 100;
+/// A tool call as it comes all day: two programs and a pipe.
+const CALL: &str = r#""hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"cargo test --all 2>&1 | tail -5 && git status"}"#;
 
 fn main() {
     let machine = Machine::new();
@@ -37,6 +41,8 @@ fn main() {
     machine.rules("one", 1);
     machine.rules("many", 1 + RULES);
 
+    let guarded = machine.session("guarded", 200, true);
+    machine.guards("guarded", GUARDS);
     machine.breakers(&sessions[0]);
 
     println!("{} {}", machine.binary.display(), if machine.is_static { "(static)" } else { "" });
@@ -48,7 +54,10 @@ fn main() {
         Case::stop("warm stop, 20,000 messages", large),
         Case::stop("warm stop, state saved durably", &failing),
         Case { uncached: true, ..Case::stop("warm stop, no compiled pack", small) },
-        Case { hook: "post-tool-use", ..Case::stop("event without rules", small) },
+        Case { hook: "notification", ..Case::stop("event without rules", small) },
+        Case { hook: "pre-tool-use", ..Case::stop("tool call, built-in guards", small) },
+        Case { hook: "pre-tool-use", ..Case::stop("tool call, 100 more guards", &guarded) },
+        Case { hook: "post-tool-use", ..Case::stop("after a tool call", small) },
         Case::stop("one user consideration", &few),
         Case::stop("201 user considerations", &many),
         Case { hook: ALLOW, ..Case::stop("breaker allow, no state moves", small) },
@@ -68,7 +77,22 @@ fn main() {
 
 /// Ratios of the short cases.
 fn warm_table(cases: &[Case<'_>]) {
-    let [empty, small, middle, large, saved, uncached, none, few, many, allow] = cases else {
+    let [
+        empty,
+        small,
+        middle,
+        large,
+        saved,
+        uncached,
+        none,
+        call,
+        guarded,
+        after,
+        few,
+        many,
+        allow,
+    ] = cases
+    else {
         return;
     };
     let floor = empty.median();
@@ -84,7 +108,12 @@ fn warm_table(cases: &[Case<'_>]) {
     line(large, "<= 3x");
     line(saved, "<= 4x, aim 2.2x");
     line(uncached, "stated; aim 5x");
+    line(call, "<= 3x, aim 2x");
+    line(guarded, "");
+    line(after, "");
     line(allow, "<= 2x");
+    let ratio = guarded.median() / call.median();
+    println!("{:<50}{ratio:>9.2}x  <= 1.5x", format!("{GUARDS} more guards / built-in ones"));
     for case in [middle, large] {
         let ratio = case.median() / small.median();
         println!("{:<50}{ratio:>9.2}x  <= 1.2x", format!("{} / 200 messages", case.name));
@@ -164,7 +193,7 @@ impl<'s> Case<'s> {
         if self.uncached {
             command.env("POLICYD_NO_CACHE", "1");
         }
-        let payload = self.session.map(|it| it.payload.as_str()).unwrap_or_default();
+        let payload = self.session.map(|it| it.payload_of(self.hook)).unwrap_or_default();
         let mut child = command.spawn().unwrap();
         // An empty process may be gone before it is written to.
         drop(child.stdin.take().unwrap().write_all(payload.as_bytes()));
@@ -197,6 +226,19 @@ struct Session {
 }
 
 impl Session {
+    /// What a hook is told at an event.
+    fn payload_of(&self, hook: &str) -> String {
+        let named = match hook {
+            "pre-tool-use" => CALL.to_owned(),
+            "post-tool-use" => {
+                format!(r#"{},"tool_response":{{}}"#, CALL.replace("PreToolUse", "PostToolUse"))
+            }
+            "notification" => r#""hook_event_name":"Notification","message":"m""#.to_owned(),
+            _ => return self.payload.clone(),
+        };
+        self.payload.replace(r#""hook_event_name":"Stop""#, &named)
+    }
+
     /// Makes the next stop a cold one.
     fn forget(&self) {
         fs::remove_file(self.state.join("cursor.bin")).unwrap();
@@ -271,6 +313,33 @@ impl Machine {
             )
             .unwrap();
         }
+        self.trust(project);
+    }
+
+    /// Gives a project guards of its own, none of which concerns what is called.
+    fn guards(&self, project: &str, count: usize) {
+        let folder = self.project(project).join(".policyd").join("policies");
+        fs::create_dir_all(&folder).unwrap();
+        let mut file = File::create(folder.join("guards.yaml")).unwrap();
+        for number in 0..count {
+            writeln!(
+                file,
+                r#"- id: guard_{number}
+  commands: [deploy{number}, "make release{number}"]
+  when: program.names(["production", "prod-{number}"]) || program.targets.outside
+  unless: program.has(["--dry-run"])
+  decision: deny
+  message: "`${{program.line}}` is for humans.""#
+            )
+            .unwrap();
+        }
+        self.trust(project);
+    }
+
+    /// Lets the user of the machine trust the pack of a project.
+    fn trust(&self, project: &str) {
+        let mut command = self.command(&self.binary, &self.project(project));
+        assert!(command.arg("trust").status().unwrap().success());
     }
 
     fn command(&self, program: &Path, folder: &Path) -> Command {
