@@ -70,6 +70,7 @@ impl Scanner<'_> {
                 scope.files = inner.files;
                 output
             }
+            "file_redirect" => self.content(node, source, scope),
             "for_statement" => self.for_loop(node, source, scope, input),
             "function_definition" => self.definition(node, source, scope),
             "test_command" => {
@@ -133,25 +134,24 @@ impl Scanner<'_> {
             Some(body) if body.kind() == "command" => {
                 self.command(body, source, scope, &own, redirects)
             }
-            // Of a pipeline it is the last program that is redirected.
+            // Of a pipeline it is the last program that is redirected; the files are touched
+            // whatever the body is.
             Some(body) => {
                 let from = self.call.programs.len();
                 let output = self.statement(body, source, scope, &own);
                 self.note_files(&redirects, &output, scope);
                 let last = self.call.programs.get_mut(from..).and_then(<[_]>::last_mut);
                 if let Some(last) = last {
-                    last.writes.extend(redirects.writes);
-                    last.reads.extend(redirects.reads);
+                    last.writes.extend(redirects.writes.iter().cloned());
+                    last.reads.extend(redirects.reads.iter().cloned());
                 }
+                self.bare(&redirects, scope);
                 if away { Output::empty() } else { output }
             }
             None => {
                 self.note_files(&redirects, &Output::empty(), scope);
-                if redirects.writes.is_empty() && redirects.reads.is_empty() {
-                    Output::empty()
-                } else {
-                    self.bare(redirects, scope)
-                }
+                self.bare(&redirects, scope);
+                Output::empty()
             }
         };
         let Some(heredoc) = heredoc else { return output };
@@ -299,7 +299,9 @@ impl Scanner<'_> {
 
     fn definition(&mut self, node: Node<'_>, source: &str, scope: &mut Scope) -> Output {
         let name = node.child_by_field_name("name").map(|it| word::raw(it, source).to_owned());
-        let body = node.child_by_field_name("body").map(|it| word::raw(it, source));
+        // Its redirections belong to its body.
+        let body = node.child_by_field_name("body");
+        let body = body.and_then(|it| source.get(it.start_byte()..node.end_byte()));
         if let (Some(name), Some(body)) = (name, body) {
             let function = Function { body: Rc::from(body) };
             scope.functions.insert(name.clone(), function.clone());
@@ -455,18 +457,34 @@ impl Scanner<'_> {
         self.simple(simple, scope, &input)
     }
 
-    /// A redirection without a command: `> file`.
-    fn bare(&mut self, redirects: Redirects, scope: &Scope) -> Output {
+    /// Redirections that no single program makes: `> file`, `{ …; } > file`. Their place among the
+    /// programs; nothing where there are none.
+    pub(super) fn bare(&mut self, redirects: &Redirects, scope: &mut Scope) -> Option<usize> {
+        if redirects.writes.is_empty() && redirects.reads.is_empty() {
+            return None;
+        }
         let program = super::Invocation {
             name: ":".to_owned(),
             called: Text::known(":"),
             folder: scope.folder.clone(),
-            writes: redirects.writes,
-            reads: redirects.reads,
+            writes: redirects.writes.clone(),
+            reads: redirects.reads.clone(),
             ..super::Invocation::default()
         };
-        self.push(program);
-        Output::empty()
+        let at = self.push(program)?;
+        self.touch(at, &Output::empty(), scope);
+        Some(at)
+    }
+
+    /// `$(< file)`: what is in the file.
+    fn content(&mut self, node: Node<'_>, source: &str, scope: &mut Scope) -> Output {
+        let mut redirects = Redirects::default();
+        self.file_redirect(node, source, scope, &mut redirects);
+        self.note_files(&redirects, &Output::empty(), scope);
+        let from = self.bare(&redirects, scope).into_iter().collect();
+        let text = redirects.input.and_then(|it| it.text);
+        let reads = redirects.writes.is_empty();
+        if reads { Output { text, from, below: None } } else { Output::empty() }
     }
 }
 

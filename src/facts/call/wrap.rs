@@ -52,8 +52,7 @@ impl Scanner<'_> {
         let Simple { mut words, variables, redirects, mut wrappers } = simple;
         if words.is_empty() {
             scope.variables.extend(variables);
-            self.note_files(&redirects, &Output::empty(), scope);
-            return Output::empty();
+            return self.away(redirects, Output::empty(), scope);
         }
         for (name, values) in variables {
             self.call.variables.extend(values.into_iter().next().map(|it| (name, it)));
@@ -375,11 +374,13 @@ impl Scanner<'_> {
         let Some(at) = self.push(program) else { return Output::default() };
         let output = Output { text, from: vec![at], below };
         self.touch(at, &output, scope);
-        self.away(redirects, output, scope)
+        self.note_files(&redirects, &output, scope);
+        if redirects.away { Output::empty() } else { output }
     }
 
-    /// Sends an output where it is redirected to.
+    /// Sends the output of a text or a function where it is redirected to.
     fn away(&mut self, redirects: Redirects, output: Output, scope: &mut Scope) -> Output {
+        self.bare(&redirects, scope);
         self.note_files(&redirects, &output, scope);
         if redirects.away { Output::empty() } else { output }
     }
