@@ -1,7 +1,7 @@
 //! What programs do with the files they are given, by the table of what is known of programs.
 
 use super::super::pattern::CommandPattern;
-use super::files::{FileUse, Use};
+use super::files::{FileUse, Use, patched};
 use super::known::Which;
 use super::scan::{Output, Scanner, Scope};
 use super::value::Text;
@@ -11,10 +11,31 @@ use super::{Input, Invocation};
 const NOWHERE: [&str; 6] =
     ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/tty", "/dev/zero"];
 
+/// Programs that apply the patch which they are given.
+const PATCHERS: [&str; 4] = ["apply_patch", "applypatch", "patch", "git apply"];
+
 impl Scanner<'_> {
+    /// Notes the files of a patch that a program is given as text.
+    fn apply(&mut self, at: usize, program: &Invocation, scope: &Scope) {
+        let values = &self.reading.lens.lens().value_options;
+        if !PATCHERS.iter().any(|it| program.is(&CommandPattern::parse(it), values)) {
+            return;
+        }
+        let args = program.args.iter().map(|it| it.text.as_str());
+        for text in program.input.text.as_deref().into_iter().chain(args) {
+            let (files, added) = patched(text);
+            for (does, path) in files {
+                let place = self.place(&Text::known(path), scope);
+                self.call.files.push(FileUse { does, place, program: Some(at) });
+            }
+            self.call.written.extend(added);
+        }
+    }
+
     /// Notes the files that a program touches.
     pub(super) fn touch(&mut self, at: usize, output: &Output, scope: &mut Scope) {
         let Some(program) = self.call.programs.get(at).cloned() else { return };
+        self.apply(at, &program, scope);
         let values = &self.reading.lens.lens().value_options;
         let rows = self.reading.knowledge.effects.iter().filter(|row| {
             let any = |patterns: &[String]| {

@@ -41,6 +41,9 @@ const PATCH_LINES: [(&str, Use); 4] = [
     ("*** Move to: ", Use::Writes),
 ];
 
+/// Keys that hold a patch.
+const PATCH_KEYS: [&str; 3] = ["input", "patch", "command"];
+
 /// Adds what a tool that reads or edits files would touch.
 pub(super) fn add(call: &mut Call, input: &Json, reading: Reading<'_>) {
     let edits = reading.lens.is_edit_tool(&call.tool);
@@ -71,15 +74,34 @@ pub(super) fn add(call: &mut Call, input: &Json, reading: Reading<'_>) {
             call.written.extend(texts.map(str::to_owned));
         }
     }
-    let patch = input.get("input").or_else(|| input.get("patch")).unwrap_or(input).as_str();
-    for line in patch.unwrap_or_default().lines() {
-        for (mark, does) in PATCH_LINES {
-            if let Some(path) = line.strip_prefix(mark) {
-                call.files.push(FileUse { does, place: place(path.trim()), program: None });
-            }
-        }
-        if let Some(added) = line.strip_prefix('+') {
-            call.written.push(added.to_owned());
+    let patch = PATCH_KEYS.iter().find_map(|key| input.get(*key)).unwrap_or(input).as_str();
+    let (files, added) = patched(patch.unwrap_or_default());
+    for (does, path) in files {
+        let file = FileUse { does, place: place(path), program: None };
+        // The first one may be named beside the patch.
+        if !call.files.contains(&file) {
+            call.files.push(file);
         }
     }
+    call.written.extend(added);
+}
+
+/// The files that a patch touches, and the text it adds.
+pub(super) fn patched(patch: &str) -> (Vec<(Use, &str)>, Option<String>) {
+    let (mut files, mut added) = (Vec::new(), String::new());
+    for line in patch.lines() {
+        let marks = PATCH_LINES.iter();
+        let mut named =
+            marks.filter_map(|(mark, does)| Some((*does, line.trim().strip_prefix(mark)?.trim())));
+        if let Some(file) = named.next() {
+            files.push(file);
+        } else if let Some(path) = line.strip_prefix("+++ ") {
+            let path = path.split('\t').next().unwrap_or(path).trim();
+            files.push((Use::Writes, path.strip_prefix("b/").unwrap_or(path)));
+        } else if let Some(text) = line.strip_prefix('+') {
+            added.push_str(text);
+            added.push('\n');
+        }
+    }
+    (files, Some(added).filter(|it| !it.is_empty()))
 }
