@@ -6,9 +6,11 @@
 //! | fires, `warn` | the user is told |
 //! | fires, `shadow` | it is logged |
 //! | cannot be judged | what its `on_error` says: nothing, the user is told, a question, a refusal |
+//! | not all of the line was looked at | all that may stop it ask together, at least |
 //!
 //! Of several decisions the strongest wins ([`Decision`]); texts are joined in the order of the pack.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use serde_json::Value as Json;
@@ -99,9 +101,13 @@ pub fn judge<'p>(
     (context, evaluator): (&Context, &mut Evaluator),
 ) -> Guarded {
     let mut guarded = Guarded::default();
+    let mut unsure: Option<&Guard> = None;
+    let split = !seen.call.is_understood() && !seen.call.beyond;
+    let words = if split { words(&seen.call.command) } else { BTreeSet::new() };
     for guard in guards {
-        let mut judging = Judging { guard, seen, context, evaluator };
+        let mut judging = Judging { guard, seen, words: &words, context, evaluator };
         let found = judging.verdict();
+        unsure = unsure.or(Some(guard).filter(|it| seen.call.beyond && may_stop(it)));
         context.learned.borrow_mut().program = None;
         match found {
             Found::NotConcerned => {}
@@ -112,7 +118,30 @@ pub fn judge<'p>(
             }
         }
     }
+    // What was not looked at may be anything, so no guard is sure of its silence.
+    if let Some(guard) = unsure.filter(|_| guarded.decision < Decision::Ask) {
+        let why = seen.call.unread.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        let verdict = GuardVerdict {
+            id: guard.id.clone(),
+            set: guard.set.clone(),
+            verb: Verb::Ask,
+            message: "Split it into shorter command lines".to_owned(),
+            unknown: Some(format!("not all of the command line was looked at: {why}")),
+            mode: guard.mode,
+            program: String::new(),
+            place: guard.body.place.to_string(),
+        };
+        guarded.add(verdict, Vec::new(), event);
+    }
     guarded
+}
+
+/// Whether a guard stops or asks where it fires, and is not told to let go what it cannot tell.
+fn may_stop(guard: &Guard) -> bool {
+    let body = &*guard.body;
+    guard.mode == Mode::Enforce
+        && matches!(body.verb, Verb::Ask | Verb::Block | Verb::Halt)
+        && body.on_error != Fallback::Allow
 }
 
 impl Guarded {
@@ -184,6 +213,8 @@ enum Found {
 struct Judging<'a> {
     guard: &'a Guard,
     seen: &'a Rc<Seen>,
+    /// Words of a command line that was not understood.
+    words: &'a BTreeSet<&'a str>,
     context: &'a Context,
     evaluator: &'a mut Evaluator,
 }
@@ -229,8 +260,9 @@ impl Judging<'_> {
         if let Some((why, program)) = doubt {
             return self.unknown(body, why, &program);
         }
-        if let Some(why) = seen.call.unread.first()
-            && patterns.iter().any(|it| names(&seen.call.command, it.program()))
+        // Over a bound all guards answer together, see `judge`.
+        if let Some(why) = seen.call.unread.first().filter(|_| !seen.call.beyond)
+            && patterns.iter().any(|it| named(self.words, it.program()))
         {
             return self.unknown(body, format!("the command line was not understood: {why}"), "");
         }
@@ -298,9 +330,14 @@ impl Judging<'_> {
     }
 }
 
-/// Whether a word stands in a command line.
-fn names(line: &str, word: &str) -> bool {
+/// The words of a command line, whatever its grammar.
+fn words(line: &str) -> BTreeSet<&str> {
     let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
-    let whole = |it: &str| word_matches(word, it);
-    line.split(|c: char| !is_part(c)).any(whole)
+    line.split(|c: char| !is_part(c)).collect()
+}
+
+/// Whether a program is named among words.
+fn named(words: &BTreeSet<&str>, program: &str) -> bool {
+    words.contains(program)
+        || (program.contains('*') && words.iter().any(|it| word_matches(program, it)))
 }

@@ -251,3 +251,27 @@ fn data_is_no_command() {
     }
     assert!(stopped.is_empty(), "{} stopped:\n{}", stopped.len(), stopped.join("\n"));
 }
+
+#[test]
+fn what_is_too_much_to_look_at_is_asked_about() {
+    let machine = Machine::new(PROJECT);
+    let long = "x".repeat(70 * 1024);
+    let mut passed = Vec::new();
+    for command in ["git push --force", "cat .env", "echo A=1 >> .env", "> .policyd/.disabled"] {
+        let deep = format!("{}{command}{}", "$(".repeat(80), ")".repeat(80));
+        for (way, line) in [
+            ("many programs", format!("{}{command}", "true; ".repeat(64))),
+            ("long", format!(": {long}; {command}")),
+            ("deep", deep),
+        ] {
+            let (decision, _) = machine.bash(&line);
+            if !matches!(decision.as_str(), "deny" | "ask") {
+                passed.push(format!("{way}: {command}"));
+            }
+        }
+    }
+    assert!(passed.is_empty(), "{passed:?}");
+    let (decision, reason) = machine.bash(&format!("{}ls", "true; ".repeat(64)));
+    assert_eq!(decision, "ask");
+    assert!(reason.contains("it starts very many programs"), "{reason}");
+}

@@ -46,6 +46,8 @@ pub struct Call {
     pub endless: bool,
     /// What could not be understood, one line each.
     pub unread: Vec<String>,
+    /// Whether a part of it was not looked at: it is too long, too deep, or starts too much.
+    pub beyond: bool,
 }
 
 /// One program that a command line would start.

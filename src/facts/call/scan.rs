@@ -105,11 +105,11 @@ impl Scanner<'_> {
     /// Shell text.
     pub(super) fn text(&mut self, source: &str, scope: &mut Scope, input: &Input) -> Output {
         if self.text_depth >= SHELL_DEPTH_MAX || source.len() > SHELL_TEXT_MAX {
-            self.unread("it is nested too deeply or too long");
+            self.over("it is nested too deeply or too long");
             return Output::default();
         }
         let Some(tree) = syntax(source) else {
-            self.unread("it takes too long to read");
+            self.over("it takes too long to read");
             return Output::default();
         };
         if tree.root_node().has_error() {
@@ -128,11 +128,17 @@ impl Scanner<'_> {
         }
     }
 
+    /// Notes that a part is not looked at, since it goes over a bound.
+    pub(super) fn over(&mut self, why: &str) {
+        self.call.beyond = true;
+        self.unread(why);
+    }
+
     /// Adds a program; its place among them.
     pub(super) fn push(&mut self, program: Invocation) -> Option<usize> {
         let at = self.call.programs.len();
         if at >= COMMAND_PROGRAMS_MAX {
-            self.unread("it starts very many programs");
+            self.over("it starts very many programs");
             return None;
         }
         self.call.programs.push(program);

@@ -51,7 +51,7 @@ impl Scanner<'_> {
         input: &Input,
     ) -> Output {
         if self.nesting >= SHELL_NESTING_MAX {
-            self.unread("it is nested too deeply or too long");
+            self.over("it is nested too deeply or too long");
             return Output::default();
         }
         self.nesting += 1;

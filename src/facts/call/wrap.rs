@@ -106,7 +106,7 @@ impl Scanner<'_> {
                 }
             }
         }
-        self.unread("it is wrapped too often");
+        self.over("it is wrapped too often");
         Output::default()
     }
 
