@@ -7,6 +7,7 @@ mod occupancy;
 mod probing;
 mod reactions;
 mod speech;
+mod switching;
 
 use std::mem::ManuallyDrop;
 use std::path::Path;
@@ -41,6 +42,7 @@ use guarding::Guarding;
 use inquiry::cursor_path;
 use reactions::Reacting;
 pub(super) use speech::{Report, log_decision};
+pub(super) use switching::{Switched, is_off, switched};
 
 /// Judges one event and speaks.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &EvalArguments) -> u8 {
@@ -305,13 +307,6 @@ fn enter(
 }
 
 const NO_RULE: &str = "no rule for this event";
-
-/// Whether nothing was judged because a human wants nothing judged, by the reason of a silent
-/// [`Report`]. A pause that an agent made for itself is none.
-pub(super) fn is_off(why: &str) -> bool {
-    let paused = why.starts_with("paused") && !why.contains("from an agent's shell");
-    paused || why == NO_RULE || why == SWITCHED_OFF || why.starts_with("switched off")
-}
 
 /// Why a sound pack has nothing to say to an event.
 fn nothing_to_judge(policy: &Policy, event: &Event, report: &mut Report) -> Option<&'static str> {

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::eval::Ready;
+use super::eval::{Ready, Switched};
 use super::project::Project;
 use super::resilience::Stores;
 use super::{Console, EXIT_BROKEN, EXIT_USAGE, RunArguments, pack, project};
@@ -97,6 +97,8 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &RunA
         failed: false,
         standing: String::new(),
         decided: "",
+        switched: Switched::default(),
+        switched_by_turn: None,
         teller,
     };
     wrong.iter().for_each(|it| supervisor.problem(it));
@@ -200,6 +202,10 @@ struct Supervisor<'a, 'c, 'o> {
     standing: String,
     /// What the gate decided last.
     decided: &'static str,
+    /// How the gate is switched by humans.
+    switched: Switched,
+    /// What a turn switched off, in words, while that stands.
+    switched_by_turn: Option<String>,
     teller: Teller<'c, 'o>,
 }
 

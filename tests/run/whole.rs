@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use policyd::time::Timestamp;
 use policyd::world::WorldError;
-use policyd::world::fake::{Op, Play};
+use policyd::world::fake::{FakeWorld, Op, Play};
 use serde_json::{Value, json};
 
 use crate::stage::{RUNS, Stage, changes, refused, signals, usage};
@@ -508,4 +508,49 @@ fn tests_that_ran_are_known_to_the_run() {
     let tests: Vec<&Value> = trail.as_array().unwrap().iter().map(|it| &it["tests"]).collect();
     assert_eq!(tests, [false, true, true]);
     assert!(stage.file("progress.md").contains("- Tests: passing"));
+}
+
+#[test]
+fn a_gate_that_the_agent_switches_off_takes_no_claim() {
+    let puts = |path: &'static str, text: &'static str| {
+        Play::does(move |world: &FakeWorld| world.put(path, text))
+    };
+    let config = "/work/.claude/tools/amplihack/.power_steering_config";
+    let pause = r#"{"version": 1, "pauses": [{"since": "2026-01-25T12:00:00Z", "until": "2026-01-25T13:00:00Z",
+        "reason": "", "by_agent": false}]}"#;
+    for (path, text) in [
+        ("/work/.policyd/.disabled", ""),
+        (config, r#"{"enabled": false}"#),
+        (config, r#"{"enabled": true, "checkers_enabled": {"todos_complete": false}}"#),
+        ("/work/.policyd/paused.json", pause),
+    ] {
+        let stage = Stage::new();
+        let cheats = || vec![puts(path, text), signals("COMPLETION_REQUESTED")];
+        stage.play(turn("a", cheats()));
+        stage.play(turn("b", vec![signals("COMPLETION_REQUESTED")]));
+        let said = stage.run(&["--max-iterations", "2"]);
+        assert_eq!((said.code, said.status().as_str()), (11, "max_iterations"), "{path} {text}");
+        let refused = said.of("loop.completion_refused");
+        assert_eq!(refused.len(), 2, "the turn after it, too: {said:?}");
+        let why = refused[1]["reason"].as_str().unwrap();
+        assert!(why.starts_with("the gate was switched off during the turn ("), "{why}");
+        assert!(stage.prompts()[1].contains(why), "the agent is told: {}", stage.prompts()[1]);
+        // Undone, the gate judges again.
+        policyd::world::World::remove(&stage.world, path.as_ref()).unwrap();
+        assert_eq!(stage.resume(&["--max-iterations", "3"]).status(), "complete", "{path}");
+    }
+}
+
+#[test]
+fn a_gate_that_a_human_switched_off_takes_the_agents_word_and_says_so() {
+    let stage = Stage::new();
+    stage.world.put("/work/.policyd/.disabled", "");
+    let todo = json!({"todos": [{"content": "x", "status": "pending", "activeForm": "x"}]});
+    let claims = vec![tool("t1", "TodoWrite", &todo), signals("COMPLETION_REQUESTED")];
+    stage.play(turn("a", claims));
+    let said = stage.run(&[]);
+    assert_eq!((said.code, said.status().as_str()), (0, "complete"));
+    let told = said.of("loop.problem");
+    let text = told[0]["problem"].as_str().unwrap();
+    assert!(text.contains("not judged in full: switched off: /work/.policyd/.disabled"), "{text}");
 }

@@ -102,7 +102,7 @@ pub(super) fn pause(
     }
     let around = Circumstances { no_opinion: Some(text.clone()), ..report.around.clone() };
     let entry = decision_log::unjudged_entry(request.now, &request.event, &around, false);
-    if !log_decision(world, &own, entry) {
+    if !request.dry_run && !log_decision(world, &own, entry) {
         report.note("the decision log could not be written");
     }
     Some(text)

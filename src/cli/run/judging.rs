@@ -4,36 +4,31 @@
 use serde_json::json;
 
 use super::Supervisor;
-use crate::cli::eval::{self, Request};
+use crate::cli::eval::{self, Request, Switched};
 use crate::facts::event::EventKind;
 use crate::hook::payload;
 use crate::judge::Detail;
 use crate::judge::verdict::Consequence;
 use crate::state::run::Claim;
 
+/// What is said of a gate that the agent switched.
+const SWITCHED_OFF: &str = "the gate was switched off during the turn";
+const CURE: &str = "Undo it; a human who wants it so ends the run and goes on with `--resume`.";
+
 impl Supervisor<'_, '_, '_> {
     /// What the gate says to a claim.
     pub(super) fn judge(&self, answer: &str) -> Claim {
-        let fields = json!({
-            "session_id": format!("run-{}", self.run.id),
-            "transcript_path": self.transcript(),
-            "cwd": self.project.folder,
-            "prompt_id": self.mark(),
-            "hook_event_name": "Stop",
-            "last_assistant_message": answer,
-        });
-        let event = EventKind::find("stop")
-            .and_then(|it| payload::parse(fields.to_string().as_bytes(), it).ok());
-        let Some(event) = event else {
+        if let Some(why) = &self.switched_by_turn {
+            return Claim::Refused(format!("{SWITCHED_OFF} ({why}). {CURE}"));
+        }
+        let Some(request) = self.request(answer, false) else {
             return Claim::Refused("the gate could not be asked".to_owned());
         };
-        let (now, detail) = (self.world.now(), Detail::Findings);
-        let request = Request { event, now, policies: None, detail, dry_run: false, watch: None };
         let report = eval::evaluate_by(self.world, &request, self.ready);
         let Some(outcome) = &report.outcome else {
             let why = report.around.no_opinion.clone().unwrap_or_default();
             // A human who switched the gate off takes the agent's word.
-            if eval::is_off(&why) {
+            if eval::is_off(&why) && self.switched.off.is_some() {
                 return Claim::Accepted;
             }
             let why = report.around.problems.first().cloned().unwrap_or(why);
@@ -48,5 +43,54 @@ impl Supervisor<'_, '_, '_> {
             })
             .collect();
         if lines.is_empty() { Claim::Accepted } else { Claim::Refused(lines.join("\n")) }
+    }
+
+    /// The stop that a claim is judged as.
+    fn request(&self, answer: &str, dry_run: bool) -> Option<Request<'static>> {
+        let fields = json!({
+            "session_id": format!("run-{}", self.run.id),
+            "transcript_path": self.transcript(),
+            "cwd": self.project.folder,
+            "prompt_id": self.mark(),
+            "hook_event_name": "Stop",
+            "last_assistant_message": answer,
+        });
+        let kind = EventKind::find("stop")?;
+        let event = payload::parse(fields.to_string().as_bytes(), kind).ok()?;
+        let (now, detail) = (self.world.now(), Detail::Findings);
+        Some(Request { event, now, policies: None, detail, dry_run, watch: None })
+    }
+
+    /// How the gate is switched now.
+    fn gate(&self) -> Switched {
+        let request = self.request("", true);
+        request.map(|it| eval::switched(self.world, &it, self.ready)).unwrap_or_default()
+    }
+
+    /// Notes how the gate is switched before a turn: what is switched off while no agent is at work, a
+    /// human did, and that it is so is said.
+    pub(super) fn note_gate(&mut self) {
+        let gate = self.gate();
+        if self.switched_by_turn.is_some() && gate.more_than(&self.switched).is_some() {
+            return;
+        }
+        self.switched_by_turn = None;
+        if let Some(why) = gate.more_than(&self.switched) {
+            self.problem(&format!("what the agent claims is not judged in full: {why}"));
+        }
+        self.switched = gate;
+    }
+
+    /// Looks after a turn whether it was the turn that switched something off: until that is undone, or
+    /// a human goes on with the run, no claim is taken.
+    pub(super) fn check_gate(&mut self) {
+        if self.switched_by_turn.is_some() {
+            return;
+        }
+        self.switched_by_turn = self.gate().more_than(&self.switched);
+        if let Some(why) = &self.switched_by_turn {
+            let text = format!("{SWITCHED_OFF}, so no claim is taken: {why}. {CURE}");
+            self.problem(&text);
+        }
     }
 }

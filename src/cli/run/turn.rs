@@ -57,6 +57,7 @@ impl Supervisor<'_, '_, '_> {
     pub(super) fn turn(&mut self) {
         // What was claimed before this turn says nothing about it.
         self.take_claim();
+        self.note_gate();
         let prompt = self.prompt(&self.summary());
         let (own, root) = (self.paths.own.clone(), self.project.root.clone());
         let tree = Tree { world: self.world, root: &root, own: &own };
@@ -73,6 +74,7 @@ impl Supervisor<'_, '_, '_> {
         if heard.ending == Ending::Interrupted {
             return self.step(&Event::Interrupted);
         }
+        self.check_gate();
         let after = tree.content();
         let moved = before
             .as_ref()
