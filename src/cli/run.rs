@@ -236,7 +236,7 @@ impl<'a> Supervisor<'a, '_, '_> {
                 return status.exit_code();
             }
             if self.world.interrupted() {
-                self.step(&Event::Interrupted);
+                self.step(&Event::Interrupted(None));
                 continue;
             }
             match self.run.phase.clone() {

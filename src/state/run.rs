@@ -404,6 +404,17 @@ pub enum Context {
     ClearRequested,
 }
 
+/// What a turn used, whatever became of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Used {
+    /// Tokens and money.
+    pub spend: Spend,
+    /// Whether its cost was told.
+    pub priced: bool,
+    /// How long it took.
+    pub took: Duration,
+}
+
 /// What a turn came to.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Turn {
@@ -436,8 +447,8 @@ pub enum Event<'a> {
     Ended(&'a Turn),
     /// Somebody goes on with it, perhaps after its process died.
     Resumed,
-    /// Somebody interrupted it.
-    Interrupted,
+    /// Somebody interrupted it; what the turn that broke off used, where one was at work.
+    Interrupted(Option<Used>),
     /// The command could not be started.
     CannotRun(&'a str),
 }

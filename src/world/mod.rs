@@ -125,8 +125,9 @@ pub trait RunningProgram {
     /// # Errors
     /// What the machine said.
     fn wait(&mut self, wait_max: Duration) -> Result<Sign, WorldError>;
-    /// Asks the whole group to end, and kills what is left of it after `grace`.
-    fn end(&mut self, grace: Duration);
+    /// Asks the whole group to end, and kills what is left of it after `grace`. What it still says
+    /// until then is heard, piece by piece.
+    fn end(&mut self, grace: Duration, hear: &mut dyn FnMut(&Sign));
 }
 
 /// An open file for reading; dropped, it is closed.

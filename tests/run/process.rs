@@ -187,6 +187,22 @@ fn a_deadline_ends_the_whole_group() {
 }
 
 #[test]
+fn what_is_said_while_the_agent_is_asked_to_end_is_booked() {
+    let play = "uses 10 0.25; trap 'uses 10 4.5; exit 0' TERM INT; echo x > \"$plays/hangs\"\n\
+                while :; do sleep 0.05; done";
+    let theatre = Theatre::new(&[play]);
+    let (_, events) = theatre.run(&["--max-iterations", "1", "--turn-deadline", "2s"]);
+    let turn = events.iter().find(|it| it["type"] == "loop.iteration_complete").unwrap();
+    assert_eq!((&turn["failure"], &turn["cost_usd"]), (&"timeout".into(), &4.5.into()));
+    let theatre = Theatre::new(&[play]);
+    let mut run = theatre.start(&[]);
+    wait_for("the agent hangs", || theatre.plays().join("hangs").exists());
+    signal(&run, "-INT");
+    assert_eq!(run.wait().unwrap().code(), Some(130));
+    assert_eq!(theatre.state().unwrap()["spend"]["cost_usd"], 4.5);
+}
+
+#[test]
 fn killed_at_any_moment_it_goes_on_and_ends_what_was_left_running() {
     const TURNS: u64 = 4;
     for delay_ms in (0..900).step_by(75) {

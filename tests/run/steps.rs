@@ -5,7 +5,7 @@ use std::time::Duration;
 use policyd::state::run::stuckness::Mark;
 use policyd::state::run::{
     Admission, Claim, Context, Effect, Event, Failure, Limits, Look, Phase, Renewal, Run, STATUSES,
-    Spend, Status, Turn, step,
+    Spend, Status, Turn, Used, step,
 };
 use policyd::time::Timestamp;
 
@@ -65,7 +65,7 @@ fn every_phase_meets_every_event() {
         Event::Asked(&never),
         Event::Ended(&turn),
         Event::Resumed,
-        Event::Interrupted,
+        Event::Interrupted(None),
         Event::CannotRun("no such program"),
     ];
     let (later, earlier) = (waiting(NOW.millis() + 1), waiting(NOW.millis()));
@@ -220,7 +220,7 @@ fn a_turn_that_is_made_again_uses_up_no_turn() {
 
 #[test]
 fn a_turn_that_broke_off_is_made_again_under_its_number() {
-    for event in [Event::Resumed, Event::Interrupted] {
+    for event in [Event::Resumed, Event::Interrupted(None)] {
         let (broken, _) = step(&run(Phase::Working), &event, &limits(), NOW);
         let (ready, _) = step(&broken, &Event::Resumed, &limits(), NOW);
         let mut ready = ready;
@@ -229,6 +229,17 @@ fn a_turn_that_broke_off_is_made_again_under_its_number() {
         let (works, _) = step(&asks, &Event::Asked(&Admission::Admitted), &limits(), NOW);
         assert_eq!((word(&works).as_str(), works.iteration), ("working", 10), "{event:?}");
     }
+}
+
+#[test]
+fn what_a_turn_used_that_was_interrupted_is_booked() {
+    let spend = Spend { cost_usd: 0.25, input: 7, ..Spend::default() };
+    let used = Used { spend, priced: false, took: Duration::from_secs(3) };
+    let (over, effects) =
+        step(&run(Phase::Working), &Event::Interrupted(Some(used)), &limits(), NOW);
+    assert_eq!(effects, [Effect::End(Status::Interrupted)]);
+    assert_eq!((over.spend, over.session_spend), (spend, spend));
+    assert_eq!((over.worked_ms, over.unpriced, over.again), (3_000, 1, true));
 }
 
 #[test]

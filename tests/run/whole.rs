@@ -245,18 +245,43 @@ fn a_turn_that_hangs_is_ended_at_its_deadline_and_one_that_is_silent_before() {
 }
 
 #[test]
+fn what_is_said_while_a_turn_is_ended_is_heard() {
+    let stage = Stage::new().with_pack("run.yaml", "turn: {longest: 10m, silence: 1h}");
+    stage.play([Play::Hangs].into_iter().chain(usage(10, 1, 0.5)));
+    let said = stage.run(&["--max-iterations", "1"]);
+    let turn = &said.of("loop.iteration_complete")[0];
+    assert_eq!((&turn["failure"], &turn["cost_usd"]), (&json!("timeout"), &json!(0.5)));
+    assert_eq!(stage.state()["spend"]["cost_usd"], 0.5);
+}
+
+#[test]
+fn a_turn_that_cannot_be_waited_for_failed_and_cost_what_it_cost() {
+    let stage = Stage::new();
+    let lost = Play::Lost(WorldError::Refused("no child processes".to_owned()));
+    stage.play(usage(10, 1, 0.5).into_iter().chain([lost]));
+    let said = stage.run(&["--max-iterations", "1"]);
+    assert_eq!(said.status(), "max_iterations", "{said:?}");
+    let turn = &said.of("loop.iteration_complete")[0];
+    assert_eq!((&turn["error"], &turn["cost_usd"]), (&json!("no child processes"), &json!(0.5)));
+}
+
+#[test]
 fn an_interrupt_ends_the_agent_and_leaves_a_run_that_goes_on() {
     let stage = Stage::new();
     stage.play(turn("a", vec![]));
-    stage.play(vec![Play::Hangs]);
+    let hangs = usage(10, 1, 4.5).into_iter().chain([Play::Hangs]);
+    stage.play(hangs.collect::<Vec<_>>());
     stage.play(turn("b", vec![signals("COMPLETION_REQUESTED")]));
     stage.world.interrupt_at(Timestamp::parse("2026-01-25T12:05:00Z").unwrap());
     let said = stage.run(&[]);
     assert_eq!((said.code, said.status().as_str()), (130, "interrupted"));
     assert!(stage.world.log().iter().any(|it| it == "killed"));
+    let spent = || stage.state()["spend"]["cost_usd"].as_f64().unwrap();
+    assert!(spent() > 4.5, "what the turn that broke off cost: {}", spent());
     stage.world.interrupt_at(Timestamp::from_millis(i64::MAX));
     let said = stage.resume(&[]);
     assert_eq!((said.code, said.status().as_str()), (0, "complete"));
+    assert!(spent() > 4.5, "{}", spent());
     assert_eq!(stage.state()["iteration"], 2, "the turn was made again under its number");
 }
 

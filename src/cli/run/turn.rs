@@ -22,7 +22,7 @@ use crate::state::breaker;
 use crate::state::context::ACT;
 use crate::state::dead_letter::{Attempt, Task};
 use crate::state::run::stuckness::{Mark, overlap_percent};
-use crate::state::run::{Claim, Context, Event, Failure, Spend, Turn, budget};
+use crate::state::run::{Claim, Context, Event, Failure, Spend, Turn, Used, budget};
 use crate::world::{Command, Sign, WorldError};
 
 /// The class of a failure that a fresh context cures.
@@ -41,6 +41,8 @@ enum Ending {
     Spent,
     /// Somebody interrupted the run.
     Interrupted,
+    /// The machine could not say how it goes on.
+    Lost,
 }
 
 /// What a turn's command said.
@@ -72,7 +74,9 @@ impl Supervisor<'_, '_, '_> {
             }
         };
         if heard.ending == Ending::Interrupted {
-            return self.step(&Event::Interrupted);
+            let (spend, priced) = self.measure(&heard.output);
+            let used = Used { spend, priced, took: heard.took };
+            return self.step(&Event::Interrupted(Some(used)));
         }
         self.check_gate();
         let after = tree.content();
@@ -90,7 +94,7 @@ impl Supervisor<'_, '_, '_> {
         self.record_answer(&heard.output);
         let exit_code = match heard.ending {
             Ending::Code(code) => code.unwrap_or_default(),
-            Ending::Late | Ending::Silent | Ending::Spent | Ending::Interrupted => 0,
+            Ending::Late | Ending::Silent | Ending::Spent | Ending::Interrupted | Ending::Lost => 0,
         };
         let error = failure.as_ref().map(|it| fingerprint(&format!("{} {}", it.class, it.text)));
         let (spend, priced) = self.measure(&heard.output);
@@ -138,26 +142,20 @@ impl Supervisor<'_, '_, '_> {
         let deadline = deadline.unwrap_or(self.settings.deadline);
         let began = self.world.elapsed();
         let mut program = self.world.start(&command)?;
-        let mut log = TurnLog::new(self);
-        let (mut output, mut complaint) = (AgentOutput::default(), Vec::new());
+        let mut ears = Ears::new(self);
         let mut heard_at = began;
         let ending = loop {
-            let sign = program.wait(LOOK_EVERY)?;
+            let sign = match program.wait(LOOK_EVERY) {
+                Ok(sign) => sign,
+                Err(error) => {
+                    ears.hear(self, &Sign::Complained(error.to_string().into_bytes()));
+                    break Ending::Lost;
+                }
+            };
             let now = self.world.elapsed();
-            match &sign {
-                Sign::Said(bytes) => {
-                    let records = output.absorb(bytes);
-                    self.record(&records);
-                    log.keep(self, bytes);
-                }
-                Sign::Complained(bytes) => {
-                    complaint.extend_from_slice(bytes);
-                    let over = complaint.len().saturating_sub(FAILURE_TEXT_BYTES_MAX);
-                    complaint.drain(..over);
-                    log.keep(self, bytes);
-                }
-                Sign::Ended(code) => break Ending::Code(*code),
-                Sign::Nothing => {}
+            ears.hear(self, &sign);
+            if let Sign::Ended(code) = sign {
+                break Ending::Code(code);
             }
             if sign != Sign::Nothing {
                 heard_at = now;
@@ -169,11 +167,13 @@ impl Supervisor<'_, '_, '_> {
                 break Ending::Late;
             } else if now.saturating_sub(heard_at) >= self.settings.silence {
                 break Ending::Silent;
-            } else if self.is_overspent(&output) {
+            } else if self.is_overspent(&ears.output) {
                 break Ending::Spent;
             }
         };
-        program.end(self.settings.grace);
+        // What it says while it ends may be what the turn cost.
+        program.end(self.settings.grace, &mut |sign| ears.hear(self, sign));
+        let Ears { mut output, complaint, .. } = ears;
         let records = output.finish();
         self.record(&records);
         let took = self.world.elapsed().saturating_sub(began);
@@ -202,7 +202,9 @@ impl Supervisor<'_, '_, '_> {
         let text = words(heard);
         let name = match heard.ending {
             Ending::Late | Ending::Silent => "timeout",
-            Ending::Code(_) | Ending::Spent | Ending::Interrupted => output.error.as_str(),
+            Ending::Code(_) | Ending::Spent | Ending::Interrupted | Ending::Lost => {
+                output.error.as_str()
+            }
         };
         let found = self.policy().classify(name, &text);
         let line = one_line(&text);
@@ -379,7 +381,9 @@ impl Supervisor<'_, '_, '_> {
     fn told_turn(&mut self, heard: &Heard, turn: &Turn) {
         let code = match heard.ending {
             Ending::Code(code) => code,
-            Ending::Late | Ending::Silent | Ending::Spent | Ending::Interrupted => None,
+            Ending::Late | Ending::Silent | Ending::Spent | Ending::Interrupted | Ending::Lost => {
+                None
+            }
         };
         let spend = turn.spend;
 
@@ -429,6 +433,7 @@ fn words(heard: &Heard) -> String {
         Ending::Late => "the turn timed out",
         Ending::Silent => "the command timed out: it said nothing",
         Ending::Code(None) => "it was ended by a signal",
+        Ending::Lost => "it could not be waited for",
         Ending::Code(Some(_)) | Ending::Spent | Ending::Interrupted => "",
     };
     let told: Vec<&str> =
@@ -445,6 +450,38 @@ fn words(heard: &Heard) -> String {
 fn one_line(text: &str) -> String {
     let line = text.lines().rev().find(|it| !it.trim().is_empty()).unwrap_or("no output");
     cut(&mask(line.trim()).0, EVIDENCE_CHARS_MAX)
+}
+
+/// What is heard of a turn's command while it runs.
+struct Ears {
+    output: AgentOutput,
+    /// The end of its standard error.
+    complaint: Vec<u8>,
+    log: TurnLog,
+}
+
+impl Ears {
+    fn new(run: &Supervisor<'_, '_, '_>) -> Self {
+        let log = TurnLog::new(run);
+        Self { output: AgentOutput::default(), complaint: Vec::new(), log }
+    }
+
+    fn hear(&mut self, run: &mut Supervisor<'_, '_, '_>, sign: &Sign) {
+        match sign {
+            Sign::Said(bytes) => {
+                let records = self.output.absorb(bytes);
+                run.record(&records);
+                self.log.keep(run, bytes);
+            }
+            Sign::Complained(bytes) => {
+                self.complaint.extend_from_slice(bytes);
+                let over = self.complaint.len().saturating_sub(FAILURE_TEXT_BYTES_MAX);
+                self.complaint.drain(..over);
+                self.log.keep(run, bytes);
+            }
+            Sign::Ended(_) | Sign::Nothing => {}
+        }
+    }
 }
 
 /// The log of a turn's output, bounded.

@@ -6,7 +6,7 @@
 //! |---|---|---|---|---|---|---|
 //! | ready | below | nothing | nothing | ready | over: interrupted | over: cannot run |
 //! | asking | nothing | admitted: working, a turn begins; rejected: waiting, or over where that is too long | nothing | ready | over | over |
-//! | working | nothing | nothing | below | ready, the same turn again | over; the same turn again, once resumed | over |
+//! | working | nothing | nothing | below | ready, the same turn again | over, with what it used booked; the same turn again, once resumed | over |
 //! | waiting | STOP or a human needed: over; the time is over: as ready; else nothing | nothing | nothing | stays | over | over |
 //! | paused | STOP: over; PAUSE is gone: as ready; else nothing | nothing | nothing | ready | over | over |
 //! | over: complete | nothing | nothing | nothing | nothing | nothing | nothing |
@@ -39,7 +39,7 @@ use super::iterations::{Allowed, Progress, allowed};
 use super::stuckness::{Around, Sign};
 use super::{
     Admission, Claim, Context, Effect, Event, Failure, Limits, Look, Phase, Renewal, Run, Spend,
-    Status, Turn, watch,
+    Status, Turn, Used, watch,
 };
 use crate::limits::RESTARTS_MAX;
 use crate::state::uncertainty;
@@ -54,7 +54,10 @@ pub fn step(run: &Run, event: &Event<'_>, limits: &Limits, now: Timestamp) -> (R
             step.reopen();
         }
         (Phase::Over { .. }, _) => return (run.clone(), Vec::new()),
-        (_, Event::Interrupted) => {
+        (_, Event::Interrupted(used)) => {
+            if let Some(used) = used {
+                step.book_use(*used);
+            }
             step.run.again |= run.phase == Phase::Working;
             step.end(Status::Interrupted, "it was interrupted; `policyd run --resume` goes on");
         }
@@ -260,18 +263,23 @@ impl Step<'_> {
 
     /// Books what a turn used, whatever became of it; what the agent was told, it was told.
     fn book(&mut self, turn: &Turn) {
+        self.book_use(Used { spend: turn.spend, priced: turn.priced, took: turn.took });
         let run = &mut self.run;
-        run.spend = run.spend.plus(turn.spend);
-        run.session_spend = run.session_spend.plus(turn.spend);
-        run.unpriced = run.unpriced.saturating_add(u32::from(!turn.priced));
-        let took = u64::try_from(turn.took.as_millis()).unwrap_or(u64::MAX);
-        run.worked_ms = run.worked_ms.saturating_add(took);
         run.phase = Phase::Ready;
         if turn.failure.as_ref().is_none_or(|it| it.retry.is_none()) {
             run.human.clear();
             run.hint.clear();
             run.feedback.clear();
         }
+    }
+
+    fn book_use(&mut self, used: Used) {
+        let run = &mut self.run;
+        run.spend = run.spend.plus(used.spend);
+        run.session_spend = run.session_spend.plus(used.spend);
+        run.unpriced = run.unpriced.saturating_add(u32::from(!used.priced));
+        let took = u64::try_from(used.took.as_millis()).unwrap_or(u64::MAX);
+        run.worked_ms = run.worked_ms.saturating_add(took);
     }
 
     fn note_failure(&mut self, failure: &Failure) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{FakeWorld, open};
-use crate::world::{RunningProgram, Sign, WorldError};
+use crate::world::{RunningProgram, Sign, World as _, WorldError};
 
 /// One thing that a program does.
 #[derive(Clone)]
@@ -21,8 +21,10 @@ pub enum Play {
     Does(Arc<dyn Fn(&FakeWorld) + Send + Sync>),
     /// Ends with this exit code, or by a signal. One that says nothing of its end ends with 0.
     Ends(Option<i32>),
-    /// Goes on for ever.
+    /// Goes on for ever; what comes after it is done when the program is asked to end.
     Hangs,
+    /// It cannot be waited for: the machine says why.
+    Lost(WorldError),
 }
 
 impl Play {
@@ -51,6 +53,7 @@ impl fmt::Debug for Play {
             Self::Does(_) => f.write_str("Does"),
             Self::Ends(code) => write!(f, "Ends({code:?})"),
             Self::Hangs => f.write_str("Hangs"),
+            Self::Lost(error) => write!(f, "Lost({error})"),
         }
     }
 }
@@ -113,14 +116,28 @@ impl RunningProgram for FakeProgram {
                     self.left.push_front(Play::Hangs);
                     return Ok(Sign::Nothing);
                 }
+                Some(Play::Lost(error)) => return Err(error),
                 Some(Play::Ends(code)) => self.ended = Some(code),
                 None => self.ended = Some(Some(0)),
             }
         }
     }
 
-    fn end(&mut self, _grace: Duration) {
+    fn end(&mut self, grace: Duration, hear: &mut dyn FnMut(&Sign)) {
         if self.ended.is_none() {
+            // What hangs goes on, as far as it fits in the time that it is given.
+            while matches!(self.left.front(), Some(Play::Hangs | Play::Takes(_))) {
+                self.left.pop_front();
+            }
+            let until = self.world.elapsed().saturating_add(grace);
+            while !grace.is_zero() && self.world.elapsed() < until {
+                let left = until.saturating_sub(self.world.elapsed());
+                match self.wait(left) {
+                    Ok(sign @ (Sign::Said(_) | Sign::Complained(_))) => hear(&sign),
+                    Ok(Sign::Ended(_) | Sign::Nothing) | Err(_) => break,
+                }
+            }
+            self.ended = None;
             open(&self.world.machine).log.push("killed".to_owned());
         }
         self.ended.get_or_insert(None);
@@ -129,6 +146,6 @@ impl RunningProgram for FakeProgram {
 
 impl Drop for FakeProgram {
     fn drop(&mut self) {
-        self.end(Duration::ZERO);
+        self.end(Duration::ZERO, &mut |_| {});
     }
 }

@@ -46,6 +46,26 @@ impl Program {
         Ok(Self { child, output, exited_at: None, ended: None })
     }
 
+    /// Hears what comes in so much time, or until nothing can come any more.
+    fn hear_for(&self, time: Duration, hear: &mut dyn FnMut(&Sign)) {
+        let began = Instant::now();
+        loop {
+            let left = time.saturating_sub(began.elapsed());
+            if left.is_zero() {
+                return;
+            }
+            match self.output.recv_timeout(left) {
+                Ok(sign) => hear(&sign),
+                Err(RecvTimeoutError::Timeout) => return,
+                // It closed its streams and goes on.
+                Err(RecvTimeoutError::Disconnected) if self.ended.is_none() => {
+                    return std::thread::sleep(left);
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
     /// Kills what is left of the group, and takes the exit code.
     fn reap(&mut self) -> Result<Sign, WorldError> {
         // Killed before it is reaped: its number cannot belong to anyone else yet.
@@ -86,7 +106,7 @@ impl RunningProgram for Program {
         }
     }
 
-    fn end(&mut self, grace: Duration) {
+    fn end(&mut self, grace: Duration, hear: &mut dyn FnMut(&Sign)) {
         if self.ended.is_some() {
             return;
         }
@@ -94,17 +114,17 @@ impl RunningProgram for Program {
         let began = Instant::now();
         while began.elapsed() < grace && !has_exited(&mut self.child).unwrap_or(true) {
             // What it still says must not hold it up.
-            while self.output.try_recv().is_ok() {}
-            std::thread::sleep(LOOK);
+            self.hear_for(LOOK, hear);
         }
         // One that cannot be reaped is dead all the same.
         drop(self.reap());
+        self.hear_for(DRAIN_MAX, hear);
     }
 }
 
 impl Drop for Program {
     fn drop(&mut self) {
-        self.end(Duration::ZERO);
+        self.end(Duration::ZERO, &mut |_| {});
     }
 }
 
