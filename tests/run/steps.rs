@@ -195,7 +195,7 @@ fn at_the_end_of_a_turn_completion_comes_first_and_exhaustion_after_the_money() 
             "budget",
             "context_exhaustion",
             "ready renewed",
-            "ready renewed",
+            "waiting renewed",
             "waiting",
             "circuit_breaker",
         ]
@@ -268,6 +268,40 @@ fn a_clear_context_uses_up_no_restart() {
         assert_eq!((after.session, after.restarts), (session, 0));
         now = Run { phase: Phase::Working, ..after };
     }
+}
+
+#[test]
+fn a_clear_context_each_turn_hides_nothing() {
+    let clear = Context::ClearRequested;
+    let ends = |turn: &Turn, limits: &Limits| {
+        let mut now = run(Phase::Working);
+        for turns in 1..50 {
+            let (after, _) = step(&now, &Event::Ended(turn), limits, NOW);
+            if after.status().is_some() {
+                return (word(&after), turns);
+            }
+            now = Run { phase: Phase::Working, ..after };
+        }
+        panic!("it ends");
+    };
+    let idle = Turn { context: clear, moved: Some(false), ..Turn::default() };
+    assert_eq!(ends(&idle, &limits()), ("circuit_breaker".to_owned(), 3));
+    let mark =
+        Mark { content: "a".to_owned(), error: "e".to_owned(), exit_code: 1, ..Mark::default() };
+    let failure = Failure { class: "x".to_owned(), ..Failure::default() };
+    let stuck = Turn { context: clear, mark, failure: Some(failure), ..Turn::default() };
+    let limits = Limits { iterations: 1_000, restart_when_stuck: false, ..limits() };
+    assert_eq!(ends(&stuck, &limits).0, "stuck");
+    // A turn that is made again is waited for all the same.
+    let again = Failure {
+        retry: Some((Duration::from_secs(9), String::new())),
+        ..stuck.failure.clone().unwrap()
+    };
+    let turn = Turn { failure: Some(again), ..stuck };
+    let (waits, effects) = step(&run(Phase::Working), &Event::Ended(&turn), &limits, NOW);
+    assert_eq!(effects.last(), Some(&Effect::Renew(Renewal::Cleared)));
+    assert_eq!((word(&waits).as_str(), waits.again, waits.attempt), ("waiting", true, 1));
+    assert_eq!((waits.session, waits.session_iteration), (2, 1));
 }
 
 #[test]

@@ -25,11 +25,13 @@
 //! | its task was put aside | over: dead letter |
 //! | the money, or the time, is spent | over |
 //! | the context is full | another session, while restarts are left; else over |
-//! | somebody asked for a clear context | another session |
 //! | a failure that is tried again | waiting, then the same turn again |
 //! | stuck, the rounds over | another session, while restarts are left; else over: stuck |
 //! | no change, turn after turn | over: circuit breaker |
 //! | else | ready; where it seems stuck the agent is told so |
+//!
+//! Where it goes on after that in the same session, and somebody asked for a clear context, it goes on
+//! in another one: asking for it each turn hides neither failures nor that nothing moves.
 
 use std::time::Duration;
 
@@ -229,6 +231,7 @@ impl Step<'_> {
     }
 
     fn ended(&mut self, turn: &Turn) {
+        let session = self.run.session;
         self.book(turn);
         match &turn.claim {
             Claim::Accepted => {
@@ -248,7 +251,7 @@ impl Step<'_> {
                 return self.end(Status::DeadLetter, &why);
             }
         }
-        if self.is_spent() || self.is_renewed(turn.context) {
+        if self.is_spent() || (turn.context == Context::Exhausted && self.is_renewed()) {
             return;
         }
         match turn.failure.as_ref().and_then(|it| it.retry.as_ref()) {
@@ -258,6 +261,10 @@ impl Step<'_> {
                 self.wait(*wait, why);
             }
             None => self.judge_progress(turn),
+        }
+        let goes_on = self.run.status().is_none() && self.run.session == session;
+        if turn.context == Context::ClearRequested && goes_on {
+            self.renew(Renewal::Cleared);
         }
     }
 
@@ -290,25 +297,18 @@ impl Step<'_> {
         run.last_error.clone_from(&failure.text);
     }
 
-    /// Begins another session where the context has to be cleared; ends the run where none is left.
-    fn is_renewed(&mut self, context: Context) -> bool {
-        match context {
-            Context::Fits => false,
-            Context::ClearRequested => {
-                self.renew(Renewal::Cleared);
-                true
-            }
-            Context::Exhausted if !self.turns_left() => false,
-            Context::Exhausted if self.may_restart() => {
-                self.renew(Renewal::Exhausted);
-                true
-            }
-            Context::Exhausted => {
-                let why = format!("the context is full again after {} restarts", self.run.restarts);
-                self.end(Status::ContextExhaustion, &why);
-                true
-            }
+    /// Begins another session where the context is full; ends the run where no restart is left.
+    fn is_renewed(&mut self) -> bool {
+        if !self.turns_left() {
+            return false;
         }
+        if self.may_restart() {
+            self.renew(Renewal::Exhausted);
+        } else {
+            let why = format!("the context is full again after {} restarts", self.run.restarts);
+            self.end(Status::ContextExhaustion, &why);
+        }
+        true
     }
 
     /// Whether a turn is left of those that are allowed now.
@@ -326,12 +326,14 @@ impl Step<'_> {
         let run = &mut self.run;
         run.restarts = run.restarts.saturating_add(u32::from(why != Renewal::Cleared));
         run.session = run.session.saturating_add(1);
-        run.session_iteration = 0;
         run.session_spend = Spend::default();
-        run.attempt = 0;
-        run.again = false;
-        run.failures = 0;
+        // A turn that is made again is the first one of the session then.
+        let again = why == Renewal::Cleared && run.again;
+        run.session_iteration = u32::from(again);
         if why != Renewal::Cleared {
+            run.attempt = 0;
+            run.again = false;
+            run.failures = 0;
             run.idle = 0;
             run.stuck_rounds = 0;
             run.stuck_told = false;
