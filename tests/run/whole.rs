@@ -111,6 +111,17 @@ fn exactly_as_many_turns_as_are_asked_for() {
 }
 
 #[test]
+fn after_the_last_turn_nothing_is_waited_for() {
+    let stage = Stage::new();
+    for _ in 0..3 {
+        stage.play(refused("unclassified", "no idea what this is"));
+    }
+    let said = stage.run(&["--max-iterations", "1"]);
+    assert_eq!((said.code, stage.prompts().len()), (11, 3));
+    assert_eq!(said.of("loop.wait").len(), 2, "before the second and the third attempt");
+}
+
+#[test]
 fn what_passes_by_itself_is_made_again_and_uses_up_no_turn() {
     let stage = Stage::new();
     stage.play(refused("overloaded", "529 overloaded_error"));

@@ -395,7 +395,8 @@ impl Step<'_> {
             let why = format!("nothing changed in {} turns", self.run.idle);
             return self.end(Status::CircuitBreaker, &why);
         }
-        if let Some(failure) = &turn.failure {
+        // A run whose turns are used up ends now, not after a wait for a turn that never comes.
+        if let Some(failure) = turn.failure.as_ref().filter(|_| self.turns_left()) {
             self.wait_after(failure);
         }
     }
