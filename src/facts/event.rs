@@ -152,6 +152,8 @@ pub struct Event {
     pub failed: Option<FailedCall>,
     /// How a session began: `startup`, `resume`, `clear`, `compact`, `fork`.
     pub source: Option<String>,
+    /// Why a session ended: `clear`, `logout`, ….
+    pub reason: Option<String>,
 }
 
 impl Event {

@@ -280,6 +280,7 @@ impl Inputs {
             prompt: None,
             failed: None,
             source: None,
+            reason: None,
         };
         Situation {
             event,

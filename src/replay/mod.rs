@@ -263,6 +263,7 @@ impl<'a> Watch<'a> {
             prompt: None,
             failed: None,
             source: None,
+            reason: None,
         })
     }
 

@@ -20,6 +20,11 @@ const VERSION: u64 = 1;
 /// Its name for people, in the folder of a session (seed 004).
 pub const SUMMARY_FILE: &str = "context-summary.md";
 
+/// Made where a session ends: its context may come back.
+pub const AT_END: &str = "session_end";
+/// Made where a session ends because its context was cleared: another one begins.
+pub const AT_CLEAR: &str = "clear";
+
 /// One summary.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Summary {
@@ -29,7 +34,7 @@ pub struct Summary {
     pub folder: String,
     /// When it was made.
     pub at: Timestamp,
-    /// Why it was made: `compact`, `clear`, `act`, ….
+    /// Why it was made: `compact`, `act`, [`AT_END`], [`AT_CLEAR`], ….
     pub reason: String,
     /// The turn at which it was made.
     pub iteration: u64,
@@ -60,19 +65,31 @@ impl<'a> Summaries<'a> {
         }
     }
 
-    /// Keeps a summary in place of the one that the session had.
+    /// Keeps a summary in place of the one that the session had. At the end of a session the mark that
+    /// its turn was told stays: a context that is resumed still holds what it was told.
     ///
     /// # Errors
     /// It could not be saved; those that were there stand.
-    pub fn keep(&self, summary: Summary) -> Result<(), WorldError> {
+    pub fn keep(&self, mut summary: Summary) -> Result<(), WorldError> {
         let now = summary.at;
         self.change(now, |all| {
+            if summary.reason == AT_END {
+                let (session, folder) = (&summary.session, &summary.folder);
+                let before = told(all, (session, folder), summary.iteration);
+                summary.told = summary.told.or(before);
+            }
             all.retain(|it| it.session != summary.session);
             all.push(summary);
             all.drain(..all.len().saturating_sub(SUMMARIES_MAX));
             Some(())
         })
         .map(|_| ())
+    }
+
+    /// Whether a session was told its summary of this turn already.
+    #[must_use]
+    pub fn was_told(&self, of: (&str, &str), iteration: u64) -> bool {
+        told(&self.all(), of, iteration).is_some()
     }
 
     /// Takes the newest summary that `fits` and that nobody was told; it is marked before it is
@@ -115,6 +132,12 @@ impl<'a> Summaries<'a> {
         self.documents.save(FILE, &format!("{:#}\n", Value::Object(file)))?;
         Ok(Some(answer))
     }
+}
+
+/// When the summary of a turn of a session, in a folder, was told.
+fn told(all: &[Summary], (session, folder): (&str, &str), iteration: u64) -> Option<Timestamp> {
+    let own = all.iter().find(|it| it.session == session && it.folder == folder);
+    own.filter(|it| it.iteration == iteration)?.told
 }
 
 fn read(value: &Value) -> Vec<Summary> {

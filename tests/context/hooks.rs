@@ -219,9 +219,43 @@ fn after_a_clear_the_session_that_ended_is_told_and_only_once() {
 fn an_old_summary_is_not_told() {
     let desk = Desk::new();
     desk.write("s-1", &[prompt("p1", "Build it."), call("m1", 50_000)]);
-    answer(&desk, "SessionEnd", "s-1", &json!({}));
+    answer(&desk, "SessionEnd", "s-1", &json!({"reason": "clear"}));
     desk.world.advance(Duration::from_secs(25 * 3600));
     assert_eq!(begins(&desk, "s-2", "clear"), None);
+}
+
+#[test]
+fn after_a_clear_nothing_is_told_of_a_session_that_ended_otherwise() {
+    let desk = Desk::new();
+    desk.write("other", &[prompt("p1", "Build the importer."), call("m1", 50_000)]);
+    for end in [json!({"reason": "logout"}), json!({"reason": "other"}), json!({})] {
+        answer(&desk, "SessionEnd", "other", &end);
+        assert_eq!(begins(&desk, "new", "clear"), None, "{end}");
+    }
+    answer(&desk, "SessionEnd", "other", &json!({"reason": "clear"}));
+    desk.world.advance(Duration::from_secs(61));
+    assert_eq!(begins(&desk, "new", "clear"), None, "it was cleared long before");
+}
+
+#[test]
+fn a_context_that_is_resumed_again_and_again_is_told_each_turn_once() {
+    let desk = Desk::new();
+    let mut lines = vec![prompt("p1", "Build the importer."), call("m1", 50_000)];
+    desk.write("s-1", &lines);
+    let resumes = || {
+        let said = begins(&desk, "s-1", "resume").is_some();
+        answer(&desk, "SessionEnd", "s-1", &json!({"reason": "prompt_input_exit"}));
+        said
+    };
+    assert_eq!([resumes(), resumes(), resumes()], [true, false, false]);
+    lines.extend([prompt("p2", "Go on."), call("m2", 60_000)]);
+    desk.write("s-1", &lines);
+    assert_eq!([resumes(), resumes()], [true, false], "another turn was made since");
+    // What was told to it is told to the context after a clear all the same, and after a compaction.
+    answer(&desk, "PreCompact", "s-1", &json!({"trigger": "auto"}));
+    assert!(begins(&desk, "s-1", "compact").is_some());
+    answer(&desk, "SessionEnd", "s-1", &json!({"reason": "clear"}));
+    assert!(begins(&desk, "s-2", "clear").is_some());
 }
 
 #[test]

@@ -28,11 +28,14 @@ use crate::state::context::{ACT, DRIVEN_VARIABLE, Effect, Overrides};
 use crate::store::file::Saved;
 use crate::store::session::SessionStore;
 use crate::store::signals::Draft;
+use crate::store::summaries::{AT_CLEAR, AT_END};
 use crate::store::transcript::{self, Places};
 use crate::world::World;
 
 /// Longest wait of a hook for a lock.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
+/// Longest time between the end of a session that was cleared and the beginning of the one after it.
+const CLEAR_WITHIN: Duration = Duration::from_secs(60);
 /// What was measured and said, one line each.
 const EVENT_LOG: &str = "logs/events.jsonl";
 /// The signal that asks for a fresh context.
@@ -61,7 +64,10 @@ pub(super) fn meter(
             wrong.iter().for_each(|it| report.problem(it));
             metering.carry_over(report);
         }
-        "session_end" => metering.summarize("session_end", report),
+        "session_end" => {
+            let cleared = request.event.reason.as_deref() == Some("clear");
+            metering.summarize(if cleared { AT_CLEAR } else { AT_END }, report);
+        }
         "pre_compact" => {
             metering.summarize("compact", report);
             metering.say_compact(report);
@@ -238,9 +244,20 @@ impl Metering<'_> {
         let (own, folder) = (event.session_id.as_str(), self.project.root.to_string_lossy());
         let same = matches!(source, "compact" | "resume");
         let carrier = self.carrier();
+        // What it was told of this turn still stands in a context that is resumed.
+        let was_told = |facts: &Facts| {
+            let turn = facts.prompts.count;
+            carrier.summaries().was_told((own, folder.as_ref()), turn)
+        };
+        if source == "resume" && self.facts(report).as_ref().is_some_and(was_told) {
+            return;
+        }
         let taken = carrier.summaries().take(now, |it| {
-            let young = now.since(it.at) <= max_age;
-            young && it.folder == folder && (it.session == own) == same
+            let age = now.since(it.at);
+            // Only the session that was cleared just now goes on in this one.
+            let before = same || (it.reason == AT_CLEAR && age <= CLEAR_WITHIN);
+            let young = age <= max_age;
+            young && before && it.folder == folder && (it.session == own) == same
         });
         let summary = match taken {
             Ok(Some(it)) => Some((it.text, it.iteration)),
