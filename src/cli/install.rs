@@ -18,17 +18,21 @@ use crate::world::{World, WorldError};
 use places::{PLACES, Place};
 
 /// Events that are installed where none are named: those that policyd may have an opinion on.
-const USUAL: [&str; 9] = [
+const USUAL: [&str; 11] = [
     "session_start",
     "user_prompt_submit",
     "pre_tool_use",
     "permission_request",
+    "post_tool_use",
     "post_tool_use_failure",
+    "pre_compact",
     "subagent_stop",
     "stop",
     "stop_failure",
     "session_end",
 ];
+/// One of them after every call of a tool, where nothing is noted: of no use where nobody is told.
+const TO_TELL: &str = "post_tool_use";
 /// A hook there that prints nothing breaks what the client does.
 const NEVER: [&str; 1] = ["worktree_create"];
 /// What a file is kept as before it is changed for the first time.
@@ -144,7 +148,10 @@ fn moments(place: &Place, named: &[String]) -> Result<Vec<&'static Moment>, Fail
         return Ok(all().filter(first).filter(safe).collect());
     }
     if named.is_empty() {
-        return Ok(all().filter(first).filter(|it| USUAL.contains(&it.event)).collect());
+        let usual = |it: &&Moment| {
+            USUAL.contains(&it.event) && (it.event != TO_TELL || !it.ways.is_empty())
+        };
+        return Ok(all().filter(first).filter(usual).collect());
     }
     let find = |name: &String| {
         let moment = harness.moment(name).filter(|it| !it.event.is_empty());

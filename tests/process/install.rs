@@ -184,6 +184,29 @@ fn collect(value: &Value, lines: &mut Vec<String>) {
 }
 
 #[test]
+fn the_context_is_looked_at_after_tools_and_before_a_compaction() {
+    for (client, events) in [
+        ("claude-code", ["PostToolUse", "PreCompact"].as_slice()),
+        ("codex", &["PostToolUse", "PreCompact"]),
+        ("gemini", &["AfterTool", "PreCompress"]),
+        ("cursor", &["postToolUse", "preCompact"]),
+        // It cannot be told anything after a tool.
+        ("copilot", &["preCompact"]),
+        ("droid", &["PostToolUse", "PreCompact"]),
+    ] {
+        let machine = Machine::new();
+        machine.run(&["install", "--harness", client], b"");
+        let file = CLIENTS.iter().find(|it| it.0 == client).unwrap().1;
+        let value: Value = serde_json::from_str(&text(&machine.path("home").join(file))).unwrap();
+        for event in events {
+            assert!(value["hooks"].get(event).is_some(), "{client}: {event} in {value}");
+        }
+        let idle = ["postToolUse", "PostToolUse"].iter().any(|it| value["hooks"].get(it).is_some());
+        assert!(client != "copilot" || !idle, "{value}");
+    }
+}
+
+#[test]
 fn events_that_break_things_are_never_installed() {
     let machine = Machine::new();
     let all = machine.run(&["install", "--harness", "claude-code", "--events", "all"], b"");
