@@ -196,7 +196,7 @@ fn take_out(world: &dyn World, place: &'static Place, path: PathBuf) -> Result<C
             let kept = read(world, &kept_as(&path))?;
             match kept {
                 // What was there before says the same: then it is there again, byte for byte.
-                Some(kept) if same(&kept, &rest) => Some(kept),
+                Some(kept) if same(&kept, &rest) && same_notes(&kept, &rest) => Some(kept),
                 Some(_) => Some(rest),
                 None if *before != rest && is_empty(&rest) => None,
                 None => Some(rest),
@@ -218,6 +218,12 @@ fn same(one: &str, other: &str) -> bool {
     let empty =
         |it: &Option<serde_json::Value>| it.as_ref().is_none_or(|it| *it == serde_json::json!({}));
     one == other || (empty(&one) && empty(&other))
+}
+
+/// Whether two texts with the same values differ in blanks and commas alone, or hold no comments at all.
+fn same_notes(one: &str, other: &str) -> bool {
+    let (one, other) = (settings::without_blanks(one), settings::without_blanks(other));
+    one == other || (one.1 == 0 && other.1 == 0)
 }
 
 /// Whether nothing but what policyd wrote was there.
@@ -300,6 +306,10 @@ fn write(world: &dyn World, change: &Change) -> Result<(), (PathBuf, WorldError)
     if let Some(folder) = path.parent() {
         world.create_folder(folder).map_err(|error| (folder.to_path_buf(), error))?;
     }
+    if change.before.is_some() {
+        // Whether it can be written is known before anything is kept beside it.
+        world.append(path, b"").map_err(|error| (path.clone(), with_cure(&error)))?;
+    }
     match (&change.before, world.stat(&kept).is_ok()) {
         // It is as it was: what was kept is no longer needed.
         (Some(_), true)
@@ -316,6 +326,14 @@ fn write(world: &dyn World, change: &Change) -> Result<(), (PathBuf, WorldError)
         (Some(_), true) | (None, _) => {}
     }
     world.write(path, after.as_bytes()).map_err(failed)
+}
+
+/// Why a file is not written, and what helps.
+fn with_cure(error: &WorldError) -> WorldError {
+    WorldError::Refused(format!(
+        "{error}; nothing is changed. Only a regular file is written to: put a copy of the file that a \
+         link leads to in its place, and call this again"
+    ))
 }
 
 /// Writes a folder that Claude Code loads as a plugin.

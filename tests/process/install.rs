@@ -127,6 +127,22 @@ fn comments_stay_where_the_client_takes_them() {
 }
 
 #[test]
+fn comments_that_were_written_since_stay() {
+    let machine = Machine::new();
+    let commented = "{\n  // my theme\n  \"ui\": {\"theme\": \"GitHub\"}\n}\n";
+    for changed in ["// my theme, // see the wiki, with \"quotes\"", "/* mine */", ""] {
+        let path = home(&machine, ".gemini/settings.json", commented);
+        assert_eq!(machine.run(&["install", "--harness", "gemini"], b"").code, Some(0));
+        fs::write(&path, text(&path).replace("// my theme", changed)).unwrap();
+        assert_eq!(machine.run(&["uninstall", "--harness", "gemini"], b"").code, Some(0));
+        let after = text(&path);
+        assert!(after.contains(changed) && !after.contains("// my theme\n"), "{after}");
+        assert!(after.contains("GitHub") && !after.contains("policyd"), "{after}");
+        fs::remove_file(path.with_file_name("settings.json.before-policyd")).ok();
+    }
+}
+
+#[test]
 fn a_dry_run_shows_a_diff_and_changes_nothing() {
     let machine = Machine::new();
     let path = home(&machine, ".claude/settings.json", SETTINGS);
@@ -249,6 +265,9 @@ fn a_link_is_not_written_through() {
     let called = machine.run(&["install"], b"");
     assert_eq!(called.code, Some(3), "{called:?}");
     assert!(called.stderr.contains("symbolic link"), "{}", called.stderr);
+    assert!(called.stderr.contains("put a copy of the file"), "the cure: {}", called.stderr);
+    let beside = fs::read_dir(machine.path("home/.claude")).unwrap().count();
+    assert_eq!(beside, 1, "nothing is kept beside a file that is not written");
     assert_eq!(text(&real), "{}\n");
 }
 

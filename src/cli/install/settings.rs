@@ -102,6 +102,50 @@ pub(in crate::cli) fn take_out(text: &str, form: Form) -> Result<String, String>
     Ok(if changed { ended(&root) } else { text.to_owned() })
 }
 
+/// A text without its blanks and commas, those in strings and comments kept; and how many comments it
+/// has.
+pub(in crate::cli) fn without_blanks(text: &str) -> (String, usize) {
+    let (mut kept, mut comments) = (String::with_capacity(text.len()), 0_usize);
+    let mut rest = text.chars().peekable();
+    while let Some(it) = rest.next() {
+        match (it, rest.peek()) {
+            ('"', _) => {
+                kept.push(it);
+                while let Some(inner) = rest.next() {
+                    kept.push(inner);
+                    match inner {
+                        '"' => break,
+                        '\\' => kept.extend(rest.next()),
+                        _ => {}
+                    }
+                }
+            }
+            ('/', Some('/')) => {
+                comments = comments.saturating_add(1);
+                kept.push(it);
+                kept.extend(rest.by_ref().take_while(|it| *it != '\n' && *it != '\r'));
+                kept.push('\n');
+            }
+            ('/', Some('*')) => {
+                comments = comments.saturating_add(1);
+                kept.push(it);
+                let mut before = ' ';
+                kept.extend(rest.next());
+                for inner in rest.by_ref() {
+                    kept.push(inner);
+                    if (before, inner) == ('*', '/') {
+                        break;
+                    }
+                    before = inner;
+                }
+            }
+            _ if it.is_whitespace() || it == ',' => {}
+            _ => kept.push(it),
+        }
+    }
+    (kept, comments)
+}
+
 /// Every hook line of a file.
 ///
 /// # Errors
