@@ -1,6 +1,7 @@
 //! `policyd eval`: judges one hook event. The only place that knows the order of effects:
 //! read payload, pack and transcript; plan; ask; lock and load; decide; save; log; speak.
 
+mod broken;
 mod guarding;
 mod inquiry;
 mod occupancy;
@@ -25,15 +26,14 @@ use crate::judge::combine::Decision;
 use crate::judge::situation::Words;
 use crate::judge::{self, Bench, Detail, Outcome};
 use crate::limits;
-use crate::policy::{Forgotten, OnError, Policy, records};
+use crate::policy::{Forgotten, Policy, records};
 use crate::report::decision_log;
 use crate::script::Evaluator;
 use crate::script::watch::Watch;
 use crate::source::suggest;
 use crate::state::SessionState;
-use crate::state::guard::{self, GuardLimits, Ruling, Stop};
 use crate::store::file::Saved;
-use crate::store::session::{Layout, LockError, LockedSession, SessionStore};
+use crate::store::session::{LockError, LockedSession, SessionStore};
 use crate::store::transcript;
 use crate::time::Timestamp;
 use crate::world::World;
@@ -201,14 +201,15 @@ fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
         Ok(policy) => policy,
         Err(broken) if broken.enabled == Some(false) => return report.silent(SWITCHED_OFF),
         // It is said at a stop and where a session begins.
-        Err(_) if !request.event.kind.is_stop() && request.event.kind.name() != "session_start" => {
-            if let Some(policy) = pack::builtin_policy(world) {
-                react(world, request, &policy, &project, &mut report);
-            }
-            return report.silent("the policy pack is broken");
+        Err(why) if !broken::is_told(&request.event) => {
+            let Some(mut policy) = pack::builtin_policy(world) else {
+                return report.silent(broken::BROKEN);
+            };
+            switches.iter().for_each(|it| drop(it.apply(&mut policy)));
+            return broken::judge(world, request, policy, &project, (report, &why));
         }
-        Err(broken) => {
-            let report = answer_broken(world, &project, request, report, &broken);
+        Err(why) => {
+            let report = broken::answer(world, &project, request, report, &why);
             let blocked = report.answer.refuses();
             let event = &request.event;
             let entry = decision_log::unjudged_entry(request.now, event, &report.around, blocked);
@@ -360,49 +361,6 @@ fn judge_stop(
     let (store, own) = project::sessions(world, project, &policy.settings);
     let (store, own) = (&store, own.as_path());
     Stopping { world, request, policy, project, store, own, found }.judge(words, report)
-}
-
-/// A broken pack never breaks the agent: the user is told, and the manifest's `on_error` answers.
-/// A block because of it is counted and let go like any other.
-fn answer_broken(
-    world: &dyn World,
-    project: &Project,
-    request: &Request<'_>,
-    mut report: Report,
-    broken: &pack::Broken,
-) -> Report {
-    let text = pack::explain(broken);
-    let stops = request.event.kind.is_stop();
-    if stops && broken.on_error == Some(OnError::Block) && may_block_broken(world, project, request)
-    {
-        report.answer = Answer::block(format!("policyd: {text}. Tell the user to mend it."));
-    }
-    report.problem(&format!("{text}; nothing was checked. Run `policyd lint`."));
-    report.silent("the policy pack is broken")
-}
-
-/// Asks the loop guard with its defaults: the pack's own numbers are not known.
-fn may_block_broken(world: &dyn World, project: &Project, request: &Request<'_>) -> bool {
-    const FINDING: &str = "broken_pack";
-    let event = &request.event;
-    let own = project::own_root(world, project);
-    let store = SessionStore::new(world, own, Layout::policyd());
-    let Ok(mut locked) = store.lock(&event.session_id, limits::LOCK_WAIT) else { return false };
-    let mut state = locked.load().state;
-    let stop = Stop {
-        episode: event.prompt_id.as_deref().unwrap_or_default(),
-        fingerprint: Some(FINDING),
-        digest: FINDING,
-        failed: &[],
-        tools: 0,
-        edits: 0,
-    };
-    let (guard, ruling) = guard::step(&state.main, &stop, &GuardLimits::default(), request.now);
-    state.main = guard;
-    let saved = locked.commit(&state);
-    event.session_known
-        && matches!(ruling, Ruling::Block { .. })
-        && !matches!(saved, Saved::NotSaved { .. })
 }
 
 /// A stop that is judged by a sound pack.

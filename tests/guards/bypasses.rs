@@ -275,3 +275,24 @@ fn what_is_too_much_to_look_at_is_asked_about() {
     assert_eq!(decision, "ask");
     assert!(reason.contains("it starts very many programs"), "{reason}");
 }
+
+#[test]
+fn a_pack_that_does_not_load_leaves_the_built_in_guards() {
+    let machine = Machine::new(PROJECT);
+    machine.guards("- id: x\n  nonsense: 1\n");
+    let answer = machine.answer(&serde_json::json!({
+        "session_id": "s", "cwd": PROJECT, "hook_event_name": "PreToolUse",
+        "permission_mode": "default", "tool_name": "Bash",
+        "tool_input": {"command": "rm -rf /"},
+    }));
+    assert_eq!(crate::machine::decision(&answer).0, "deny", "{answer}");
+    let told = answer["systemMessage"].to_string();
+    assert!(told.contains("the policy pack is broken"), "{answer}");
+    assert_eq!(machine.bash("ls"), (String::new(), String::new()));
+    machine.world.put("/home/dev/rules/policyd.yaml", "on_error: block\n");
+    let (decision, reason) = machine.bash("ls");
+    assert_eq!(decision, "deny");
+    assert!(reason.contains("the policy pack is broken"), "{reason}");
+    let (decision, _) = machine.tool("Read", &serde_json::json!({"file_path": "a.rs"}));
+    assert_eq!(decision, "", "what changes nothing is let through");
+}

@@ -1,0 +1,104 @@
+//! Events that are judged although the pack does not load: the user is told, the built-in guards are
+//! asked, and the manifest's `on_error` answers.
+
+use std::mem::ManuallyDrop;
+
+use super::guarding::Guarding;
+use super::speech::{self, Report};
+use super::{Ready, Request, react};
+use crate::cli::pack;
+use crate::cli::project::{self, Project};
+use crate::facts::event::Event;
+use crate::hook::Answer;
+use crate::judge::combine::Decision;
+use crate::limits;
+use crate::policy::{OnError, Policy};
+use crate::report::decision_log;
+use crate::state::guard::{self, GuardLimits, Ruling, Stop};
+use crate::store::file::Saved;
+use crate::store::session::{Layout, SessionStore};
+use crate::world::World;
+
+pub(super) const BROKEN: &str = "the policy pack is broken";
+
+/// Whether the user is told at an event that the pack is broken, whatever happens there.
+pub(super) fn is_told(event: &Event) -> bool {
+    event.kind.is_stop() || event.kind.name() == "session_start"
+}
+
+/// Without a sound pack the built-in one notes what happens and guards the tool calls. Where the
+/// manifest says `on_error: block`, nothing is run or edited until the pack is mended.
+pub(super) fn judge(
+    world: &dyn World,
+    request: &Request<'_>,
+    policy: Policy,
+    project: &Project,
+    (mut report, broken): (Report, &pack::Broken),
+) -> Report {
+    react(world, request, &policy, project, &mut report);
+    if !matches!(request.event.kind.name(), "pre_tool_use" | "permission_request") {
+        return report.silent(BROKEN);
+    }
+    let ready = ManuallyDrop::new(Ready::new(policy));
+    let Ready { policy, words } = &*ready;
+    let text = pack::explain(broken);
+    let tool = request.event.tool_name.as_deref().unwrap_or_default();
+    let changes = words.lens.is_shell_tool(tool) || words.lens.is_edit_tool(tool);
+    if changes && broken.on_error == Some(OnError::Block) {
+        report.answer = Answer::block(format!("policyd: {text}. Tell the user to mend it."));
+        report.problem(&format!("{text}. Run `policyd lint`."));
+        let entry = decision_log::unjudged_entry(request.now, &request.event, &report.around, true);
+        speech::log_decision(world, &project::own_root(world, project), entry);
+        return report;
+    }
+    if !(Guarding { world, request, policy, words, project }).guard(&mut report) {
+        return report.silent(BROKEN);
+    }
+    // Of calls that nothing is said to, the user hears where the session begins and at its stops.
+    if report.answer.decision != Decision::None || report.answer.notice.is_some() {
+        report.problem(&format!("{text}; the built-in guards were asked. Run `policyd lint`."));
+    }
+    report
+}
+
+/// A broken pack never breaks the agent: the user is told, and the manifest's `on_error` answers.
+/// A block because of it is counted and let go like any other.
+pub(super) fn answer(
+    world: &dyn World,
+    project: &Project,
+    request: &Request<'_>,
+    mut report: Report,
+    broken: &pack::Broken,
+) -> Report {
+    let text = pack::explain(broken);
+    let stops = request.event.kind.is_stop();
+    if stops && broken.on_error == Some(OnError::Block) && may_block(world, project, request) {
+        report.answer = Answer::block(format!("policyd: {text}. Tell the user to mend it."));
+    }
+    report.problem(&format!("{text}; nothing was checked. Run `policyd lint`."));
+    report.silent(BROKEN)
+}
+
+/// Asks the loop guard with its defaults: the pack's own numbers are not known.
+fn may_block(world: &dyn World, project: &Project, request: &Request<'_>) -> bool {
+    const FINDING: &str = "broken_pack";
+    let event = &request.event;
+    let own = project::own_root(world, project);
+    let store = SessionStore::new(world, own, Layout::policyd());
+    let Ok(mut locked) = store.lock(&event.session_id, limits::LOCK_WAIT) else { return false };
+    let mut state = locked.load().state;
+    let stop = Stop {
+        episode: event.prompt_id.as_deref().unwrap_or_default(),
+        fingerprint: Some(FINDING),
+        digest: FINDING,
+        failed: &[],
+        tools: 0,
+        edits: 0,
+    };
+    let (guard, ruling) = guard::step(&state.main, &stop, &GuardLimits::default(), request.now);
+    state.main = guard;
+    let saved = locked.commit(&state);
+    event.session_known
+        && matches!(ruling, Ruling::Block { .. })
+        && !matches!(saved, Saved::NotSaved { .. })
+}
