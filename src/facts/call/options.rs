@@ -9,6 +9,24 @@ use crate::facts::Program;
 /// Options longer than that are no bundle of letters.
 const BUNDLE_MAX: usize = 8;
 
+/// Options of the commands of git that take a value: letters whose value may be the next word, letters
+/// whose value stands right behind them, and long ones. Sources: the manual pages of git.
+const GIT_VALUES: [(&str, &str, &str, &[&str]); 8] = [
+    (
+        "commit",
+        "mFCct",
+        "uS",
+        &["--message", "--file", "--author", "--date", "--template", "--trailer", "--cleanup"],
+    ),
+    ("push", "o", "", &["--push-option", "--repo", "--receive-pack", "--exec"]),
+    ("clean", "e", "", &["--exclude"]),
+    ("merge", "msXF", "S", &["--message", "--file", "--strategy", "--strategy-option"]),
+    ("rebase", "xsX", "S", &["--exec", "--strategy", "--strategy-option", "--onto"]),
+    ("cherry-pick", "msX", "S", &["--mainline", "--strategy", "--strategy-option"]),
+    ("revert", "msX", "S", &["--mainline", "--strategy", "--strategy-option"]),
+    ("tag", "mFu", "", &["--message", "--file", "--local-user"]),
+];
+
 impl Invocation {
     /// Whether it is one of those meant by a command pattern; one that cannot be known may be any.
     #[must_use]
@@ -102,10 +120,32 @@ impl Invocation {
         found
     }
 
-    /// Words that are options, as far as `--`.
+    /// Words that are options, as far as `--`: without values, and bundles without what is glued to
+    /// them.
     fn options(&self) -> impl Iterator<Item = &str> {
+        let command = self.args.iter().map(|it| it.text.as_str());
+        let mut command = command.filter(|_| self.name == "git");
+        let row = command.find_map(|word| GIT_VALUES.iter().find(|it| it.0 == word));
+        let (next, glued, long) =
+            row.map_or(("", "", &[] as &[&str]), |(_, next, glued, long)| (*next, *glued, *long));
+        let mut is_value = false;
         let words = self.args.iter().take(self.end_of_options()).map(|it| it.text.as_str());
-        words.filter(|it| it.len() > 1 && it.starts_with('-'))
+        words.filter_map(move |word| {
+            if std::mem::take(&mut is_value) || word.len() < 2 || !word.starts_with('-') {
+                return None;
+            }
+            if word.starts_with("--") {
+                is_value = long.contains(&word);
+                return Some(word);
+            }
+            let takes = |c: char| next.contains(c) || glued.contains(c);
+            let Some((at, letter)) = word.char_indices().find(|(_, c)| takes(*c)) else {
+                return Some(word);
+            };
+            let end = at + letter.len_utf8();
+            is_value = next.contains(letter) && end == word.len();
+            word.get(..end)
+        })
     }
 
     fn end_of_options(&self) -> usize {

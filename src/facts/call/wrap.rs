@@ -77,6 +77,13 @@ impl Scanner<'_> {
                         let output = self.script(taken, inner, scope, input, wrappers);
                         return self.away(redirects, output, scope);
                     }
+                    // `watch 'rm -rf /'`, `tmux new 'rm -rf /'`: no program has a blank in its name.
+                    let is_text = |it: &Text| it.text.contains(char::is_whitespace);
+                    if inner.first().is_some_and(is_text) {
+                        let text = <Text as Word>::joined(&inner);
+                        let output = self.shell_text(&all, text, scope, input, wrappers);
+                        return self.away(redirects, output, scope);
+                    }
                     words = self.with_input(taken, inner, input);
                 }
                 Meaning::Shell(text) => {
@@ -327,6 +334,12 @@ impl Scanner<'_> {
             return Output::empty();
         }
         self.builtin(&program, scope, input);
+        if program.name == "git" && program.args.iter().any(|it| it.text == "rebase") {
+            let given: Vec<Text> = program.values("--exec").chain(program.values("-x")).collect();
+            for text in given {
+                self.text(&text.text, &mut scope.clone(), &Input::default());
+            }
+        }
         if matches!(program.name.as_str(), "source" | ".") {
             let file = program.args.first().cloned().unwrap_or_default();
             let written = self.written_into(&file, scope);

@@ -65,7 +65,7 @@ pub(in crate::facts) fn meaning<W: Word>(words: Vec<W>, lens: &CompiledLens) -> 
     }
     if PREFIXES.contains(&name)
         && let Some(next) = args.iter().position(|word| !word.text().starts_with('-'))
-        && !args.iter().take(next).any(|option| matches!(option.text(), "-v" | "-V"))
+        && !args.iter().take(next).any(|option| matches!(option.text(), "-v" | "-V" | "-a"))
     {
         return Meaning::Words(args.iter().skip(next).cloned().collect());
     }
