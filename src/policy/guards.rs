@@ -34,6 +34,8 @@ pub struct Guard {
     pub expires_millis: Option<i64>,
     /// Whether one of its expressions looks at what the transcript tells.
     pub reads_transcript: bool,
+    /// Whether it asks where breakers stand, or what waits.
+    pub reads_stores: bool,
     /// What it asks and says.
     pub body: Deferred<GuardBody>,
 }

@@ -282,3 +282,26 @@ fn a_failure_is_kept_while_somebody_holds_the_lists() {
     let left: Vec<_> = desk.world.list(late).unwrap();
     assert!(left.iter().all(|it| it.contains(".corrupt-")), "{left:?}");
 }
+
+#[test]
+fn guards_see_what_is_left_alone_and_what_waits_for_humans() {
+    let guards = r#"
+- id: wait
+  on: [user_prompt_submit, pre_tool_use]
+  when: breakers["api/claude"].open || escalations.blocking.len() > 0 || signals.awaiting_human > 0
+  decision: block
+  message: 'open ${breakers["api/claude"].open}, ${escalations.blocking.len()} asked, ${signals.awaiting_human} awaited'
+"#;
+    let desk = Desk::new().with_pack("guards.yaml", guards);
+    let call = json!({"tool_name": "Bash", "tool_input": {"command": "ls"}});
+    let told = || event(&desk, "PreToolUse", &call).out;
+    assert_eq!(told(), "");
+    desk.words(&["breaker", "trip", "api/claude", "--reason", "a strike"]);
+    assert!(told().contains("open true, 0 asked, 0 awaited"), "{}", told());
+    desk.call("breaker reset api/claude");
+    assert_eq!(told(), "");
+    desk.words(&["escalation", "open", "--task", "t", "--reason", "Which one?", "--blocking"]);
+    assert!(told().contains("open false, 1 asked, 0 awaited"), "{}", told());
+    desk.words(&["signal", "emit", "HUMAN_REVIEW_NEEDED", "reason=keys"]);
+    assert!(told().contains("1 awaited"), "{}", told());
+}

@@ -49,11 +49,15 @@ impl Guarding<'_> {
         }
         let seen = self.seen();
         let values = &self.words.lens.lens().value_options;
-        let mut asking = concerned.iter().filter(|it| it.reads_transcript);
-        let context = match asking.any(|it| guards::recognises(it, &seen.call, values)) {
-            true => self.told(report),
-            false => Rc::new(self.situation(Facts::default()).context(self.policy, self.words)),
-        };
+        let recognised = |it: &&&Guard| guards::recognises(it, &seen.call, values);
+        let context =
+            match concerned.iter().filter(|it| it.reads_transcript).any(|it| recognised(&it)) {
+                true => self.told(report),
+                false => Rc::new(self.situation(Facts::default()).context(self.policy, self.words)),
+            };
+        if concerned.iter().filter(|it| it.reads_stores).any(|it| recognised(&it)) {
+            self.of_project(|it| it.learn(&context, (true, true, true)));
+        }
         context.learned.borrow_mut().call = Some(seen.clone());
         let mut evaluator = ManuallyDrop::new(Evaluator::new(context.clone()));
         evaluator.watch.clone_from(&self.request.watch);
@@ -106,14 +110,20 @@ impl Guarding<'_> {
 
     /// What the transcript tells beside the event.
     fn told(&self, report: &mut Report) -> Rc<Context> {
+        self.of_project(|it| {
+            let cursor = cursor_path(it.store, &it.request.event);
+            let gathered = it.gather(&cursor, self.words, true, report);
+            gathered.cursor.iter().for_each(|bytes| transcript::keep(it.world, &cursor, bytes));
+            gathered.context
+        })
+    }
+
+    /// Asks what a stop asks of the project.
+    fn of_project<T>(&self, ask: impl FnOnce(&Stopping<'_>) -> T) -> T {
         let Self { world, request, policy, project, .. } = *self;
         let (store, own) = project::sessions(world, project, &policy.settings);
         let (store, own) = (&store, own.as_path());
-        let stopping = Stopping { world, request, policy, project, store, own, found: None };
-        let cursor = cursor_path(store, &request.event);
-        let gathered = stopping.gather(&cursor, self.words, true, report);
-        gathered.cursor.iter().for_each(|it| transcript::keep(world, &cursor, it));
-        gathered.context
+        ask(&Stopping { world, request, policy, project, store, own, found: None })
     }
 
     /// Logs what the guards say, and says it.

@@ -91,23 +91,33 @@ impl Stopping<'_> {
             now: self.request.now,
         };
         let context = Rc::new(situation.context(self.policy, words));
-        if self.policy.reads_breakers {
+        let policy = self.policy;
+        self.learn(&context, (policy.reads_breakers, policy.reads_waiting, policy.reads_signals));
+        Gathered { context, cursor, read: how_far, forgotten, remote_host }
+    }
+
+    /// Looks where breakers stand, what waits for humans, and which signals wait.
+    pub(super) fn learn(
+        &self,
+        context: &Context,
+        (breakers, waiting, signals): (bool, bool, bool),
+    ) {
+        if breakers {
             let store = BreakerStore::new(self.world, self.own, self.store.durability.clone());
             let standing = standing(self.policy, &store.all(), self.request.now);
             context.learned.borrow_mut().breakers = Some(standing);
         }
-        if self.policy.reads_waiting {
+        if waiting {
             let own = (self.own, &self.store.durability);
             let stores = Stores::new(self.world, self.policy, own, Duration::ZERO);
             let stores = Stores { now: self.request.now, ..stores };
             context.learned.borrow_mut().waiting = Some(stores.waiting());
         }
-        if self.policy.reads_signals {
+        if signals {
             let (kinds, durability) = (&self.policy.signals, self.store.durability.clone());
             let store = SignalStore::new(self.world, self.own, kinds, durability);
             context.learned.borrow_mut().signals = Some(store.waiting(self.request.now));
         }
-        Gathered { context, cursor, read: how_far, forgotten, remote_host }
     }
 
     /// What the environment says of the context's window, where the pack asks.

@@ -106,6 +106,7 @@ impl Builder<'_> {
         self.unknown_here = AT_A_GUARD;
         let (when, unless) = made?;
         let uses = std::mem::take(&mut self.uses);
+        let stored = |it: &String| FROM_STORES.iter().any(|fact| it.starts_with(fact));
         let told = |it: &String| FROM_TRANSCRIPT.iter().any(|fact| it.starts_with(fact));
         let source = entry.layers.last().map(|it| it.span.source.name.as_str()).unwrap_or_default();
         let mode = match text(entry.get("mode")).as_str() {
@@ -133,6 +134,7 @@ impl Builder<'_> {
             mode,
             expires_millis: entry.get("expires").and_then(Node::date).map(Timestamp::millis),
             reads_transcript: uses.iter().any(told),
+            reads_stores: uses.iter().any(stored),
             body: body.into(),
         })
     }
@@ -179,35 +181,15 @@ impl Builder<'_> {
 }
 
 /// Nothing was asked or remembered where a guard is judged.
-const AT_A_GUARD: &[&str] = &[
-    "session.type",
-    "prefs",
-    "probes",
-    "state",
-    "rule",
-    "outcome",
-    "rationalizations",
-    "breakers",
-    "dead_letter",
-    "escalations",
-    "signals",
-];
+const AT_A_GUARD: &[&str] =
+    &["session.type", "prefs", "probes", "state", "rule", "outcome", "rationalizations"];
 
 /// The same for a guard that recognises no program.
-const NO_PROGRAM: &[&str] = &[
-    "program",
-    "session.type",
-    "prefs",
-    "probes",
-    "state",
-    "rule",
-    "outcome",
-    "rationalizations",
-    "breakers",
-    "dead_letter",
-    "escalations",
-    "signals",
-];
+const NO_PROGRAM: &[&str] =
+    &["program", "session.type", "prefs", "probes", "state", "rule", "outcome", "rationalizations"];
+
+/// Facts that the stores of the project hold.
+const FROM_STORES: [&str; 4] = ["breakers", "dead_letter.", "escalations.", "signals."];
 
 /// Events that some guard is for.
 pub(super) fn guarded(guards: &Guards) -> Vec<String> {
