@@ -70,6 +70,10 @@ impl Scanner<'_> {
             |only: &[String]| only.is_empty() || only.iter().any(|it| word_matches(it, program));
         for row in knowledge.calls.iter().filter(|it| fits(&it.only)) {
             for arguments in calls(code, &row.call).into_iter().take(CALLS_MAX) {
+                if let Some(path) = opened_to_write(&row.call, &arguments) {
+                    self.words(vec![Text::known("tee"), Text::known(path)], program, scope);
+                    continue;
+                }
                 if !row.like.is_empty() {
                     let like = row.like.iter().map(Text::known);
                     let given = arguments.iter().map(|it| match literals(it).into_iter().next() {
@@ -127,6 +131,25 @@ fn given_code(row: &Interpreter, text: &str) -> Option<Option<usize>> {
     })
 }
 
+/// The file that `open(path, "w")` or Perl's `open(F, ">", path)` makes or changes; nothing where it is
+/// only read.
+fn opened_to_write(call: &str, arguments: &[String]) -> Option<String> {
+    if call != "open" {
+        return None;
+    }
+    let mode = |it: &String| !it.is_empty() && it.chars().all(|c| "rwaxbtU+<>".contains(c));
+    let texts = |it: &String| literals(it);
+    let later: Vec<String> = arguments.iter().skip(1).flat_map(texts).collect();
+    let by_mode = later.iter().any(|it| mode(it) && it.contains(['w', 'a', 'x', '+', '>']));
+    let by_mark = later.iter().any(|it| it.starts_with(['>', '+']));
+    if !by_mode && !by_mark {
+        return None;
+    }
+    let first = arguments.first().map(texts).unwrap_or_default();
+    let path = first.into_iter().chain(later.into_iter().filter(|it| !mode(it))).next()?;
+    Some(path.trim_start_matches(['+', '<', '>', ' ']).to_owned())
+}
+
 /// The arguments of each call of a name in a piece of code.
 fn calls(code: &str, name: &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();
@@ -138,6 +161,13 @@ fn calls(code: &str, name: &str) -> Vec<Vec<String>> {
     for (at, _) in code.match_indices(name) {
         let before = code.get(..at).and_then(|it| it.chars().next_back());
         if before.is_some_and(|c| c.is_alphanumeric() || c == '_') {
+            continue;
+        }
+        // What a method is called on stands before it.
+        if name.starts_with('.') {
+            let object = code.get(..at).and_then(|it| it.strip_suffix(')'));
+            let inside = object.and_then(|it| it.rsplit_once('('));
+            found.extend(inside.map(|(_, path)| vec![path.to_owned()]));
             continue;
         }
         let after = code.get(at + name.len()..).unwrap_or_default();

@@ -75,6 +75,14 @@ impl Scanner<'_> {
                 }
             }
         }
+        if program.name == "dd" {
+            let marked = |mark: &str, does: Use| {
+                let args = program.args.iter().filter(move |it| it.text.starts_with(mark));
+                args.map(move |it| (does, it.clone())).collect::<Vec<_>>()
+            };
+            touched.extend(marked("if=", Use::Reads));
+            touched.extend(marked("of=", Use::Writes));
+        }
         touched.extend(program.reads.iter().map(|it| (Use::Reads, it.clone())));
         touched.extend(program.writes.iter().map(|it| (Use::Writes, it.clone())));
         for (does, file) in touched {
