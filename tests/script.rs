@@ -8,6 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use policyd::facts::Facts;
+use policyd::facts::call::{Call, Invocation};
 use policyd::facts::compiled::CompiledLens;
 use policyd::facts::event::EventKind;
 use policyd::facts::lens::Lens;
@@ -16,6 +17,7 @@ use policyd::judge::situation::Words;
 use policyd::policy::{builtin, load};
 use policyd::report::drawing;
 use policyd::script::breaker_facts::{Standing, Stands};
+use policyd::script::call_facts::{Recognised, Seen};
 use policyd::script::check::check;
 use policyd::script::context::{
     Context, Excuse, Learned, Memory, OutcomeFacts, Reading, RuleFacts, Spoken,
@@ -73,7 +75,10 @@ fn context() -> Context {
         drifts: 4,
         awaiting_human: 1,
     };
+    let call = Call { programs: vec![Invocation::default()], ..Call::default() };
     let learned = Learned {
+        call: Some(Rc::new(Seen { call, ..Seen::default() })),
+        program: Some(Recognised::default()),
         session_type: "DEVELOPMENT".to_owned(),
         probes: [("pr".to_owned(), Reading::Answer { code: 0, value: answer })].into(),
         breakers: Some(standing),
@@ -104,7 +109,8 @@ fn context() -> Context {
 
 #[test]
 fn what_is_learned_later_is_seen_by_what_was_evaluated_before() {
-    let learned = || {
+    // The call that is judged is known from the beginning.
+    let learned = |known: &Learned| {
         let rule = RuleFacts { id: "rule_2".to_owned(), keywords: vec!["done".to_owned()] };
         let outcome = OutcomeFacts {
             failed: 2,
@@ -120,8 +126,8 @@ fn what_is_learned_later_is_seen_by_what_was_evaluated_before() {
         };
         let probes = [("pr".to_owned(), Reading::Failed("no forge".to_owned()))].into();
         Learned {
-            call: None,
-            program: None,
+            call: known.call.clone(),
+            program: known.program,
             session_type: "SIMPLE".to_owned(),
             memory: Memory { blocks: 3, total_blocks: 4, turns: 5 },
             preferences: [("no_auto_merge".to_owned(), true)].into(),
@@ -144,7 +150,8 @@ fn what_is_learned_later_is_seen_by_what_was_evaluated_before() {
         let context = Rc::new(context());
         let mut evaluator = Evaluator::new(context.clone());
         let before = evaluator.eval(row.example);
-        *context.learned.borrow_mut() = learned();
+        let later = learned(&context.learned.borrow());
+        *context.learned.borrow_mut() = later;
         let after = evaluator.eval(row.example);
         assert_eq!(after, Evaluator::new(context).eval(row.example), "{}", row.example);
         changed += usize::from(before != after);
