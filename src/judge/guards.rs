@@ -271,14 +271,14 @@ impl Judging<'_> {
 
     fn holds(&mut self, body: &GuardBody) -> Result<bool, String> {
         let when = match &body.when {
-            Some(when) => self.evaluator.eval_bool(&when.text),
+            Some(when) => self.evaluator.eval_bool(when),
             None => Ok(true),
         };
         if when == Ok(false) {
             return Ok(false);
         }
         let unless = match &body.unless {
-            Some(unless) => self.evaluator.eval_bool(&unless.text),
+            Some(unless) => self.evaluator.eval_bool(unless),
             None => Ok(false),
         };
         match (when, unless) {
