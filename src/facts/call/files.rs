@@ -4,6 +4,7 @@ use serde_json::Value as Json;
 
 use super::place::Place;
 use super::{Call, Reading};
+use crate::facts::fold::patch;
 
 /// What is done with a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,14 +34,6 @@ const PATH_KEYS: [&str; 6] =
 /// Keys that hold text which is written.
 const TEXT_KEYS: [&str; 6] =
     ["content", "new_string", "new_source", "newString", "text", "file_text"];
-/// Lines of a patch that name a file, and what is done with it.
-const PATCH_LINES: [(&str, Use); 4] = [
-    ("*** Add File: ", Use::Writes),
-    ("*** Update File: ", Use::Writes),
-    ("*** Delete File: ", Use::Deletes),
-    ("*** Move to: ", Use::Writes),
-];
-
 /// Keys that hold a patch.
 const PATCH_KEYS: [&str; 3] = ["input", "patch", "command"];
 
@@ -87,14 +80,11 @@ pub(super) fn add(call: &mut Call, input: &Json, reading: Reading<'_>) {
 }
 
 /// The files that a patch touches, and the text it adds.
-pub(super) fn patched(patch: &str) -> (Vec<(Use, &str)>, Option<String>) {
+pub(super) fn patched(text: &str) -> (Vec<(Use, &str)>, Option<String>) {
     let (mut files, mut added) = (Vec::new(), String::new());
-    for line in patch.lines() {
-        let marks = PATCH_LINES.iter();
-        let mut named =
-            marks.filter_map(|(mark, does)| Some((*does, line.trim().strip_prefix(mark)?.trim())));
-        if let Some(file) = named.next() {
-            files.push(file);
+    for line in text.lines() {
+        if let Some((verb, path)) = patch::header(line.trim()) {
+            files.push((if verb == "Delete File" { Use::Deletes } else { Use::Writes }, path));
         } else if let Some(path) = line.strip_prefix("+++ ") {
             let path = path.split('\t').next().unwrap_or(path).trim();
             files.push((Use::Writes, path.strip_prefix("b/").unwrap_or(path)));

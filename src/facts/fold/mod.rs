@@ -5,7 +5,7 @@
 mod calls;
 mod commands;
 mod edits;
-mod patch;
+pub(super) mod patch;
 mod results;
 mod todos;
 

@@ -35,7 +35,9 @@ pub(super) fn files(patch: &str) -> Vec<FilePatch<'_>> {
     files
 }
 
-fn header(line: &str) -> Option<(&str, &str)> {
+/// What a line of a patch says is done with which file: `Add File`, `Update File`, `Delete File` or
+/// `Move to`, and its path.
+pub(in crate::facts) fn header(line: &str) -> Option<(&str, &str)> {
     let (verb, path) = line.strip_prefix("*** ")?.split_once(": ")?;
     let known = ["Update File", "Add File", "Delete File", "Move to"].contains(&verb);
     known.then_some((verb, path.trim()))
