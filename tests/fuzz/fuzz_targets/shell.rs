@@ -1,0 +1,7 @@
+//! `shell` under libFuzzer.
+#![no_main]
+
+#[path = "../targets/mod.rs"]
+mod targets;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| targets::run("shell", data));
