@@ -22,6 +22,8 @@ use crate::source::Source;
 pub enum RuleKind {
     /// A check at a stop.
     Consideration,
+    /// A rule on an event.
+    Guard,
     /// A way to classify a session.
     SessionType,
     /// A preference that is looked for in files.
@@ -54,6 +56,7 @@ impl RuleKind {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Consideration => "consideration",
+            Self::Guard => "guard",
             Self::SessionType => "session type",
             Self::Preference => "preference",
             Self::Message => "message",
@@ -118,6 +121,14 @@ impl Covered {
             }
             ["considerations", id, "why"] if wanted.test.says("not applicable") => {
                 self.silent.insert((RuleKind::Consideration, (*id).to_owned()));
+            }
+            ["guards", id] => {
+                let rule = (RuleKind::Guard, (*id).to_owned());
+                if is("fired") {
+                    self.firing.insert(rule);
+                } else if is("silent") {
+                    self.silent.insert(rule);
+                }
             }
             ["session_type"] => {
                 for id in &known.session_types {
@@ -263,6 +274,15 @@ pub fn measure(
             rules.push((meter.is_own(&it.place), found));
         }
     }
+    for it in &policy.guards.rules {
+        let body = &*it.body;
+        let mut found = meter.rule(RuleKind::Guard, &it.id, Some(&body.place));
+        found.silent |= it.commands.is_empty() && body.when.is_none() && body.unless.is_none();
+        let expressions = [("when", &body.when), ("unless", &body.unless)].into_iter();
+        let named = expressions.filter_map(|(key, it)| Some((key.to_owned(), it.as_ref()?)));
+        found.conditions = meter.conditions(named);
+        rules.push((meter.is_own(&body.place), found));
+    }
     for it in &policy.session_types {
         let mut found = meter.rule(RuleKind::SessionType, &it.id, Some(&it.when.place));
         found.silent |= Branch::of(&it.when.text).fixed;
@@ -386,6 +406,7 @@ mod tests {
 - name: fires, is silent, does not apply
   expect:
     session_type: DEVELOPMENT
+    guards: {rm_recursive: fired, find_delete: silent, truncate: unknown}
     considerations:
       local_testing: blocks
       shortcuts: {status: satisfied}
@@ -405,6 +426,8 @@ mod tests {
         };
         assert_eq!(ids(&firing, RuleKind::Consideration), ["local_testing"]);
         assert_eq!(ids(&silent, RuleKind::Consideration), ["ci_status", "shortcuts"]);
+        assert_eq!(ids(&firing, RuleKind::Guard), ["rm_recursive"]);
+        assert_eq!(ids(&silent, RuleKind::Guard), ["find_delete"]);
         assert_eq!(ids(&firing, RuleKind::SessionType), ["DEVELOPMENT"]);
         assert_eq!(ids(&silent, RuleKind::SessionType).len(), policy.session_types.len() - 1);
         assert_eq!(ids(&silent, RuleKind::Preference), ["no_auto_merge"]);

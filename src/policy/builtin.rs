@@ -45,6 +45,7 @@ pub const CASES: &[(&str, &str)] = &[
     ("events.yaml", include_str!("../../policies/tests/events.yaml")),
     ("failures.yaml", include_str!("../../policies/tests/failures.yaml")),
     ("forges.yaml", include_str!("../../policies/tests/forges.yaml")),
+    ("guard_exceptions.yaml", include_str!("../../policies/tests/guard_exceptions.yaml")),
     ("guards.yaml", include_str!("../../policies/tests/guards.yaml")),
     ("progress.yaml", include_str!("../../policies/tests/progress.yaml")),
     ("pull_request.yaml", include_str!("../../policies/tests/pull_request.yaml")),

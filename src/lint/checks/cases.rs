@@ -3,19 +3,21 @@
 use crate::cases::coverage::{Covered, RuleKind, covered_in};
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
+use crate::policy::guards::FILES;
 use crate::policy::{builtin, load};
 
 /// Files whose entries are rules that a case can look at, and what a case says of one that fires and
 /// of one that is silent, where `NAME` is its name.
-const RULES: [(&str, RuleKind, [&str; 2]); 3] = [
+const RULES: [(&[&str], RuleKind, [&str; 2]); 4] = [
     (
-        "considerations.yaml",
+        &["considerations.yaml"],
         RuleKind::Consideration,
         ["considerations: {NAME: unsatisfied}", "considerations: {NAME: satisfied}"],
     ),
-    ("session_types.yaml", RuleKind::SessionType, ["session_type: NAME", "session_type: …"]),
+    (&FILES, RuleKind::Guard, ["guards: {NAME: fired}", "guards: {NAME: silent}"]),
+    (&["session_types.yaml"], RuleKind::SessionType, ["session_type: NAME", "session_type: …"]),
     (
-        "preferences.yaml",
+        &["preferences.yaml"],
         RuleKind::Preference,
         ["preferences: {NAME: true}", "preferences: {NAME: false}"],
     ),
@@ -61,9 +63,10 @@ fn expectation(kind: RuleKind, name: &str, firing: bool) -> String {
 fn each_rule(subject: &Subject<'_>, mut look: impl FnMut(&Entry<'_>, RuleKind, &Covered)) {
     let Some(policy) = load::load(subject.pack, &builtin::pack()).policy else { return };
     let covered = covered_in(&policy, &subject.cases);
-    for (file, kind, _) in RULES {
-        for entry in subject.of(file).filter(|it| !it.is("enabled", false)) {
-            let judges = ["satisfied", "checker", "when", "regexes"];
+    for (files, kind, _) in RULES {
+        let entries = files.iter().flat_map(|file| subject.of(file));
+        for entry in entries.filter(|it| !it.is("enabled", false)) {
+            let judges = ["satisfied", "checker", "when", "commands", "unless", "regexes"];
             if judges.iter().any(|it| entry.node.get(it).is_some()) && !always(entry) {
                 look(entry, kind, &covered);
             }
