@@ -224,7 +224,7 @@ fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
     // The process ends with its answer: taking a policy apart would only delay it.
     let ready = ManuallyDrop::new(Ready::new(policy));
     if let Some(why) = nothing {
-        return judge_other(world, request, &ready, &project, report, why);
+        return judge_other(world, request, (&ready, Some(&found)), &project, report, why);
     }
     judge_stop(world, request, (&ready, Some(&found)), &project, report)
 }
@@ -244,7 +244,7 @@ pub(super) fn evaluate_by(world: &dyn World, request: &Request<'_>, ready: &Read
     });
     let ready = changed.as_ref().unwrap_or(ready);
     if let Some(why) = nothing_to_judge(&ready.policy, &request.event, &mut report) {
-        return judge_other(world, request, ready, &project, report, why);
+        return judge_other(world, request, (ready, None), &project, report, why);
     }
     judge_stop(world, request, (ready, None), &project, report)
 }
@@ -335,7 +335,7 @@ fn nothing_to_judge(policy: &Policy, event: &Event, report: &mut Report) -> Opti
 fn judge_other(
     world: &dyn World,
     request: &Request<'_>,
-    ready: &Ready,
+    (ready, found): (&Ready, Option<&pack::Found>),
     project: &Project,
     mut report: Report,
     why: &str,
@@ -345,7 +345,7 @@ fn judge_other(
     if occupancy::concerns(policy, &request.event) {
         occupancy::meter(world, request, (ready, project), &mut report);
     }
-    let guarding = Guarding { world, request, policy, words, project };
+    let guarding = Guarding { world, request, policy, words, project, found };
     if policy.settings.enabled && guarding.guard(&mut report) { report } else { report.silent(why) }
 }
 

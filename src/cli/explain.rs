@@ -2,6 +2,7 @@
 //! again from what the record holds, and what differs or cannot be had any more is said.
 
 use std::path::Path;
+use std::rc::Rc;
 use std::time::Duration;
 
 use super::project::Project;
@@ -10,11 +11,18 @@ use super::{
     Console, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ExplainArguments, ListFormat, pack, project,
 };
 use crate::checksum::hex;
+use crate::facts::call::{Call, Reading};
+use crate::facts::compiled::CompiledLens;
+use crate::judge::called::Called;
+use crate::judge::guards::{self, Guarded};
 use crate::judge::inputs::Inputs;
+use crate::judge::situation::{Situation, Words};
 use crate::judge::{self, Bench, Detail, Outcome};
+use crate::policy::Policy;
 use crate::report::decision_log::Entry;
 use crate::report::explanation::Explanation;
 use crate::script::Evaluator;
+use crate::script::call_facts::Seen;
 use crate::store::trust::Standing;
 use crate::world::World;
 
@@ -42,23 +50,25 @@ pub(super) fn run(
             }
         };
     let mut lost = Vec::new();
-    let again = match &entry.inputs {
-        Some(inputs) => {
-            let found = pack_of((world, &project), arguments, found, inputs, &mut lost);
-            judge_again(world, (&project, &found), (&entry, inputs), &mut lost)
+    let (mut again, mut guarded) = (None, None);
+    if let Some(then) = Then::of(&entry) {
+        let found = pack_of((world, &project), arguments, found, then, &mut lost);
+        match decided_by(world, (&project, &found), (&entry, then), &mut lost) {
+            Err(broken) => lost.push(broken),
+            Ok(policy) => {
+                let inputs = entry.inputs.as_ref();
+                again = inputs
+                    .and_then(|it| judge_again(world, policy.clone(), (&entry, it), &mut lost));
+                guarded =
+                    entry.call.as_ref().and_then(|it| guard_again(policy, (&entry, it), &mut lost));
+            }
         }
-        None => {
-            let judged = entry.session_type.is_some();
-            let why = if judged {
-                "the record does not hold what the decision rested on"
-            } else {
-                "nothing was judged then"
-            };
-            lost.push(why.to_owned());
-            None
-        }
-    };
-    let explanation = Explanation { entry, again, lost };
+    } else if entry.session_type.is_some() || !entry.guards.is_empty() {
+        lost.push("the record does not hold what the decision rested on".to_owned());
+    } else {
+        lost.push("nothing was judged then".to_owned());
+    }
+    let explanation = Explanation { entry, again, guarded, lost };
     console.say(&match arguments.format {
         ListFormat::Json => format!("{:#}\n", explanation.to_json()),
         ListFormat::Text | ListFormat::Compact => {
@@ -68,20 +78,41 @@ pub(super) fn run(
     if explanation.differences().is_empty() { EXIT_OK } else { EXIT_FOUND }
 }
 
+/// What decided then.
+#[derive(Clone, Copy)]
+struct Then<'a> {
+    program: &'a str,
+    pack_hash: &'a str,
+    pack_folder: Option<&'a str>,
+}
+
+impl<'a> Then<'a> {
+    fn of(entry: &'a Entry) -> Option<Self> {
+        let Inputs { program, pack_hash, pack_folder, .. } = match (&entry.inputs, &entry.call) {
+            (Some(inputs), _) => inputs,
+            (None, Some(Called { program, pack_hash, pack_folder, .. })) => {
+                return Some(Self { program, pack_hash, pack_folder: pack_folder.as_deref() });
+            }
+            (None, None) => return None,
+        };
+        Some(Self { program, pack_hash, pack_folder: pack_folder.as_deref() })
+    }
+}
+
 /// The pack to judge by: the one that is named, else that of then in its place, else the project's.
 fn pack_of(
     (world, project): (&dyn World, &Project),
     arguments: &ExplainArguments,
     today: pack::Found,
-    inputs: &Inputs,
+    decided: Then<'_>,
     lost: &mut Vec<String>,
 ) -> pack::Found {
     if arguments.policies.is_some() {
         return today;
     }
-    let then = pack::at(world, inputs.pack_folder.as_deref());
-    if let Some(folder) = inputs.pack_folder.as_deref().map(Path::new)
-        && today.folder() != inputs.pack_folder.as_deref()
+    let then = pack::at(world, decided.pack_folder);
+    if let Some(folder) = decided.pack_folder.map(Path::new)
+        && today.folder() != decided.pack_folder
         && (folder.starts_with(&project.root) || folder.starts_with(&project.main))
         && pack::standing(world, project, folder, &then) != Standing::Trusted
     {
@@ -98,24 +129,60 @@ fn pack_of(
     today
 }
 
-/// Judges an entry again.
-fn judge_again(
+/// The policy to judge by; what is otherwise than then is added to `lost`.
+fn decided_by(
     world: &dyn World,
     (project, found): (&Project, &pack::Found),
-    (entry, inputs): (&Entry, &Inputs),
+    (entry, then): (&Entry, Then<'_>),
     lost: &mut Vec<String>,
-) -> Option<Outcome> {
-    let mut policy =
-        recorded::policy(world, project, found).map_err(|broken| lost.push(broken)).ok()?;
+) -> Result<Policy, String> {
+    let policy = recorded::policy(world, project, found)?;
     let name = entry.pack.as_deref().unwrap_or_default();
     if policy.name != name {
         lost.push(format!("it was decided by the pack {name}; {} is used here", policy.name));
-    } else if hex(found.short_hash()) != inputs.pack_hash {
+    } else if hex(found.short_hash()) != then.pack_hash {
         lost.push(format!("the pack {name} was changed since; it is judged as it is now"));
     }
-    if inputs.program != env!("CARGO_PKG_VERSION") {
-        lost.push(format!("it was decided by version {} of policyd", inputs.program));
+    if then.program != env!("CARGO_PKG_VERSION") {
+        lost.push(format!("it was decided by version {} of policyd", then.program));
     }
+    Ok(policy)
+}
+
+/// Judges a tool call again. Guards that looked at more than the call are left out.
+fn guard_again(
+    policy: Policy,
+    (entry, called): (&Entry, &Called),
+    lost: &mut Vec<String>,
+) -> Option<Guarded> {
+    lost.extend(called.lost());
+    if called.left_out > 0 {
+        return None;
+    }
+    let whose = entry.whose()?;
+    let event = called.event(&whose, entry.tool.as_deref());
+    let words = Words::new(CompiledLens::new(policy.lens.clone()), policy.texts.clone());
+    let knowledge = &*policy.guards.knowledge;
+    let reading = Reading { lens: &words.lens, knowledge, around: &called.around };
+    let call = Call::of(&event, reading);
+    let seen = Rc::new(Seen { call, around: called.around.clone() });
+    let situation = Situation::alone(event.clone(), called.around.project.clone().into(), whose.at);
+    let context = Rc::new(situation.context(&policy, &words));
+    context.learned.borrow_mut().call = Some(seen.clone());
+    let mut evaluator = Evaluator::new(context.clone());
+    let concerned = guards::concerned(&policy, &event, whose.at)
+        .filter(|it| !it.reads_transcript && !it.reads_stores);
+    let asked = (&*context, &mut evaluator);
+    Some(guards::judge(concerned, &event, &seen, asked, Detail::Values))
+}
+
+/// Judges a stop again.
+fn judge_again(
+    world: &dyn World,
+    mut policy: Policy,
+    (entry, inputs): (&Entry, &Inputs),
+    lost: &mut Vec<String>,
+) -> Option<Outcome> {
     let whose = entry.whose()?;
     let context = recorded::context(world, (entry, inputs), &mut policy, Until::Then, lost)?;
     let mut evaluator = Evaluator::new(context.clone());

@@ -6,6 +6,7 @@ pub(in crate::cli) mod settings;
 
 use std::path::{Path, PathBuf};
 
+use serde_json::Value;
 use similar::TextDiff;
 
 use super::arguments::Scope;
@@ -208,15 +209,22 @@ fn take_out(world: &dyn World, place: &'static Place, path: PathBuf) -> Result<C
     Ok(Change { place, path, before, after })
 }
 
-/// Whether two texts hold the same values in the same order.
+/// Whether two texts hold the same values in the same order, whatever they hold nothing under.
 fn same(one: &str, other: &str) -> bool {
     let value = |text: &str| {
         let root = jsonc_parser::cst::CstRootNode::parse(text, &Default::default()).ok()?;
-        root.to_serde_value()
+        let mut value = root.to_serde_value()?;
+        let fields = value.as_object_mut()?;
+        if let Some(events) = fields.get_mut("hooks").and_then(Value::as_object_mut) {
+            events.retain(|_, it| it.as_array().is_none_or(|it| !it.is_empty()));
+            if events.is_empty() {
+                fields.shift_remove("hooks");
+            }
+        }
+        Some(value)
     };
     let (one, other) = (value(one), value(other));
-    let empty =
-        |it: &Option<serde_json::Value>| it.as_ref().is_none_or(|it| *it == serde_json::json!({}));
+    let empty = |it: &Option<Value>| it.as_ref().is_none_or(|it| *it == serde_json::json!({}));
     one == other || (empty(&one) && empty(&other))
 }
 
@@ -228,7 +236,7 @@ fn same_notes(one: &str, other: &str) -> bool {
 
 /// Whether nothing but what policyd wrote was there.
 fn is_empty(text: &str) -> bool {
-    matches!(serde_json::from_str::<serde_json::Value>(text), Ok(serde_json::Value::Object(it))
+    matches!(serde_json::from_str::<Value>(text), Ok(Value::Object(it))
         if it.keys().all(|it| it == "version"))
 }
 

@@ -157,6 +157,33 @@ pub struct Event {
 }
 
 impl Event {
+    /// An event of a known session, of which nothing else is known.
+    #[must_use]
+    pub const fn of(kind: EventKind, session_id: SessionId) -> Self {
+        Self {
+            kind,
+            session_id,
+            session_known: true,
+            said_kind: None,
+            agent_id: None,
+            agent_type: None,
+            prompt_id: None,
+            transcript: None,
+            subagent_transcript: false,
+            folder: None,
+            permission_mode: None,
+            stop_active: false,
+            last_message: None,
+            background: Vec::new(),
+            tool_name: None,
+            tool_input: Value::Null,
+            prompt: None,
+            failed: None,
+            source: None,
+            reason: None,
+        }
+    }
+
     /// Background tasks that still run, the stopping agent itself not counted.
     #[must_use]
     pub fn running_in_background(&self) -> usize {

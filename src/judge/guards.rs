@@ -15,7 +15,9 @@ use std::rc::Rc;
 
 use serde_json::Value as Json;
 
+use super::Detail;
 use super::combine::Decision;
+use super::verdict::Explained;
 use crate::facts::call::Call;
 use crate::facts::event::Event;
 use crate::facts::glob::word_matches;
@@ -47,6 +49,16 @@ pub struct GuardVerdict {
     pub program: String,
     /// Where it is written.
     pub place: String,
+    /// Its conditions with the values of their parts, where they were asked for.
+    pub explanation: Vec<Explained>,
+}
+
+impl GuardVerdict {
+    /// What it came to: `fired`, or `unknown`.
+    #[must_use]
+    pub const fn status(&self) -> &'static str {
+        if self.unknown.is_some() { "unknown" } else { "fired" }
+    }
 }
 
 /// What all guards say to an event together.
@@ -99,13 +111,14 @@ pub fn judge<'p>(
     event: &Event,
     seen: &Rc<Seen>,
     (context, evaluator): (&Context, &mut Evaluator),
+    detail: Detail,
 ) -> Guarded {
     let mut guarded = Guarded::default();
     let mut unsure: Option<&Guard> = None;
     let split = !seen.call.is_understood() && !seen.call.beyond;
     let words = if split { words(&seen.call.command) } else { BTreeSet::new() };
     for guard in guards {
-        let mut judging = Judging { guard, seen, words: &words, context, evaluator };
+        let mut judging = Judging { guard, seen, words: &words, context, evaluator, detail };
         let found = judging.verdict();
         unsure = unsure.or(Some(guard).filter(|it| seen.call.beyond && may_stop(it)));
         context.learned.borrow_mut().program = None;
@@ -130,6 +143,7 @@ pub fn judge<'p>(
             mode: guard.mode,
             program: String::new(),
             place: guard.body.place.to_string(),
+            explanation: Vec::new(),
         };
         guarded.add(verdict, Vec::new(), event);
     }
@@ -217,6 +231,7 @@ struct Judging<'a> {
     words: &'a BTreeSet<&'a str>,
     context: &'a Context,
     evaluator: &'a mut Evaluator,
+    detail: Detail,
 }
 
 impl Judging<'_> {
@@ -308,8 +323,23 @@ impl Judging<'_> {
         Found::Says(Box::new(self.says(body, verb, (message, Some(why)), program)), Vec::new())
     }
 
+    /// Its conditions with their values, as they are for the program that it looks at now.
+    fn explained(&mut self, body: &GuardBody) -> Vec<Explained> {
+        let written = [("when", &body.when), ("unless", &body.unless)];
+        let asked = written.into_iter().filter(|_| self.detail == Detail::Values);
+        asked
+            .filter_map(|(key, it)| Some((key, it.as_ref()?)))
+            .map(|(key, it)| Explained {
+                key,
+                place: it.place.to_string(),
+                expression: it.text.clone(),
+                parts: self.evaluator.explain(&it.text),
+            })
+            .collect()
+    }
+
     fn says(
-        &self,
+        &mut self,
         body: &GuardBody,
         verb: Verb,
         (message, unknown): (String, Option<String>),
@@ -326,6 +356,7 @@ impl Judging<'_> {
             mode: guard.mode,
             program: program.to_owned(),
             place: body.place.to_string(),
+            explanation: self.explained(body),
         }
     }
 }

@@ -261,9 +261,6 @@ impl Inputs {
         };
         let path = &self.transcript.path;
         let event = Event {
-            kind: whose.kind,
-            session_id: whose.session.clone(),
-            session_known: true,
             said_kind: Some(whose.kind),
             agent_id: whose.agent.clone(),
             agent_type: self.event.agent_type.clone(),
@@ -275,12 +272,7 @@ impl Inputs {
             stop_active: self.event.stop_active,
             last_message,
             background: self.event.background.iter().map(task).collect(),
-            tool_name: None,
-            tool_input: Value::Null,
-            prompt: None,
-            failed: None,
-            source: None,
-            reason: None,
+            ..Event::of(whose.kind, whose.session.clone())
         };
         Situation {
             event,

@@ -3,6 +3,7 @@
 //! `plan` says which probes and preferences are needed; `decide` judges every consideration, asks
 //! the loop guard, and says what is to be remembered and spoken.
 
+pub mod called;
 pub mod combine;
 mod consider;
 pub mod context;

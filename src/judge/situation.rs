@@ -68,6 +68,22 @@ impl Words {
 }
 
 impl Situation {
+    /// An event by itself: nothing is known of what the session did, and nothing outside was asked.
+    #[must_use]
+    pub fn alone(event: Event, project: PathBuf, now: Timestamp) -> Self {
+        Self {
+            event,
+            facts: Facts::default(),
+            transcript_problem: None,
+            interactive: true,
+            recorded: false,
+            project,
+            remote_host: None,
+            overrides: Overrides::default(),
+            now,
+        }
+    }
+
     /// The context of one evaluation.
     #[must_use]
     pub fn context(self, policy: &Policy, words: &Words) -> Context {

@@ -13,8 +13,6 @@ pub mod turn;
 
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
-
 use crate::facts::Facts;
 use crate::facts::event::{Event, EventKind};
 use crate::facts::lines::Piece;
@@ -243,11 +241,8 @@ impl<'a> Watch<'a> {
         let filled = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         let session = filled(&self.session).unwrap_or_else(|| self.about.session.clone());
         let agent = filled(&self.agent).or_else(|| self.about.agent.clone());
+        let kind = EventKind::find(if facts.sidechain { "subagent_stop" } else { "stop" })?;
         Some(Event {
-            kind: EventKind::find(if facts.sidechain { "subagent_stop" } else { "stop" })?,
-            session_id: SessionId::sanitise(&session),
-            session_known: true,
-            said_kind: None,
             agent_id: agent.filter(|_| facts.sidechain),
             agent_type: self.about.agent_type.clone().filter(|_| facts.sidechain),
             prompt_id: filled(&self.prompt_id),
@@ -256,14 +251,7 @@ impl<'a> Watch<'a> {
             folder: filled(&facts.folder).map(PathBuf::from),
             permission_mode: filled(&facts.permission_mode),
             stop_active: self.sent_back,
-            last_message: None,
-            background: Vec::new(),
-            tool_name: None,
-            tool_input: Value::Null,
-            prompt: None,
-            failed: None,
-            source: None,
-            reason: None,
+            ..Event::of(kind, SessionId::sanitise(&session))
         })
     }
 

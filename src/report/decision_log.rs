@@ -11,6 +11,7 @@ use super::outcome::{Circumstances, blocks, guard_json};
 use crate::checksum::{checksum, hex};
 use crate::facts::event::{Event, EventKind};
 use crate::id::SessionId;
+use crate::judge::called::Called;
 use crate::judge::combine::Decision;
 use crate::judge::guards::Guarded;
 use crate::judge::inputs::{Inputs, Whose};
@@ -75,6 +76,9 @@ pub struct Entry {
     /// What it rested on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inputs: Option<Inputs>,
+    /// What guards said it about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<Called>,
     /// Why there was no opinion: a pause, and nothing else that is logged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_opinion: Option<String>,
@@ -267,10 +271,10 @@ pub fn entry(now: Timestamp, event: &Event, around: &Circumstances, decided: Dec
 /// The entry of what guards said.
 #[must_use]
 pub fn guard_entry(
-    now: Timestamp,
-    event: &Event,
+    (now, event): (Timestamp, &Event),
     around: &Circumstances,
     guarded: &Guarded,
+    call: Called,
 ) -> Json {
     let guards: Vec<Json> = guarded
         .verdicts
@@ -292,6 +296,7 @@ pub fn guard_entry(
         spoken: refused,
         guards,
         tool: event.tool_name.clone(),
+        call: Some(call),
         pack: Some(around.pack.clone()),
         ..begun
     };

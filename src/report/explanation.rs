@@ -1,13 +1,17 @@
 //! Why a decision was taken: what its record says, and what judging it again comes to. Both are
 //! shown, never one for the other: an explanation that differs from what was decided says so.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use super::decision_log::{Entry, LoggedCondition, LoggedVerdict};
 use super::drawing;
 use super::mask::MARK;
+use super::outcome::guard_json;
 use super::paint::{Paint, line};
 use crate::judge::Outcome;
+use crate::judge::guards::{GuardVerdict, Guarded};
 use crate::judge::verdict::{Status, Verdict};
 
 /// Version of the JSON form.
@@ -20,6 +24,8 @@ pub struct Explanation {
     pub entry: Entry,
     /// What judging it again comes to, where it can be.
     pub again: Option<Outcome>,
+    /// The same of guards.
+    pub guarded: Option<Guarded>,
     /// What cannot be had any more, or is not what it was: one sentence each.
     pub lost: Vec<String>,
 }
@@ -28,6 +34,36 @@ impl Explanation {
     /// What is otherwise than it was decided, one sentence each; nothing where it is the same.
     #[must_use]
     pub fn differences(&self) -> Vec<String> {
+        match &self.guarded {
+            Some(guarded) => self.guards_that_differ(guarded),
+            None => self.rules_that_differ(),
+        }
+    }
+
+    fn guards_that_differ(&self, guarded: &Guarded) -> Vec<String> {
+        let again: BTreeMap<&str, &GuardVerdict> =
+            guarded.verdicts.iter().map(|it| (it.id.as_str(), it)).collect();
+        let kept_out = |id: &str| {
+            self.entry.call.iter().flat_map(|it| &it.elsewhere).any(|elsewhere| elsewhere == id)
+        };
+        let mut found = Vec::new();
+        for logged in &self.entry.guards {
+            let of = |key: &str| logged.get(key).and_then(Value::as_str).unwrap_or_default();
+            let (id, then) = (of("id"), of("status"));
+            let now = again.get(id).map_or("silent", |it| it.status());
+            if then != now && !kept_out(id) {
+                found.push(format!("{id}: {then}, and {now} judged again"));
+            }
+        }
+        let logged =
+            |id: &str| self.entry.guards.iter().any(|it| it.get("id").is_some_and(|own| own == id));
+        for it in guarded.verdicts.iter().filter(|it| !logged(&it.id)) {
+            found.push(format!("{}: silent, and {} judged again", it.id, it.status()));
+        }
+        found
+    }
+
+    fn rules_that_differ(&self) -> Vec<String> {
         let Some(again) = &self.again else { return Vec::new() };
         let mut found = Vec::new();
         let mut compare = |what: &str, then: &str, now: &str| {
@@ -102,12 +138,26 @@ impl Explanation {
                 "verdicts": it.verdicts.iter().map(LoggedVerdict::new).collect::<Vec<_>>(),
             })
         });
+        let guards = self.guarded.as_ref().map(|it| {
+            let one = |it: &GuardVerdict| {
+                let mut value = guard_json(it);
+                let conditions: Vec<_> = it.explanation.iter().map(LoggedCondition::new).collect();
+                if let Some(fields) = value.as_object_mut() {
+                    fields.insert("id".to_owned(), it.id.clone().into());
+                    fields.insert("conditions".to_owned(), json!(conditions));
+                }
+                value
+            };
+            let guards: Vec<Value> = it.verdicts.iter().map(one).collect();
+            json!({"decision": it.decision.as_str(), "guards": guards})
+        });
+        let again = again.or(guards);
         let differences = self.differences();
         json!({
             "version": EXPLANATION_VERSION,
             "entry": self.entry,
-            "judged_again": again,
-            "same": self.again.as_ref().map(|_| differences.is_empty()),
+            "judged_again": &again,
+            "same": again.as_ref().map(|_| differences.is_empty()),
             "differences": differences,
             "lost": self.lost,
         })
@@ -118,6 +168,7 @@ impl Explanation {
     pub fn to_text(&self, all: bool, color: bool) -> String {
         let (paint, mut text) = (Paint::new(color), String::new());
         self.head(&mut text, paint);
+        self.guards_drawn(&mut text, paint);
         for it in self.entry.verdicts.iter().filter(|it| it.details.is_some()) {
             line(&mut text, "");
             verdict(&mut text, it, paint);
@@ -154,6 +205,10 @@ impl Explanation {
         let blocks = entry.consecutive_blocks.unwrap_or_default();
         let release = entry.release.as_deref().unwrap_or_default();
         let decided = match (entry.decision.as_str(), entry.spoken, &entry.session_type) {
+            (decision @ ("ask" | "halt"), _, None) => paint.red(decision),
+            (decision, _, None) if !entry.guards.is_empty() && decision != "block" => {
+                paint.yellow(&format!("{decision}, by what guards said"))
+            }
             ("block", true, None) => paint.red("block"),
             ("block", true, Some(_)) => {
                 format!("{}: number {blocks} of its episode", paint.red("block"))
@@ -168,11 +223,41 @@ impl Explanation {
             let kind = if kind.is_empty() { "none" } else { kind };
             line(text, &format!("session type {kind}, pack {pack}, state {}", entry.saved));
         }
+        if let (false, Some(tool), Some(pack)) = (entry.guards.is_empty(), &entry.tool, &entry.pack)
+        {
+            line(text, &format!("tool {tool}, pack {pack}"));
+        }
         if let Some(why) = &entry.no_opinion {
             line(text, why);
         }
         for problem in &entry.problems {
             line(text, &format!("{} {problem}", paint.yellow("problem:")));
+        }
+    }
+
+    /// What guards said, with the values of their conditions as judging them again finds them.
+    fn guards_drawn(&self, text: &mut String, paint: Paint) {
+        for logged in &self.entry.guards {
+            let of = |key: &str| logged.get(key).and_then(Value::as_str).unwrap_or_default();
+            let (id, decision) = (of("id"), of("decision"));
+            let mark = match decision {
+                "block" | "halt" => paint.red(decision),
+                _ => paint.yellow(decision),
+            };
+            let mode = match of("mode") {
+                "enforce" => String::new(),
+                mode => format!(" ({mode})"),
+            };
+            line(text, &format!("\n{mark}  {}{mode}: {}", paint.bold(id), of("message")));
+            let asides = [("of", of("program")), ("why", of("why"))];
+            for (key, aside) in asides.into_iter().filter(|it| !it.1.is_empty()) {
+                line(text, &format!("    {key}: {aside}"));
+            }
+            line(text, &format!("    {}", paint.dim(of("place"))));
+            let again = self.guarded.iter().flat_map(|it| &it.verdicts).filter(|it| it.id == id);
+            let drawn: Vec<_> =
+                again.flat_map(|it| &it.explanation).map(LoggedCondition::new).collect();
+            conditions(text, &drawn, paint);
         }
     }
 
@@ -201,10 +286,11 @@ impl Explanation {
 
     fn tail(&self, text: &mut String, paint: Paint) {
         let differences = self.differences();
-        let said = match (&self.again, differences.len()) {
-            (None, _) => paint.yellow("not judged again"),
-            (Some(_), 0) => format!("judged again: {}", paint.green("the same")),
-            (Some(_), many) => {
+        let again = self.again.is_some() || self.guarded.is_some();
+        let said = match (again, differences.len()) {
+            (false, _) => paint.yellow("not judged again"),
+            (true, 0) => format!("judged again: {}", paint.green("the same")),
+            (true, many) => {
                 format!("judged again: {}", paint.yellow(&format!("{many} difference(s)")))
             }
         };

@@ -100,7 +100,7 @@ fn guards_json(around: &Circumstances) -> Value {
 pub fn guard_json(it: &GuardVerdict) -> Value {
     let mut value = json!({
         "set": it.set,
-        "status": if it.unknown.is_some() { "unknown" } else { "fired" },
+        "status": it.status(),
         "decision": it.verb.as_str(),
         "mode": mode(it.mode),
         "message": it.message,

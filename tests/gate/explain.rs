@@ -295,3 +295,58 @@ fn what_was_not_judged_is_explained_by_its_problem() {
         assert!(said.stdout.contains(part), "{}", said.stdout);
     }
 }
+
+/// A machine on which an agent is about to call a tool, under guards of its own.
+fn calling(command: &str) -> Scene {
+    let scene = Scene::new();
+    scene
+        .world
+        .put("/work/.policyd/policies/policyd.yaml", "version: 1\nguard_sets: {secrets: false}\n");
+    scene.world.put("/work/.policyd/policies/guards.yaml", GUARDS);
+    let payload = json!({"session_id": "session-1", "cwd": "/work", "tool_name": "Bash",
+        "hook_event_name": "PreToolUse", "tool_input": {"command": command}});
+    scene.call("pre-tool-use", &payload.to_string(), &[]);
+    scene
+}
+
+const GUARDS: &str = r#"- id: deploys
+  on: [pre_tool_use]
+  commands: [deploy]
+  when: program.operands.len() > 0 && program.operands.first() != "staging"
+  unless: program.has(["--dry-run"])
+  decision: deny
+  message: "`${program.line}` is for a human."
+- id: keys
+  on: [pre_tool_use]
+  when: action.command.contains("sk-ant-")
+  decision: ask
+  message: A key.
+"#;
+
+#[test]
+fn what_guards_said_is_explained_with_the_values_behind_it() {
+    let scene = calling("cd x && deploy production --now");
+    let called = explain(&scene, &["--last"]);
+    assert_eq!((called.code, called.stderr.as_str()), (0, ""));
+    snapshot("explanations", "explain__guard", &called.stdout);
+    let shown = as_json(&scene);
+    assert_eq!((&shown["same"], &shown["lost"]), (&json!(true), &json!([])), "{shown:#}");
+    assert_eq!(shown["judged_again"]["guards"][0]["conditions"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn guards_that_were_changed_since_and_masked_secrets_are_told() {
+    let scene = calling("deploy production");
+    scene.world.put(
+        "/work/.policyd/policies/guards.yaml",
+        GUARDS.replace("\"staging\"", "\"production\""),
+    );
+    let shown = as_json(&scene);
+    assert_eq!(shown["differences"], json!(["deploys: fired, and silent judged again"]));
+    assert!(shown["lost"][0].as_str().unwrap().contains("was changed since"), "{shown:#}");
+
+    let scene = calling("echo sk-ant-abcdefghijklmnopqrstuvwxyz0123456789");
+    let shown = as_json(&scene);
+    assert_eq!(shown["lost"], json!(["1 secret(s) in the call were masked in the log"]));
+    assert_eq!(shown["differences"], json!(["keys: fired, and silent judged again"]));
+}

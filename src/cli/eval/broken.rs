@@ -51,7 +51,7 @@ pub(super) fn judge(
         speech::log_decision(world, &project::own_root(world, project), entry);
         return report;
     }
-    if !(Guarding { world, request, policy, words, project }).guard(&mut report) {
+    if !(Guarding { world, request, policy, words, project, found: None }).guard(&mut report) {
         return report.silent(BROKEN);
     }
     // Of calls that nothing is said to, the user hears where the session begins and at its stops.

@@ -1,16 +1,17 @@
 //! Guards at an event: what its tool call would do is read, the guards that it concerns are judged,
 //! their answer is logged and said. The transcript is read only where one of them looks at it.
 
+use std::collections::BTreeSet;
 use std::mem::ManuallyDrop;
 use std::path::Path;
 use std::rc::Rc;
 
 use super::speech::{self, Report};
 use super::{Request, Stopping, cursor_path};
+use crate::cli::pack;
 use crate::cli::project::{self, Project};
-use crate::facts::Facts;
 use crate::facts::call::{Call, Reading, Surroundings};
-use crate::facts::event::Event;
+use crate::judge::called::{By, Called};
 use crate::judge::combine::Decision;
 use crate::judge::guards::{self, Guarded};
 use crate::judge::message::cut;
@@ -19,11 +20,10 @@ use crate::limits::SPOKEN_CHARS_MAX;
 use crate::policy::Policy;
 use crate::policy::guards::Guard;
 use crate::report::decision_log;
-use crate::report::mask::mask;
+use crate::report::mask::{mask, mask_json};
 use crate::script::Evaluator;
 use crate::script::call_facts::Seen;
 use crate::script::context::Context;
-use crate::state::context::Overrides;
 use crate::store::transcript;
 use crate::world::World;
 
@@ -37,6 +37,8 @@ pub(super) struct Guarding<'a> {
     pub(super) policy: &'a Policy,
     pub(super) words: &'a Words,
     pub(super) project: &'a Project,
+    /// The pack, where it was looked for.
+    pub(super) found: Option<&'a pack::Found>,
 }
 
 impl Guarding<'_> {
@@ -53,7 +55,11 @@ impl Guarding<'_> {
         let context =
             match concerned.iter().filter(|it| it.reads_transcript).any(|it| recognised(&it)) {
                 true => self.told(report),
-                false => Rc::new(self.situation(Facts::default()).context(self.policy, self.words)),
+                false => {
+                    let (project, now) = (self.project.root.clone(), self.request.now);
+                    let alone = Situation::alone(event.clone(), project, now);
+                    Rc::new(alone.context(self.policy, self.words))
+                }
             };
         if concerned.iter().filter(|it| it.reads_stores).any(|it| recognised(&it)) {
             self.of_project(|it| it.learn(&context, (true, true, true)));
@@ -62,22 +68,21 @@ impl Guarding<'_> {
         let mut evaluator = ManuallyDrop::new(Evaluator::new(context.clone()));
         evaluator.watch.clone_from(&self.request.watch);
         let asked = (&*context, &mut *evaluator);
-        let guarded = guards::judge(concerned.into_iter(), event, &seen, asked);
+        let elsewhere = concerned.iter().filter(|it| it.reads_transcript || it.reads_stores);
+        let elsewhere: BTreeSet<&str> = elsewhere.map(|it| it.id.as_str()).collect();
+        let detail = self.request.detail;
+        let guarded = guards::judge(concerned.iter().copied(), event, &seen, asked, detail);
+        self.log((&guarded, &seen.around, &elsewhere), report);
         self.answer(guarded, report);
         true
     }
 
     /// The tool call as guards see it; at an event without one there is nothing in it.
     fn seen(&self) -> Rc<Seen> {
-        let event = &self.request.event;
         let around = self.around();
-        let mut call = Call::default();
-        if let Some(tool) = &event.tool_name {
-            let knowledge = &*self.policy.guards.knowledge;
-            let reading = Reading { lens: &self.words.lens, knowledge, around: &around };
-            call = Call::read(tool, &event.tool_input, reading);
-        }
-        call.prompt = event.prompt.clone().unwrap_or_default();
+        let knowledge = &*self.policy.guards.knowledge;
+        let reading = Reading { lens: &self.words.lens, knowledge, around: &around };
+        let call = Call::of(&self.request.event, reading);
         Rc::new(Seen { call, around })
     }
 
@@ -91,20 +96,6 @@ impl Guarding<'_> {
             home: self.world.env("HOME").unwrap_or_default(),
             temporary: TEMPORARY.map(str::to_owned).into_iter().chain(own).collect(),
             ..Surroundings::default()
-        }
-    }
-
-    fn situation(&self, facts: Facts) -> Situation {
-        Situation {
-            event: self.request.event.clone(),
-            transcript_problem: None,
-            facts,
-            overrides: Overrides::default(),
-            interactive: true,
-            recorded: false,
-            project: self.project.root.clone(),
-            remote_host: None,
-            now: self.request.now,
         }
     }
 
@@ -144,17 +135,31 @@ impl Guarding<'_> {
         if !matches!(guarded.decision, Decision::Block | Decision::Halt) {
             answer.updated_input.clone_from(&guarded.updated_input);
         }
-        if !guarded.verdicts.is_empty() {
-            let event: &Event = &self.request.event;
-            let entry =
-                decision_log::guard_entry(self.request.now, event, &report.around, &guarded);
-            if !self.request.dry_run || project::debug(self.world) {
-                let own = project::own_root(self.world, self.project);
-                if !speech::log_decision(self.world, &own, entry) {
-                    report.note("the decision log could not be written");
-                }
-            }
-        }
         report.around.guarded = Some(guarded);
+    }
+
+    /// Logs what guards say and what they said it about; nothing is logged of their silence.
+    fn log(
+        &self,
+        (guarded, around, elsewhere): (&Guarded, &Surroundings, &BTreeSet<&str>),
+        report: &mut Report,
+    ) {
+        let Request { event, now, dry_run, .. } = self.request;
+        if guarded.verdicts.is_empty() || (*dry_run && !project::debug(self.world)) {
+            return;
+        }
+        let by = By {
+            program: env!("CARGO_PKG_VERSION"),
+            pack_hash: self.found.map(pack::Found::short_hash).unwrap_or_default(),
+            pack_folder: self.found.and_then(pack::Found::folder),
+        };
+        let mut called = Called::new(event, around, by, mask_json);
+        let said = guarded.verdicts.iter().map(|it| &it.id);
+        called.elsewhere = said.filter(|it| elsewhere.contains(it.as_str())).cloned().collect();
+        let entry = decision_log::guard_entry((*now, event), &report.around, guarded, called);
+        let own = project::own_root(self.world, self.project);
+        if !speech::log_decision(self.world, &own, entry) {
+            report.note("the decision log could not be written");
+        }
     }
 }

@@ -297,10 +297,7 @@ impl<'a> Machine<'a> {
 /// What every guard came to; one that was not concerned is silent.
 fn guards(report: &Report, policy: &Policy) -> Value {
     let said = report.around.guarded.iter().flat_map(|it| &it.verdicts);
-    let said = said.map(|it| {
-        let status = if it.unknown.is_some() { "unknown" } else { "fired" };
-        (it.id.clone(), status)
-    });
+    let said = said.map(|it| (it.id.clone(), it.status()));
     let all = policy.guards.rules.iter().map(|it| (it.id.clone(), "silent"));
     Value::Object(all.chain(said).map(|(id, status)| (id, status.into())).collect())
 }

@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 use serde_json::Value as Json;
 
 use super::compiled::CompiledLens;
+use super::event::Event;
 pub use files::{FileUse, Use};
 pub use known::{CodeCall, FileEffect, Interpreter, Knowledge, Which};
 pub use place::{Place, Surroundings};
@@ -115,6 +116,14 @@ impl Call {
         }
         files::add(&mut call, input, reading);
         call
+    }
+
+    /// What an event tells of a call; at one without a tool there is nothing in it.
+    #[must_use]
+    pub fn of(event: &Event, reading: Reading<'_>) -> Self {
+        let tool = event.tool_name.as_deref();
+        let call = tool.map(|it| Self::read(it, &event.tool_input, reading)).unwrap_or_default();
+        Self { prompt: event.prompt.clone().unwrap_or_default(), ..call }
     }
 
     /// Whether all of its command line was understood.

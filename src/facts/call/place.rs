@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use super::super::glob::PathGlob;
 use super::value::Text;
+use serde::{Deserialize, Serialize};
 
 /// Where a call happens.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Surroundings {
     /// The folder that the agent works in.
     pub folder: String,
