@@ -438,6 +438,14 @@ pub(super) const ROWS: &[Member] = &[
     ),
     field(
         Type::Invocation,
+        "called_by_path",
+        Type::Bool,
+        Structure,
+        ["Whether it is called by its path: `./install.sh`.", "program.called_by_path"],
+        |it, _| on_program(it, |it, _, _| Ok(it.called.text.contains('/').into())),
+    ),
+    field(
+        Type::Invocation,
         "code",
         Type::Text,
         Structure,
