@@ -17,7 +17,7 @@ use policyd::judge::situation::Words;
 use policyd::policy::{builtin, load};
 use policyd::report::drawing;
 use policyd::script::breaker_facts::{Standing, Stands};
-use policyd::script::call_facts::{Recognised, Seen};
+use policyd::script::call_facts::Seen;
 use policyd::script::check::check;
 use policyd::script::context::{
     Context, Excuse, Learned, Memory, OutcomeFacts, Reading, RuleFacts, Spoken,
@@ -25,6 +25,7 @@ use policyd::script::context::{
 use policyd::script::context_facts::Gauge;
 use policyd::script::members;
 use policyd::script::pattern::{TextPattern, TextPatternSource};
+use policyd::script::program_facts::Recognised;
 use policyd::script::signal_facts::Waiting;
 use policyd::script::types::{Names, Type};
 use policyd::script::{Evaluator, Value};

@@ -35,6 +35,10 @@ pub struct Wrapper {
     pub skip: usize,
     /// The option whose value is shell text (`-c` of `bash`); empty when it wraps plain words.
     pub shell_option: String,
+    /// The option with which it only reads what it is given (`-n` of `bash`), and runs nothing.
+    pub check_option: String,
+    /// Whether it does something of its own, so that it is looked at as a program, too: `ssh`.
+    pub kept: bool,
 }
 
 /// Options of a program that take a value from the next argument.

@@ -25,8 +25,9 @@ use crate::facts::lens::ValueOptions;
 use crate::facts::pattern::CommandPattern;
 use crate::policy::guards::{Fallback, Guard, GuardBody, Verb};
 use crate::policy::{Mode, Policy};
-use crate::script::call_facts::{Recognised, Seen, line};
+use crate::script::call_facts::Seen;
 use crate::script::context::Context;
+use crate::script::program_facts::{Recognised, line};
 use crate::script::{Evaluator, template};
 use crate::time::Timestamp;
 
@@ -250,8 +251,12 @@ impl Judging<'_> {
         let mut concerned = false;
         let mut doubt: Option<(String, String)> = None;
         for (at, program) in seen.call.programs.iter().enumerate() {
-            // A program that cannot be known may be any of those that go by their name alone.
+            // A program that cannot be known may be any of those that go by their name alone. That
+            // says nothing where the name is all that the guard asks for.
             let dark = program.name.is_empty();
+            if dark && body.when.is_none() {
+                continue;
+            }
             let values = &self.context.lens.lens().value_options;
             let pattern = patterns.iter().find(|it| match dark {
                 true => it.operands() == 0,

@@ -133,6 +133,8 @@ const WRAPPER: &[Field] = &[
     field("value_options", TEXTS, "Its options that take a value from the next argument."),
     field("skip", Kind::Int { min: 0, max: 9 }, "Arguments of its own before the program."),
     field("shell_option", Kind::Text, "The option whose value is shell text: `-c`."),
+    field("check_option", Kind::Text, "The option with which it runs nothing: `-n` of `bash`."),
+    field("kept", Kind::Bool, "Whether guards look at it as a program, too: `ssh`."),
 ];
 
 /// How a command pattern is written.
@@ -180,7 +182,12 @@ pub const VOCABULARY: &[Field] = &[
     field("shell_tools", TEXTS, "Tools that run a shell command."),
     field("edit_tools", TEXTS, "Tools that edit files."),
     field("wrappers", Kind::List(&Kind::Record(WRAPPER)), "Programs that run another program."),
-    field("value_options", Kind::Map(&TEXTS), "Options that take a value, per program."),
+    field(
+        "value_options",
+        Kind::Map(&TEXTS),
+        "Options that take a value, per program, or per program and subcommand (`git commit`): `-m` \
+         takes the next word or what is glued to it, `-S*` only what is glued to it.",
+    ),
     field("read_tools", TEXTS, "Tools that read files."),
     field(
         "file_effects",
@@ -196,6 +203,11 @@ pub const VOCABULARY: &[Field] = &[
         "code_calls",
         Kind::List(&Kind::Record(guards::CODE_CALL)),
         "Calls in code that start programs or touch files.",
+    ),
+    field(
+        "shell_values",
+        Kind::List(&Kind::Record(guards::SHELL_VALUE)),
+        "Options and operands of programs that are shell text.",
     ),
     field("commands", Kind::Map(&Kind::Record(COMMAND_KIND)), "Kinds of commands."),
     field("files", Kind::Map(&Kind::Record(FILE_KIND)), "Kinds of files."),

@@ -9,8 +9,9 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use super::breaker_facts::Standing;
-use super::call_facts::{Recognised, Seen};
+use super::call_facts::Seen;
 use super::context_facts::Gauge;
+use super::program_facts::Recognised;
 use super::signal_facts::Waiting;
 use crate::facts::call::Place;
 use crate::facts::compiled::CompiledLens;

@@ -64,7 +64,9 @@ const fn rows_of(owner: Type) -> &'static [Member] {
         Type::Signals => super::signal_facts::ROWS,
         Type::Context => super::context_facts::ROWS,
         Type::Rationalizations => super::excuse_facts::ROWS,
-        Type::Call | Type::Invocation | Type::Places => super::call_facts::ROWS,
+        Type::Call => super::call_facts::ROWS,
+        Type::Invocation => super::program_facts::ROWS,
+        Type::Places => super::place_facts::ROWS,
         Type::Text
         | Type::Texts
         | Type::Bool
@@ -90,6 +92,8 @@ pub fn tables() -> impl Iterator<Item = &'static Member> {
         .chain(super::memory_facts::ROWS)
         .chain(super::excuse_facts::ROWS)
         .chain(super::call_facts::ROWS)
+        .chain(super::program_facts::ROWS)
+        .chain(super::place_facts::ROWS)
         .chain(super::builtins::ROWS)
 }
 

@@ -13,6 +13,7 @@ fn wrapper(command: &str, value_options: &[&str], skip: usize, shell_option: &st
         value_options: texts(value_options),
         skip,
         shell_option: shell_option.to_owned(),
+        ..Wrapper::default()
     }
 }
 

@@ -166,6 +166,32 @@ const WAYS: &[Way] = &[
     ("in a here-document of Python", |it| {
         format!("python3 - <<'EOF'\nimport os\nos.system(\"{it}\")\nEOF")
     }),
+    ("a pipe as a script", |it| format!("bash <(echo '{it}')")),
+    ("a pipe that is read in", |it| format!("source <(printf '%s' '{it}')")),
+    ("a pipe as input", |it| format!("sh < <(echo '{it}')")),
+    ("in bash with options that have values", |it| format!("bash -euo pipefail -c '{it}'")),
+    ("in bash behind the end of options", |it| format!("bash -c -- '{it}'")),
+    ("typed into tmux", |it| format!("tmux send-keys -t 0 '{it}' Enter")),
+    ("typed into screen", |it| format!("screen -S a -X stuff '{it}\\n'")),
+    ("tried out by git", |it| format!("git bisect run {it}")),
+    ("between commits of git", |it| format!("git rebase -i --exec '{it}' main")),
+    ("from an editor", |it| format!("vim -es -c ':!{it}' -c ':q' notes.txt")),
+    ("from tar", |it| format!("tar cf a.tar b --checkpoint=1 --checkpoint-action=exec='{it}'")),
+    ("from ssh's own options", |it| format!("ssh -o ProxyCommand='{it}' host.example")),
+    ("for each file that fd finds", |it| format!("fd -e tmp . -x {it}")),
+    ("in a container of a cluster", |it| format!("kubectl exec -n prod web-0 -- {it}")),
+    ("in a variable of Python", |it| {
+        format!("python3 -c \"import os; line = '{it}'; os.system(line)\"")
+    }),
+    ("under another name of Python", |it| {
+        format!("python3 -c \"import subprocess as sp; sp.run('{it}', shell=True)\"")
+    }),
+    ("imported alone in Python", |it| {
+        format!("python3 -c \"from os import system as s; s('{it}')\"")
+    }),
+    ("in a variable of Node", |it| {
+        format!("node -e \"const c = '{it}'; require('child_process').exec(c)\"")
+    }),
     ("in Perl", |it| format!("perl -e 'system(\"{it}\")'")),
     ("in Ruby", |it| format!("ruby -e 'system \"{it}\"'")),
     ("in Node", |it| format!("node -e \"require('child_process').execSync('{it}')\"")),
@@ -213,6 +239,7 @@ const DATA: &[Way] = &[
     ("in a test", |it| format!("[ \"$X\" = '{it}' ] && echo same")),
     ("in Python's print", |it| format!("python3 -c \"print('{it}')\"")),
     ("piped into a filter", |it| format!("echo '{it}' | wc -c")),
+    ("only checked by a shell", |it| format!("bash -n <<'EOF'\n{it}\nEOF")),
     ("in JSON", |it| format!("jq -n '{{command: \"{it}\"}}'")),
 ];
 

@@ -1,6 +1,8 @@
 //! Code that is given on the command line, `python -c "os.system('…')"`: the programs that its calls
 //! would start, as far as their arguments are written out.
 
+use std::collections::BTreeMap;
+
 use super::super::glob::word_matches;
 use super::known::Interpreter;
 use super::scan::{Scanner, Scope};
@@ -46,7 +48,8 @@ impl Scanner<'_> {
             }
             // A script.
             let written = self.written_into(word, scope);
-            if let Some(text) = written.as_ref().and_then(|it| it.text.clone()) {
+            let known = written.as_ref().and_then(|it| it.text.clone());
+            if let Some(text) = known.or_else(|| word.piped.clone()) {
                 program.code = text;
             } else if word.pipe || written.is_some() {
                 program.runs_unknown = true;
@@ -66,17 +69,22 @@ impl Scanner<'_> {
     /// What a piece of code would start.
     pub(super) fn code(&mut self, program: &str, code: &str, scope: &mut Scope) {
         let knowledge = self.reading.knowledge;
+        let names = Names::of(code);
         let fits =
             |only: &[String]| only.is_empty() || only.iter().any(|it| word_matches(it, program));
         for row in knowledge.calls.iter().filter(|it| fits(&it.only)) {
-            for arguments in calls(code, &row.call).into_iter().take(CALLS_MAX) {
+            let found = names.calls_of(&row.call).flat_map(|it| calls(code, &it));
+            let found: Vec<Vec<String>> = found.take(CALLS_MAX).collect();
+            for arguments in found {
+                let arguments = names.put_in(arguments);
                 if let Some(path) = opened_to_write(&row.call, &arguments) {
                     self.words(vec![Text::known("tee"), Text::known(path)], program, scope);
                     continue;
                 }
                 if !row.like.is_empty() {
                     let like = row.like.iter().map(Text::known);
-                    let given = arguments.iter().map(|it| match literals(it).into_iter().next() {
+                    let named = arguments.iter().filter(|it| !is_setting(it));
+                    let given = named.map(|it| match literals(it).into_iter().next() {
                         Some(text) => Text::known(text),
                         None => Text::unknown(it.trim()),
                     });
@@ -105,6 +113,104 @@ impl Scanner<'_> {
             }
         }
     }
+}
+
+/// What a piece of code gives names to, as far as it does so in one line.
+#[derive(Debug, Default)]
+struct Names {
+    /// Variables with the text or the list they stand for, as it is written.
+    values: BTreeMap<String, String>,
+    /// Modules by the name that they are imported as, and calls by theirs.
+    imported: Vec<(String, String)>,
+}
+
+impl Names {
+    fn of(code: &str) -> Self {
+        let mut names = Self::default();
+        for statement in statements(code) {
+            let words: Vec<&str> = statement.split_whitespace().collect();
+            match words.as_slice() {
+                ["import", rest @ ..] => names.imports(&rest.join(" "), ""),
+                ["from", module, "import", rest @ ..] => names.imports(&rest.join(" "), module),
+                _ => names.assigned(statement),
+            }
+        }
+        names
+    }
+
+    /// `a as b, c`
+    fn imports(&mut self, list: &str, module: &str) {
+        for item in list.trim_matches(['(', ')']).split(',') {
+            let words: Vec<&str> = item.split_whitespace().collect();
+            let (name, known) = match words.as_slice() {
+                [name] => (*name, *name),
+                [name, "as", known] => (*name, *known),
+                _ => continue,
+            };
+            let whole = if module.is_empty() { name.into() } else { format!("{module}.{name}") };
+            self.imported.push((whole, known.to_owned()));
+        }
+    }
+
+    /// `name = "text"`, `const name = ['a', 'b']`
+    fn assigned(&mut self, statement: &str) {
+        let Some((name, value)) = statement.split_once('=') else { return };
+        let name = name.split_whitespace().next_back().unwrap_or_default();
+        let is_name = |c: char| c.is_alphanumeric() || "_$@".contains(c);
+        let value = value.trim();
+        if !name.is_empty() && name.chars().all(is_name) && value.starts_with(['"', '\'', '`', '['])
+        {
+            self.values.insert(name.to_owned(), value.to_owned());
+        }
+    }
+
+    /// A call by each name that the code has for it.
+    fn calls_of(&self, call: &str) -> impl Iterator<Item = String> {
+        let other = self.imported.iter().filter(|(whole, known)| whole != known);
+        let other = other.filter_map(|(whole, known)| {
+            let rest = call.strip_prefix(whole.as_str())?;
+            (rest.is_empty() || rest.starts_with('.')).then(|| format!("{known}{rest}"))
+        });
+        std::iter::once(call.to_owned()).chain(other)
+    }
+
+    /// Arguments with what their variables stand for.
+    fn put_in(&self, arguments: Vec<String>) -> Vec<String> {
+        let put = |it: String| self.values.get(it.trim()).cloned().unwrap_or(it);
+        arguments.into_iter().map(put).collect()
+    }
+}
+
+/// Statements of a piece of code: what stands between semicolons and ends of lines outside of quotes.
+fn statements(code: &str) -> Vec<&str> {
+    let (mut found, mut start, mut quote) = (Vec::new(), 0, None);
+    let mut escaped = false;
+    for (at, c) in code.char_indices() {
+        match (quote, c) {
+            _ if escaped => escaped = false,
+            (_, '\\') => escaped = true,
+            (Some(open), c) if c == open => quote = None,
+            (None, '"' | '\'' | '`') => quote = Some(c),
+            (None, ';' | '\n') => {
+                found.push(code.get(start..at).unwrap_or_default().trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    found.push(code.get(start..).unwrap_or_default().trim());
+    found
+}
+
+/// Whether an argument says how something is done, not to what: `ignore_errors=True`, `{force: true}`.
+fn is_setting(argument: &str) -> bool {
+    let text = argument.trim();
+    let is_name = |c: char| c.is_alphanumeric() || c == '_';
+    let keyword = text.split_once('=').is_some_and(|(name, value)| {
+        !name.is_empty() && name.trim().chars().all(is_name) && !value.starts_with('=')
+    });
+    let is_value = matches!(text, "True" | "False" | "None" | "true" | "false" | "null" | "nil");
+    keyword || is_value || text.starts_with('{') || text.contains("=>")
 }
 
 /// Whether an option of an interpreter gives code: then, where in the word it begins, or nothing where

@@ -65,6 +65,8 @@ impl Scanner<'_> {
             let operands = program.operands(values);
             let files: Vec<&&Text> =
                 operands.iter().skip(named).filter(|it| !taken.contains(it)).collect();
+            let saved = files.iter().enumerate().filter(|it| row.saves.takes(it.0, files.len()));
+            touched.extend(saved.filter_map(|it| Some((Use::Writes, last_step(it.1)?))));
             let parts =
                 [(Use::Reads, row.read), (Use::Writes, row.write), (Use::Deletes, row.delete)];
             for (does, which) in parts.into_iter().filter(|it| it.1 != Which::None) {
@@ -126,6 +128,14 @@ impl Scanner<'_> {
     }
 }
 
+/// The last step of an address, without what is asked there.
+fn last_step(address: &Text) -> Option<Text> {
+    let text = address.text.split(['?', '#']).next()?;
+    let (_, path) = text.split_once("://").unwrap_or(("", text));
+    let (_, step) = path.rsplit_once('/')?;
+    (!step.is_empty()).then(|| Text { from: address.from.clone(), ..Text::known(step) })
+}
+
 /// The file in `@file`, `if=file`, `name=@file`, and in git's `revision:file`.
 fn without_mark(program: &str, word: &Text) -> Text {
     let text = word.text.as_str();
@@ -137,7 +147,13 @@ fn without_mark(program: &str, word: &Text) -> Text {
         return word.tail(mark.len());
     }
     match text.split_once("=@") {
-        Some((name, _)) => word.tail(name.len() + 2),
+        // Behind a comma or a semicolon stands what more is said of it.
+        Some((name, file)) => {
+            let end = file.find([',', ';']).unwrap_or(file.len());
+            let tail = word.tail(name.len() + 2);
+            let text = tail.text.get(..end).unwrap_or_default().to_owned();
+            Text { known_to: tail.known_to.min(text.len()), text, ..tail }
+        }
         None => word.clone(),
     }
 }

@@ -97,6 +97,7 @@ impl Scanner<'_> {
             "process_substitution" => {
                 let mut made = self.substitution(node, source, scope);
                 made.pipe = true;
+                made.piped = made.all().map(str::to_owned);
                 made.known_to = 0;
                 raw.clone_into(&mut made.text);
                 out.push(Unit::Unknown(made));

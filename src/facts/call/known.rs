@@ -12,6 +12,8 @@ pub struct Knowledge {
     pub effects: Vec<FileEffect>,
     /// Calls in code that start programs or touch files.
     pub calls: Vec<CodeCall>,
+    /// Options and operands that are shell text.
+    pub shell_values: Vec<ShellValue>,
     /// Tools that read files.
     pub read_tools: Vec<String>,
 }
@@ -91,6 +93,9 @@ pub struct FileEffect {
     pub write: Which,
     /// Arguments that they delete.
     pub delete: Which,
+    /// Arguments whose last step is the name of a file that they write where they stand: of an
+    /// address what is fetched from it.
+    pub saves: Which,
     /// Options whose value is a file that they read.
     pub read_options: Vec<String>,
     /// Options whose value is a file that they write.
@@ -107,4 +112,16 @@ pub struct CodeCall {
     pub like: Vec<String>,
     /// Programs whose code it is looked for in; all, where there are none.
     pub only: Vec<String>,
+}
+
+/// Options and operands of some programs that are shell text.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShellValue {
+    /// Command patterns.
+    pub programs: Vec<String>,
+    /// Options whose value it is; where there are none, the operands are it.
+    pub options: Vec<String>,
+    /// What stands before it: `!` in `vim -c '!ls'`. Where there is something, a value without it is
+    /// no shell text.
+    pub after: Vec<String>,
 }

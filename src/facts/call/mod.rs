@@ -2,7 +2,9 @@
 //! words would have, and the files that any tool would touch.
 //! Lives here: what the shell and the tools would do. May not live here: whether that is allowed.
 
+mod builtins;
 mod code;
+mod each;
 mod effects;
 mod expand;
 mod files;
@@ -11,6 +13,7 @@ mod options;
 mod output;
 mod place;
 mod scan;
+mod shell_values;
 mod statements;
 mod value;
 mod wrap;
@@ -22,7 +25,7 @@ use serde_json::Value as Json;
 use super::compiled::CompiledLens;
 use super::event::Event;
 pub use files::{FileUse, Use};
-pub use known::{CodeCall, FileEffect, Interpreter, Knowledge, Which};
+pub use known::{CodeCall, FileEffect, Interpreter, Knowledge, ShellValue, Which};
 pub use place::{Place, Surroundings};
 pub use value::Text;
 
@@ -41,6 +44,8 @@ pub struct Call {
     pub files: Vec<FileUse>,
     /// Text that it would write into files, one for each.
     pub written: Vec<String>,
+    /// The address that it would fetch, where the tool is one that does.
+    pub address: String,
     /// What a human said, where the event is that.
     pub prompt: String,
     /// Whether a function of it calls itself without end.
@@ -115,6 +120,7 @@ impl Call {
             scan::scan(&mut call, &command, reading);
         }
         files::add(&mut call, input, reading);
+        call.address = input.get("url").and_then(Json::as_str).unwrap_or_default().to_owned();
         call
     }
 

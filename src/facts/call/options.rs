@@ -9,23 +9,13 @@ use crate::facts::Program;
 /// Options longer than that are no bundle of letters.
 const BUNDLE_MAX: usize = 8;
 
-/// Options of the commands of git that take a value: letters whose value may be the next word, letters
-/// whose value stands right behind them, and long ones. Sources: the manual pages of git.
-const GIT_VALUES: [(&str, &str, &str, &[&str]); 8] = [
-    (
-        "commit",
-        "mFCct",
-        "uS",
-        &["--message", "--file", "--author", "--date", "--template", "--trailer", "--cleanup"],
-    ),
-    ("push", "o", "", &["--push-option", "--repo", "--receive-pack", "--exec"]),
-    ("clean", "e", "", &["--exclude"]),
-    ("merge", "msXF", "S", &["--message", "--file", "--strategy", "--strategy-option"]),
-    ("rebase", "xsX", "S", &["--exec", "--strategy", "--strategy-option", "--onto"]),
-    ("cherry-pick", "msX", "S", &["--mainline", "--strategy", "--strategy-option"]),
-    ("revert", "msX", "S", &["--mainline", "--strategy", "--strategy-option"]),
-    ("tag", "mFu", "", &["--message", "--file", "--local-user"]),
-];
+/// An argument that is neither the value of an option nor `--`.
+enum Argument<'a> {
+    /// An option, without a value that is glued to it.
+    Option(&'a str),
+    /// Anything else.
+    Operand(&'a Text),
+}
 
 impl Invocation {
     /// Whether it is one of those meant by a command pattern; one that cannot be known may be any.
@@ -42,9 +32,10 @@ impl Invocation {
     /// Whether an option is given: `-r` alone or in a bundle, `--recursive` whole or shortened, and not
     /// taken back by `--no-recursive` after it.
     #[must_use]
-    pub fn has(&self, option: &str) -> bool {
+    pub fn has(&self, option: &str, values: &[ValueOptions]) -> bool {
         let mut given = false;
-        for arg in self.options() {
+        for arg in self.told_apart(values) {
+            let Argument::Option(arg) = arg else { continue };
             let (name, _) = split(arg);
             if same_option(option, name) {
                 given = true;
@@ -100,57 +91,65 @@ impl Invocation {
     /// The arguments that are neither options nor values of options.
     #[must_use]
     pub fn operands(&self, values: &[ValueOptions]) -> Vec<&Text> {
-        let own = ValuesOf { program: &self.name, rows: values };
-        let mut found = Vec::new();
-        let mut words = self.args.iter();
-        while let Some(word) = words.next() {
-            let text = word.text.as_str();
-            if text == "--" {
-                found.extend(words);
-                break;
-            }
-            if text.len() > 1 && text.starts_with('-') {
-                if own.takes_value(text) {
-                    words.next();
-                }
-                continue;
-            }
-            found.push(word);
-        }
-        found
+        let operand = |it| if let Argument::Operand(text) = it { Some(text) } else { None };
+        self.told_apart(values).into_iter().filter_map(operand).collect()
     }
 
-    /// Words that are options, as far as `--`: without values, and bundles without what is glued to
-    /// them.
-    fn options(&self) -> impl Iterator<Item = &str> {
-        let command = self.args.iter().map(|it| it.text.as_str());
-        let mut command = command.filter(|_| self.name == "git");
-        let row = command.find_map(|word| GIT_VALUES.iter().find(|it| it.0 == word));
-        let (next, glued, long) =
-            row.map_or(("", "", &[] as &[&str]), |(_, next, glued, long)| (*next, *glued, *long));
-        let mut is_value = false;
-        let words = self.args.iter().take(self.end_of_options()).map(|it| it.text.as_str());
-        words.filter_map(move |word| {
-            if std::mem::take(&mut is_value) || word.len() < 2 || !word.starts_with('-') {
-                return None;
+    /// Options and operands in their order. What a subcommand takes is told by the row of both words:
+    /// its letters may stand in a bundle, and `-S*` has its value right behind it or none.
+    fn told_apart(&self, rows: &[ValueOptions]) -> Vec<Argument<'_>> {
+        let own = ValuesOf { program: &self.name, rows };
+        let mut sub: Option<&[String]> = None;
+        let mut found = Vec::new();
+        let mut words = self.args.iter();
+        while let Some(whole) = words.next() {
+            let word = whole.text.as_str();
+            if word == "--" {
+                found.extend(words.map(Argument::Operand));
+                break;
             }
-            if word.starts_with("--") {
-                is_value = long.contains(&word);
-                return Some(word);
+            if word.len() < 2 || !word.starts_with('-') {
+                sub = sub.or_else(|| Some(subcommand(rows, &self.name, word)));
+                found.push(Argument::Operand(whole));
+                continue;
             }
-            let takes = |c: char| next.contains(c) || glued.contains(c);
-            let Some((at, letter)) = word.char_indices().find(|(_, c)| takes(*c)) else {
-                return Some(word);
+            let (option, takes_next) = match option_of(sub.unwrap_or_default(), word) {
+                Some(told) => told,
+                None => (word, own.takes_value(word)),
             };
-            let end = at + letter.len_utf8();
-            is_value = next.contains(letter) && end == word.len();
-            word.get(..end)
-        })
+            found.push(Argument::Option(option));
+            if takes_next {
+                words.next();
+            }
+        }
+        found
     }
 
     fn end_of_options(&self) -> usize {
         self.args.iter().position(|it| it.text == "--").unwrap_or(self.args.len())
     }
+}
+
+/// The options with values of a subcommand: those of the row `git commit`.
+fn subcommand<'a>(rows: &'a [ValueOptions], program: &str, word: &str) -> &'a [String] {
+    let of_both = |it: &&ValueOptions| it.program.split_once(' ') == Some((program, word));
+    rows.iter().find(of_both).map_or(&[], |it| &it.options)
+}
+
+/// The option with a value that a word holds, without that value, and whether the next word is it.
+fn option_of<'w>(known: &[String], word: &'w str) -> Option<(&'w str, bool)> {
+    if word.starts_with("--") {
+        return known.iter().any(|it| it == word).then_some((word, true));
+    }
+    let letter_of = |it: &str, c: char| {
+        it.strip_prefix('-').and_then(|it| it.strip_prefix(c)).map(str::to_owned)
+    };
+    let (at, letter, rest) = word.char_indices().skip(1).find_map(|(at, c)| {
+        let rest = known.iter().find_map(|it| letter_of(it, c).filter(|it| it.len() < 2))?;
+        Some((at, c, rest))
+    })?;
+    let end = at.saturating_add(letter.len_utf8());
+    Some((word.get(..end)?, rest.is_empty() && end == word.len()))
 }
 
 /// The name of an option, and where its value begins.

@@ -53,7 +53,6 @@ impl Surroundings {
             },
         };
         let absolute = if known.is_empty() { None } else { self.absolute(known, folder) };
-        let absolute = absolute.map(|it| self.followed(it));
         // Something that lies below it.
         let absolute = absolute.map(|it| if open { normal(&format!("{it}/\u{2026}")) } else { it });
         Place { written, absolute, open, glob: path.glob }
@@ -77,22 +76,6 @@ impl Surroundings {
             _ => format!("{}/{path}", folder?),
         };
         Some(normal(&whole))
-    }
-
-    /// The place behind symbolic links; a folder of the path may be one, too.
-    fn followed(&self, mut path: String) -> String {
-        for _ in 0..LINKS_MAX {
-            let below = |link: &str| {
-                path.strip_prefix(link).filter(|it| it.is_empty() || it.starts_with('/'))
-            };
-            let Some((rest, target)) =
-                self.links.iter().find_map(|(link, target)| Some((below(link)?, target)))
-            else {
-                return path;
-            };
-            path = normal(&format!("{target}{rest}"));
-        }
-        path
     }
 
     /// Whether a place lies in the project, or is it.
@@ -131,19 +114,22 @@ impl Place {
     /// matches where a file of that glob could be meant by it.
     #[must_use]
     pub fn matches(&self, glob: &str, around: &Surroundings) -> bool {
-        let home;
-        let glob = match glob.strip_prefix("~/") {
-            Some(rest) => {
-                home = format!("{}/{rest}", around.home);
-                home.as_str()
-            }
-            None => glob,
+        let globs = at_homes(glob, around);
+        let fits = |path: &str| {
+            globs.iter().any(|it| PathGlob::new(it).matches(path) || self.could_mean(path, it))
         };
-        let compiled = PathGlob::new(glob);
-        let absolute = self.absolute.as_deref();
-        let fits = |path: &str| compiled.matches(path) || self.could_mean(path, glob);
-        absolute.is_some_and(fits)
-            || (absolute.is_none() || glob.contains(':')) && fits(&self.written)
+        match self.absolute.as_deref() {
+            Some(path) if fits(path) => true,
+            Some(_) if !glob.contains(':') => false,
+            _ => fits(&self.written),
+        }
+    }
+
+    /// Whether it can only be a file of a glob.
+    #[must_use]
+    pub fn is_of(&self, glob: &str, around: &Surroundings) -> bool {
+        let path = self.absolute.as_deref().unwrap_or(&self.written);
+        !self.open && at_homes(glob, around).iter().any(|it| PathGlob::new(it).matches(path))
     }
 
     /// Whether the shell's pattern could stand for a file of this glob: `.e*` for `.env`.
@@ -172,6 +158,32 @@ impl Place {
         });
         folder_fits && super::super::glob::word_matches(&shape, example)
     }
+}
+
+/// A glob of the home, at every home that a machine may have.
+fn at_homes(glob: &str, around: &Surroundings) -> Vec<String> {
+    match glob.strip_prefix("~/") {
+        Some(rest) => [around.home.as_str(), "/home/*", "/Users/*", "/root"]
+            .map(|home| format!("{home}/{rest}"))
+            .to_vec(),
+        None => vec![glob.to_owned()],
+    }
+}
+
+/// The place behind symbolic links, by where they lie; a folder of the path may be one, too.
+#[must_use]
+pub(super) fn followed(mut path: String, links: &BTreeMap<String, String>) -> String {
+    for _ in 0..LINKS_MAX {
+        let below =
+            |link: &str| path.strip_prefix(link).filter(|it| it.is_empty() || it.starts_with('/'));
+        let Some((rest, target)) =
+            links.iter().find_map(|(link, target)| Some((below(link)?, target)))
+        else {
+            return path;
+        };
+        path = normal(&format!("{target}{rest}"));
+    }
+    path
 }
 
 /// Whether a path is a folder or lies in it.

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use tree_sitter::Node;
 
 use super::super::shell::{syntax, word};
-use super::place::Place;
+use super::place::{Place, followed};
 use super::value::Text;
 use super::{Call, Input, Invocation, Reading};
 use crate::limits::{COMMAND_PROGRAMS_MAX, SHELL_DEPTH_MAX, SHELL_TEXT_MAX};
@@ -19,9 +19,19 @@ const FUNCTION_DEPTH_MAX: usize = 4;
 pub(super) fn scan(call: &mut Call, text: &str, reading: Reading<'_>) {
     let folder = reading.around.folder.clone();
     let mut scope = Scope { folder: Some(folder).filter(|it| !it.is_empty()), ..Scope::default() };
-    let mut scanner =
-        Scanner { call, reading, text_depth: 0, nesting: 0, call_depth: 0, uncalled: Vec::new() };
+    let mut scanner = Scanner {
+        call,
+        reading,
+        text_depth: 0,
+        nesting: 0,
+        call_depth: 0,
+        uncalled: Vec::new(),
+        at_the_end: Vec::new(),
+    };
     scanner.text(text, &mut scope, &Input::default());
+    for text in std::mem::take(&mut scanner.at_the_end) {
+        scanner.text(&text, &mut scope.clone(), &Input::default());
+    }
     // A function that nobody calls here may be called elsewhere.
     for (name, function) in std::mem::take(&mut scanner.uncalled) {
         let mut scope = Scope { functions: BTreeMap::new(), ..scope.clone() };
@@ -99,6 +109,8 @@ pub(super) struct Scanner<'a> {
     pub(super) call_depth: usize,
     /// Functions that nobody called yet.
     pub(super) uncalled: Vec<(String, Function)>,
+    /// Texts that run when the line is done: `trap … EXIT`.
+    pub(super) at_the_end: Vec<String>,
 }
 
 impl Scanner<'_> {
@@ -192,11 +204,8 @@ impl Scanner<'_> {
     /// The place of a path, seen from where the shell stands.
     pub(super) fn place(&self, path: &Text, scope: &Scope) -> Place {
         let place = self.reading.around.place(path, scope.folder.as_deref());
-        let target = place.absolute.as_ref().and_then(|it| scope.links.get(it));
-        match target {
-            Some(target) => Place { absolute: Some(target.clone()), ..place },
-            None => place,
-        }
+        let absolute = place.absolute.map(|it| followed(it, &scope.links));
+        Place { absolute, ..place }
     }
 
     /// Calls a function that the line defined; nothing where there is none of that name.

@@ -229,7 +229,7 @@ impl Scanner<'_> {
             "<" => {
                 found.input = Some(Input {
                     piped: file.pipe,
-                    text: None,
+                    text: file.piped.clone(),
                     from: file.from.clone(),
                     is_file: !file.pipe,
                     below: None,
@@ -380,7 +380,16 @@ impl Scanner<'_> {
                     let value = self.lookup(&name, scope).unwrap_or_default();
                     self.call.variables.extend(value.into_iter().next().map(|it| (name, it)));
                 }
-                _ => self.inner_commands(child, source, scope),
+                // `export $(…)`: what is printed is what is set.
+                _ => {
+                    for word in self.words_of(child, source, scope) {
+                        if let Some((name, value)) = word.all().and_then(|it| it.split_once('=')) {
+                            let (name, value) = (name.to_owned(), Text::known(value));
+                            self.call.variables.insert(name.clone(), value.clone());
+                            scope.variables.insert(name, vec![value]);
+                        }
+                    }
+                }
             }
         }
         Output::empty()

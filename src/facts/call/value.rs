@@ -13,6 +13,8 @@ pub struct Text {
     pub from: Vec<usize>,
     /// Whether it is the name of a pipe from those programs: `<(…)`.
     pub pipe: bool,
+    /// What is in that pipe, where that is known.
+    pub piped: Option<String>,
 }
 
 impl Text {
@@ -65,6 +67,7 @@ impl Text {
         self.text.push_str(&other.text);
         self.glob |= other.glob;
         self.pipe |= other.pipe;
+        self.piped = self.piped.take().or_else(|| other.piped.clone());
         for from in &other.from {
             if !self.from.contains(from) {
                 self.from.push(*from);

@@ -4,16 +4,11 @@
 use super::super::glob::word_matches;
 use super::super::lens::Wrapper;
 use super::super::shell::unwrap::{Meaning, Word, base_name, is_assignment, meaning};
-use super::scan::{Function, Output, Scanner, Scope};
+use super::scan::{Output, Scanner, Scope};
 use super::statements::Redirects;
 use super::value::{Text, quoted};
 use super::{Input, Invocation, output};
 use crate::limits::SHELL_DEPTH_MAX;
-
-/// Wrappers that put what they read behind the words they are given.
-const FROM_INPUT: [&str; 2] = ["xargs", "parallel"];
-/// Words of one input that are followed.
-const INPUT_WORDS_MAX: usize = 32;
 
 impl Word for Text {
     fn text(&self) -> &str {
@@ -66,11 +61,16 @@ impl Scanner<'_> {
                 continue;
             }
             let all = words.clone();
+            self.shell_values(&all, scope);
             match meaning(words, self.reading.lens) {
                 Meaning::Words(inner) => {
                     let taken = all.len().saturating_sub(inner.len());
                     let taken = all.get(..taken).unwrap_or_default();
                     let shell = taken.first().is_some_and(|it| self.is_shell(it));
+                    if taken.first().is_some_and(|it| self.is_kept(it)) {
+                        let own = self.invocation(taken, scope, input, wrappers.clone());
+                        self.push(own);
+                    }
                     wrappers.extend(taken.first().map(|it| base_name(&it.text).to_owned()));
                     self.set_by(taken);
                     if shell {
@@ -102,7 +102,7 @@ impl Scanner<'_> {
                     return self.start(simple, scope, input);
                 }
                 Meaning::Find(program, actions) => {
-                    let roots = output::roots(program.get(1..).unwrap_or_default());
+                    let roots = self.looked_in(&program, scope);
                     let simple =
                         Simple { words: program, redirects, wrappers, ..Simple::default() };
                     let output = self.start(simple, scope, input);
@@ -147,6 +147,12 @@ impl Scanner<'_> {
         }
     }
 
+    /// Whether a wrapper does something of its own.
+    fn is_kept(&self, word: &Text) -> bool {
+        let (wrappers, name) = (&self.reading.lens.lens().wrappers, base_name(&word.text));
+        wrappers.iter().any(|it| it.kept && word_matches(&it.command, name))
+    }
+
     fn is_shell(&self, word: &Text) -> bool {
         let wrappers: &[Wrapper] = &self.reading.lens.lens().wrappers;
         let name = base_name(&word.text);
@@ -154,64 +160,6 @@ impl Scanner<'_> {
             && wrappers
                 .iter()
                 .any(|it| !it.shell_option.is_empty() && word_matches(&it.command, name))
-    }
-
-    /// The words of a wrapper with those that it reads.
-    fn with_input(&self, taken: &[Text], mut words: Vec<Text>, input: &Input) -> Vec<Text> {
-        let wrapper = taken.first().map(|it| base_name(&it.text)).unwrap_or_default();
-        if !FROM_INPUT.contains(&wrapper) {
-            return words;
-        }
-        let read: Vec<Text> = match (&input.text, &input.below) {
-            (Some(text), _) => text
-                .split_whitespace()
-                .take(INPUT_WORDS_MAX)
-                .map(|it| Text { glob: false, from: input.from.clone(), ..Text::known(it) })
-                .collect(),
-            (None, Some(root)) => vec![below(root)],
-            (None, None) => {
-                vec![Text { from: input.from.clone(), ..Text::unknown("(standard input)") }]
-            }
-        };
-        let mark = taken.iter().enumerate().find_map(|(at, it)| match it.text.as_str() {
-            "-I" | "-i" | "--replace" => taken.get(at + 1).map(|it| it.text.clone()),
-            glued => glued.strip_prefix("-I").map(str::to_owned),
-        });
-        let mark = mark.or_else(|| (wrapper == "parallel").then(|| "{}".to_owned()));
-        if let Some(mark) =
-            mark.filter(|mark| words.iter().any(|it| it.text.contains(mark.as_str())))
-        {
-            let put = |it: Text| match (it.text.split_once(mark.as_str()), read.first()) {
-                (Some((before, after)), Some(value)) => {
-                    let mut made = Text::known(before);
-                    made.append(value);
-                    made.append(&Text::known(after));
-                    made
-                }
-                _ => it,
-            };
-            return words.into_iter().map(put).collect();
-        }
-        words.extend(read);
-        words
-    }
-
-    /// What `find` runs for each file below its roots.
-    fn for_each(&mut self, action: &[Text], roots: &[Text], scope: &mut Scope) {
-        for root in roots {
-            let put = |it: &Text| match it.text.split_once("{}") {
-                Some((before, after)) if it.is_known() => {
-                    let mut made = Text::known(before);
-                    made.append(&root.all().map_or_else(|| Text::unknown("{}"), below));
-                    made.append(&Text::known(after));
-                    made
-                }
-                _ => it.clone(),
-            };
-            let words = action.iter().map(put).collect();
-            let simple = Simple { words, wrappers: vec!["find".to_owned()], ..Simple::default() };
-            self.simple(simple, scope, &Input::default());
-        }
     }
 
     /// Shell text that is given as an argument.
@@ -282,7 +230,8 @@ impl Scanner<'_> {
             let simple = Simple { words, wrappers, ..Simple::default() };
             return self.shell_input(simple, scope, input);
         }
-        if let Some(Input { text: Some(text), .. }) = self.written_into(file, scope) {
+        let known = self.written_into(file, scope).and_then(|it| it.text);
+        if let Some(text) = known.or_else(|| file.piped.clone()) {
             let mut inner = Scope { parameters: Some(args.to_vec()), ..scope.clone() };
             return self.text(&text, &mut inner, input);
         }
@@ -309,7 +258,7 @@ impl Scanner<'_> {
             Some((called, args)) => (called.clone(), args.to_vec()),
             None => (Text::default(), Vec::new()),
         };
-        let name = called.all().map(|it| base_name(it).to_owned()).unwrap_or_default();
+        let name = called.all().map(program_name).unwrap_or_default();
         let mut fed_by = input.from.clone();
         let more: Vec<usize> = args.iter().flat_map(|it| it.from.clone()).collect();
         fed_by.extend(more);
@@ -334,16 +283,11 @@ impl Scanner<'_> {
             return Output::empty();
         }
         self.builtin(&program, scope, input);
-        if program.name == "git" && program.args.iter().any(|it| it.text == "rebase") {
-            let given: Vec<Text> = program.values("--exec").chain(program.values("-x")).collect();
-            for text in given {
-                self.text(&text.text, &mut scope.clone(), &Input::default());
-            }
-        }
         if matches!(program.name.as_str(), "source" | ".") {
             let file = program.args.first().cloned().unwrap_or_default();
             let written = self.written_into(&file, scope);
-            if let Some(text) = written.as_ref().and_then(|it| it.text.clone()) {
+            let known = written.as_ref().and_then(|it| it.text.clone());
+            if let Some(text) = known.or_else(|| file.piped.clone()) {
                 return self.text(&text, scope, input);
             }
             program.runs_unknown = file.pipe || written.is_some();
@@ -387,8 +331,21 @@ impl Scanner<'_> {
         let Some(at) = self.push(program) else { return Output::default() };
         let output = Output { text, from: vec![at], below };
         self.touch(at, &output, scope);
+        self.linked(at, scope);
         self.note_files(&redirects, &output, scope);
         if redirects.away { Output::empty() } else { output }
+    }
+
+    /// Notes where a link leads that is made, once its own place is noted.
+    fn linked(&self, at: usize, scope: &mut Scope) {
+        let Some(program) = self.call.programs.get(at).filter(|it| it.name == "ln") else { return };
+        let paths: Vec<&Text> =
+            program.args.iter().filter(|it| !it.text.starts_with('-')).collect();
+        if let [target, link] = paths.as_slice() {
+            let target = self.place(target, scope).absolute;
+            let link = self.place(link, scope).absolute;
+            scope.links.extend(link.zip(target).filter(|(link, target)| link != target));
+        }
     }
 
     /// Sends the output of a text or a function where it is redirected to.
@@ -398,63 +355,6 @@ impl Scanner<'_> {
         if redirects.away { Output::empty() } else { output }
     }
 
-    /// What a builtin changes for what follows.
-    fn builtin(&mut self, program: &Invocation, scope: &mut Scope, input: &Input) {
-        let first = program.args.iter().find(|it| !it.text.starts_with('-') || it.text == "-");
-        match program.name.as_str() {
-            "cd" | "pushd" | "chdir" => {
-                scope.folder = match first {
-                    None => Some(self.reading.around.home.clone()).filter(|it| !it.is_empty()),
-                    Some(folder) if folder.text == "-" => None,
-                    Some(folder) if !folder.is_known() => None,
-                    Some(folder) => self.place(folder, scope).absolute,
-                };
-            }
-            "popd" => scope.folder = None,
-            "read" | "mapfile" | "readarray" => {
-                for name in program.args.iter().filter(|it| !it.text.starts_with('-')) {
-                    let read = match &input.text {
-                        Some(text) => Text::known(text.trim_end()),
-                        None => Text {
-                            from: input.from.clone(),
-                            ..Text::unknown(format!("${}", name.text))
-                        },
-                    };
-                    scope.variables.insert(name.text.clone(), vec![read]);
-                }
-            }
-            "set" if program.args.first().is_some_and(|it| it.text == "--") => {
-                scope.parameters = Some(program.args.iter().skip(1).cloned().collect());
-            }
-            "shift" => {
-                if let Some(parameters) = scope.parameters.as_mut().filter(|it| !it.is_empty()) {
-                    parameters.remove(0);
-                }
-            }
-            "alias" => {
-                for (name, body) in program.args.iter().filter_map(|it| it.all()?.split_once('=')) {
-                    let body = format!("{body} \"$@\"").into();
-                    scope.functions.insert(name.to_owned(), Function { body });
-                }
-            }
-            "trap" => {
-                if let Some(text) = first.and_then(Text::all).map(str::to_owned) {
-                    self.text(&text, &mut scope.clone(), &Input::default());
-                }
-            }
-            "ln" => {
-                let paths: Vec<&Text> =
-                    program.args.iter().filter(|it| !it.text.starts_with('-')).collect();
-                if let [target, link] = paths.as_slice() {
-                    let target = self.place(target, scope).absolute;
-                    let link = self.place(link, scope).absolute;
-                    scope.links.extend(link.zip(target));
-                }
-            }
-            _ => {}
-        }
-    }
-
     /// Words that code would start as a program.
     pub(super) fn words(&mut self, words: Vec<Text>, by: &str, scope: &mut Scope) {
         let simple = Simple { words, wrappers: vec![by.to_owned()], ..Simple::default() };
@@ -462,12 +362,20 @@ impl Scanner<'_> {
     }
 }
 
-/// Some file below a folder.
-fn below(root: &str) -> Text {
-    let known = format!("{}/", root.trim_end_matches('/'));
-    let mut text = Text::known(known);
-    text.append(&Text::unknown("{}"));
-    text
+/// The name that a program is known by: without its folder, and as it is called where the case of
+/// letters does not count.
+fn program_name(called: &str) -> String {
+    let base = base_name(called);
+    let base = if base.contains(":\\") { base.rsplit('\\').next().unwrap_or(base) } else { base };
+    let ending = base.len().saturating_sub(4);
+    let base = match base.get(ending..) {
+        Some(end) if end.eq_ignore_ascii_case(".exe") => base.get(..ending).unwrap_or(base),
+        _ => base,
+    };
+    match base.len() > 1 && base.bytes().all(|b| b.is_ascii_uppercase()) {
+        true => base.to_lowercase(),
+        false => base.to_owned(),
+    }
 }
 
 /// Words as a command line.

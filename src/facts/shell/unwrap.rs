@@ -8,8 +8,11 @@ use super::super::pattern::ValuesOf;
 
 /// Builtins and keywords that run the words after them.
 const PREFIXES: [&str; 5] = ["command", "exec", "builtin", "time", "coproc"];
-/// Options of `find` that run a program for each file.
-const FIND_ACTIONS: [&str; 4] = ["-exec", "-execdir", "-ok", "-okdir"];
+/// Programs that find files.
+const FINDERS: [&str; 3] = ["find", "fd", "fdfind"];
+/// Options of theirs that run a program for each file.
+const FIND_ACTIONS: [&str; 8] =
+    ["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"];
 
 /// A word that a shell would pass.
 pub(in crate::facts) trait Word: Clone {
@@ -81,7 +84,7 @@ pub(in crate::facts) fn meaning<W: Word>(words: Vec<W>, lens: &CompiledLens) -> 
     {
         return inner;
     }
-    if name == "find" {
+    if FINDERS.contains(&name) {
         let actions = find_actions(args);
         if !actions.is_empty() {
             return Meaning::Find(words, actions);
@@ -133,6 +136,12 @@ fn inner<W: Word>(wrapper: &Wrapper, args: &[W], all: &[W]) -> Option<Meaning<W>
             break;
         }
         let is_option = word.len() > 1 && word.starts_with('-');
+        if is_option
+            && bundles(word, &wrapper.check_option)
+            && !bundles(word, &wrapper.shell_option)
+        {
+            return None;
+        }
         if is_option && names_shell_option(word, &wrapper.shell_option) {
             // `-c'text'` and `--command=text` hold their text themselves.
             let own = word.strip_prefix(wrapper.shell_option.as_str()).filter(|it| !it.is_empty());
@@ -141,10 +150,14 @@ fn inner<W: Word>(wrapper: &Wrapper, args: &[W], all: &[W]) -> Option<Meaning<W>
                 let at = word.len().saturating_sub(glued.trim_start_matches('=').len());
                 return Some(Meaning::Shell(whole.after(at)));
             }
-            return tail.first().map(|text| Meaning::Shell(text.clone()));
+            let mut given = tail.iter().skip_while(|it| it.text() == "--");
+            return given.next().map(|text| Meaning::Shell(text.clone()));
         }
         if is_option {
-            let takes_value = wrapper.value_options.iter().any(|option| option == word);
+            // The last letter of a bundle may take the next word: `bash -euo pipefail`.
+            let takes_value = wrapper.value_options.iter().any(|option| {
+                option == word || (bundles(word, option) && word.ends_with(last_of(option)))
+            });
             rest = if takes_value { tail.get(1..).unwrap_or_default() } else { tail };
         } else if is_assignment(word) {
             rest = tail;
@@ -168,11 +181,18 @@ fn names_shell_option(word: &str, shell_option: &str) -> bool {
     if shell_option.is_empty() {
         return false;
     }
-    let bundled = || {
-        let letter = shell_option.strip_prefix('-').filter(|letters| letters.len() == 1);
-        letter.is_some_and(|letter| !word.starts_with("--") && word.contains(letter))
-    };
-    word == shell_option || bundled()
+    word == shell_option || bundles(word, shell_option)
+}
+
+/// Whether a word is a bundle of letters that holds an option of one letter: `-lc` holds `-c`.
+fn bundles(word: &str, option: &str) -> bool {
+    let letter = option.strip_prefix('-').filter(|letters| letters.len() == 1);
+    letter.is_some_and(|letter| !word.starts_with("--") && word.contains(letter))
+}
+
+/// The last letter of an option.
+fn last_of(option: &str) -> char {
+    option.chars().next_back().unwrap_or('-')
 }
 
 /// Whether a word is `NAME=value`.

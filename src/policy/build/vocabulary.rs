@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{text, texts};
 use crate::deferred::Deferred;
-use crate::facts::call::{CodeCall, FileEffect, Interpreter, Knowledge, Which};
+use crate::facts::call::{CodeCall, FileEffect, Interpreter, Knowledge, ShellValue, Which};
 use crate::facts::lens::{CommandKind, ContentPattern, FileKindRow, Lens, ValueOptions, Wrapper};
 use crate::policy::builtin;
 use crate::script::pattern::{TextPatternSource, compile_regex};
@@ -151,6 +151,7 @@ fn knowledge(nodes: &[Arc<Node>]) -> Knowledge {
         read: which(it, "read"),
         write: which(it, "write"),
         delete: which(it, "delete"),
+        saves: which(it, "saves"),
         read_options: texts(it.get("read_options")),
         write_options: texts(it.get("write_options")),
     };
@@ -165,10 +166,16 @@ fn knowledge(nodes: &[Arc<Node>]) -> Knowledge {
         like: texts(it.get("like")),
         only: texts(it.get("only")),
     };
+    let shell_value = |it: &Node| ShellValue {
+        programs: texts(it.get("programs")),
+        options: texts(it.get("options")),
+        after: texts(it.get("after")),
+    };
     Knowledge {
         interpreters: rows("interpreters").map(interpreter).collect(),
         effects: rows("file_effects").map(effect).collect(),
         calls: rows("code_calls").map(call).collect(),
+        shell_values: rows("shell_values").map(shell_value).collect(),
         read_tools: nodes.iter().flat_map(|it| texts(it.get("read_tools"))).collect(),
     }
 }
@@ -180,6 +187,8 @@ fn wrapper(node: &Node) -> Wrapper {
         value_options: texts(node.get("value_options")),
         skip: usize::try_from(skip).unwrap_or(0),
         shell_option: text(node.get("shell_option")),
+        check_option: text(node.get("check_option")),
+        kept: node.get("kept").and_then(Node::bool).unwrap_or(false),
     }
 }
 

@@ -47,6 +47,11 @@ pub(super) const EFFECT: &[Field] = &[
     field("read", WHICH, "Operands that they read."),
     field("write", WHICH, "Operands that they write."),
     field("delete", WHICH, "Operands that they delete."),
+    field(
+        "saves",
+        WHICH,
+        "Operands that are addresses, what is there saved under the last step of each.",
+    ),
     field("read_options", TEXTS, "Options whose value is a file that they read."),
     field("write_options", TEXTS, "Options whose value is a file that they write."),
 ];
@@ -69,6 +74,13 @@ pub(super) const CODE_CALL: &[Field] = &[
          list of words.",
     ),
     field("only", TEXTS, "Programs in whose code it is looked for; all, where absent."),
+];
+
+/// Options and operands that are shell text.
+pub(super) const SHELL_VALUE: &[Field] = &[
+    required("programs", TEXTS, "Command patterns."),
+    field("options", TEXTS, "Options whose value it is; where absent, the operands are it."),
+    field("after", TEXTS, "What stands before it; a value without that is no shell text."),
 ];
 
 const ON: Kind = Kind::Bool;

@@ -1,0 +1,125 @@
+//! Facts about paths that a tool call names: which globs they fit, and whether they lie outside.
+
+use std::rc::Rc;
+
+use rhai::Dynamic;
+
+use super::call_facts::on_call;
+use super::context::{Object, Part};
+use super::members::{Member, count, field, method, texts};
+use super::types::{Domain, Evidence::Structure, Type};
+use crate::facts::call::{Place, Surroundings};
+
+/// A list of texts as the argument of a row.
+pub(super) const SOME: &[(Type, Domain)] = &[(Type::Texts, Domain::Free)];
+
+/// Rows of paths.
+pub(super) const ROWS: &[Member] = &[
+    method(
+        Type::Places,
+        "any",
+        SOME,
+        (Type::Bool, Structure),
+        ["Whether one of them matches one of these globs.", "program.targets.any([\"/etc/**\"])"],
+        |it, args| {
+            let globs = list(args)?;
+            on_places(it, |place, around| {
+                place.absolute.as_ref()?;
+                Some(fits(&globs, place, around))
+            })
+        },
+    ),
+    field(
+        Type::Places,
+        "outside",
+        Type::Bool,
+        Structure,
+        [
+            "Whether one of them lies neither in the project nor among temporary files.",
+            "program.targets.outside",
+        ],
+        |it, _| on_places(it, |place, around| Some(around.is_outside(place.absolute.as_ref()?))),
+    ),
+    field(
+        Type::Places,
+        "whole_project",
+        Type::Bool,
+        Structure,
+        [
+            "Whether one of them is the project, holds it, or stands for all that is in it.",
+            "program.targets.whole_project",
+        ],
+        |it, _| on_places(it, |place, around| Some(around.holds_project(place.absolute.as_ref()?))),
+    ),
+    field(
+        Type::Places,
+        "count",
+        Type::Int,
+        Structure,
+        ["How many there are.", "program.targets.count > 1"],
+        |it, _| Ok(count(places(it).len())),
+    ),
+    field(
+        Type::Places,
+        "list",
+        Type::Texts,
+        Structure,
+        ["As they are written.", "program.targets.list.join(\", \") != \"\""],
+        |it, _| Ok(texts(places(it).iter().map(|it| it.written.clone()))),
+    ),
+];
+
+pub(super) fn not_known(what: &str) -> String {
+    format!("what `{what}` is cannot be known")
+}
+
+/// The texts of an argument that is a list.
+pub(super) fn list(args: &[Dynamic]) -> Result<Vec<String>, String> {
+    let value = args.first().ok_or("an argument is missing")?;
+    let items =
+        value.clone().into_array().map_err(|found| format!("expected a list, found {found}"))?;
+    items
+        .into_iter()
+        .map(|it| it.into_string().map_err(|it| format!("expected text, found {it}")))
+        .collect()
+}
+
+/// Whether a place fits one of some globs, and none of those that stand behind `!`.
+pub(super) fn fits(globs: &[String], place: &Place, around: &Surroundings) -> bool {
+    let wanted = globs.iter().filter(|it| !it.starts_with('!'));
+    let mut left_out = globs.iter().filter_map(|it| it.strip_prefix('!'));
+    wanted.into_iter().any(|it| place.matches(it, around))
+        && !left_out.any(|it| place.is_of(it, around))
+}
+
+fn places(it: &Object) -> Rc<[Place]> {
+    if let Part::Places(places) = &it.part { places.clone() } else { Rc::from([]) }
+}
+
+/// Whether something holds of one of the places; where it holds of none, one that cannot be known
+/// leaves the question open.
+fn on_places(
+    it: &Object,
+    holds: impl Fn(&Place, &Surroundings) -> Option<bool>,
+) -> Result<Dynamic, String> {
+    let places = places(it);
+    on_call(it, |seen| among(places.iter(), |place| holds(place, &seen.around)))
+}
+
+fn among<'p>(
+    places: impl Iterator<Item = &'p Place>,
+    holds: impl Fn(&Place) -> Option<bool>,
+) -> Result<Dynamic, String> {
+    let mut unknown = None;
+    for place in places {
+        match holds(place) {
+            Some(true) => return Ok(true.into()),
+            Some(false) => {}
+            None => unknown = unknown.or(Some(place.written.clone())),
+        }
+    }
+    match unknown {
+        Some(unknown) => Err(not_known(&unknown)),
+        None => Ok(false.into()),
+    }
+}
