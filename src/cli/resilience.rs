@@ -4,6 +4,7 @@
 mod alerts;
 mod signals;
 mod tasks;
+mod triggers;
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -22,6 +23,7 @@ use crate::time::Timestamp;
 use crate::world::World;
 
 pub(super) use tasks::{Report, Row, Taken};
+pub(super) use triggers::CLEAR;
 
 /// A script would rather wait than lose a result.
 pub(super) const LOCK_WAIT: Duration = Duration::from_secs(30);

@@ -8,6 +8,7 @@ mod look;
 mod prompt;
 mod renewal;
 mod telling;
+mod triggers;
 mod turn;
 
 use std::path::{Path, PathBuf};

@@ -5,7 +5,7 @@ mod print;
 
 use std::time::Duration;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::resilience::Stores;
 use super::{
@@ -331,31 +331,14 @@ impl At<'_, '_> {
             console
                 .complain(&format!("{}: `{}` is unknown: {why}", trigger.when.place, trigger.id));
         }
-        let now = self.world.now();
+        let task = match &task {
+            Some(crate::script::record::Held::Text(task)) => task.as_str(),
+            _ => "",
+        };
         for it in &due {
-            let kind = self.signals.kind(&it.trigger.emit);
-            let made = if emit {
-                let has =
-                    |name: &str| kind.is_some_and(|it| it.fields.iter().any(|it| it.name == name));
-                let mut fields = Map::new();
-                let task = match &task {
-                    Some(crate::script::record::Held::Text(task)) => task.as_str(),
-                    _ => "",
-                };
-                for (name, value) in [
-                    ("reason", it.reason.as_str()),
-                    ("severity", &it.trigger.severity),
-                    ("task_id", task),
-                ] {
-                    if has(name) && !value.is_empty() {
-                        fields.insert(name.to_owned(), value.into());
-                    }
-                }
-                let draft = Draft { name: it.trigger.emit.clone(), fields, ..Draft::default() };
-                self.store.emit_once(&draft, now)?
-            } else {
-                None
-            };
+            let raised = if emit { self.stores.raise(it, task, "")? } else { None };
+            let (made, problems) = raised.unzip();
+            problems.iter().flatten().for_each(|it| console.complain(it));
             print::due(console, it, made.as_ref(), (emit, self.format));
         }
         if due.is_empty() && self.format == ListFormat::Text {

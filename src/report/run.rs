@@ -89,6 +89,7 @@ pub fn line(event: &Value) -> Option<String> {
         "loop.restart" => {
             format!("session {} begins: {}", it.count("session"), it.text("reason"))
         }
+        "loop.signal" => format!("  asks for {}: {}", it.text("signal"), it.text("reason")),
         "loop.dead_letter" => format!("  the task `{}` is a dead letter now", it.text("task_id")),
         "loop.problem" => format!("  {}", it.text("problem")),
         "loop.end" => format!(

@@ -289,6 +289,8 @@ pub struct Run {
     pub human: Vec<String>,
     /// What went wrong in the last turn that failed.
     pub last_error: String,
+    /// Triggers of signals that held after the last turn, so that each is told once while it holds.
+    pub raised: Vec<String>,
     /// Whether the money was warned of.
     pub warned: bool,
     /// Health before the last turn, and after it.
@@ -328,10 +330,31 @@ impl Run {
         }
     }
 
+    /// What it costs, in USD for an hour of work. Before an hour is over it is what was spent: a rate
+    /// of a few minutes says little.
+    #[must_use]
+    pub fn usd_per_hour(&self) -> f64 {
+        const HOUR: Duration = Duration::from_secs(60 * 60);
+        let worked = Duration::from_millis(self.worked_ms).max(HOUR);
+        self.spend.cost_usd / worked.div_duration_f64(HOUR)
+    }
+
+    /// How often the error of the last turn came in this session.
+    #[must_use]
+    pub fn same_error_of_session(&self) -> u32 {
+        self.trail.same_error().min(self.session_iteration)
+    }
+
     /// Turns that are allowed, extensions counted in.
     #[must_use]
     pub const fn iterations_max(&self, limits: &Limits) -> u32 {
         limits.iterations.saturating_add(self.extended_by)
+    }
+
+    /// Whether a turn is left of those that are allowed now.
+    #[must_use]
+    pub const fn turns_left(&self, limits: &Limits) -> bool {
+        self.extended < limits.extension.times || self.iteration < self.iterations_max(limits)
     }
 }
 
@@ -434,6 +457,8 @@ pub struct Turn {
     pub moved: Option<bool>,
     /// How long it took.
     pub took: Duration,
+    /// Triggers of signals that hold after it.
+    pub raised: Vec<String>,
 }
 
 /// What happens to a run.

@@ -16,4 +16,5 @@ mod stage;
 mod steps;
 #[path = "../support/mod.rs"]
 mod support;
+mod triggers;
 mod whole;

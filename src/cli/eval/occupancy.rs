@@ -4,14 +4,12 @@
 use std::path::Path;
 use std::time::Duration;
 
-use serde_json::{Map, Value};
-
 use super::inquiry::cursor_path;
 use super::speech::{Report, append};
 use super::{Ready, Request};
 use crate::cli::context::carry::Carrier;
 use crate::cli::project::{self, Project};
-use crate::cli::resilience::Stores;
+use crate::cli::resilience::{CLEAR, Stores};
 use crate::facts::Facts;
 use crate::facts::event::Event;
 use crate::judge::context::{advance, gauge, record};
@@ -27,7 +25,6 @@ use crate::script::{Evaluator, template};
 use crate::state::context::{ACT, DRIVEN_VARIABLE, Effect, Overrides};
 use crate::store::file::Saved;
 use crate::store::session::SessionStore;
-use crate::store::signals::Draft;
 use crate::store::summaries::{AT_CLEAR, AT_END};
 use crate::store::transcript::{self, Places};
 use crate::world::World;
@@ -38,8 +35,6 @@ const LOCK_WAIT: Duration = Duration::from_secs(1);
 const CLEAR_WITHIN: Duration = Duration::from_secs(60);
 /// What was measured and said, one line each.
 const EVENT_LOG: &str = "logs/events.jsonl";
-/// The signal that asks for a fresh context.
-const CLEAR: &str = "CONTEXT_CLEAR_REQUESTED";
 
 /// Whether the context is looked at here. A subagent's is its own, and short.
 pub(super) fn concerns(policy: &Policy, event: &Event) -> bool {
@@ -305,25 +300,9 @@ pub(super) fn request_clear(
         return;
     }
     let stores = Stores::new(world, policy, (own, &store.durability), LOCK_WAIT);
-    let now = request.now;
-    let count = |it: u64| i64::try_from(it).unwrap_or(i64::MAX);
-    let prompts = facts.prompts.count.saturating_sub(facts.prompts.before_compaction);
-    let drifts = u64::try_from(stores.signals.drifts(now).len()).unwrap_or(u64::MAX);
-    let run = signals::run()
-        .with("iterations", count(prompts))
-        .with("history_bytes", count(facts.history_bytes))
-        .with("same_error_count", count(facts.tools.same_errors))
-        .with("drift_count", count(drifts));
-    let (due, _) = signals::due(&policy.signals, run, request.watch.as_ref());
+    let (due, _) = signals::due(&policy.signals, stores.run_of(facts), request.watch.as_ref());
     let Some(due) = due.into_iter().find(|it| it.trigger.emit == CLEAR) else { return };
-    let takes = policy.signals.kind(CLEAR).is_some_and(|it| it.has_field("reason"));
-    let mut fields = Map::new();
-    if takes {
-        fields.insert("reason".to_owned(), Value::from(mask(&due.reason).0.into_owned()));
-    }
-    let sender = request.event.session_id.to_string();
-    let draft = Draft { name: CLEAR.to_owned(), fields, sender, ..Draft::default() };
-    if let Err(error) = stores.signals.emit_once(&draft, now) {
+    if let Err(error) = stores.raise(&due, "", request.event.session_id.as_str()) {
         report.note(format!("{CLEAR}: {error}"));
     }
 }

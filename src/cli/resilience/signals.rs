@@ -35,13 +35,18 @@ impl<'a> Stores<'a> {
         let mut emitted = Emitted { signal, drift: None, more: Vec::new(), problems: Vec::new() };
         if kind.is_some_and(|it| it.form == Form::Log) {
             self.drifted(draft, &mut emitted)?;
-        } else if kind.is_some_and(|it| it.awaits_human(&self.policy.signals))
-            && draft.fields.get("blocking").and_then(Value::as_bool) != Some(false)
-        {
-            let id = emitted.signal.id.clone();
-            emitted.problems.extend(self.hold(draft, &id));
+        } else {
+            emitted.problems = self.hold_for(draft, &emitted.signal.id);
         }
         Ok(emitted)
+    }
+
+    /// Stops the task of a signal that a human must answer first, where it has one; what went wrong.
+    pub(super) fn hold_for(&self, draft: &Draft, id: &str) -> Vec<String> {
+        let kind = self.policy.signals.kind(&draft.name);
+        let asks = kind.is_some_and(|it| it.awaits_human(&self.policy.signals))
+            && draft.fields.get("blocking").and_then(Value::as_bool) != Some(false);
+        if asks { self.hold(draft, id).into_iter().collect() } else { Vec::new() }
     }
 
     /// What follows from a drift that was just written down.

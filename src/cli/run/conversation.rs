@@ -44,6 +44,14 @@ impl Supervisor<'_, '_, '_> {
         self.record(&[record.to_string()]);
     }
 
+    /// A session ends: what is counted since the context was emptied begins anew.
+    pub(super) fn record_renewal(&mut self) {
+        let record = json!({
+            "type": "system", "subtype": "compact_boundary", "timestamp": self.world.now().to_string(),
+        });
+        self.record(&[record.to_string()]);
+    }
+
     /// Adds lines.
     pub(super) fn record(&mut self, lines: &[String]) {
         if lines.is_empty() {

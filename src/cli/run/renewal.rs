@@ -106,6 +106,7 @@ impl Supervisor<'_, '_, '_> {
         }
         let summary = mask(&summary.join("\n\n")).0.into_owned();
         self.write(&self.kept(SUMMARY), &format!("{}\n", summary.trim_end()));
+        self.record_renewal();
         self.write_progress(next);
         if let Err(error) = self.archive() {
             self.problem(&format!("the session could not be put into the archive: {error}"));

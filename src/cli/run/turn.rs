@@ -99,7 +99,7 @@ impl Supervisor<'_, '_, '_> {
         let error = failure.as_ref().map(|it| fingerprint(&format!("{} {}", it.class, it.text)));
         let (spend, priced) = self.measure(&heard.output);
         let context = self.context_now(failure.as_ref());
-        let turn = Turn {
+        let mut turn = Turn {
             claim: self.claim(&heard, failure.is_none()),
             spend,
             priced,
@@ -115,7 +115,9 @@ impl Supervisor<'_, '_, '_> {
             moved,
             took: heard.took,
             failure,
+            ..Turn::default()
         };
+        self.raise(&mut turn);
         self.keep_said(&said);
         self.told_turn(&heard, &turn);
         self.failed = turn.failure.is_some();
@@ -260,16 +262,8 @@ impl Supervisor<'_, '_, '_> {
 
     /// Counts a failed turn against its task; whether the task was put aside.
     fn fail_task(&mut self, stores: &Stores<'_>, found: &Classified, line: &str) -> bool {
-        let (id, title) = stores.current_task();
-        let own = id.is_empty();
-        let goal: String =
-            self.run.goal.lines().next().unwrap_or_default().chars().take(120).collect();
         let report = Report {
-            task: Task {
-                id: if own { format!("run/{}", self.run.id) } else { id },
-                title: if own || title.is_empty() { goal } else { title },
-                ..Task::default()
-            },
+            task: self.task(),
             attempt: Attempt {
                 error_type: found.class.id.clone(),
                 error: line.to_owned(),
@@ -293,6 +287,19 @@ impl Supervisor<'_, '_, '_> {
                 self.problem(&format!("the failure could not be counted: {error}"));
                 false
             }
+        }
+    }
+
+    /// What the run works on: the task that the project names, else the run itself.
+    pub(super) fn task(&self) -> Task {
+        let (id, title) = self.stores().current_task();
+        let own = id.is_empty();
+        let goal: String =
+            self.run.goal.lines().next().unwrap_or_default().chars().take(120).collect();
+        Task {
+            id: if own { format!("run/{}", self.run.id) } else { id },
+            title: if own || title.is_empty() { goal } else { title },
+            ..Task::default()
         }
     }
 

@@ -26,6 +26,10 @@ pub static RUN: LazyLock<Names> = LazyLock::new(|| {
             number("drift_count", "Drifts since the context was last cleared."),
             flag("context_heavy", "Whether the agent says that its context is heavy."),
             flag("confused", "Whether the agent goes round in circles."),
+            flag(
+                "supervised",
+                "Whether `policyd run` drives it, which puts a task aside that fails too often.",
+            ),
             text("task_id", "The task, else empty."),
         ],
     )

@@ -89,6 +89,7 @@ pub(super) const RUN_STATE: &[Field] = &[
     field("feedback", Kind::Text, "What the gate said to the last claim."),
     field("human", TEXTS, "What humans said and the agent was not told yet."),
     field("last_error", Kind::Text, "What the last turn that failed said."),
+    field("raised", TEXTS, "Triggers of signals that held after the last turn."),
     field("warned", Kind::Bool, "Whether the money was warned of."),
     field("health", PERCENT, "How it is doing."),
     field("started_ms", MILLIS, "When it began."),
@@ -145,4 +146,6 @@ pub(super) const EVENT_LOG: &[Field] = &[
     field("status", Kind::Choice(STATUSES), "How the run ended."),
     field("problem", Kind::Text, "What did not work and stopped nothing."),
     field("task_id", Kind::Text, "The task that was put aside."),
+    field("signal", Kind::Text, "A signal that a run created by itself."),
+    field("trigger", Kind::Text, "The trigger of signals.yaml that held."),
 ];

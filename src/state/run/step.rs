@@ -272,6 +272,7 @@ impl Step<'_> {
     fn book(&mut self, turn: &Turn) {
         self.book_use(Used { spend: turn.spend, priced: turn.priced, took: turn.took });
         let run = &mut self.run;
+        run.raised.clone_from(&turn.raised);
         run.phase = Phase::Ready;
         if turn.failure.as_ref().is_none_or(|it| it.retry.is_none()) {
             run.human.clear();
@@ -299,7 +300,7 @@ impl Step<'_> {
 
     /// Begins another session where the context is full; ends the run where no restart is left.
     fn is_renewed(&mut self) -> bool {
-        if !self.turns_left() {
+        if !self.run.turns_left(self.limits) {
             return false;
         }
         if self.may_restart() {
@@ -309,12 +310,6 @@ impl Step<'_> {
             self.end(Status::ContextExhaustion, &why);
         }
         true
-    }
-
-    /// Whether a turn is left of those that are allowed now.
-    fn turns_left(&self) -> bool {
-        let may_extend = self.run.extended < self.limits.extension.times;
-        may_extend || self.run.iteration < self.run.iterations_max(self.limits)
     }
 
     fn may_restart(&self) -> bool {
@@ -384,7 +379,7 @@ impl Step<'_> {
             self.effects.push(Effect::Stuck(names.clone()));
         }
         // With no turn left another session would have none either.
-        if told && self.turns_left() {
+        if told && self.run.turns_left(self.limits) {
             if limits.restart_when_stuck && self.may_restart() {
                 return self.renew(Renewal::Stuck);
             }
@@ -396,7 +391,7 @@ impl Step<'_> {
             return self.end(Status::CircuitBreaker, &why);
         }
         // A run whose turns are used up ends now, not after a wait for a turn that never comes.
-        if let Some(failure) = turn.failure.as_ref().filter(|_| self.turns_left()) {
+        if let Some(failure) = turn.failure.as_ref().filter(|_| self.run.turns_left(self.limits)) {
             self.wait_after(failure);
         }
     }
