@@ -7,6 +7,7 @@ use policyd::world::WorldError;
 use policyd::world::fake::Op;
 use serde_json::{Value, json};
 
+use crate::machine::packed;
 use crate::status::{Desk, call, compacted, prompt, transcript};
 
 /// What a hook of a session answered: what the agent is told, or nothing.
@@ -160,10 +161,8 @@ fn a_subagents_events_are_not_the_main_agents() {
 #[test]
 fn the_pack_moves_tiers_texts_and_meter() {
     let desk = Desk::new();
-    desk.world.set_env("POLICYD_POLICIES", "/pack");
-    desk.world.put("/pack/policyd.yaml", "version: 1\n");
     let pack = "meter: cumulative\ntiers:\n  - {id: act, override: true, at: 200, say: \"Spent ${context.measured} %.\"}\n";
-    desk.world.put("/pack/context.yaml", pack);
+    packed(&desk.world, "context.yaml", pack);
     let calls = (0..5).map(|it| call(&format!("m{it}"), 90_000));
     desk.write("s-1", &calls.collect::<Vec<_>>());
     assert_eq!(after_tool(&desk, "s-1").as_deref(), Some("Spent 225 %."));

@@ -7,6 +7,8 @@
 )]
 
 mod hooks;
+#[path = "../support/machine.rs"]
+mod machine;
 mod memory;
 mod meters;
 mod seed;

@@ -1,10 +1,9 @@
 //! `policyd context status` and `line`.
 
-use policyd::cli::{self, Console};
-use policyd::time::Timestamp;
 use policyd::world::fake::FakeWorld;
 use serde_json::{Value, json};
 
+use crate::machine::{self, machine};
 use crate::support;
 
 /// A machine with a project in `/work` whose client keeps its transcripts in its own folder.
@@ -19,32 +18,19 @@ pub(crate) fn transcript(session: &str) -> String {
 
 impl Desk {
     pub(crate) fn new() -> Self {
-        let world = FakeWorld::new();
-        world.set_now(Timestamp::parse("2026-01-25T12:00:00Z").unwrap());
-        world.set_env("HOME", "/home/me");
+        let world = machine();
         world.set_env("CLAUDE_PROJECT_DIR", "/work");
-        world.put_folder("/work/.git");
         Self { world }
     }
 
     /// Code, output and complaints of a call.
     pub(crate) fn call(&self, line: &str, stdin: &str) -> (u8, String, String) {
-        let words: Vec<_> = std::iter::once("policyd")
-            .chain(line.split_whitespace())
-            .map(std::ffi::OsString::from)
-            .collect();
-        let mut input = stdin.as_bytes();
-        let (mut out, mut err) = (Vec::new(), Vec::new());
-        let mut console = Console {
-            stdin: &mut input,
-            stdout: &mut out,
-            stderr: &mut err,
-            terminal: false,
-            watched: false,
-            typed: false,
-        };
-        let code = cli::run(&self.world, &mut console, &words);
-        (code, String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
+        let said = machine::call(
+            &self.world,
+            &line.split_whitespace().collect::<Vec<_>>(),
+            stdin.as_bytes(),
+        );
+        (said.code, said.out, said.err)
     }
 
     pub(crate) fn write(&self, session: &str, lines: &[Value]) {

@@ -2,22 +2,16 @@
 
 use std::time::Duration;
 
-use policyd::cli::{self, Console};
 use policyd::time::Timestamp;
 use policyd::world::fake::FakeWorld;
 use serde_json::Value;
 
+pub(crate) use crate::machine::Said;
+use crate::machine::{call, machine, packed};
+
 /// A machine with a project in `/work`.
 pub(crate) struct Desk {
     pub(crate) world: FakeWorld,
-}
-
-/// What a call said.
-#[derive(Debug)]
-pub(crate) struct Said {
-    pub(crate) code: u8,
-    pub(crate) out: String,
-    pub(crate) err: String,
 }
 
 impl Said {
@@ -37,20 +31,15 @@ impl Desk {
     }
 
     pub(crate) fn at(now: &str) -> Self {
-        let world = FakeWorld::new();
+        let world = machine();
         world.set_now(Timestamp::parse(now).unwrap());
-        world.set_env("HOME", "/home/me");
-        world.set_env("USER", "ada");
         world.set_env("CLAUDE_PROJECT_DIR", "/work");
-        world.put_folder("/work/.git");
         Self { world }
     }
 
     /// The same with a file of a pack of its own.
     pub(crate) fn with_pack(self, file: &str, text: &str) -> Self {
-        self.world.set_env("POLICYD_POLICIES", "/pack");
-        self.world.put("/pack/policyd.yaml", "version: 1\nextends: [builtin]\n");
-        self.world.put(format!("/pack/{file}"), text);
+        packed(&self.world, file, text);
         self
     }
 
@@ -68,20 +57,7 @@ impl Desk {
     }
 
     pub(crate) fn run(&self, words: &[&str], stdin: &[u8]) -> Said {
-        let arguments: Vec<_> =
-            ["policyd"].iter().chain(words).map(std::ffi::OsString::from).collect();
-        let (mut input, mut out, mut err) = (stdin, Vec::new(), Vec::new());
-        let mut console = Console {
-            stdin: &mut input,
-            stdout: &mut out,
-            stderr: &mut err,
-            terminal: false,
-            watched: false,
-            typed: false,
-        };
-        let code = cli::run(&self.world, &mut console, &arguments);
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        Said { code, out: text(out), err: text(err) }
+        call(&self.world, words, stdin)
     }
 
     /// A file under the root of our own, as JSON; null where there is none.

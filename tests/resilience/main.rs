@@ -14,6 +14,8 @@ mod dead_letter;
 mod desk;
 mod events;
 mod humans;
+#[path = "../support/machine.rs"]
+mod machine;
 mod queues;
 #[path = "../support/mod.rs"]
 mod support;
