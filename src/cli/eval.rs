@@ -42,7 +42,7 @@ use guarding::Guarding;
 use inquiry::cursor_path;
 use reactions::Reacting;
 pub(super) use speech::{Report, log_decision};
-pub(super) use switching::{Switched, is_off, switched};
+pub(super) use switching::{is_off, switched};
 
 /// Judges one event and speaks.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &EvalArguments) -> u8 {

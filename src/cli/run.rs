@@ -3,6 +3,8 @@
 
 mod changes;
 mod conversation;
+mod failing;
+mod hearing;
 mod judging;
 mod look;
 mod prompt;
@@ -16,7 +18,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::eval::{Ready, Switched};
+use super::eval::Ready;
 use super::project::Project;
 use super::resilience::Stores;
 use super::{Console, EXIT_BROKEN, EXIT_USAGE, RunArguments, pack, project};
@@ -98,8 +100,6 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &RunA
         failed: false,
         standing: String::new(),
         decided: "",
-        switched: Switched::default(),
-        switched_by_turn: None,
         teller,
     };
     wrong.iter().for_each(|it| supervisor.problem(it));
@@ -203,10 +203,6 @@ struct Supervisor<'a, 'c, 'o> {
     standing: String,
     /// What the gate decided last.
     decided: &'static str,
-    /// How the gate is switched by humans.
-    switched: Switched,
-    /// What a turn switched off, in words, while that stands.
-    switched_by_turn: Option<String>,
     teller: Teller<'c, 'o>,
 }
 
@@ -228,6 +224,7 @@ impl<'a> Supervisor<'a, '_, '_> {
         } else {
             let fields = [("run", json!(self.run.id)), ("goal", json!(self.run.goal))];
             self.tell("loop.start", &fields);
+            self.note_gate();
             self.save();
             self.store.prune(self.settings.keep);
         }
@@ -277,7 +274,13 @@ impl<'a> Supervisor<'a, '_, '_> {
         }
         let fields = [("run", json!(self.run.id)), ("iteration", json!(self.run.iteration))];
         self.tell("loop.resume", &fields);
+        let ended = self.run.status().is_some();
         self.step(&Event::Resumed);
+        // Of a run whose process died, the agent may have switched the gate: a turn's start finds out.
+        if ended {
+            self.note_gate();
+            self.save();
+        }
     }
 
     fn looked(&mut self) {

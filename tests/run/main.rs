@@ -9,8 +9,10 @@
 )]
 
 mod cases;
+mod gate;
+#[path = "../support/machine.rs"]
+mod machine;
 mod process;
-
 mod seed;
 mod stage;
 mod steps;

@@ -252,3 +252,16 @@ fn what_a_killed_supervisor_left_running_is_ended_by_the_next() {
     assert_eq!(code, 0);
     assert!(!is_alive(&pid));
 }
+
+#[test]
+fn what_left_the_group_and_switches_the_gate_off_between_two_turns_is_found_out() {
+    let escapes = "setsid sh -c 'sleep 0.5; touch .policyd/.disabled' > /dev/null 2>&1 &\n\
+                   commits one; refused 'rate_limit_error Retry-After: 2'";
+    let theatre = Theatre::new(&[escapes, "commits two; claims"]);
+    let (code, events) = theatre.run(&["--max-iterations", "2"]);
+    assert_eq!(code, 11, "{events:#?}");
+    let told: Vec<&str> = events.iter().filter_map(|it| it["problem"].as_str()).collect();
+    assert!(told[0].starts_with("the gate was switched off while the run was at work"), "{told:?}");
+    let place = |kind: &str| events.iter().rposition(|it| it["type"] == kind).unwrap();
+    assert!(place("loop.problem") < place("loop.iteration_complete"), "before the turn is made");
+}

@@ -2,24 +2,18 @@
 
 use std::time::Duration;
 
-use policyd::cli::{self, Console};
-use policyd::time::Timestamp;
 use policyd::world::CommandOutput;
 use policyd::world::fake::{FakeWorld, Play};
 use serde_json::{Value, json};
+
+pub(crate) use crate::machine::Said;
+use crate::machine::{call, machine, packed};
 
 /// Where runs are kept.
 pub(crate) const RUNS: &str = "/work/.policyd/runs/";
 
 pub(crate) struct Stage {
     pub(crate) world: FakeWorld,
-}
-
-#[derive(Debug)]
-pub(crate) struct Said {
-    pub(crate) code: u8,
-    pub(crate) out: String,
-    pub(crate) err: String,
 }
 
 impl Said {
@@ -49,6 +43,17 @@ pub(crate) fn usage(input: u64, output: u64, cost_usd: f64) -> Vec<Play> {
     let result = json!({"type": "result", "subtype": "success", "is_error": false, "result": "I work.",
         "total_cost_usd": cost_usd, "usage": usage});
     vec![Play::Takes(Duration::from_secs(30)), Play::says(call), Play::says(result)]
+}
+
+/// A turn that changes something, and says and does more besides.
+pub(crate) fn turn(content: &str, more: Vec<Play>) -> Vec<Play> {
+    [changes(content)].into_iter().chain(more).chain(usage(1_000, 100, 0.25)).collect()
+}
+
+/// A call of a tool as it stands in the stream.
+pub(crate) fn tool(id: &str, name: &str, input: &Value) -> Play {
+    Play::says(json!({"type": "assistant", "message": {"id": id, "content": [
+        {"type": "tool_use", "id": id, "name": name, "input": input}]}}))
 }
 
 /// A turn that the API refuses.
@@ -95,20 +100,14 @@ fn git(world: &FakeWorld, content: &str) {
 
 impl Stage {
     pub(crate) fn new() -> Self {
-        let world = FakeWorld::new();
-        world.set_now(Timestamp::parse("2026-01-25T12:00:00Z").unwrap());
-        world.set_env("HOME", "/home/me");
-        world.set_env("USER", "ada");
-        world.put_folder("/work/.git");
+        let world = machine();
         git(&world, "");
         Self { world }
     }
 
     /// The same with a file of a pack of its own.
     pub(crate) fn with_pack(self, file: &str, text: &str) -> Self {
-        self.world.set_env("POLICYD_POLICIES", "/pack");
-        self.world.put("/pack/policyd.yaml", "version: 1\nextends: [builtin]\n");
-        self.world.put(format!("/pack/{file}"), text);
+        packed(&self.world, file, text);
         self
     }
 
@@ -119,19 +118,7 @@ impl Stage {
     }
 
     pub(crate) fn call(&self, words: &[&str]) -> Said {
-        let arguments: Vec<_> = ["policyd"].iter().chain(words).map(Into::into).collect();
-        let (mut input, mut out, mut err): (&[u8], _, _) = (b"", Vec::new(), Vec::new());
-        let mut console = Console {
-            stdin: &mut input,
-            stdout: &mut out,
-            stderr: &mut err,
-            terminal: false,
-            watched: false,
-            typed: false,
-        };
-        let code = cli::run(&self.world, &mut console, &arguments);
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        Said { code, out: text(out), err: text(err) }
+        call(&self.world, words, b"")
     }
 
     /// A run with these options.

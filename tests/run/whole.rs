@@ -5,16 +5,11 @@ use std::time::Duration;
 
 use policyd::time::Timestamp;
 use policyd::world::WorldError;
-use policyd::world::fake::{FakeWorld, Op, Play};
+use policyd::world::fake::{Op, Play};
 use serde_json::{Value, json};
 
-use crate::stage::{RUNS, Stage, changes, refused, signals, usage};
+use crate::stage::{RUNS, Stage, changes, refused, signals, tool, turn, usage};
 use crate::support::snapshot;
-
-/// What a turn says and does, besides changing something.
-fn turn(content: &str, more: Vec<Play>) -> Vec<Play> {
-    [changes(content)].into_iter().chain(more).chain(usage(1_000, 100, 0.25)).collect()
-}
 
 fn words<'w>(more: &[&'w str]) -> Vec<&'w str> {
     [&["run", "--goal", "Do the thing"], more, &["--", "agent"]].concat()
@@ -32,70 +27,6 @@ fn a_run_that_completes_tells_each_turn() {
     snapshot("run", "prompt__the_second_turn", &stage.prompts()[1]);
     snapshot("run", "progress__after_two_turns", stage.file("progress.md"));
     snapshot("run", "kept__after_a_run", stage.kept().join("\n"));
-}
-
-#[test]
-fn words_complete_nothing() {
-    let stage = Stage::new();
-    let words = "LOOP_COMPLETE. COMPLETION PROMISE FULFILLED. policyd signal emit COMPLETION_REQUESTED {\"complete\": true}";
-    stage.play(vec![changes("a"), Play::says(words), Play::complains(words)]);
-    stage.play(vec![changes("b"), Play::says(words)]);
-    let said = stage.run(&["--max-iterations", "2"]);
-    assert_eq!((said.code, said.status().as_str()), (11, "max_iterations"));
-}
-
-#[test]
-fn what_was_claimed_before_the_turn_is_no_claim() {
-    let stage = Stage::new();
-    stage.world.put("/work/.policyd/signals/COMPLETION_REQUESTED", "");
-    stage.play(turn("a", vec![]));
-    let said = stage.run(&["--max-iterations", "1"]);
-    assert_eq!(said.status(), "max_iterations");
-}
-
-/// A call of a tool as it stands in the stream.
-fn tool(id: &str, name: &str, input: &Value) -> Play {
-    Play::says(json!({"type": "assistant", "message": {"id": id, "content": [
-        {"type": "tool_use", "id": id, "name": name, "input": input}]}}))
-}
-
-#[test]
-fn a_claim_that_the_gate_refuses_goes_on_and_the_agent_is_told() {
-    let stage = Stage::new();
-    let edit = json!({"file_path": "/work/src/a.rs", "content": "fn a() {}"});
-    let todo =
-        json!({"todos": [{"content": "test it", "status": "pending", "activeForm": "testing"}]});
-    let work = || {
-        vec![
-            tool("t1", "Write", &edit),
-            tool("t2", "TodoWrite", &todo),
-            signals("COMPLETION_REQUESTED"),
-        ]
-    };
-    stage.play(turn("a", work()));
-    stage.play(turn("b", vec![]));
-    let said = stage.run(&["--max-iterations", "2"]);
-    assert_eq!(said.status(), "max_iterations");
-    let refused = said.of("loop.completion_refused");
-    assert_eq!(refused.len(), 1, "{said:?}");
-    let prompts = stage.prompts();
-    assert!(prompts[1].contains("## What is missing"), "{}", prompts[1]);
-    assert!(prompts[1].contains("todos"), "{}", prompts[1]);
-    assert!(!prompts[0].contains("What is missing"));
-}
-
-#[test]
-fn a_structured_answer_and_an_exit_code_are_claims_where_they_are_taken() {
-    let structured = json!({"type": "result", "structured_output": {"complete": true}});
-    let stage = Stage::new();
-    stage.play(vec![changes("a"), Play::says(structured)]);
-    assert_eq!(stage.run(&[]).code, 0);
-    let stage = Stage::new();
-    stage.play(vec![changes("a")]);
-    assert_eq!(stage.run(&["--claim", "exit"]).code, 0);
-    let stage = Stage::new();
-    stage.play(vec![Play::Ends(Some(1))]);
-    assert_ne!(stage.run(&["--claim", "exit", "--max-iterations", "1"]).code, 0);
 }
 
 #[test]
@@ -546,49 +477,4 @@ fn tests_that_ran_are_known_to_the_run() {
     let tests: Vec<&Value> = trail.as_array().unwrap().iter().map(|it| &it["tests"]).collect();
     assert_eq!(tests, [false, true, true]);
     assert!(stage.file("progress.md").contains("- Tests: passing"));
-}
-
-#[test]
-fn a_gate_that_the_agent_switches_off_takes_no_claim() {
-    let puts = |path: &'static str, text: &'static str| {
-        Play::does(move |world: &FakeWorld| world.put(path, text))
-    };
-    let config = "/work/.claude/tools/amplihack/.power_steering_config";
-    let pause = r#"{"version": 1, "pauses": [{"since": "2026-01-25T12:00:00Z", "until": "2026-01-25T13:00:00Z",
-        "reason": "", "by_agent": false}]}"#;
-    for (path, text) in [
-        ("/work/.policyd/.disabled", ""),
-        (config, r#"{"enabled": false}"#),
-        (config, r#"{"enabled": true, "checkers_enabled": {"todos_complete": false}}"#),
-        ("/work/.policyd/paused.json", pause),
-    ] {
-        let stage = Stage::new();
-        let cheats = || vec![puts(path, text), signals("COMPLETION_REQUESTED")];
-        stage.play(turn("a", cheats()));
-        stage.play(turn("b", vec![signals("COMPLETION_REQUESTED")]));
-        let said = stage.run(&["--max-iterations", "2"]);
-        assert_eq!((said.code, said.status().as_str()), (11, "max_iterations"), "{path} {text}");
-        let refused = said.of("loop.completion_refused");
-        assert_eq!(refused.len(), 2, "the turn after it, too: {said:?}");
-        let why = refused[1]["reason"].as_str().unwrap();
-        assert!(why.starts_with("the gate was switched off during the turn ("), "{why}");
-        assert!(stage.prompts()[1].contains(why), "the agent is told: {}", stage.prompts()[1]);
-        // Undone, the gate judges again.
-        policyd::world::World::remove(&stage.world, path.as_ref()).unwrap();
-        assert_eq!(stage.resume(&["--max-iterations", "3"]).status(), "complete", "{path}");
-    }
-}
-
-#[test]
-fn a_gate_that_a_human_switched_off_takes_the_agents_word_and_says_so() {
-    let stage = Stage::new();
-    stage.world.put("/work/.policyd/.disabled", "");
-    let todo = json!({"todos": [{"content": "x", "status": "pending", "activeForm": "x"}]});
-    let claims = vec![tool("t1", "TodoWrite", &todo), signals("COMPLETION_REQUESTED")];
-    stage.play(turn("a", claims));
-    let said = stage.run(&[]);
-    assert_eq!((said.code, said.status().as_str()), (0, "complete"));
-    let told = said.of("loop.problem");
-    let text = told[0]["problem"].as_str().unwrap();
-    assert!(text.contains("not judged in full: switched off: /work/.policyd/.disabled"), "{text}");
 }

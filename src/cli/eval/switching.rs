@@ -3,6 +3,7 @@
 
 use super::speech::Report;
 use super::{NO_RULE, Ready, Request, SWITCHED_OFF, enter, nothing_to_judge};
+use crate::state::run::Switched;
 use crate::world::World;
 
 /// Whether nothing was judged because a human wants nothing judged, by the reason of a silent
@@ -10,27 +11,6 @@ use crate::world::World;
 pub(in crate::cli) fn is_off(why: &str) -> bool {
     let paused = why.starts_with("paused") && !why.contains("from an agent's shell");
     paused || why == NO_RULE || why == SWITCHED_OFF || why.starts_with("switched off")
-}
-
-/// How the gate is switched at an event, by whoever may: nothing is judged or noted.
-#[derive(Debug, Clone, Default)]
-pub(in crate::cli) struct Switched {
-    /// Why nothing would be judged; nothing where something would be.
-    pub(in crate::cli) off: Option<String>,
-    /// Checks that a switch of their own turns off.
-    without: Vec<String>,
-}
-
-impl Switched {
-    /// What is switched off here and was not `before`, in words.
-    pub(in crate::cli) fn more_than(&self, before: &Self) -> Option<String> {
-        let off = self.off.clone().filter(|_| before.off.is_none());
-        let without = || {
-            let id = self.without.iter().find(|it| !before.without.contains(it))?;
-            Some(format!("the check `{id}` is switched off"))
-        };
-        off.or_else(without)
-    }
 }
 
 /// How the gate is switched at an event, for a pack that is loaded already.

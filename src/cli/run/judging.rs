@@ -4,21 +4,21 @@
 use serde_json::json;
 
 use super::Supervisor;
-use crate::cli::eval::{self, Request, Switched};
+use crate::cli::eval::{self, Request};
 use crate::facts::event::EventKind;
 use crate::hook::payload;
 use crate::judge::Detail;
 use crate::judge::verdict::Consequence;
-use crate::state::run::Claim;
+use crate::state::run::{Claim, Switched};
 
-/// What is said of a gate that the agent switched.
-const SWITCHED_OFF: &str = "the gate was switched off during the turn";
+/// What is said of a gate that was switched off while the run was at work.
+const SWITCHED_OFF: &str = "the gate was switched off while the run was at work";
 const CURE: &str = "Undo it; a human who wants it so ends the run and goes on with `--resume`.";
 
 impl Supervisor<'_, '_, '_> {
     /// What the gate says to a claim.
     pub(super) fn judge(&self, answer: &str) -> Claim {
-        if let Some(why) = &self.switched_by_turn {
+        if let Some(why) = &self.run.switched_at_work {
             return Claim::Refused(format!("{SWITCHED_OFF} ({why}). {CURE}"));
         }
         let Some(request) = self.request(answer, false) else {
@@ -28,7 +28,7 @@ impl Supervisor<'_, '_, '_> {
         let Some(outcome) = &report.outcome else {
             let why = report.around.no_opinion.clone().unwrap_or_default();
             // A human who switched the gate off takes the agent's word.
-            if eval::is_off(&why) && self.switched.off.is_some() {
+            if eval::is_off(&why) && self.run.switched.off.is_some() {
                 return Claim::Accepted;
             }
             let why = report.around.problems.first().cloned().unwrap_or(why);
@@ -67,30 +67,30 @@ impl Supervisor<'_, '_, '_> {
         request.map(|it| eval::switched(self.world, &it, self.ready)).unwrap_or_default()
     }
 
-    /// Notes how the gate is switched before a turn: what is switched off while no agent is at work, a
-    /// human did, and that it is so is said.
+    /// Notes how the gate is switched where nobody but a human was at work: a run begins, or a human goes
+    /// on with one that ended. What is switched off is said.
     pub(super) fn note_gate(&mut self) {
         let gate = self.gate();
-        if self.switched_by_turn.is_some() && gate.more_than(&self.switched).is_some() {
-            return;
-        }
-        self.switched_by_turn = None;
-        if let Some(why) = gate.more_than(&self.switched) {
+        if let Some(why) = gate.more_than(&Switched::default()) {
             self.problem(&format!("what the agent claims is not judged in full: {why}"));
         }
-        self.switched = gate;
+        self.run.switched = gate;
+        self.run.switched_at_work = None;
     }
 
-    /// Looks after a turn whether it was the turn that switched something off: until that is undone, or
-    /// a human goes on with the run, no claim is taken.
+    /// Looks before and after a turn whether something was switched off since: by the turn, or by a process
+    /// that it left behind. Until that is undone, or a human goes on with the run, no claim is taken.
     pub(super) fn check_gate(&mut self) {
-        if self.switched_by_turn.is_some() {
+        let gate = self.gate();
+        let Some(why) = gate.more_than(&self.run.switched) else {
+            // What a human switched on again is not switched off by whoever does so later.
+            self.run.switched = gate;
+            self.run.switched_at_work = None;
             return;
-        }
-        self.switched_by_turn = self.gate().more_than(&self.switched);
-        if let Some(why) = &self.switched_by_turn {
-            let text = format!("{SWITCHED_OFF}, so no claim is taken: {why}. {CURE}");
-            self.problem(&text);
+        };
+        if self.run.switched_at_work.is_none() {
+            self.problem(&format!("{SWITCHED_OFF}, so no claim is taken: {why}. {CURE}"));
+            self.run.switched_at_work = Some(why);
         }
     }
 }

@@ -41,6 +41,11 @@ const PHASE: &[Field] = &[
     field("status", Kind::Choice(STATUSES), "How it ended."),
 ];
 
+const SWITCHED: &[Field] = &[
+    field("off", Kind::Text, "Why nothing would be judged."),
+    field("without", TEXTS, "Checks that are switched off."),
+];
+
 const SPEND: &[Field] = &[
     field("input", COUNT, "Plain input tokens."),
     field("output", COUNT, "Output tokens."),
@@ -90,6 +95,8 @@ pub(super) const RUN_STATE: &[Field] = &[
     field("human", TEXTS, "What humans said and the agent was not told yet."),
     field("last_error", Kind::Text, "What the last turn that failed said."),
     field("raised", TEXTS, "Triggers of signals that held after the last turn."),
+    field("switched", Kind::Record(SWITCHED), "How the gate is switched by humans."),
+    field("switched_at_work", Kind::Text, "What was switched off while the run was at work."),
     field("warned", Kind::Bool, "Whether the money was warned of."),
     field("health", PERCENT, "How it is doing."),
     field("started_ms", MILLIS, "When it began."),

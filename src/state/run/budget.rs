@@ -34,6 +34,18 @@ pub fn level(spent: f64, limit: Option<f64>, warn_percent: u32) -> Level {
     }
 }
 
+/// How much a part is of a whole, in percent, rounded down; all of it, where there is no whole.
+pub(super) fn percent(part: f64, whole: f64) -> u32 {
+    let share = if whole > 0.0 { (part * 100.0 / whole).clamp(0.0, 1e6) } else { 100.0 };
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "clamped to what fits"
+    )]
+    let whole = share as u32;
+    whole
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
