@@ -192,6 +192,8 @@ fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
         Ok(entered) => entered,
         Err(why) => return report.silent(why),
     };
+    let fenced = project::fenced(world, &project);
+    let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
     let found = pack::find(world, &project, request.policies);
     // It is told where a session begins and ends its turns, not at every call.
     if matches!(request.event.kind.name(), "stop" | "session_start") {

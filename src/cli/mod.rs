@@ -115,6 +115,8 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
     if let Some(plain) = plain_hook_call(arguments) {
         return eval::run(world, console, &plain);
     }
+    let fenced = project::fenced(world, &project::find(world, None));
+    let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
     if let Some(plain) = plain_allow_call(arguments) {
         return breaker::run(world, console, &plain);
     }

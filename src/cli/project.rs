@@ -9,7 +9,9 @@ use crate::policy::{self, Settings};
 use crate::state::context::Overrides;
 use crate::store::file::Durability;
 use crate::store::prune::Retention;
+use crate::store::root;
 use crate::store::session::{Layout, SessionStore};
+use crate::world::fenced::FencedWorld;
 use crate::world::{FileKind, World};
 
 /// Folder of policyd's files in a project.
@@ -124,6 +126,17 @@ pub(super) fn normal(path: &Path) -> PathBuf {
 /// The root of our own where no manifest can be asked.
 pub(super) fn own_root(world: &dyn World, project: &Project) -> PathBuf {
     folder_of(world, project, "POLICYD_STATE_DIR").unwrap_or_else(|| project.main.join(OWN_FOLDER))
+}
+
+/// A World in which nothing is written to the project's own root, where that is a link or somebody
+/// else's; nothing where all is well, or where the user names another root.
+pub(super) fn fenced<'w>(world: &'w dyn World, project: &Project) -> Option<FencedWorld<'w>> {
+    let root = project.main.join(OWN_FOLDER);
+    if own_root(world, project) != root {
+        return None;
+    }
+    let why = root::refusal(world, &root, &project.main)?;
+    Some(FencedWorld::new(world, root, why))
 }
 
 /// The folder that a variable names, relative to the project.

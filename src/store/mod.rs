@@ -14,6 +14,7 @@ pub mod pause;
 pub mod prune;
 pub mod queues;
 pub mod recovery;
+pub mod root;
 pub mod runs;
 pub mod session;
 mod session_file;

@@ -14,7 +14,7 @@ use std::time::Duration;
 use self::disk::Disk;
 pub use self::disk::{Content, Survival};
 pub use self::program::Play;
-use super::{Command, CommandOutput, WorldError};
+use super::{Command, CommandOutput, Entry, WorldError};
 use crate::time::Timestamp;
 
 /// Kinds of operations that can be refused; each is one word of the log.
@@ -77,6 +77,8 @@ struct Script {
 #[derive(Debug, Default)]
 struct Machine {
     disk: Disk,
+    /// What stands at paths that are links, or somebody else's.
+    entries: BTreeMap<PathBuf, Entry>,
     now: Timestamp,
     elapsed: Duration,
     tick: Duration,
@@ -118,6 +120,8 @@ pub struct FakeWorld {
 
 /// The working folder of the simulated process.
 const WORK: &str = "/work";
+/// The number of the simulated user.
+const USER: u32 = 1000;
 
 impl Default for FakeWorld {
     fn default() -> Self {
@@ -171,6 +175,18 @@ impl FakeWorld {
     /// Puts a durable folder there; not an operation.
     pub fn put_folder(&self, path: impl AsRef<Path>) {
         open(&self.machine).disk.put_folder(path.as_ref());
+    }
+
+    /// Makes a path a link, for whoever looks at the path itself; nothing else follows it.
+    pub fn put_link(&self, path: impl Into<PathBuf>, leads_to: impl Into<PathBuf>) {
+        let entry = Entry { link: Some(leads_to.into()), owner: Some(USER) };
+        open(&self.machine).entries.insert(path.into(), entry);
+    }
+
+    /// Gives what stands at a path to another user.
+    pub fn give_away(&self, path: impl Into<PathBuf>, owner: u32) {
+        let entry = Entry { link: None, owner: Some(owner) };
+        open(&self.machine).entries.insert(path.into(), entry);
     }
 
     /// Puts a pipe or device there; not an operation.
@@ -296,6 +312,7 @@ impl FakeWorld {
         let machine = open(&self.machine);
         Self::with(Machine {
             disk: machine.disk.reboot(survival),
+            entries: machine.entries.clone(),
             now: machine.now,
             env: machine.env.clone(),
             no_exchange: machine.no_exchange,

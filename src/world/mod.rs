@@ -2,6 +2,7 @@
 //! Lives here: the trait, its values and its error. May not live here: any decision.
 
 pub mod fake;
+pub mod fenced;
 pub mod overlay;
 pub mod real;
 
@@ -33,6 +34,15 @@ pub struct FileStat {
     pub modified: Timestamp,
     /// Identity of the file on its device, so that a replaced file is noticed (0 where unknown).
     pub identity: u64,
+}
+
+/// What stands at a path itself, before any link is followed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Where it leads, if it is a symbolic link, as it is written there.
+    pub link: Option<PathBuf>,
+    /// The number of the user whom it belongs to; nothing where the machine has no owners.
+    pub owner: Option<u32>,
 }
 
 /// What the machine answered when it did not do what was asked.
@@ -164,6 +174,8 @@ pub trait World: Sync {
     fn working_folder(&self) -> PathBuf;
     /// The id of this process.
     fn process_id(&self) -> u32;
+    /// The number of the user that this process acts for; nothing where the machine has none.
+    fn user(&self) -> Option<u32>;
     /// Threads that can run at the same time, at least 1.
     fn cores(&self) -> usize;
 
@@ -172,6 +184,11 @@ pub trait World: Sync {
     /// # Errors
     /// `Missing`, or what the machine said.
     fn stat(&self, path: &Path) -> Result<FileStat, WorldError>;
+    /// What stands at `path` itself; the folders above it are followed.
+    ///
+    /// # Errors
+    /// `Missing`, or what the machine said.
+    fn entry(&self, path: &Path) -> Result<Entry, WorldError>;
     /// Opens a regular file for reading; never blocks on a pipe.
     ///
     /// # Errors

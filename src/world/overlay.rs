@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::{
-    Command, CommandOutput, FileKind, FileStat, HeldLock, OpenFile, RunningProgram, World,
+    Command, CommandOutput, Entry, FileKind, FileStat, HeldLock, OpenFile, RunningProgram, World,
     WorldError,
 };
 use crate::limits;
@@ -97,8 +97,20 @@ impl World for OverlayWorld<'_> {
         self.beneath.process_id()
     }
 
+    fn user(&self) -> Option<u32> {
+        self.beneath.user()
+    }
+
     fn cores(&self) -> usize {
         self.beneath.cores()
+    }
+
+    fn entry(&self, path: &Path) -> Result<Entry, WorldError> {
+        match self.change(path) {
+            None => self.beneath.entry(path),
+            Some(Change::Gone) => Err(WorldError::Missing),
+            Some(Change::File(..) | Change::Folder) => Ok(Entry { link: None, owner: self.user() }),
+        }
     }
 
     fn stat(&self, path: &Path) -> Result<FileStat, WorldError> {

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::{
-    Command, CommandOutput, FileKind, FileStat, HeldLock, OpenFile, RunningProgram, World,
+    Command, CommandOutput, Entry, FileKind, FileStat, HeldLock, OpenFile, RunningProgram, World,
     WorldError,
 };
 use crate::time::Timestamp;
@@ -68,12 +68,31 @@ impl World for RealWorld {
         std::process::id()
     }
 
+    #[cfg(unix)]
+    fn user(&self) -> Option<u32> {
+        Some(rustix::process::geteuid().as_raw())
+    }
+
+    #[cfg(not(unix))]
+    fn user(&self) -> Option<u32> {
+        None
+    }
+
     fn cores(&self) -> usize {
         std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
     }
 
     fn stat(&self, path: &Path) -> Result<FileStat, WorldError> {
         fs::metadata(path).map(|meta| file_stat(&meta)).map_err(|error| said(&error))
+    }
+
+    fn entry(&self, path: &Path) -> Result<Entry, WorldError> {
+        let meta = fs::symlink_metadata(path).map_err(|error| said(&error))?;
+        let link = match meta.is_symlink() {
+            true => Some(fs::read_link(path).map_err(|error| said(&error))?),
+            false => None,
+        };
+        Ok(Entry { link, owner: owner(&meta) })
     }
 
     fn open(&self, path: &Path) -> Result<Box<dyn OpenFile>, WorldError> {
@@ -336,6 +355,16 @@ fn file_stat(meta: &fs::Metadata) -> FileStat {
     };
     let modified = meta.modified().map(timestamp).unwrap_or_default();
     FileStat { kind, length: meta.len(), modified, identity: identity(meta) }
+}
+
+#[cfg(unix)]
+fn owner(meta: &fs::Metadata) -> Option<u32> {
+    Some(std::os::unix::fs::MetadataExt::uid(meta))
+}
+
+#[cfg(not(unix))]
+fn owner(_meta: &fs::Metadata) -> Option<u32> {
+    None
 }
 
 /// Inode and device in one number; 0 is kept for "unknown".

@@ -302,3 +302,30 @@ fn an_environment_without_anything_will_do() {
     assert!(said.blocks(), "{said:?}");
     assert!(!Path::new("/.policyd").exists());
 }
+
+#[test]
+fn a_root_that_is_a_link_is_not_written_through() {
+    for inner in ["", "sessions", "logs"] {
+        let machine = Machine::new();
+        machine.untested();
+        let elsewhere = machine.path("elsewhere");
+        fs::create_dir_all(&elsewhere).unwrap();
+        if !inner.is_empty() {
+            fs::create_dir_all(machine.file(".policyd")).unwrap();
+        }
+        let link = machine.file(&format!(".policyd/{inner}"));
+        symlink(&elsewhere, link.to_str().unwrap().trim_end_matches('/')).unwrap();
+        let called = machine.stop();
+        assert!(!called.blocks(), "no block can be remembered: {called:?}");
+        assert!(called.notice().contains("is a symbolic link"), "{called:?}");
+        assert!(called.notice().contains("POLICYD_STATE_DIR"), "{called:?}");
+        let paused = machine.run(&["pause", "5m"], b"");
+        assert_eq!(paused.code, Some(3), "{paused:?}");
+        assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0, "nothing is written there");
+        // Named by the user, the same folder is where it is to be.
+        let named = machine.path("named");
+        symlink(&elsewhere, &named).unwrap();
+        let called = machine.stop_where(&[("POLICYD_STATE_DIR", named.as_os_str())]);
+        assert!(called.blocks(), "{called:?}");
+    }
+}

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::{FakeWorld, Op, WORK, open, program, shown};
+use super::{FakeWorld, Op, USER, WORK, open, program, shown};
 use crate::time::Timestamp;
 use crate::world::{
-    Command, CommandOutput, FileStat, HeldLock, OpenFile, RunningProgram, World, WorldError,
+    Command, CommandOutput, Entry, FileStat, HeldLock, OpenFile, RunningProgram, World, WorldError,
 };
 
 impl World for FakeWorld {
@@ -45,8 +45,20 @@ impl World for FakeWorld {
         1
     }
 
+    fn user(&self) -> Option<u32> {
+        Some(USER)
+    }
+
     fn cores(&self) -> usize {
         1
+    }
+
+    fn entry(&self, path: &Path) -> Result<Entry, WorldError> {
+        let put = open(&self.machine).entries.get(path).cloned();
+        match put {
+            Some(entry) => Ok(entry),
+            None => self.stat(path).map(|_| Entry { link: None, owner: Some(USER) }),
+        }
     }
 
     fn stat(&self, path: &Path) -> Result<FileStat, WorldError> {
