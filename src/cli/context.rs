@@ -114,6 +114,7 @@ impl Desk<'_> {
         let rules = &self.policy.context;
         let known = place.session.as_ref().map(|it| self.store.peek(it).state.context);
         let standing: Standing = known.unwrap_or_default();
+        let overrides = &overrides.naming(&standing);
         settle(&gauge(rules, overrides, facts), &standing, (rules, overrides), facts)
     }
 

@@ -19,7 +19,7 @@ use crate::world::{World, WorldError};
 use places::{PLACES, Place};
 
 /// Events that are installed where none are named: those that policyd may have an opinion on.
-const USUAL: [&str; 11] = [
+const USUAL: [&str; 13] = [
     "session_start",
     "user_prompt_submit",
     "pre_tool_use",
@@ -27,6 +27,8 @@ const USUAL: [&str; 11] = [
     "post_tool_use",
     "post_tool_use_failure",
     "pre_compact",
+    "post_compact",
+    "post_model_switch",
     "subagent_stop",
     "stop",
     "stop_failure",

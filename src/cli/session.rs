@@ -89,9 +89,10 @@ impl Session {
     /// Learns how full the context is, whether or not a rule asks.
     fn look_at_context(&self, policy: &Policy, store: &SessionStore<'_>) {
         let context = &self.context;
-        let by = (&*policy.context, &context.overrides);
-        let gauge = judge::context::gauge(by.0, by.1, &context.facts);
         let standing = store.peek(&context.event.session_id).state.context;
+        let overrides = context.overrides.naming(&standing);
+        let by = (&*policy.context, &overrides);
+        let gauge = judge::context::gauge(by.0, by.1, &context.facts);
         let gauge = judge::context::settle(&gauge, &standing, by, &context.facts);
         context.learned.borrow_mut().context = Some(Rc::new(gauge));
     }

@@ -152,6 +152,8 @@ pub struct Event {
     pub failed: Option<FailedCall>,
     /// How a session began: `startup`, `resume`, `clear`, `compact`, `fork`.
     pub source: Option<String>,
+    /// The model, where a session begins or another one was chosen.
+    pub model: Option<String>,
     /// Why a session ended: `clear`, `logout`, ….
     pub reason: Option<String>,
 }
@@ -180,6 +182,7 @@ impl Event {
             prompt: None,
             failed: None,
             source: None,
+            model: None,
             reason: None,
         }
     }

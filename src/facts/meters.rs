@@ -96,6 +96,11 @@ pub struct Meters {
     pub compactions: u64,
     /// Occupancy after the last calls since the context last shrank, newest last.
     pub samples: Vec<u64>,
+    /// Occupancy at the beginning of the last turns since then, oldest first: what stood there before
+    /// the prompt, and of the first one what its first call came to.
+    pub turns: Vec<u64>,
+    /// Whether a turn began of which no call is known yet.
+    pub begun: bool,
     /// What was spent, by model.
     pub spent: BTreeMap<String, Usage>,
 }
@@ -127,13 +132,23 @@ impl Meters {
             return;
         }
         if self.samples.last().is_some_and(|last| occupied < *last) {
-            self.samples.clear(); // Something was taken out: the growth before tells nothing.
+            // Something was taken out: the growth before tells nothing.
+            self.samples.clear();
+            self.turns.clear();
         }
-        if self.samples.len() >= CONTEXT_SAMPLES_MAX {
-            self.samples.remove(0);
+        if self.turns.is_empty() {
+            self.turns.push(occupied);
+        } else if self.begun {
+            keep(&mut self.turns, self.occupied);
         }
-        self.samples.push(occupied);
+        self.begun = false;
+        keep(&mut self.samples, occupied);
         self.occupied = occupied;
+    }
+
+    /// A turn begins: a human said something.
+    pub const fn turn(&mut self) {
+        self.begun = true;
     }
 
     /// The context was summarised: until the next call nothing is known of it.
@@ -141,6 +156,7 @@ impl Meters {
         self.compactions = self.compactions.saturating_add(1);
         self.occupied = 0;
         self.samples.clear();
+        self.turns.clear();
     }
 
     /// All that was spent, whatever the model.
@@ -158,12 +174,29 @@ impl Meters {
         last.checked_sub(*first)?.checked_div(turns).filter(|it| *it > 0)
     }
 
-    /// Calls until the context holds so many tokens; 0 where it does, `None` where nobody can tell.
+    /// Tokens that a turn adds to the context, on average over the turns since something was taken out,
+    /// the one at work counted in as it is now; `None` as with `growth`.
     #[must_use]
-    pub fn turns_until(&self, tokens: u64) -> Option<u64> {
+    pub fn growth_of_turns(&self) -> Option<u64> {
+        let (first, turns) = (self.turns.first()?, u64::try_from(self.turns.len()).ok()?);
+        self.occupied.checked_sub(*first)?.checked_div(turns).filter(|it| *it > 0)
+    }
+
+    /// How often the context can grow by so much until it holds so many tokens; 0 where it does, `None`
+    /// where nobody can tell.
+    #[must_use]
+    pub fn until(&self, tokens: u64, growth: Option<u64>) -> Option<u64> {
         let Some(missing) = tokens.checked_sub(self.occupied).filter(|it| *it > 0) else {
             return (self.occupied > 0).then_some(0);
         };
-        Some(missing.div_ceil(self.growth()?).min(CONTEXT_TURNS_MAX))
+        Some(missing.div_ceil(growth?).min(CONTEXT_TURNS_MAX))
     }
+}
+
+/// Adds a sample, and forgets the oldest where there are many.
+fn keep(samples: &mut Vec<u64>, sample: u64) {
+    if samples.len() >= CONTEXT_SAMPLES_MAX {
+        samples.remove(0);
+    }
+    samples.push(sample);
 }

@@ -150,6 +150,7 @@ fn event(harness: &Harness, mut fields: Map<String, Value>, kind: EventKind) -> 
             interrupted: flag("is_interrupt").unwrap_or(false),
         }),
         source: filled("source"),
+        model: id("model").or_else(|| id("to_model")),
         reason: filled("reason"),
         tool_input: fields.remove("tool_input").unwrap_or(Value::Null),
     }

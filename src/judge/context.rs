@@ -48,14 +48,17 @@ pub fn of_meters(rules: &ContextRules, overrides: &Overrides, meters: &Meters) -
     let total = meters.total();
     let threshold = settings.threshold();
     let goal = tokens_at(window, threshold);
+    let left = |growth| meters.until(goal, growth).unwrap_or(CONTEXT_TURNS_MAX);
     let gauge = Gauge {
         known: meters.occupied > 0 && window > 0,
         tokens: meters.occupied,
         window,
         percent: percent(meters.occupied, window),
         threshold: whole(threshold),
-        growth: meters.growth().unwrap_or(0),
-        turns_left: meters.turns_until(goal).unwrap_or(CONTEXT_TURNS_MAX),
+        growth: meters.growth_of_turns().unwrap_or(0),
+        turns_left: left(meters.growth_of_turns()),
+        call_growth: meters.growth().unwrap_or(0),
+        calls_left: left(meters.growth()),
         calls: meters.calls,
         compactions: meters.compactions,
         input_tokens: total.occupied(),
@@ -78,6 +81,8 @@ pub fn settle(
     facts: &Facts,
 ) -> Gauge {
     let settings = overrides.settings(&rules.settings);
+    let hidden = standing.hides(&reading(gauge, &settings, facts.seq));
+    let gauge = &if hidden { emptied(gauge) } else { gauge.clone() };
     let (now, _) = step(standing, &reading(gauge, &settings, facts.seq), &settings);
     // Where nobody remembered when the tier was reached, this prompt is what counts.
     let prompts = &facts.prompts;
@@ -87,6 +92,21 @@ pub fn settle(
     let is_note = |path: &str| rules.notes.iter().any(|glob| path_matches(glob, path));
     let noted = facts.files.iter().any(|it| it.last_seq > since && is_note(&it.path));
     Gauge { noted, ..settled(gauge.clone(), &now, &settings) }
+}
+
+/// The same of a context that was emptied: what was spent stays spent.
+fn emptied(gauge: &Gauge) -> Gauge {
+    let unknown = CONTEXT_TURNS_MAX;
+    Gauge {
+        known: false,
+        tokens: 0,
+        percent: 0,
+        growth: 0,
+        turns_left: unknown,
+        call_growth: 0,
+        calls_left: unknown,
+        ..gauge.clone()
+    }
 }
 
 fn settled(gauge: Gauge, standing: &Standing, settings: &Settings) -> Gauge {
@@ -115,7 +135,7 @@ pub fn reading(gauge: &Gauge, settings: &Settings, position: u64) -> Reading {
         Measured::Occupancy => gauge.compactions,
         Measured::Cumulative => 0,
     };
-    Reading { percent, compactions, position }
+    Reading { percent, compactions, calls: gauge.calls, position }
 }
 
 /// Steps what is remembered; the gauge with the tier that is reached now.
@@ -145,6 +165,8 @@ pub fn record(gauge: &Gauge, notes: &str) -> Record {
         ("window", gauge.window),
         ("growth", gauge.growth),
         ("turns_left", gauge.turns_left),
+        ("call_growth", gauge.call_growth),
+        ("calls_left", gauge.calls_left),
         ("prompts", gauge.prompts),
         ("compactions", gauge.compactions),
     ];

@@ -139,6 +139,12 @@ pub struct Remembered {
     /// The tier that the context had reached: tier, compactions, position.
     #[serde(skip_serializing_if = "Option::is_none")]
     context: Option<(String, u64, u64)>,
+    /// API calls when the client said that the context was emptied.
+    #[serde(skip_serializing_if = "is_zero")]
+    calls: u64,
+    /// The model as the client named it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    model: String,
 }
 
 /// What a probe answered, as far as it is logged.
@@ -159,9 +165,8 @@ pub struct Answered {
     masked: usize,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
-const fn is_zero(count: &usize) -> bool {
-    *count == 0
+fn is_zero<T: Default + PartialEq>(count: &T) -> bool {
+    *count == T::default()
 }
 
 impl Answered {
@@ -331,7 +336,8 @@ impl Inputs {
         let mut state = SessionState::new(whose.session.clone());
         state.turn_count = it.turns;
         if let Some((tier, compactions, since)) = it.context.clone() {
-            state.context = Standing { tier, compactions, since };
+            let (calls, model) = (it.calls, it.model.clone());
+            state.context = Standing { tier, compactions, since, calls, model };
         }
         match &whose.agent {
             Some(agent) => drop(state.agents.insert(agent.clone(), guard)),
@@ -376,6 +382,8 @@ fn remembered(state: &SessionState, guard: &GuardState) -> Remembered {
         fingerprints: guard.fingerprints.clone(),
         released: released.map(|it| (it.finding.clone(), it.episode.clone(), it.edits)),
         context: known.then(|| (tier.tier.clone(), tier.compactions, tier.since)),
+        calls: tier.calls,
+        model: tier.model.clone(),
     }
 }
 

@@ -90,8 +90,8 @@ impl Seen<'_> {
         if !gauge.tier.is_empty() {
             text.push_str(&format!(" {}", self.painted(&gauge.tier, paint)));
         }
-        if gauge.known && gauge.turns_left > 0 && gauge.turns_left < CONTEXT_TURNS_MAX {
-            text.push_str(&format!(" ~{} calls left", gauge.turns_left));
+        if gauge.known && gauge.calls_left > 0 && gauge.calls_left < CONTEXT_TURNS_MAX {
+            text.push_str(&format!(" ~{}", self.left()));
         }
         if gauge.cost_nano > 0 {
             text.push_str(&format!(" ${:.2}", dollars(gauge.cost_nano)));
@@ -120,6 +120,8 @@ impl Seen<'_> {
             "threshold": self.settings.threshold(),
             "growth": gauge.growth,
             "turns_left": (gauge.turns_left < CONTEXT_TURNS_MAX).then_some(gauge.turns_left),
+            "call_growth": gauge.call_growth,
+            "calls_left": (gauge.calls_left < CONTEXT_TURNS_MAX).then_some(gauge.calls_left),
             "calls": gauge.calls,
             "prompts": gauge.prompts,
             "compactions": gauge.compactions,
@@ -141,14 +143,31 @@ impl Seen<'_> {
         if !gauge.known {
             return "not known".to_owned();
         }
-        match gauge.turns_left {
+        let each = |growth: u64, what: &str| format!("{} tokens a {what}", grouped(growth));
+        match gauge.calls_left {
             0 => format!("past {threshold} %"),
-            CONTEXT_TURNS_MAX => "it does not grow".to_owned(),
-            left => format!(
-                "about {left} call(s) until {threshold} %, at {} tokens each",
-                grouped(gauge.growth)
+            CONTEXT_TURNS_MAX if gauge.turns_left == CONTEXT_TURNS_MAX => {
+                "it does not grow".to_owned()
+            }
+            _ => format!(
+                "{} until {threshold} %, at {} and {}",
+                self.left(),
+                each(gauge.growth, "turn"),
+                each(gauge.call_growth, "call")
             ),
         }
+    }
+
+    /// Turns and calls until the threshold.
+    fn left(&self) -> String {
+        let counted = |count: u64, what: &str| {
+            let s = if count == 1 { "" } else { "s" };
+            if count < CONTEXT_TURNS_MAX { format!("{count} {what}{s}") } else { String::new() }
+        };
+        let gauge = self.gauge;
+        let parts = [counted(gauge.turns_left, "turn"), counted(gauge.calls_left, "call")];
+        let parts: Vec<String> = parts.into_iter().filter(|it| !it.is_empty()).collect();
+        format!("{} left", parts.join(", "))
     }
 
     fn bar(&self, columns: u64, paint: Paint) -> String {

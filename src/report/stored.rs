@@ -42,6 +42,8 @@ const CONTEXT: &[Field] = &[
     required("tier", Kind::Text, "The tier of context.yaml; empty for none."),
     required("compactions", COUNT, "Compactions until then."),
     required("since", COUNT, "How far the transcript went when it was reached."),
+    field("calls", COUNT, "API calls when the client said that the context was emptied."),
+    field("model", Kind::Text, "The model as the client named it."),
 ];
 
 const CARRIED: &[Field] = &[

@@ -28,10 +28,15 @@ pub struct Gauge {
     pub reached: Vec<String>,
     /// Percentage from which on the context counts as exhausted.
     pub threshold: u64,
-    /// Tokens that an API call adds, on average; 0 where nothing grows.
+    /// Tokens that a turn adds, on average; 0 where nothing grows.
     pub growth: u64,
-    /// API calls until the threshold; `CONTEXT_TURNS_MAX` where nobody can tell.
+    /// Turns until the threshold, from a human's prompt to the next; `CONTEXT_TURNS_MAX` where nobody can
+    /// tell.
     pub turns_left: u64,
+    /// The same of API calls.
+    pub call_growth: u64,
+    /// API calls until the threshold.
+    pub calls_left: u64,
     /// API calls.
     pub calls: u64,
     /// Prompts by humans since the last compaction.
@@ -130,10 +135,7 @@ pub(super) const ROWS: &[Member] = &[
         "growth",
         Type::Int,
         Structure,
-        [
-            "Tokens that an API call adds, on average; 0 where nothing grows.",
-            "context.growth > 5000",
-        ],
+        ["Tokens that a turn adds, on average; 0 where nothing grows.", "context.growth > 5000"],
         |it, _| look(it, |it| count(it.growth)),
     ),
     with_range(
@@ -143,10 +145,35 @@ pub(super) const ROWS: &[Member] = &[
             Type::Int,
             Structure,
             [
-                "API calls until the threshold at this growth; 1000000 where nothing grows.",
+                "Turns until the threshold at this growth; 1000000 where nothing grows.",
                 "context.turns_left < 10",
             ],
             |it, _| look(it, |it| count(it.turns_left)),
+        ),
+        (0, TURNS_MAX),
+    ),
+    field(
+        Type::Context,
+        "call_growth",
+        Type::Int,
+        Structure,
+        [
+            "Tokens that an API call adds, on average; 0 where nothing grows.",
+            "context.call_growth > 5000",
+        ],
+        |it, _| look(it, |it| count(it.call_growth)),
+    ),
+    with_range(
+        field(
+            Type::Context,
+            "calls_left",
+            Type::Int,
+            Structure,
+            [
+                "API calls until the threshold at this growth; 1000000 where nothing grows.",
+                "context.calls_left < 10",
+            ],
+            |it, _| look(it, |it| count(it.calls_left)),
         ),
         (0, TURNS_MAX),
     ),

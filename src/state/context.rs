@@ -10,7 +10,8 @@
 //! | no tier | no tier, then as below | stays | that tier, `Crossed` | (stays) | (stays) |
 //! | a tier | no tier, then as below; `Rearmed` where no tier fits | stays | that tier, `Crossed` | stays | the highest that fits, or none: `Rearmed` |
 //!
-//! So each crossing is told once, and again only after the context was emptied.
+//! So each crossing is told once, and again only after the context was emptied. A client that says so
+//! before its transcript does is believed: [`Standing::emptied`], and what was read before is not known.
 
 use serde::{Deserialize, Serialize};
 
@@ -171,6 +172,16 @@ impl Overrides {
         (Self { window, threshold, model }, wrong)
     }
 
+    /// The same, where they name no model with the name that the session remembers.
+    #[must_use]
+    pub fn naming(&self, standing: &Standing) -> Self {
+        let mut all = self.clone();
+        if all.model.is_empty() {
+            all.model.clone_from(&standing.model);
+        }
+        all
+    }
+
     /// Whether nothing is said.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -197,6 +208,37 @@ pub struct Standing {
     pub compactions: u64,
     /// Where the transcript was when the tier was reached.
     pub since: u64,
+    /// API calls when the client said that the context was emptied.
+    pub calls: u64,
+    /// The model as the client named it when the session began or another one was chosen, with an ending
+    /// that transcripts leave out; empty where it did not.
+    pub model: String,
+}
+
+impl Standing {
+    /// The client says that the context was emptied. Its transcript may show that already, or later.
+    #[must_use]
+    pub fn emptied(&self, reading: &Reading) -> Self {
+        let shown = reading.compactions > self.compactions;
+        Self {
+            tier: String::new(),
+            compactions: if shown {
+                reading.compactions
+            } else {
+                self.compactions.saturating_add(1)
+            },
+            since: reading.position,
+            calls: reading.calls,
+            model: self.model.clone(),
+        }
+    }
+
+    /// Whether a reading is of the context that was emptied: the transcript does not show yet that it
+    /// was, nor any call since.
+    #[must_use]
+    pub const fn hides(&self, reading: &Reading) -> bool {
+        reading.compactions < self.compactions && reading.calls <= self.calls
+    }
 }
 
 /// What a meter says now.
@@ -206,6 +248,8 @@ pub struct Reading {
     pub percent: Option<f64>,
     /// Compactions so far.
     pub compactions: u64,
+    /// API calls so far.
+    pub calls: u64,
     /// Where the transcript is.
     pub position: u64,
 }
@@ -234,12 +278,14 @@ pub fn step(
         tier: tier.to_owned(),
         compactions: reading.compactions.max(standing.compactions),
         since: if tier == standing.tier && !compacted { standing.since } else { reading.position },
+        calls: standing.calls,
+        model: standing.model.clone(),
     };
     let emptied = || {
         let was = !standing.tier.is_empty();
         was.then_some(Effect::Rearmed)
     };
-    let Some(percent) = reading.percent else {
+    let Some(percent) = reading.percent.filter(|_| !standing.hides(reading)) else {
         return (stays(before), if compacted { emptied() } else { None });
     };
     let fitting = settings.fitting(percent);

@@ -121,6 +121,8 @@ fn standing(raw: &Map<String, Value>) -> Standing {
         tier: string(it, "tier"),
         compactions: number(it, "compactions"),
         since: number(it, "since"),
+        calls: number(it, "calls"),
+        model: string(it, "model"),
     }
 }
 
@@ -189,7 +191,8 @@ pub(super) fn write(state: &SessionState, before: &Map<String, Value>) -> Vec<u8
     file.extend(guard_keys(&state.main));
     let it = &state.context;
     if *it != Standing::default() || before.contains_key(CONTEXT) {
-        let tier = json!({"tier": it.tier, "compactions": it.compactions, "since": it.since});
+        let tier = json!({"tier": it.tier, "compactions": it.compactions, "since": it.since,
+            "calls": it.calls, "model": it.model});
         file.insert(CONTEXT.to_owned(), tier);
     }
     let agents = before.get("agents").and_then(Value::as_object);
@@ -306,7 +309,13 @@ mod tests {
                 workflow_compliant: true,
                 quality_score: 85,
             },
-            context: Standing { tier: "warn".to_owned(), compactions: 1, since: 40 },
+            context: Standing {
+                tier: "warn".to_owned(),
+                compactions: 1,
+                since: 40,
+                calls: 7,
+                model: "sonnet[1m]".to_owned(),
+            },
             agents: BTreeMap::from([("a-1".to_owned(), main.clone())]),
             main,
         }

@@ -82,7 +82,10 @@ fn what_is_said_tells_the_outlook() {
     let calls = (0..6).map(|it| call(&format!("m{it}"), 106_000 + it * 5_000));
     desk.write("s-1", &std::iter::once(prompt("p1", "Build it.")).chain(calls).collect::<Vec<_>>());
     let said = after_tool(&desk, "s-1").unwrap();
-    assert!(said.starts_with("The context is 65 % full, about 2 calls before 70 %."), "{said}");
+    assert!(
+        said.starts_with("The context is 65 % full, about 2 calls or 1 turn(s) before 70 %."),
+        "{said}"
+    );
 }
 
 #[test]
@@ -339,4 +342,53 @@ fn a_stop_in_a_full_context_is_blocked_until_the_state_is_written_down() {
     desk.write("s-1", &lines);
     let out = answer(&desk, "Stop", "s-1", &json!({"prompt_id": "p1"}));
     assert!(!out.contains("context_written_down"), "{out}");
+}
+
+#[test]
+fn a_compaction_that_the_client_tells_of_before_its_transcript_does_re_arms() {
+    let desk = Desk::new();
+    let mut lines = vec![prompt("p1", "Build it."), call("m1", 150_000)];
+    desk.write("s-1", &lines);
+    assert!(after_tool(&desk, "s-1").unwrap().starts_with("The context is 75 % full"));
+    let over = json!({"trigger": "auto", "compact_summary": "All done."});
+    assert_eq!(answer(&desk, "PostCompact", "s-1", &over), "");
+    // The transcript is as it was: what it says is of the context that is gone.
+    assert_eq!(after_tool(&desk, "s-1"), None);
+    let (_, status, _) = desk.call("context status s-1 --format json", "");
+    let status: Value = serde_json::from_str(&status).unwrap();
+    assert_eq!((&status["known"], &status["tier"]), (&json!(false), &json!("")), "{status}");
+    lines.push(compacted());
+    lines.push(call("m2", 30_000));
+    desk.write("s-1", &lines);
+    assert_eq!(after_tool(&desk, "s-1"), None);
+    lines.push(call("m3", 150_000));
+    desk.write("s-1", &lines);
+    assert!(after_tool(&desk, "s-1").is_some(), "told again");
+    assert_eq!(after_tool(&desk, "s-1"), None);
+}
+
+#[test]
+fn the_model_that_a_session_begins_with_has_the_window_of_its_variant() {
+    let full = [prompt("p1", "Build it."), call("m1", 150_000)];
+    for (event, more, percent) in [
+        ("SessionStart", json!({"source": "startup", "model": "claude-opus-5-5[1m]"}), 15),
+        ("SessionStart", json!({"source": "startup", "model": "claude-opus-5-5"}), 75),
+        ("SessionStart", json!({"source": "startup"}), 75),
+        // Another model than the one that answers.
+        ("SessionStart", json!({"source": "startup", "model": "claude-sonnet-4-5[1m]"}), 75),
+        ("PostModelSwitch", json!({"from_model": "x", "to_model": "claude-opus-5-5[1m]"}), 15),
+    ] {
+        let desk = Desk::new();
+        answer(&desk, event, "s-1", &more);
+        desk.write("s-1", &full);
+        assert_eq!(after_tool(&desk, "s-1").is_some(), percent == 75, "{event} {more}");
+        let (_, status, _) = desk.call("context status s-1 --format json", "");
+        let status: Value = serde_json::from_str(&status).unwrap();
+        assert_eq!(status["percent"], percent, "{event} {more}");
+        // What somebody says in the environment comes first.
+        desk.world.set_env("ANTHROPIC_MODEL", "opus");
+        let (_, status, _) = desk.call("context status s-1 --format json", "");
+        let status: Value = serde_json::from_str(&status).unwrap();
+        assert_eq!(status["percent"], 75, "{event} {more}");
+    }
 }

@@ -53,7 +53,7 @@ fn growth_is_of_the_calls_since_something_was_taken_out() {
     let of = |all: &[u64]| {
         let mut meters = Meters::default();
         all.iter().for_each(|it| meters.call("m", &usage(*it, 1, 0, 0)));
-        (meters.growth(), meters.turns_until(140_000))
+        (meters.growth(), meters.until(140_000, meters.growth()))
     };
     assert_eq!(of(&[]), (None, None));
     assert_eq!(of(&[100_000]), (None, None));
@@ -66,12 +66,43 @@ fn growth_is_of_the_calls_since_something_was_taken_out() {
 }
 
 #[test]
+fn growth_of_turns_is_from_prompt_to_prompt() {
+    // 0 is a prompt, -1 a compaction; the rest is what calls put before the model.
+    let of = |all: &[i64]| {
+        let mut meters = Meters::default();
+        for it in all {
+            match *it {
+                0 => meters.turn(),
+                -1 => meters.compacted(),
+                it => meters.call("m", &usage(it.unsigned_abs(), 1, 0, 0)),
+            }
+        }
+        let growth = meters.growth_of_turns();
+        (growth, meters.until(140_000, growth))
+    };
+    assert_eq!(of(&[]), (None, None));
+    assert_eq!(of(&[0, 50_000]), (None, None), "what the first call brings is there anyway");
+    assert_eq!(of(&[0, 50_000, 60_000]), (Some(10_000), Some(8)), "the turn at work so far");
+    assert_eq!(of(&[0, 50_000, 60_000, 0]), (Some(10_000), Some(8)), "a prompt adds nothing yet");
+    assert_eq!(of(&[0, 50_000, 60_000, 0, 64_000]), (Some(7_000), Some(11)));
+    assert_eq!(of(&[0, 50_000, 60_000, 0, 64_000, 90_000]), (Some(20_000), Some(3)));
+    assert_eq!(of(&[0, 50_000, 90_000, 0, 60_000, 70_000]), (Some(10_000), Some(7)), "it shrank");
+    assert_eq!(of(&[0, 50_000, 90_000, -1, 30_000]), (None, None));
+    assert_eq!(of(&[0, 50_000, 90_000, -1, 30_000, 0, 40_000]), (Some(5_000), Some(20)));
+    assert_eq!(of(&[50_000, 50_000]), (None, None));
+    let many: Vec<i64> = (1..=60).flat_map(|it| [0, it * 1_000]).collect();
+    assert_eq!(of(&many), (Some(1_000), Some(80)));
+}
+
+#[test]
 fn what_is_kept_is_bounded() {
     let mut meters = Meters::default();
     for number in 0..1_000_u64 {
+        meters.turn();
         meters.call(&format!("model-{number}"), &usage(number + 1, 1, 0, 0));
     }
     assert!(meters.spent.len() <= 17 && meters.samples.len() <= 16);
+    assert!(meters.turns.len() <= 16);
     assert_eq!(meters.total().output, 1_000, "nothing is lost");
 }
 

@@ -14,7 +14,7 @@ fn settings() -> Settings {
 }
 
 fn standing(tier: &str) -> Standing {
-    Standing { tier: tier.to_owned(), compactions: 1, since: 10 }
+    Standing { tier: tier.to_owned(), compactions: 1, since: 10, ..Standing::default() }
 }
 
 /// Percentages, and what each state becomes at them: `+` is a crossing, `~` a re-arming, `-` no tier.
@@ -41,7 +41,7 @@ const TABLE: [(&str, &str); 4] = [
 fn every_state_with_every_reading() {
     for (state, row) in TABLE {
         for (percent, expected) in PERCENTS.into_iter().zip(row.split(' ')) {
-            let reading = Reading { percent, compactions: 1, position: 99 };
+            let reading = Reading { percent, compactions: 1, position: 99, ..Reading::default() };
             let (next, found) = step(&standing(state), &reading, &settings());
             let effect = match expected.chars().last() {
                 Some('+') => Some(Effect::Crossed),
@@ -64,7 +64,7 @@ fn after_a_compaction_each_tier_is_told_anew() {
         for (percent, tier) in
             [(None, ""), (Some(10.0), ""), (Some(56.0), "notice"), (Some(99.0), "act")]
         {
-            let reading = Reading { percent, compactions: 2, position: 99 };
+            let reading = Reading { percent, compactions: 2, position: 99, ..Reading::default() };
             let (next, found) = step(&standing(state), &reading, &settings());
             assert_eq!((next.tier.as_str(), next.compactions), (tier, 2), "{state:?} {percent:?}");
             let expected = match (tier, state) {
@@ -123,5 +123,35 @@ fn windows_of_the_environment_are_numbers_or_said_to_be_none() {
         let (overrides, found) =
             Overrides::read(|name| (name == "CONTEXT_WINDOW_TOKENS").then(|| text.to_owned()));
         assert_eq!((overrides.window, found.len()), (window, wrong), "{text}");
+    }
+}
+
+/// Readings of a transcript: its compactions and calls.
+fn reading(percent: f64, compactions: u64, calls: u64) -> Reading {
+    Reading { percent: Some(percent), compactions, calls, position: 99 }
+}
+
+#[test]
+fn a_client_that_says_so_first_is_believed_until_its_transcript_shows_more() {
+    for state in ["", "notice", "warn", "act"] {
+        let before = Standing { model: "m".to_owned(), ..standing(state) };
+        let emptied = before.emptied(&reading(80.0, 1, 40));
+        assert_eq!(
+            (emptied.tier.as_str(), emptied.compactions, emptied.model.as_str()),
+            ("", 2, "m")
+        );
+        // What was read before says nothing of the context that is new.
+        let (same, effect) = step(&emptied, &reading(80.0, 1, 40), &settings());
+        assert_eq!((&same, effect), (&emptied, None), "{state}");
+        // The boundary that follows is the one that was told of.
+        let (next, effect) = step(&emptied, &reading(20.0, 2, 41), &settings());
+        assert_eq!((next.tier.as_str(), next.compactions, effect), ("", 2, None));
+        let (next, effect) = step(&next, &reading(56.0, 2, 50), &settings());
+        assert_eq!((next.tier.as_str(), effect), ("notice", Some(Effect::Crossed)));
+        // A client that writes no boundary is measured again from its next call on.
+        let (next, effect) = step(&emptied, &reading(71.0, 1, 41), &settings());
+        assert_eq!((next.tier.as_str(), effect), ("act", Some(Effect::Crossed)));
+        // Told of after its boundary was read it is the same compaction.
+        assert_eq!(before.emptied(&reading(20.0, 2, 40)).compactions, 2);
     }
 }

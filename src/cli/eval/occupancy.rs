@@ -12,7 +12,7 @@ use crate::cli::project::{self, Project};
 use crate::cli::resilience::{CLEAR, Stores};
 use crate::facts::Facts;
 use crate::facts::event::Event;
-use crate::judge::context::{advance, gauge, record};
+use crate::judge::context::{advance, gauge, reading, record};
 use crate::judge::{message, signals};
 use crate::limits::SPOKEN_CHARS_MAX;
 use crate::policy::Policy;
@@ -22,7 +22,7 @@ use crate::report::mask::mask;
 use crate::report::summary::told;
 use crate::script::context_facts::Gauge;
 use crate::script::{Evaluator, template};
-use crate::state::context::{ACT, DRIVEN_VARIABLE, Effect, Overrides};
+use crate::state::context::{ACT, DRIVEN_VARIABLE, Effect, Overrides, Standing};
 use crate::store::file::Saved;
 use crate::store::session::SessionStore;
 use crate::store::summaries::{AT_CLEAR, AT_END};
@@ -36,11 +36,14 @@ const CLEAR_WITHIN: Duration = Duration::from_secs(60);
 /// What was measured and said, one line each.
 const EVENT_LOG: &str = "logs/events.jsonl";
 
+/// Events at which it is looked at, whatever the pack says.
+const KINDS: [&str; 5] =
+    ["session_start", "session_end", "pre_compact", "post_compact", "post_model_switch"];
+
 /// Whether the context is looked at here. A subagent's is its own, and short.
 pub(super) fn concerns(policy: &Policy, event: &Event) -> bool {
     let kind = event.kind.name();
-    let told = matches!(kind, "session_start" | "session_end" | "pre_compact")
-        || policy.context_told_at.iter().any(|it| it == kind);
+    let told = KINDS.contains(&kind) || policy.context_told_at.iter().any(|it| it == kind);
     told && policy.settings.enabled && event.agent_id.is_none() && event.session_known
 }
 
@@ -53,12 +56,17 @@ pub(super) fn meter(
 ) {
     let (store, own) = project::sessions(world, project, &ready.policy.settings);
     let (overrides, wrong) = project::overrides(world);
+    let session = &request.event.session_id;
+    let overrides = overrides.naming(&store.peek(session).state.context);
     let metering = Metering { world, request, ready, project, store: &store, own: &own, overrides };
     match request.event.kind.name() {
         "session_start" => {
             wrong.iter().for_each(|it| report.problem(it));
+            metering.name_model(report);
             metering.carry_over(report);
         }
+        "post_model_switch" => metering.name_model(report),
+        "post_compact" => metering.rearm(report),
         "session_end" => {
             let cleared = request.event.reason.as_deref() == Some("clear");
             metering.summarize(if cleared { AT_CLEAR } else { AT_END }, report);
@@ -159,31 +167,54 @@ impl Metering<'_> {
     /// Moves what is remembered, where it moves: the gauge, where a tier was reached that nobody
     /// was told. What could not be remembered is not told: it would be told at every event.
     fn step(&self, read: &Gauge, facts: &Facts, report: &mut Report) -> Option<Gauge> {
-        let session = &self.request.event.session_id;
         let by = (self.rules(), &self.overrides);
+        let mut crossed = None;
+        let saved = self.remember(report, |known| {
+            let (next, effect, gauge) = advance(read, known, by, facts);
+            crossed = (effect == Some(Effect::Crossed)).then_some(gauge);
+            next
+        });
+        crossed.filter(|_| saved)
+    }
+
+    /// Changes what the session remembers of its context; whether that is saved, or nothing changed.
+    fn remember(&self, report: &mut Report, mut change: impl FnMut(&Standing) -> Standing) -> bool {
+        let session = &self.request.event.session_id;
         let known = self.store.peek(session).state.context;
-        if advance(read, &known, by, facts).0 == known {
-            return None;
+        if change(&known) == known {
+            return true;
         }
         let mut locked = match self.store.lock(session, LOCK_WAIT) {
             Ok(locked) => locked,
             Err(error) => {
                 report.note(format!("the tier of the context: {error}"));
-                return None;
+                return false;
             }
         };
         let mut state = locked.load().state;
-        let (next, effect, gauge) = advance(read, &state.context, by, facts);
-        state.context = next;
+        state.context = change(&state.context);
         match locked.commit(&state) {
-            Saved::Durable { .. } | Saved::Degraded { .. } => {
-                (effect == Some(Effect::Crossed)).then_some(gauge)
-            }
+            Saved::Durable { .. } | Saved::Degraded { .. } => true,
             Saved::NotSaved { why, .. } => {
                 report.note(format!("the tier of the context was not saved: {why}"));
-                None
+                false
             }
         }
+    }
+
+    /// Remembers what the client calls the model: it tells the variant, which transcripts leave out.
+    fn name_model(&self, report: &mut Report) {
+        let Some(model) = &self.request.event.model else { return };
+        self.remember(report, |known| Standing { model: model.clone(), ..known.clone() });
+    }
+
+    /// The context was emptied: what is reached again is told again, whether or not the transcript shows
+    /// it yet.
+    fn rearm(&self, report: &mut Report) {
+        let Some(facts) = self.facts(report) else { return };
+        let settings = self.overrides.settings(&self.rules().settings);
+        let read = reading(&self.gauge(&facts), &settings, facts.seq);
+        self.remember(report, |known| known.emptied(&read));
     }
 
     fn tell(&self, gauge: &Gauge, report: &mut Report) {

@@ -154,6 +154,7 @@ impl Facts {
         self.said(text);
         if !queued {
             self.pending.clear(); // what was interrupted is not awaited any more
+            self.tokens.meters.turn();
         }
         if let Some(name) = text.strip_prefix('/').and_then(|rest| rest.split_whitespace().next()) {
             self.skill(name);
