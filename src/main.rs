@@ -31,7 +31,7 @@ fn main() -> ExitCode {
         Ok(code) => ExitCode::from(code),
         // Nothing was said yet: an answer is spoken last, in one write.
         Err(_) if hook => {
-            let answer = cli::internal_error_answer();
+            let answer = cli::internal_error_answer(&arguments);
             drop(std::io::stdout().lock().write_all(answer.as_bytes()));
             ExitCode::SUCCESS
         }

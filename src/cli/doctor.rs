@@ -4,6 +4,7 @@
 
 mod layers;
 mod trials;
+mod versions;
 
 use serde_json::{Value, json};
 
@@ -68,7 +69,9 @@ impl Check {
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &DoctorArguments) -> u8 {
     let project = project::find(world, None);
     let mut checks = vec![program(world)];
-    checks.extend(layers::look(world, &project));
+    let (layers, callers) = layers::look(world, &project);
+    checks.extend(layers);
+    checks.extend(versions::look(world, &callers));
     checks.extend(switches(world, &project));
     checks.extend(packs(world, &project));
     checks.push(state(world, &project));

@@ -75,8 +75,12 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Eval
 
 /// Who calls, as far as the command line says; what is wrong with it is told as at a stop.
 fn caller_of(arguments: &EvalArguments) -> Caller {
-    let named = arguments.harness.as_deref().and_then(harness::find);
-    let caller = Caller::at(named.unwrap_or(Caller::default().harness), &arguments.hook);
+    caller(arguments.harness.as_deref().and_then(harness::find), &arguments.hook)
+}
+
+/// A client at an event, whose name may be no event of it.
+pub(super) fn caller(harness: Option<&'static Harness>, hook: &str) -> Caller {
+    let caller = Caller::at(harness.unwrap_or(Caller::default().harness), hook);
     Caller { moment: caller.moment.or(caller.harness.moment("stop")), ..caller }
 }
 

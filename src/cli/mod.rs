@@ -40,6 +40,7 @@ use clap::CommandFactory;
 use std::ffi::OsString;
 use std::io::{Read, Write};
 
+use crate::harness;
 use crate::hook::{self, Answer, Caller};
 use crate::source::suggest;
 use crate::world::World;
@@ -220,7 +221,7 @@ fn usage(error: &clap::Error, console: &mut Console<'_>, arguments: &[OsString])
         let notice = format!(
             "policyd: {wrong}; the hook did nothing. Its command line should be `policyd eval --hook stop`."
         );
-        console.say(&hook::speak(Caller::default(), &Answer::notice(notice), None).0);
+        console.say(&hook::speak(caller_in(arguments), &Answer::notice(notice), None).0);
         return EXIT_OK;
     }
     drop(console.stderr.write_all(text.as_bytes()));
@@ -247,9 +248,21 @@ fn names_a_command(arguments: &[OsString]) -> bool {
 
 /// What a hook says when the program itself failed: no opinion, and the user is told.
 #[must_use]
-pub fn internal_error_answer() -> String {
+pub fn internal_error_answer(arguments: &[OsString]) -> String {
     let notice = "policyd: internal error; nothing was checked at this event. Please report it.";
-    hook::speak(Caller::default(), &Answer::notice(notice), None).0
+    hook::speak(caller_in(arguments), &Answer::notice(notice), None).0
+}
+
+/// Who calls, as far as a command line says that may be wrong in any other way.
+fn caller_in(arguments: &[OsString]) -> Caller {
+    let texts: Vec<_> = arguments.iter().map(|it| it.to_string_lossy()).collect();
+    let value = |option: &str| {
+        let after = texts.iter().position(|it| it == option).and_then(|at| texts.get(at + 1));
+        let joined = || texts.iter().find_map(|it| it.strip_prefix(option)?.strip_prefix('='));
+        after.map(AsRef::as_ref).or_else(joined)
+    };
+    let harness = value("--harness").and_then(harness::find);
+    eval::caller(harness, value("--hook").unwrap_or_default())
 }
 
 /// Whether these arguments are a hook call: `eval`, and not in another format. It must hold for
@@ -305,9 +318,26 @@ mod tests {
 
     #[test]
     fn the_answer_to_an_internal_error_is_one_object_without_a_decision() {
-        let answer: serde_json::Value = serde_json::from_str(&internal_error_answer()).unwrap();
+        let said = |line: &str| {
+            let words: Vec<OsString> = line.split(' ').map(Into::into).collect();
+            internal_error_answer(&words)
+        };
+        let answer: serde_json::Value =
+            serde_json::from_str(&said("policyd eval --hook stop")).unwrap();
         let keys: Vec<_> = answer.as_object().unwrap().keys().collect();
         assert_eq!(keys, ["systemMessage"]);
+        // A client hears it in its own form, whatever else is wrong with its command line.
+        let shown: Vec<_> = crate::harness::HARNESSES
+            .iter()
+            .map(|it| {
+                (it.name, said(&format!("policyd eval --bad --harness={} --hook x", it.name)))
+            })
+            .collect();
+        for (name, said) in &shown {
+            let silence = crate::harness::find(name).unwrap().silence;
+            assert!(said.contains("internal error") || said == silence, "{name}: {said}");
+        }
+        assert_ne!(shown.first(), shown.last());
     }
 
     #[test]

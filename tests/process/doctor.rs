@@ -118,3 +118,21 @@ fn switches_packs_and_state_are_looked_at() {
     assert_eq!(bad, 0);
     assert!(checks.iter().any(|it| it["text"].to_string().contains("is not trusted")));
 }
+
+#[test]
+fn a_plugin_that_calls_policyd_beside_the_settings_is_found() {
+    let machine = installed();
+    let plugin = machine.path("home").join(".claude/plugins/cache/ours/policyd/0.1.0");
+    let folder = plugin.to_str().unwrap();
+    let made = machine.run(&["install", "--plugin", folder], b"");
+    assert_eq!(made.code, Some(0), "{made:?}");
+    let said = |checks: &[Value], text: &str| {
+        checks.iter().any(|it| it["text"].as_str().unwrap().contains(text))
+    };
+    let (checks, _) = doctor(&machine);
+    assert!(said(&checks, "calls policyd, too, so it runs twice"), "{checks:#?}");
+    machine.run(&["uninstall"], b"");
+    let (checks, _) = doctor(&machine);
+    assert!(said(&checks, "0.1.0/hooks/hooks.json: policyd at"), "{checks:#?}");
+    assert!(checks.iter().any(|it| it["about"] == "version"), "its client is asked, too");
+}

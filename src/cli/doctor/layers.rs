@@ -19,11 +19,15 @@ const MANAGED: [&str; 2] = [
     "/Library/Application Support/ClaudeCode/managed-settings.json",
 ];
 
-/// Looks at every layer of every client.
-pub(super) fn look(world: &dyn World, project: &Project) -> Vec<Check> {
+/// Folders of plugins that are looked at, at each level.
+const PLUGINS_MAX: usize = 200;
+
+/// Looks at every layer of every client; which of them call policyd stands beside it.
+pub(super) fn look(world: &dyn World, project: &Project) -> (Vec<Check>, Vec<&'static Place>) {
     let mut checks = Vec::new();
-    let mut installed = 0_usize;
+    let mut callers = Vec::new();
     for place in &PLACES {
+        let mut installed = 0_usize;
         for scope in [Scope::User, Scope::Project, Scope::Local] {
             let Some(path) = place.file(world, project, scope) else { continue };
             let bytes = match world.read(&path, SETTINGS_FILE_BYTES_MAX) {
@@ -38,15 +42,63 @@ pub(super) fn look(world: &dyn World, project: &Project) -> Vec<Check> {
             let text = String::from_utf8_lossy(&bytes).into_owned();
             checks.extend(layer(world, place, &path, &text, &mut installed));
         }
+        if place.harness.name == "claude-code" {
+            checks.extend(plugins(world, place, &mut installed));
+        }
+        if installed > 0 {
+            callers.push(place);
+        }
     }
     for path in MANAGED.map(PathBuf::from) {
         if let Ok(bytes) = world.read(&path, SETTINGS_FILE_BYTES_MAX) {
             checks.extend(claude_switches(&path, &String::from_utf8_lossy(&bytes)));
         }
     }
-    if installed == 0 {
+    if callers.is_empty() {
         let text = "no client calls policyd yet: policyd install";
         checks.push(Check::new(ABOUT, Health::Look, text));
+    }
+    (checks, callers)
+}
+
+/// Plugins of Claude Code that call policyd; whether one is switched on is not looked at.
+fn plugins(world: &dyn World, place: &'static Place, installed: &mut usize) -> Vec<Check> {
+    let Some(cache) = place.user_folder(world).map(|it| it.join("plugins/cache")) else {
+        return Vec::new();
+    };
+    // Below it: marketplace, plugin, version.
+    let inner = |folders: Vec<PathBuf>| -> Vec<PathBuf> {
+        let names = |it: &PathBuf| world.list(it).unwrap_or_default();
+        let all = folders.iter().flat_map(|it| names(it).into_iter().map(|name| it.join(name)));
+        all.take(PLUGINS_MAX).collect()
+    };
+    let versions = inner(inner(inner(vec![cache])));
+    let files = versions.iter().map(|it| it.join("hooks/hooks.json"));
+    let mut checks = Vec::new();
+    for path in files {
+        let Ok(bytes) = world.read(&path, SETTINGS_FILE_BYTES_MAX) else { continue };
+        let Some(Ok(lines)) =
+            place.form.map(|form| settings::lines(&String::from_utf8_lossy(&bytes), form))
+        else {
+            continue;
+        };
+        let ours: Vec<&Line> = lines.iter().filter(|it| it.ours).collect();
+        if ours.is_empty() {
+            continue;
+        }
+        let (name, events) = (path.display(), ours.iter().map(|it| it.event.as_str()));
+        let events = events.collect::<Vec<_>>().join(", ");
+        checks.push(match *installed {
+            0 => Check::good(ABOUT, format!("Claude Code: plugin {name}: policyd at {events}")),
+            _ => {
+                let text = format!(
+                    "Claude Code: plugin {name} calls policyd, too, so it runs twice: switch the plugin \
+                     off, or policyd uninstall"
+                );
+                Check::new(ABOUT, Health::Look, text)
+            }
+        });
+        *installed = installed.saturating_add(ours.len());
     }
     checks
 }

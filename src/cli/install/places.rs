@@ -19,6 +19,11 @@ const TIMEOUT_SECONDS: u32 = 20;
 pub(in crate::cli) struct Place {
     /// The client.
     pub(in crate::cli) harness: &'static Harness,
+    /// Its program.
+    pub(in crate::cli) program: &'static str,
+    /// The first version that reads such a hook line, and what it does then; nothing where that is
+    /// not known.
+    pub(in crate::cli) since: Option<(&'static str, &'static str)>,
     /// Its folder of the user: a variable that names it, and its name below the home folder.
     user: (&'static str, &'static str),
     /// The file in that folder.
@@ -43,6 +48,8 @@ const WITH_COMMENTS: Option<Form> = Some(Form { shape: Shape::Grouped, comments:
 pub(in crate::cli) const PLACES: [Place; 7] = [
     Place {
         harness: &claude_code::HARNESS,
+        program: "claude",
+        since: Some(("2.1.139", "passes `args` to a hook")),
         user: ("CLAUDE_CONFIG_DIR", ".claude"),
         user_file: "settings.json",
         project_file: ".claude/settings.json",
@@ -58,6 +65,8 @@ pub(in crate::cli) const PLACES: [Place; 7] = [
     },
     Place {
         harness: &codex::HARNESS,
+        program: "codex",
+        since: None,
         user: ("CODEX_HOME", ".codex"),
         user_file: "hooks.json",
         project_file: ".codex/hooks.json",
@@ -72,6 +81,8 @@ pub(in crate::cli) const PLACES: [Place; 7] = [
     },
     Place {
         harness: &gemini::HARNESS,
+        program: "gemini",
+        since: None,
         user: ("", ".gemini"),
         user_file: "settings.json",
         project_file: ".gemini/settings.json",
@@ -87,6 +98,8 @@ pub(in crate::cli) const PLACES: [Place; 7] = [
     },
     Place {
         harness: &cursor::HARNESS,
+        program: "cursor-agent",
+        since: None,
         user: ("", ".cursor"),
         user_file: "hooks.json",
         project_file: ".cursor/hooks.json",
@@ -97,6 +110,8 @@ pub(in crate::cli) const PLACES: [Place; 7] = [
     },
     Place {
         harness: &copilot::HARNESS,
+        program: "copilot",
+        since: None,
         user: ("", ".copilot"),
         user_file: "hooks/policyd.json",
         project_file: ".github/hooks/policyd.json",
@@ -111,6 +126,8 @@ pub(in crate::cli) const PLACES: [Place; 7] = [
     },
     Place {
         harness: &droid::HARNESS,
+        program: "droid",
+        since: None,
         user: ("", ".factory"),
         user_file: "settings.json",
         project_file: ".factory/settings.json",
@@ -124,6 +141,8 @@ pub(in crate::cli) const PLACES: [Place; 7] = [
     },
     Place {
         harness: &opencode::HARNESS,
+        program: "opencode",
+        since: None,
         user: ("", ".config/opencode"),
         user_file: "plugins/policyd.js",
         project_file: ".opencode/plugins/policyd.js",
