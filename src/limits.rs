@@ -67,6 +67,15 @@ pub const COMMAND_OUTPUTS_KEPT_MAX: usize = 16;
 pub const COMMAND_TEXT_MAX: usize = 1024;
 /// Programs read out of one command line.
 pub const COMMAND_PROGRAMS_MAX: usize = 64;
+/// Programs that one tool call would start, where it is looked at before it runs. One that is started
+/// again with the same words counts once.
+pub const CALL_PROGRAMS_MAX: usize = 512;
+/// Paths of one tool call whose links are followed on the disk.
+pub const CALL_PATHS_MAX: usize = 64;
+/// Files of patches that are read for one tool call.
+pub const CALL_PATCHES_MAX: usize = 4;
+/// Length of a patch that is read for a tool call, in bytes.
+pub const CALL_PATCH_BYTES_MAX: usize = 256 * 1024;
 /// Text kept of one argument of a program, in bytes.
 pub const PROGRAM_ARG_MAX: usize = 512;
 /// Arguments kept of one program.

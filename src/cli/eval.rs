@@ -5,6 +5,7 @@ mod broken;
 mod guarding;
 mod inquiry;
 mod occupancy;
+mod on_disk;
 mod probing;
 mod reactions;
 mod speech;

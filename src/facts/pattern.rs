@@ -1,54 +1,79 @@
 //! Command patterns such as `cargo test` or `python -m pytest`: their reading and their match
 //! against one program. Quoting and wrappers are behind them: see `shell`.
 
+use serde::{Deserialize, Serialize};
+
 use super::command::{Command, Program};
 use super::glob::word_matches;
 use super::lens::ValueOptions;
 
-/// Words that recognise a program: its name, its leading arguments, and options it must have.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CommandPattern {
-    words: Vec<String>,
-}
+/// Words that recognise a program: its name, its leading arguments, and options it must have. It is
+/// kept as one text, since most patterns are held against a name and no more.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandPattern(String);
 
 impl CommandPattern {
-    /// Splits the pattern into its words; a pattern without words matches nothing.
+    /// Reads a pattern; one without words matches nothing.
     #[must_use]
     pub fn parse(text: &str) -> Self {
-        let mut words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+        let text = text.trim();
+        let end = text.find(char::is_whitespace).unwrap_or(text.len());
         // Programs are known by their base name, however they were called.
-        if let Some((first, base)) = words.first_mut().and_then(|it| {
-            let base = it.rsplit(['/', '\\']).next()?.to_owned();
-            Some((it, base))
-        }) {
-            *first = base;
-        }
-        Self { words }
+        let folder = text.get(..end).and_then(|it| it.rfind(['/', '\\']));
+        Self(text.get(folder.map_or(0, |it| it + 1)..).unwrap_or_default().to_owned())
     }
 
     /// How many operands of the program it names: 1 for `git push`.
     #[must_use]
     pub fn operands(&self) -> usize {
-        self.words.iter().skip(1).filter(|it| !it.starts_with('-')).count()
+        self.words().skip(1).filter(|it| !it.starts_with('-')).count()
     }
 
     /// The name of the program, maybe with `*`.
     #[must_use]
     pub fn program(&self) -> &str {
-        self.words.first().map(String::as_str).unwrap_or_default()
+        self.words().next().unwrap_or_default()
+    }
+
+    /// Whether a program of that name could be one of those meant.
+    #[must_use]
+    pub fn names(&self, program: &str) -> bool {
+        self.words().next().is_some_and(|it| word_matches(it, program))
+    }
+
+    /// Whether it asks for no more than a name.
+    fn is_name(&self) -> bool {
+        self.words().nth(1).is_none()
+    }
+
+    fn words(&self) -> impl Iterator<Item = &str> {
+        self.0.split_whitespace()
     }
 
     /// Whether the program is one of those meant. `value_options` say which options take their
     /// value from the next argument, so that the value is not taken for an argument.
     #[must_use]
     pub fn matches(&self, program: &Program, value_options: &[ValueOptions]) -> bool {
-        let Some((name, wanted)) = self.words.split_first() else { return false };
-        if !word_matches(name, &program.name) {
+        let args = program.args.iter().map(String::as_str);
+        self.matches_words(&program.name, args, value_options)
+    }
+
+    /// The same for a program by its name and its arguments.
+    pub(super) fn matches_words<'p>(
+        &self,
+        program: &str,
+        args: impl Iterator<Item = &'p str>,
+        value_options: &[ValueOptions],
+    ) -> bool {
+        if !self.names(program) {
             return false;
         }
-        let values = ValuesOf { program: &program.name, rows: value_options };
-        let wanted = Arguments::read(wanted, &values);
-        let found = Arguments::read(&program.args, &values);
+        if self.is_name() {
+            return true;
+        }
+        let values = ValuesOf { program, rows: value_options };
+        let wanted = Arguments::read(self.words().skip(1), &values);
+        let found = Arguments::read(args, &values);
         wanted.positional.len() <= found.positional.len()
             && wanted.positional.iter().zip(&found.positional).all(|(w, f)| word_matches(w, f))
             && wanted.options.iter().all(|option| found.has(option))
@@ -98,9 +123,8 @@ struct Choice<'a> {
 }
 
 impl<'a> Arguments<'a> {
-    fn read(words: &'a [String], values: &ValuesOf<'_>) -> Self {
+    fn read(mut words: impl Iterator<Item = &'a str>, values: &ValuesOf<'_>) -> Self {
         let mut arguments = Self { positional: Vec::new(), options: Vec::new() };
-        let mut words = words.iter().map(String::as_str);
         while let Some(word) = words.next() {
             if word == "--" {
                 arguments.positional.extend(words);

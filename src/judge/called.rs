@@ -44,6 +44,9 @@ pub struct Called {
     /// Guards that also looked at what the session did or what is stored, which is not kept.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub elsewhere: Vec<String>,
+    /// Files whose patches were read, which are not kept.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub patches: Vec<String>,
 }
 
 /// What decided about a call.
@@ -85,6 +88,7 @@ impl Called {
             permission_mode: event.permission_mode.clone(),
             agent_type: event.agent_type.clone(),
             elsewhere: Vec::new(),
+            patches: Vec::new(),
         }
     }
 
@@ -113,6 +117,9 @@ impl Called {
         }
         if self.left_out > 0 {
             lost.push(format!("the call was too long to be logged ({} bytes)", self.left_out));
+        }
+        for path in &self.patches {
+            lost.push(format!("what the patch `{path}` said is not kept"));
         }
         for id in &self.elsewhere {
             lost.push(format!(

@@ -101,9 +101,8 @@ pub fn concerned<'p>(
 /// Whether one of the programs of a guard is in a call; of a guard without programs, always.
 #[must_use]
 pub fn recognises(guard: &Guard, call: &Call, values: &[ValueOptions]) -> bool {
-    let patterns = guard.commands.iter().map(|it| CommandPattern::parse(it));
-    let mut found = patterns.map(|pattern| call.programs.iter().any(|it| it.is(&pattern, values)));
-    guard.commands.is_empty() || found.any(|it| it)
+    let found = |pattern: &CommandPattern| call.programs.iter().any(|it| it.is(pattern, values));
+    guard.commands.is_empty() || guard.commands.iter().any(found)
 }
 
 /// Judges the guards that an event concerns; `seen` is its tool call.
@@ -246,8 +245,7 @@ impl Judging<'_> {
             };
         }
         let seen = Rc::clone(self.seen);
-        let patterns: Vec<CommandPattern> =
-            self.guard.commands.iter().map(|it| CommandPattern::parse(it)).collect();
+        let patterns = &self.guard.commands;
         let mut concerned = false;
         let mut doubt: Option<(String, String)> = None;
         for (at, program) in seen.call.programs.iter().enumerate() {

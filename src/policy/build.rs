@@ -14,6 +14,7 @@ use super::{
     SessionType, Settings, builtin, records, shapes,
 };
 use crate::facts::cursor::Key;
+use crate::facts::pattern::CommandPattern;
 use crate::script::types::{Names, Type};
 use crate::source::node::Node;
 use crate::source::{Diagnostic, Span, suggest};
@@ -294,6 +295,11 @@ pub(super) fn text(node: Option<&Node>) -> String {
 pub(super) fn texts(node: Option<&Node>) -> Vec<String> {
     let items = node.and_then(Node::items).unwrap_or_default();
     items.iter().filter_map(Node::text).map(str::to_owned).collect()
+}
+
+/// The command patterns of a list node.
+pub(super) fn patterns(node: Option<&Node>) -> Vec<CommandPattern> {
+    texts(node).iter().map(|it| CommandPattern::parse(it)).collect()
 }
 
 /// Where a node is written, for people.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Expression, Mode, Place};
 use crate::deferred::Deferred;
 use crate::facts::call::Knowledge;
+use crate::facts::pattern::CommandPattern;
 
 /// All guards of a pack, and what they need to know of programs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -26,14 +27,16 @@ pub struct Guard {
     pub on: Vec<String>,
     /// Tools it looks at, by glob; all of them where there are none.
     pub tools: Vec<String>,
-    /// Programs it looks at, by command pattern, one after the other.
-    pub commands: Vec<String>,
+    /// Programs it looks at, one after the other.
+    pub commands: Vec<CommandPattern>,
     /// How far it is in force.
     pub mode: Mode,
     /// From this time on it is not judged, in milliseconds.
     pub expires_millis: Option<i64>,
     /// Whether one of its expressions looks at what the transcript tells.
     pub reads_transcript: bool,
+    /// Whether one of its expressions looks at paths of files.
+    pub reads_paths: bool,
     /// Whether it asks where breakers stand, or what waits.
     pub reads_stores: bool,
     /// What it asks and says.

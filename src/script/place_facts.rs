@@ -38,7 +38,7 @@ pub(super) const ROWS: &[Member] = &[
             "Whether one of them lies neither in the project nor among temporary files.",
             "program.targets.outside",
         ],
-        |it, _| on_places(it, |place, around| Some(around.is_outside(place.absolute.as_ref()?))),
+        |it, _| on_places(it, |place, around| Some(around.is_outside(place.real(around)?))),
     ),
     field(
         Type::Places,
@@ -49,7 +49,7 @@ pub(super) const ROWS: &[Member] = &[
             "Whether one of them is the project, holds it, or stands for all that is in it.",
             "program.targets.whole_project",
         ],
-        |it, _| on_places(it, |place, around| Some(around.holds_project(place.absolute.as_ref()?))),
+        |it, _| on_places(it, |place, around| Some(around.holds_project(place.real(around)?))),
     ),
     field(
         Type::Places,

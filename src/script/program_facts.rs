@@ -7,7 +7,7 @@ use super::context::{Object, Part};
 use super::members::{Member, field, method, text_argument, texts};
 use super::place_facts::{SOME, fits, list, not_known};
 use super::types::{Domain, Evidence::Structure, Type};
-use crate::facts::call::{FileUse, Invocation, Text, Use};
+use crate::facts::call::{FileUse, Invocation, Place, Text, Use};
 use crate::facts::glob::word_matches;
 use crate::facts::pattern::CommandPattern;
 
@@ -139,7 +139,14 @@ pub(super) const ROWS: &[Member] = &[
             on_program(it, |program, named, seen| {
                 let operands = program.operands(values).into_iter().skip(named);
                 let folder = program.folder.as_deref();
-                let places = operands.map(|it| seen.around.place(it, folder));
+                let files = &seen.call.files;
+                let places = operands.map(|it| {
+                    let place = seen.around.place(it, folder);
+                    let deleted = files
+                        .iter()
+                        .any(|it| it.does == Use::Deletes && it.place.absolute == place.absolute);
+                    Place { itself: deleted, ..place }
+                });
                 Ok(it.part(Part::Places(places.collect())))
             })
         },

@@ -76,6 +76,10 @@ impl World for FencedWorld<'_> {
         self.beneath.stat(path)
     }
 
+    fn real_path(&self, path: &Path) -> Result<PathBuf, WorldError> {
+        self.beneath.real_path(path)
+    }
+
     fn open(&self, path: &Path) -> Result<Box<dyn OpenFile>, WorldError> {
         self.beneath.open(path)
     }

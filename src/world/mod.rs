@@ -189,6 +189,11 @@ pub trait World: Sync {
     /// # Errors
     /// `Missing`, or what the machine said.
     fn entry(&self, path: &Path) -> Result<Entry, WorldError>;
+    /// Where a path leads, every link in it followed.
+    ///
+    /// # Errors
+    /// `Missing`, or what the machine said.
+    fn real_path(&self, path: &Path) -> Result<PathBuf, WorldError>;
     /// Opens a regular file for reading; never blocks on a pipe.
     ///
     /// # Errors

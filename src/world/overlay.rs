@@ -124,6 +124,15 @@ impl World for OverlayWorld<'_> {
         }
     }
 
+    fn real_path(&self, path: &Path) -> Result<PathBuf, WorldError> {
+        match self.change(path) {
+            None => self.beneath.real_path(path),
+            Some(Change::Gone) => Err(WorldError::Missing),
+            // What was written here is no link.
+            Some(Change::File(..) | Change::Folder) => Ok(path.to_owned()),
+        }
+    }
+
     fn open(&self, path: &Path) -> Result<Box<dyn OpenFile>, WorldError> {
         match self.change(path) {
             None => self.beneath.open(path),

@@ -95,6 +95,10 @@ impl World for RealWorld {
         Ok(Entry { link, owner: owner(&meta) })
     }
 
+    fn real_path(&self, path: &Path) -> Result<PathBuf, WorldError> {
+        fs::canonicalize(path).map_err(|error| said(&error))
+    }
+
     fn open(&self, path: &Path) -> Result<Box<dyn OpenFile>, WorldError> {
         Ok(Box::new(RealFile(open_regular(OpenOptions::new().read(true), path, Links::Follow)?)))
     }

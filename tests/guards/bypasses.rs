@@ -287,7 +287,7 @@ fn what_is_too_much_to_look_at_is_asked_about() {
     for command in ["git push --force", "cat .env", "echo A=1 >> .env", "> .policyd/.disabled"] {
         let deep = format!("{}{command}{}", "$(".repeat(80), ")".repeat(80));
         for (way, line) in [
-            ("many programs", format!("{}{command}", "true; ".repeat(64))),
+            ("many programs", format!("{}{command}", many(600))),
             ("long", format!(": {long}; {command}")),
             ("deep", deep),
         ] {
@@ -298,9 +298,135 @@ fn what_is_too_much_to_look_at_is_asked_about() {
         }
     }
     assert!(passed.is_empty(), "{passed:?}");
-    let (decision, reason) = machine.bash(&format!("{}ls", "true; ".repeat(64)));
+    let (decision, reason) = machine.bash(&format!("{}ls", many(600)));
     assert_eq!(decision, "ask");
     assert!(reason.contains("it starts very many programs"), "{reason}");
+}
+
+/// Programs that differ.
+fn many(count: usize) -> String {
+    (0..count).map(|it| format!("echo {it}; ")).collect()
+}
+
+#[test]
+fn long_lines_of_ordinary_work_are_let_through() {
+    let machine = Machine::new(PROJECT);
+    let body = "let line = \"rm -rf / && git push --force\"; // cat .env\n".repeat(4000);
+    let plain = "A line of a document, and one more.\n".repeat(4000);
+    for (what, line) in [
+        ("a file that is written", format!("cat > src/big.rs <<'EOF'\n{body}EOF\ncargo fmt")),
+        ("two of them", format!("cat > a.rs <<'A'\n{body}A\ncat >> b.md <<B\n{plain}B\n")),
+        ("in a condition", format!("if true; then\ncat > a.rs <<'A'\n{body}A\nfi")),
+        (
+            "a long loop",
+            format!(
+                "for f in {}; do wc -l $f; head -1 $f; cat $f | sort | uniq; done",
+                (0..40).map(|it| format!("f{it}.txt")).collect::<Vec<_>>().join(" ")
+            ),
+        ),
+        (
+            "loops in loops",
+            String::from(
+                "for a in 1 2 3 4 5 6; do for b in 1 2 3 4 5 6; do curl -s localhost/$a/$b | jq . ; done; done",
+            ),
+        ),
+        ("the same again", "curl -s localhost; sleep 1; ".repeat(100)),
+        ("many programs", many(200)),
+    ] {
+        let (decision, reason) = machine.bash(&line);
+        assert_eq!(decision, "", "{what}: {reason}");
+    }
+    // A shell that reads such a body runs it, and what follows it is looked at.
+    for line in [
+        format!("bash <<'EOF'\n{}rm -rf /\nEOF\n", "echo 1\n".repeat(2000)),
+        format!("cat > a.rs <<'EOF'\n{body}EOF\nrm -rf /"),
+        format!("cat <<EOF\n{plain}$(rm -rf /)\nEOF\n"),
+    ] {
+        let (decision, _) = machine.bash(&line);
+        assert!(matches!(decision.as_str(), "deny" | "ask"));
+    }
+}
+
+#[test]
+fn links_on_the_disk_are_followed() {
+    let machine = Machine::new(PROJECT);
+    let world = &machine.world;
+    for (path, target) in [
+        ("notes.txt", "/home/dev/project/.env"),
+        ("id.pub", "/home/dev/.ssh/id_rsa"),
+        ("keys", "/home/dev/.ssh"),
+        ("rules", "/home/dev/project/.policyd/policies"),
+        ("other", "/home/dev/other"),
+        ("lib", "/home/dev/project/src"),
+    ] {
+        world.put_link(format!("{PROJECT}/{path}"), target);
+    }
+    world.put(format!("{PROJECT}/.env"), "A=1");
+    world.put("/home/dev/.ssh/id_rsa", "x");
+    world.put(format!("{PROJECT}/.policyd/policies/guards.yaml"), "[]");
+    world.put_folder("/home/dev/other/deep");
+    world.put(format!("{PROJECT}/src/a.rs"), "x");
+    let read = |path: &str| machine.tool("Read", &serde_json::json!({"file_path": path})).0;
+    let write = |path: &str| {
+        machine.tool("Write", &serde_json::json!({"file_path": path, "content": "x"})).0
+    };
+    assert_eq!(read("/home/dev/project/notes.txt"), "deny");
+    assert_eq!(read("notes.txt"), "deny");
+    assert_eq!(read("/home/dev/project/keys/id_rsa"), "deny");
+    assert_eq!(read("id.pub"), "deny", "its name says nothing");
+    assert_eq!(write("rules/guards.yaml"), "deny");
+    assert_eq!(write("rules/new.yaml"), "deny", "not there yet");
+    assert_eq!(read("lib/a.rs"), "");
+    assert_eq!(write("lib/new/b.rs"), "");
+    for line in [
+        "cat notes.txt",
+        "cat keys/id_*",
+        "rm -rf other/deep",
+        "chmod -R 700 other",
+        "rm rules/guards.yaml",
+    ] {
+        assert!(matches!(machine.bash(line).0.as_str(), "deny" | "ask"), "{line}");
+    }
+    for line in ["rm other", "rm -rf other", "rm notes.txt", "rm -rf lib/old", "cat lib/a.rs"] {
+        assert_eq!(machine.bash(line).0, "", "{line}");
+    }
+}
+
+#[test]
+fn a_project_behind_a_link_is_the_project() {
+    let machine = Machine::new(PROJECT);
+    machine.world.put_link(PROJECT, "/data/project");
+    machine.world.put("/data/project/src/a.rs", "x");
+    assert_eq!(machine.bash("rm -rf src/a.rs build").0, "");
+    assert_eq!(machine.bash("rm -rf /data/project/build").0, "");
+    assert_eq!(machine.bash("rm -rf ../other").0, "deny");
+}
+
+#[test]
+fn patches_in_files_are_read() {
+    let machine = Machine::new(PROJECT);
+    machine.world.put(format!("{PROJECT}/a.patch"), "--- a/.policyd/x\n+++ b/.policyd/x\n+y\n");
+    machine.world.put(format!("{PROJECT}/b.patch"), "--- a/src/x.rs\n+++ b/src/x.rs\n+y\n");
+    machine
+        .world
+        .put(format!("{PROJECT}/c.patch"), "--- a/settings.json\n+++ b/settings.json\n+y\n");
+    for line in [
+        "git apply a.patch",
+        "patch -p1 < a.patch",
+        "patch -p1 -i a.patch",
+        "git apply --directory=.claude c.patch",
+        "cp a.patch b && git apply --3way a.patch",
+    ] {
+        assert_eq!(machine.bash(line).0, "deny", "{line}");
+    }
+    for line in [
+        "git apply b.patch",
+        "git apply --check a.patch",
+        "git apply c.patch",
+        "git apply none.patch",
+    ] {
+        assert_eq!(machine.bash(line).0, "", "{line}");
+    }
 }
 
 #[test]

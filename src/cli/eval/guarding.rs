@@ -6,6 +6,7 @@ use std::mem::ManuallyDrop;
 use std::path::Path;
 use std::rc::Rc;
 
+use super::on_disk;
 use super::speech::{self, Report};
 use super::{Request, Stopping, cursor_path};
 use crate::cli::pack;
@@ -49,8 +50,13 @@ impl Guarding<'_> {
         if concerned.is_empty() {
             return false;
         }
-        let seen = self.seen();
+        let mut seen = self.seen();
         let values = &self.words.lens.lens().value_options;
+        let mut at_paths = concerned.iter().filter(|it| it.reads_paths);
+        if at_paths.any(|it| guards::recognises(it, &seen.call, values)) {
+            on_disk::look(self.world, &mut seen.call, &mut seen.around);
+        }
+        let seen = Rc::new(seen);
         let recognised = |it: &&&Guard| guards::recognises(it, &seen.call, values);
         let context =
             match concerned.iter().filter(|it| it.reads_transcript).any(|it| recognised(&it)) {
@@ -72,18 +78,18 @@ impl Guarding<'_> {
         let elsewhere: BTreeSet<&str> = elsewhere.map(|it| it.id.as_str()).collect();
         let detail = self.request.detail;
         let guarded = guards::judge(concerned.iter().copied(), event, &seen, asked, detail);
-        self.log((&guarded, &seen.around, &elsewhere), report);
+        self.log((&guarded, &seen, &elsewhere), report);
         self.answer(guarded, report);
         true
     }
 
     /// The tool call as guards see it; at an event without one there is nothing in it.
-    fn seen(&self) -> Rc<Seen> {
+    fn seen(&self) -> Seen {
         let around = self.around();
         let knowledge = &*self.policy.guards.knowledge;
         let reading = Reading { lens: &self.words.lens, knowledge, around: &around };
         let call = Call::of(&self.request.event, reading);
-        Rc::new(Seen { call, around })
+        Seen { call, around }
     }
 
     fn around(&self) -> Surroundings {
@@ -141,7 +147,7 @@ impl Guarding<'_> {
     /// Logs what guards say and what they said it about; nothing is logged of their silence.
     fn log(
         &self,
-        (guarded, around, elsewhere): (&Guarded, &Surroundings, &BTreeSet<&str>),
+        (guarded, seen, elsewhere): (&Guarded, &Seen, &BTreeSet<&str>),
         report: &mut Report,
     ) {
         let Request { event, now, dry_run, .. } = self.request;
@@ -153,7 +159,8 @@ impl Guarding<'_> {
             pack_hash: self.found.map(pack::Found::short_hash).unwrap_or_default(),
             pack_folder: self.found.and_then(pack::Found::folder),
         };
-        let mut called = Called::new(event, around, by, mask_json);
+        let mut called = Called::new(event, &seen.around, by, mask_json);
+        called.patches = seen.call.patches.iter().map(|it| it.path.clone()).collect();
         let said = guarded.verdicts.iter().map(|it| &it.id);
         called.elsewhere = said.filter(|it| elsewhere.contains(it.as_str())).cloned().collect();
         let entry = decision_log::guard_entry((*now, event), &report.around, guarded, called);

@@ -11,6 +11,7 @@ pub(super) const COMPILED_BY: u64 = fingerprint(&[
     include_str!("../../../src/facts/call/known.rs"),
     include_str!("../../../src/facts/lens.rs"),
     include_str!("../../../src/facts/meters.rs"),
+    include_str!("../../../src/facts/pattern.rs"),
     include_str!("../../../src/policy/build.rs"),
     include_str!("../../../src/policy/build/breakers.rs"),
     include_str!("../../../src/policy/build/considerations.rs"),

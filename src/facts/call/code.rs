@@ -9,6 +9,7 @@ use super::scan::{Scanner, Scope};
 use super::value::Text;
 use super::wrap::line;
 use super::{Input, Invocation};
+use crate::limits::SHELL_TEXT_MAX;
 
 /// Calls of one name that are followed.
 const CALLS_MAX: usize = 16;
@@ -68,6 +69,10 @@ impl Scanner<'_> {
 
     /// What a piece of code would start.
     pub(super) fn code(&mut self, program: &str, code: &str, scope: &mut Scope) {
+        if code.len() > SHELL_TEXT_MAX {
+            self.over("the code that it runs is too long");
+            return;
+        }
         let knowledge = self.reading.knowledge;
         let names = Names::of(code);
         let fits =

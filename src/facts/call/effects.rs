@@ -1,8 +1,9 @@
 //! What programs do with the files they are given, by the table of what is known of programs.
 
 use super::super::pattern::CommandPattern;
-use super::files::{FileUse, Use, patched};
+use super::files::{FileUse, PatchFile, Use, patched};
 use super::known::Which;
+use super::place::Place;
 use super::scan::{Output, Scanner, Scope};
 use super::value::Text;
 use super::{Input, Invocation};
@@ -18,14 +19,32 @@ impl Scanner<'_> {
     /// Notes the files of a patch that a program is given as text.
     fn apply(&mut self, at: usize, program: &Invocation, scope: &Scope) {
         let values = &self.reading.lens.lens().value_options;
-        if !PATCHERS.iter().any(|it| program.is(&CommandPattern::parse(it), values)) {
+        let known = PATCHERS.iter().any(|it| {
+            it.starts_with(&program.name) && program.is(&CommandPattern::parse(it), values)
+        });
+        let looks = ["--check", "--stat", "--numstat", "--summary", "--dry-run"];
+        if !known || looks.iter().any(|it| program.has(it, values)) {
             return;
         }
-        let args = program.args.iter().map(|it| it.text.as_str());
-        for text in program.input.text.as_deref().into_iter().chain(args) {
+        let below = ["--directory", "-d"].iter().find_map(|it| program.values(it).next());
+        let args = program.args.iter().map(|it| it.text.clone());
+        let mut texts: Vec<String> = program.input.text.iter().cloned().chain(args).collect();
+        // What is in a file that the line itself wrote is known; others are looked at on the disk.
+        let named = program.operands(values).into_iter().chain(&program.reads);
+        for file in named.chain(program.values("-i").collect::<Vec<_>>().iter()) {
+            match self.written_into(file, scope) {
+                Some(written) => texts.extend(written.text),
+                None => self.call.patches.extend(self.place(file, scope).absolute.map(|path| {
+                    let folder = below.as_ref().and_then(Text::all).map(str::to_owned);
+                    PatchFile { path, folder, program: at }
+                })),
+            }
+        }
+        for text in &texts {
             let (files, added) = patched(text);
             for (does, path) in files {
-                let place = self.place(&Text::known(path), scope);
+                let folder = below.as_ref().map(|it| format!("{}/", it.text)).unwrap_or_default();
+                let place = self.place(&Text::known(format!("{folder}{path}")), scope);
                 self.call.files.push(FileUse { does, place, program: Some(at) });
             }
             self.call.written.extend(added);
@@ -38,19 +57,15 @@ impl Scanner<'_> {
         self.apply(at, &program, scope);
         let values = &self.reading.lens.lens().value_options;
         let rows = self.reading.knowledge.effects.iter().filter(|row| {
-            let any = |patterns: &[String]| {
-                patterns.iter().any(|it| program.is(&CommandPattern::parse(it), values))
-            };
+            let any =
+                |patterns: &[CommandPattern]| patterns.iter().any(|it| program.is(it, values));
             any(&row.programs) && !any(&row.except)
         });
         let mut touched: Vec<(Use, Text)> = Vec::new();
         for row in rows {
             // The words that name the program itself are no files.
-            let words =
-                row.programs.iter().find(|it| program.is(&CommandPattern::parse(it), values));
-            let named = words.map_or(0, |it| {
-                it.split_whitespace().skip(1).filter(|it| !it.starts_with('-')).count()
-            });
+            let pattern = row.programs.iter().find(|it| program.is(it, values));
+            let named = pattern.map_or(0, CommandPattern::operands);
             let options: Vec<(Use, &Vec<String>)> =
                 vec![(Use::Reads, &row.read_options), (Use::Writes, &row.write_options)];
             let mut taken: Vec<Text> = Vec::new();
@@ -102,6 +117,7 @@ impl Scanner<'_> {
                     scope.files.insert(path, written);
                 }
             }
+            let place = Place { itself: does == Use::Deletes, ..place };
             self.call.files.push(FileUse { does, place, program: Some(at) });
         }
     }

@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use super::place::Place;
+use super::place::{Place, Surroundings};
 use super::{Call, Reading};
 use crate::facts::fold::patch;
 
@@ -26,6 +26,32 @@ pub struct FileUse {
     pub place: Place,
     /// The program that does it; nothing, where it is the tool itself.
     pub program: Option<usize>,
+}
+
+/// A file whose patch a program would apply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PatchFile {
+    /// Where it is.
+    pub path: String,
+    /// The folder that the paths in it are taken from, as it was written; none, where they are taken
+    /// from where the program runs.
+    pub folder: Option<String>,
+    /// The program that applies it.
+    pub program: usize,
+}
+
+impl Call {
+    /// Notes the files that a patch touches which is known by now.
+    pub fn apply(&mut self, patch: &PatchFile, text: &str, around: &Surroundings) {
+        let runs_in = self.programs.get(patch.program).and_then(|it| it.folder.clone());
+        let (files, added) = patched(text);
+        for (does, path) in files {
+            let below = patch.folder.as_ref().map(|it| format!("{it}/")).unwrap_or_default();
+            let place = around.known_place(&format!("{below}{path}"), runs_in.as_deref());
+            self.files.push(FileUse { does, place, program: Some(patch.program) });
+        }
+        self.written.extend(added);
+    }
 }
 
 /// Keys of tool inputs that hold the path of a file.

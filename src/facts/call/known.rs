@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::facts::pattern::CommandPattern;
+
 /// What is known of programs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Knowledge {
@@ -83,10 +85,10 @@ impl Which {
 /// What some programs do with the files they are given.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileEffect {
-    /// Command patterns.
-    pub programs: Vec<String>,
-    /// Command patterns that are left out.
-    pub except: Vec<String>,
+    /// Programs that do it.
+    pub programs: Vec<CommandPattern>,
+    /// Those that are left out.
+    pub except: Vec<CommandPattern>,
     /// Arguments that they read.
     pub read: Which,
     /// Arguments that they write.
@@ -117,8 +119,8 @@ pub struct CodeCall {
 /// Options and operands of some programs that are shell text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShellValue {
-    /// Command patterns.
-    pub programs: Vec<String>,
+    /// Programs that take it.
+    pub programs: Vec<CommandPattern>,
     /// Options whose value it is; where there are none, the operands are it.
     pub options: Vec<String>,
     /// What stands before it: `!` in `vim -c '!ls'`. Where there is something, a value without it is

@@ -8,6 +8,7 @@ mod each;
 mod effects;
 mod expand;
 mod files;
+mod heredoc;
 mod known;
 mod options;
 mod output;
@@ -24,9 +25,9 @@ use serde_json::Value as Json;
 
 use super::compiled::CompiledLens;
 use super::event::Event;
-pub use files::{FileUse, Use};
+pub use files::{FileUse, PatchFile, Use};
 pub use known::{CodeCall, FileEffect, Interpreter, Knowledge, ShellValue, Which};
-pub use place::{Place, Surroundings};
+pub use place::{Place, Real, Surroundings};
 pub use value::Text;
 
 /// A tool call that is about to happen.
@@ -42,6 +43,8 @@ pub struct Call {
     pub variables: BTreeMap<String, Text>,
     /// Files that it would touch.
     pub files: Vec<FileUse>,
+    /// Files whose patches it would apply, which are not known from the call.
+    pub patches: Vec<PatchFile>,
     /// Text that it would write into files, one for each.
     pub written: Vec<String>,
     /// The address that it would fetch, where the tool is one that does.

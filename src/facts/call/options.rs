@@ -4,7 +4,6 @@ use super::super::lens::ValueOptions;
 use super::super::pattern::{CommandPattern, ValuesOf};
 use super::Invocation;
 use super::value::Text;
-use crate::facts::Program;
 
 /// Options longer than that are no bundle of letters.
 const BUNDLE_MAX: usize = 8;
@@ -21,12 +20,8 @@ impl Invocation {
     /// Whether it is one of those meant by a command pattern; one that cannot be known may be any.
     #[must_use]
     pub fn is(&self, pattern: &CommandPattern, values: &[ValueOptions]) -> bool {
-        let program = Program {
-            name: self.name.clone(),
-            args: self.args.iter().map(|it| it.text.clone()).collect(),
-            ..Program::default()
-        };
-        pattern.matches(&program, values)
+        let args = self.args.iter().map(|it| it.text.as_str());
+        pattern.matches_words(&self.name, args, values)
     }
 
     /// Whether an option is given: `-r` alone or in a bundle, `--recursive` whole or shortened, and not

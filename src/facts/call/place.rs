@@ -18,8 +18,18 @@ pub struct Surroundings {
     pub home: String,
     /// Folders for temporary files.
     pub temporary: Vec<String>,
-    /// Where symbolic links lead, by their own path.
-    pub links: BTreeMap<String, String>,
+    /// Where paths lead that have symbolic links of the disk in them, by themselves.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub real: BTreeMap<String, Real>,
+}
+
+/// Where a path leads that has symbolic links in it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Real {
+    /// The place itself, the links of its folder followed.
+    pub lies: String,
+    /// What it leads to, where it is a link itself.
+    pub leads: String,
 }
 
 /// A path as it was written, and the place it leads to.
@@ -33,6 +43,8 @@ pub struct Place {
     pub open: bool,
     /// Whether the shell would put names of files in the place of its `*` and `?`.
     pub glob: bool,
+    /// Whether a link is meant and not what it leads to: it is deleted.
+    pub itself: bool,
 }
 
 /// Steps that symbolic links are followed.
@@ -55,7 +67,7 @@ impl Surroundings {
         let absolute = if known.is_empty() { None } else { self.absolute(known, folder) };
         // Something that lies below it.
         let absolute = absolute.map(|it| if open { normal(&format!("{it}/\u{2026}")) } else { it });
-        Place { written, absolute, open, glob: path.glob }
+        Place { written, absolute, open, glob: path.glob, itself: false }
     }
 
     /// The same for a path of which all is known.
@@ -81,13 +93,21 @@ impl Surroundings {
     /// Whether a place lies in the project, or is it.
     #[must_use]
     pub fn in_project(&self, path: &str) -> bool {
-        within(path, &self.project) || within(path, &self.folder)
+        [&self.project, &self.folder]
+            .into_iter()
+            .any(|it| within(path, it) || within(path, self.led_to(it)))
+    }
+
+    /// Where a folder of the surroundings leads.
+    fn led_to<'a>(&'a self, folder: &'a str) -> &'a str {
+        self.real.get(folder).map_or(folder, |it| &it.leads)
     }
 
     /// Whether a place lies in a folder for temporary files, and is none of them.
     #[must_use]
     pub fn is_temporary(&self, path: &str) -> bool {
-        self.temporary.iter().any(|it| within(path, it) && path != it)
+        let below = |folder: &str| within(path, folder) && path != folder;
+        self.temporary.iter().any(|it| below(it) || below(self.led_to(it)))
     }
 
     /// Whether a place lies neither in the project nor among temporary files.
@@ -105,7 +125,7 @@ impl Surroundings {
             Some(folder) => folder,
             None => path,
         };
-        within(&self.project, path)
+        within(&self.project, path) || within(self.led_to(&self.project), path)
     }
 }
 
@@ -118,18 +138,34 @@ impl Place {
         let fits = |path: &str| {
             globs.iter().any(|it| PathGlob::new(it).matches(path) || self.could_mean(path, it))
         };
-        match self.absolute.as_deref() {
-            Some(path) if fits(path) => true,
-            Some(_) if !glob.contains(':') => false,
-            _ => fits(&self.written),
-        }
+        let paths = self.paths(around);
+        paths.iter().any(|it| fits(it))
+            || ((paths.is_empty() || glob.contains(':')) && fits(&self.written))
+    }
+
+    /// Every path that it can be said to be: as it is written from the root on, and behind links.
+    fn paths<'a>(&'a self, around: &'a Surroundings) -> Vec<&'a str> {
+        let Some(absolute) = self.absolute.as_deref() else { return Vec::new() };
+        let real = around.real.get(absolute);
+        let behind = real.into_iter().flat_map(|it| {
+            [Some(it.lies.as_str()), Some(it.leads.as_str()).filter(|_| !self.itself)]
+        });
+        std::iter::once(absolute).chain(behind.flatten()).collect()
+    }
+
+    /// The path that is touched in the end; nothing where it cannot be known.
+    #[must_use]
+    pub fn real<'a>(&'a self, around: &'a Surroundings) -> Option<&'a str> {
+        self.paths(around).last().copied()
     }
 
     /// Whether it can only be a file of a glob.
     #[must_use]
     pub fn is_of(&self, glob: &str, around: &Surroundings) -> bool {
-        let path = self.absolute.as_deref().unwrap_or(&self.written);
-        !self.open && at_homes(glob, around).iter().any(|it| PathGlob::new(it).matches(path))
+        let globs = at_homes(glob, around);
+        let fits = |path: &str| globs.iter().any(|it| PathGlob::new(it).matches(path));
+        let paths = self.paths(around);
+        !self.open && !paths.is_empty() && paths.into_iter().all(fits)
     }
 
     /// Whether the shell's pattern could stand for a file of this glob: `.e*` for `.env`.
@@ -163,9 +199,11 @@ impl Place {
 /// A glob of the home, at every home that a machine may have.
 fn at_homes(glob: &str, around: &Surroundings) -> Vec<String> {
     match glob.strip_prefix("~/") {
-        Some(rest) => [around.home.as_str(), "/home/*", "/Users/*", "/root"]
-            .map(|home| format!("{home}/{rest}"))
-            .to_vec(),
+        Some(rest) => {
+            [around.led_to(&around.home), around.home.as_str(), "/home/*", "/Users/*", "/root"]
+                .map(|home| format!("{home}/{rest}"))
+                .to_vec()
+        }
         None => vec![glob.to_owned()],
     }
 }

@@ -7,10 +7,11 @@ use std::rc::Rc;
 use tree_sitter::Node;
 
 use super::super::shell::{syntax, word};
+use super::heredoc::Heredocs;
 use super::place::{Place, followed};
 use super::value::Text;
 use super::{Call, Input, Invocation, Reading};
-use crate::limits::{COMMAND_PROGRAMS_MAX, SHELL_DEPTH_MAX, SHELL_TEXT_MAX};
+use crate::limits::{CALL_PROGRAMS_MAX, SHELL_DEPTH_MAX, SHELL_TEXT_MAX};
 
 /// Calls of functions within each other that are followed.
 const FUNCTION_DEPTH_MAX: usize = 4;
@@ -27,6 +28,7 @@ pub(super) fn scan(call: &mut Call, text: &str, reading: Reading<'_>) {
         call_depth: 0,
         uncalled: Vec::new(),
         at_the_end: Vec::new(),
+        heredocs: Heredocs::default(),
     };
     scanner.text(text, &mut scope, &Input::default());
     for text in std::mem::take(&mut scanner.at_the_end) {
@@ -111,11 +113,15 @@ pub(super) struct Scanner<'a> {
     pub(super) uncalled: Vec<(String, Function)>,
     /// Texts that run when the line is done: `trap … EXIT`.
     pub(super) at_the_end: Vec<String>,
+    /// Bodies of here-documents that are not parsed with the line.
+    pub(super) heredocs: Heredocs,
 }
 
 impl Scanner<'_> {
     /// Shell text.
     pub(super) fn text(&mut self, source: &str, scope: &mut Scope, input: &Input) -> Output {
+        let shortened = self.heredocs.take_out(source);
+        let source = shortened.as_deref().unwrap_or(source);
         if self.text_depth >= SHELL_DEPTH_MAX || source.len() > SHELL_TEXT_MAX {
             self.over("it is nested too deeply or too long");
             return Output::default();
@@ -148,8 +154,12 @@ impl Scanner<'_> {
 
     /// Adds a program; its place among them.
     pub(super) fn push(&mut self, program: Invocation) -> Option<usize> {
+        // A loop starts the same again: what is said of one is said of all.
+        if let Some(at) = self.call.programs.iter().position(|it| *it == program) {
+            return Some(at);
+        }
         let at = self.call.programs.len();
-        if at >= COMMAND_PROGRAMS_MAX {
+        if at >= CALL_PROGRAMS_MAX {
             self.over("it starts very many programs");
             return None;
         }

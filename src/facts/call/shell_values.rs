@@ -16,7 +16,7 @@ impl Scanner<'_> {
     pub(super) fn shell_values(&mut self, words: &[Text], scope: &Scope) {
         let reading = self.reading;
         let name = words.first().map(|it| base_name(&it.text)).unwrap_or_default();
-        let begins = |it: &String| it.split(' ').next() == Some(name);
+        let begins = |it: &CommandPattern| it.names(name);
         let rows = &reading.knowledge.shell_values;
         if !rows.iter().any(|it| it.programs.iter().any(begins)) {
             return;
@@ -24,10 +24,8 @@ impl Scanner<'_> {
         let values = &reading.lens.lens().value_options;
         let program = self.invocation(words, scope, &Input::default(), Vec::new());
         for row in rows {
-            let pattern = row.programs.iter().map(|it| CommandPattern::parse(it));
-            let Some(pattern) = pattern.into_iter().find(|it| program.is(it, values)) else {
-                continue;
-            };
+            let pattern = row.programs.iter().find(|it| program.is(it, values));
+            let Some(pattern) = pattern else { continue };
             let given: Vec<Text> = match row.options.is_empty() {
                 true => {
                     let operands = program.operands(values).into_iter().skip(pattern.operands());

@@ -203,7 +203,7 @@ impl Scanner<'_> {
         let start = child_of_kind(node, "heredoc_start").map(|it| word::raw(it, source));
         let is_quoted = start.is_some_and(|it| it.contains(['\'', '"', '\\']));
         if is_quoted || body.named_child_count() == 0 {
-            let text = word::raw(body, source).to_owned();
+            let text = self.heredocs.put_back(word::raw(body, source));
             return Input { piped: true, text: Some(text), ..Input::default() };
         }
         let text = self.text_of(body, source, scope);

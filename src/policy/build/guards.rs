@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::vocabulary::Vocabulary;
-use super::{Builder, Entry, place, text, texts};
+use super::{Builder, Entry, patterns, place, text, texts};
 use crate::deferred::Deferred;
 use crate::facts::event::{EVENTS, EventKind};
 use crate::harness::{Ability, HARNESSES, plain};
@@ -26,6 +26,21 @@ const FROM_TRANSCRIPT: [&str; 9] = [
     "patterns.",
     "session.branch",
     "context.",
+];
+
+/// Facts that are told by where paths lead.
+const AT_PATHS: [&str; 11] = [
+    "action.reads",
+    "action.writes",
+    "action.deletes",
+    "action.changes",
+    "action.touches",
+    "action.changed",
+    "action.written",
+    "program.targets",
+    "program.read",
+    "program.changed",
+    "program.fed_from",
 ];
 
 /// What a verb needs its event to take.
@@ -89,7 +104,7 @@ impl Builder<'_> {
             }
         }
         self.uses.clear();
-        let commands = texts(entry.get("commands"));
+        let commands = patterns(entry.get("commands"));
         if commands.is_empty() {
             self.unknown_here = NO_PROGRAM;
         }
@@ -107,6 +122,7 @@ impl Builder<'_> {
         let (when, unless) = made?;
         let uses = std::mem::take(&mut self.uses);
         let stored = |it: &String| FROM_STORES.iter().any(|fact| it.starts_with(fact));
+        let at_paths = |it: &String| AT_PATHS.contains(&it.as_str());
         let told = |it: &String| FROM_TRANSCRIPT.iter().any(|fact| it.starts_with(fact));
         let source = entry.layers.last().map(|it| it.span.source.name.as_str()).unwrap_or_default();
         let mode = match text(entry.get("mode")).as_str() {
@@ -134,6 +150,7 @@ impl Builder<'_> {
             mode,
             expires_millis: entry.get("expires").and_then(Node::date).map(Timestamp::millis),
             reads_transcript: uses.iter().any(told),
+            reads_paths: uses.iter().any(at_paths),
             reads_stores: uses.iter().any(stored),
             body: body.into(),
         })

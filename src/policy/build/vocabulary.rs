@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{text, texts};
+use super::{patterns, text, texts};
 use crate::deferred::Deferred;
 use crate::facts::call::{CodeCall, FileEffect, Interpreter, Knowledge, ShellValue, Which};
 use crate::facts::lens::{CommandKind, ContentPattern, FileKindRow, Lens, ValueOptions, Wrapper};
@@ -146,8 +146,8 @@ fn knowledge(nodes: &[Arc<Node>]) -> Knowledge {
         |key: &'static str| nodes.iter().filter_map(move |it| it.get(key)?.items()).flatten();
     let which = |node: &Node, key: &str| Which::find(&text(node.get(key)));
     let effect = |it: &Node| FileEffect {
-        programs: texts(it.get("programs")),
-        except: texts(it.get("except")),
+        programs: patterns(it.get("programs")),
+        except: patterns(it.get("except")),
         read: which(it, "read"),
         write: which(it, "write"),
         delete: which(it, "delete"),
@@ -167,7 +167,7 @@ fn knowledge(nodes: &[Arc<Node>]) -> Knowledge {
         only: texts(it.get("only")),
     };
     let shell_value = |it: &Node| ShellValue {
-        programs: texts(it.get("programs")),
+        programs: patterns(it.get("programs")),
         options: texts(it.get("options")),
         after: texts(it.get("after")),
     };

@@ -89,12 +89,17 @@ const GUARD: &[Field] = &[
     required("place", Kind::Text, "Where it is written."),
 ];
 
+const REAL: &[Field] = &[
+    required("lies", Kind::Text, "The place, the links of its folder followed."),
+    required("leads", Kind::Text, "What it leads to."),
+];
+
 const AROUND: &[Field] = &[
     required("folder", Kind::Any, "The folder that the agent worked in."),
     required("project", Kind::Any, "The project's folder."),
     required("home", Kind::Any, "The user's home."),
     field("temporary", TEXTS, "Folders for temporary files."),
-    field("links", Kind::Map(&Kind::Text), "Where symbolic links led."),
+    field("real", Kind::Map(&Kind::Record(REAL)), "Where paths led that have links in them."),
 ];
 
 const CALLED: &[Field] = &[
@@ -109,6 +114,7 @@ const CALLED: &[Field] = &[
     field("permission_mode", Kind::Text, "The client's permission mode."),
     field("agent_type", Kind::Any, "The subagent's type."),
     field("elsewhere", TEXTS, "Guards that also looked at what is not kept."),
+    field("patches", TEXTS, "Files whose patches were read, which are not kept."),
 ];
 
 pub(super) const DECISION: &[Field] = &[

@@ -12,6 +12,9 @@ use crate::world::{
     Command, CommandOutput, Entry, FileStat, HeldLock, OpenFile, RunningProgram, World, WorldError,
 };
 
+/// Links that are followed, one after the other.
+const LINKS_MAX: usize = 8;
+
 impl World for FakeWorld {
     fn now(&self) -> Timestamp {
         open(&self.machine).now
@@ -65,6 +68,24 @@ impl World for FakeWorld {
         let machine = open(&self.machine);
         let lost = machine.crash_at.is_some_and(|at| machine.ops > at);
         if lost { Err(WorldError::Crashed) } else { machine.disk.stat(path) }
+    }
+
+    fn real_path(&self, path: &Path) -> Result<PathBuf, WorldError> {
+        let machine = open(&self.machine);
+        let lost = machine.crash_at.is_some_and(|at| machine.ops > at);
+        if lost {
+            return Err(WorldError::Crashed);
+        }
+        let mut real = path.to_owned();
+        for _ in 0..LINKS_MAX {
+            let next = machine.entries.iter().find_map(|(path, entry)| {
+                let (rest, target) = (real.strip_prefix(path).ok()?, entry.link.as_ref()?);
+                Some(if rest.as_os_str().is_empty() { target.clone() } else { target.join(rest) })
+            });
+            let Some(next) = next else { break };
+            real = next;
+        }
+        machine.disk.stat(&real).map(|_| real)
     }
 
     fn open(&self, path: &Path) -> Result<Box<dyn OpenFile>, WorldError> {

@@ -1,0 +1,76 @@
+//! What only the disk knows of a tool call: where the symbolic links in its paths lead, and what the
+//! patches say that it would apply. Asked only where a guard looks at paths; bounded.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::facts::call::{Call, Real, Surroundings};
+use crate::limits::{CALL_PATCH_BYTES_MAX, CALL_PATCHES_MAX, CALL_PATHS_MAX};
+use crate::world::World;
+
+/// Folders above a path that are tried, where it is not there itself.
+const STEPS_MAX: usize = 8;
+
+/// Adds to a call what the disk knows of it.
+pub(super) fn look(world: &dyn World, call: &mut Call, around: &mut Surroundings) {
+    for patch in call.patches.clone().iter().take(CALL_PATCHES_MAX) {
+        let bytes = world.read(Path::new(&patch.path), CALL_PATCH_BYTES_MAX);
+        if let Ok(bytes) = bytes {
+            call.apply(patch, &String::from_utf8_lossy(&bytes), around);
+        }
+    }
+    let own = [&around.project, &around.folder, &around.home].into_iter().chain(&around.temporary);
+    let mut paths: Vec<String> = own.filter(|it| !it.is_empty()).cloned().collect();
+    let bound = paths.len() + CALL_PATHS_MAX;
+    paths.extend(call.files.iter().filter_map(|it| it.place.absolute.clone()));
+    for program in &call.programs {
+        let folder = program.folder.as_deref();
+        let operands = program.args.iter().filter(|it| !it.text.starts_with('-'));
+        let places = operands.filter_map(|it| around.place(it, folder).absolute);
+        paths.extend(places);
+    }
+    let mut asked = Asked { world, known: BTreeMap::new() };
+    let mut real = BTreeMap::new();
+    for path in paths {
+        if real.contains_key(&path) {
+            continue;
+        }
+        if real.len() >= bound {
+            break;
+        }
+        let leads = asked.leads(&path, STEPS_MAX);
+        let lies = match path.rsplit_once('/') {
+            Some((folder, name)) if !folder.is_empty() => {
+                format!("{}/{name}", asked.leads(folder, STEPS_MAX).trim_end_matches('/'))
+            }
+            _ => path.clone(),
+        };
+        real.insert(path, Real { lies, leads });
+    }
+    real.retain(|path, it| *path != it.lies || *path != it.leads);
+    around.real = real;
+}
+
+/// Paths that were asked for.
+struct Asked<'a> {
+    world: &'a dyn World,
+    known: BTreeMap<String, String>,
+}
+
+impl Asked<'_> {
+    /// Where a path leads; of one that is not there, the folder above it does.
+    fn leads(&mut self, path: &str, steps: usize) -> String {
+        if let Some(known) = self.known.get(path) {
+            return known.clone();
+        }
+        let found = match (self.world.real_path(Path::new(path)), path.rsplit_once('/')) {
+            (Ok(real), _) => real.display().to_string(),
+            (Err(_), Some((folder, name))) if !folder.is_empty() && steps > 0 => {
+                format!("{}/{name}", self.leads(folder, steps - 1).trim_end_matches('/'))
+            }
+            (Err(_), _) => path.to_owned(),
+        };
+        self.known.insert(path.to_owned(), found.clone());
+        found
+    }
+}
