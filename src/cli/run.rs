@@ -251,6 +251,8 @@ impl<'a> Supervisor<'a, '_, '_> {
                 }
                 Phase::Asking => {
                     let admission = self.ask_breaker();
+                    // Saved with the turn that begins, so that what it used is known if nobody hears its end.
+                    self.run.heard_from = self.transcript_bytes();
                     self.step(&Event::Asked(&admission));
                 }
                 Phase::Working => self.turn(),
@@ -275,7 +277,8 @@ impl<'a> Supervisor<'a, '_, '_> {
         let fields = [("run", json!(self.run.id)), ("iteration", json!(self.run.iteration))];
         self.tell("loop.resume", &fields);
         let ended = self.run.status().is_some();
-        self.step(&Event::Resumed);
+        let used = (self.run.phase == Phase::Working).then(|| self.used_unheard()).flatten();
+        self.step(&Event::Resumed(used));
         // Of a run whose process died, the agent may have switched the gate: a turn's start finds out.
         if ended {
             self.note_gate();

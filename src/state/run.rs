@@ -120,6 +120,8 @@ pub struct Run {
     pub iteration: u32,
     /// Turns of this session.
     pub session_iteration: u32,
+    /// Length of the run's transcript when the turn at work began, in bytes: what follows is the turn's.
+    pub heard_from: u64,
     /// Attempts at this turn that failed and are made again.
     pub attempt: u32,
     /// Whether the next turn is the same one again.

@@ -202,37 +202,85 @@ fn what_is_said_while_the_agent_is_asked_to_end_is_booked() {
     assert_eq!(theatre.state().unwrap()["spend"]["cost_usd"], 4.5);
 }
 
-#[test]
-fn killed_at_any_moment_it_goes_on_and_ends_what_was_left_running() {
-    const TURNS: u64 = 4;
-    for delay_ms in (0..900).step_by(75) {
-        let theatre = Theatre::new(&["sleep 0.15; commits more; uses 100 0.25"]);
-        let most = TURNS.to_string();
-        let mut run = theatre.start(&["--max-iterations", &most]);
-        std::thread::sleep(Duration::from_millis(delay_ms));
-        run.kill().unwrap();
-        run.wait().unwrap();
-        let Some(before) = theatre.state() else {
-            continue; // Nothing was begun.
+/// Numbers that look random, out of a seed (splitmix64).
+struct Random(u64);
+
+impl Random {
+    /// The seed of the environment, or of the clock.
+    fn new() -> Self {
+        let said = std::env::var("POLICYD_SEED").ok().and_then(|it| it.parse().ok());
+        let clock = || {
+            let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+            u64::from(since.subsec_nanos())
         };
-        let turns_before = theatre.turns();
-        let (code, events) = theatre.run(&["--resume"]);
+        Self(said.unwrap_or_else(clock))
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut it = self.0;
+        it = (it ^ (it >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        it = (it ^ (it >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (it ^ (it >> 31)) % bound
+    }
+}
+
+/// `kill -9` at random moments, again and again: of the supervisor first, then of whoever goes on.
+#[test]
+fn killed_at_random_moments_nothing_is_lost_nothing_counted_twice_and_no_child_left() {
+    const TURNS: u64 = 4;
+    const ROUNDS: u64 = 6;
+    let mut random = Random::new();
+    for round in 0..ROUNDS {
+        let seed = random.0;
+        let moments: Vec<u64> = (0..=random.below(3)).map(|_| random.below(1_200)).collect();
+        let told = format!("POLICYD_SEED={seed}, round {round}: killed after {moments:?} ms");
+        println!("{told}");
+        let play = "echo $$ >> \"$plays/pids\"; sleep 300 > /dev/null 2>&1 &\n\
+                    echo $! >> \"$plays/pids\"; uses 100 0.25; sleep 0.1; commits more";
+        let theatre = Theatre::new(&[play]);
+        let (most, mut spent, mut iteration) = (TURNS.to_string(), 0.0, 0);
+        for moment in moments {
+            let options: &[&str] = match theatre.state() {
+                Some(_) => &["--resume"],
+                None => &["--max-iterations", &most],
+            };
+            let mut run = theatre.start(options);
+            std::thread::sleep(Duration::from_millis(moment));
+            run.kill().unwrap();
+            run.wait().unwrap();
+            let Some(state) = theatre.state() else { continue };
+            let now = (
+                state["spend"]["cost_usd"].as_f64().unwrap(),
+                state["iteration"].as_u64().unwrap(),
+            );
+            assert!(now.0 >= spent && now.1 >= iteration, "{told}: {state:#}");
+            (spent, iteration) = now;
+        }
+        let options: &[&str] =
+            if theatre.state().is_some() { &["--resume"] } else { &["--max-iterations", &most] };
+        let (code, events) = theatre.run(options);
         let state = theatre.state().unwrap();
-        assert_eq!(code, 11, "{delay_ms}: {events:?}");
-        assert_eq!(state["iteration"], TURNS, "{delay_ms}");
-        assert!(state["spend"]["cost_usd"].as_f64() >= before["spend"]["cost_usd"].as_f64());
-        // The turn that broke off is made again, and no other one.
-        assert!(
-            theatre.turns() <= TURNS + 1,
-            "{delay_ms}: {} after {turns_before}",
-            theatre.turns()
-        );
+        assert_eq!(code, 11, "{told}: {events:?}");
+        assert_eq!(state["iteration"], TURNS, "{told}");
+        // Every turn that the agent made is in the books once: those that broke off by what they said.
+        let made = theatre.turns();
+        let tokens = state["spend"]["input"].as_u64().unwrap();
+        assert!(tokens >= TURNS * 100 && tokens <= made * 100, "{told}: {tokens} of {made} turns");
+        let cost = state["spend"]["cost_usd"].as_f64().unwrap();
+        assert!((1.0..1.01).contains(&cost), "{told}: {cost}, for what broke off by its tokens");
+        let completed = events.iter().filter(|it| it["type"] == "loop.iteration_complete");
+        let numbers: Vec<u64> = completed.map(|it| it["iteration"].as_u64().unwrap()).collect();
+        assert!(numbers.is_sorted_by(|one, other| one < other), "{told}: {numbers:?}");
         let log = Command::new("git")
             .args(["fsck", "--no-dangling"])
             .current_dir(theatre.project())
             .output()
             .unwrap();
-        assert!(log.status.success(), "{delay_ms}: {log:?}");
+        assert!(log.status.success(), "{told}: {log:?}");
+        let pids = fs::read_to_string(theatre.plays().join("pids")).unwrap();
+        let alive: Vec<&str> = pids.lines().filter(|it| is_alive(it)).collect();
+        assert!(alive.is_empty(), "{told}: {alive:?}");
     }
 }
 

@@ -64,7 +64,7 @@ fn every_phase_meets_every_event() {
         Event::Asked(&no),
         Event::Asked(&never),
         Event::Ended(&turn),
-        Event::Resumed,
+        Event::Resumed(None),
         Event::Interrupted(None),
         Event::CannotRun("no such program"),
     ];
@@ -95,7 +95,7 @@ fn every_phase_meets_every_event() {
 fn what_happens_to_nobody_changes_nothing() {
     let complete = run(over(Status::Complete));
     let (after, effects) =
-        step(&complete, &Event::Resumed, &limits(), NOW.plus(Duration::from_secs(9)));
+        step(&complete, &Event::Resumed(None), &limits(), NOW.plus(Duration::from_secs(9)));
     assert_eq!((after, effects), (complete, vec![]));
 }
 
@@ -220,9 +220,9 @@ fn a_turn_that_is_made_again_uses_up_no_turn() {
 
 #[test]
 fn a_turn_that_broke_off_is_made_again_under_its_number() {
-    for event in [Event::Resumed, Event::Interrupted(None)] {
+    for event in [Event::Resumed(None), Event::Interrupted(None)] {
         let (broken, _) = step(&run(Phase::Working), &event, &limits(), NOW);
-        let (ready, _) = step(&broken, &Event::Resumed, &limits(), NOW);
+        let (ready, _) = step(&broken, &Event::Resumed(None), &limits(), NOW);
         let mut ready = ready;
         ready.iteration = 10;
         let (asks, _) = step(&ready, &Event::Looked(&Look::default()), &limits(), NOW);
@@ -348,7 +348,7 @@ fn whoever_goes_on_with_a_run_has_seen_to_what_ended_it() {
     let mut before = run(over(Status::CircuitBreaker));
     (before.idle, before.stuck_rounds, before.failures) = (3, 2, 4);
     before.spend.cost_usd = 1.5;
-    let (after, _) = step(&before, &Event::Resumed, &limits(), NOW);
+    let (after, _) = step(&before, &Event::Resumed(None), &limits(), NOW);
     assert_eq!(
         (after.idle, after.stuck_rounds, after.failures, after.spend.cost_usd),
         (0, 0, 0, 1.5)
@@ -384,4 +384,17 @@ fn the_money_is_warned_of_once() {
         now = if after.status().is_some() { after } else { Run { phase: Phase::Working, ..after } };
     }
     assert_eq!((warned, word(&now).as_str()), (vec![80], "budget"));
+}
+
+#[test]
+fn what_a_turn_used_that_broke_off_is_booked_once() {
+    let spend = Spend { input: 10, cost_usd: 0.5, ..Spend::default() };
+    let used = Used { spend, priced: true, took: Duration::ZERO };
+    let mut broken = run(Phase::Working);
+    let (idle, spent) = (2, broken.spend.plus(spend));
+    broken.idle = idle;
+    let (after, _) = step(&broken, &Event::Resumed(Some(used)), &limits(), NOW);
+    assert_eq!((after.spend, after.session_spend.input, after.idle), (spent, 10, idle));
+    let (again, _) = step(&after, &Event::Resumed(Some(used)), &limits(), NOW);
+    assert_eq!(again.spend, spent, "no turn is at work any more");
 }

@@ -9,8 +9,11 @@ use serde_json::json;
 use super::Supervisor;
 use crate::facts::{Facts, Verdict};
 use crate::hook::agent_output::AgentOutput;
+use crate::state::run::Used;
 use crate::store::transcript::{self, Places};
 
+/// Bytes of it that are read at once.
+const READ_BYTES: usize = 64 * 1024;
 /// Longest time that reading it may take.
 const READING_MAX: Duration = Duration::from_secs(30);
 
@@ -62,6 +65,28 @@ impl Supervisor<'_, '_, '_> {
         if let Err(error) = self.world.append(&self.transcript(), text.as_bytes()) {
             self.problem(&format!("the conversation could not be written down: {error}"));
         }
+    }
+
+    /// Its length.
+    pub(super) fn transcript_bytes(&self) -> u64 {
+        self.world.stat(&self.transcript()).map_or(0, |it| it.length)
+    }
+
+    /// What the turn used at whose work this process died: its records stand in the transcript. What it
+    /// would have told at its end nobody knows, so the pack's prices count.
+    pub(super) fn used_unheard(&mut self) -> Option<Used> {
+        let mut file = self.world.open(&self.transcript()).ok()?;
+        let (mut at, mut buffer) = (self.run.heard_from, vec![0; READ_BYTES]);
+        let mut output = AgentOutput::default();
+        loop {
+            let length = file.read_at(at, &mut buffer).ok()?;
+            let Some(bytes) = buffer.get(..length).filter(|it| !it.is_empty()) else { break };
+            output.absorb(bytes);
+            at = at.saturating_add(u64::try_from(length).unwrap_or(u64::MAX));
+        }
+        output.finish();
+        let (spend, priced) = self.measure(&output);
+        (spend.tokens() > 0).then_some(Used { spend, priced, took: Duration::ZERO })
     }
 
     /// What it says. What could not be read is left out; only what is new is read.

@@ -94,7 +94,7 @@ impl Supervisor<'_, '_, '_> {
 
     /// Reads the meters: tokens and money of the turn, and whether its price is known. What the command
     /// tells of its cost comes before the pack's prices.
-    fn measure(&mut self, output: &AgentOutput) -> (Spend, bool) {
+    pub(super) fn measure(&mut self, output: &AgentOutput) -> (Spend, bool) {
         let rules = &self.policy().context;
         let turn = output.meters();
         let used = turn.total();

@@ -75,6 +75,7 @@ pub(super) const RUN_STATE: &[Field] = &[
     field("restarts", COUNT, "Restarts so far."),
     field("iteration", COUNT, "Number of the last turn that began, over all sessions."),
     field("session_iteration", COUNT, "Turns of this session."),
+    field("heard_from", COUNT, "Length of the transcript when the turn at work began."),
     field("attempt", COUNT, "Attempts at this turn that are made again."),
     field("again", Kind::Bool, "Whether the next turn is the same one again."),
     field("extended_by", COUNT, "Turns that were added to those that are allowed."),

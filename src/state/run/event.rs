@@ -119,8 +119,9 @@ pub enum Event<'a> {
     Asked(&'a Admission),
     /// A turn ended.
     Ended(&'a Turn),
-    /// Somebody goes on with it, perhaps after its process died.
-    Resumed,
+    /// Somebody goes on with it, perhaps after its process died; what the turn that broke off is known to
+    /// have used, where one was at work.
+    Resumed(Option<Used>),
     /// Somebody interrupted it; what the turn that broke off used, where one was at work.
     Interrupted(Option<Used>),
     /// The command could not be started.

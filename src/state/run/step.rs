@@ -6,7 +6,7 @@
 //! |---|---|---|---|---|---|---|
 //! | ready | below | nothing | nothing | ready | over: interrupted | over: cannot run |
 //! | asking | nothing | admitted: working, a turn begins; rejected: waiting, or over where that is too long | nothing | ready | over | over |
-//! | working | nothing | nothing | below | ready, the same turn again | over, with what it used booked; the same turn again, once resumed | over |
+//! | working | nothing | nothing | below | ready, with what it is known to have used booked; the same turn again | over, with what it used booked; the same turn again, once resumed | over |
 //! | waiting | STOP or a human needed: over; the time is over: as ready; else nothing | nothing | nothing | stays | over | over |
 //! | paused | STOP: over; PAUSE is gone: as ready; else nothing | nothing | nothing | ready | over | over |
 //! | over: complete | nothing | nothing | nothing | nothing | nothing | nothing |
@@ -45,7 +45,7 @@ use crate::time::Timestamp;
 pub fn step(run: &Run, event: &Event<'_>, limits: &Limits, now: Timestamp) -> (Run, Vec<Effect>) {
     let mut step = Step { run: run.clone(), limits, now, effects: Vec::new() };
     match (&run.phase, event) {
-        (Phase::Over { status, .. }, Event::Resumed) if *status != Status::Complete => {
+        (Phase::Over { status, .. }, Event::Resumed(_)) if *status != Status::Complete => {
             step.reopen();
         }
         (Phase::Over { .. }, _) => return (run.clone(), Vec::new()),
@@ -60,11 +60,14 @@ pub fn step(run: &Run, event: &Event<'_>, limits: &Limits, now: Timestamp) -> (R
             step.run.again |= run.phase == Phase::Working;
             step.end(Status::CannotRun, why);
         }
-        (Phase::Working, Event::Resumed) => {
+        (Phase::Working, Event::Resumed(used)) => {
+            if let Some(used) = used {
+                step.book_use(*used);
+            }
             step.run.again = true;
             step.run.phase = Phase::Ready;
         }
-        (Phase::Asking | Phase::Paused, Event::Resumed) => step.run.phase = Phase::Ready,
+        (Phase::Asking | Phase::Paused, Event::Resumed(_)) => step.run.phase = Phase::Ready,
         (Phase::Ready, Event::Looked(look)) => step.look(look),
         (Phase::Paused, Event::Looked(look)) => step.look(look),
         (Phase::Waiting { until_ms, .. }, Event::Looked(look)) => {
@@ -73,7 +76,7 @@ pub fn step(run: &Run, event: &Event<'_>, limits: &Limits, now: Timestamp) -> (R
         }
         (Phase::Asking, Event::Asked(admission)) => step.asked(admission),
         (Phase::Working, Event::Ended(turn)) => step.ended(turn),
-        (Phase::Ready | Phase::Waiting { .. }, Event::Resumed)
+        (Phase::Ready | Phase::Waiting { .. }, Event::Resumed(_))
         | (Phase::Asking | Phase::Working, Event::Looked(_))
         | (
             Phase::Ready | Phase::Working | Phase::Waiting { .. } | Phase::Paused,
