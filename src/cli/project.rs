@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::facts::call::Surroundings;
 use crate::facts::event::Event;
 use crate::limits;
 use crate::policy::{self, Settings};
@@ -196,6 +197,12 @@ fn durability(world: &dyn World, settings: &policy::Durability) -> Durability {
 pub(super) fn scratch_folders(world: &dyn World) -> Vec<PathBuf> {
     let home = world.env("HOME").map(|it| Path::new(&it).join(".claude"));
     world.env("TMPDIR").map(PathBuf::from).into_iter().chain(home).collect()
+}
+
+/// Folders of this machine in which a tool call may leave what it likes.
+pub(super) fn temporary_folders(world: &dyn World) -> Vec<String> {
+    let own = ["TMPDIR", "TEMP"].iter().filter_map(|it| world.env(it));
+    Surroundings::TEMPORARY.map(str::to_owned).into_iter().chain(own).collect()
 }
 
 /// Whether a variable switches something on: set, and none of the usual words for no.

@@ -52,6 +52,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Repl
         oldest,
         examples: arguments.examples,
         scratch: project::scratch_folders(world),
+        temporary: project::temporary_folders(world),
     };
     let jobs = arguments.jobs.map_or_else(|| world.cores(), usize::from);
     let mut progress = Progress::new(console.watched && world.env("CI").is_none(), &found.sessions);
@@ -69,16 +70,22 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Repl
         ReportFormat::Json => format!("{:#}\n", report::to_json(&tally, scope)),
         ReportFormat::Text => report::to_text(&tally, scope, console.color()),
     });
-    let new_blocks = tally.comparison.as_ref().map_or(0, |it| it.newly_blocked.times);
+    let new_blocks = tally
+        .comparison
+        .as_ref()
+        .map_or(0, |it| it.newly_blocked.times.saturating_add(it.newly_stopped.times));
     if arguments.fail_on_new_blocks && new_blocks > 0 { EXIT_FOUND } else { EXIT_OK }
 }
 
 /// What is wrong with `--rule`, if neither pack has such a rule.
 fn unknown_rule(wanted: Option<&str>, policy: &Policy, other: Option<&Policy>) -> Option<String> {
     let wanted = wanted?;
-    let packs = std::iter::once(policy).chain(other);
-    let known: Vec<&str> =
-        packs.flat_map(|it| &it.considerations).map(|it| it.id.as_str()).collect();
+    let ids = |it: &'_ Policy| -> Vec<String> {
+        let guards = it.guards.rules.iter().map(|it| &it.id);
+        it.considerations.iter().map(|it| &it.id).chain(guards).cloned().collect()
+    };
+    let known: Vec<String> = std::iter::once(policy).chain(other).flat_map(ids).collect();
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
     if known.contains(&wanted) {
         return None;
     }
@@ -109,6 +116,7 @@ struct Task<'a> {
     oldest: Timestamp,
     examples: usize,
     scratch: Vec<PathBuf>,
+    temporary: Vec<String>,
 }
 
 impl Task<'_> {
@@ -173,6 +181,8 @@ impl Task<'_> {
             session: session.id.clone(),
             agent: it.agent(),
             agent_type: self.agent_type(it),
+            home: self.world.env("HOME").unwrap_or_default(),
+            temporary: &self.temporary,
             scratch: &self.scratch,
             oldest: self.oldest,
             modified: it.modified,

@@ -60,6 +60,18 @@ impl GuardVerdict {
     pub const fn status(&self) -> &'static str {
         if self.unknown.is_some() { "unknown" } else { "fired" }
     }
+
+    /// What it says, with its name.
+    #[must_use]
+    pub fn said(&self) -> String {
+        let Self { message, id, .. } = self;
+        match &self.unknown {
+            None => format!("{message} (guard `{id}`)"),
+            Some(why) => format!(
+                "policyd cannot tell whether this is allowed: {why}. {message} (guard `{id}`)"
+            ),
+        }
+    }
 }
 
 /// What all guards say to an event together.
@@ -166,13 +178,7 @@ impl Guarded {
             Mode::Warn => Some(Verb::Warn),
             Mode::Shadow => None,
         };
-        let said = match &verdict.unknown {
-            None => format!("{} (guard `{}`)", verdict.message, verdict.id),
-            Some(why) => format!(
-                "policyd cannot tell whether this is allowed: {why}. {} (guard `{}`)",
-                verdict.message, verdict.id
-            ),
-        };
+        let said = verdict.said();
         let join = |into: &mut String, text: &str| {
             if !into.is_empty() {
                 into.push('\n');

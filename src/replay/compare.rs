@@ -1,13 +1,15 @@
 //! What another pack would change: stop by stop, and rule by rule.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::judge::Judged;
 use super::tally::{Count, Example, blockers};
 use crate::judge::Outcome;
 use crate::judge::combine::Decision;
+use crate::judge::guards::{GuardVerdict, Guarded};
 use crate::judge::verdict::{Consequence, Verdict};
-use crate::policy::Policy;
+use crate::policy::guards::Verb;
+use crate::policy::{Mode, Policy};
 
 /// What one rule would do otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +33,8 @@ pub enum Effect {
     Recorded,
     /// It is said.
     Warns,
+    /// A human is asked.
+    Asks,
     /// It stands against the stop.
     Blocks,
 }
@@ -43,6 +47,7 @@ impl Effect {
             Self::Nothing => "nothing",
             Self::Recorded => "recorded",
             Self::Warns => "warns",
+            Self::Asks => "asks",
             Self::Blocks => "blocks",
         }
     }
@@ -53,6 +58,18 @@ impl Effect {
             Some(Consequence::Recorded) => Self::Recorded,
             Some(Consequence::Warns) => Self::Warns,
             Some(Consequence::Blocks) => Self::Blocks,
+        }
+    }
+}
+
+impl From<&GuardVerdict> for Effect {
+    fn from(verdict: &GuardVerdict) -> Self {
+        match (verdict.mode, verdict.verb) {
+            (Mode::Shadow, _) => Self::Recorded,
+            (Mode::Warn, _) | (Mode::Enforce, Verb::Warn | Verb::Context) => Self::Warns,
+            (Mode::Enforce, Verb::Ask) => Self::Asks,
+            (Mode::Enforce, Verb::Block | Verb::Halt) => Self::Blocks,
+            (Mode::Enforce, Verb::Allow | Verb::Defer) => Self::Nothing,
         }
     }
 }
@@ -68,6 +85,12 @@ pub struct Comparison {
     pub newly_blocked: Count,
     /// Stops that only this pack blocks.
     pub no_longer_blocked: Count,
+    /// Tool calls that only the other pack stops or asks about.
+    pub newly_stopped: Count,
+    /// Tool calls that only this pack stops or asks about.
+    pub no_longer_stopped: Count,
+    /// Guards that come to something else, by id.
+    pub guards: BTreeMap<String, RuleChange>,
     /// Every rule of either pack: first those of this one, each in the order of its pack.
     pub rules: Vec<RuleChange>,
     /// For each rule its places among the verdicts here and there.
@@ -96,6 +119,9 @@ impl Comparison {
             blocks: 0,
             newly_blocked: Count::default(),
             no_longer_blocked: Count::default(),
+            newly_stopped: Count::default(),
+            no_longer_stopped: Count::default(),
+            guards: BTreeMap::new(),
             rules,
             places,
         }
@@ -133,11 +159,64 @@ impl Comparison {
         }
     }
 
+    /// Compares what guards said to a tool call here and there.
+    pub fn add_call(
+        &mut self,
+        (here, there): (&Guarded, &Guarded),
+        examples_max: usize,
+        example: impl Fn(String) -> Example,
+    ) {
+        let stops = |it: &Guarded| it.decision >= Decision::Ask;
+        match (stops(here), stops(there)) {
+            (false, true) => {
+                self.newly_stopped.add(examples_max, || example(there.reason.clone()));
+            }
+            (true, false) => {
+                self.no_longer_stopped.add(examples_max, || example(here.reason.clone()));
+            }
+            (true, true) | (false, false) => {}
+        }
+        let ids = here.verdicts.iter().chain(&there.verdicts).map(|it| it.id.as_str());
+        for id in ids.collect::<BTreeSet<&str>>() {
+            let said = |it: &Guarded| it.verdicts.iter().find(|it| it.id == id).cloned();
+            let (old, new) = (said(here), said(there));
+            let effect =
+                |it: &Option<GuardVerdict>| it.as_ref().map_or(Effect::Nothing, Effect::from);
+            let effects = (effect(&old), effect(&new));
+            if effects.0 == effects.1 {
+                continue;
+            }
+            let asked = |it: &Guarded| it.judged.iter().any(|judged| judged == id);
+            let change = self.guards.entry(id.to_owned()).or_insert_with(|| RuleChange {
+                id: id.to_owned(),
+                here: asked(here),
+                there: asked(there),
+                moves: BTreeMap::new(),
+            });
+            change.here |= asked(here);
+            change.there |= asked(there);
+            let found = if effects.0 < effects.1 { new } else { old };
+            let moved = change.moves.entry(effects).or_default();
+            moved.add(examples_max, || example(found.map(|it| it.said()).unwrap_or_default()));
+        }
+    }
+
     /// Takes in what was compared elsewhere.
     pub fn merge(&mut self, other: Self, examples_max: usize) {
         self.blocks = self.blocks.saturating_add(other.blocks);
         self.newly_blocked.merge(other.newly_blocked, examples_max);
         self.no_longer_blocked.merge(other.no_longer_blocked, examples_max);
+        self.newly_stopped.merge(other.newly_stopped, examples_max);
+        self.no_longer_stopped.merge(other.no_longer_stopped, examples_max);
+        for (id, more) in other.guards {
+            let fresh = || RuleChange { moves: BTreeMap::new(), ..more.clone() };
+            let own = self.guards.entry(id).or_insert_with(fresh);
+            own.here |= more.here;
+            own.there |= more.there;
+            for (effects, count) in more.moves {
+                own.moves.entry(effects).or_default().merge(count, examples_max);
+            }
+        }
         for (rule, more) in self.rules.iter_mut().zip(other.rules) {
             for (effects, count) in more.moves {
                 rule.moves.entry(effects).or_default().merge(count, examples_max);

@@ -1,4 +1,4 @@
-//! One pack judging recorded stops, one after the other, as `eval` would have.
+//! One pack judging recorded stops and tool calls, one after the other, as `eval` would have.
 //! What a recording does not hold is not known: no probe has run, no preference was looked for, no
 //! file is there to be looked at.
 
@@ -7,21 +7,23 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use crate::facts::Facts;
+use crate::facts::call::{Call, Reading, Surroundings};
 use crate::facts::compiled::CompiledLens;
 use crate::facts::event::Event;
+use crate::judge::guards::{self, Guarded};
 use crate::judge::situation::{Situation, Words, forget_scratch, is_scratch};
 use crate::judge::{self, Bench, Detail, Outcome};
 use crate::policy::Policy;
 use crate::script::Evaluator;
+use crate::script::call_facts::Seen;
 use crate::script::context::Context;
 use crate::state::SessionState;
-use crate::state::context::Overrides;
 use crate::time::Timestamp;
 
 /// What a stop came to, or why the pack has no opinion on it.
 pub type Judged = Result<Outcome, &'static str>;
 
-/// A recorded stop.
+/// A recorded stop, or a tool call before it happened.
 #[derive(Debug)]
 pub struct Stop<'s> {
     /// The event a hook would have been told of.
@@ -98,16 +100,52 @@ impl<'p> Judge<'p> {
     }
 
     fn decide(&mut self, stop: &Stop<'_>, facts: &mut Facts, state: &SessionState) -> Outcome {
+        self.ask(stop, facts, |policy, context, evaluator| {
+            // What else a plan would ask for is not there to be asked.
+            judge::classify(policy, context, None, evaluator);
+            known_before(policy, context);
+            let bench = Bench {
+                policy,
+                context,
+                state,
+                stopwatch: &|| Duration::ZERO,
+                detail: Detail::Findings,
+                report_path: "",
+            };
+            judge::decide(bench, evaluator)
+        })
+    }
+
+    /// Whether any guard looks at this event.
+    #[must_use]
+    pub fn guards(&self, kind: &str) -> bool {
+        self.policy.settings.enabled && self.policy.guarded.iter().any(|it| it == kind)
+    }
+
+    /// Judges a tool call before it happens. The facts are the same afterwards.
+    pub fn guard(&mut self, call: &Stop<'_>, around: &Surroundings, facts: &mut Facts) -> Guarded {
+        let knowledge = &*self.policy.guards.knowledge;
+        let reading = Reading { lens: &self.words.lens, knowledge, around };
+        let seen = Rc::new(Seen { call: Call::of(&call.event, reading), around: around.clone() });
+        self.ask(call, facts, |policy, context, evaluator| {
+            context.learned.borrow_mut().call = Some(Rc::clone(&seen));
+            let concerned = guards::concerned(policy, &call.event, call.now);
+            guards::judge(concerned, &call.event, &seen, (context, evaluator), Detail::Findings)
+        })
+    }
+
+    /// Puts expressions before what was known when something happened.
+    fn ask<T>(
+        &mut self,
+        happened: &Stop<'_>,
+        facts: &mut Facts,
+        ask: impl FnOnce(&Policy, &Context, &mut Evaluator) -> T,
+    ) -> T {
         let situation = Situation {
-            event: stop.event.clone(),
             facts: std::mem::take(facts),
-            transcript_problem: None,
-            interactive: stop.interactive,
+            interactive: happened.interactive,
             recorded: true,
-            project: stop.project.to_path_buf(),
-            remote_host: None,
-            overrides: Overrides::default(),
-            now: stop.now,
+            ..Situation::alone(happened.event.clone(), happened.project.to_path_buf(), happened.now)
         };
         let context = Rc::new(situation.context(self.policy, &self.words));
         let evaluator = match &mut self.evaluator {
@@ -117,22 +155,11 @@ impl<'p> Judge<'p> {
             }
             empty @ None => empty.insert(Evaluator::new(Rc::clone(&context))),
         };
-        // What else a plan would ask for is not there to be asked.
-        judge::classify(self.policy, &context, None, evaluator);
-        known_before(self.policy, &context);
-        let bench = Bench {
-            policy: self.policy,
-            context: &context,
-            state,
-            stopwatch: &|| Duration::ZERO,
-            detail: Detail::Findings,
-            report_path: "",
-        };
-        let outcome = judge::decide(bench, evaluator);
+        let found = ask(self.policy, &context, evaluator);
         evaluator.leave();
         // Nobody else holds the context any more; were it otherwise, a copy would do.
         *facts = Rc::try_unwrap(context).map_or_else(|held| held.facts.clone(), |it| it.facts);
-        outcome
+        found
     }
 }
 

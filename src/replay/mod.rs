@@ -1,11 +1,11 @@
-//! Replay: recorded sessions, judged again at each of their stops. Pure: lines come in, counts come
+//! Replay: recorded sessions, judged again at each of their stops and tool calls. Pure: lines come in, counts come
 //! out, and nothing is remembered beyond them.
 //! Lives here: one recording after the other; `turn` finds the stops, `judge` judges them, `tally`
 //! counts, `compare` holds two packs against each other.
 //!
-//! Considerations are asked at stops. Tool calls are counted where rules on them will be asked:
-//! before the record of the call is taken in.
+//! Considerations are asked at stops, guards at tool calls: before the record of the call is taken in.
 
+mod calls;
 pub mod compare;
 pub mod judge;
 pub mod tally;
@@ -14,6 +14,7 @@ pub mod turn;
 use std::path::{Path, PathBuf};
 
 use crate::facts::Facts;
+use crate::facts::call::Surroundings;
 use crate::facts::event::{Event, EventKind};
 use crate::facts::lines::Piece;
 use crate::facts::record::{Entry, Record};
@@ -21,6 +22,7 @@ use crate::id::SessionId;
 use crate::policy::Policy;
 use crate::state::SessionState;
 use crate::time::Timestamp;
+use calls::Call;
 use judge::{Judge, Stop};
 use tally::{Example, Tally, increase};
 use turn::{Ending, Turn};
@@ -38,12 +40,20 @@ impl<'p> Panel<'p> {
         Self { own: Judge::new(policy), other: other.map(Judge::new) }
     }
 
+    /// Whether a guard of either pack looks at this event.
+    fn guards(&self, kind: &str) -> bool {
+        self.own.guards(kind) || self.other.as_ref().is_some_and(|it| it.guards(kind))
+    }
+
     /// Whether both packs notice the same in a transcript, so that one fold serves both.
     fn shares_facts(&self) -> bool {
         let own = self.own.policy().lens_key;
         self.other.as_ref().is_none_or(|it| it.policy().lens_key == own)
     }
 }
+
+/// The event that guards of tool calls are asked at.
+const TOOL_CALL: &str = "pre_tool_use";
 
 /// What is known of a transcript before it is read.
 #[derive(Debug, Clone)]
@@ -56,6 +66,10 @@ pub struct About<'a> {
     pub agent: Option<String>,
     /// Type of the subagent, where known; empty for the client's internal agents.
     pub agent_type: Option<String>,
+    /// The user's home on this machine.
+    pub home: String,
+    /// Folders of this machine for temporary files, which tool calls may change.
+    pub temporary: &'a [String],
     /// Temporary folders of this machine besides the usual ones.
     pub scratch: &'a [PathBuf],
     /// Stops before this time are left out.
@@ -93,7 +107,8 @@ impl<'r, 'p> Recording<'r, 'p> {
         };
         let lens = panel.own.lens();
         facts.absorb_seen(line, &lens, |facts, record| {
-            watch.see(record, (facts, other_facts.as_mut()), (&mut **panel, &mut **tally));
+            let both = (facts, other_facts.as_mut());
+            watch.see((line, record), both, (&mut **panel, &mut **tally));
         });
         if let (Some(facts), Some(other)) = (other_facts, &panel.other) {
             facts.absorb(line, &other.lens());
@@ -164,7 +179,7 @@ impl<'a> Watch<'a> {
     /// Looks at a record before it is taken in.
     fn see(
         &mut self,
-        record: &Record<'_>,
+        (line, record): (&[u8], &Record<'_>),
         mut facts: BothFacts<'_>,
         (panel, tally): (&mut Panel<'_>, &mut Tally),
     ) {
@@ -178,8 +193,15 @@ impl<'a> Watch<'a> {
             return;
         }
         let ending = self.turn.take(record);
-        self.end(ending, facts, (panel, tally));
+        let (own, other) = facts;
+        let mut other = other;
+        self.end(ending, (&mut *own, other.as_deref_mut()), (&mut *panel, &mut *tally));
         self.note(record, tally);
+        if !record.origin.copied && panel.guards(TOOL_CALL) {
+            for call in calls::calls(line, record) {
+                self.guard(call, (&mut *own, other.as_deref_mut()), (&mut *panel, &mut *tally));
+            }
+        }
     }
 
     /// Counts, and judges, the end of a turn.
@@ -209,7 +231,8 @@ impl<'a> Watch<'a> {
         (facts, other_facts): BothFacts<'_>,
         (panel, tally): (&mut Panel<'_>, &mut Tally),
     ) {
-        let Some(event) = self.event(facts) else { return };
+        let kind = EventKind::find(if facts.sidechain { "subagent_stop" } else { "stop" });
+        let Some(event) = kind.map(|it| self.event(it, facts)) else { return };
         increase(&mut tally.stops);
         if facts.sidechain {
             increase(&mut tally.subagent_stops);
@@ -236,13 +259,55 @@ impl<'a> Watch<'a> {
         });
     }
 
-    /// What a hook would have been told at this stop.
-    fn event(&self, facts: &Facts) -> Option<Event> {
+    /// Judges a tool call as a hook before it would have been asked.
+    fn guard(
+        &mut self,
+        call: Call,
+        (facts, other_facts): BothFacts<'_>,
+        (panel, tally): (&mut Panel<'_>, &mut Tally),
+    ) {
+        let now = Timestamp::parse(&self.time).unwrap_or(self.about.modified);
+        let kind = EventKind::find(TOOL_CALL).filter(|_| now >= self.about.oldest);
+        let Some(kind) = kind else { return };
+        let folder = match facts.folder.as_str() {
+            "" => self.project.clone(),
+            folder => folder.to_owned(),
+        };
+        let around = Surroundings {
+            folder,
+            project: self.project.clone(),
+            home: self.about.home.clone(),
+            temporary: self.about.temporary.to_vec(),
+            ..Surroundings::default()
+        };
+        let event =
+            Event { tool_name: Some(call.tool), tool_input: call.input, ..self.event(kind, facts) };
+        let call = Stop {
+            event,
+            interactive: !self.headless,
+            project: Path::new(&self.project),
+            scratch: self.about.scratch,
+            now,
+        };
+        let guarded = panel.own.guard(&call, &around, facts);
+        let other = panel.other.as_mut().map(|it| {
+            let facts = other_facts.unwrap_or(facts);
+            it.guard(&call, &around, facts)
+        });
+        let (path, line) = (self.about.path, self.line);
+        tally.add_call(&guarded, other.as_ref(), |details| Example {
+            file: path.display().to_string(),
+            line,
+            details,
+        });
+    }
+
+    /// What a hook would have been told now.
+    fn event(&self, kind: EventKind, facts: &Facts) -> Event {
         let filled = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         let session = filled(&self.session).unwrap_or_else(|| self.about.session.clone());
         let agent = filled(&self.agent).or_else(|| self.about.agent.clone());
-        let kind = EventKind::find(if facts.sidechain { "subagent_stop" } else { "stop" })?;
-        Some(Event {
+        Event {
             agent_id: agent.filter(|_| facts.sidechain),
             agent_type: self.about.agent_type.clone().filter(|_| facts.sidechain),
             prompt_id: filled(&self.prompt_id),
@@ -252,7 +317,7 @@ impl<'a> Watch<'a> {
             permission_mode: filled(&facts.permission_mode),
             stop_active: self.sent_back,
             ..Event::of(kind, SessionId::sanitise(&session))
-        })
+        }
     }
 
     /// Remembers what the next stop will be told.

@@ -7,7 +7,9 @@ use super::compare::Comparison;
 use super::judge::Judged;
 use crate::judge::Outcome;
 use crate::judge::combine::Decision;
+use crate::judge::guards::{GuardVerdict, Guarded};
 use crate::judge::verdict::{Consequence, Status, Verdict};
+use crate::policy::guards::Verb;
 use crate::policy::{Mode, Policy};
 
 /// A place in a transcript, and what was found there.
@@ -74,9 +76,46 @@ pub struct RuleTally {
     pub would_block: u64,
     /// Stops at which it would be said if it were enforced.
     pub would_warn: u64,
+    /// Tool calls that it would ask a human about if it were enforced.
+    pub would_ask: u64,
 }
 
 impl RuleTally {
+    fn new(id: &str, mode: Mode, place: String) -> Self {
+        Self {
+            id: id.to_owned(),
+            mode,
+            place,
+            fired: Count::default(),
+            silent: 0,
+            unknown: Count::default(),
+            skipped: 0,
+            sessions: 0,
+            would_block: 0,
+            would_warn: 0,
+            would_ask: 0,
+        }
+    }
+
+    /// Counts what a guard said to a tool call.
+    fn add_said(
+        &mut self,
+        verdict: &GuardVerdict,
+        examples_max: usize,
+        example: impl FnOnce() -> Example,
+    ) {
+        match &verdict.unknown {
+            None => self.fired.add(examples_max, example),
+            Some(_) => self.unknown.add(examples_max, example),
+        }
+        increase(match verdict.verb {
+            Verb::Block | Verb::Halt => &mut self.would_block,
+            Verb::Ask => &mut self.would_ask,
+            Verb::Warn | Verb::Context => &mut self.would_warn,
+            Verb::Allow | Verb::Defer => return,
+        });
+    }
+
     fn add(&mut self, verdict: &Verdict, examples_max: usize, example: impl FnOnce() -> Example) {
         match verdict.status {
             Status::Satisfied => self.silent = self.silent.saturating_add(1),
@@ -100,6 +139,7 @@ impl RuleTally {
             (&mut self.sessions, other.sessions),
             (&mut self.would_block, other.would_block),
             (&mut self.would_warn, other.would_warn),
+            (&mut self.would_ask, other.would_ask),
         ] {
             *own = own.saturating_add(more);
         }
@@ -154,6 +194,14 @@ pub struct Tally {
     pub releases: BTreeMap<&'static str, u64>,
     /// Every rule, in the order of the pack.
     pub rules: Vec<RuleTally>,
+    /// Tool calls that guards were asked about.
+    pub guarded: u64,
+    /// Tool calls the pack stops.
+    pub stopped: Count,
+    /// Tool calls it asks a human about.
+    pub asked: Count,
+    /// Every guard, in the order of the pack.
+    pub guards: Vec<RuleTally>,
     /// What another pack would change.
     pub comparison: Option<Comparison>,
 }
@@ -162,18 +210,10 @@ impl Tally {
     /// Nothing counted yet.
     #[must_use]
     pub fn new(policy: &Policy, other: Option<&Policy>, examples_max: usize) -> Self {
-        let rules = policy.considerations.iter().map(|it| RuleTally {
-            id: it.id.clone(),
-            mode: it.mode,
-            place: it.place.to_string(),
-            fired: Count::default(),
-            silent: 0,
-            unknown: Count::default(),
-            skipped: 0,
-            sessions: 0,
-            would_block: 0,
-            would_warn: 0,
-        });
+        let rules = policy.considerations.iter();
+        let rules = rules.map(|it| RuleTally::new(&it.id, it.mode, it.place.to_string()));
+        let guards = policy.guards.rules.iter();
+        let guards = guards.map(|it| RuleTally::new(&it.id, it.mode, it.body.place.to_string()));
         Self {
             examples_max,
             reading: Reading::default(),
@@ -190,6 +230,10 @@ impl Tally {
             warnings: 0,
             releases: BTreeMap::new(),
             rules: rules.collect(),
+            guarded: 0,
+            stopped: Count::default(),
+            asked: Count::default(),
+            guards: guards.collect(),
             comparison: other.map(|other| Comparison::new(policy, other)),
         }
     }
@@ -226,10 +270,40 @@ impl Tally {
         }
     }
 
+    /// Counts a tool call that guards were asked about; `place` as for a stop.
+    pub fn add_call(
+        &mut self,
+        guarded: &Guarded,
+        other: Option<&Guarded>,
+        place: impl Fn(String) -> Example,
+    ) {
+        increase(&mut self.guarded);
+        let max = self.examples_max;
+        for id in &guarded.judged {
+            let said = guarded.verdicts.iter().any(|it| it.id == *id);
+            let guard = self.guards.iter_mut().find(|it| it.id == *id).filter(|_| !said);
+            guard.into_iter().for_each(|it| increase(&mut it.silent));
+        }
+        for it in &guarded.verdicts {
+            let guard = self.guards.iter_mut().find(|guard| guard.id == it.id);
+            guard.into_iter().for_each(|guard| guard.add_said(it, max, || place(it.said())));
+        }
+        match guarded.decision {
+            Decision::Block | Decision::Halt => {
+                self.stopped.add(max, || place(guarded.reason.clone()));
+            }
+            Decision::Ask => self.asked.add(max, || place(guarded.reason.clone())),
+            Decision::None | Decision::Allow | Decision::Defer => {}
+        }
+        if let (Some(comparison), Some(other)) = (&mut self.comparison, other) {
+            comparison.add_call((guarded, other), max, place);
+        }
+    }
+
     /// Ends a session: what was counted so far is all of one.
     pub fn end_session(&mut self) {
         self.sessions = u64::from(self.stops > 0);
-        for rule in &mut self.rules {
+        for rule in self.rules.iter_mut().chain(&mut self.guards) {
             rule.sessions = u64::from(rule.fired.times > 0);
         }
     }
@@ -255,13 +329,17 @@ impl Tally {
             (&mut self.cut_off, other.cut_off),
             (&mut self.tool_calls, other.tool_calls),
             (&mut self.warnings, other.warnings),
+            (&mut self.guarded, other.guarded),
         ] {
             *own = own.saturating_add(more);
         }
         self.blocks.merge(other.blocks, max);
+        self.stopped.merge(other.stopped, max);
+        self.asked.merge(other.asked, max);
         add_all(&mut self.no_opinion, other.no_opinion);
         add_all(&mut self.releases, other.releases);
-        for (rule, more) in self.rules.iter_mut().zip(other.rules) {
+        let own = self.rules.iter_mut().chain(&mut self.guards);
+        for (rule, more) in own.zip(other.rules.into_iter().chain(other.guards)) {
             rule.merge(more, max);
         }
         if let (Some(own), Some(more)) = (&mut self.comparison, other.comparison) {

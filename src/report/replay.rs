@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::mask::mask;
 use super::outcome::mode;
 use super::paint::{Paint, line};
 use crate::replay::compare::{Comparison, RuleChange};
@@ -38,6 +39,7 @@ pub fn to_json(tally: &Tally, scope: Scope<'_>) -> Value {
     let unreadable: Vec<Value> =
         unreadable.map(|(file, why)| json!({"file": file, "why": why})).collect();
     let rules = tally.rules.iter().filter(|it| scope.shows(&it.id));
+    let guards = tally.guards.iter().filter(|it| scope.shows(&it.id));
     json!({
         "version": REPLAY_VERSION,
         "pack": scope.pack,
@@ -61,6 +63,10 @@ pub fn to_json(tally: &Tally, scope: Scope<'_>) -> Value {
         "warnings": tally.warnings,
         "releases": tally.releases,
         "rules": rules.map(rule_json).collect::<Vec<_>>(),
+        "guarded": tally.guarded,
+        "stopped": count_json(&tally.stopped),
+        "asked": count_json(&tally.asked),
+        "guards": guards.map(guard_json).collect::<Vec<_>>(),
         "comparison": tally.comparison.as_ref().map(|it| comparison_json(it, scope)),
     })
 }
@@ -80,8 +86,23 @@ fn rule_json(it: &RuleTally) -> Value {
     })
 }
 
+fn guard_json(it: &RuleTally) -> Value {
+    json!({
+        "id": it.id,
+        "mode": mode(it.mode),
+        "place": it.place,
+        "fired": count_json(&it.fired),
+        "silent": it.silent,
+        "unknown": count_json(&it.unknown),
+        "sessions": it.sessions,
+        "would_stop": it.would_block,
+        "would_ask": it.would_ask,
+        "would_warn": it.would_warn,
+    })
+}
+
 fn comparison_json(it: &Comparison, scope: Scope<'_>) -> Value {
-    let rules = it.rules.iter().filter(|it| scope.shows(&it.id));
+    let rules = it.rules.iter().chain(it.guards.values()).filter(|it| scope.shows(&it.id));
     let rules = rules.map(|it| {
         let moves = it.moves.iter().map(|((here, there), count)| {
             let mut fields = Map::new();
@@ -97,14 +118,17 @@ fn comparison_json(it: &Comparison, scope: Scope<'_>) -> Value {
         "blocks": it.blocks,
         "newly_blocked": count_json(&it.newly_blocked),
         "no_longer_blocked": count_json(&it.no_longer_blocked),
+        "newly_stopped": count_json(&it.newly_stopped),
+        "no_longer_stopped": count_json(&it.no_longer_stopped),
         "rules": rules.collect::<Vec<_>>(),
     })
 }
 
 fn count_json(it: &Count) -> Value {
     let examples = it.examples.iter();
-    let examples =
-        examples.map(|it| json!({"file": it.file, "line": it.line, "details": it.details}));
+    let examples = examples.map(
+        |it| json!({"file": it.file, "line": it.line, "details": mask(&it.details).0.into_owned()}),
+    );
     json!({"times": it.times, "examples": examples.collect::<Vec<_>>()})
 }
 
@@ -116,10 +140,25 @@ pub fn to_text(tally: &Tally, scope: Scope<'_>, color: bool) -> String {
     let mut text = String::new();
     judged(&mut text, tally, scope, &paint);
     let mut rules: Vec<&RuleTally> = tally.rules.iter().filter(|it| scope.shows(&it.id)).collect();
-    // What fires most stands first; rules that fire alike stay in the order of the pack.
-    rules.sort_by_key(|it| std::cmp::Reverse((it.fired.times, it.unknown.times)));
-    table(&mut text, &rules, &paint);
-    for it in &rules {
+    let (mut guards, quiet): (Vec<&RuleTally>, Vec<&RuleTally>) = tally
+        .guards
+        .iter()
+        .filter(|it| scope.shows(&it.id))
+        .partition(|it| scope.rule.is_some() || it.fired.times > 0 || it.unknown.times > 0);
+    for (rules, columns) in [(&mut rules, AT_STOPS), (&mut guards, AT_CALLS)] {
+        // What fires most stands first; rules that fire alike stay in the order of the pack.
+        rules.sort_by_key(|it| std::cmp::Reverse((it.fired.times, it.unknown.times)));
+        table(&mut text, rules, columns, &paint);
+    }
+    if !quiet.is_empty() {
+        let asked = quiet.iter().filter(|it| it.silent > 0).count();
+        let never = quiet.len().saturating_sub(asked);
+        let rest = format!(
+            "{asked} guard(s) were silent wherever they were asked, {never} were never asked"
+        );
+        line(&mut text, &paint.dim(&rest));
+    }
+    for it in rules.iter().chain(&guards) {
         places(&mut text, it, &paint);
     }
     if let Some(comparison) = &tally.comparison {
@@ -168,37 +207,57 @@ fn judged(text: &mut String, tally: &Tally, scope: Scope<'_>, paint: &Paint) {
     line(
         text,
         &format!(
-            "  read {} in {}, with {} (no rule is asked at those)",
+            "  of {}: stopped {}, asked a human about {}",
+            counted(tally.tool_calls, "tool call"),
+            grouped(tally.stopped.times),
+            grouped(tally.asked.times),
+        ),
+    );
+    line(
+        text,
+        &format!(
+            "  read {} in {}",
             megabytes(reading.bytes),
             counted(reading.transcripts, "transcript"),
-            counted(tally.tool_calls, "tool call"),
         ),
     );
 }
 
-/// Titles of the table's numbers.
-const TITLES: [&str; 7] =
-    ["fired", "silent", "unknown", "skipped", "sessions", "would block", "would warn"];
+/// A column of a table: its title, and its number.
+type Column = (&'static str, fn(&RuleTally) -> u64);
 
-fn table(text: &mut String, rules: &[&RuleTally], paint: &Paint) {
+const AT_STOPS: [Column; 7] = [
+    ("fired", |it| it.fired.times),
+    ("silent", |it| it.silent),
+    ("unknown", |it| it.unknown.times),
+    ("skipped", |it| it.skipped),
+    ("sessions", |it| it.sessions),
+    ("would block", |it| it.would_block),
+    ("would warn", |it| it.would_warn),
+];
+
+const AT_CALLS: [Column; 7] = [
+    ("fired", |it| it.fired.times),
+    ("silent", |it| it.silent),
+    ("unknown", |it| it.unknown.times),
+    ("sessions", |it| it.sessions),
+    ("would stop", |it| it.would_block),
+    ("would ask", |it| it.would_ask),
+    ("would warn", |it| it.would_warn),
+];
+
+fn table(text: &mut String, rules: &[&RuleTally], columns: [Column; 7], paint: &Paint) {
     let (asked, never): (Vec<&RuleTally>, Vec<&RuleTally>) =
         rules.iter().partition(|it| it.fired.times + it.silent + it.unknown.times > 0);
     let width = asked.iter().map(|it| it.id.chars().count()).max().unwrap_or(0).max(4);
-    let titles: Vec<String> = TITLES.iter().map(|it| (*it).to_owned()).collect();
+    let titles = columns.map(|it| it.0);
     if !asked.is_empty() {
-        line(text, &format!("\n{}", paint.bold(&row(("rule", "mode"), width, &titles))));
+        let head = row(("rule", "mode"), width, titles, titles.map(str::to_owned));
+        line(text, &format!("\n{}", paint.bold(&head)));
     }
     for it in asked {
-        let numbers = [
-            it.fired.times,
-            it.silent,
-            it.unknown.times,
-            it.skipped,
-            it.sessions,
-            it.would_block,
-            it.would_warn,
-        ];
-        line(text, &row((&it.id, mode(it.mode)), width, &numbers.map(grouped)));
+        let numbers = columns.map(|(_, number)| grouped(number(it)));
+        line(text, &row((&it.id, mode(it.mode)), width, titles, numbers));
     }
     if !never.is_empty() {
         let never: Vec<&str> = never.iter().map(|it| it.id.as_str()).collect();
@@ -207,9 +266,9 @@ fn table(text: &mut String, rules: &[&RuleTally], paint: &Paint) {
 }
 
 /// A line of the table: each number under the end of its title.
-fn row((id, mode): (&str, &str), width: usize, numbers: &[String]) -> String {
+fn row((id, mode): (&str, &str), width: usize, titles: [&str; 7], numbers: [String; 7]) -> String {
     let mut text = format!("{id:width$}  {mode:7}");
-    for (number, title) in numbers.iter().zip(TITLES) {
+    for (number, title) in numbers.into_iter().zip(titles) {
         let width = title.len().max(7);
         text.push_str(&format!("  {number:>width$}"));
     }
@@ -230,7 +289,8 @@ fn places(text: &mut String, it: &RuleTally, paint: &Paint) {
 fn examples(text: &mut String, what: &str, count: &Count, max: usize) {
     let mut shown = 0;
     for Example { file, line: at, details } in count.examples.iter().take(max) {
-        line(text, &format!("  {what}  {file}:{at}  {}", in_one_line(details)));
+        let details = in_one_line(&mask(details).0);
+        line(text, &format!("  {what}  {file}:{at}  {details}"));
         shown += 1;
     }
     let more = count.times.saturating_sub(shown);
@@ -249,12 +309,23 @@ fn compared(text: &mut String, tally: &Tally, it: &Comparison, scope: Scope<'_>,
     examples(text, &paint.green("lets go"), &it.no_longer_blocked, usize::MAX);
     let blocks = (grouped(it.blocks), grouped(tally.blocks.times));
     line(text, &format!("  would block {} in all, instead of {}", blocks.0, blocks.1));
-    let changed: Vec<&RuleChange> =
-        it.rules.iter().filter(|it| scope.shows(&it.id) && !it.moves.is_empty()).collect();
+    let calls = counted(tally.tool_calls, "tool call");
+    let newly = grouped(it.newly_stopped.times);
+    line(text, &format!("  would newly stop, or ask about, {newly} of {calls}"));
+    examples(text, &paint.red("stops  "), &it.newly_stopped, usize::MAX);
+    line(
+        text,
+        &format!("  would no longer stop, or ask about, {}", grouped(it.no_longer_stopped.times)),
+    );
+    examples(text, &paint.green("lets go"), &it.no_longer_stopped, usize::MAX);
+    let rules = it.rules.iter().map(|it| (it, "stop"));
+    let rules = rules.chain(it.guards.values().map(|it| (it, "tool call")));
+    let changed: Vec<(&RuleChange, &str)> =
+        rules.filter(|(it, _)| scope.shows(&it.id) && !it.moves.is_empty()).collect();
     if changed.is_empty() {
         line(text, "  no rule would lead to anything else");
     }
-    for rule in changed {
+    for (rule, place) in changed {
         let where_it_is = match (rule.here, rule.there) {
             (true, true) | (false, false) => String::new(),
             (true, false) => paint.dim("  only in this pack"),
@@ -262,7 +333,7 @@ fn compared(text: &mut String, tally: &Tally, it: &Comparison, scope: Scope<'_>,
         };
         line(text, &format!("\n{}{where_it_is}", paint.bold(&rule.id)));
         for ((here, there), count) in &rule.moves {
-            let at = counted(count.times, "stop");
+            let at = counted(count.times, place);
             line(text, &format!("  {} -> {} at {at}", here.as_str(), there.as_str()));
             examples(text, "       ", count, usize::MAX);
         }

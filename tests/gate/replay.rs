@@ -289,3 +289,57 @@ fn new_blocks_can_fail_a_build() {
     assert_eq!(code("/shadow", "/strict"), 1);
     assert_eq!(code("/strict", "/shadow"), 0);
 }
+
+/// Tool calls of a session, some of which guards have something to say about.
+const CALLS: [(&str, &str); 7] = [
+    ("Bash", r#"{"command": "cargo test -q"}"#),
+    ("Bash", r#"{"command": "rm -rf / --no-preserve-root"}"#),
+    ("Bash", r#"{"command": "git push --force origin main", "description": "push"}"#),
+    ("Bash", r#"{"command": "rm -r \"$WHERE\""}"#),
+    ("Write", r#"{"file_path": "/work/.env", "content": "A=1"}"#),
+    ("WebFetch", r#"{"url": "https://example.com", "prompt": "read"}"#),
+    ("Read", r#"{"file_path": "/home/dev/.ssh/id_rsa"}"#),
+];
+
+#[test]
+fn a_replayed_tool_call_comes_to_what_eval_said_of_it() {
+    let mut scene = Scene::new();
+    scene.world.set_env("HOME", "/home/dev");
+    scene.events(&events("asked: Tidy up"));
+    let mut said: BTreeMap<String, u64> = BTreeMap::new();
+    for (tool, input) in CALLS {
+        let input: Value = serde_json::from_str(input).unwrap();
+        let payload = json!({"session_id": "session-1", "cwd": "/work", "transcript_path": TRANSCRIPT,
+            "hook_event_name": "PreToolUse", "tool_name": tool, "tool_input": input});
+        let report = scene.call("pre-tool-use", &payload.to_string(), &["--format", "json"]).json();
+        for (id, guard) in report["guards"].as_object().unwrap() {
+            let status = guard["status"].as_str().unwrap();
+            *said.entry(format!("{id} {status}")).or_default() += 1;
+        }
+        let stands = |it: &str| report["decision"] == it;
+        *said.entry("stopped".to_owned()).or_default() += u64::from(stands("block"));
+        *said.entry("asked".to_owned()).or_default() += u64::from(stands("ask"));
+        scene.events(&[
+            json!({"tool": tool, "input": input}),
+            json!({"claude_user_tool_result": "ok"}),
+        ]);
+    }
+    let report = replay(&scene, &["--format", "json"]).json();
+    let mut counted: BTreeMap<String, u64> = BTreeMap::new();
+    for guard in report["guards"].as_array().unwrap() {
+        let id = guard["id"].as_str().unwrap();
+        for (status, times) in [
+            ("fired", &guard["fired"]["times"]),
+            ("silent", &guard["silent"]),
+            ("unknown", &guard["unknown"]["times"]),
+        ] {
+            counted.insert(format!("{id} {status}"), times.as_u64().unwrap());
+        }
+    }
+    counted.insert("stopped".to_owned(), report["stopped"]["times"].as_u64().unwrap());
+    counted.insert("asked".to_owned(), report["asked"]["times"].as_u64().unwrap());
+    counted.retain(|_, times| *times > 0);
+    assert_eq!(counted, said);
+    assert!(said["stopped"] >= 3 && said["asked"] >= 1, "{said:?}");
+    assert_eq!(report["guarded"], CALLS.len());
+}

@@ -28,9 +28,6 @@ use crate::script::context::Context;
 use crate::store::transcript;
 use crate::world::World;
 
-/// Folders for temporary files on every machine.
-const TEMPORARY: [&str; 4] = ["/tmp", "/var/tmp", "/private/tmp", "/private/var/tmp"];
-
 /// An event that guards may be for.
 pub(super) struct Guarding<'a> {
     pub(super) world: &'a dyn World,
@@ -95,12 +92,11 @@ impl Guarding<'_> {
     fn around(&self) -> Surroundings {
         let shown = |path: &Path| path.display().to_string();
         let folder = self.request.event.folder.as_deref().unwrap_or(&self.project.folder);
-        let own = ["TMPDIR", "TEMP"].iter().filter_map(|it| self.world.env(it));
         Surroundings {
             folder: shown(folder),
             project: shown(&self.project.root),
             home: self.world.env("HOME").unwrap_or_default(),
-            temporary: TEMPORARY.map(str::to_owned).into_iter().chain(own).collect(),
+            temporary: project::temporary_folders(self.world),
             ..Surroundings::default()
         }
     }

@@ -51,6 +51,9 @@ pub struct Place {
 const LINKS_MAX: usize = 8;
 
 impl Surroundings {
+    /// Folders for temporary files on every machine.
+    pub const TEMPORARY: [&str; 4] = ["/tmp", "/var/tmp", "/private/tmp", "/private/var/tmp"];
+
     /// The place that a path leads to, seen from a folder.
     #[must_use]
     pub fn place(&self, path: &Text, folder: Option<&str>) -> Place {
