@@ -329,6 +329,8 @@ pub(super) struct Broken {
     pub(super) on_error: Option<crate::policy::OnError>,
     /// Whether the manifest switches the pack on, where it is sound.
     pub(super) enabled: Option<bool>,
+    /// Built-in sets of guards that the manifest leaves out, where it is sound.
+    pub(super) sets_off: Vec<&'static str>,
 }
 
 /// The policy of a found pack: from its compiled form where that is current, else loaded.
@@ -350,10 +352,11 @@ pub(super) fn policy(world: &dyn World, found: &Found) -> Result<Policy, Broken>
 
 /// The policy of a found pack, from its files.
 fn loaded(found: &Found) -> Result<Policy, Broken> {
-    let Loaded { policy, diagnostics, on_error, enabled } =
+    let Loaded { policy, diagnostics, on_error, enabled, sets_off } =
         load::load(&found.pack(), &builtin::pack());
     let policy = policy.filter(|_| found.unreadable.is_empty());
-    policy.ok_or(Broken { unreadable: found.unreadable.clone(), diagnostics, on_error, enabled })
+    let unreadable = found.unreadable.clone();
+    policy.ok_or(Broken { unreadable, diagnostics, on_error, enabled, sets_off })
 }
 
 /// What every source byte of a pack comes to.

@@ -32,6 +32,8 @@ pub struct Loaded {
     pub on_error: Option<super::OnError>,
     /// Whether the manifest switches the pack on or off, where the manifest itself is sound.
     pub enabled: Option<bool>,
+    /// Built-in sets of guards that the manifest leaves out, where the manifest itself is sound.
+    pub sets_off: Vec<&'static str>,
 }
 
 /// An entry of a list or map file, the changing layer before the inherited ones.
@@ -180,14 +182,21 @@ pub fn load(pack: &Pack, builtin: &Pack) -> Loaded {
         .and_then(|it| it.text())
         .and_then(build::on_error);
     let enabled = manifest.and_then(|it| it.get("enabled")).and_then(Node::bool);
+    let extends = extends(pack, &own);
+    let is_off = |set: &&&str| {
+        let said = manifest.and_then(|it| it.get("guard_sets")?.get(set)).and_then(Node::bool);
+        !extends || said == Some(false)
+    };
+    let sets_off = guards::SETS.iter().filter(is_off).copied().collect();
     let mut layers = Layers::default();
-    if extends(pack, &own) {
+    if extends {
         add(&mut layers, read_files(builtin, &mut diagnostics), true, &mut diagnostics);
     }
     put_over(&mut layers, pack, own, &mut diagnostics);
     let policy = build::policy(name, build::build(&layers, None, &mut diagnostics));
     let sound = diagnostics.iter().all(|it| it.level != Level::Error);
-    Loaded { policy: Some(policy).filter(|_| sound), diagnostics, on_error, enabled }
+    let policy = Some(policy).filter(|_| sound);
+    Loaded { policy, diagnostics, on_error, enabled, sets_off }
 }
 
 /// Loads `pack`, which may extend what `base` is made of, and keeps what it was made of.

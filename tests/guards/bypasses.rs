@@ -448,4 +448,16 @@ fn a_pack_that_does_not_load_leaves_the_built_in_guards() {
     assert!(reason.contains("the policy pack is broken"), "{reason}");
     let (decision, _) = machine.tool("Read", &serde_json::json!({"file_path": "a.rs"}));
     assert_eq!(decision, "", "what changes nothing is let through");
+    // What its manifest leaves out stays left out.
+    let manifests = [
+        ("guard_sets: {destructive-commands: false}\n", "", "deny"),
+        ("guard_sets: {protected-paths: false}\n", "deny", ""),
+        ("extends: []\n", "", ""),
+        ("guard_sets: {destructive-commands: maybe}\n", "deny", "deny"),
+    ];
+    for (manifest, of_rm, of_read) in manifests {
+        machine.world.put("/home/dev/rules/policyd.yaml", manifest);
+        assert_eq!(machine.bash("git reset --hard").0, of_rm, "{manifest}");
+        assert_eq!(machine.bash("cat .env").0, of_read, "{manifest}");
+    }
 }

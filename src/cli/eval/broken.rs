@@ -27,17 +27,23 @@ pub(super) fn is_told(event: &Event) -> bool {
 }
 
 /// Without a sound pack the built-in one notes what happens and guards the tool calls. Where the
-/// manifest says `on_error: block`, nothing is run or edited until the pack is mended.
+/// manifest says `on_error: block`, nothing is run or edited until the pack is mended. Sets of guards
+/// that it leaves out stay left out.
 pub(super) fn judge(
     world: &dyn World,
     request: &Request<'_>,
-    policy: Policy,
+    mut policy: Policy,
     project: &Project,
     (mut report, broken): (Report, &pack::Broken),
 ) -> Report {
     react(world, request, &policy, project, &mut report);
     if !matches!(request.event.kind.name(), "pre_tool_use" | "permission_request") {
         return report.silent(BROKEN);
+    }
+    if !broken.sets_off.is_empty() {
+        let mut guards = (*policy.guards).clone();
+        guards.rules.retain(|it| !broken.sets_off.contains(&it.set.as_str()));
+        policy.guards = guards.into();
     }
     let ready = ManuallyDrop::new(Ready::new(policy));
     let Ready { policy, words } = &*ready;
