@@ -62,7 +62,7 @@ impl CommandPattern {
     pub(super) fn matches_words<'p>(
         &self,
         program: &str,
-        args: impl Iterator<Item = &'p str>,
+        args: impl Iterator<Item = &'p str> + Clone,
         value_options: &[ValueOptions],
     ) -> bool {
         if !self.names(program) {
@@ -70,6 +70,11 @@ impl CommandPattern {
         }
         if self.is_name() {
             return true;
+        }
+        // An operand that is no argument at all is none in its place either.
+        let mut operands = self.words().skip(1).take_while(|it| !it.starts_with(['-', '+']));
+        if !operands.all(|it| args.clone().any(|arg| word_matches(it, arg))) {
+            return false;
         }
         let values = ValuesOf { program, rows: value_options };
         let wanted = Arguments::read(self.words().skip(1), &values);

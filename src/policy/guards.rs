@@ -39,6 +39,8 @@ pub struct Guard {
     pub reads_paths: bool,
     /// Whether it asks where breakers stand, or what waits.
     pub reads_stores: bool,
+    /// Whether it is silent where a call touches no file and sets no variable, whatever it runs.
+    pub needs_effects: bool,
     /// What it asks and says.
     pub body: Deferred<GuardBody>,
 }

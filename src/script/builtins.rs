@@ -135,15 +135,28 @@ pub(super) fn register(engine: &mut Engine) {
         .register_fn("lower", |it: &mut Text| it.to_lowercase())
         .register_fn("trim", |it: &mut Text| it.trim().to_owned())
         .register_fn("contains", |it: &mut Array, text: Text| has(it, &text))
-        .register_fn("any_in", |it: &mut Array, other: Array| texts(it).any(|it| has(&other, &it)))
+        .register_fn("any_in", |it: &mut Array, other: Array| any_in(it, &other))
         .register_fn("all_in", |it: &mut Array, other: Array| texts(it).all(|it| has(&other, &it)))
         .register_fn("len", |it: &mut Array| number(it.len()))
-        .register_fn("first", |it: &mut Array| texts(it).next().unwrap_or_default())
-        .register_fn("join", |it: &mut Array, between: Text| {
-            texts(it).map(String::from).collect::<Vec<_>>().join(&between)
-        })
+        .register_fn("first", |it: &mut Array| first(it))
+        .register_fn("join", |it: &mut Array, between: Text| join(it, &between))
         .register_fn("!", |it: bool| !it)
         .register_fn("-", i64::wrapping_neg);
+}
+
+/// Whether one of the texts of a list is in another one.
+pub(super) fn any_in(items: &[Dynamic], others: &[Dynamic]) -> bool {
+    texts(items).any(|it| has(others, &it))
+}
+
+/// The first text of a list, else an empty one.
+pub(super) fn first(items: &[Dynamic]) -> ImmutableString {
+    texts(items).next().unwrap_or_default()
+}
+
+/// The texts of a list with one between them.
+pub(super) fn join(items: &[Dynamic], between: &str) -> String {
+    texts(items).map(String::from).collect::<Vec<_>>().join(between)
 }
 
 pub(super) fn number(value: usize) -> i64 {

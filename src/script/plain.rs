@@ -8,7 +8,8 @@ use rhai::{AST, Array, Dynamic, Expr, FnCallExpr, ImmutableString, Scope, Stmt};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::context::Object;
-use super::{compile, member_value, sandbox};
+use super::pattern::prose_regex;
+use super::{builtins, compile, member_value, sandbox};
 use crate::deferred::Deferred;
 
 /// An expression of plain form.
@@ -226,8 +227,14 @@ fn member_of(
     let text = |value: Option<&Dynamic>| value?.clone().into_immutable_string().ok();
     if let Some(list) = owner.read_lock::<Array>() {
         return match (name, values.len()) {
-            ("len", 0) => Some(super::builtins::number(list.len()).into()),
+            ("len", 0) => Some(builtins::number(list.len()).into()),
             ("contains", 1) => Some(contains(&list, &text(values.first())?)?.into()),
+            ("any_in", 1) => {
+                let other = values.first()?.read_lock::<Array>()?;
+                Some(builtins::any_in(&list, &other).into())
+            }
+            ("first", 0) => Some(builtins::first(&list).into()),
+            ("join", 1) => Some(builtins::join(&list, &text(values.first())?).into()),
             _ => None,
         };
     }
@@ -237,6 +244,7 @@ fn member_of(
         ("contains", Some(part), 1) => Some(owner.contains(part.as_str()).into()),
         ("starts_with", Some(part), 1) => Some(owner.starts_with(part.as_str()).into()),
         ("ends_with", Some(part), 1) => Some(owner.ends_with(part.as_str()).into()),
+        ("matches", Some(regex), 1) => Some(prose_regex(&regex).is_match(&owner).into()),
         _ => None,
     }
 }

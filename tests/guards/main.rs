@@ -9,5 +9,6 @@
 )]
 
 mod bypasses;
+mod effects;
 mod machine;
 mod peers;

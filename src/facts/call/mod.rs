@@ -141,6 +141,14 @@ impl Call {
         self.unread.is_empty()
     }
 
+    /// Whether it may touch a file or set a variable, or was not understood.
+    #[must_use]
+    pub fn has_effects(&self) -> bool {
+        !(self.files.is_empty() && self.variables.is_empty() && self.is_understood())
+            || self.endless
+            || self.beyond
+    }
+
     /// Positions of all programs whose output reaches this one, through any number of others.
     #[must_use]
     pub fn upstream(&self, program: usize) -> Vec<usize> {

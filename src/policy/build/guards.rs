@@ -10,6 +10,7 @@ use crate::harness::{Ability, HARNESSES, plain};
 use crate::policy::guards::{Fallback, Guard, GuardBody, Guards, Verb, set_of};
 use crate::policy::load::Layers;
 use crate::policy::{Expression, Mode};
+use crate::script::tree::{Form, Term};
 use crate::script::types::Type;
 use crate::source::Diagnostic;
 use crate::source::node::Node;
@@ -43,6 +44,17 @@ const AT_PATHS: [&str; 11] = [
     "program.fed_from",
 ];
 
+/// Questions about a call whose answer is no where it has no effects, see `Call::has_effects`.
+const EFFECTS: [&str; 7] = [
+    "action.reads(",
+    "action.writes(",
+    "action.deletes(",
+    "action.changes(",
+    "action.touches(",
+    "action.sets(",
+    "action.endless",
+];
+
 /// What a verb needs its event to take.
 const fn ability(verb: Verb) -> Ability {
     match verb {
@@ -53,6 +65,25 @@ const fn ability(verb: Verb) -> Ability {
         Verb::Halt => Ability::Halt,
         Verb::Context => Ability::Context,
         Verb::Warn => Ability::Notice,
+    }
+}
+
+/// Whether a condition is false of every call without effects.
+fn needs_effects(term: &Term) -> bool {
+    match &term.form {
+        Form::And(items) => items.iter().any(needs_effects),
+        Form::Or(items) => items.iter().all(needs_effects),
+        Form::Fact(text, _) => EFFECTS.iter().any(|it| text.starts_with(it)),
+        Form::Not(_)
+        | Form::Compare(..)
+        | Form::In(..)
+        | Form::Arithmetic(..)
+        | Form::Bool(_)
+        | Form::Int(_)
+        | Form::Decimal(_)
+        | Form::Text(_)
+        | Form::List(_)
+        | Form::Other(_) => false,
     }
 }
 
@@ -130,6 +161,8 @@ impl Builder<'_> {
             "shadow" => Mode::Shadow,
             _ => Mode::Enforce,
         };
+        let tree = when.as_ref().and_then(|it| Term::parse(&it.text));
+        let needs_effects = tree.is_some_and(|it| needs_effects(&it));
         let message =
             if message.trim().is_empty() { text(entry.get("description")) } else { message };
         let body = GuardBody {
@@ -152,6 +185,7 @@ impl Builder<'_> {
             reads_transcript: uses.iter().any(told),
             reads_paths: uses.iter().any(at_paths),
             reads_stores: uses.iter().any(stored),
+            needs_effects,
             body: body.into(),
         })
     }

@@ -1,0 +1,55 @@
+//! Guards that are not asked where a call has no effects: had they been asked, they would be silent.
+
+use std::rc::Rc;
+
+use policyd::facts::call::{Call, Reading, Surroundings};
+use policyd::facts::compiled::CompiledLens;
+use policyd::facts::event::{Event, EventKind};
+use policyd::id::SessionId;
+use policyd::judge::situation::{Situation, Words};
+use policyd::policy::{builtin, load};
+use policyd::script::Evaluator;
+use policyd::script::call_facts::Seen;
+use policyd::time::Timestamp;
+use serde_json::json;
+
+#[test]
+fn what_is_not_asked_would_be_silent() {
+    let pack = builtin::pack();
+    let policy = load::load(&pack, &pack).policy.unwrap();
+    let words = Words::new(CompiledLens::new(policy.lens.clone()), policy.texts.clone());
+    let around = Surroundings { folder: "/work".to_owned(), ..Surroundings::default() };
+    let (mut left_out, mut asked) = (0, 0);
+    for (line, effects) in [
+        ("cargo test -q 2>&1 | tail -5 && git status", false),
+        ("ls", false),
+        ("cat notes.txt", true),
+        ("A=1 cargo test", true),
+        ("f() { f | f; }; f", true),
+        ("echo 'unclosed", true),
+    ] {
+        let kind = EventKind::find("pre_tool_use").unwrap();
+        let event = Event {
+            tool_name: Some("Bash".to_owned()),
+            tool_input: json!({ "command": line }),
+            ..Event::of(kind, SessionId::sanitise("s"))
+        };
+        let knowledge = &*policy.guards.knowledge;
+        let reading = Reading { lens: &words.lens, knowledge, around: &around };
+        let call = Call::of(&event, reading);
+        assert_eq!(call.has_effects(), effects, "{line}");
+        let situation = Situation::alone(event, "/work".into(), Timestamp::from_millis(0));
+        let context = Rc::new(situation.context(&policy, &words));
+        context.learned.borrow_mut().call = Some(Rc::new(Seen { call, around: around.clone() }));
+        let mut evaluator = Evaluator::new(context);
+        for guard in policy.guards.rules.iter().filter(|it| it.commands.is_empty()) {
+            asked += u32::from(!guard.needs_effects);
+            if guard.needs_effects && !effects {
+                let when = guard.body.when.as_ref().unwrap();
+                assert_eq!(evaluator.eval_bool(when), Ok(false), "{}: {line}", guard.id);
+                left_out += 1;
+            }
+        }
+    }
+    assert!(left_out > 20 && asked > 0, "{left_out} left out, {asked} asked");
+}
