@@ -22,6 +22,7 @@ use super::eval::Ready;
 use super::project::Project;
 use super::resilience::Stores;
 use super::{Console, EXIT_BROKEN, EXIT_USAGE, RunArguments, pack, project};
+use crate::hook::agent_output::AgentOutput;
 use crate::limits::{GOAL_BYTES_MAX, POLICY_FILE_BYTES_MAX};
 use crate::policy::Policy;
 use crate::policy::run::RunPolicy;
@@ -240,12 +241,14 @@ impl<'a> Supervisor<'a, '_, '_> {
             match self.run.phase.clone() {
                 Phase::Ready => self.looked(),
                 Phase::Paused => {
+                    self.show(&AgentOutput::default());
                     self.world.sleep(LOOK_EVERY);
                     self.looked();
                 }
                 Phase::Waiting { until_ms, .. } => {
                     let left = until_ms.saturating_sub(self.world.now().millis()).max(0);
                     let left = Duration::from_millis(left.unsigned_abs());
+                    self.show(&AgentOutput::default());
                     self.world.sleep(left.min(LOOK_EVERY));
                     self.looked();
                 }

@@ -189,7 +189,7 @@ impl Seen<'_> {
 }
 
 /// A number with its thousands apart.
-fn grouped(number: u64) -> String {
+pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {

@@ -17,5 +17,6 @@ pub mod replay;
 pub mod run;
 pub mod sarif;
 pub mod schemas;
+pub mod standing;
 pub mod stored;
 pub mod summary;

@@ -168,8 +168,12 @@ pub struct Run {
     pub switched_at_work: Option<String>,
     /// Whether the money was warned of.
     pub warned: bool,
-    /// Health before the last turn, and after it.
+    /// Health after the last turn.
     pub health: Option<u32>,
+    /// What that says beside the health before it; empty where there is none.
+    pub verdict: String,
+    /// Turns in a row after which it said `abort`.
+    pub aborts: u32,
     /// When it began, in milliseconds since 1970.
     pub started_ms: i64,
     /// When it was last moved, in milliseconds since 1970.

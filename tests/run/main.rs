@@ -9,6 +9,7 @@
 )]
 
 mod cases;
+mod display;
 mod gate;
 #[path = "../support/machine.rs"]
 mod machine;

@@ -398,3 +398,28 @@ fn what_a_turn_used_that_broke_off_is_booked_once() {
     let (again, _) = step(&after, &Event::Resumed(Some(used)), &limits(), NOW);
     assert_eq!(again.spend, spent, "no turn is at work any more");
 }
+
+#[test]
+fn a_health_that_says_abort_turn_after_turn_ends_the_run() {
+    let limits = Limits { idle: 0, aborts: 3, ..limits() };
+    let mut now = run(Phase::Working);
+    let mark = Mark { content: "a".to_owned(), exit_code: 1, ..Mark::default() };
+    let mut verdicts = Vec::new();
+    for number in 1.. {
+        // Errors differ, so that it is not stuck; nothing moves, and all fails.
+        let mark = Mark { error: format!("e{}", number / 2), ..mark.clone() };
+        let turn = Turn { mark, moved: Some(false), ..Turn::default() };
+        now.phase = Phase::Working;
+        now.iteration = number;
+        (now, _) = step(&now, &Event::Ended(&turn), &limits, NOW);
+        verdicts.push(now.verdict.clone());
+        if now.status().is_some() || number > 8 {
+            break;
+        }
+    }
+    assert_eq!(now.status(), Some(Status::CircuitBreaker), "{verdicts:?}");
+    assert!(verdicts.ends_with(&["abort", "abort", "abort"].map(str::to_owned)), "{verdicts:?}");
+    assert_eq!(verdicts.iter().filter(|it| *it == "abort").count(), 3);
+    let (again, _) = step(&now, &Event::Resumed(None), &limits, NOW);
+    assert_eq!(again.aborts, 0, "whoever goes on has seen to it");
+}

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{LOOK_EVERY, MARK, Supervisor};
-use crate::facts::meters::dollars;
 use crate::hook::agent_output::AgentOutput;
 use crate::limits::{FAILURE_TEXT_BYTES_MAX, TURN_LOG_BYTES_MAX};
 use crate::state::run::budget;
@@ -84,7 +83,7 @@ impl Supervisor<'_, '_, '_> {
             if sign != Sign::Nothing {
                 heard_at = now;
             }
-            self.teller.show(|| self.standing());
+            self.show(&ears.output);
             if self.world.interrupted() {
                 break Ending::Interrupted;
             } else if now.saturating_sub(began) >= deadline {
@@ -107,8 +106,7 @@ impl Supervisor<'_, '_, '_> {
     /// Whether the money is spent in the middle of a turn, as far as the pack knows prices.
     fn is_overspent(&self, output: &AgentOutput) -> bool {
         let Some(limit) = self.limits.budget_usd else { return false };
-        let now = dollars(self.policy().context.spent(&output.meters()));
-        let spent = self.run.spend.cost_usd + output.cost_usd.unwrap_or(now);
+        let spent = self.run.spend.cost_usd + self.spend_of(output).cost_usd;
         budget::level(spent, Some(limit), 100) == budget::Level::Spent
     }
 }

@@ -32,6 +32,8 @@ impl Supervisor<'_, '_, '_> {
             .with("human", human.as_str())
             .with("feedback", run.feedback.as_str())
             .with("error", run.last_error.as_str())
+            .with("health", number(run.health.unwrap_or(100)))
+            .with("verdict", run.verdict.as_str())
             .with("stuck", run.hint.as_str())
     }
 

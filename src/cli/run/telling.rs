@@ -8,10 +8,14 @@ use serde_json::{Value, json};
 
 use super::Supervisor;
 use crate::cli::{Console, RunFormat};
+use crate::hook::agent_output::AgentOutput;
+use crate::judge::context::of_meters;
 use crate::report::context::{self, Whose};
 use crate::report::mask::{mask, mask_json};
 use crate::report::run;
-use crate::state::run::{Effect, Phase, Renewal, budget, health};
+use crate::report::standing::Standing;
+use crate::state::context::Measured;
+use crate::state::run::{Effect, Phase, Renewal};
 use crate::store::log;
 
 /// What happened, one line each.
@@ -50,23 +54,6 @@ impl<'c, 'o> Teller<'c, 'o> {
             None => console.say(&format!("{line}\n")),
         }
     }
-
-    /// Shows where the run stands, where somebody watches.
-    pub(super) fn show(&self, text: impl FnOnce() -> String) {
-        if let Some(bar) = &self.bar {
-            bar.set_message(text());
-            bar.tick();
-        }
-    }
-}
-
-/// How full the context is, drawn.
-fn bar(percent: u64) -> String {
-    const COLUMNS: u64 = 10;
-    let filled = (percent.min(100) * COLUMNS).div_ceil(100);
-    let columns = |it: u64| usize::try_from(it).unwrap_or(0);
-    let (full, empty) = ("█".repeat(columns(filled)), "░".repeat(columns(COLUMNS - filled)));
-    format!("{full}{empty} {percent} %")
 }
 
 impl Supervisor<'_, '_, '_> {
@@ -182,37 +169,26 @@ impl Supervisor<'_, '_, '_> {
         self.tell("loop.end", &fields);
     }
 
-    /// Where it stands, in one line.
-    pub(super) fn standing(&self) -> String {
-        let run = &self.run;
-        let elapsed = self.world.elapsed().saturating_sub(self.teller.began);
-        let mut parts = vec![
-            format!("turn {}/{}", run.iteration, run.iterations_max(&self.limits)),
-            format!("session {}", run.session),
-            format!("{} tokens", run.spend.tokens()),
-            match self.limits.budget_usd {
-                Some(limit) => format!("{:.2}/{limit:.2} USD", run.spend.cost_usd),
-                None => format!("{:.2} USD", run.spend.cost_usd),
-            },
-            crate::time::short_text(elapsed),
-        ];
-        if self.context.known {
-            parts.insert(2, bar(self.context.percent));
-        }
-        if !self.standing.is_empty() {
-            parts.push(self.standing.clone());
-        }
-        if !self.decided.is_empty() {
-            parts.push(format!("gate: {}", self.decided));
-        }
-        if budget::level(run.spend.cost_usd, self.limits.budget_usd, self.limits.warn_percent)
-            == budget::Level::Warn
-        {
-            parts.push("money nearly spent".to_owned());
-        }
-        if let Some(score) = run.health {
-            parts.push(format!("health {score} ({})", health::verdict(score, None).as_str()));
-        }
-        parts.join(" · ")
+    /// Shows where it stands, where somebody watches; `output`: what the turn at work said so far.
+    pub(super) fn show(&self, output: &AgentOutput) {
+        let Some(bar) = &self.teller.bar else { return };
+        let (spent, turn) = (self.spend_of(output), output.meters());
+        let rules = &self.policy().context;
+        let gauge = of_meters(rules, &self.overrides, &turn);
+        // What was spent is known of the whole session after a turn only.
+        let live = gauge.known && rules.settings.measured == Measured::Occupancy;
+        let gauge = if live { &gauge } else { &self.context };
+        let standing = Standing {
+            run: &self.run,
+            limits: &self.limits,
+            spent,
+            context: gauge.known.then_some(gauge.measured),
+            breakers: &self.standing,
+            gate: self.decided,
+            elapsed: self.world.elapsed().saturating_sub(self.teller.began),
+            now: self.world.now(),
+        };
+        bar.set_message(standing.line());
+        bar.tick();
     }
 }

@@ -96,17 +96,8 @@ impl Supervisor<'_, '_, '_> {
     /// tells of its cost comes before the pack's prices.
     pub(super) fn measure(&mut self, output: &AgentOutput) -> (Spend, bool) {
         let rules = &self.policy().context;
-        let turn = output.meters();
-        let used = turn.total();
-        let by_prices = dollars(rules.spent(&turn));
-        let spend = Spend {
-            input: used.input,
-            output: used.output,
-            cache_read: used.cache_read,
-            cache_creation: used.cache_creation,
-            cost_usd: output.cost_usd.unwrap_or(by_prices),
-        };
-        let priced = used.total() > 0 && rules.unpriced(&turn).is_empty();
+        let (turn, spend) = (output.meters(), self.spend_of(output));
+        let priced = spend.tokens() > 0 && rules.unpriced(&turn).is_empty();
         // The session's own tokens, which the cumulative meter is measured by.
         let mut session = turn;
         let before = self.run.session_spend;
@@ -120,6 +111,21 @@ impl Supervisor<'_, '_, '_> {
         session.spend(&model, &before);
         self.context = of_meters(rules, &self.overrides, &session);
         (spend, priced || output.cost_usd.is_some())
+    }
+
+    /// What a command used, as far as it told. What it tells of its cost comes before the pack's prices.
+    pub(super) fn spend_of(&self, output: &AgentOutput) -> Spend {
+        let turn = output.meters();
+        let used = turn.total();
+        Spend {
+            input: used.input,
+            output: used.output,
+            cache_read: used.cache_read,
+            cache_creation: used.cache_creation,
+            cost_usd: output
+                .cost_usd
+                .unwrap_or_else(|| dollars(self.policy().context.spent(&turn))),
+        }
     }
 
     /// Whether the context must be cleared before the next turn.

@@ -81,6 +81,7 @@ fn limits(top: &Top<'_>, pause: Pause) -> Limits {
         warn_percent: top.count("budget", "warn", 80),
         time: top.get("time").and_then(Node::duration),
         idle: count("idle", 3),
+        aborts: count("aborts", 3),
         breaker_wait: top.get("breaker_wait").and_then(Node::duration).unwrap_or(MINUTE * 10),
         stuckness: stuckness::Settings {
             signs: count("signs", default.signs),

@@ -21,6 +21,11 @@ pub static RUN: LazyLock<Names> = LazyLock::new(|| {
             text("human", "What humans said since the last turn, else empty."),
             text("feedback", "What the gate said to the last claim, else empty."),
             text("error", "What the last turn failed with, else empty."),
+            number("health", "How it is doing, of 100; 100 before the first turn."),
+            text(
+                "verdict",
+                "What that says: `continue`, `warn`, `intervene`, `abort`; empty before.",
+            ),
             text("stuck", "Why the run seems stuck, else empty."),
         ],
     )

@@ -41,6 +41,7 @@ const STUCKNESS: &[Field] = &[
     field("words", PERCENT, "Share of the lines that were said before, in percent."),
     field("budget", PERCENT, "Share of the turns after which tests should pass, in percent."),
     field("idle", COUNT, "Turns in a row without any change that end it; 0 for never."),
+    field("aborts", COUNT, "Turns in a row of a health below 30 that end it; 0 for never."),
 ];
 
 const SECTION: &[Field] = &[

@@ -100,6 +100,8 @@ pub(super) const RUN_STATE: &[Field] = &[
     field("switched_at_work", Kind::Text, "What was switched off while the run was at work."),
     field("warned", Kind::Bool, "Whether the money was warned of."),
     field("health", PERCENT, "How it is doing."),
+    field("verdict", Kind::Text, "What its health says; empty where there is none."),
+    field("aborts", COUNT, "Turns in a row after which that was `abort`."),
     field("started_ms", MILLIS, "When it began."),
     field("updated_ms", MILLIS, "When it was last moved."),
 ];

@@ -2,7 +2,7 @@
 
 use super::budget::percent;
 use super::event::{Claim, Context, Effect, Failure, Renewal, Turn, Used};
-use super::health::Vitals;
+use super::health::{Verdict, Vitals, verdict};
 use super::step::Step;
 use super::stuckness::{Around, Sign};
 use super::{Limits, Phase, Run, Spend, Status, watch};
@@ -110,6 +110,7 @@ impl Step<'_> {
             run.again = false;
             run.failures = 0;
             run.idle = 0;
+            run.aborts = 0;
             run.stuck_rounds = 0;
             run.stuck_told = false;
             run.trail.marks.clear();
@@ -136,7 +137,11 @@ impl Step<'_> {
             None => {}
         }
         run.trail.add(turn.mark.clone());
-        run.health = Some(vitals(run, limits).score());
+        let score = vitals(run, limits).score();
+        let said = verdict(score, run.health);
+        run.aborts = if said == Verdict::Abort { run.aborts.saturating_add(1) } else { 0 };
+        run.health = Some(score);
+        said.as_str().clone_into(&mut run.verdict);
         let around = Around {
             iteration: run.iteration,
             iterations_max: run.iterations_max(limits),
@@ -168,6 +173,11 @@ impl Step<'_> {
         }
         if limits.idle > 0 && self.run.idle >= limits.idle {
             let why = format!("nothing changed in {} turns", self.run.idle);
+            return self.end(Status::CircuitBreaker, &why);
+        }
+        if limits.aborts > 0 && self.run.aborts >= limits.aborts {
+            let health = self.run.health.unwrap_or_default();
+            let why = format!("its health is {health} of 100: it fails, and nothing moves");
             return self.end(Status::CircuitBreaker, &why);
         }
         // A run whose turns are used up ends now, not after a wait for a turn that never comes.

@@ -26,6 +26,8 @@ pub struct Limits {
     pub time: Option<Duration>,
     /// Turns in a row without any change after which nothing is expected any more.
     pub idle: u32,
+    /// Turns in a row whose health says `abort` after which nothing is expected any more; 0 for never.
+    pub aborts: u32,
     /// Longest wait for a breaker; one that is open for longer ends the run.
     pub breaker_wait: Duration,
     /// When it counts as stuck.

@@ -27,7 +27,7 @@
 //! | the context is full | another session, while restarts are left; else over |
 //! | a failure that is tried again | waiting, then the same turn again |
 //! | stuck, the rounds over | another session, while restarts are left; else over: stuck |
-//! | no change, turn after turn | over: circuit breaker |
+//! | no change, turn after turn; or a health that says `abort` | over: circuit breaker |
 //! | else | ready; where it seems stuck the agent is told so |
 //!
 //! Where it goes on after that in the same session, and somebody asked for a clear context, it goes on
@@ -116,6 +116,7 @@ impl Step<'_> {
         let run = &mut self.run;
         run.phase = Phase::Ready;
         run.idle = 0;
+        run.aborts = 0;
         run.failures = 0;
         run.attempt = 0;
         run.stuck_rounds = 0;
