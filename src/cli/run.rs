@@ -226,6 +226,7 @@ impl<'a> Supervisor<'a, '_, '_> {
             let fields = [("run", json!(self.run.id)), ("goal", json!(self.run.goal))];
             self.tell("loop.start", &fields);
             self.note_gate();
+            self.note_git();
             self.save();
             self.store.prune(self.settings.keep);
         }
@@ -294,7 +295,8 @@ impl<'a> Supervisor<'a, '_, '_> {
         let look = self.look();
         self.step(&Event::Looked(&look));
         if self.run.phase == Phase::Paused && !was_paused {
-            self.tell("loop.paused", &[]);
+            let why = look.review.as_deref().unwrap_or("it goes on when the signal PAUSE is gone");
+            self.tell("loop.paused", &[("reason", json!(why))]);
         }
     }
 

@@ -80,20 +80,18 @@ pub fn line(event: &Value) -> Option<String> {
         "loop.iteration_complete" => iteration(&it),
         "loop.completion_refused" => format!("  not done: {}", it.text("reason")),
         "loop.wait" => format!("  waits {}: {}", it.time("wait_ms"), it.text("reason")),
-        "loop.paused" => "paused; it goes on when the signal PAUSE is gone".to_owned(),
+        "loop.paused" => format!("paused: {}", it.text("reason")),
         "loop.extended" => {
             format!("  {} turns more: now {}", it.count("by"), it.count("max_iterations"))
         }
         "loop.stuckness_detected" => format!("  seems stuck: {}", it.text("reasons")),
         "loop.budget_warning" => format!("  {} % of the money is spent", it.count("percent")),
-        "loop.restart" => {
-            format!("session {} begins: {}", it.count("session"), it.text("reason"))
-        }
+        "loop.restart" => restart(&it),
         "loop.signal" => format!("  asks for {}: {}", it.text("signal"), it.text("reason")),
         "loop.dead_letter" => format!("  the task `{}` is a dead letter now", it.text("task_id")),
         "loop.problem" => format!("  {}", it.text("problem")),
         "loop.end" => format!(
-            "{}: {} ({} turn{}, {}, {} tokens, {})",
+            "{}: {} ({} turn{}, {}, {} tokens, {}){}",
             it.text("status"),
             it.text("reason"),
             it.count("iteration"),
@@ -101,9 +99,33 @@ pub fn line(event: &Value) -> Option<String> {
             it.time("worked_ms"),
             it.count("tokens"),
             it.money("cost_usd"),
+            onwards(it.text("status")),
         ),
         _ => return None,
     })
+}
+
+/// How a run that ended is gone on with.
+fn onwards(status: &str) -> &'static str {
+    match status {
+        "complete" => "",
+        "max_iterations" => "\n`policyd run --resume --max-iterations N` goes on with more turns",
+        "budget" => "\n`policyd run --resume --budget-usd N` goes on with more money",
+        "context_exhaustion" => {
+            "\n`policyd run --resume --max-restarts N` goes on with more sessions"
+        }
+        _ => "\n`policyd run --resume` goes on with it",
+    }
+}
+
+fn restart(it: &Fields<'_>) -> String {
+    let session = it.count("session");
+    let spent = format!("restart {} of {}", it.count("restart"), it.count("max"));
+    match it.text("reason") {
+        "context_clear" => format!("session {session} begins with a clear context"),
+        "stuck_restart" => format!("session {session} begins: the agent was stuck ({spent})"),
+        _ => format!("session {session} begins: the context was full ({spent})"),
+    }
 }
 
 fn iteration(it: &Fields<'_>) -> String {
@@ -111,6 +133,7 @@ fn iteration(it: &Fields<'_>) -> String {
     let ended = match it.0.get("exit_code").and_then(Value::as_i64) {
         _ if !failed.is_empty() => format!("failed, `{failed}`: {}", first_line(it.text("error"))),
         Some(code) => format!("exit {code}"),
+        None if !it.text("ended").is_empty() => format!("ended: {}", it.text("ended")),
         None => "ended by a signal".to_owned(),
     };
     let mut parts = vec![ended, it.time("took_ms")];

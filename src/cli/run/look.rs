@@ -44,7 +44,8 @@ impl Supervisor<'_, '_, '_> {
             let blocking = found.fields.get("blocking").and_then(Value::as_bool) != Some(false);
             if asks && blocking && look.review.is_none() {
                 let reason = text_of(&found);
-                look.review = Some(format!("{} {}: {reason}", found.name, found.id));
+                let answer = format!("`policyd signal approve {}` answers it", found.id);
+                look.review = Some(format!("{}: {reason}; {answer}", found.name));
             }
         }
         look.input.retain(|it| !it.trim().is_empty());

@@ -92,6 +92,19 @@ impl Supervisor<'_, '_, '_> {
         self.write_progress(&self.run.clone());
     }
 
+    /// Says so, where nobody can know what turns change.
+    pub(super) fn note_git(&mut self) {
+        let tree = Tree { world: self.world, root: &self.project.root, own: &self.paths.own };
+        if tree.content().is_none() {
+            let root = self.project.root.display();
+            let text = format!(
+                "git does not know {root}: what a turn changes is not known, so a run in which nothing \
+                 changes goes on to its last turn"
+            );
+            self.problem(&text);
+        }
+    }
+
     /// Reads the meters: tokens and money of the turn, and whether its price is known. What the command
     /// tells of its cost comes before the pack's prices.
     pub(super) fn measure(&mut self, output: &AgentOutput) -> (Spend, bool) {
@@ -188,6 +201,7 @@ impl Supervisor<'_, '_, '_> {
             ("iteration", json!(self.run.iteration)),
             ("session", json!(self.run.session)),
             ("exit_code", json!(heard.ending.code())),
+            ("ended", json!((heard.ending == Ending::Spent).then_some("the money is spent"))),
             ("took_ms", json!(u64::try_from(turn.took.as_millis()).unwrap_or(u64::MAX))),
             ("tokens", json!(tokens)),
             ("cost_usd", json!(spend.cost_usd)),

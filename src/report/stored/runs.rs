@@ -131,6 +131,7 @@ pub(super) const EVENT_LOG: &[Field] = &[
     field("session", COUNT, "The session."),
     field("attempt", COUNT, "Attempts at this turn before."),
     field("exit_code", EXIT_CODE, "How the command, or the run, ended."),
+    field("ended", Kind::Text, "Why a turn was ended that did not fail."),
     field("took_ms", COUNT, "How long a turn took."),
     field("worked_ms", COUNT, "How long all turns took."),
     field("tokens", COUNT, "Tokens."),

@@ -86,7 +86,7 @@ impl Step<'_> {
         if self.may_restart() {
             self.renew(Renewal::Exhausted);
         } else {
-            let why = format!("the context is full again after {} restarts", self.run.restarts);
+            let why = format!("the context is full, after {} restart(s)", self.run.restarts);
             self.end(Status::ContextExhaustion, &why);
         }
         true

@@ -54,7 +54,7 @@ pub fn step(run: &Run, event: &Event<'_>, limits: &Limits, now: Timestamp) -> (R
                 step.book_use(*used);
             }
             step.run.again |= run.phase == Phase::Working;
-            step.end(Status::Interrupted, "it was interrupted; `policyd run --resume` goes on");
+            step.end(Status::Interrupted, "it was interrupted");
         }
         (_, Event::CannotRun(why)) => {
             step.run.again |= run.phase == Phase::Working;
@@ -137,7 +137,7 @@ impl Step<'_> {
         let limits = self.limits;
         self.run.human.extend_from_slice(&look.input);
         if look.stop {
-            return self.end(Status::Stopped, "a human said STOP; `policyd run --resume` goes on");
+            return self.end(Status::Stopped, "a human said STOP");
         }
         match &look.review {
             Some(_) if limits.wait_for_human => {
