@@ -68,6 +68,14 @@ const fn ability(verb: Verb) -> Ability {
     }
 }
 
+fn mode(entry: &Entry) -> Mode {
+    match text(entry.get("mode")).as_str() {
+        "warn" => Mode::Warn,
+        "shadow" => Mode::Shadow,
+        _ => Mode::Enforce,
+    }
+}
+
 /// Whether a condition is false of every call without effects.
 fn needs_effects(term: &Term) -> bool {
     match &term.form {
@@ -156,11 +164,6 @@ impl Builder<'_> {
         let at_paths = |it: &String| AT_PATHS.contains(&it.as_str());
         let told = |it: &String| FROM_TRANSCRIPT.iter().any(|fact| it.starts_with(fact));
         let source = entry.layers.last().map(|it| it.span.source.name.as_str()).unwrap_or_default();
-        let mode = match text(entry.get("mode")).as_str() {
-            "warn" => Mode::Warn,
-            "shadow" => Mode::Shadow,
-            _ => Mode::Enforce,
-        };
         let tree = when.as_ref().and_then(|it| Term::parse(&it.text));
         let needs_effects = tree.is_some_and(|it| needs_effects(&it));
         let message =
@@ -180,7 +183,7 @@ impl Builder<'_> {
             on,
             tools: texts(entry.get("tools")),
             commands,
-            mode,
+            mode: mode(entry),
             expires_millis: entry.get("expires").and_then(Node::date).map(Timestamp::millis),
             reads_transcript: uses.iter().any(told),
             reads_paths: uses.iter().any(at_paths),
