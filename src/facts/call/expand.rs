@@ -311,9 +311,7 @@ fn add(unit: &Unit, text: &mut Text) {
     match unit {
         Unit::Char('\u{0}', _) => {}
         Unit::Char(c, kind) => {
-            if text.text.is_empty() && *c == '~' && *kind == Kind::Quoted {
-                text.append(&Text::known("./"));
-            }
+            text.quoted_home |= text.text.is_empty() && *c == '~' && *kind == Kind::Quoted;
             text.glob |= *kind != Kind::Quoted && matches!(c, '*' | '?' | '[');
             let mut buffer = [0_u8; 4];
             text.append(&Text::known(&*c.encode_utf8(&mut buffer)));

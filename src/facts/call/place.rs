@@ -67,7 +67,11 @@ impl Surroundings {
                 None => ("", true),
             },
         };
-        let absolute = if known.is_empty() { None } else { self.absolute(known, folder) };
+        let absolute = match known {
+            "" => None,
+            known if path.quoted_home => self.absolute(&format!("./{known}"), folder),
+            known => self.absolute(known, folder),
+        };
         // Something that lies below it.
         let absolute = absolute.map(|it| if open { normal(&format!("{it}/\u{2026}")) } else { it });
         Place { written, absolute, open, glob: path.glob, itself: false }

@@ -9,6 +9,8 @@ pub struct Text {
     pub known_to: usize,
     /// Whether the shell would put names of files in the place of its `*` and `?`.
     pub glob: bool,
+    /// Whether a `~` that it begins with is a file's name and not the home: it was quoted.
+    pub quoted_home: bool,
     /// Programs whose output is in it.
     pub from: Vec<usize>,
     /// Whether it is the name of a pipe from those programs: `<(…)`.
