@@ -38,6 +38,11 @@ impl CommandPattern {
     /// Whether a program of that name could be one of those meant.
     #[must_use]
     pub fn names(&self, program: &str) -> bool {
+        // Hundreds of patterns are held against each program, and nearly all begin otherwise.
+        let first = self.0.bytes().next();
+        if first.is_some_and(|it| it.is_ascii_alphanumeric()) && first != program.bytes().next() {
+            return false;
+        }
         self.words().next().is_some_and(|it| word_matches(it, program))
     }
 
