@@ -371,12 +371,12 @@ fn a_compaction_that_the_client_tells_of_before_its_transcript_does_re_arms() {
 fn the_model_that_a_session_begins_with_has_the_window_of_its_variant() {
     let full = [prompt("p1", "Build it."), call("m1", 150_000)];
     for (event, more, percent) in [
-        ("SessionStart", json!({"source": "startup", "model": "claude-opus-5-5[1m]"}), 15),
-        ("SessionStart", json!({"source": "startup", "model": "claude-opus-5-5"}), 75),
+        ("SessionStart", json!({"source": "startup", "model": "claude-opus-4-5[1m]"}), 15),
+        ("SessionStart", json!({"source": "startup", "model": "claude-opus-4-5"}), 75),
         ("SessionStart", json!({"source": "startup"}), 75),
         // Another model than the one that answers.
         ("SessionStart", json!({"source": "startup", "model": "claude-sonnet-4-5[1m]"}), 75),
-        ("PostModelSwitch", json!({"from_model": "x", "to_model": "claude-opus-5-5[1m]"}), 15),
+        ("PostModelSwitch", json!({"from_model": "x", "to_model": "claude-opus-4-5[1m]"}), 15),
     ] {
         let desk = Desk::new();
         answer(&desk, event, "s-1", &more);

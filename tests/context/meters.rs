@@ -18,8 +18,8 @@ fn usage(input: u64, output: u64, cache_read: u64, cache_creation: u64) -> Usage
 #[test]
 fn occupancy_is_of_the_last_call_and_spend_of_all() {
     let mut meters = Meters::default();
-    meters.call("claude-opus-5-5", &usage(10, 100, 50_000, 1_000));
-    meters.call("claude-opus-5-5", &usage(20, 200, 51_000, 2_000));
+    meters.call("claude-opus-4-5", &usage(10, 100, 50_000, 1_000));
+    meters.call("claude-opus-4-5", &usage(20, 200, 51_000, 2_000));
     assert_eq!(meters.occupied, 53_020);
     assert_eq!(meters.total(), usage(30, 300, 101_000, 3_000));
     assert_eq!(meters.calls, 2);
@@ -30,7 +30,7 @@ fn occupancy_is_of_the_last_call_and_spend_of_all() {
 #[test]
 fn totals_of_a_run_say_nothing_of_the_context() {
     let mut meters = Meters::default();
-    meters.spend("claude-opus-5-5", &usage(10_000, 5_000, 160_000, 2_000));
+    meters.spend("claude-opus-4-5", &usage(10_000, 5_000, 160_000, 2_000));
     let gauge = of_meters(&rules(), &Overrides::default(), &meters);
     assert!(!gauge.known);
     assert_eq!((gauge.percent, gauge.tier.as_str(), gauge.cumulative_pct), (0, "", 88));
@@ -110,8 +110,8 @@ fn what_is_kept_is_bounded() {
 fn counts_never_run_over() {
     let most = usage(u64::MAX, u64::MAX, u64::MAX, u64::MAX);
     let mut meters = Meters::default();
-    meters.call("claude-opus-5-5", &most);
-    meters.call("claude-opus-5-5", &most);
+    meters.call("claude-opus-4-5", &most);
+    meters.call("claude-opus-4-5", &most);
     let gauge = of_meters(&rules(), &Overrides::default(), &meters);
     assert_eq!((gauge.tokens, gauge.input_tokens), (u64::MAX, u64::MAX));
     assert!(gauge.percent > 100 && gauge.cost_nano == u64::MAX);
@@ -121,10 +121,16 @@ fn counts_never_run_over() {
 fn windows_are_found_by_name_by_variant_and_by_what_is_in_them() {
     let (rules, none) = (rules(), Overrides::default());
     for (model, holds, expected) in [
-        ("claude-opus-5-5", 0, 200_000),
-        ("claude-opus-5-5[1m]", 0, 1_000_000),
+        ("claude-opus-4-5", 0, 200_000),
+        ("claude-opus-4-5[1m]", 0, 1_000_000),
         ("claude-sonnet-4-5-20250929", 199_999, 200_000),
         ("claude-sonnet-4-5-20250929", 200_001, 1_000_000),
+        ("claude-opus-5-5", 0, 1_000_000),
+        ("claude-opus-5", 0, 1_000_000),
+        ("claude-sonnet-5-5", 0, 1_000_000),
+        ("claude-fable-5-1", 0, 1_000_000),
+        ("claude-opus-4-8", 0, 200_000),
+        ("claude-opus-4-8", 200_001, 1_000_000),
         ("gpt-5-codex", 0, 272_000),
         ("gemini-2.5-pro", 500_000, 1_048_576),
         ("somebody-elses", 0, 200_000),
@@ -138,7 +144,7 @@ fn windows_are_found_by_name_by_variant_and_by_what_is_in_them() {
     assert_eq!(of("claude-sonnet-4-5[1m]"), 1_000_000);
     assert_eq!(of("opus[1m]"), 200_000, "another model than the one that answers");
     let forced = Overrides { window: Some(50_000), ..Overrides::default() };
-    assert_eq!(window(&rules, &forced, "claude-opus-5-5[1m]", 400_000), 50_000);
+    assert_eq!(window(&rules, &forced, "claude-opus-4-5[1m]", 400_000), 50_000);
 }
 
 #[test]
@@ -146,22 +152,27 @@ fn prices_are_those_of_the_longest_glob() {
     let rules = rules();
     let million = usage(1_000_000, 1_000_000, 0, 0);
     for (model, dollars) in [
-        ("claude-opus-5-5", 30),
+        ("claude-opus-4-5", 30),
         ("claude-opus-4-1-20250805", 90),
         ("claude-opus-4-20250514", 90),
         ("claude-sonnet-4-5-20250929", 18),
         ("claude-sonnet-4-5-20250929[1m]", 18),
         ("claude-haiku-4-5-20251001", 6),
+        ("claude-opus-5", 30),
+        ("claude-opus-5-5", 24),
+        ("claude-sonnet-5-5", 12),
+        ("claude-fable-5-1", 60),
+        ("gpt-5.5", 35),
         ("somebody-elses", 0),
     ] {
         assert_eq!(rules.cost(model, &million), dollars * 1_000_000_000, "{model}");
     }
     let cached = usage(0, 0, 1_000_000, 1_000_000);
     // A tenth for what was read, a quarter more for what was written.
-    assert_eq!(rules.cost("claude-opus-5-5", &cached), 6_750_000_000);
+    assert_eq!(rules.cost("claude-opus-4-5", &cached), 6_750_000_000);
     assert_eq!(Prices::default().cost(&million), 0);
     let mut meters = Meters::default();
-    meters.call("claude-opus-5-5", &million);
+    meters.call("claude-opus-4-5", &million);
     meters.call("somebody-elses", &million);
     assert_eq!(rules.spent(&meters), 30_000_000_000);
     assert_eq!(rules.unpriced(&meters), ["somebody-elses"]);

@@ -47,7 +47,7 @@ pub(crate) fn prompt(id: &str, text: &str) -> Value {
 /// An API call with so many tokens before it, 20 of them fresh.
 pub(crate) fn call(id: &str, occupied: u64) -> Value {
     json!({"type": "assistant", "uuid": id, "message": {"id": id, "role": "assistant",
-        "model": "claude-opus-5-5", "content": [{"type": "text", "text": "Going on."}],
+        "model": "claude-opus-4-5", "content": [{"type": "text", "text": "Going on."}],
         "usage": {"input_tokens": 20, "cache_read_input_tokens": occupied - 20,
             "cache_creation_input_tokens": 0, "output_tokens": 300}}})
 }
@@ -129,7 +129,7 @@ fn the_status_line_of_the_client_says_more_than_its_transcript() {
     let desk = Desk::new();
     desk.write("s-1", &[prompt("p1", "Build it."), call("m1", 100_000)]);
     let told = json!({"session_id": "s-1", "transcript_path": transcript("s-1"),
-        "model": {"id": "claude-opus-5-5[1m]", "display_name": "Opus"}});
+        "model": {"id": "claude-opus-4-5[1m]", "display_name": "Opus"}});
     let (code, line, _) = desk.call("context line", &told.to_string());
     assert_eq!((code, line.as_str()), (0, "█░░░░░░░░░ 10 % $0.06\n"));
     let told = json!({"transcript_path": transcript("s-1"),
