@@ -37,6 +37,8 @@ pub struct Wrapper {
     pub shell_option: String,
     /// The option with which it only reads what it is given (`-n` of `bash`), and runs nothing.
     pub check_option: String,
+    /// Its options whose value is the folder that the program runs in: `-C` of `env`.
+    pub folder_options: Vec<String>,
     /// Whether it does something of its own, so that it is looked at as a program, too: `ssh`.
     pub kept: bool,
 }

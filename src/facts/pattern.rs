@@ -113,6 +113,13 @@ impl ValuesOf<'_> {
             .any(|row| row.options.iter().any(|known| known == option))
     }
 
+    /// Whether a subcommand takes a value by it: `docker compose -f file down`.
+    fn taken_by(&self, sub: &str, option: &str) -> bool {
+        let of_both = |it: &&ValueOptions| it.program.split_once(' ') == Some((self.program, sub));
+        let mut rows = self.rows.iter().filter(of_both);
+        rows.any(|row| row.options.iter().any(|known| known == option))
+    }
+
     /// The short value option that `-C/path` begins with.
     fn attached<'o>(&self, option: &'o str) -> Option<(&'o str, &'o str)> {
         let (end, _) = option.char_indices().nth(2)?;
@@ -135,6 +142,7 @@ struct Choice<'a> {
 impl<'a> Arguments<'a> {
     fn read(mut words: impl Iterator<Item = &'a str>, values: &ValuesOf<'_>) -> Self {
         let mut arguments = Self { positional: Vec::new(), options: Vec::new() };
+        let mut sub: Option<&'a str> = None;
         while let Some(word) = words.next() {
             if word == "--" {
                 arguments.positional.extend(words);
@@ -142,8 +150,9 @@ impl<'a> Arguments<'a> {
             }
             let toolchain = word.starts_with('+') && arguments.positional.is_empty();
             if !(word.len() > 1 && (word.starts_with('-') || toolchain)) {
+                sub = sub.or(Some(word));
                 arguments.positional.push(word);
-            } else if values.takes_value(word) {
+            } else if values.takes_value(word) || sub.is_some_and(|it| values.taken_by(it, word)) {
                 arguments.options.push(Choice { name: word, value: words.next() });
             } else if let Some((name, value)) = values.attached(word) {
                 arguments.options.push(Choice { name, value: Some(value) });

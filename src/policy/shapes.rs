@@ -134,6 +134,7 @@ const WRAPPER: &[Field] = &[
     field("skip", Kind::Int { min: 0, max: 9 }, "Arguments of its own before the program."),
     field("shell_option", Kind::Text, "The option whose value is shell text: `-c`."),
     field("check_option", Kind::Text, "The option with which it runs nothing: `-n` of `bash`."),
+    field("folder_options", TEXTS, "Its options whose value is the folder of the program."),
     field("kept", Kind::Bool, "Whether guards look at it as a program, too: `ssh`."),
 ];
 

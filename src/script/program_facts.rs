@@ -79,6 +79,20 @@ pub(super) const ROWS: &[Member] = &[
             })
         },
     ),
+    method(
+        Type::Invocation,
+        "values",
+        ONE,
+        (Type::Texts, Structure),
+        [
+            "All values of an option that may be given more than once.",
+            "program.values(\"-c\").join(\" \").contains(\"core.pager\")",
+        ],
+        |it, args| {
+            let option = text_argument(args, 0)?;
+            on_program(it, |it, _, _| Ok(texts(it.values(&option).map(|it| it.text))))
+        },
+    ),
     field(
         Type::Invocation,
         "operands",

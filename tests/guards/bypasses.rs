@@ -95,6 +95,13 @@ const WAYS: &[Way] = &[
     ("in a process substitution", |it| format!("cat <({it})")),
     ("in a here-document", |it| format!("cat <<EOF\n$({it})\nEOF")),
     ("redirected", |it| format!("{it} > /dev/null 2>&1")),
+    ("redirected before its words", |it| {
+        let (program, rest) = it.split_once(' ').unwrap();
+        format!("{program} > /dev/null 2>&1 {rest}")
+    }),
+    ("in whatever shell there is", |it| format!("$SHELL -c '{it}'")),
+    ("with secrets put in", |it| format!("op run --env-file x -- {it}")),
+    ("started again and again", |it| format!("ls | entr -s '{it}'")),
     ("with a variable before it", |it| format!("A=1 B=2 {it}")),
     ("in a variable", |it| format!("CMD='{it}'; $CMD")),
     ("in a variable that is evaluated", |it| format!("CMD='{it}'; eval \"$CMD\"")),

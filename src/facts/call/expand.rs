@@ -73,7 +73,12 @@ impl Scanner<'_> {
             out.extend(text.chars().map(|c| Unit::Char(c, Kind::Quoted)));
         };
         match node.kind() {
-            "raw_string" => quoted(word::inside(raw, "'", "'"), out),
+            "raw_string" => {
+                if raw == "''" {
+                    out.push(Unit::Char('\u{0}', Kind::Quoted)); // An empty word is a word.
+                }
+                quoted(word::inside(raw, "'", "'"), out);
+            }
             "ansi_c_string" => {
                 let mut text = String::new();
                 word::unescape_ansi(word::inside(raw, "$'", "'"), &mut text);

@@ -183,8 +183,10 @@ impl Place {
         let (folder, base) = path.rsplit_once('/').unwrap_or(("", path));
         let letters = base.bytes().filter(|b| !b"*?[]".contains(b)).count();
         let wild = path.bytes().any(|b| b"*?[".contains(&b));
-        // `*` and `*.rs` mean ordinary files.
-        if !wild || letters < 2 {
+        // `*` and `*.yml` mean ordinary files.
+        let is_ending =
+            base.strip_prefix("*.").is_some_and(|it| it.bytes().all(|b| b.is_ascii_alphanumeric()));
+        if !wild || letters < 2 || is_ending {
             return false;
         }
         let example = glob.rsplit('/').next().unwrap_or(glob);

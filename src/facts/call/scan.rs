@@ -197,6 +197,8 @@ impl Scanner<'_> {
         let given = |it: &str| Some(vec![Text::known(it)]);
         match name {
             "HOME" if !around.home.is_empty() => given(&around.home),
+            // Whatever it is, it reads what a shell does.
+            "SHELL" | "BASH" => given("bash"),
             "PWD" => given(scope.folder.as_deref()?),
             "TMPDIR" | "TMP" | "TEMP" => given(around.temporary.first()?),
             "IFS" => given(" \t\n"),

@@ -23,6 +23,9 @@ pub(super) struct Redirects {
     pub(super) input: Option<Input>,
     /// Whether its standard output goes elsewhere.
     pub(super) away: bool,
+    /// Words of the command that stand behind a redirection, which the grammar takes for files of it:
+    /// `rm > log -rf build`.
+    pub(super) words: Vec<Text>,
 }
 
 impl Scanner<'_> {
@@ -151,7 +154,12 @@ impl Scanner<'_> {
             None => {
                 self.note_files(&redirects, &Output::empty(), scope);
                 self.bare(&redirects, scope);
-                Output::empty()
+                let words = redirects.words;
+                if words.is_empty() {
+                    Output::empty()
+                } else {
+                    self.simple(Simple { words, ..Simple::default() }, scope, &own)
+                }
             }
         };
         let Some(heredoc) = heredoc else { return output };
@@ -191,6 +199,7 @@ impl Scanner<'_> {
                     found.writes.extend(inner.writes);
                     found.reads.extend(inner.reads);
                     found.away |= inner.away;
+                    found.words.extend(inner.words);
                 }
                 _ => {}
             }
@@ -218,7 +227,15 @@ impl Scanner<'_> {
         scope: &mut Scope,
         found: &mut Redirects,
     ) {
-        let Some(destination) = node.child_by_field_name("destination") else { return };
+        let mut cursor = node.walk();
+        let destinations: Vec<Node<'_>> =
+            node.children_by_field_name("destination", &mut cursor).collect();
+        let Some((destination, words)) = destinations.split_first() else { return };
+        for word in words {
+            let words = self.words_of(*word, source, scope);
+            found.words.extend(words);
+        }
+        let destination = *destination;
         let mut cursor = node.walk();
         let operator = node.children(&mut cursor).find(|it| !it.is_named());
         let operator = operator.map(|it| it.kind().to_owned()).unwrap_or_default();
@@ -423,6 +440,7 @@ impl Scanner<'_> {
         redirects.reads.extend(own.reads);
         redirects.away |= own.away;
         redirects.input = own.input.or(redirects.input);
+        redirects.words.extend(own.words);
         let (mut words, mut variables) = (Vec::new(), Vec::new());
         let mut cursor = node.walk();
         let children: Vec<Node<'_>> = node.children(&mut cursor).collect();
@@ -461,6 +479,7 @@ impl Scanner<'_> {
                 words.extend(self.words_of(word, source, scope));
             }
         }
+        words.append(&mut redirects.words);
         let input = redirects.input.take().unwrap_or_else(|| input.clone());
         let simple = Simple { words, variables, redirects, wrappers: Vec::new() };
         self.simple(simple, scope, &input)

@@ -41,6 +41,16 @@ pub(super) struct Simple {
     pub(super) wrappers: Vec<String>,
 }
 
+/// What is left of a wrapped command.
+enum Inner {
+    /// Words, to be looked at again.
+    Words(Vec<Text>),
+    /// Nothing: this is what it puts out.
+    Done(Output),
+    /// Words that run in another folder.
+    There(Option<String>, Vec<Text>),
+}
+
 impl Scanner<'_> {
     /// What a simple command does.
     pub(super) fn simple(&mut self, simple: Simple, scope: &mut Scope, input: &Input) -> Output {
@@ -64,27 +74,17 @@ impl Scanner<'_> {
             self.shell_values(&all, scope);
             match meaning(words, self.reading.lens) {
                 Meaning::Words(inner) => {
-                    let taken = all.len().saturating_sub(inner.len());
-                    let taken = all.get(..taken).unwrap_or_default();
-                    let shell = taken.first().is_some_and(|it| self.is_shell(it));
-                    if taken.first().is_some_and(|it| self.is_kept(it)) {
-                        let own = self.invocation(taken, scope, input, wrappers.clone());
-                        self.push(own);
+                    match self.taken_off(&all, inner, &mut wrappers, scope, input) {
+                        Inner::Words(inner) => words = inner,
+                        Inner::Done(output) => return self.away(redirects, output, scope),
+                        Inner::There(folder, words) => {
+                            let simple = Simple { words, redirects, wrappers, ..Simple::default() };
+                            let mut there = Scope { folder, ..scope.clone() };
+                            let output = self.simple(simple, &mut there, input);
+                            scope.files = there.files;
+                            return output;
+                        }
                     }
-                    wrappers.extend(taken.first().map(|it| base_name(&it.text).to_owned()));
-                    self.set_by(taken);
-                    if shell {
-                        let output = self.script(taken, inner, scope, input, wrappers);
-                        return self.away(redirects, output, scope);
-                    }
-                    // `watch 'rm -rf /'`, `tmux new 'rm -rf /'`: no program has a blank in its name.
-                    let is_text = |it: &Text| it.text.contains(char::is_whitespace);
-                    if inner.first().is_some_and(is_text) {
-                        let text = <Text as Word>::joined(&inner);
-                        let output = self.shell_text(&all, text, scope, input, wrappers);
-                        return self.away(redirects, output, scope);
-                    }
-                    words = self.with_input(taken, inner, input);
                 }
                 Meaning::Shell(text) => {
                     wrappers.extend(all.first().map(|it| base_name(&it.text).to_owned()));
@@ -117,6 +117,37 @@ impl Scanner<'_> {
         Output::default()
     }
 
+    /// What is left when a wrapper is taken off.
+    fn taken_off(
+        &mut self,
+        all: &[Text],
+        inner: Vec<Text>,
+        wrappers: &mut Vec<String>,
+        scope: &mut Scope,
+        input: &Input,
+    ) -> Inner {
+        let taken = all.get(..all.len().saturating_sub(inner.len())).unwrap_or_default();
+        if taken.first().is_some_and(|it| self.is_kept(it)) {
+            let own = self.invocation(taken, scope, input, wrappers.clone());
+            self.push(own);
+        }
+        wrappers.extend(taken.first().map(|it| base_name(&it.text).to_owned()));
+        self.set_by(taken);
+        if let Some(folder) = self.moved_by(taken, scope) {
+            return Inner::There(folder, inner);
+        }
+        if taken.first().is_some_and(|it| self.is_shell(it)) {
+            return Inner::Done(self.script(taken, inner, scope, input, wrappers.clone()));
+        }
+        // `watch 'rm -rf /'`, `tmux new 'rm -rf /'`: no program has a blank in its name.
+        let is_text = |it: &Text| it.text.contains(char::is_whitespace);
+        if inner.first().is_some_and(is_text) {
+            let text = <Text as Word>::joined(&inner);
+            return Inner::Done(self.shell_text(all, text, scope, input, wrappers.clone()));
+        }
+        Inner::Words(self.with_input(taken, inner, input))
+    }
+
     /// Another way to write a simple command: `git -c alias.x=!cmd x`.
     fn other_form(&self, words: &[Text]) -> Option<Vec<Text>> {
         if base_name(words.first()?.all()?) != "git" {
@@ -145,6 +176,17 @@ impl Scanner<'_> {
                 self.call.variables.insert(name.to_owned(), value);
             }
         }
+    }
+
+    /// Where a wrapper has its program run: `env -C folder`; nothing where it does not say.
+    fn moved_by(&self, taken: &[Text], scope: &Scope) -> Option<Option<String>> {
+        let wrappers = &self.reading.lens.lens().wrappers;
+        let name = taken.first().map(|it| base_name(&it.text)).unwrap_or_default();
+        let rows = wrappers.iter().filter(|it| it.command == name && !it.folder_options.is_empty());
+        let program = Invocation { args: taken.to_vec(), ..Invocation::default() };
+        let folder =
+            rows.flat_map(|it| &it.folder_options).flat_map(|it| program.values(it)).next();
+        folder.map(|it| self.place(&it, scope).absolute)
     }
 
     /// Whether a wrapper does something of its own.

@@ -144,7 +144,9 @@ fn inner<W: Word>(wrapper: &Wrapper, args: &[W], all: &[W]) -> Option<Meaning<W>
         }
         if is_option && names_shell_option(word, &wrapper.shell_option) {
             // `-c'text'` and `--command=text` hold their text themselves.
-            let own = word.strip_prefix(wrapper.shell_option.as_str()).filter(|it| !it.is_empty());
+            let long = word.strip_prefix("--command");
+            let own = long.or_else(|| word.strip_prefix(wrapper.shell_option.as_str()));
+            let own = own.filter(|it| !it.is_empty());
             let glued = own.filter(|it| it.starts_with('=') || it.contains(' '));
             if let Some(glued) = glued {
                 let at = word.len().saturating_sub(glued.trim_start_matches('=').len());
@@ -181,7 +183,8 @@ fn names_shell_option(word: &str, shell_option: &str) -> bool {
     if shell_option.is_empty() {
         return false;
     }
-    word == shell_option || bundles(word, shell_option)
+    let long = shell_option == "-c" && (word == "--command" || word.starts_with("--command="));
+    word == shell_option || long || bundles(word, shell_option)
 }
 
 /// Whether a word is a bundle of letters that holds an option of one letter: `-lc` holds `-c`.

@@ -188,6 +188,7 @@ fn wrapper(node: &Node) -> Wrapper {
         skip: usize::try_from(skip).unwrap_or(0),
         shell_option: text(node.get("shell_option")),
         check_option: text(node.get("check_option")),
+        folder_options: texts(node.get("folder_options")),
         kept: node.get("kept").and_then(Node::bool).unwrap_or(false),
     }
 }
