@@ -161,6 +161,12 @@ fn every_path_in_the_architecture_exists() {
     for path in named {
         assert!(root().join(path).exists(), "ARCHITECTURE.md names {path}, which does not exist");
     }
+    let guide = fs::read_to_string(root().join(".github/CONTRIBUTING.md")).unwrap();
+    let folders = ["src/", "tests/", "policies", ".ci/"];
+    let named = guide.split('`').filter(|it| folders.iter().any(|folder| it.starts_with(folder)));
+    for path in named.filter(|it| !it.contains(' ')) {
+        assert!(root().join(path).exists(), "CONTRIBUTING.md names {path}, which does not exist");
+    }
     for floor in FLOORS.iter().flat_map(|it| it.iter()).filter(|it| **it != "lib") {
         assert!(text.contains(&format!("`{floor}`")), "ARCHITECTURE.md lacks the module {floor}");
     }
