@@ -1,5 +1,5 @@
-//! What peers decide about tool calls, decided by the built-in guards: caught and false alarms counted
-//! apart. A case that presumes a rule is run with that rule written out.
+//! What peers decide about tool calls, prompts and stops, decided by the built-in pack: caught and false
+//! alarms counted apart. A case that presumes a rule is run with that rule written out.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,8 +18,7 @@ fn shared() -> Vec<Value> {
         println!("skipped: ../shared is absent");
         return Vec::new();
     };
-    let cases: Vec<Value> = serde_json::from_str(&text).unwrap();
-    cases.into_iter().filter(|it| it["event"] != "Stop").collect()
+    serde_json::from_str(&text).unwrap()
 }
 
 /// Texts of a list.
@@ -105,6 +104,10 @@ fn presumed(needs: &Value) -> String {
             .collect();
         return prompt(words.join(if both { " && " } else { " || " }));
     }
+    // Stops are judged by the checks that are built in, excuses among them.
+    if needs["prior_stop_attempts"].is_u64() || needs["dismissive_language"].is_boolean() {
+        return String::new();
+    }
     if needs["allow"].is_string() {
         return String::new(); // What is not guarded is let through.
     }
@@ -115,6 +118,10 @@ fn presumed(needs: &Value) -> String {
 fn run(case: &Value, machines: &mut BTreeMap<[String; 2], Machine>) -> (bool, String) {
     let folder = case["input"]["cwd"].as_str().unwrap().to_owned();
     let rules = if case["needs"].is_object() { presumed(&case["needs"]) } else { String::new() };
+    // A session of one case is none of another.
+    if case["event"] == "Stop" {
+        machines.clear();
+    }
     let machine = machines.entry([folder.clone(), rules.clone()]).or_insert_with(|| {
         let machine = Machine::new(&folder);
         if !rules.is_empty() {
@@ -122,6 +129,14 @@ fn run(case: &Value, machines: &mut BTreeMap<[String; 2], Machine>) -> (bool, St
         }
         machine
     });
+    if let Some(lines) = case["transcript"].as_array() {
+        let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
+        let path = case["input"]["transcript_path"].as_str().unwrap();
+        machine.world.put(path, lines.join("\n"));
+    }
+    for _ in 0..case["needs"]["prior_stop_attempts"].as_u64().unwrap_or_default() {
+        machine.answer(&case["input"]);
+    }
     let answer = machine.answer(&case["input"]);
     assert!(!answer["systemMessage"].to_string().contains("broken"), "{answer}");
     let (said, reason) = decision(&answer);
