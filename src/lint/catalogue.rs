@@ -4,7 +4,7 @@
 
 use super::checks::{
     breakers, cases, clients, expressions, failures, guards, hygiene, identity, messages, numbers,
-    patterns, rules, safety, structure, tables,
+    patterns, rules, safety, structure, supervision, tables,
 };
 use super::{Check, Profile, Rule};
 use crate::source::Level;
@@ -148,6 +148,8 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD507", "breaker-contradiction", Warning, Default, "Numbers of a breaker contradict each other, or have no effect.", Some(breakers::breaker_contradiction)),
     rule!("PD508", "unused-delays", Note, Strict, "More waits are given than there are attempts.", Some(numbers::unused_delays)),
     rule!("PD512", "failure-contradiction", Warning, Default, "Numbers about failures contradict each other.", Some(failures::contradiction)),
+    rule!("PD513", "context-contradiction", Warning, Default, "Numbers of context.yaml contradict each other, or have no effect.", Some(supervision::context_contradiction)),
+    rule!("PD514", "run-contradiction", Warning, Default, "Numbers of run.yaml contradict each other, or have no effect.", Some(supervision::run_contradiction)),
     rule!("PD601", "never-true", Warning, Default, "A condition can never hold.", Some(rules::never_true)),
     rule!("PD602", "always-true", Warning, Default, "A condition always holds.", Some(rules::always_true)),
     rule!("PD603", "constant-part", Warning, Default, "A part of a condition is always the same.", Some(rules::constant_part)),

@@ -268,6 +268,8 @@ pub(super) fn meant(layers: &Layers, built: Built, base: Option<&Built>) -> (Mea
     let meant = Meant {
         settings: built.settings,
         breakers: built.resilience.breakers.clone(),
+        run: built.resilience.run.clone(),
+        context: built.context.0.clone(),
         session_types: types.map(|it| (it.id.clone(), text(it.get("when")))).collect(),
         tools: lens.shell_tools.iter().chain(&lens.edit_tools).cloned().collect(),
         voices,

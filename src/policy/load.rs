@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::context::ContextRules;
+use super::run::RunPolicy;
 use super::{Consideration, Policy, Settings, build, builtin, guards, shapes};
 use crate::limits;
 use crate::script::types::Names;
@@ -159,6 +161,10 @@ pub struct Meant {
     pub settings: Settings,
     /// Breakers by the glob over their names.
     pub breakers: Vec<(String, breaker::Settings)>,
+    /// What `run.yaml` says of runs.
+    pub run: RunPolicy,
+    /// What `context.yaml` says of contexts.
+    pub context: ContextRules,
     /// Session types in their order, each with its condition.
     pub session_types: Vec<(String, String)>,
     /// Tools that the vocabulary names.

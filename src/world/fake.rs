@@ -89,6 +89,7 @@ struct Machine {
     interrupt_at: Option<Timestamp>,
     log: Vec<String>,
     ops: u32,
+    bytes_read: u64,
     crash_at: Option<u32>,
     refuse_at: Option<(u32, WorldError)>,
     refusals: Vec<Refusal>,
@@ -256,6 +257,13 @@ impl FakeWorld {
         let mut machine = open(&self.machine);
         machine.log.clear();
         machine.ops = 0;
+        machine.bytes_read = 0;
+    }
+
+    /// Bytes of files that were handed out since then.
+    #[must_use]
+    pub fn bytes_read(&self) -> u64 {
+        open(&self.machine).bytes_read
     }
 
     /// Operations since the machine was made or its log cleared.

@@ -162,6 +162,20 @@ fn memory_table(machine: &Machine, large: &Session) {
     line("warm", "<= 12 MB");
     large.forget();
     line("cold", "grows with the facts, not with the file");
+    println!("\n{:<38}{:>12}{:>12}  goal", "context status of a transcript", "peak MB", "ms");
+    let table = [(1, ""), (200, "flat")]
+        .map(|(megabytes, goal)| (machine.long(megabytes), megabytes, goal));
+    for (path, megabytes, flat) in table {
+        for (state, goal) in
+            [("cold", flat), ("warm", if flat.is_empty() { "" } else { "as of 1 MB" })]
+        {
+            let began = Instant::now();
+            let peak = machine.status(&path);
+            let (took, name) = (began.elapsed(), format!("{state}, {megabytes} MB"));
+            let peak = peak.map_or("?".to_owned(), |it| format!("{:.1}", count(it) / 1e3));
+            println!("{name:<38}{peak:>12}{:>12.1}  {goal}", took.as_secs_f64() * 1e3);
+        }
+    }
 }
 
 /// One kind of process, and how long its runs took.
@@ -371,6 +385,30 @@ impl Machine {
         let records: Vec<String> = (0..10).map(record).collect();
         let text = format!("{{{}}}", records.join(",\n"));
         fs::write(state.join("circuit-breakers.json"), text).unwrap();
+    }
+
+    /// A transcript of so many megabytes, in lines as long as those with the output of tools.
+    fn long(&self, megabytes: usize) -> PathBuf {
+        let path = self.folder.path().join(format!("{megabytes}.jsonl"));
+        let mut file = BufWriter::new(File::create(&path).unwrap());
+        let filler = "x".repeat(64 * 1024);
+        for number in 0..megabytes * 16 {
+            let line = format!(
+                r#"{{"type":"assistant","uuid":"{number}","message":{{"id":"m{number}","model":"claude-opus-4-5","content":[{{"type":"text","text":"{filler}"}}],"usage":{{"input_tokens":{number},"output_tokens":9}}}}}}"#
+            );
+            writeln!(file, "{line}").unwrap();
+        }
+        let sessions = self.folder.path().join(format!(".policyd/sessions/{megabytes}"));
+        fs::create_dir_all(sessions).unwrap();
+        path
+    }
+
+    /// Peak memory in KB of a look at it, where GNU time is installed.
+    fn status(&self, transcript: &Path) -> Option<u64> {
+        let mut command = self.command(Path::new("/usr/bin/time"), self.folder.path());
+        command.args(["-f", "%M"]).arg(&self.binary).args(["context", "status"]).arg(transcript);
+        let output = command.stdout(Stdio::null()).stderr(Stdio::piped()).output().ok()?;
+        String::from_utf8(output.stderr).ok()?.trim().lines().last()?.parse().ok()
     }
 
     /// Peak memory of a stop in KB, where GNU time is installed.

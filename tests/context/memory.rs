@@ -67,3 +67,31 @@ fn with_a_warm_cursor_only_what_is_new_is_read() {
     };
     assert_eq!(read(20), read(5_000));
 }
+
+#[test]
+fn status_on_a_long_transcript_does_after_a_warm_cursor_what_it_does_on_a_short_one() {
+    let effects = |bytes: usize| {
+        let desk = Desk::new();
+        let mut text = format!("{}\n", prompt("p1", "Build it."));
+        // Lines as long as those with the output of tools.
+        let filler = "x".repeat(64 * 1024);
+        for number in 0..bytes / filler.len() {
+            let mut line = call(&format!("m{number:05}"), 60_000);
+            line["message"]["content"][0]["text"] = filler.as_str().into();
+            text.push_str(&format!("{line}\n"));
+        }
+        desk.world.put(path_of("s-1"), &text);
+        desk.world.put_folder("/work/.policyd/sessions/s-1");
+        assert_eq!(desk.call("context status", "").0, 0);
+        desk.world.clear_log();
+        let (code, said, _) = desk.call("context status --format json", "");
+        assert_eq!(code, 0);
+        let calls = serde_json::from_str::<serde_json::Value>(&said).unwrap()["calls"].clone();
+        assert_eq!(calls, bytes / filler.len());
+        (desk.world.log(), desk.world.bytes_read())
+    };
+    let ((short, short_bytes), (long, long_bytes)) = (effects(1 << 20), effects(16 << 20));
+    assert_eq!(short, long, "the same files, as often");
+    // The cursor's own length and the compiled pack are read, and the few bytes that prove the place.
+    assert!(long_bytes < short_bytes + 1_024, "{short_bytes} and {long_bytes} bytes are read");
+}

@@ -20,4 +20,5 @@ mod pages;
 mod places;
 mod soundness;
 mod subjects;
+mod supervision;
 mod trees;

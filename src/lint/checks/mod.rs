@@ -14,4 +14,5 @@ pub(super) mod patterns;
 pub(super) mod rules;
 pub(super) mod safety;
 pub(super) mod structure;
+pub(super) mod supervision;
 pub(super) mod tables;

@@ -20,7 +20,9 @@ use crate::state::uncertainty;
 /// Turns that are looked at for an error that comes again and again.
 const ERRORS: usize = 5;
 /// Turns that are remembered.
-const KEPT: usize = 8;
+pub const KEPT: usize = 8;
+/// Signs that there are.
+pub const SIGNS: usize = 5;
 /// The first turn after which little change is a sign.
 const STILL_FROM: u32 = 3;
 
@@ -174,7 +176,7 @@ impl Trail {
         let still = self.stands_still(settings, around);
         let used = u64::from(around.iteration) * 100
             > u64::from(around.iterations_max) * u64::from(settings.budget_percent);
-        let holds = [
+        let holds: [(Sign, bool); SIGNS] = [
             (Sign::Standstill, still),
             (Sign::SameError, self.repeats_error(settings)),
             (Sign::Oscillation, !still && self.swings()),

@@ -99,6 +99,8 @@ impl World for FakeWorld {
             return Err(WorldError::TooLarge(u64::try_from(bytes.len()).unwrap_or(u64::MAX)));
         }
         let machine = &mut *open(&self.machine);
+        machine.bytes_read =
+            machine.bytes_read.saturating_add(u64::try_from(bytes.len()).unwrap_or(0));
         if machine.corrupt_reads > 0 {
             machine.corrupt_reads = machine.corrupt_reads.saturating_sub(1);
             if let Some(byte) = bytes.first_mut() {
@@ -229,6 +231,7 @@ impl OpenFile for FakeFile {
         let start = usize::try_from(offset).unwrap_or(usize::MAX);
         let rest = bytes.get(start..).unwrap_or_default();
         let count = rest.len().min(buffer.len());
+        machine.bytes_read = machine.bytes_read.saturating_add(u64::try_from(count).unwrap_or(0));
         buffer.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
         Ok(count)
     }

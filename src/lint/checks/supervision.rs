@@ -1,0 +1,164 @@
+//! Checks of `context.yaml` and `run.yaml`: numbers that contradict each other or have no effect.
+
+use crate::facts::glob::{specificity, word_matches};
+use crate::lint::{Findings, Subject};
+use crate::policy::context::ContextRules;
+use crate::policy::run::RunPolicy;
+use crate::source::node::Node;
+use crate::state::context::{ACT, Measured};
+use crate::state::run::stuckness::{KEPT, SIGNS};
+use crate::time::duration_text;
+
+pub(in crate::lint) fn context_contradiction(subject: &Subject<'_>, out: &mut Findings) {
+    let Some(file) = subject.file("context.yaml") else { return };
+    let rules = &subject.reviewed.meant.context;
+    tiers(file, rules, out);
+    models(file, out);
+    let plain = rules.window;
+    for (name, value) in file.get("variants").and_then(Node::entries).unwrap_or_default() {
+        let window = value.int().and_then(|it| u64::try_from(it).ok()).unwrap_or(u64::MAX);
+        if window <= plain {
+            let name = name.text().unwrap_or_default();
+            let message = format!("the variant `{name}` holds no more than any model: {plain}");
+            out.help(value.span.clone(), message, "a variant is a larger one: write its window");
+        }
+    }
+}
+
+fn tiers(file: &Node, rules: &ContextRules, out: &mut Findings) {
+    let settings = &rules.settings;
+    let written = file.get("tiers").and_then(Node::items).unwrap_or_default();
+    for tier in written {
+        let id = tier.get("id").and_then(Node::text).unwrap_or_default();
+        let Some(node) = tier.get("at") else { continue };
+        let at = node.number().unwrap_or_default();
+        if settings.measured == Measured::Occupancy && at > 100.0 {
+            let message = format!("`{id}` stands at {at} %, and no context is fuller than 100 %");
+            let help = "write at most 100, or measure what was spent (`meter: cumulative`)";
+            out.help(node.span.clone(), message, help);
+        } else if at <= settings.hysteresis {
+            let held = settings.hysteresis;
+            let message = format!("`{id}` stands at {at} %, and holds {held} points below that");
+            let help = "once reached it is never left: let it stand above `hysteresis`";
+            out.help(node.span.clone(), message, help);
+        }
+    }
+    for pair in written.windows(2) {
+        let at = |it: &Node| it.get("at").and_then(Node::number);
+        if let [first, second] = pair
+            && let (Some(one), Some(other), Some(node)) = (at(first), at(second), second.get("at"))
+            && other < one
+        {
+            let message = format!("the tier at {other} % is written after one at {one} %");
+            out.help(node.span.clone(), message, "tiers are reached as they rise: write them so");
+        }
+    }
+    if let Some(node) = file.get("tiers").filter(|_| settings.at(ACT).is_none()) {
+        let message =
+            format!("there is no tier `{ACT}`: nothing is done where the context is full");
+        out.help(node.span.clone(), message, "give one tier this id");
+    }
+}
+
+fn models(file: &Node, out: &mut Findings) {
+    let all = file.get("models").and_then(Node::entries).unwrap_or_default();
+    for (at, (name, model)) in all.iter().enumerate() {
+        let glob = name.text().unwrap_or_default();
+        // A name that the other glob is made for is of this one, too, and neither says more.
+        let same = |other: &str| {
+            let names = [glob, other].map(|it| it.replace(['*', '?'], ""));
+            specificity(glob) == specificity(other)
+                && names.iter().any(|it| word_matches(glob, it) && word_matches(other, it))
+        };
+        let before = all.iter().take(at).filter_map(|(it, _)| it.text());
+        if let Some(other) = before.into_iter().find(|it| *it != glob && same(it)) {
+            let message = format!("`{glob}` and `{other}` are of the same models, and as long");
+            out.help(name.span.clone(), message, "make the one longer that should decide");
+        }
+        let price = |key: &str| Some((model.get(key)?, model.get(key)?.number()?));
+        let Some((_, input)) = price("input") else {
+            let odd = ["output", "cache_read", "cache_write"].into_iter().find_map(price);
+            if let Some((node, _)) = odd {
+                let message = format!("`{glob}` has a price, and none for its input");
+                out.help(node.span.clone(), message, "write `input`: without it nothing is priced");
+            }
+            continue;
+        };
+        for (key, dear) in [("output", false), ("cache_read", true)] {
+            let Some((node, value)) = price(key) else { continue };
+            if (value > input) == dear && (value - input).abs() > f64::EPSILON {
+                let much = if dear { "more" } else { "less" };
+                let message = format!("`{key}` of `{glob}` costs {much} than its input");
+                out.help(node.span.clone(), message, "are the two mixed up?");
+            }
+        }
+    }
+}
+
+/// A key of a section that says something odd: whether it does, what that leads to, what to do.
+type Odd = (&'static str, &'static str, bool, String, &'static str);
+
+pub(in crate::lint) fn run_contradiction(subject: &Subject<'_>, out: &mut Findings) {
+    let Some(file) = subject.file("run.yaml") else { return };
+    let run = &subject.reviewed.meant.run;
+    let odd = limits(run).into_iter().chain(turn(run)).chain(stuckness(run));
+    for (section, key, _, effect, help) in odd.filter(|it| it.2) {
+        if let Some(node) = file.get(section).and_then(|it| it.get(key)) {
+            let value = node.text().unwrap_or_default();
+            out.help(node.span.clone(), format!("`{key}` is {value}: {effect}"), help);
+        }
+    }
+    if let Some(node) = file.get("claims").filter(|it| it.items().is_some_and(<[_]>::is_empty)) {
+        let message = "an agent has no way to say that it is done, so no run is ever complete";
+        out.help(node.span.clone(), message, "name one, or leave the key out");
+    }
+}
+
+fn limits(run: &RunPolicy) -> [Odd; 4] {
+    let (limits, extension) = (&run.limits, run.limits.extension);
+    let no_turns = extension.times > 0 && extension.turns == 0;
+    let none_left = limits.restart_when_stuck && limits.restarts == 0;
+    let spent = limits.budget_usd.is_some_and(|it| it <= 0.0);
+    let says = str::to_owned;
+    [
+        ("iterations", "max", limits.iterations == 0, says("no turn is ever made"), "write more"),
+        ("iterations", "extend_by", no_turns, says("a run is extended by no turns"), "write more"),
+        (
+            "restarts",
+            "when_stuck",
+            none_left,
+            says("a fresh session is tried, and `max` allows none"),
+            "raise `max`, or write `false`",
+        ),
+        ("budget", "usd", spent, says("it is spent before the first turn"), "write more"),
+    ]
+}
+
+fn turn(run: &RunPolicy) -> [Odd; 3] {
+    let longest = duration_text(run.deadline);
+    let ends = format!("a turn of {longest} ends before it");
+    let help = "write less than `longest`";
+    [
+        ("turn", "longest", run.deadline.is_zero(), "no turn may last".to_owned(), "write more"),
+        ("turn", "silence", run.silence >= run.deadline, ends.clone(), help),
+        ("turn", "grace", run.grace >= run.deadline, ends, help),
+    ]
+}
+
+fn stuckness(run: &RunPolicy) -> [Odd; 5] {
+    const PART: &str = "stuckness";
+    let (limits, stuck) = (&run.limits, &run.limits.stuckness);
+    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    let turns = limits.iterations;
+    let has = format!("a run has {turns} turns");
+    let fewer = "write at most `iterations.max`";
+    let signs = format!("there are {SIGNS} signs, so they never hold");
+    let window = format!("{KEPT} turns are remembered, so it is never full");
+    [
+        (PART, "signs", stuck.signs > number(SIGNS), signs, "write less"),
+        (PART, "window", stuck.window > number(KEPT), window, "write less"),
+        (PART, "rounds", stuck.rounds > turns, has.clone(), fewer),
+        (PART, "idle", limits.idle > turns, has.clone(), fewer),
+        (PART, "aborts", limits.aborts > turns, has, fewer),
+    ]
+}

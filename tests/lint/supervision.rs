@@ -1,0 +1,70 @@
+//! What lint says of `context.yaml` and `run.yaml`.
+
+use policyd::report::diagnostics::render_compact;
+
+use crate::subjects::look;
+
+/// Lines of a file, and the beginnings of what is said of each; nothing where it is sound.
+fn check(file: &str, code: &str, situations: &[(&str, &str)]) {
+    for (text, said) in situations {
+        let reviewed = look(&[(file, text)], policyd::lint::Profile::Default);
+        let all = render_compact(&reviewed.findings);
+        let found: Vec<&str> = all.lines().filter(|it| it.contains(code)).collect();
+        if said.is_empty() {
+            assert!(found.is_empty(), "{text}: {found:?}");
+        } else {
+            assert_eq!(found.len(), 1, "{text}: {all}");
+            assert!(found.iter().all(|it| it.contains(said)), "{text}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn tiers_variants_and_models_that_contradict_each_other() {
+    let tier = "tiers:\n  - {id: act, override: true, ";
+    check(
+        "context.yaml",
+        "PD513",
+        &[
+            ("hysteresis: 2\n", ""),
+            (&format!("{tier}at: 80, say: x}}\n"), ""),
+            (&format!("{tier}at: 120, say: x}}\n"), "`act` stands at 120 %"),
+            (&format!("meter: cumulative\n{tier}at: 120, say: x}}\n"), ""),
+            (&format!("{tier}at: 5, say: x}}\n"), "holds 5 points below"),
+            (
+                "tiers:\n  - {id: high, at: 90, say: x}\n  - {id: low, at: 20, say: x}\n",
+                "the tier at 20 % is written after one at 90 %",
+            ),
+            ("variants: {\"[big]\": 100000}\n", "the variant `[big]` holds no more"),
+            ("models:\n  \"my*\": {window: 1000}\n", ""),
+            ("models:\n  \"*my\": {input: 1}\n  \"my*\": {input: 2}\n", "are of the same models"),
+            ("models:\n  \"*my*\": {input: 1}\n  \"my-5*\": {input: 2}\n", ""),
+            ("models:\n  \"my*\": {output: 2}\n", "none for its input"),
+            ("models:\n  \"my*\": {input: 2, output: 1}\n", "`output` of `my*` costs less"),
+            ("models:\n  \"my*\": {input: 2, cache_read: 3}\n", "`cache_read` of `my*` costs more"),
+        ],
+    );
+}
+
+#[test]
+fn limits_of_a_run_that_have_no_effect() {
+    check(
+        "run.yaml",
+        "PD514",
+        &[
+            ("iterations: {max: 9}\n", ""),
+            ("iterations: {max: 0}\n", "no turn is ever made"),
+            ("iterations: {extend: 2, extend_by: 0}\n", "extended by no turns"),
+            ("restarts: {max: 0, when_stuck: true}\n", "`max` allows none"),
+            ("restarts: {max: 0}\n", ""),
+            ("budget: {usd: 0}\n", "spent before the first turn"),
+            ("turn: {longest: 10m, silence: 10m}\n", "a turn of 10m ends before it"),
+            ("turn: {longest: 40m, grace: 1h}\n", "a turn of 40m ends before it"),
+            ("stuckness: {signs: 6}\n", "there are 5 signs"),
+            ("stuckness: {window: 9}\n", "8 turns are remembered"),
+            ("iterations: {max: 4}\nstuckness: {idle: 5}\n", "a run has 4 turns"),
+            ("stuckness: {aborts: 60}\n", "a run has 50 turns"),
+            ("claims: []\n", "no way to say that it is done"),
+        ],
+    );
+}
