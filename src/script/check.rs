@@ -55,9 +55,21 @@ pub struct Typed {
 /// Types `text` against the table of facts and the names of a pack.
 #[must_use]
 pub fn check(text: &str, names: &Names) -> Typed {
+    typed(text, names, false)
+}
+
+/// The same for an expression that was checked before, so that its regexes are known to be sound:
+/// compiling them to see it costs more than all else.
+#[must_use]
+pub fn check_again(text: &str, names: &Names) -> Typed {
+    typed(text, names, true)
+}
+
+fn typed(text: &str, names: &Names, again: bool) -> Typed {
     let mut checker = Checker {
         text,
         names,
+        again,
         uses: BTreeSet::new(),
         evidence: Evidence::Neutral,
         findings: Vec::new(),
@@ -130,6 +142,8 @@ fn number_in_quotes(sides: [&Expr; 2]) -> Option<String> {
 struct Checker<'a> {
     text: &'a str,
     names: &'a Names,
+    /// Whether it was checked before.
+    again: bool,
     uses: BTreeSet<String>,
     evidence: Evidence,
     findings: Vec<Finding>,
@@ -362,6 +376,7 @@ impl Checker<'_> {
             Domain::Content => self.pack_name(text, &names.contents, "content pattern", start),
             Domain::Text => self.pack_name(text, &names.texts, "text pattern", start),
             Domain::Tier => self.pack_name(text, &names.tiers, "tier of the context", start),
+            Domain::Regex if self.again => {}
             Domain::Regex => {
                 if let Err(why) = compile_regex(text) {
                     self.report("bad-regex", start, format!("the regex is not valid: {why}"), None);

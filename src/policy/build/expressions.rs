@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Builder, place};
-use crate::policy::{Choice, Expression};
+use crate::policy::{Choice, Expression, builtin};
 use crate::script::check::{self, Typed};
 use crate::script::plain::Kept;
 use crate::script::template::{self, Piece};
@@ -40,11 +40,19 @@ impl Builder<'_> {
         made
     }
 
+    /// What is known of an expression of a node; tests have checked those of the built-in pack.
+    fn typed(&self, text: &str, node: &Node) -> Typed {
+        match builtin::wrote(&node.span.source) {
+            true => check::check_again(text, &self.names),
+            false => check::check(text, &self.names),
+        }
+    }
+
     /// A typed expression of `wanted` type; anything wrong is complained about.
     pub(super) fn expression(&mut self, node: Option<&Node>, wanted: Type) -> Option<Expression> {
         let node = node?;
         let text = node.text()?;
-        let typed = check::check(text, &self.names);
+        let typed = self.typed(text, node);
         self.uses.extend(typed.uses.iter().cloned());
         if !text.trim().is_empty() {
             // That it is empty is said where its shape is checked.
@@ -121,7 +129,7 @@ impl Builder<'_> {
     }
 
     pub(super) fn hole(&mut self, expression: &str, start: usize, node: &Node) {
-        let typed = check::check(expression, &self.names);
+        let typed = self.typed(expression, node);
         self.uses.extend(typed.uses.iter().cloned());
         self.complain(&typed, node, start);
         if !typed.result.is_shown() && typed.result != Type::Any {

@@ -16,7 +16,8 @@ impl Builder<'_> {
             self.missing(entry, "regexes", "a preference has `files` and `regexes`, or a `value`");
             return None;
         }
-        for node in entry.get("regexes").and_then(Node::items).unwrap_or_default() {
+        let regexes = entry.get("regexes").and_then(Node::items).unwrap_or_default();
+        for node in regexes.iter().filter(|it| !builtin::wrote(&it.span.source)) {
             if let Err(why) = node.text().map_or(Ok(()), |it| compile_regex(it).map(|_| ())) {
                 let message = format!("the regex is not valid: {why}");
                 self.diagnostics.push(Diagnostic::error("bad-regex", node.span.clone(), message));
