@@ -54,6 +54,7 @@ const CARRIED: &[Field] = &[
     required("iteration", COUNT, "The turn at which it was made."),
     required("text", Kind::Text, "The summary."),
     field("told", Kind::Date, "When it was told to another context."),
+    field("client", Kind::Text, "Process of the client; empty where it did not tell."),
 ];
 
 const SUMMARIES: &[Field] = &[

@@ -42,6 +42,8 @@ pub struct Summary {
     pub text: String,
     /// When it was told to another context.
     pub told: Option<Timestamp>,
+    /// The process of the client, where it told; empty else.
+    pub client: String,
 }
 
 /// The summaries of a project.
@@ -156,6 +158,7 @@ fn one(raw: &Map<String, Value>) -> Summary {
         iteration: raw.get("iteration").and_then(Value::as_u64).unwrap_or(0),
         text: text("text"),
         told: time("told"),
+        client: text("client"),
     }
 }
 
@@ -168,5 +171,6 @@ fn write(it: &Summary) -> Value {
         "iteration": it.iteration,
         "text": it.text,
         "told": it.told.map(|it| it.to_string()),
+        "client": it.client,
     })
 }

@@ -392,3 +392,30 @@ fn the_model_that_a_session_begins_with_has_the_window_of_its_variant() {
         assert_eq!(status["percent"], 75, "{event} {more}");
     }
 }
+
+#[test]
+fn of_two_sessions_that_are_cleared_at_once_each_goes_on_where_it_was() {
+    let cleared = |desk: &Desk, session: &str, goal: &str| {
+        desk.write(session, &[prompt(goal, goal), call("m1", 50_000)]);
+        answer(desk, "SessionEnd", session, &json!({"reason": "clear"}));
+    };
+    let desk = Desk::new();
+    for (process, session, goal) in
+        [("11", "s-1", "Build the importer."), ("22", "s-2", "Fix the docs.")]
+    {
+        desk.world.set_env("CLAUDE_PID", process);
+        cleared(&desk, session, goal);
+    }
+    for (process, session, goal) in
+        [("11", "s-3", "Build the importer."), ("22", "s-4", "Fix the docs.")]
+    {
+        desk.world.set_env("CLAUDE_PID", process);
+        let said = begins(&desk, session, "clear").unwrap();
+        assert!(said.contains(goal), "{said}");
+    }
+    // A client that does not tell its process: what may be another one's is not told.
+    let desk = Desk::new();
+    cleared(&desk, "s-1", "Build the importer.");
+    cleared(&desk, "s-2", "Fix the docs.");
+    assert_eq!(begins(&desk, "s-3", "clear"), None);
+}

@@ -62,6 +62,7 @@ impl Carrier<'_> {
             iteration: facts.prompts.count,
             text: text.to_owned(),
             told,
+            client: self.client(),
         };
         let failed = |why: String| format!("the summary could not be saved: {why}");
         self.summaries().keep(summary).map_err(|it| failed(it.to_string()))?;
@@ -72,6 +73,12 @@ impl Carrier<'_> {
             Saved::Durable { .. } | Saved::Degraded { .. } => Ok(path),
             Saved::NotSaved { why, .. } => Err(failed(why)),
         }
+    }
+
+    /// The process of the client, which stays the same where a session is cleared; empty where it is not
+    /// told (Claude Code tells it since 2.1.214).
+    pub(in crate::cli) fn client(&self) -> String {
+        self.world.env("CLAUDE_PID").unwrap_or_default()
     }
 
     fn durability(&self) -> Durability {

@@ -1,6 +1,7 @@
 //! How full the context is, at events that can be told it: a tier is told once, what is worth keeping
 //! is summarised before the context goes, and told to the one that comes after. Nothing here blocks.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -25,7 +26,7 @@ use crate::script::{Evaluator, template};
 use crate::state::context::{ACT, DRIVEN_VARIABLE, Effect, Overrides, Standing};
 use crate::store::file::Saved;
 use crate::store::session::SessionStore;
-use crate::store::summaries::{AT_CLEAR, AT_END};
+use crate::store::summaries::{AT_CLEAR, AT_END, Summary};
 use crate::store::transcript::{self, Places};
 use crate::world::World;
 
@@ -278,13 +279,30 @@ impl Metering<'_> {
         if source == "resume" && self.facts(report).as_ref().is_some_and(was_told) {
             return;
         }
-        let taken = carrier.summaries().take(now, |it| {
+        let client = carrier.client();
+        let fits = |it: &Summary| {
             let age = now.since(it.at);
             // Only the session that was cleared just now goes on in this one.
             let before = same || (it.reason == AT_CLEAR && age <= CLEAR_WITHIN);
             let young = age <= max_age;
-            young && before && it.folder == folder && (it.session == own) == same
-        });
+            let known = !client.is_empty() && !it.client.is_empty();
+            let bound = same || !known || it.client == client;
+            young && before && bound && it.folder == folder && (it.session == own) == same
+        };
+        // Nothing else in the payload of a session that begins names the one that was cleared.
+        let all = carrier.summaries().all();
+        let whose: BTreeSet<&str> = all
+            .iter()
+            .filter(|it| it.told.is_none() && fits(it))
+            .map(|it| it.session.as_str())
+            .collect();
+        if !same && whose.len() > 1 && client.is_empty() {
+            report.note(
+                "several sessions were cleared just now: which one goes on here is not known",
+            );
+            return;
+        }
+        let taken = carrier.summaries().take(now, fits);
         let summary = match taken {
             Ok(Some(it)) => Some((it.text, it.iteration)),
             // Nobody summarised it in time: its transcript is there.
