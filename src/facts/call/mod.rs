@@ -13,6 +13,7 @@ mod known;
 mod options;
 mod output;
 mod place;
+mod redirects;
 mod scan;
 mod shell_values;
 mod statements;

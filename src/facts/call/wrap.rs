@@ -4,8 +4,8 @@
 use super::super::glob::word_matches;
 use super::super::lens::Wrapper;
 use super::super::shell::unwrap::{Meaning, Word, base_name, is_assignment, meaning};
+use super::redirects::Redirects;
 use super::scan::{Output, Scanner, Scope};
-use super::statements::Redirects;
 use super::value::{Text, quoted};
 use super::{Input, Invocation, output};
 use crate::limits::SHELL_DEPTH_MAX;
