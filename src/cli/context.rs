@@ -67,10 +67,16 @@ pub(super) fn run(
         }
         ContextAction::Summary { session, since, print } => {
             match place::find(world, &desk.store, &project, session.as_deref()) {
-                Ok(place) => desk.summary(console, &place, (&project, since.as_deref(), *print)),
+                Ok(place) => {
+                    desk.summary(console, Some(&place), (&project, since.as_deref(), *print))
+                }
                 Err(why) => {
                     console.complain(&why);
-                    EXIT_BROKEN
+                    // What git says is worth something by itself.
+                    match session {
+                        Some(_) => EXIT_BROKEN,
+                        None => desk.summary(console, None, (&project, since.as_deref(), *print)),
+                    }
                 }
             }
         }
@@ -191,11 +197,11 @@ impl Desk<'_> {
     fn summary(
         &self,
         console: &mut Console<'_>,
-        place: &Place,
+        place: Option<&Place>,
         (project, since, print): (&Project, Option<&str>, bool),
     ) -> u8 {
-        let facts = match self.facts(place) {
-            Ok(facts) => facts,
+        let facts = match place.map(|it| self.facts(it)).transpose() {
+            Ok(facts) => facts.unwrap_or_default(),
             // What git says is worth something by itself.
             Err(why) => {
                 console.complain(&why);
@@ -210,10 +216,11 @@ impl Desk<'_> {
             store: &self.store,
             wait: LOCK_WAIT,
         };
-        let gauge = self.gauge(place, &facts, &self.overrides);
+        let gauge = place.map(|it| self.gauge(it, &facts, &self.overrides)).unwrap_or_default();
         let text = carrier.summarize(&facts, &gauge, since);
         console.say(&text);
-        let Some(session) = place.session.as_ref().filter(|_| !print) else { return EXIT_OK };
+        let session = place.and_then(|it| it.session.as_ref());
+        let Some(session) = session.filter(|_| !print) else { return EXIT_OK };
         match carrier.keep(session, (&facts, &text), ("command", self.world.now(), None)) {
             Ok(_) => EXIT_OK,
             Err(why) => {
