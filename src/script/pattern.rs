@@ -86,7 +86,12 @@ impl Prepared {
 /// A regex for prose: no regard to case, `^` and `$` at each line.
 #[must_use]
 pub fn prose_regex(source: &str) -> LazyRegex {
-    LazyRegex::new(&format!("(?im){source}"))
+    // Said twice, the flags would hide from `LazyRegex` which literals a text needs.
+    let mut rest = source;
+    while let Some(less) = ["(?i)", "(?m)", "(?im)"].iter().find_map(|it| rest.strip_prefix(it)) {
+        rest = less;
+    }
+    LazyRegex::new(&format!("(?im){rest}"))
 }
 
 /// Proves a regex of a pack: bounded size, linear time.
@@ -122,6 +127,17 @@ mod tests {
             quote(&["next steps"], &[], &[], "Next   STEPS: none").as_deref(),
             Some("Next   STEPS: none")
         );
+    }
+
+    #[test]
+    fn flags_that_hold_anyway_hide_no_literal() {
+        for source in
+            ["^clean\\.force=(no|off)", "(?m)^clean\\.force=(no|off)", "(?i)(?m)^clean\\.force="]
+        {
+            let regex = prose_regex(source);
+            assert!(!regex.literals().is_empty(), "{source}");
+            assert!(regex.is_match("a\nCLEAN.force=no"), "{source}");
+        }
     }
 
     #[test]
