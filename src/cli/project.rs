@@ -202,6 +202,8 @@ pub(super) fn scratch_folders(world: &dyn World) -> Vec<PathBuf> {
 /// Folders of this machine in which a tool call may leave what it likes.
 pub(super) fn temporary_folders(world: &dyn World) -> Vec<String> {
     let own = ["TMPDIR", "TEMP"].iter().filter_map(|it| world.env(it));
+    // macOS writes it with a slash at its end.
+    let own = own.map(|it| it.trim_end_matches('/').to_owned()).filter(|it| !it.is_empty());
     Surroundings::TEMPORARY.map(str::to_owned).into_iter().chain(own).collect()
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::inputs::Whose;
 use crate::checksum::hex;
-use crate::facts::call::Surroundings;
+use crate::facts::call::{Real, Surroundings};
 use crate::facts::event::Event;
 use crate::limits::READING_LOGGED_BYTES_MAX;
 
@@ -65,7 +65,7 @@ impl Called {
     #[must_use]
     pub fn new(
         event: &Event,
-        around: &Surroundings,
+        (around, patches): (&Surroundings, &[String]),
         by: By<'_>,
         mask: fn(&mut Value) -> usize,
     ) -> Self {
@@ -75,12 +75,27 @@ impl Called {
         if left_out > 0 {
             (input, prompt) = (Value::Null, Value::Null);
         }
-        let masked = mask(&mut input).saturating_add(mask(&mut prompt));
+        let mut masked = mask(&mut input).saturating_add(mask(&mut prompt));
+        let mut hidden = |text: &str| {
+            let mut value = Value::from(text);
+            masked = masked.saturating_add(mask(&mut value));
+            value.as_str().unwrap_or_default().to_owned()
+        };
+        // A word of a command line is taken for a path where it could be one.
+        let mut around = around.clone();
+        around.real = std::mem::take(&mut around.real)
+            .into_iter()
+            .map(|(path, it)| {
+                let real = Real { lies: hidden(&it.lies), leads: hidden(&it.leads) };
+                (hidden(&path), real)
+            })
+            .collect();
+        let patches = patches.iter().map(|it| hidden(it)).collect();
         Self {
             program: by.program.to_owned(),
             pack_hash: hex(by.pack_hash),
             pack_folder: by.pack_folder.map(str::to_owned),
-            around: around.clone(),
+            around,
             input,
             prompt,
             masked,
@@ -88,7 +103,7 @@ impl Called {
             permission_mode: event.permission_mode.clone(),
             agent_type: event.agent_type.clone(),
             elsewhere: Vec::new(),
-            patches: Vec::new(),
+            patches,
         }
     }
 

@@ -124,6 +124,9 @@ impl<'p> Judge<'p> {
 
     /// Judges a tool call before it happens. The facts are the same afterwards.
     pub fn guard(&mut self, call: &Stop<'_>, around: &Surroundings, facts: &mut Facts) -> Guarded {
+        if !self.guards(call.event.kind.name()) {
+            return Guarded::default();
+        }
         let knowledge = &*self.policy.guards.knowledge;
         let reading = Reading { lens: &self.words.lens, knowledge, around };
         let seen = Rc::new(Seen { call: Call::of(&call.event, reading), around: around.clone() });

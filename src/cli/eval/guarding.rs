@@ -150,13 +150,13 @@ impl Guarding<'_> {
         if guarded.verdicts.is_empty() || (*dry_run && !project::debug(self.world)) {
             return;
         }
+        let patches: Vec<String> = seen.call.patches.iter().map(|it| it.path.clone()).collect();
         let by = By {
             program: env!("CARGO_PKG_VERSION"),
             pack_hash: self.found.map(pack::Found::short_hash).unwrap_or_default(),
             pack_folder: self.found.and_then(pack::Found::folder),
         };
-        let mut called = Called::new(event, &seen.around, by, mask_json);
-        called.patches = seen.call.patches.iter().map(|it| it.path.clone()).collect();
+        let mut called = Called::new(event, (&seen.around, &patches), by, mask_json);
         let said = guarded.verdicts.iter().map(|it| &it.id);
         called.elsewhere = said.filter(|it| elsewhere.contains(it.as_str())).cloned().collect();
         let entry = decision_log::guard_entry((*now, event), &report.around, guarded, called);

@@ -200,7 +200,10 @@ impl Scanner<'_> {
             // Whatever it is, it reads what a shell does.
             "SHELL" | "BASH" => given("bash"),
             "PWD" => given(scope.folder.as_deref()?),
-            "TMPDIR" | "TMP" | "TEMP" => given(around.temporary.first()?),
+            "TMPDIR" | "TMP" | "TEMP" => {
+                let own = around.temporary.get(super::Surroundings::TEMPORARY.len());
+                given(own.or(around.temporary.first())?)
+            }
             "IFS" => given(" \t\n"),
             "@" | "*" => scope.parameters.clone(),
             "#" => given(&scope.parameters.as_ref()?.len().to_string()),
