@@ -71,7 +71,7 @@ pub const COMMAND_PROGRAMS_MAX: usize = 64;
 /// again with the same words counts once.
 pub const CALL_PROGRAMS_MAX: usize = 512;
 /// Paths of one tool call whose links are followed on the disk.
-pub const CALL_PATHS_MAX: usize = 64;
+pub const CALL_PATHS_MAX: usize = 512;
 /// Files of patches that are read for one tool call.
 pub const CALL_PATCHES_MAX: usize = 4;
 /// Length of a patch that is read for a tool call, in bytes.

@@ -365,6 +365,8 @@ fn links_on_the_disk_are_followed() {
         ("rules", "/home/dev/project/.policyd/policies"),
         ("other", "/home/dev/other"),
         ("lib", "/home/dev/project/src"),
+        ("later", "/home/dev/.ssh/authorized_keys"),
+        ("etc", "/etc/ssh"),
     ] {
         world.put_link(format!("{PROJECT}/{path}"), target);
     }
@@ -383,7 +385,10 @@ fn links_on_the_disk_are_followed() {
     assert_eq!(read("id.pub"), "deny", "its name says nothing");
     assert_eq!(write("rules/guards.yaml"), "deny");
     assert_eq!(write("rules/new.yaml"), "deny", "not there yet");
+    assert_eq!(write("later"), "deny", "it leads to what is not there yet");
     assert_eq!(read("lib/a.rs"), "");
+    world.put_folder("/etc/ssh");
+    world.put("/etc/shadow", "x");
     assert_eq!(write("lib/new/b.rs"), "");
     for line in [
         "cat notes.txt",
@@ -391,6 +396,8 @@ fn links_on_the_disk_are_followed() {
         "rm -rf other/deep",
         "chmod -R 700 other",
         "rm rules/guards.yaml",
+        "cat etc/../shadow",
+        "echo k >> later",
     ] {
         assert!(matches!(machine.bash(line).0.as_str(), "deny" | "ask"), "{line}");
     }
@@ -417,12 +424,22 @@ fn patches_in_files_are_read() {
     machine
         .world
         .put(format!("{PROJECT}/c.patch"), "--- a/settings.json\n+++ b/settings.json\n+y\n");
+    let gone = "--- a/.policyd/policies/x.yaml\n+++ /dev/null\n-y\n";
+    machine.world.put(format!("{PROJECT}/gone.patch"), gone);
+    let moved = "rename from .policyd/policies/x.yaml\nrename to y.yaml\n";
+    machine.world.put(format!("{PROJECT}/moved.patch"), moved);
+    machine.world.put(format!("{PROJECT}/long.patch"), "+x\n".repeat(100_000));
+    assert_eq!(machine.bash("git apply long.patch").0, "ask", "nobody has read it");
     for line in [
         "git apply a.patch",
         "patch -p1 < a.patch",
         "patch -p1 -i a.patch",
         "git apply --directory=.claude c.patch",
         "cp a.patch b && git apply --3way a.patch",
+        "git apply gone.patch",
+        "git apply moved.patch",
+        "patch -p1 --input=a.patch",
+        "git am a.patch",
     ] {
         assert_eq!(machine.bash(line).0, "deny", "{line}");
     }

@@ -4,30 +4,39 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::facts::call::{Call, Real, Surroundings};
+use crate::facts::call::{Call, Place, Real, Surroundings};
 use crate::limits::{CALL_PATCH_BYTES_MAX, CALL_PATCHES_MAX, CALL_PATHS_MAX};
-use crate::world::World;
+use crate::world::{World, WorldError};
 
 /// Folders above a path that are tried, where it is not there itself.
 const STEPS_MAX: usize = 8;
 
 /// Adds to a call what the disk knows of it.
 pub(super) fn look(world: &dyn World, call: &mut Call, around: &mut Surroundings) {
-    for patch in call.patches.clone().iter().take(CALL_PATCHES_MAX) {
-        let bytes = world.read(Path::new(&patch.path), CALL_PATCH_BYTES_MAX);
-        if let Ok(bytes) = bytes {
-            call.apply(patch, &String::from_utf8_lossy(&bytes), around);
+    for (at, patch) in call.patches.clone().iter().enumerate() {
+        let read = world.read(Path::new(&patch.path), CALL_PATCH_BYTES_MAX);
+        match read {
+            Ok(bytes) if at < CALL_PATCHES_MAX => {
+                call.apply(patch, &String::from_utf8_lossy(&bytes), around);
+            }
+            Ok(_) => call.over("it applies too many patches"),
+            Err(WorldError::TooLarge(_)) => call.over("a patch is too long"),
+            Err(_) => {}
         }
     }
     let own = [&around.project, &around.folder, &around.home].into_iter().chain(&around.temporary);
     let mut paths: Vec<String> = own.filter(|it| !it.is_empty()).cloned().collect();
     let bound = paths.len() + CALL_PATHS_MAX;
-    paths.extend(call.files.iter().filter_map(|it| it.place.absolute.clone()));
+    let mut back: BTreeMap<String, String> = BTreeMap::new();
+    let mut named = |it: Place| {
+        back.extend(it.absolute.clone().zip(it.back));
+        it.absolute
+    };
+    paths.extend(call.files.iter().filter_map(|it| named(it.place.clone())));
     for program in &call.programs {
         let folder = program.folder.as_deref();
         let operands = program.args.iter().filter(|it| !it.text.starts_with('-'));
-        let places = operands.filter_map(|it| around.place(it, folder).absolute);
-        paths.extend(places);
+        paths.extend(operands.filter_map(|it| named(around.place(it, folder))));
     }
     let mut asked = Asked { world, known: BTreeMap::new() };
     let mut real = BTreeMap::new();
@@ -36,9 +45,10 @@ pub(super) fn look(world: &dyn World, call: &mut Call, around: &mut Surroundings
             continue;
         }
         if real.len() >= bound {
+            call.over("it names too many files");
             break;
         }
-        let leads = asked.leads(&path, STEPS_MAX);
+        let leads = asked.leads(back.get(&path).unwrap_or(&path), STEPS_MAX);
         let lies = match path.rsplit_once('/') {
             Some((folder, name)) if !folder.is_empty() => {
                 format!("{}/{name}", asked.leads(folder, STEPS_MAX).trim_end_matches('/'))
@@ -58,6 +68,12 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
+    /// Where a link leads, as it is written in it.
+    fn link(&self, path: &str) -> Option<String> {
+        let entry = self.world.entry(Path::new(path)).ok()?;
+        entry.link.map(|it| it.display().to_string())
+    }
+
     /// Where a path leads; of one that is not there, the folder above it does.
     fn leads(&mut self, path: &str, steps: usize) -> String {
         if let Some(known) = self.known.get(path) {
@@ -65,6 +81,15 @@ impl Asked<'_> {
         }
         let found = match (self.world.real_path(Path::new(path)), path.rsplit_once('/')) {
             (Ok(real), _) => real.display().to_string(),
+            // A link that leads to nothing yet: what is written to it is made there.
+            (Err(_), Some((folder, _))) if steps > 0 && self.link(path).is_some() => {
+                let target = self.link(path).unwrap_or_default();
+                let whole = match target.starts_with('/') {
+                    true => target,
+                    false => format!("{folder}/{target}"),
+                };
+                self.leads(&whole, steps - 1)
+            }
             (Err(_), Some((folder, name))) if !folder.is_empty() && steps > 0 => {
                 format!("{}/{name}", self.leads(folder, steps - 1).trim_end_matches('/'))
             }

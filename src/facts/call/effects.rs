@@ -13,7 +13,7 @@ const NOWHERE: [&str; 6] =
     ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/tty", "/dev/zero"];
 
 /// Programs that apply the patch which they are given.
-const PATCHERS: [&str; 4] = ["apply_patch", "applypatch", "patch", "git apply"];
+const PATCHERS: [&str; 5] = ["apply_patch", "applypatch", "patch", "git apply", "git am"];
 
 impl Scanner<'_> {
     /// Notes the files of a patch that a program is given as text.
@@ -31,7 +31,8 @@ impl Scanner<'_> {
         let mut texts: Vec<String> = program.input.text.iter().cloned().chain(args).collect();
         // What is in a file that the line itself wrote is known; others are looked at on the disk.
         let named = program.operands(values).into_iter().chain(&program.reads);
-        for file in named.chain(program.values("-i").collect::<Vec<_>>().iter()) {
+        let options = ["-i", "--input"].iter().flat_map(|it| program.values(it));
+        for file in named.chain(options.collect::<Vec<_>>().iter()) {
             match self.written_into(file, scope) {
                 Some(written) => texts.extend(written.text),
                 None => self.call.patches.extend(self.place(file, scope).absolute.map(|path| {

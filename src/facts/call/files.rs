@@ -105,15 +105,30 @@ pub(super) fn add(call: &mut Call, input: &Json, reading: Reading<'_>) {
     call.written.extend(added);
 }
 
+/// The path in a header of a patch, which may be followed by a time.
+fn in_header(line: &str) -> &str {
+    line.split('\t').next().unwrap_or(line).trim()
+}
+
 /// The files that a patch touches, and the text it adds.
 pub(super) fn patched(text: &str) -> (Vec<(Use, &str)>, Option<String>) {
-    let (mut files, mut added) = (Vec::new(), String::new());
+    let (mut files, mut added, mut before) = (Vec::new(), String::new(), "");
     for line in text.lines() {
         if let Some((verb, path)) = patch::header(line.trim()) {
             files.push((if verb == "Delete File" { Use::Deletes } else { Use::Writes }, path));
-        } else if let Some(path) = line.strip_prefix("+++ ") {
-            let path = path.split('\t').next().unwrap_or(path).trim();
-            files.push((Use::Writes, path.strip_prefix("b/").unwrap_or(path)));
+        } else if let Some(path) = line.strip_prefix("--- ").map(in_header) {
+            before = path.strip_prefix("a/").unwrap_or(path);
+        } else if let Some(path) = line.strip_prefix("+++ ").map(in_header) {
+            files.push(match path {
+                "/dev/null" => (Use::Deletes, before),
+                path => (Use::Writes, path.strip_prefix("b/").unwrap_or(path)),
+            });
+        } else if let Some(path) = line.strip_prefix("rename from ") {
+            files.push((Use::Deletes, path.trim()));
+        } else if let Some(path) =
+            line.strip_prefix("rename to ").or_else(|| line.strip_prefix("copy to "))
+        {
+            files.push((Use::Writes, path.trim()));
         } else if let Some(text) = line.strip_prefix('+') {
             added.push_str(text);
             added.push('\n');

@@ -150,6 +150,12 @@ impl Call {
             || self.beyond
     }
 
+    /// Notes that a part of it is not looked at.
+    pub fn over(&mut self, why: &str) {
+        self.beyond = true;
+        self.unread.push(why.to_owned());
+    }
+
     /// Positions of all programs whose output reaches this one, through any number of others.
     #[must_use]
     pub fn upstream(&self, program: usize) -> Vec<usize> {

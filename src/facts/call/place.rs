@@ -39,6 +39,8 @@ pub struct Place {
     pub written: String,
     /// From the root on, without `.` and `..`; nothing where it cannot be known.
     pub absolute: Option<String>,
+    /// The same with its `..`, where it has some: behind a link they lead elsewhere.
+    pub back: Option<String>,
     /// Whether its end cannot be known: then `absolute` ends in `…`.
     pub open: bool,
     /// Whether the shell would put names of files in the place of its `*` and `?`.
@@ -67,14 +69,16 @@ impl Surroundings {
                 None => ("", true),
             },
         };
-        let absolute = match known {
+        let whole = match known {
             "" => None,
-            known if path.quoted_home => self.absolute(&format!("./{known}"), folder),
-            known => self.absolute(known, folder),
+            known if path.quoted_home => self.whole(&format!("./{known}"), folder),
+            known => self.whole(known, folder),
         };
+        let absolute = whole.as_deref().map(normal);
+        let back = whole.filter(|it| !open && it.contains("/../"));
         // Something that lies below it.
         let absolute = absolute.map(|it| if open { normal(&format!("{it}/\u{2026}")) } else { it });
-        Place { written, absolute, open, glob: path.glob, itself: false }
+        Place { written, absolute, back, open, glob: path.glob, itself: false }
     }
 
     /// The same for a path of which all is known.
@@ -83,9 +87,10 @@ impl Surroundings {
         self.place(&Text::known(path), folder)
     }
 
-    fn absolute(&self, path: &str, folder: Option<&str>) -> Option<String> {
+    /// A path from the root on.
+    fn whole(&self, path: &str, folder: Option<&str>) -> Option<String> {
         let path = path.strip_prefix("file://").unwrap_or(path);
-        let whole = match path.strip_prefix('~') {
+        Some(match path.strip_prefix('~') {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => {
                 format!("{}{rest}", self.home)
             }
@@ -93,8 +98,7 @@ impl Surroundings {
             Some(rest) if !rest.starts_with('-') => format!("/home/{rest}"),
             _ if path.starts_with('/') => path.to_owned(),
             _ => format!("{}/{path}", folder?),
-        };
-        Some(normal(&whole))
+        })
     }
 
     /// Whether a place lies in the project, or is it.

@@ -2,7 +2,7 @@
 //! May not live here: what a disk keeps.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -76,14 +76,19 @@ impl World for FakeWorld {
         if lost {
             return Err(WorldError::Crashed);
         }
-        let mut real = path.to_owned();
-        for _ in 0..LINKS_MAX {
-            let next = machine.entries.iter().find_map(|(path, entry)| {
-                let (rest, target) = (real.strip_prefix(path).ok()?, entry.link.as_ref()?);
-                Some(if rest.as_os_str().is_empty() { target.clone() } else { target.join(rest) })
-            });
-            let Some(next) = next else { break };
-            real = next;
+        let mut real = PathBuf::new();
+        for part in path.components() {
+            match part {
+                Component::ParentDir => {
+                    real.pop();
+                }
+                part => real.push(part),
+            }
+            for _ in 0..LINKS_MAX {
+                let entry = machine.entries.get(&real);
+                let Some(target) = entry.and_then(|it| it.link.clone()) else { break };
+                real = target;
+            }
         }
         machine.disk.stat(&real).map(|_| real)
     }
