@@ -3,7 +3,7 @@
 use policyd::world::fake::{FakeWorld, Play};
 use serde_json::json;
 
-use crate::stage::{Stage, changes, signals, tool, turn};
+use crate::stage::{Stage, changes, signals, tool, turn, usage};
 
 #[test]
 fn words_complete_nothing() {
@@ -61,6 +61,17 @@ fn a_structured_answer_and_an_exit_code_are_claims_where_they_are_taken() {
     let stage = Stage::new();
     stage.play(vec![Play::Ends(Some(1))]);
     assert_ne!(stage.run(&["--claim", "exit", "--max-iterations", "1"]).code, 0);
+}
+
+#[test]
+fn a_turn_that_was_ended_for_its_money_claims_nothing_by_its_exit() {
+    let stage = Stage::new();
+    let mut plays = usage(1_000_000, 100_000, 0.0);
+    plays.pop();
+    stage.play([changes("a")].into_iter().chain(plays).chain([Play::Hangs]));
+    let said = stage.run(&["--claim", "exit", "--budget-usd", "1"]);
+    assert_eq!((said.code, said.status().as_str()), (11, "budget"), "{said:?}");
+    assert_eq!(said.of("loop.iteration_complete")[0]["claimed"], false);
 }
 
 #[test]

@@ -160,7 +160,8 @@ impl Supervisor<'_, '_, '_> {
             asked => asked.iter().any(|it| it == way),
         };
         let structured = takes("structured") && heard.output.complete;
-        let exit = takes("exit") && worked;
+        // Who was ended by us claims nothing by it.
+        let exit = takes("exit") && worked && heard.ending == Ending::Code(Some(0));
         let signal = takes("signal");
         let claimed = (signal && self.take_claim()) || structured || exit;
         if !claimed {
