@@ -1,5 +1,6 @@
 //! What completes a run: a claim, and a gate that nobody but a human switched.
 
+use policyd::time::Timestamp;
 use policyd::world::fake::{FakeWorld, Play};
 use serde_json::json;
 
@@ -103,6 +104,37 @@ fn a_gate_that_the_agent_switches_off_takes_no_claim() {
         policyd::world::World::remove(&stage.world, path.as_ref()).unwrap();
         assert_eq!(stage.resume(&["--max-iterations", "3"]).status(), "complete", "{path}");
     }
+}
+
+#[test]
+fn a_gate_that_is_switched_off_in_a_turn_that_is_interrupted_is_found_out() {
+    let stopped = |then: &str| {
+        let stage = Stage::new();
+        let off = Play::does(|world: &FakeWorld| world.put("/work/.policyd/.disabled", ""));
+        stage.play(vec![changes("a"), off, Play::Hangs]);
+        stage.play(turn("b", vec![signals("COMPLETION_REQUESTED")]));
+        stage.world.interrupt_at(Timestamp::parse("2026-01-25T12:05:00Z").unwrap());
+        let said = stage.run(&["--max-iterations", "1"]);
+        assert_eq!(said.status(), "interrupted", "{said:?}");
+        let told = said.of("loop.problem");
+        let text = told[0]["problem"].as_str().unwrap();
+        assert!(text.starts_with("the gate was switched off while the run was at work"), "{text}");
+        assert!(text.contains("/work/.policyd/.disabled") && text.contains("--resume"), "{text}");
+        assert!(stage.state()["switched_at_work"].is_string(), "{:#}", stage.state());
+        if then == "undone" {
+            let path = "/work/.policyd/.disabled";
+            policyd::world::World::remove(&stage.world, path.as_ref()).unwrap();
+        }
+        stage.world.interrupt_at(Timestamp::from_millis(i64::MAX));
+        let said = stage.resume(&[]);
+        let told = said.of("loop.problem");
+        told.iter().map(|it| it["problem"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let told = stopped("left");
+    let whose = "the gate was switched off while the run was at work, before it ended: ";
+    assert!(told[0].starts_with(whose), "whoever goes on is told first: {told:?}");
+    assert!(told[0].contains("/work/.policyd/.disabled"), "{told:?}");
+    assert_eq!(stopped("undone"), Vec::<String>::new());
 }
 
 #[test]

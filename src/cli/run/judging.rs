@@ -68,9 +68,16 @@ impl Supervisor<'_, '_, '_> {
     }
 
     /// Notes how the gate is switched where nobody but a human was at work: a run begins, or a human goes
-    /// on with one that ended. What is switched off is said.
+    /// on with one that ended. What is switched off is said, and that it was not a human who did it.
     pub(super) fn note_gate(&mut self) {
         let gate = self.gate();
+        let at_work = self.run.switched_at_work.is_some();
+        if let Some(why) = gate.more_than(&self.run.switched).filter(|_| at_work) {
+            self.problem(&format!(
+                "{SWITCHED_OFF}, before it ended: {why}. Whoever goes on with the run takes that as it is; \
+                 end it and undo that where it is not meant"
+            ));
+        }
         if let Some(why) = gate.more_than(&Switched::default()) {
             self.problem(&format!("what the agent claims is not judged in full: {why}"));
         }

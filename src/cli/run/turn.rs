@@ -43,12 +43,12 @@ impl Supervisor<'_, '_, '_> {
                 return self.step(&Event::CannotRun(&why));
             }
         };
+        self.check_gate();
         if heard.ending == Ending::Interrupted {
             let (spend, priced) = self.measure(&heard.output);
             let used = Used { spend, priced, took: heard.took };
             return self.step(&Event::Interrupted(Some(used)));
         }
-        self.check_gate();
         let after = tree.content();
         let moved = before
             .as_ref()
