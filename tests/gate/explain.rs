@@ -350,3 +350,18 @@ fn guards_that_were_changed_since_and_masked_secrets_are_told() {
     assert_eq!(shown["lost"], json!(["1 secret(s) in the call were masked in the log"]));
     assert_eq!(shown["differences"], json!(["keys: fired, and silent judged again"]));
 }
+
+#[test]
+fn a_logged_call_holds_no_secret_in_its_paths_either() {
+    let scene = Scene::new();
+    scene.world.put_link("/work", "/data/work");
+    scene.world.put_folder("/data/work");
+    let secret = "ghp_abcdefghijklmnopqrstuvwxyz0123456789";
+    let payload = json!({"session_id": "session-1", "cwd": "/work", "tool_name": "Bash",
+        "hook_event_name": "PreToolUse",
+        "tool_input": {"command": format!("git reset --hard && deploy {secret}")}});
+    scene.call("pre-tool-use", &payload.to_string(), &[]);
+    let log = String::from_utf8(scene.world.get(LOG).unwrap()).unwrap();
+    assert!(log.contains("git reset --hard") && log.contains("/data/work"), "{log}");
+    assert!(!log.contains(secret), "{log}");
+}

@@ -343,3 +343,28 @@ fn a_replayed_tool_call_comes_to_what_eval_said_of_it() {
     assert!(said["stopped"] >= 3 && said["asked"] >= 1, "{said:?}");
     assert_eq!(report["guarded"], CALLS.len());
 }
+
+#[test]
+fn a_pack_that_is_switched_off_says_nothing_to_tool_calls() {
+    let mut scene = Scene::new();
+    scene.events(&events("asked: Tidy up"));
+    scene.events(&[
+        json!({"tool": "Bash", "input": {"command": "git reset --hard"}}),
+        json!({"claude_user_tool_result": "ok"}),
+    ]);
+    scene.world.put("/off/policyd.yaml", "version: 1\nenabled: false\n");
+    scene.world.put("/on/policyd.yaml", "version: 1\n");
+    let compared = |one: &str, other: &str| {
+        let more = ["--policies", one, "--compare", other, "--format", "json"];
+        let report = replay(&scene, &more).json();
+        let times = |it: &Value| it["times"].as_u64().unwrap();
+        let change = &report["comparison"];
+        (
+            times(&report["stopped"]),
+            times(&change["newly_stopped"]),
+            times(&change["no_longer_stopped"]),
+        )
+    };
+    assert_eq!(compared("/on", "/off"), (1, 0, 1));
+    assert_eq!(compared("/off", "/on"), (0, 1, 0));
+}

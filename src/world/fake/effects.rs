@@ -78,11 +78,10 @@ impl World for FakeWorld {
         }
         let mut real = PathBuf::new();
         for part in path.components() {
-            match part {
-                Component::ParentDir => {
-                    real.pop();
-                }
-                part => real.push(part),
+            if part == Component::ParentDir {
+                real.pop();
+            } else {
+                real.push(part);
             }
             for _ in 0..LINKS_MAX {
                 let entry = machine.entries.get(&real);
