@@ -324,6 +324,8 @@ fn long_lines_of_ordinary_work_are_let_through() {
         ("a file that is written", format!("cat > src/big.rs <<'EOF'\n{body}EOF\ncargo fmt")),
         ("two of them", format!("cat > a.rs <<'A'\n{body}A\ncat >> b.md <<B\n{plain}B\n")),
         ("in a condition", format!("if true; then\ncat > a.rs <<'A'\n{body}A\nfi")),
+        ("behind a comment", format!("# don't stop\ncat > \"$(pwd)/a.rs\" <<'A'\n{body}A\n")),
+        ("before another", format!("cat <<'A' > a.rs && ls -la\n{body}A\necho 'it is' # `done\n")),
         (
             "a long loop",
             format!(
@@ -352,6 +354,34 @@ fn long_lines_of_ordinary_work_are_let_through() {
         let (decision, _) = machine.bash(&line);
         assert!(matches!(decision.as_str(), "deny" | "ask"));
     }
+}
+
+#[test]
+fn no_command_hides_in_a_long_line() {
+    let machine = Machine::new(PROJECT);
+    let mut passed = Vec::new();
+    for line in [
+        "# see <<EOF\nrm -rf /\nEOF",
+        "printf '# see <<EOF\n'; rm -rf /\nEOF",
+        "echo '\ncat <<A\n'; rm -rf / ; : '\nA\n'",
+        "echo $((1<<A))\nrm -rf /\nA",
+        "((x = 1<<A))\nrm -rf /\nA",
+        "cat <<E \\\n; rm -rf /\nx\nE",
+        "x='a\nb <<E c'\nrm -rf /\nE",
+        "cat <<A # <<B\nx\nA\nrm -rf /\nB",
+        "cat <<X\n$Y\ncat <<'E'\nX\nrm -rf /\nE",
+    ] {
+        for pad in [9_000, 70_000] {
+            let pad = "y".repeat(pad);
+            for line in [format!("{line}\n# {pad}"), format!("cat <<'P'\n{pad}\nP\n{line}")] {
+                let (decision, _) = machine.bash(&line);
+                if !matches!(decision.as_str(), "deny" | "ask") {
+                    passed.push(line.replace(&pad, "…"));
+                }
+            }
+        }
+    }
+    assert!(passed.is_empty(), "{}", passed.join("\n---\n"));
 }
 
 #[test]

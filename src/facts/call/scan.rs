@@ -1,10 +1,11 @@
 //! The walk over a command line that puts together what it would start. Lives here: what the walk
 //! carries with it, variables, functions, the folder. `statements` has the forms of the grammar.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use tree_sitter::Node;
+use tree_sitter::{Node, Tree};
 
 use super::super::shell::{syntax, word};
 use super::heredoc::Heredocs;
@@ -120,13 +121,16 @@ pub(super) struct Scanner<'a> {
 impl Scanner<'_> {
     /// Shell text.
     pub(super) fn text(&mut self, source: &str, scope: &mut Scope, input: &Input) -> Output {
-        let shortened = self.heredocs.take_out(source);
-        let source = shortened.as_deref().unwrap_or(source);
+        let shortened = self.shortened(source);
+        let (source, tree) = match &shortened {
+            Some((text, tree)) => (text.as_str(), Some(Cow::Borrowed(tree))),
+            None => (source, None),
+        };
         if self.text_depth >= SHELL_DEPTH_MAX || source.len() > SHELL_TEXT_MAX {
             self.over("it is nested too deeply or too long");
             return Output::default();
         }
-        let Some(tree) = syntax(source) else {
+        let Some(tree) = tree.or_else(|| syntax(source).map(Cow::Owned)) else {
             self.over("it takes too long to read");
             return Output::default();
         };
@@ -137,6 +141,14 @@ impl Scanner<'_> {
         let output = self.sequence(tree.root_node(), source, scope, input);
         self.text_depth -= 1;
         output
+    }
+
+    /// A long text without its here-documents, with its tree; nothing, where it is read as it is.
+    fn shortened(&mut self, source: &str) -> Option<(String, Tree)> {
+        let short = self.heredocs.take_out(source)?;
+        let tree = Some(&short.text).filter(|it| it.len() <= SHELL_TEXT_MAX);
+        let tree = tree.and_then(|it| syntax(it)).filter(|it| short.is_borne_out(it))?;
+        Some((short.text, tree))
     }
 
     /// Notes that something could not be understood.
