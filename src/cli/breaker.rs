@@ -60,6 +60,8 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &Breaker
     }
     let project = project::find(world, None);
     let Some(policy) = pack::sound_of(world, console, &project) else { return EXIT_BROKEN };
+    let fenced = project::fenced_by_pack(world, &project, &policy.settings);
+    let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
     let (sessions, own) = project::sessions(world, &project, &policy.settings);
     let store = BreakerStore::new(world, &own, sessions.durability.clone()).patient(LOCK_WAIT);
     // The process ends with its answer: taking a policy apart would only delay it.

@@ -46,6 +46,8 @@ pub(super) fn run(
             return EXIT_BROKEN;
         }
     };
+    let fenced = project::fenced_by_pack(world, &project, &policy.settings);
+    let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
     let (store, _) = project::sessions(world, &project, &policy.settings);
     let (overrides, wrong) = project::overrides(world);
     wrong.iter().for_each(|it| console.complain(it));

@@ -18,6 +18,8 @@ use crate::world::{World, WorldError};
 /// Runs one action.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &EscalationAction) -> u8 {
     let Some(policy) = resilience::policy(world, console) else { return EXIT_BROKEN };
+    let fenced = resilience::fenced(world, &policy);
+    let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
     let stores = Stores::of_project(world, &policy);
     let code = match action {
         EscalationAction::Open(arguments) => open(&stores, console, arguments),

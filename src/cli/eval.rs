@@ -227,6 +227,8 @@ fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
     for problem in switches.iter().flat_map(|it| it.apply(&mut policy)) {
         report.problem(&problem);
     }
+    let fenced = project::fenced_by_pack(world, &project, &policy.settings);
+    let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
     let nothing = nothing_to_judge(&policy, &request.event, &mut report);
     // The process ends with its answer: taking a policy apart would only delay it.
     let ready = ManuallyDrop::new(Ready::new(policy));

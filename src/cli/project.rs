@@ -137,7 +137,34 @@ pub(super) fn fenced<'w>(world: &'w dyn World, project: &Project) -> Option<Fenc
         return None;
     }
     let why = root::refusal(world, &root, &project.main)?;
-    Some(FencedWorld::new(world, root, why))
+    Some(FencedWorld::new(world, vec![(root, why)]))
+}
+
+/// A World in which nothing is written to the folders that the manifest names, as for the project's own
+/// root; nothing where all is well. Folders that the user's environment names are where they say, and one
+/// beside the project comes with no repository.
+pub(super) fn fenced_by_pack<'w>(
+    world: &'w dyn World,
+    project: &Project,
+    settings: &Settings,
+) -> Option<FencedWorld<'w>> {
+    let paths = &settings.paths;
+    let is_named = |variable: &str| world.env(variable).is_some();
+    let root = match paths.layout {
+        _ if is_named("POLICYD_STATE_DIR") => "",
+        _ if !paths.root.is_empty() => paths.root.as_str(),
+        policy::Layout::Amplihack if !is_named("AMPLIHACK_PS_STATE_DIR") => AMPLIHACK_FOLDER,
+        policy::Layout::Amplihack | policy::Layout::Policyd => "",
+    };
+    let named = [root, paths.diagnostics.as_str()].into_iter().filter(|it| !it.is_empty());
+    let within = |it: &PathBuf| normal(it).starts_with(&project.main);
+    let within = named.map(|it| project.main.join(it)).filter(within);
+    let refused = within.filter_map(|it| {
+        let why = root::refusal(world, &it, &project.main)?;
+        Some((it, why))
+    });
+    let fences: Vec<_> = refused.collect();
+    (!fences.is_empty()).then(|| FencedWorld::new(world, fences))
 }
 
 /// The folder that a variable names, relative to the project.

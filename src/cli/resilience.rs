@@ -21,6 +21,7 @@ use crate::store::queues::QueueStore;
 use crate::store::signals::SignalStore;
 use crate::time::Timestamp;
 use crate::world::World;
+use crate::world::fenced::FencedWorld;
 
 pub(super) use tasks::{Report, Row, Taken};
 pub(super) use triggers::CLEAR;
@@ -103,6 +104,11 @@ impl<'a> Stores<'a> {
         let (sessions, own) = project::sessions(world, &project, &policy.settings);
         Self::new(world, policy, (&own, &sessions.durability), LOCK_WAIT)
     }
+}
+
+/// The World of a command over the stores, where a folder that the pack names is not to be written to.
+pub(super) fn fenced<'w>(world: &'w dyn World, policy: &Policy) -> Option<FencedWorld<'w>> {
+    project::fenced_by_pack(world, &project::find(world, None), &policy.settings)
 }
 
 /// The policy of a command over the stores; the built-in one, with a complaint, where it is broken.

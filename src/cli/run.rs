@@ -48,6 +48,10 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &RunA
     let Some(mut policy) = pack::sound(world, console, arguments.policies.as_deref()) else {
         return EXIT_BROKEN;
     };
+    // A root of the command line is where the user says.
+    let asked = arguments.state.is_some();
+    let fenced = project::fenced_by_pack(world, &project, &policy.settings).filter(|_| !asked);
+    let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
     if let Some(folder) = &arguments.state {
         let root = project.folder.join(folder);
         let said = world.env("POLICYD_STATE_DIR").map(|it| project.main.join(it));

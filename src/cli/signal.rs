@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::resilience::Stores;
+use super::resilience::{self, Stores};
 use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, SignalAction,
     SignalArguments, pack,
@@ -33,6 +33,8 @@ struct At<'c, 's> {
 /// Runs one action.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &SignalArguments) -> u8 {
     let Some(policy) = pack::or_builtin(world, console) else { return EXIT_BROKEN };
+    let fenced = resilience::fenced(world, &policy);
+    let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
     let stores = Stores::of_project(world, &policy);
     let (store, format) = (stores.signals.clone(), arguments.format);
     let at = At { world, store, stores: &stores, signals: &policy.signals, format };

@@ -18,6 +18,8 @@ use crate::world::World;
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &StateAction) -> u8 {
     let Some(policy) = pack::sound(world, console, None) else { return EXIT_BROKEN };
     let project = project::find(world, None);
+    let fenced = project::fenced_by_pack(world, &project, &policy.settings);
+    let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
     let (store, _) = project::sessions(world, &project, &policy.settings);
     match action {
         StateAction::Show { session } => {

@@ -1,4 +1,4 @@
-//! A World with a folder in which nothing is to be changed: whatever would is refused, with the
+//! A World with folders in which nothing is to be changed: whatever would is refused, with the
 //! reason. Everything else reaches the World beneath.
 
 use std::path::{Path, PathBuf};
@@ -9,24 +9,23 @@ use super::{
 };
 use crate::time::Timestamp;
 
-/// A World with a folder in which nothing is to be changed.
+/// A World with folders in which nothing is to be changed.
 pub struct FencedWorld<'a> {
     beneath: &'a dyn World,
-    folder: PathBuf,
-    why: String,
+    fences: Vec<(PathBuf, String)>,
 }
 
 impl<'a> FencedWorld<'a> {
-    /// Lets nobody change anything in `folder`; `why` is the error they get.
+    /// Lets nobody change anything in these folders; the text beside each is the error they get.
     #[must_use]
-    pub fn new(beneath: &'a dyn World, folder: PathBuf, why: String) -> Self {
-        Self { beneath, folder, why }
+    pub fn new(beneath: &'a dyn World, fences: Vec<(PathBuf, String)>) -> Self {
+        Self { beneath, fences }
     }
 
     fn beyond(&self, path: &Path) -> Result<&'a dyn World, WorldError> {
-        match path.starts_with(&self.folder) {
-            true => Err(WorldError::Refused(self.why.clone())),
-            false => Ok(self.beneath),
+        match self.fences.iter().find(|(folder, _)| path.starts_with(folder)) {
+            Some((_, why)) => Err(WorldError::Refused(why.clone())),
+            None => Ok(self.beneath),
         }
     }
 }
@@ -165,7 +164,8 @@ mod tests {
         let world = FakeWorld::new();
         world.put("/work/.policyd/state", "kept");
         world.put("/work/.policyd-notes", "mine");
-        let fenced = FencedWorld::new(&world, "/work/.policyd".into(), "is a link".to_owned());
+        let fenced =
+            FencedWorld::new(&world, vec![("/work/.policyd".into(), "is a link".to_owned())]);
         let inside = Path::new("/work/.policyd/state");
         let refused = || WorldError::Refused("is a link".to_owned());
         let notes = Path::new("/work/.policyd-notes");

@@ -305,7 +305,7 @@ fn an_environment_without_anything_will_do() {
 
 #[test]
 fn a_root_that_is_a_link_is_not_written_through() {
-    for inner in ["", "sessions", "logs"] {
+    for inner in ["", "sessions", "logs", "runs"] {
         let machine = Machine::new();
         machine.untested();
         let elsewhere = machine.path("elsewhere");
@@ -321,6 +321,8 @@ fn a_root_that_is_a_link_is_not_written_through() {
         assert!(called.notice().contains("POLICYD_STATE_DIR"), "{called:?}");
         let paused = machine.run(&["pause", "5m"], b"");
         assert_eq!(paused.code, Some(3), "{paused:?}");
+        let worked = machine.run(&["run", "--goal", "x", "--", "true"], b"");
+        assert_eq!(worked.code, Some(3), "{worked:?}");
         assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0, "nothing is written there");
         // Named by the user, the same folder is where it is to be.
         let named = machine.path("named");
@@ -328,4 +330,49 @@ fn a_root_that_is_a_link_is_not_written_through() {
         let called = machine.stop_where(&[("POLICYD_STATE_DIR", named.as_os_str())]);
         assert!(called.blocks(), "{called:?}");
     }
+}
+
+#[test]
+fn a_folder_of_the_manifest_that_is_a_link_is_not_written_through() {
+    let blocks_at = |paths: &str, link: &str, folder: &str| {
+        let machine = Machine::new();
+        let pack = format!("version: 1\nextends: [builtin]\npaths: {{{paths}}}\n");
+        machine.untested().put(".policyd/policies/policyd.yaml", &pack);
+        let elsewhere = machine.path("elsewhere");
+        fs::create_dir_all(elsewhere.join(folder)).unwrap();
+        let path = machine.file(link);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        symlink(&elsewhere, &path).unwrap();
+        let before = machine.tree();
+        let called = machine.stop();
+        let emitted = machine.run(&["signal", "emit", "PAUSE"], b"");
+        if paths.starts_with("root") {
+            let worked = machine.run(&["run", "--goal", "x", "--", "true"], b"");
+            assert_eq!(worked.code, Some(3), "{worked:?}");
+        }
+        let kept: Vec<_> = machine.tree().into_iter().filter(|it| !before.contains(it)).collect();
+        let through: Vec<_> = kept.iter().filter(|it| it.starts_with(&elsewhere)).collect();
+        assert!(through.is_empty(), "{paths}: {through:?}");
+        let named = machine.path("named");
+        let where_named = machine.stop_where(&[("POLICYD_STATE_DIR", named.as_os_str())]);
+        assert!(where_named.blocks(), "the user's own folder: {where_named:?}");
+        (called, emitted)
+    };
+    for (paths, link, folder) in [
+        ("root: .state", ".state", "kept"),
+        ("root: .state", ".state/logs", "kept"),
+        ("root: build/state", "build", "state"),
+        ("layout: amplihack", ".claude/runtime/power-steering", "kept"),
+        ("layout: amplihack", ".claude", "runtime"),
+    ] {
+        let (called, emitted) = blocks_at(paths, link, folder);
+        assert!(!called.blocks(), "no block can be remembered: {called:?}");
+        assert!(called.notice().contains("is a symbolic link"), "{called:?}");
+        assert!(called.notice().contains("POLICYD_STATE_DIR"), "{called:?}");
+        let refused = paths.starts_with("root");
+        assert_eq!(emitted.code == Some(0), !refused, "{paths}: {emitted:?}");
+    }
+    // Diagnostics are no state: the block is remembered.
+    let (called, _) = blocks_at("diagnostics: diagnostics", "diagnostics", "kept");
+    assert!(called.blocks(), "{called:?}");
 }
