@@ -1,5 +1,7 @@
 //! Facts about one program that a tool call would start, `program`: its words, its input, what it runs.
 
+use std::collections::BTreeSet;
+
 use rhai::Dynamic;
 
 use super::call_facts::{Seen, on_call, values};
@@ -7,7 +9,7 @@ use super::context::{Object, Part};
 use super::members::{Member, field, method, text_argument, texts};
 use super::place_facts::{SOME, fits, list, not_known};
 use super::types::{Domain, Evidence::Structure, Type};
-use crate::facts::call::{FileUse, Invocation, Place, Text, Use};
+use crate::facts::call::{FileUse, Invocation, Text, Use};
 use crate::facts::glob::word_matches;
 use crate::facts::pattern::CommandPattern;
 
@@ -150,17 +152,14 @@ pub(super) const ROWS: &[Member] = &[
         ["Its operands as paths.", "program.targets.outside"],
         |it, _| {
             let values = values(it);
+            let at = recognised(it)?.at;
             on_program(it, |program, named, seen| {
                 let operands = program.operands(values).into_iter().skip(named);
-                let folder = program.folder.as_deref();
-                let files = &seen.call.files;
-                let places = operands.map(|it| {
-                    let place = seen.around.place(it, folder);
-                    let deleted = files
-                        .iter()
-                        .any(|it| it.does == Use::Deletes && it.place.absolute == place.absolute);
-                    Place { itself: deleted, ..place }
-                });
+                let own = |it: &&FileUse| it.does == Use::Deletes && it.program == Some(at);
+                let files = seen.call.files.iter().filter(own);
+                let deleted: BTreeSet<&str> = files.map(|it| it.place.written.as_str()).collect();
+                let places = operands
+                    .map(|it| program.place(it, deleted.contains(it.text.as_str()), &seen.around));
                 Ok(it.part(Part::Places(places.collect())))
             })
         },

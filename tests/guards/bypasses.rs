@@ -385,6 +385,22 @@ fn no_command_hides_in_a_long_line() {
 }
 
 #[test]
+fn links_that_the_line_makes_are_followed() {
+    let machine = Machine::new(PROJECT);
+    for line in [
+        "ln -s ~ h && rm -rf h/docs",
+        "ln -s / x; rm -rf x/home",
+        "ln -s ~ h && rm -rf h/",
+        "ln -s ~ h; ln -s h i; chmod -R 777 i/docs",
+    ] {
+        assert!(matches!(machine.bash(line).0.as_str(), "deny" | "ask"), "{line}");
+    }
+    for line in ["ln -s src h && rm -rf h/old", "ln -s /opt/x h; rm -rf build"] {
+        assert_eq!(machine.bash(line).0, "", "{line}");
+    }
+}
+
+#[test]
 fn links_on_the_disk_are_followed() {
     let machine = Machine::new(PROJECT);
     let world = &machine.world;

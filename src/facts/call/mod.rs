@@ -85,6 +85,26 @@ pub struct Invocation {
     pub runs_unknown: bool,
     /// Wrappers that were taken off: `sudo`, `xargs`.
     pub wrappers: Vec<String>,
+    /// Where symbolic links lead that the line made before, by where they lie.
+    pub links: BTreeMap<String, String>,
+}
+
+impl Invocation {
+    /// The place of one of its operands, the links followed that the line made. Where the operand is
+    /// deleted, that is the link itself and not what it leads to.
+    #[must_use]
+    pub fn place(&self, operand: &Text, deleted: bool, around: &Surroundings) -> Place {
+        let place = around.place(operand, self.folder.as_deref());
+        let through = ["/", "/."].iter().any(|it| operand.text.ends_with(it));
+        let absolute = place.absolute.map(|it| match it.rsplit_once('/') {
+            Some((folder, last)) if deleted && !through => {
+                let folder = place::followed(folder.to_owned(), &self.links);
+                format!("{}/{last}", folder.trim_end_matches('/'))
+            }
+            _ => place::followed(it, &self.links),
+        });
+        Place { absolute, itself: deleted, ..place }
+    }
 }
 
 /// What a program would read from its standard input.

@@ -313,6 +313,7 @@ impl Scanner<'_> {
             input: input.clone(),
             fed_by,
             wrappers,
+            links: scope.links.clone(),
             ..Invocation::default()
         }
     }
