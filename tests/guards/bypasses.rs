@@ -385,6 +385,26 @@ fn no_command_hides_in_a_long_line() {
 }
 
 #[test]
+fn commands_within_names_and_defaults_are_looked_at() {
+    let machine = Machine::new(PROJECT);
+    for line in [
+        "echo \"${y:-`rm -rf /`}\"",
+        "echo ${y:=`rm -rf /`}",
+        "echo ${y:-a${z:-`rm -rf /`}}",
+        "echo ${PATH:+$(rm -rf /)}",
+        "[[ -n ${y:-`rm -rf /`} ]]",
+        "a[$(rm -rf /)]=1",
+        "a[`rm -rf /`]=1",
+        "declare a[$(rm -rf /)]=1",
+    ] {
+        assert_eq!(machine.bash(line).0, "deny", "{line}");
+    }
+    for line in ["echo \"${y:-`date`}\"", "a[$(wc -l < b)]=1", "echo \"${y:-\\`rm -rf /\\`}\""] {
+        assert_eq!(machine.bash(line).0, "", "{line}");
+    }
+}
+
+#[test]
 fn links_that_the_line_makes_are_followed() {
     let machine = Machine::new(PROJECT);
     for line in [

@@ -4,6 +4,7 @@
 use tree_sitter::Node;
 
 use super::super::shell::word;
+use super::Input;
 use super::scan::{Scanner, Scope};
 use super::value::Text;
 
@@ -172,6 +173,7 @@ impl Scanner<'_> {
         out: &mut Vec<Unit>,
     ) {
         let raw = word::raw(node, source);
+        self.in_backticks(raw, scope);
         let inside = raw.strip_prefix("${").and_then(|it| it.strip_suffix('}')).unwrap_or_default();
         if let Some(name) = inside.strip_prefix('!') {
             // The value of the variable that another one names.
@@ -216,6 +218,9 @@ impl Scanner<'_> {
             '+' => {
                 if set.is_some() {
                     by_children(self, scope, out);
+                } else {
+                    // The environment may have it.
+                    self.inner_commands(node, source, scope);
                 }
             }
             '-' | '=' | '?' | ' ' => {
@@ -232,6 +237,33 @@ impl Scanner<'_> {
                 let changed = value.and_then(|it| changed(it.all()?, rest));
                 let made = changed.map_or_else(|| Text::unknown(raw), Text::known);
                 put(made, kind, out);
+            }
+        }
+    }
+}
+
+impl Scanner<'_> {
+    /// Commands in backticks within `${…}`, where the grammar takes them for text.
+    pub(super) fn in_backticks(&mut self, raw: &str, scope: &Scope) {
+        let mut open: Option<String> = None;
+        let mut chars = raw.chars();
+        while let Some(c) = chars.next() {
+            match (c, &mut open) {
+                ('`', None) => open = Some(String::new()),
+                ('`', Some(_)) => {
+                    let text = open.take().unwrap_or_default();
+                    self.text(&text, &mut scope.clone(), &Input::default());
+                }
+                ('\\', inner) => {
+                    let next = chars.next();
+                    if let Some(inner) = inner {
+                        let is_taken_off = matches!(next, Some('`' | '\\' | '$'));
+                        inner.extend(Some(c).filter(|_| !is_taken_off));
+                        inner.extend(next);
+                    }
+                }
+                (c, Some(inner)) => inner.push(c),
+                (_, None) => {}
             }
         }
     }

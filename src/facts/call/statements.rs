@@ -230,6 +230,9 @@ impl Scanner<'_> {
         scope: &mut Scope,
     ) -> (String, Vec<Text>) {
         let name = node.child_by_field_name("name");
+        if let Some(name) = name.filter(|it| it.kind() == "subscript") {
+            self.inner_commands(name, source, scope);
+        }
         let name = name.map(|it| word::raw(it, source)).unwrap_or_default();
         let name = name.split('[').next().unwrap_or(name).to_owned();
         let adds = child_of_kind(node, "+=").is_some();
@@ -303,7 +306,12 @@ impl Scanner<'_> {
                 "command_substitution" | "process_substitution" => {
                     self.substitution(child, source, scope);
                 }
-                _ => self.inner_commands(child, source, scope),
+                kind => {
+                    if kind == "expansion" {
+                        self.in_backticks(word::raw(child, source), scope);
+                    }
+                    self.inner_commands(child, source, scope);
+                }
             }
         }
     }
