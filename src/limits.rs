@@ -70,6 +70,11 @@ pub const COMMAND_PROGRAMS_MAX: usize = 64;
 /// Programs that one tool call would start, where it is looked at before it runs. One that is started
 /// again with the same words counts once.
 pub const CALL_PROGRAMS_MAX: usize = 512;
+/// Statements of one tool call that are looked at, each turn of a loop by itself, and one more for each
+/// `CALL_STEP_BYTES` of their text and of the values put into it.
+pub const CALL_STEPS_MAX: usize = 10_000;
+/// Text that counts for as much as one statement, in bytes.
+pub const CALL_STEP_BYTES: usize = 256;
 /// Paths of one tool call whose links are followed on the disk.
 pub const CALL_PATHS_MAX: usize = 512;
 /// Files of patches that are read for one tool call.

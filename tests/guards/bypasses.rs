@@ -385,6 +385,34 @@ fn no_command_hides_in_a_long_line() {
 }
 
 #[test]
+fn loops_in_loops_are_bounded() {
+    let machine = Machine::new(PROJECT);
+    let nested = |depth: usize, body: &str| {
+        let open: String =
+            (0..depth).map(|it| format!("for a{it} in 1 2 3 4 5 6 7 8; do ")).collect();
+        format!("{open}{body};{}", " done;".repeat(depth))
+    };
+    let long = "word ".repeat(6_000);
+    let doubled = format!("a=word; {}echo $a", "a=$a$a; ".repeat(64));
+    for (what, line) in [
+        ("turns", nested(12, "echo a")),
+        ("turns of nothing", nested(12, "[ -n x ]")),
+        ("long words", nested(12, &format!("echo {long}"))),
+        ("functions", format!("f() {{ : {long}; }}; {}", nested(12, "f"))),
+        ("values", doubled),
+    ] {
+        let begun = std::time::Instant::now();
+        let (decision, reason) = machine.bash(&line);
+        assert_eq!(decision, "ask", "{what}: {reason}");
+        let took = begun.elapsed();
+        println!("{what}: {took:?}");
+        assert!(took < std::time::Duration::from_secs(20), "{what}: {took:?}");
+    }
+    assert_eq!(machine.bash(&nested(3, "echo $a0 $a1")).0, "");
+    assert_eq!(machine.bash(&nested(12, "rm -rf /")).0, "deny");
+}
+
+#[test]
 fn commands_within_names_and_defaults_are_looked_at() {
     let machine = Machine::new(PROJECT);
     for line in [

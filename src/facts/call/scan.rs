@@ -12,7 +12,9 @@ use super::heredoc::Heredocs;
 use super::place::{Place, followed};
 use super::value::Text;
 use super::{Call, Input, Invocation, Reading};
-use crate::limits::{CALL_PROGRAMS_MAX, SHELL_DEPTH_MAX, SHELL_TEXT_MAX};
+use crate::limits::{
+    CALL_PROGRAMS_MAX, CALL_STEP_BYTES, CALL_STEPS_MAX, SHELL_DEPTH_MAX, SHELL_TEXT_MAX,
+};
 
 /// Calls of functions within each other that are followed.
 const FUNCTION_DEPTH_MAX: usize = 4;
@@ -27,6 +29,7 @@ pub(super) fn scan(call: &mut Call, text: &str, reading: Reading<'_>) {
         text_depth: 0,
         nesting: 0,
         call_depth: 0,
+        steps: 0,
         uncalled: Vec::new(),
         at_the_end: Vec::new(),
         heredocs: Heredocs::default(),
@@ -110,6 +113,8 @@ pub(super) struct Scanner<'a> {
     text_depth: usize,
     pub(super) nesting: usize,
     pub(super) call_depth: usize,
+    /// Statements looked at so far.
+    steps: usize,
     /// Functions that nobody called yet.
     pub(super) uncalled: Vec<(String, Function)>,
     /// Texts that run when the line is done: `trap … EXIT`.
@@ -128,6 +133,9 @@ impl Scanner<'_> {
         };
         if self.text_depth >= SHELL_DEPTH_MAX || source.len() > SHELL_TEXT_MAX {
             self.over("it is nested too deeply or too long");
+            return Output::default();
+        }
+        if !self.may_go_on(source.len()) {
             return Output::default();
         }
         let Some(tree) = tree.or_else(|| syntax(source).map(Cow::Owned)) else {
@@ -164,6 +172,21 @@ impl Scanner<'_> {
         self.unread(why);
     }
 
+    /// Counts one more statement, or text, of that many bytes; whether it may still be looked at. Once
+    /// it may not, the whole walk comes to its end.
+    pub(super) fn may_go_on(&mut self, bytes: usize) -> bool {
+        self.steps = self.steps.saturating_add(1 + bytes / CALL_STEP_BYTES);
+        if self.is_spent() {
+            self.over("it does very much, its loops counted");
+        }
+        !self.is_spent()
+    }
+
+    /// Whether nothing more is looked at.
+    pub(super) const fn is_spent(&self) -> bool {
+        self.steps >= CALL_STEPS_MAX
+    }
+
     /// Adds a program; its place among them.
     pub(super) fn push(&mut self, program: Invocation) -> Option<usize> {
         // A loop starts the same again: what is said of one is said of all.
@@ -173,6 +196,7 @@ impl Scanner<'_> {
         let at = self.call.programs.len();
         if at >= CALL_PROGRAMS_MAX {
             self.over("it starts very many programs");
+            self.steps = CALL_STEPS_MAX;
             return None;
         }
         self.call.programs.push(program);
@@ -197,7 +221,11 @@ impl Scanner<'_> {
 
     /// The values of a variable, as far as they are known.
     pub(super) fn values(&mut self, name: &str, written: &str, scope: &Scope) -> Vec<Text> {
-        self.lookup(name, scope).unwrap_or_else(|| vec![Text::unknown(written)])
+        let found = self.lookup(name, scope).filter(|found| {
+            // A value may be made of itself again and again.
+            found.iter().all(|it| self.may_go_on(it.text.len()))
+        });
+        found.unwrap_or_else(|| vec![Text::unknown(written)])
     }
 
     /// The values of a variable, if they are known.

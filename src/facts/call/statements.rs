@@ -29,6 +29,9 @@ impl Scanner<'_> {
         let mut cursor = node.walk();
         let children: Vec<Node<'_>> = node.named_children(&mut cursor).collect();
         for child in children.into_iter().filter(|it| it.kind() != "comment") {
+            if self.is_spent() {
+                break;
+            }
             output = output.then(self.statement(child, source, scope, input));
         }
         output
@@ -43,6 +46,14 @@ impl Scanner<'_> {
     ) -> Output {
         if self.nesting >= SHELL_NESTING_MAX {
             self.over("it is nested too deeply or too long");
+            return Output::default();
+        }
+        let bytes = match node.kind() {
+            "command" | "redirected_statement" | "test_command" => node.byte_range().len(),
+            "variable_assignment" | "declaration_command" => node.byte_range().len(),
+            _ => 0,
+        };
+        if !self.may_go_on(bytes) {
             return Output::default();
         }
         self.nesting += 1;
@@ -189,6 +200,9 @@ impl Scanner<'_> {
         let Some(body) = node.child_by_field_name("body") else { return Output::default() };
         let mut output = Output::empty();
         for word in words {
+            if self.is_spent() {
+                break;
+            }
             let kept = name.clone().map(|it| (it, vec![word]));
             scope.variables.extend(kept);
             output = output.then(self.sequence(body, source, scope, input));
