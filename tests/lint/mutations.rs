@@ -1,8 +1,9 @@
 //! The mutation gate: dropping or swapping one character in a key, an enum value or a name of the
 //! built-in pack is never passed over in silence while it changes what is decided.
 //!
-//! Each word that stands anywhere in the pack is mutated at one of its places, once. All places and
-//! all characters: `POLICYD_MUTATE=all cargo test --release --test lint mutations`.
+//! Every third word of those that stand anywhere in the pack is mutated at one of its places, once: each
+//! costs a whole load of the pack. All words, places and characters:
+//! `POLICYD_MUTATE=all cargo test --release --test lint mutations`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -181,6 +182,10 @@ fn slips_through(base: &Base, original: &str, word: &Word, mutant: &str) -> bool
     text.replace_range(word.start..word.start + word.text.len(), mutant);
     *source = Arc::new(Source { name: source.name.clone(), text });
     let reviewed = load::review(&pack, base);
+    // What the loader refuses no comment can silence, and most typos end here.
+    if reviewed.diagnostics.iter().any(|it| it.level >= Level::Error) {
+        return false;
+    }
     let now = Timestamp::parse(TODAY).unwrap();
     let found = lint::review(&Subject::new(&pack, &reviewed, now), Profile::Default, true).findings;
     if found.iter().any(|it| it.level >= Level::Warning) {
@@ -199,7 +204,8 @@ fn no_typo_changes_a_decision_in_silence() {
         places.entry((word.defines, word.text.clone())).or_default().push(word);
     }
     let mut tries: Vec<(Word, String)> = Vec::new();
-    for (number, words) in places.values().enumerate() {
+    let every = if all { 1 } else { 3 };
+    for (number, words) in places.values().enumerate().step_by(every) {
         for word in words.iter().take(if all { usize::MAX } else { 1 }) {
             let mutants = mutants(&word.text);
             let first = if all { 0 } else { number.checked_rem(mutants.len()).unwrap_or(0) };
