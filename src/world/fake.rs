@@ -178,7 +178,7 @@ impl FakeWorld {
         open(&self.machine).disk.put_folder(path.as_ref());
     }
 
-    /// Makes a path a link, for [`World::entry`] and [`World::real_path`] alone; not an operation.
+    /// Makes a path a link, for `World::entry` and `World::real_path` alone; not an operation.
     pub fn put_link(&self, path: impl Into<PathBuf>, leads_to: impl Into<PathBuf>) {
         let entry = Entry { link: Some(leads_to.into()), owner: Some(USER) };
         open(&self.machine).entries.insert(path.into(), entry);
