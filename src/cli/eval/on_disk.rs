@@ -13,16 +13,17 @@ const STEPS_MAX: usize = 8;
 
 /// Adds to a call what the disk knows of it.
 pub(super) fn look(world: &dyn World, call: &mut Call, around: &mut Surroundings) {
-    for (at, patch) in call.patches.clone().iter().enumerate() {
-        let read = world.read(Path::new(&patch.path), CALL_PATCH_BYTES_MAX);
-        match read {
-            Ok(bytes) if at < CALL_PATCHES_MAX => {
-                call.apply(patch, &String::from_utf8_lossy(&bytes), around);
-            }
-            Ok(_) => call.over("it applies too many patches"),
+    let patches = call.patches.clone();
+    for patch in patches.iter().take(CALL_PATCHES_MAX) {
+        match world.read(Path::new(&patch.path), CALL_PATCH_BYTES_MAX) {
+            Ok(bytes) => call.apply(patch, &String::from_utf8_lossy(&bytes), around),
             Err(WorldError::TooLarge(_)) => call.over("a patch is too long"),
             Err(_) => {}
         }
+    }
+    let mut rest = patches.iter().skip(CALL_PATCHES_MAX);
+    if rest.any(|it| world.stat(Path::new(&it.path)).is_ok()) {
+        call.over("it applies too many patches");
     }
     let own = [&around.project, &around.folder, &around.home].into_iter().chain(&around.temporary);
     let mut paths: Vec<String> = own.filter(|it| !it.is_empty()).cloned().collect();
@@ -81,18 +82,13 @@ impl Asked<'_> {
         }
         let found = match (self.world.real_path(Path::new(path)), path.rsplit_once('/')) {
             (Ok(real), _) => real.display().to_string(),
-            // A link that leads to nothing yet: what is written to it is made there.
-            (Err(_), Some((folder, _))) if steps > 0 && self.link(path).is_some() => {
-                let target = self.link(path).unwrap_or_default();
-                let whole = match target.starts_with('/') {
-                    true => target,
-                    false => format!("{folder}/{target}"),
-                };
-                self.leads(&whole, steps - 1)
-            }
-            (Err(_), Some((folder, name))) if !folder.is_empty() && steps > 0 => {
-                format!("{}/{name}", self.leads(folder, steps - 1).trim_end_matches('/'))
-            }
+            (Err(_), Some((folder, name))) if steps > 0 => match self.link(path) {
+                // A link that leads to nothing yet: what is written to it is made there.
+                Some(target) if target.starts_with('/') => self.leads(&target, steps - 1),
+                Some(target) => self.leads(&format!("{folder}/{target}"), steps - 1),
+                None if folder.is_empty() => path.to_owned(),
+                None => format!("{}/{name}", self.leads(folder, steps - 1).trim_end_matches('/')),
+            },
             (Err(_), _) => path.to_owned(),
         };
         self.known.insert(path.to_owned(), found.clone());

@@ -170,10 +170,17 @@ impl Call {
             || self.beyond
     }
 
-    /// Notes that a part of it is not looked at.
+    /// Notes that something in it could not be understood.
+    pub(super) fn not_read(&mut self, why: &str) {
+        if !self.unread.iter().any(|it| it == why) {
+            self.unread.push(why.to_owned());
+        }
+    }
+
+    /// Notes that a part of it is not looked at, since it goes over a bound.
     pub fn over(&mut self, why: &str) {
         self.beyond = true;
-        self.unread.push(why.to_owned());
+        self.not_read(why);
     }
 
     /// Positions of all programs whose output reaches this one, through any number of others.

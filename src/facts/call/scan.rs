@@ -161,15 +161,12 @@ impl Scanner<'_> {
 
     /// Notes that something could not be understood.
     pub(super) fn unread(&mut self, why: &str) {
-        if !self.call.unread.iter().any(|it| it == why) {
-            self.call.unread.push(why.to_owned());
-        }
+        self.call.not_read(why);
     }
 
     /// Notes that a part is not looked at, since it goes over a bound.
     pub(super) fn over(&mut self, why: &str) {
-        self.call.beyond = true;
-        self.unread(why);
+        self.call.over(why);
     }
 
     /// Counts one more statement, or text, of that many bytes; whether it may still be looked at. Once
