@@ -351,11 +351,11 @@ impl<'a> Subject<'a> {
     /// Whether the loader found an error in an expression.
     #[must_use]
     pub fn has_error(&self, site: &Site<'_>) -> bool {
-        let whole = site.whole();
-        self.reviewed.diagnostics.iter().any(|it| {
-            it.level == Level::Error
-                && it.span.source == whole.source
-                && (whole.start..whole.end).contains(&it.span.start)
+        let mut errors = self.reviewed.diagnostics.iter().filter(|it| it.level == Level::Error);
+        let whole = OnceCell::new();
+        errors.any(|it| {
+            let whole = whole.get_or_init(|| site.whole());
+            it.span.source == whole.source && (whole.start..whole.end).contains(&it.span.start)
         })
     }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::context::ContextRules;
-use super::guards::Guards;
-use super::load::{Entry, Layers, Meant};
+use super::guards::{Guard, Guards};
+use super::load::{Base, Entry, Layers, Meant};
 use super::resilience::Reaction;
 use super::tables::Table;
 use super::{
@@ -18,7 +18,8 @@ use crate::facts::pattern::CommandPattern;
 use crate::script::types::{Names, Type};
 use crate::source::node::Node;
 use crate::source::{Diagnostic, Span, suggest};
-use considerations::Named;
+use considerations::Checkers;
+pub(super) use considerations::Named;
 use resilience::Resilience;
 pub(super) use tables::own_names;
 use vocabulary::Vocabulary;
@@ -90,13 +91,23 @@ impl<'a> Builder<'a> {
     }
 }
 
+/// How much of some layers is built.
+#[derive(Debug)]
+pub(super) enum Scope<'b> {
+    /// All of it, for a policy.
+    Whole,
+    /// What packs that extend it may name; no rule.
+    Foundation,
+    /// What is written over a foundation.
+    Over(&'b Base),
+}
+
 /// What layers mean.
 #[derive(Debug)]
 pub(super) struct Built {
     settings: Settings,
     vocabulary: Arc<Vocabulary>,
     names: Arc<Names>,
-    checkers: BTreeMap<String, Check>,
     considerations: Vec<Consideration>,
     session_types: Vec<SessionType>,
     preferences: Vec<Preference>,
@@ -108,35 +119,42 @@ pub(super) struct Built {
     reads_context: bool,
     tables: Vec<Table>,
     context: Arc<(ContextRules, Vec<String>)>,
-    guards: Guards,
+    guards: Vec<Guard>,
+    /// Voices of messages.
+    voices: BTreeSet<String>,
     messages: BTreeMap<String, Vec<MessageChoice>>,
 }
 
-/// What the layers mean; complaints are added to `diagnostics`. Over a base that is built already,
-/// only what is not its own is built.
+/// What the layers mean, as far as it is asked; complaints are added to `diagnostics`.
 pub(super) fn build(
     layers: &Layers,
-    base: Option<&Built>,
+    scope: &Scope<'_>,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Built {
-    let wanted = |it: &&Entry| base.is_none() || it.is_own();
-    let mut settings = settings::settings(&layers.manifests, diagnostics);
+    let below = if let Scope::Over(base) = scope { Some(*base) } else { None };
+    let base = below.map(|it| &it.built);
+    let own_only = !matches!(scope, Scope::Whole);
+    let wanted = |it: &&Entry| !own_only || it.is_own();
+    let mut settings = match base.filter(|_| layers.manifests.iter().all(is_builtin)) {
+        Some(base) => base.settings.clone(),
+        None => settings::settings(&layers.manifests, diagnostics),
+    };
     let vocabulary = match base.filter(|_| layers.vocabularies.iter().all(is_builtin)) {
         Some(base) => Arc::clone(&base.vocabulary),
         None => Arc::new(vocabulary::vocabulary(&layers.vocabularies, diagnostics)),
     };
     let names = names(layers, base, &vocabulary);
     let deadline = settings::own_deadline(&layers.manifests);
-    let mut builder = Builder::new(Arc::clone(&names), base.is_some(), deadline, diagnostics);
+    let mut builder = Builder::new(Arc::clone(&names), own_only, deadline, diagnostics);
     let checkers: BTreeMap<String, Check> = layers
         .checkers
         .iter()
         .filter(wanted)
         .filter_map(|it| Some((it.id.clone(), builder.checker(it)?)))
         .collect();
-    let named = Named {
+    let named = Checkers {
         own: &checkers,
-        base: base.map(|it| &it.checkers),
+        base: below,
         known: layers.checkers.iter().map(|it| it.id.as_str()).collect(),
     };
     let considerations = layers.considerations.iter().filter(wanted);
@@ -155,16 +173,20 @@ pub(super) fn build(
         settings.deadline = settings.deadline.max(slowest.unwrap_or_default());
     }
     builder.unknown_here = AT_A_MESSAGE;
-    let messages = layers.messages.iter().filter(|it| base.is_none() || !is_builtin(it));
-    let messages = builder.messages(messages);
+    let own_messages = || layers.messages.iter().filter(|it| !own_only || !is_builtin(it));
+    let messages = builder.messages(own_messages());
+    let voices = match base.filter(|_| own_messages().next().is_none()) {
+        Some(base) => base.voices.clone(),
+        None => voices(&layers.messages),
+    };
     let Builder { reads_breakers, reads_waiting, reads_context, .. } = builder;
     let resilience = builder.resilience_over(layers, base);
     Built {
         settings,
-        guards: builder.guards(layers, &vocabulary),
+        guards: builder.guards(layers),
+        voices,
         vocabulary,
         names,
-        checkers,
         considerations,
         session_types,
         preferences,
@@ -187,9 +209,10 @@ fn is_builtin(node: &Arc<Node>) -> bool {
 /// The names that expressions may use; those of the base, where nothing is added to them.
 fn names(layers: &Layers, base: Option<&Built>, vocabulary: &Arc<Vocabulary>) -> Arc<Names> {
     let lists = [&layers.preferences, &layers.probes, &layers.session_types];
+    let lists = lists.into_iter().flat_map(|it| it.iter());
     let base = base.filter(|it| Arc::ptr_eq(&it.vocabulary, vocabulary) && !layers.incomplete);
-    let tiers = layers.sections.get(&(context::FILE, context::TIERS)).map_or(&[] as &[_], |it| it);
-    let own = lists.into_iter().flatten().chain(tiers).any(Entry::is_own);
+    let tiers = layers.section(context::FILE, context::TIERS);
+    let own = lists.chain(tiers).any(Entry::is_own);
     if let Some(base) = base.filter(|_| !own) {
         return Arc::clone(&base.names);
     }
@@ -243,7 +266,7 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
         reactions: resilience.reactions.into(),
         signals: resilience.signals.into(),
         guarded: guards::guarded(&built.guards),
-        guards: built.guards.into(),
+        guards: Guards { rules: built.guards, knowledge: vocabulary.knowledge.into() }.into(),
         run: resilience.run.into(),
         tables: built.tables.into(),
         context: context.into(),
@@ -259,12 +282,9 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
 }
 
 /// What lint looks at, and the names that are defined.
-pub(super) fn meant(layers: &Layers, built: Built, base: Option<&Built>) -> (Meant, Arc<Names>) {
+pub(super) fn meant(layers: &Layers, built: Built) -> (Meant, Arc<Names>) {
     let lens = &built.vocabulary.lens;
     let types = layers.session_types.iter();
-    let messages =
-        built.messages.values().chain(base.into_iter().flat_map(|it| it.messages.values()));
-    let voices = messages.flatten().filter_map(|it| it.voice.clone()).collect();
     let meant = Meant {
         settings: built.settings,
         breakers: built.resilience.breakers.clone(),
@@ -272,10 +292,17 @@ pub(super) fn meant(layers: &Layers, built: Built, base: Option<&Built>) -> (Mea
         context: built.context.0.clone(),
         session_types: types.map(|it| (it.id.clone(), text(it.get("when")))).collect(),
         tools: lens.shell_tools.iter().chain(&lens.edit_tools).cloned().collect(),
-        voices,
+        voices: built.voices,
         considerations: built.considerations,
     };
     (meant, built.names)
+}
+
+/// The voices that messages are written in.
+fn voices(messages: &[Arc<Node>]) -> BTreeSet<String> {
+    let choices = messages.iter().filter_map(|it| it.entries()).flatten();
+    let choices = choices.filter_map(|(_, choices)| choices.items()).flatten();
+    choices.filter_map(|it| it.get("voice")?.text()).map(str::to_owned).collect()
 }
 
 /// The value of `on_error` by its name.

@@ -4,9 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::build::{self, Scope};
 use super::context::ContextRules;
 use super::run::RunPolicy;
-use super::{Consideration, Policy, Settings, build, builtin, guards, shapes};
+use super::{Consideration, Policy, Settings, builtin, guards, shapes};
 use crate::limits;
 use crate::script::types::Names;
 use crate::source::node::Node;
@@ -63,39 +64,47 @@ impl Entry {
     }
 }
 
+/// Entries of one list; shared with the packs below as long as nothing is put over them.
+pub(super) type Entries = Arc<Vec<Entry>>;
+
 /// All files of a pack and the packs below it, layered.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Layers {
     /// Manifests and vocabularies, topmost first.
     pub(super) manifests: Vec<Arc<Node>>,
     pub(super) vocabularies: Vec<Arc<Node>>,
-    pub(super) preferences: Vec<Entry>,
-    pub(super) probes: Vec<Entry>,
-    pub(super) breakers: Vec<Entry>,
-    pub(super) routes: Vec<Entry>,
-    pub(super) session_types: Vec<Entry>,
-    pub(super) checkers: Vec<Entry>,
-    pub(super) considerations: Vec<Entry>,
-    pub(super) reactions: Vec<Entry>,
+    pub(super) preferences: Entries,
+    pub(super) probes: Entries,
+    pub(super) breakers: Entries,
+    pub(super) routes: Entries,
+    pub(super) session_types: Entries,
+    pub(super) checkers: Entries,
+    pub(super) considerations: Entries,
+    pub(super) reactions: Entries,
     /// Guards of all their files.
-    pub(super) guards: Vec<Entry>,
+    pub(super) guards: Entries,
     pub(super) messages: Vec<Arc<Node>>,
     /// Files of settings and lists, topmost first, by their names.
     pub(super) tops: BTreeMap<&'static str, Vec<Arc<Node>>>,
     /// Their lists of entries, by file and key.
-    pub(super) sections: BTreeMap<(&'static str, &'static str), Vec<Entry>>,
+    pub(super) sections: BTreeMap<(&'static str, &'static str), Entries>,
     /// Whether a vocabulary had to be left out, so that names may be missing.
     pub(super) incomplete: bool,
 }
 
 impl Layers {
+    /// The entries of a section of a file.
+    pub(super) fn section(&self, file: &'static str, section: &'static str) -> &[Entry] {
+        self.sections.get(&(file, section)).map(|it| it.as_slice()).unwrap_or_default()
+    }
+
     /// Whether a pack above the built-in one says something in a file of settings and lists.
     pub(super) fn owns(&self, file: &str) -> bool {
         let tops = self.tops.get(file).into_iter().flatten();
         let listed = self.sections.iter().filter(|((it, _), _)| *it == file);
         let mut tops = tops;
         tops.any(|it| !builtin::wrote(&it.span.source))
-            || listed.flat_map(|(_, entries)| entries).any(Entry::is_own)
+            || listed.flat_map(|(_, entries)| entries.iter()).any(Entry::is_own)
     }
 
     /// Whether it says something about the resilience systems.
@@ -109,7 +118,8 @@ impl Layers {
             "run.yaml",
             FAILURES,
         ];
-        lists.into_iter().flatten().any(Entry::is_own) || files.iter().any(|it| self.owns(it))
+        lists.into_iter().flat_map(|it| it.iter()).any(Entry::is_own)
+            || files.iter().any(|it| self.owns(it))
     }
 }
 
@@ -118,11 +128,13 @@ const VOCABULARY: &str = "vocabulary.yaml";
 /// The file whose entries are tried in their order.
 pub(super) const FAILURES: &str = "failures.yaml";
 
-/// The packs below, read and built once, for whoever looks at many packs on top of them.
+/// The packs below, read once, for whoever looks at many packs on top of them. Only what those may
+/// name is built of it, checkers when one is named.
 #[derive(Debug)]
 pub struct Base {
-    layers: Layers,
-    built: build::Built,
+    pub(super) layers: Layers,
+    pub(super) built: build::Built,
+    pub(super) checkers: build::Named,
 }
 
 impl Base {
@@ -132,8 +144,9 @@ impl Base {
         let mut diagnostics = Vec::new();
         let mut layers = Layers::default();
         add(&mut layers, read_files(pack, &mut diagnostics), true, &mut diagnostics);
-        let built = build::build(&layers, None, &mut diagnostics);
-        Self { layers, built }
+        let built = build::build(&layers, &Scope::Foundation, &mut diagnostics);
+        let checkers = build::Named::new(&layers);
+        Self { layers, built, checkers }
     }
 }
 
@@ -199,7 +212,7 @@ pub fn load(pack: &Pack, builtin: &Pack) -> Loaded {
         add(&mut layers, read_files(builtin, &mut diagnostics), true, &mut diagnostics);
     }
     put_over(&mut layers, pack, own, &mut diagnostics);
-    let policy = build::policy(name, build::build(&layers, None, &mut diagnostics));
+    let policy = build::policy(name, build::build(&layers, &Scope::Whole, &mut diagnostics));
     let sound = diagnostics.iter().all(|it| it.level != Level::Error);
     let policy = Some(policy).filter(|_| sound);
     Loaded { policy, diagnostics, on_error, enabled, sets_off }
@@ -213,9 +226,10 @@ pub fn review(pack: &Pack, base: &Base) -> Reviewed {
     let below = Some(base).filter(|_| extends(pack, &own));
     let mut layers = below.map(|it| it.layers.clone()).unwrap_or_default();
     put_over(&mut layers, pack, own.clone(), &mut diagnostics);
-    let built = build::build(&layers, below.map(|it| &it.built), &mut diagnostics);
+    let scope = below.map_or(Scope::Whole, Scope::Over);
+    let built = build::build(&layers, &scope, &mut diagnostics);
     let records = build::own_names(&layers);
-    let (meant, names) = build::meant(&layers, built, below.map(|it| &it.built));
+    let (meant, names) = build::meant(&layers, built);
     Reviewed { diagnostics, own, names, inherited: inherited(&layers), records, meant }
 }
 
@@ -305,7 +319,7 @@ fn add(
     implicit: bool,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
-    let mut list = |file: &'static str, into: &mut Vec<Entry>| {
+    let mut list = |file: &'static str, into: &mut Entries| {
         // Guards have several files, and are one list.
         let files = if file == guards::FILES[0] { guards::FILES.as_slice() } else { &[file] };
         let found: Vec<Node> = files.iter().filter_map(|it| nodes.remove(it)).collect();
@@ -317,12 +331,14 @@ fn add(
     let inherited = layers.session_types.len();
     list("session_types.yaml", &mut layers.session_types);
     // The last inherited type holds always: what comes after it would never be reached.
-    layers.session_types.rotate_left(inherited);
+    if layers.session_types.len() > inherited {
+        Arc::make_mut(&mut layers.session_types).rotate_left(inherited);
+    }
     list("considerations.yaml", &mut layers.considerations);
     list("reactions.yaml", &mut layers.reactions);
     list("guards.yaml", &mut layers.guards);
     list("tables.yaml", layers.sections.entry(("tables.yaml", "")).or_default());
-    let mut map = |file: &'static str, into: &mut Vec<Entry>| {
+    let mut map = |file: &'static str, into: &mut Entries| {
         let node = nodes.remove(file);
         let entries = node.as_ref().and_then(Node::entries).unwrap_or_default();
         let entries = entries
@@ -359,7 +375,7 @@ fn add_sections(
             layer(into, entries, implicit, diagnostics);
             if shape.file == FAILURES {
                 // The first class that fits wins: one's own are tried first.
-                into.rotate_left(inherited);
+                Arc::make_mut(into).rotate_left(inherited);
             }
         }
         layers.tops.entry(shape.file).or_default().insert(0, Arc::new(node));
@@ -378,11 +394,15 @@ fn identified(list: &Node) -> Vec<(String, Node, Node)> {
 
 /// Adds entries, or puts them over the inherited entries of the same id.
 fn layer(
-    into: &mut Vec<Entry>,
+    into: &mut Entries,
     entries: Vec<(String, Node, Node)>,
     implicit: bool,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
+    if entries.is_empty() {
+        return;
+    }
+    let into = Arc::make_mut(into);
     let inherited = into.len();
     let mut seen = BTreeSet::new();
     for (id, name, node) in entries {

@@ -42,8 +42,9 @@ impl Span {
     #[must_use]
     pub fn line_column(&self) -> (usize, usize) {
         let before = self.source.text.get(..self.start).unwrap_or(&self.source.text);
-        let line_start = before.rfind('\n').map_or(0, |at| at.saturating_add(1));
-        let line = before.bytes().filter(|byte| *byte == b'\n').count().saturating_add(1);
+        let last = memchr::memrchr(b'\n', before.as_bytes());
+        let line_start = last.map_or(0, |at| at.saturating_add(1));
+        let line = memchr::memchr_iter(b'\n', before.as_bytes()).count().saturating_add(1);
         let column = before.get(line_start..).map_or(0, |it| it.chars().count()).saturating_add(1);
         (line, column)
     }

@@ -1,26 +1,49 @@
 //! Checks and the considerations that use them.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 
 use super::{Builder, Entry, on_error, place, text, texts};
 use crate::facts::event::{EVENTS, EventKind};
+use crate::policy::load::{Base, Layers};
 use crate::policy::{Check, CheckBody, Consideration, Mode, OnError, Severity};
 use crate::script::types::Type;
 use crate::source::node::Node;
 use crate::source::{Diagnostic, suggest};
 use crate::time::Timestamp;
 
+/// Checkers of the packs below by their names, each built once somebody names it.
+#[derive(Debug)]
+pub(in crate::policy) struct Named(BTreeMap<String, OnceLock<Option<Check>>>);
+
+impl Named {
+    /// None of which is built yet.
+    pub(in crate::policy) fn new(layers: &Layers) -> Self {
+        Self(layers.checkers.iter().map(|it| (it.id.clone(), OnceLock::new())).collect())
+    }
+}
+
 /// Named checkers: the pack's own, and those of the packs below.
-pub(super) struct Named<'a> {
+pub(super) struct Checkers<'a> {
     pub(super) own: &'a BTreeMap<String, Check>,
-    pub(super) base: Option<&'a BTreeMap<String, Check>>,
+    pub(super) base: Option<&'a Base>,
     pub(super) known: Vec<&'a str>,
 }
 
-impl Named<'_> {
+impl Checkers<'_> {
     fn get(&self, name: &str) -> Option<&Check> {
-        self.own.get(name).or_else(|| self.base?.get(name))
+        self.own.get(name).or_else(|| inherited(self.base?, name))
     }
+}
+
+/// A checker of the packs below; what is wrong there is said where they are looked at.
+fn inherited<'b>(base: &'b Base, name: &str) -> Option<&'b Check> {
+    let build = || {
+        let entry = base.layers.checkers.iter().find(|it| it.id == name)?;
+        let (names, mut unheard) = (Arc::clone(&base.built.names), Vec::new());
+        Builder::new(names, true, None, &mut unheard).checker(entry)
+    };
+    base.checkers.0.get(name)?.get_or_init(build).as_ref()
 }
 
 impl Builder<'_> {
@@ -46,7 +69,7 @@ impl Builder<'_> {
     pub(super) fn consideration(
         &mut self,
         entry: &Entry,
-        checkers: &Named<'_>,
+        checkers: &Checkers<'_>,
     ) -> Option<Consideration> {
         for key in ["category", "question", "severity"] {
             if entry.get(key).is_none() {
@@ -85,7 +108,7 @@ impl Builder<'_> {
     }
 
     /// The check written in place, or the named one.
-    pub(super) fn check(&mut self, entry: &Entry, checkers: &Named<'_>) -> Option<Check> {
+    pub(super) fn check(&mut self, entry: &Entry, checkers: &Checkers<'_>) -> Option<Check> {
         if entry.get("satisfied").is_some() {
             // `when` of the entry is the consideration's own.
             let check = self.checker(entry)?;

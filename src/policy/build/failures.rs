@@ -24,8 +24,7 @@ fn files(layers: &Layers) -> impl Iterator<Item = &Node> {
 /// All that the layers say of failures. A key is taken from the topmost layer that has it.
 pub(super) fn failures(layers: &Layers, diagnostics: &mut Vec<Diagnostic>) -> Failures {
     let top = |key: &str| files(layers).find_map(|it| it.get(key));
-    let classes =
-        layers.sections.get(&(FAILURES, "classes")).map(Vec::as_slice).unwrap_or_default();
+    let classes = layers.section(FAILURES, "classes");
     let known: Vec<&str> = classes.iter().map(|it| it.id.as_str()).collect();
     let must_be_known = |node: &Node, diagnostics: &mut Vec<Diagnostic>| {
         let name = node.text().unwrap_or_default();

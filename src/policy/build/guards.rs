@@ -1,13 +1,9 @@
 //! Turns the layers of the files of guards into meaning.
 
-use std::sync::Arc;
-
-use super::vocabulary::Vocabulary;
 use super::{Builder, Entry, patterns, place, text, texts};
-use crate::deferred::Deferred;
 use crate::facts::event::{EVENTS, EventKind};
 use crate::harness::{Ability, HARNESSES, plain};
-use crate::policy::guards::{Fallback, Guard, GuardBody, Guards, Verb, set_of};
+use crate::policy::guards::{Fallback, Guard, GuardBody, Verb, set_of};
 use crate::policy::load::Layers;
 use crate::policy::{Expression, Mode};
 use crate::script::tree::{Form, Term};
@@ -103,7 +99,7 @@ fn takes(event: &str, ability: Ability) -> bool {
 
 impl Builder<'_> {
     /// What the files of guards mean; sets that the manifest switches off are left out.
-    pub(super) fn guards(&mut self, layers: &Layers, vocabulary: &Arc<Vocabulary>) -> Guards {
+    pub(super) fn guards(&mut self, layers: &Layers) -> Vec<Guard> {
         let off = |set: &str| {
             let mut said = layers.manifests.iter().filter_map(|it| it.get("guard_sets")?.get(set));
             said.next().and_then(Node::bool) == Some(false)
@@ -111,7 +107,7 @@ impl Builder<'_> {
         let own_only = self.own_only;
         let unknown_here = std::mem::replace(&mut self.unknown_here, AT_A_GUARD);
         let wanted = layers.guards.iter().filter(|it| !own_only || it.is_own());
-        let rules: Vec<Guard> = wanted
+        let rules = wanted
             .filter_map(|entry| {
                 let used = entry.get("enabled").and_then(Node::bool) != Some(false);
                 let guard = self.guard(entry)?;
@@ -119,7 +115,7 @@ impl Builder<'_> {
             })
             .collect();
         self.unknown_here = unknown_here;
-        Guards { rules, knowledge: Deferred::from(vocabulary.knowledge.clone()) }
+        rules
     }
 
     fn guard(&mut self, entry: &Entry) -> Option<Guard> {
@@ -246,9 +242,8 @@ const NO_PROGRAM: &[&str] =
 const FROM_STORES: [&str; 4] = ["breakers", "dead_letter.", "escalations.", "signals."];
 
 /// Events that some guard is for.
-pub(super) fn guarded(guards: &Guards) -> Vec<String> {
-    let names: std::collections::BTreeSet<&String> =
-        guards.rules.iter().flat_map(|it| &it.on).collect();
+pub(super) fn guarded(guards: &[Guard]) -> Vec<String> {
+    let names: std::collections::BTreeSet<&String> = guards.iter().flat_map(|it| &it.on).collect();
     names.into_iter().cloned().collect()
 }
 

@@ -32,9 +32,8 @@ impl Builder<'_> {
         let unless: Vec<&Node> = unless.collect();
         unless.iter().for_each(|it| self.prove(Some(it)));
         let before = std::mem::replace(&mut self.unknown_here, AT_A_TEXT);
-        let entries = layers.sections.get(&(FILE, "entries")).map(Vec::as_slice);
         let own_only = self.own_only;
-        let entries = entries.unwrap_or_default().iter().filter(|it| !own_only || it.is_own());
+        let entries = layers.section(FILE, "entries").iter().filter(|it| !own_only || it.is_own());
         let entries = entries.filter_map(|it| self.rationalization(it)).collect();
         self.unknown_here = before;
         let unless = unless.into_iter().flat_map(|it| texts(Some(it))).collect();

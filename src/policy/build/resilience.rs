@@ -135,7 +135,7 @@ impl Builder<'_> {
         must: &[&str],
         mut make: impl FnMut(&mut Self, &Entry, Expression) -> Option<T>,
     ) -> Vec<T> {
-        let entries = layers.sections.get(&(file, section)).map(Vec::as_slice).unwrap_or_default();
+        let entries = layers.section(file, section);
         self.speaking_of(records::names(file, section), |builder| {
             let used = |it: &&Entry| it.get("enabled").and_then(Node::bool) != Some(false);
             let own_only = builder.own_only;
@@ -285,8 +285,7 @@ impl Builder<'_> {
             return REVIEW_GROUPS.iter().map(|it| (*it).to_owned()).collect();
         };
         let order = texts(Some(node));
-        let rules = layers.sections.get(&("dead_letter.yaml", "review"));
-        let mut rules = rules.into_iter().flatten();
+        let mut rules = layers.section("dead_letter.yaml", "review").iter();
         let left_out = rules.find_map(|it| {
             let group = it.get("group").and_then(Node::text).map(str::to_owned);
             let group =

@@ -134,9 +134,8 @@ impl Builder<'_> {
     /// Whatever is approved must be there.
     fn approvals(&mut self, layers: &Layers, all: &Signals) {
         let known: Vec<String> = all.kinds.iter().map(|it| it.id.clone()).collect();
-        let entries =
-            layers.sections.get(&(FILE, "signals")).map(Vec::as_slice).unwrap_or_default();
-        for node in entries.iter().filter_map(|it| it.get("approves")) {
+        let entries = layers.section(FILE, "signals").iter();
+        for node in entries.filter_map(|it| it.get("approves")) {
             let name = text(Some(node));
             if !name.is_empty() && !known.contains(&name) {
                 self.no_signal(node, &known);

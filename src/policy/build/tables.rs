@@ -17,7 +17,7 @@ const FILE: &str = "tables.yaml";
 impl Builder<'_> {
     /// What `tables.yaml` means.
     pub(super) fn tables(&mut self, layers: &Layers) -> Vec<Table> {
-        let entries = layers.sections.get(&(FILE, "")).map(Vec::as_slice).unwrap_or_default();
+        let entries = layers.section(FILE, "");
         let used = |it: &&Entry| it.get("enabled").and_then(Node::bool) != Some(false);
         let own_only = self.own_only;
         let wanted = entries.iter().filter(|it| !own_only || it.is_own());
@@ -108,14 +108,14 @@ pub(super) fn given(entry: &Entry) -> Shape {
     Shape { name: "given".to_owned(), fields: fields.collect() }
 }
 
-/// The names that expressions of an entry see where they are its own, by file and id.
+/// The names that expressions of an entry see where they are its own, by file and id; for entries that
+/// no pack but the built-in one writes, nobody asks.
 pub(in crate::policy) fn own_names(layers: &Layers) -> BTreeMap<(&'static str, String), Names> {
     let named = |shape: Shape| Names { record: Some(Arc::new(shape)), ..Names::default() };
-    let of = |key: (&'static str, &'static str), make: fn(&Entry) -> Shape| {
-        let entries = layers.sections.get(&key).map(Vec::as_slice).unwrap_or_default();
-        entries.iter().map(move |it| ((key.0, it.id.clone()), named(make(it)))).collect::<Vec<_>>()
+    let of = |file: &'static str, section: &'static str, make: fn(&Entry) -> Shape| {
+        let own = layers.section(file, section).iter().filter(|it| it.is_own());
+        own.map(move |it| ((file, it.id.clone()), named(make(it))))
     };
-    let tables = of((FILE, ""), given);
-    let signals = of(("signals.yaml", "signals"), super::signals::spoken_of);
-    tables.into_iter().chain(signals).collect()
+    let tables = of(FILE, "", given);
+    tables.chain(of("signals.yaml", "signals", super::signals::spoken_of)).collect()
 }
