@@ -2,19 +2,20 @@
 
 mod fixing;
 
-use std::num::NonZero;
+use std::cmp::Reverse;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread;
 
 use super::arguments::{FailLevel, LintFormat, ProfileName};
 use super::eval::named_harness;
 use super::project::Project;
 use super::test::suite::beside;
-use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, LintArguments, pack, project};
+use super::{
+    Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, LintArguments, cores, pack, project,
+};
 use crate::harness::Harness;
 use crate::lint::baseline::Baseline;
-use crate::lint::{self, Profile, Reviewed, Subject};
+use crate::lint::{self, Profile, Subject};
 use crate::policy::load::{Base, Pack};
 use crate::policy::{builtin, load};
 use crate::report::diagnostics::{self, Style};
@@ -107,41 +108,40 @@ struct Ask {
 type Beside = (Pack, Vec<Arc<Source>>);
 
 fn with_cases(world: &dyn World, packs: Vec<Pack>, unreadable: &mut Vec<String>) -> Vec<Beside> {
-    let mut cases = |pack: &Pack| {
-        let (cases, missing) = beside(world, pack, None);
+    let found = cores::on_all(&packs, |it| beside(world, it, None));
+    let with_cases = packs.into_iter().zip(found).map(|(pack, (cases, missing))| {
         unreadable.extend(missing);
-        cases
-    };
-    packs.into_iter().map(|pack| (cases(&pack), pack)).map(|(cases, pack)| (pack, cases)).collect()
+        (pack, cases)
+    });
+    with_cases.collect()
 }
 
-/// Looks at all packs, on all cores.
+/// Looks at all packs.
 fn review(packs: &[Beside], ask: &Ask) -> Review {
-    let cores = thread::available_parallelism().map_or(1, NonZero::get).min(packs.len()).max(1);
-    let share = packs.len().div_ceil(cores);
-    let of_share = |packs: &[Beside]| {
-        let base = Base::new(&builtin::pack());
-        let one = |(pack, cases): &Beside| {
-            let reviewed = load::review(pack, &base);
-            let subject = Subject::new(pack, &reviewed, ask.now).with_cases(cases.clone());
-            let subject = subject.for_harness(ask.harness);
-            lint::review(&subject, ask.profile, ask.ignores)
-        };
-        packs.iter().map(one).collect::<Vec<_>>()
-    };
-    let parts: Vec<Vec<Reviewed>> = thread::scope(|scope| {
-        let shares = packs.chunks(share);
-        let running: Vec<_> = shares.map(|packs| scope.spawn(move || of_share(packs))).collect();
-        running.into_iter().map(|it| it.join().unwrap_or_default()).collect()
+    let base = base();
+    let reviewed = cores::on_all(packs, |(pack, cases)| {
+        let reviewed = load::review(pack, &base);
+        let subject = Subject::new(pack, &reviewed, ask.now).with_cases(cases.clone());
+        let subject = subject.for_harness(ask.harness);
+        lint::review(&subject, ask.profile, ask.ignores)
     });
     let files = packs.iter().flat_map(|(it, _)| &it.files);
     let mut review =
         Review { files: files.map(|(_, it)| it.name.clone()).collect(), ..Review::default() };
-    for reviewed in parts.into_iter().flatten() {
+    for reviewed in reviewed {
         review.findings.extend(reviewed.findings);
         review.ignored.extend(reviewed.ignored);
     }
     review
+}
+
+/// What packs extend.
+fn base() -> Base {
+    let mut files = builtin::pack().files;
+    // The longest first, so that nobody is left alone with one at the end.
+    files.sort_by_key(|(_, source)| Reverse(source.text.len()));
+    let files = cores::on_all(&files, |it| load::files_below(std::slice::from_ref(it)));
+    Base::of(&files.into_iter().flatten().collect())
 }
 
 fn say(console: &mut Console<'_>, format: LintFormat, review: &Review) {

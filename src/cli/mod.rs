@@ -4,6 +4,7 @@ mod amplihack;
 mod arguments;
 mod breaker;
 mod context;
+mod cores;
 mod decide;
 mod diag;
 mod dlq;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use super::Console;
 use super::project::{OWN_FOLDER, Project, is_on};
+use super::{Console, cores};
 use crate::cases;
 use crate::checksum::{checksum, hex};
 use crate::limits;
@@ -171,7 +171,7 @@ pub(super) fn find_all(
     project: &Project,
     paths: &[PathBuf],
 ) -> (Vec<Pack>, Vec<String>) {
-    let mut folders: Vec<PathBuf> = Vec::new();
+    let mut folders: Vec<Folder> = Vec::new();
     for path in paths {
         let is_file = world.stat(path).is_ok_and(|it| it.kind == FileKind::File);
         if is_file {
@@ -183,24 +183,26 @@ pub(super) fn find_all(
             let pack =
                 folder.parent().filter(|_| is_file && folder.ends_with(cases::shape::FOLDER));
             let pack = pack.filter(|it| holds_policies(world, it));
-            folders.push(pack.unwrap_or(folder).to_path_buf());
+            folders.push(Folder { path: pack.unwrap_or(folder).to_path_buf(), names: None });
         } else {
             let found = packs_below(world, path, FOLDERS_DEEP_MAX, &mut BTreeSet::new());
             // An empty folder is complained of where it is read.
-            folders.extend(if found.is_empty() { vec![path.clone()] } else { found });
+            let empty = || vec![Folder { path: path.clone(), names: None }];
+            folders.extend(if found.is_empty() { empty() } else { found });
         }
     }
     let here = world.working_folder();
-    let mut found: Vec<Found> = folders.iter().map(|it| read(world, it)).collect();
-    let mut passed_over = Vec::new();
+    let found = cores::on_all(&folders, |it| read_folder(world, it));
+    let (mut packs, unreadable): (Vec<Pack>, Vec<Vec<String>>) = found.into_iter().unzip();
+    let mut unreadable = unreadable.concat();
     if paths.is_empty() {
         let own = find(world, project, None);
-        passed_over = own.passed_over.iter().map(PassedOver::text).collect();
-        found.push(own);
+        packs.push(own.pack().into_owned());
+        unreadable.extend(own.unreadable);
+        unreadable.extend(own.passed_over.iter().map(PassedOver::text));
     }
-    let unreadable = found.iter().flat_map(|it| it.unreadable.clone()).chain(passed_over).collect();
     let mut seen = BTreeSet::new();
-    let packs = found.into_iter().map(|it| seen_from(&here, it.pack().into_owned()));
+    let packs = packs.into_iter().map(|it| seen_from(&here, it));
     let packs = packs.filter(|it| !it.files.is_empty() && seen.insert(it.name.clone()));
     (packs.collect(), unreadable)
 }
@@ -245,13 +247,20 @@ const FOREIGN_FOLDERS: [&str; 4] = [".git", "node_modules", "target", ".venv"];
 const SIGNS: [&str; 4] =
     ["policyd.yaml", "considerations.yaml", "checkers.yaml", "session_types.yaml"];
 
+/// A folder of a pack.
+struct Folder {
+    path: PathBuf,
+    /// What lies in it, where somebody looked already.
+    names: Option<Vec<String>>,
+}
+
 /// `seen` holds the folders that were entered: links may lead back.
 fn packs_below(
     world: &dyn World,
     folder: &Path,
     deep: usize,
     seen: &mut BTreeSet<u64>,
-) -> Vec<PathBuf> {
+) -> Vec<Folder> {
     let Ok(stat) = world.stat(folder) else { return Vec::new() };
     let again = stat.identity != 0 && !seen.insert(stat.identity);
     if again || stat.kind != FileKind::Folder {
@@ -265,7 +274,7 @@ fn packs_below(
         SIGNS.contains(&it.as_str()) || (named && of_pack)
     };
     if names.iter().any(is_sign) {
-        return vec![folder.to_path_buf()];
+        return vec![Folder { path: folder.to_path_buf(), names: Some(names) }];
     }
     let Some(deep) = deep.checked_sub(1) else { return Vec::new() };
     let own = names.iter().filter(|it| !FOREIGN_FOLDERS.contains(&it.as_str()));
@@ -284,13 +293,23 @@ pub(super) fn is_yaml(name: &str) -> bool {
 
 /// Reads the YAML files of a folder; for a file, of the folder it is in.
 fn read(world: &dyn World, named: &Path) -> Found {
+    let (pack, unreadable) = read_files(world, named);
+    Found::new(Some(pack), unreadable)
+}
+
+/// The same without what its bytes come to, and what could not be read.
+fn read_files(world: &dyn World, named: &Path) -> (Pack, Vec<String>) {
     let is_file = world.stat(named).is_ok_and(|it| it.kind == FileKind::File);
     let folder = named.parent().filter(|_| is_file).unwrap_or(named);
-    let folder =
-        if folder.starts_with(builtin::NAME) { &Path::new(".").join(folder) } else { folder };
+    read_folder(world, &Folder { path: folder.to_path_buf(), names: None })
+}
+
+fn read_folder(world: &dyn World, folder: &Folder) -> (Pack, Vec<String>) {
+    let Folder { path, names } = folder;
+    let folder = if path.starts_with(builtin::NAME) { &Path::new(".").join(path) } else { path };
     let name = folder.display().to_string();
     let (mut files, mut unreadable) = (Vec::new(), Vec::new());
-    let names = match world.list(folder) {
+    let names = match names.clone().map_or_else(|| world.list(folder), Ok) {
         Ok(names) => names,
         Err(error) => {
             unreadable.push(format!("{}: {error}", folder.display()));
@@ -310,7 +329,7 @@ fn read(world: &dyn World, named: &Path) -> Found {
     if files.is_empty() && unreadable.is_empty() {
         unreadable.push(format!("{}: holds no policy file", folder.display()));
     }
-    Found::new(Some(Pack { name, files }), unreadable)
+    (Pack { name, files }, unreadable)
 }
 
 /// Bytes as text.

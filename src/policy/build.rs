@@ -20,9 +20,9 @@ use crate::source::node::Node;
 use crate::source::{Diagnostic, Span, suggest};
 use considerations::Checkers;
 pub(super) use considerations::Named;
-use resilience::Resilience;
+pub(super) use resilience::Resilience;
 pub(super) use tables::own_names;
-use vocabulary::Vocabulary;
+pub(super) use vocabulary::Vocabulary;
 
 mod breakers;
 mod considerations;
@@ -283,17 +283,14 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
 
 /// What lint looks at, and the names that are defined.
 pub(super) fn meant(layers: &Layers, built: Built) -> (Meant, Arc<Names>) {
-    let lens = &built.vocabulary.lens;
-    let types = layers.session_types.iter();
     let meant = Meant {
         settings: built.settings,
-        breakers: built.resilience.breakers.clone(),
-        run: built.resilience.run.clone(),
-        context: built.context.0.clone(),
-        session_types: types.map(|it| (it.id.clone(), text(it.get("when")))).collect(),
-        tools: lens.shell_tools.iter().chain(&lens.edit_tools).cloned().collect(),
         voices: built.voices,
         considerations: built.considerations,
+        resilience: built.resilience,
+        context: built.context,
+        session_types: Arc::clone(&layers.session_types),
+        vocabulary: built.vocabulary,
     };
     (meant, built.names)
 }

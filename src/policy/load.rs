@@ -4,9 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::build::{self, Scope};
+use super::build::{self, Resilience, Scope, Vocabulary};
 use super::context::ContextRules;
 use super::run::RunPolicy;
+use super::shapes::FileShape;
 use super::{Consideration, Policy, Settings, builtin, guards, shapes};
 use crate::limits;
 use crate::script::types::Names;
@@ -23,6 +24,9 @@ pub struct Pack {
     /// Its files: name within the folder, and the text with the name shown to people.
     pub files: Vec<(String, Arc<Source>)>,
 }
+
+/// The files of a pack that could be read, by name.
+pub type Files = BTreeMap<&'static str, Node>;
 
 /// A pack and what is wrong with it.
 #[derive(Debug)]
@@ -44,17 +48,30 @@ pub struct Loaded {
 pub(super) struct Entry {
     pub(super) id: String,
     pub(super) layers: Vec<Arc<Node>>,
+    is_own: bool,
 }
 
 impl Entry {
+    fn new(id: String, node: Node) -> Self {
+        let mut entry = Self { id, layers: Vec::with_capacity(1), is_own: false };
+        entry.put_over(node);
+        entry
+    }
+
+    /// Puts another layer on top.
+    fn put_over(&mut self, node: Node) {
+        self.is_own = !builtin::wrote(&node.span.source);
+        self.layers.insert(0, Arc::new(node));
+    }
+
     /// The value of a key in the topmost layer that sets it.
     pub(super) fn get(&self, key: &str) -> Option<&Node> {
         self.layers.iter().find_map(|it| it.get(key)).filter(|it| !it.is_null())
     }
 
     /// Whether the topmost layer is not of the built-in pack.
-    pub(super) fn is_own(&self) -> bool {
-        self.layers.first().is_some_and(|it| !builtin::wrote(&it.span.source))
+    pub(super) const fn is_own(&self) -> bool {
+        self.is_own
     }
 
     /// Where the entry is written: the id in its topmost layer, or the whole of it.
@@ -141,9 +158,15 @@ impl Base {
     /// Reads and builds a pack that others extend.
     #[must_use]
     pub fn new(pack: &Pack) -> Self {
+        Self::of(&files_below(&pack.files))
+    }
+
+    /// Builds what packs stand on that extend the one with these files.
+    #[must_use]
+    pub fn of(files: &Files) -> Self {
         let mut diagnostics = Vec::new();
         let mut layers = Layers::default();
-        add(&mut layers, read_files(pack, &mut diagnostics), true, &mut diagnostics);
+        add(&mut layers, files, true, &mut diagnostics);
         let built = build::build(&layers, &Scope::Foundation, &mut diagnostics);
         let checkers = build::Named::new(&layers);
         Self { layers, built, checkers }
@@ -156,7 +179,7 @@ pub struct Reviewed {
     /// What the loader complains of.
     pub diagnostics: Vec<Diagnostic>,
     /// The files of the pack itself that could be read, by name.
-    pub own: BTreeMap<&'static str, Node>,
+    pub own: Files,
     /// What the pack and those below it define.
     pub names: Arc<Names>,
     /// Entries of the packs below that it changes, by file and id; the changing one is in `own`.
@@ -172,27 +195,55 @@ pub struct Reviewed {
 pub struct Meant {
     /// The settings in force.
     pub settings: Settings,
-    /// Breakers by the glob over their names.
-    pub breakers: Vec<(String, breaker::Settings)>,
-    /// What `run.yaml` says of runs.
-    pub run: RunPolicy,
-    /// What `context.yaml` says of contexts.
-    pub context: ContextRules,
-    /// Session types in their order, each with its condition.
-    pub session_types: Vec<(String, String)>,
-    /// Tools that the vocabulary names.
-    pub tools: Vec<String>,
     /// Voices of messages.
     pub voices: BTreeSet<String>,
     /// Considerations that the pack itself writes or changes.
     pub considerations: Vec<Consideration>,
+    pub(super) resilience: Arc<Resilience>,
+    pub(super) context: Arc<(ContextRules, Vec<String>)>,
+    pub(super) session_types: Entries,
+    pub(super) vocabulary: Arc<Vocabulary>,
+}
+
+impl Meant {
+    /// Breakers by the glob over their names.
+    #[must_use]
+    pub fn breakers(&self) -> &[(String, breaker::Settings)] {
+        &self.resilience.breakers
+    }
+
+    /// What `run.yaml` says of runs.
+    #[must_use]
+    pub fn run(&self) -> &RunPolicy {
+        &self.resilience.run
+    }
+
+    /// What `context.yaml` says of contexts.
+    #[must_use]
+    pub fn context(&self) -> &ContextRules {
+        &self.context.0
+    }
+
+    /// Session types in their order, each with its condition.
+    pub fn session_types(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.session_types.iter().map(|it| {
+            let when = it.get("when").and_then(Node::text).unwrap_or_default();
+            (it.id.as_str(), when)
+        })
+    }
+
+    /// Tools that the vocabulary names.
+    pub fn tools(&self) -> impl Iterator<Item = &str> {
+        let lens = &self.vocabulary.lens;
+        lens.shell_tools.iter().chain(&lens.edit_tools).map(String::as_str)
+    }
 }
 
 /// Loads `pack`, which may extend `builtin`.
 #[must_use]
 pub fn load(pack: &Pack, builtin: &Pack) -> Loaded {
     let mut diagnostics = Vec::new();
-    let own = read_files(pack, &mut diagnostics);
+    let own = read_files(&pack.files, &mut diagnostics);
     let manifest = own.get("policyd.yaml");
     let own_name = manifest.and_then(|it| it.get("name")).and_then(Node::text);
     let name = own_name.unwrap_or(&pack.name).to_owned();
@@ -209,9 +260,9 @@ pub fn load(pack: &Pack, builtin: &Pack) -> Loaded {
     let sets_off = guards::SETS.iter().filter(is_off).copied().collect();
     let mut layers = Layers::default();
     if extends {
-        add(&mut layers, read_files(builtin, &mut diagnostics), true, &mut diagnostics);
+        add(&mut layers, &read_files(&builtin.files, &mut diagnostics), true, &mut diagnostics);
     }
-    put_over(&mut layers, pack, own, &mut diagnostics);
+    put_over(&mut layers, pack, &own, &mut diagnostics);
     let policy = build::policy(name, build::build(&layers, &Scope::Whole, &mut diagnostics));
     let sound = diagnostics.iter().all(|it| it.level != Level::Error);
     let policy = Some(policy).filter(|_| sound);
@@ -222,19 +273,20 @@ pub fn load(pack: &Pack, builtin: &Pack) -> Loaded {
 #[must_use]
 pub fn review(pack: &Pack, base: &Base) -> Reviewed {
     let mut diagnostics = Vec::new();
-    let own = read_files(pack, &mut diagnostics);
+    let own = read_files(&pack.files, &mut diagnostics);
     let below = Some(base).filter(|_| extends(pack, &own));
     let mut layers = below.map(|it| it.layers.clone()).unwrap_or_default();
-    put_over(&mut layers, pack, own.clone(), &mut diagnostics);
+    put_over(&mut layers, pack, &own, &mut diagnostics);
     let scope = below.map_or(Scope::Whole, Scope::Over);
     let built = build::build(&layers, &scope, &mut diagnostics);
     let records = build::own_names(&layers);
     let (meant, names) = build::meant(&layers, built);
-    Reviewed { diagnostics, own, names, inherited: inherited(&layers), records, meant }
+    let inherited = inherited(&layers, &own);
+    Reviewed { diagnostics, own, names, inherited, records, meant }
 }
 
-/// The entries that others change.
-fn inherited(layers: &Layers) -> BTreeMap<(&'static str, String), Arc<Node>> {
+/// The entries that those of a pack's own files change.
+fn inherited(layers: &Layers, own: &Files) -> BTreeMap<(&'static str, String), Arc<Node>> {
     let lists: [(&'static str, &[Entry]); 8] = [
         ("reactions.yaml", &layers.reactions),
         ("preferences.yaml", &layers.preferences),
@@ -248,6 +300,7 @@ fn inherited(layers: &Layers) -> BTreeMap<(&'static str, String), Arc<Node>> {
     let sections = layers.sections.iter().map(|((file, _), list)| (*file, list.as_slice()));
     let guards = guards::FILES.into_iter().map(|it| (it, layers.guards.as_slice()));
     let lists = lists.into_iter().chain(sections).chain(guards);
+    let lists = lists.filter(|(file, _)| own.contains_key(file));
     let entries = lists.flat_map(|(file, list)| list.iter().map(move |it| (file, it)));
     let changed = entries.filter_map(|(file, it)| {
         let below = it.layers.get(1)?;
@@ -257,18 +310,13 @@ fn inherited(layers: &Layers) -> BTreeMap<(&'static str, String), Arc<Node>> {
 }
 
 /// Whether a pack builds on the built-in one.
-fn extends(pack: &Pack, own: &BTreeMap<&'static str, Node>) -> bool {
+fn extends(pack: &Pack, own: &Files) -> bool {
     let named = own.get("policyd.yaml").and_then(|it| it.get("extends"));
     named.is_none_or(names_builtin) && pack.name != builtin::NAME
 }
 
 /// Puts a pack's own files over those it extends.
-fn put_over(
-    layers: &mut Layers,
-    pack: &Pack,
-    own: BTreeMap<&'static str, Node>,
-    diagnostics: &mut Vec<Diagnostic>,
-) {
+fn put_over(layers: &mut Layers, pack: &Pack, own: &Files, diagnostics: &mut Vec<Diagnostic>) {
     let owns_vocabulary = own.contains_key(VOCABULARY);
     // A folder without a manifest is an amplihack folder: its entries change the inherited ones.
     add(layers, own, manifest_less(pack), diagnostics);
@@ -284,10 +332,16 @@ fn names_builtin(extends: &Node) -> bool {
     extends.items().is_some_and(|items| items.iter().any(|it| it.text() == Some("builtin")))
 }
 
+/// The files of a pack that others extend; what is wrong with them is said where it is looked at.
+#[must_use]
+pub fn files_below(files: &[(String, Arc<Source>)]) -> Files {
+    read_files(files, &mut Vec::new())
+}
+
 /// Parses every file and checks its shape; unsound files are left out.
-fn read_files(pack: &Pack, diagnostics: &mut Vec<Diagnostic>) -> BTreeMap<&'static str, Node> {
-    let mut nodes = BTreeMap::new();
-    for (file, source) in &pack.files {
+fn read_files(files: &[(String, Arc<Source>)], diagnostics: &mut Vec<Diagnostic>) -> Files {
+    let mut nodes = Files::new();
+    for (file, source) in files {
         let (node, complaints) = yaml::parse(source);
         diagnostics.extend(complaints);
         let Some(node) = node else { continue };
@@ -296,7 +350,10 @@ fn read_files(pack: &Pack, diagnostics: &mut Vec<Diagnostic>) -> BTreeMap<&'stat
             continue;
         };
         let before = diagnostics.len();
-        check::check(&node, &known.kind, diagnostics);
+        if !builtin::wrote(source) {
+            // A test holds those of the built-in pack against their shapes.
+            check::check(&node, &known.kind, diagnostics);
+        }
         if diagnostics.len() == before || matches!(known.kind, Kind::List(_) | Kind::Map(_)) {
             nodes.insert(known.file, node);
         }
@@ -313,17 +370,12 @@ fn unknown_file(file: &str, node: &Node) -> Diagnostic {
 }
 
 /// Puts the files of one pack on top of what is there.
-fn add(
-    layers: &mut Layers,
-    mut nodes: BTreeMap<&'static str, Node>,
-    implicit: bool,
-    diagnostics: &mut Vec<Diagnostic>,
-) {
+fn add(layers: &mut Layers, nodes: &Files, implicit: bool, diagnostics: &mut Vec<Diagnostic>) {
     let mut list = |file: &'static str, into: &mut Entries| {
         // Guards have several files, and are one list.
         let files = if file == guards::FILES[0] { guards::FILES.as_slice() } else { &[file] };
-        let found: Vec<Node> = files.iter().filter_map(|it| nodes.remove(it)).collect();
-        layer(into, found.iter().flat_map(identified).collect(), implicit, diagnostics);
+        let found = files.iter().filter_map(|it| nodes.get(it)).flat_map(identified);
+        layer(into, found.collect(), implicit, diagnostics);
     };
     list("preferences.yaml", &mut layers.preferences);
     list("probes.yaml", &mut layers.probes);
@@ -339,8 +391,7 @@ fn add(
     list("guards.yaml", &mut layers.guards);
     list("tables.yaml", layers.sections.entry(("tables.yaml", "")).or_default());
     let mut map = |file: &'static str, into: &mut Entries| {
-        let node = nodes.remove(file);
-        let entries = node.as_ref().and_then(Node::entries).unwrap_or_default();
+        let entries = nodes.get(file).and_then(Node::entries).unwrap_or_default();
         let entries = entries
             .iter()
             .filter_map(|(key, value)| Some((key.text()?.to_owned(), key.clone(), value.clone())));
@@ -348,9 +399,9 @@ fn add(
     };
     map("checkers.yaml", &mut layers.checkers);
     map("breakers.yaml", &mut layers.breakers);
-    let mut top = |file: &str, into: &mut Vec<Arc<Node>>| {
-        if let Some(node) = nodes.remove(file) {
-            into.insert(0, Arc::new(node));
+    let top = |file: &str, into: &mut Vec<Arc<Node>>| {
+        if let Some(node) = nodes.get(file) {
+            into.insert(0, Arc::new(node.clone()));
         }
     };
     top("policyd.yaml", &mut layers.manifests);
@@ -359,15 +410,20 @@ fn add(
     add_sections(layers, nodes, implicit, diagnostics);
 }
 
+/// Whether a file holds settings at the top and lists of entries below.
+fn holds_sections(shape: &FileShape) -> bool {
+    matches!(shape.kind, Kind::Record(_)) && !["policyd.yaml", VOCABULARY].contains(&shape.file)
+}
+
 /// Files that hold settings at the top and lists of entries below.
 fn add_sections(
     layers: &mut Layers,
-    mut nodes: BTreeMap<&'static str, Node>,
+    nodes: &Files,
     implicit: bool,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
-    for shape in shapes::FILES {
-        let Some(node) = nodes.remove(shape.file) else { continue };
+    for shape in shapes::FILES.iter().filter(|it| holds_sections(it)) {
+        let Some(node) = nodes.get(shape.file) else { continue };
         for (key, _) in shape.sections() {
             let entries = node.get(key).map(identified).unwrap_or_default();
             let into = layers.sections.entry((shape.file, key)).or_default();
@@ -378,7 +434,7 @@ fn add_sections(
                 Arc::make_mut(into).rotate_left(inherited);
             }
         }
-        layers.tops.entry(shape.file).or_default().insert(0, Arc::new(node));
+        layers.tops.entry(shape.file).or_default().insert(0, Arc::new(node.clone()));
     }
 }
 
@@ -415,14 +471,14 @@ fn layer(
                     diagnostics.push(nothing_to_override(&id, &name, into));
                     continue;
                 }
-                into.push(Entry { id, layers: vec![Arc::new(node)] });
+                into.push(Entry::new(id, node));
             }
             Some((at, entry))
                 if at < inherited
                     && !repeated
                     && (overrides || implicit || is_amplihacks(&node)) =>
             {
-                entry.layers.insert(0, Arc::new(node));
+                entry.put_over(node);
             }
             Some((at, entry)) => {
                 let message = format!("`{id}` is defined already");

@@ -25,8 +25,12 @@ pub fn meaning(scalar: &Scalar) -> Meaning {
     if scalar.style != ScalarStyle::Plain {
         return Meaning::Text;
     }
-    if text.is_empty() {
-        return Meaning::Null;
+    let Some(first) = text.bytes().next() else { return Meaning::Null };
+    if !matches!(
+        first,
+        b'0'..=b'9' | b'n' | b'N' | b't' | b'T' | b'f' | b'F' | b'~' | b'+' | b'-' | b'.'
+    ) {
+        return Meaning::Text; // Nothing below begins so.
     }
     match text {
         "null" | "Null" | "NULL" => return Meaning::Null,

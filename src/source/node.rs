@@ -182,9 +182,15 @@ impl Node {
     /// or the whole scalar where they cannot be told.
     #[must_use]
     pub fn sub_span(&self, decoded: Range<usize>) -> Span {
-        let range = scalar::decoded_map(self)
-            .and_then(|map| map.source_range(decoded))
-            .unwrap_or(self.span.start..self.span.end);
+        let Span { start, end, .. } = self.span;
+        // Most texts are written as they are meant.
+        let literal = self.scalar().is_some_and(|it| it.text == self.span.text());
+        let range = if literal && decoded.end <= end - start {
+            start + decoded.start..start + decoded.end
+        } else {
+            let map = scalar::decoded_map(self);
+            map.and_then(|it| it.source_range(decoded)).unwrap_or(start..end)
+        };
         Span { source: self.span.source.clone(), start: range.start, end: range.end }
     }
 }

@@ -114,6 +114,9 @@ impl<'a> Builder<'a> {
     /// mean two things.
     fn refuse_ambiguous_characters(&mut self) {
         let text = self.source.text.as_str();
+        if text.is_ascii() {
+            return;
+        }
         let inside = |(at, c): &(usize, char)| {
             matches!(c, '\u{85}' | '\u{2028}' | '\u{2029}') || (*c == '\u{feff}' && *at > 0)
         };
@@ -263,6 +266,11 @@ impl<'a> Builder<'a> {
 
     /// Reports keys that come again; the first one counts.
     fn without_duplicates(&mut self, entries: Vec<(Node, Node)>) -> Vec<(Node, Node)> {
+        let mut names: Vec<&str> = entries.iter().filter_map(|(key, _)| key.text()).collect();
+        names.sort_unstable();
+        if names.windows(2).all(|pair| pair.first() != pair.last()) {
+            return entries; // As nearly every map is.
+        }
         let mut first: BTreeMap<String, Span> = BTreeMap::new();
         let mut kept = Vec::with_capacity(entries.len());
         for (key, value) in entries {

@@ -13,12 +13,20 @@ use crate::measure::median;
 
 /// Packs, each of one rule file.
 const FILES: usize = 1_000;
+/// Rules in each of them: the least there can be, and as many as the built-in files have about.
+const RULES: [usize; 2] = [1, 10];
 const ROUNDS: usize = 11;
 
-/// Both in one run: a whole process that lints on all cores, and parsing alone on one.
+/// What lint of many files costs, few rules in each and more.
 pub(crate) fn table(binary: &Path) {
+    println!("\n{:<40}{:>10}{:>10}  goal", format!("lint of {FILES} rule files"), "ms", "ratio");
+    RULES.iter().for_each(|rules| line(binary, *rules));
+}
+
+/// Both in one run: a whole process that lints on all cores, and parsing alone on one.
+fn line(binary: &Path, rules: usize) {
     let folder = tempfile::tempdir().unwrap();
-    let files: Vec<PathBuf> = (0..FILES).map(|it| write(folder.path(), it)).collect();
+    let files: Vec<PathBuf> = (0..FILES).map(|it| write(folder.path(), it, rules)).collect();
     let (mut linted, mut parsed) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         let began = Instant::now();
@@ -34,8 +42,8 @@ pub(crate) fn table(binary: &Path) {
         parsed.push(began.elapsed());
     }
     let (linted, parsed) = (median(&mut linted), median(&mut parsed));
-    println!("\n{:<40}{:>10}{:>10}  goal", format!("lint of {FILES} rule files"), "ms", "ratio");
-    println!("{:<40}{:>10.1}", "reading and parsing YAML, one core", parsed * 1e3);
+    let name = format!("{rules} rule(s) each: YAML alone, one core");
+    println!("{name:<40}{:>10.1}", parsed * 1e3);
     println!(
         "{:<40}{:>10.1}{:>9.2}x  <= 2x",
         "policyd lint, all cores",
@@ -44,13 +52,19 @@ pub(crate) fn table(binary: &Path) {
     );
 }
 
-/// One pack with one rule.
-fn write(folder: &Path, number: usize) -> PathBuf {
+/// One pack.
+fn write(folder: &Path, number: usize, rules: usize) -> PathBuf {
     let folder = folder.join(format!("pack_{number:04}"));
     fs::create_dir(&folder).unwrap();
-    let rule = format!(
-        r#"# Rules of team {number}.
-- id: changelog_{number}
+    let rules: String = (number..number + rules).map(rule).collect();
+    let file = folder.join("considerations.yaml");
+    fs::write(&file, format!("# Rules of team {number}.\n{rules}")).unwrap();
+    file
+}
+
+fn rule(number: usize) -> String {
+    format!(
+        r#"- id: changelog_{number}
   category: Documentation
   question: Is change {number} in the changelog?
   description: Users read the changelog before they update.
@@ -66,8 +80,5 @@ fn write(folder: &Path, number: usize) -> PathBuf {
   guidance: Add a line to CHANGELOG-{number}.md.
 "#,
         limit = number % 7,
-    );
-    let file = folder.join("considerations.yaml");
-    fs::write(&file, rule).unwrap();
-    file
+    )
 }

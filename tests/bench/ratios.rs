@@ -1,5 +1,6 @@
 //! What a hook call costs, as ratios to an empty Rust process of the same link mode in the same
-//! run: `cargo bench`. Another binary (a static one): `cargo bench -- --binary PATH`.
+//! run: `cargo bench`. Another binary (a static one): `cargo bench -- --binary PATH`. Lint alone:
+//! `cargo bench --bench ratios -- lint`.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -34,6 +35,9 @@ const CALL: &str = r#""hook_event_name":"PreToolUse","tool_name":"Bash","tool_in
 
 fn main() {
     let machine = Machine::new();
+    if std::env::args().any(|it| it == "lint") {
+        return lint::table(&machine.binary);
+    }
     let sessions = MESSAGES.map(|it| machine.session("plain", it, true));
     let failing = machine.session("plain", 200, false);
     let few = machine.session("one", 200, true);

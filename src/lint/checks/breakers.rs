@@ -84,7 +84,7 @@ const IDLE: [(&str, &str, Holds); 3] = [
 
 pub(in crate::lint) fn breaker_contradiction(subject: &Subject<'_>, out: &mut Findings) {
     for entry in subject.of("breakers.yaml") {
-        let known = subject.reviewed.meant.breakers.iter().find(|(name, _)| name == entry.name());
+        let known = subject.reviewed.meant.breakers().iter().find(|(name, _)| name == entry.name());
         let Some((_, settings)) = known else { continue };
         for it in CONTRADICTIONS.iter().filter(|it| (it.holds)(settings)) {
             // What is wrong already where it is inherited from is said there.

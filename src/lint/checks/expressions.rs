@@ -115,7 +115,7 @@ pub(super) fn real_tool(name: &str) -> Option<&'static str> {
 }
 
 pub(in crate::lint) fn unknown_tool(subject: &Subject<'_>, out: &mut Findings) {
-    let own = || subject.reviewed.meant.tools.iter().map(String::as_str);
+    let own = || subject.reviewed.meant.tools();
     each_part(subject, |site, term| {
         for (name, range) in named_tools(term) {
             // Another client's tool may differ in case alone: it is meant where both are named.
@@ -380,8 +380,9 @@ pub(in crate::lint) fn pattern_from_text(subject: &Subject<'_>, out: &mut Findin
 pub(in crate::lint) fn empty_argument(subject: &Subject<'_>, out: &mut Findings) {
     each_part(subject, |site, term| {
         for name in ["contains", "starts_with", "ends_with", "matches"] {
-            let argument =
-                last_argument(term, name).filter(|it| it.form == Form::Text(String::new()));
+            let argument = last_argument(term, name)
+                .filter(|it| constant(it).is_some_and(|it| it.0.is_empty()));
+            let Some(argument) = argument else { continue };
             // A list may well contain an empty text.
             let receiver = site.part(&term.range).rsplit_once(&format!(".{name}"));
             let on_text =
@@ -389,7 +390,7 @@ pub(in crate::lint) fn empty_argument(subject: &Subject<'_>, out: &mut Findings)
                     let names = site.names(subject.names());
                     type_of(&it, receiver.map_or("", |(r, _)| r), names) == Type::Text
                 });
-            if let Some(argument) = argument.filter(|_| on_text) {
+            if on_text {
                 let message = format!("`{name}(\"\")` holds of every text");
                 out.help(site.span(&argument.range), message, "name what is looked for");
             }
@@ -468,8 +469,9 @@ pub(in crate::lint) fn case_never_met(subject: &Subject<'_>, out: &mut Findings)
             found.extend(constant(other).filter(|_| is_lower(one)));
             found.extend(constant(one).filter(|_| is_lower(other)));
         }
+        let lowered = path(term).filter(|it| it.contains(".lower()."));
         for name in ["contains", "starts_with", "ends_with"] {
-            let owner = path(term).and_then(|it| it.rsplit_once(&format!(".{name}(")));
+            let owner = lowered.and_then(|it| it.rsplit_once(&format!(".{name}(")));
             let lower = owner.is_some_and(|(it, _)| it.ends_with(".lower()"));
             found.extend(last_argument(term, name).and_then(constant).filter(|_| lower));
         }

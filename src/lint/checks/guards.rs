@@ -48,8 +48,7 @@ pub(in crate::lint) fn unknown_guard_tool(subject: &Subject<'_>, out: &mut Findi
         let items = entry.node.get("tools").and_then(Node::items).unwrap_or_default();
         for item in items {
             let name = item.text().unwrap_or_default();
-            let own = subject.reviewed.meant.tools.iter().map(String::as_str);
-            let known: Vec<&str> = own.chain(TOOLS).collect();
+            let known: Vec<&str> = subject.reviewed.meant.tools().chain(TOOLS).collect();
             let fits = |it: &&str| word_matches(name, it);
             if name.starts_with("mcp__") || name == "*" || known.iter().any(fits) {
                 continue;

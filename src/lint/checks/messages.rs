@@ -75,7 +75,7 @@ fn covering<'n>(
     if let Some(all) = before.iter().find(|(it, _)| it.get("when").is_none()) {
         return Some(all.clone());
     }
-    if before.len() > BEFORE_MAX {
+    if before.is_empty() || before.len() > BEFORE_MAX {
         return None;
     }
     let own = condition(choice);

@@ -130,8 +130,8 @@ fn session_types<'s>(subject: &'s Subject<'_>) -> Vec<(String, Term, Option<Entr
         return Vec::new();
     }
     let own = |id: &str| subject.of("session_types.yaml").find(|it| it.name() == id).copied();
-    let types = subject.reviewed.meant.session_types.iter();
-    types.filter_map(|(id, when)| Some((id.clone(), Term::parse(when)?, own(id)))).collect()
+    let types = subject.reviewed.meant.session_types();
+    types.filter_map(|(id, when)| Some((id.to_owned(), Term::parse(when)?, own(id)))).collect()
 }
 
 /// Session types before one beyond which nobody asks what they leave to it.

@@ -1,5 +1,6 @@
 //! Checks of files as YAML: what is legal and yet read differently than it was meant.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::lint::{Findings, Subject};
@@ -23,11 +24,10 @@ pub(in crate::lint) fn empty_file(subject: &Subject<'_>, out: &mut Findings) {
 pub(in crate::lint) fn keys_alike(subject: &Subject<'_>, out: &mut Findings) {
     for node in subject.reviewed.own.values() {
         each_map(node, &mut |entries| {
-            let mut seen: BTreeMap<String, &Node> = BTreeMap::new();
+            let mut seen: BTreeMap<Cow<'_, str>, &Node> = BTreeMap::new();
             for (key, _) in entries {
                 let Some(name) = key.text() else { continue };
-                let folded = name.to_lowercase().replace('-', "_");
-                if let Some(first) = seen.insert(folded, key) {
+                if let Some(first) = seen.insert(folded(name), key) {
                     let other = first.text().unwrap_or_default();
                     let message = format!("`{name}` is almost `{other}`");
                     out.add(key.span.clone(), message, |it| {
@@ -37,6 +37,14 @@ pub(in crate::lint) fn keys_alike(subject: &Subject<'_>, out: &mut Findings) {
                 }
             }
         });
+    }
+}
+
+/// A key without what people overlook in one.
+fn folded(key: &str) -> Cow<'_, str> {
+    match key.bytes().all(|it| it.is_ascii_lowercase() || it == b'_') {
+        true => key.into(),
+        false => key.to_lowercase().replace('-', "_").into(),
     }
 }
 

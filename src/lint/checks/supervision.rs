@@ -11,7 +11,7 @@ use crate::time::duration_text;
 
 pub(in crate::lint) fn context_contradiction(subject: &Subject<'_>, out: &mut Findings) {
     let Some(file) = subject.file("context.yaml") else { return };
-    let rules = &subject.reviewed.meant.context;
+    let rules = subject.reviewed.meant.context();
     tiers(file, rules, out);
     models(file, out);
     let plain = rules.window;
@@ -100,7 +100,7 @@ type Odd = (&'static str, &'static str, bool, String, &'static str);
 
 pub(in crate::lint) fn run_contradiction(subject: &Subject<'_>, out: &mut Findings) {
     let Some(file) = subject.file("run.yaml") else { return };
-    let run = &subject.reviewed.meant.run;
+    let run = subject.reviewed.meant.run();
     let odd = limits(run).into_iter().chain(turn(run)).chain(stuckness(run));
     for (section, key, _, effect, help) in odd.filter(|it| it.2) {
         if let Some(node) = file.get(section).and_then(|it| it.get(key)) {

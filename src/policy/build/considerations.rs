@@ -155,11 +155,11 @@ impl Builder<'_> {
     pub(super) fn session_types(&mut self, entry: &Entry) -> Vec<String> {
         let node = entry.get("applicable_session_types");
         let items = node.and_then(Node::items).unwrap_or_default();
-        let known: Vec<String> = self.names.session_types.iter().cloned().collect();
-        let known: Vec<&str> = known.iter().map(String::as_str).collect();
+        let names = Arc::clone(&self.names);
         for item in items {
             let name = item.text().unwrap_or_default();
-            if name != "*" && !known.contains(&name) {
+            if name != "*" && !names.session_types.contains(name) {
+                let known: Vec<&str> = names.session_types.iter().map(String::as_str).collect();
                 self.unknown("unknown-session-type", "session type", item, &known);
             }
         }

@@ -66,18 +66,18 @@ fn or(entry: &Entry, key: &str, default: &str) -> String {
 
 /// What the files of the resilience systems mean.
 #[derive(Debug, Clone)]
-pub(super) struct Resilience {
-    pub(super) breakers: Vec<(String, breaker::Settings)>,
+pub(in crate::policy) struct Resilience {
+    pub(in crate::policy) breakers: Vec<(String, breaker::Settings)>,
     /// Where the settings of breakers are written.
-    pub(super) origins: Vec<(String, BTreeMap<String, Place>)>,
-    pub(super) routes: Vec<Route>,
-    pub(super) failures: Failures,
-    pub(super) rationalizations: Rationalizations,
-    pub(super) dead_letter: DeadLetter,
-    pub(super) escalation: Escalation,
-    pub(super) reactions: Vec<Reaction>,
-    pub(super) signals: Signals,
-    pub(super) run: RunPolicy,
+    pub(in crate::policy) origins: Vec<(String, BTreeMap<String, Place>)>,
+    pub(in crate::policy) routes: Vec<Route>,
+    pub(in crate::policy) failures: Failures,
+    pub(in crate::policy) rationalizations: Rationalizations,
+    pub(in crate::policy) dead_letter: DeadLetter,
+    pub(in crate::policy) escalation: Escalation,
+    pub(in crate::policy) reactions: Vec<Reaction>,
+    pub(in crate::policy) signals: Signals,
+    pub(in crate::policy) run: RunPolicy,
 }
 
 /// The group of a rule that names none.

@@ -31,15 +31,15 @@ fn check_file_kinds(nodes: &[Arc<Node>], lens: &Lens, diagnostics: &mut Vec<Diag
 
 /// What all vocabularies say together.
 #[derive(Debug, Clone)]
-pub(super) struct Vocabulary {
-    pub(super) lens: Lens,
-    pub(super) texts: BTreeMap<String, Deferred<TextPatternSource>>,
-    pub(super) stop_words: Vec<String>,
-    pub(super) main_branches: Vec<String>,
+pub(in crate::policy) struct Vocabulary {
+    pub(in crate::policy) lens: Lens,
+    pub(in crate::policy) texts: BTreeMap<String, Deferred<TextPatternSource>>,
+    pub(in crate::policy) stop_words: Vec<String>,
+    pub(in crate::policy) main_branches: Vec<String>,
     /// Forges by name, with what the host of a remote there contains.
-    pub(super) forges: Vec<(String, Vec<String>)>,
+    pub(in crate::policy) forges: Vec<(String, Vec<String>)>,
     /// What is known of programs.
-    pub(super) knowledge: Knowledge,
+    pub(in crate::policy) knowledge: Knowledge,
 }
 
 /// Joins vocabularies, topmost first: lists are joined, also those of entries with the same name,
