@@ -123,6 +123,7 @@ fn from_file(
         .and_then(|it| payload::parse(fields.to_string().as_bytes(), it).ok())
         .ok_or("the event could not be made")?;
     let situation = Situation {
+        gauged: true,
         event,
         facts,
         transcript_problem: None,

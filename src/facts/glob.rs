@@ -1,7 +1,9 @@
 //! Globs over paths and words: `*`, `**`, `?`, `{a,b}`. Lives here: matching, nothing else.
 //! May not live here: reading folders; a glob is only ever held against text.
 
-use std::cell::OnceCell;
+use std::sync::OnceLock;
+
+use memchr::memmem::Finder;
 
 use crate::limits::GLOB_ALTERNATIVES_MAX;
 
@@ -9,7 +11,7 @@ use crate::limits::GLOB_ALTERNATIVES_MAX;
 #[derive(Debug)]
 pub struct PathGlob {
     glob: String,
-    alternatives: OnceCell<Vec<Alternative>>,
+    alternatives: OnceLock<Vec<Alternative>>,
 }
 
 /// A glob without braces.
@@ -17,17 +19,17 @@ pub struct PathGlob {
 struct Alternative {
     glob: String,
     /// The longest text that every path it matches contains.
-    literal: String,
+    literal: Finder<'static>,
 }
 
 impl Alternative {
     fn new(glob: String) -> Self {
         let literal = glob.split(['*', '?', '/']).max_by_key(|it| it.len()).unwrap_or_default();
-        Self { literal: literal.to_owned(), glob }
+        Self { literal: Finder::new(literal).into_owned(), glob }
     }
 
     fn matches(&self, path: &str) -> bool {
-        path.contains(&self.literal) && one_path_matches(self.glob.as_bytes(), path)
+        self.literal.find(path.as_bytes()).is_some() && one_path_matches(self.glob.as_bytes(), path)
     }
 }
 
@@ -35,7 +37,7 @@ impl PathGlob {
     /// Takes the glob as it is; nothing is expanded yet.
     #[must_use]
     pub fn new(glob: &str) -> Self {
-        Self { glob: glob.to_owned(), alternatives: OnceCell::new() }
+        Self { glob: glob.to_owned(), alternatives: OnceLock::new() }
     }
 
     /// Whether a path matches, by the rules of [`path_matches`].

@@ -280,6 +280,7 @@ impl Inputs {
             ..Event::of(whose.kind, whose.session.clone())
         };
         Situation {
+            gauged: true,
             event,
             facts,
             transcript_problem: None,

@@ -38,6 +38,8 @@ pub struct Situation {
     pub remote_host: Option<String>,
     /// What the environment says of the context's window.
     pub overrides: Overrides,
+    /// Whether anybody will ask how full the context is.
+    pub gauged: bool,
     /// The wall clock.
     pub now: Timestamp,
 }
@@ -80,6 +82,7 @@ impl Situation {
             project,
             remote_host: None,
             overrides: Overrides::default(),
+            gauged: true,
             now,
         }
     }
@@ -88,8 +91,7 @@ impl Situation {
     #[must_use]
     pub fn context(self, policy: &Policy, words: &Words) -> Context {
         let forge = self.remote_host.as_deref().map(|host| forge(policy, host));
-        let gauge = policy
-            .reads_context
+        let gauge = (policy.reads_context && self.gauged)
             .then(|| Rc::new(super::context::gauge(&policy.context, &self.overrides, &self.facts)));
         let said = self.event.last_message.clone().filter(|it| !it.trim().is_empty());
         let last = || self.facts.messages.last.last().map(|it| it.text.clone());

@@ -1,7 +1,11 @@
 //! Tool calls as a transcript tells them, whatever client wrote it: the whole input of each, for rules
 //! that look closer than the facts do. May not live here: judging them.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::facts::record::{Entry, Record};
 
@@ -9,6 +13,9 @@ use crate::facts::record::{Entry, Record};
 const IDS: [&str; 3] = ["id", "call_id", "toolCallId"];
 /// Names under which they keep its input.
 const INPUTS: [&str; 5] = ["input", "arguments", "args", "action", "parameters"];
+
+/// Levels of a line at which calls are looked for; known clients nest them six deep.
+const DEPTH_MAX: usize = 16;
 
 /// A tool call that was recorded.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,37 +44,51 @@ pub(super) fn calls(line: &[u8], record: &Record<'_>) -> Vec<Call> {
     if told.peek().is_none() {
         return Vec::new();
     }
-    let whole: Value = serde_json::from_slice(line).unwrap_or_default();
+    let whole: Option<&RawValue> = serde_json::from_slice(line).ok();
     told.map(|(id, tool)| Call {
         tool: tool.to_owned(),
-        input: input(&whole, (id, tool)).unwrap_or_default(),
+        input: whole.and_then(|it| input(it.get(), (id, tool), DEPTH_MAX)).unwrap_or_default(),
     })
     .collect()
 }
 
-/// The input that stands beside the id of a call, or beside its name where it has none.
-fn input(value: &Value, call: (&str, &str)) -> Option<Value> {
-    match value {
-        Value::Object(fields) => {
-            let is = |key: &str, text: &str| fields.get(key).is_some_and(|it| it == text);
+/// The input that stands beside the id of a call, or beside its name where it has none. Of all else in
+/// the line only the outline is read.
+fn input(json: &str, call: (&str, &str), deep: usize) -> Option<Value> {
+    let deep = deep.checked_sub(1)?;
+    match json.as_bytes().first()? {
+        b'{' => {
+            let fields: Fields<'_> = serde_json::from_str(json).ok()?;
+            let is = |key: &str, text: &str| {
+                fields.get(key).is_some_and(|it| {
+                    serde_json::from_str::<Cow<'_, str>>(it.get()).is_ok_and(|it| it == text)
+                })
+            };
             let meant = match call {
                 ("", name) => is("name", name),
                 (id, _) => IDS.iter().any(|key| is(key, id)),
             };
             let beside = || INPUTS.iter().find_map(|key| fields.get(*key));
             match beside().filter(|_| meant) {
-                // Some clients keep it as JSON within a text.
-                Some(Value::String(text)) => {
-                    Some(serde_json::from_str(text).unwrap_or_else(|_| text.as_str().into()))
+                Some(found) => {
+                    let value: Value = serde_json::from_str(found.get()).ok()?;
+                    // Some clients keep it as JSON within a text.
+                    let inner = value.as_str().and_then(|it| serde_json::from_str(it).ok());
+                    Some(inner.unwrap_or(value))
                 }
-                Some(input) => Some(input.clone()),
-                None => fields.values().find_map(|it| input(it, call)),
+                None => fields.values().find_map(|it| input(it.get(), call, deep)),
             }
         }
-        Value::Array(items) => items.iter().find_map(|it| input(it, call)),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+        b'[' => {
+            let items: Vec<&RawValue> = serde_json::from_str(json).ok()?;
+            items.into_iter().find_map(|it| input(it.get(), call, deep))
+        }
+        _ => None,
     }
 }
+
+/// An object by its outline.
+type Fields<'j> = BTreeMap<Cow<'j, str>, &'j RawValue>;
 
 #[cfg(test)]
 mod tests {
@@ -96,5 +117,11 @@ mod tests {
             "name": "shell", "call_id": "c", "arguments": "{\"command\": [\"ls\", \"-a\"]}"}});
         assert_eq!(told(&codex), [("shell".to_owned(), json!({"command": ["ls", "-a"]}))]);
         assert!(told(&json!({"type": "user", "message": {"content": "hi"}})).is_empty());
+    }
+
+    #[test]
+    fn a_line_that_is_nested_without_end_is_given_up() {
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        assert_eq!(input(&deep, ("a", "Bash"), DEPTH_MAX), None);
     }
 }

@@ -14,6 +14,7 @@ use crate::judge::guards::{self, Guarded};
 use crate::judge::situation::{Situation, Words, forget_scratch, is_scratch};
 use crate::judge::{self, Bench, Detail, Outcome};
 use crate::policy::Policy;
+use crate::policy::guards::Guard;
 use crate::script::Evaluator;
 use crate::script::call_facts::Seen;
 use crate::script::context::Context;
@@ -100,7 +101,7 @@ impl<'p> Judge<'p> {
     }
 
     fn decide(&mut self, stop: &Stop<'_>, facts: &mut Facts, state: &SessionState) -> Outcome {
-        self.ask(stop, facts, |policy, context, evaluator| {
+        self.ask((stop, true), facts, |policy, context, evaluator| {
             // What else a plan would ask for is not there to be asked.
             judge::classify(policy, context, None, evaluator);
             known_before(policy, context);
@@ -130,17 +131,28 @@ impl<'p> Judge<'p> {
         let knowledge = &*self.policy.guards.knowledge;
         let reading = Reading { lens: &self.words.lens, knowledge, around };
         let seen = Rc::new(Seen { call: Call::of(&call.event, reading), around: around.clone() });
-        self.ask(call, facts, |policy, context, evaluator| {
+        let concerned: Vec<&Guard> =
+            guards::concerned(self.policy, &call.event, call.now).collect();
+        let values = &self.words.lens.lens().value_options;
+        let told = |it: &&Guard| it.reads_transcript && guards::recognises(it, &seen.call, values);
+        let gauged = concerned.iter().any(told);
+        self.ask((call, gauged), facts, |_, context, evaluator| {
             context.learned.borrow_mut().call = Some(Rc::clone(&seen));
-            let concerned = guards::concerned(policy, &call.event, call.now);
-            guards::judge(concerned, &call.event, &seen, (context, evaluator), Detail::Findings)
+            guards::judge(
+                concerned.iter().copied(),
+                &call.event,
+                &seen,
+                (context, evaluator),
+                Detail::Findings,
+            )
         })
     }
 
-    /// Puts expressions before what was known when something happened.
+    /// Puts expressions before what was known when something happened; whether they will ask how full
+    /// the context was.
     fn ask<T>(
         &mut self,
-        happened: &Stop<'_>,
+        (happened, gauged): (&Stop<'_>, bool),
         facts: &mut Facts,
         ask: impl FnOnce(&Policy, &Context, &mut Evaluator) -> T,
     ) -> T {
@@ -148,6 +160,7 @@ impl<'p> Judge<'p> {
             facts: std::mem::take(facts),
             interactive: happened.interactive,
             recorded: true,
+            gauged,
             ..Situation::alone(happened.event.clone(), happened.project.to_path_buf(), happened.now)
         };
         let context = Rc::new(situation.context(self.policy, &self.words));

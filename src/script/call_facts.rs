@@ -8,9 +8,9 @@ use rhai::Dynamic;
 
 use super::context::{Object, Part};
 use super::members::{Member, field, method, text_argument, texts};
-use super::place_facts::{SOME, fits, list};
+use super::place_facts::{SOME, globs, list};
 use super::types::{Domain, Evidence::Structure, Type};
-use crate::facts::call::{Call, Surroundings, Use};
+use crate::facts::call::{Call, PlaceGlobs, Surroundings, Use};
 use crate::facts::glob::word_matches;
 use crate::facts::lens::ValueOptions;
 use crate::facts::pattern::CommandPattern;
@@ -24,6 +24,21 @@ pub struct Seen {
     /// Where it happens.
     pub around: Surroundings,
 }
+
+const READS: &[Use] = &[Use::Reads];
+const WRITES: &[Use] = &[Use::Writes];
+const DELETES: &[Use] = &[Use::Deletes];
+const CHANGES: &[Use] = &[Use::Writes, Use::Deletes];
+const TOUCHES_ANY: &[Use] = &[Use::Reads, Use::Writes, Use::Deletes];
+
+/// Members that are asked about globs, and what the call would do to a file of those.
+pub(super) const TOUCHES: [(&str, &[Use]); 5] = [
+    ("reads", READS),
+    ("writes", WRITES),
+    ("deletes", DELETES),
+    ("changes", CHANGES),
+    ("touches", TOUCHES_ANY),
+];
 
 const ONE: &[(Type, Domain)] = &[(Type::Text, Domain::Free)];
 
@@ -114,7 +129,7 @@ pub(super) const ROWS: &[Member] = &[
         SOME,
         (Type::Bool, Structure),
         ["Whether it reads a file of these globs.", "action.reads([\".env\"])"],
-        |it, args| touches(it, args, &[Use::Reads]),
+        |it, args| touches(it, &globs(args)?, READS),
     ),
     method(
         Type::Call,
@@ -122,7 +137,7 @@ pub(super) const ROWS: &[Member] = &[
         SOME,
         (Type::Bool, Structure),
         ["Whether it writes a file of these globs.", "action.writes([\"Cargo.lock\"])"],
-        |it, args| touches(it, args, &[Use::Writes]),
+        |it, args| touches(it, &globs(args)?, WRITES),
     ),
     method(
         Type::Call,
@@ -130,7 +145,7 @@ pub(super) const ROWS: &[Member] = &[
         SOME,
         (Type::Bool, Structure),
         ["Whether it deletes a file of these globs.", "action.deletes([\"**/tests/**\"])"],
-        |it, args| touches(it, args, &[Use::Deletes]),
+        |it, args| touches(it, &globs(args)?, DELETES),
     ),
     method(
         Type::Call,
@@ -138,7 +153,7 @@ pub(super) const ROWS: &[Member] = &[
         SOME,
         (Type::Bool, Structure),
         ["Whether it writes or deletes a file of these globs.", "action.changes([\"src/gen/**\"])"],
-        |it, args| touches(it, args, &[Use::Writes, Use::Deletes]),
+        |it, args| touches(it, &globs(args)?, CHANGES),
     ),
     method(
         Type::Call,
@@ -149,7 +164,7 @@ pub(super) const ROWS: &[Member] = &[
             "Whether it reads, writes or deletes a file of these globs.",
             "action.touches([\"*.pem\"])",
         ],
-        |it, args| touches(it, args, &[Use::Reads, Use::Writes, Use::Deletes]),
+        |it, args| touches(it, &globs(args)?, TOUCHES_ANY),
     ),
     field(
         Type::Call,
@@ -210,11 +225,10 @@ pub(super) fn on_call(
 
 /// Whether the call does one of these with a file of some globs. Ordinary lines are full of paths
 /// that are not known: only those count of which the globs could speak.
-fn touches(it: &Object, args: &[Dynamic], does: &[Use]) -> Result<Dynamic, String> {
-    let globs = list(args)?;
+pub(super) fn touches(it: &Object, globs: &PlaceGlobs, does: &[Use]) -> Result<Dynamic, String> {
     on_call(it, |seen| {
         let files = seen.call.files.iter().filter(|it| does.contains(&it.does));
-        let any = files.map(|it| &it.place).any(|place| fits(&globs, place, &seen.around));
+        let any = files.map(|it| &it.place).any(|place| globs.fit(place, &seen.around));
         Ok(any.into())
     })
 }

@@ -117,6 +117,8 @@ pub struct Evaluator {
     /// Conditions are asked when planning and again when deciding. By the length of their text:
     /// many begin alike, and few are equally long.
     known: BTreeMap<usize, Vec<Known>>,
+    /// Which context this is; what was evaluated in another one is forgotten.
+    turn: u64,
     /// Is told what expressions come to; nobody is, unless somebody measures.
     pub watch: Option<Rc<Watch>>,
 }
@@ -129,8 +131,8 @@ struct Known {
     parsed: Option<Parsed>,
     /// Whether it may have another value later in the same context.
     changes: bool,
-    /// Its value, where that cannot change any more in this context.
-    value: Option<Value>,
+    /// Its value with the context it has it in, where it cannot change any more there.
+    value: Option<(u64, Value)>,
 }
 
 /// An expression that was parsed.
@@ -148,7 +150,7 @@ impl Evaluator {
         builtins::register(&mut engine);
         register_members(&mut engine);
         let mut evaluator =
-            Self { engine, scope: Scope::new(), known: BTreeMap::new(), watch: None };
+            Self { engine, scope: Scope::new(), known: BTreeMap::new(), turn: 0, watch: None };
         evaluator.turn_to(context);
         evaluator
     }
@@ -163,7 +165,7 @@ impl Evaluator {
         });
         let mut scope = Scope::new();
         scope.push(record.name.clone(), record);
-        Self { engine, scope, known: BTreeMap::new(), watch: None }
+        Self { engine, scope, known: BTreeMap::new(), turn: 0, watch: None }
     }
 
     /// Tells somebody what the expressions come to.
@@ -187,7 +189,7 @@ impl Evaluator {
     /// Lets go of the context: whoever made it has it alone again.
     pub fn leave(&mut self) {
         self.scope.clear();
-        self.known.values_mut().flatten().for_each(|it| it.value = None);
+        self.turn = self.turn.wrapping_add(1);
     }
 
     /// The value of an expression that passed the load-time checks.
@@ -209,7 +211,8 @@ impl Evaluator {
             Some(at) => alike.swap_remove(at),
             None => Known::new(text),
         };
-        let found = known.value(kept.and_then(Kept::plain), &self.engine, &mut self.scope);
+        let around = (self.turn, &self.engine, &mut self.scope);
+        let found = known.value(kept.and_then(Kept::plain), around);
         alike.push(known);
         found
     }
@@ -245,10 +248,9 @@ impl Known {
     fn value(
         &mut self,
         plain: Option<&Plain>,
-        engine: &Engine,
-        globals: &mut Scope<'static>,
+        (turn, engine, globals): (u64, &Engine, &mut Scope<'static>),
     ) -> Result<Value, ScriptError> {
-        if let Some(value) = &self.value {
+        if let Some((_, value)) = self.value.as_ref().filter(|(known, _)| *known == turn) {
             return Ok(value.clone());
         }
         let kept = plain.and_then(|it| it.value(globals)).and_then(to_value);
@@ -262,7 +264,7 @@ impl Known {
                 found.map_or_else(|| by_engine(engine, globals, ast, &self.text), Ok)?
             }
         };
-        self.value = (!self.changes).then(|| value.clone());
+        self.value = (!self.changes).then(|| (turn, value.clone()));
         Ok(value)
     }
 }

@@ -4,11 +4,11 @@ use std::rc::Rc;
 
 use rhai::Dynamic;
 
-use super::call_facts::on_call;
+use super::call_facts::{TOUCHES, on_call, touches};
 use super::context::{Object, Part};
 use super::members::{Member, count, field, method, texts};
 use super::types::{Domain, Evidence::Structure, Type};
-use crate::facts::call::{Place, Surroundings};
+use crate::facts::call::{Place, PlaceGlobs, Surroundings};
 
 /// A list of texts as the argument of a row.
 pub(super) const SOME: &[(Type, Domain)] = &[(Type::Texts, Domain::Free)];
@@ -21,13 +21,7 @@ pub(super) const ROWS: &[Member] = &[
         SOME,
         (Type::Bool, Structure),
         ["Whether one of them matches one of these globs.", "program.targets.any([\"/etc/**\"])"],
-        |it, args| {
-            let globs = list(args)?;
-            on_places(it, |place, around| {
-                place.absolute.as_ref()?;
-                Some(fits(&globs, place, around))
-            })
-        },
+        |it, args| any(it, &globs(args)?),
     ),
     field(
         Type::Places,
@@ -84,12 +78,35 @@ pub(super) fn list(args: &[Dynamic]) -> Result<Vec<String>, String> {
         .collect()
 }
 
-/// Whether a place fits one of some globs, and none of those that stand behind `!`.
-pub(super) fn fits(globs: &[String], place: &Place, around: &Surroundings) -> bool {
-    let wanted = globs.iter().filter(|it| !it.starts_with('!'));
-    let mut left_out = globs.iter().filter_map(|it| it.strip_prefix('!'));
-    wanted.into_iter().any(|it| place.matches(it, around))
-        && !left_out.any(|it| place.is_of(it, around))
+/// An argument that is a list of globs.
+pub(super) fn globs(args: &[Dynamic]) -> Result<PlaceGlobs, String> {
+    Ok(PlaceGlobs::new(list(args)?.iter().map(String::as_str)))
+}
+
+/// Whether one of the places is of some globs.
+fn any(it: &Object, globs: &PlaceGlobs) -> Result<Dynamic, String> {
+    on_places(it, |place, around| {
+        place.absolute.as_ref()?;
+        Some(globs.fit(place, around))
+    })
+}
+
+/// Whether a member of this name is asked about globs.
+pub(super) fn takes_globs(name: &str) -> bool {
+    name == "any" || TOUCHES.iter().any(|(it, _)| *it == name)
+}
+
+/// The value of a member that is asked about globs; nothing where it is none of those.
+pub(super) fn by_globs(
+    it: &Object,
+    name: &str,
+    globs: &PlaceGlobs,
+) -> Option<Result<Dynamic, String>> {
+    if matches!(it.part, Part::Places(_)) && name == "any" {
+        return Some(any(it, globs));
+    }
+    let (_, does) = TOUCHES.iter().find(|(it, _)| *it == name)?;
+    matches!(it.part, Part::Call).then(|| touches(it, globs, does))
 }
 
 fn places(it: &Object) -> Rc<[Place]> {

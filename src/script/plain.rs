@@ -4,13 +4,16 @@
 //! INVARIANT: a value is the one that the engine gives. Whatever is of another form, or goes wrong,
 //! is left to the engine.
 
+use std::sync::{Arc, OnceLock};
+
 use rhai::{AST, Array, Dynamic, Expr, FnCallExpr, ImmutableString, Scope, Stmt};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::context::Object;
 use super::pattern::prose_regex;
-use super::{builtins, compile, member_value, sandbox};
+use super::{builtins, compile, member_value, place_facts, sandbox};
 use crate::deferred::Deferred;
+use crate::facts::call::PlaceGlobs;
 
 /// An expression of plain form.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -30,6 +33,8 @@ pub(super) enum Plain {
     In(Box<[Plain; 2]>),
     /// A member of the owner, with arguments where it is called.
     Member(Box<Plain>, String, Option<Vec<Plain>>),
+    /// The same where the argument is a list of globs, written out.
+    Globs(Box<Plain>, String, GlobList),
     /// What the owner has under a name, as in `breakers["x"]`.
     Item(Box<[Plain; 2]>),
 }
@@ -42,6 +47,40 @@ pub(super) enum Relation {
     LessOrEqual,
     Greater,
     GreaterOrEqual,
+}
+
+/// Globs as they are written; prepared when they are first held against something.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct GlobList {
+    texts: Vec<String>,
+    #[serde(skip)]
+    globs: OnceLock<Arc<PlaceGlobs>>,
+}
+
+impl PartialEq for GlobList {
+    fn eq(&self, other: &Self) -> bool {
+        self.texts == other.texts
+    }
+}
+
+impl GlobList {
+    /// The texts of a list that holds nothing else.
+    fn of(list: &Plain) -> Option<Self> {
+        let Plain::List(items) = list else { return None };
+        let text = |it: &Plain| if let Plain::Text(text) = it { Some(text.clone()) } else { None };
+        let texts = items.iter().map(text).collect::<Option<_>>()?;
+        Some(Self { texts, globs: OnceLock::new() })
+    }
+
+    fn globs(&self) -> &PlaceGlobs {
+        let texts = || self.texts.iter().map(String::as_str);
+        self.globs.get_or_init(|| Arc::new(PlaceGlobs::new(texts())))
+    }
+
+    /// The list as any member takes it.
+    fn value(&self) -> Dynamic {
+        self.texts.iter().map(|it| it.as_str().into()).collect::<Array>().into()
+    }
 }
 
 /// The plain form of an expression as a compiled pack keeps it; nothing in a pack that was just
@@ -162,7 +201,14 @@ fn member(owner: Plain, member: &Expr) -> Option<Plain> {
         Expr::MethodCall(call, _) => (&call.name, Some(all(&call.args)?)),
         _ => return None,
     };
-    Some(Plain::Member(Box::new(owner), name.to_string(), arguments))
+    let globs = match arguments.as_deref() {
+        Some([list]) if place_facts::takes_globs(name) => GlobList::of(list),
+        _ => None,
+    };
+    Some(match globs {
+        Some(globs) => Plain::Globs(Box::new(owner), name.to_string(), globs),
+        None => Plain::Member(Box::new(owner), name.to_string(), arguments),
+    })
 }
 
 impl Plain {
@@ -189,7 +235,19 @@ impl Plain {
                 contains(&list.into_array().ok()?, &text)?.into()
             }
             Self::Member(owner, name, arguments) => {
-                member_of(&value(owner)?, name, arguments.as_deref(), globals)?
+                let values = arguments.as_deref().unwrap_or_default().iter().map(value);
+                let values = values.collect::<Option<Vec<_>>>()?;
+                member_of(&value(owner)?, name, arguments.as_ref().map(|_| values.as_slice()))?
+            }
+            Self::Globs(owner, name, globs) => {
+                let owner = value(owner)?;
+                let found = owner
+                    .read_lock::<Object>()
+                    .and_then(|it| place_facts::by_globs(&it, name, globs.globs()));
+                match found {
+                    Some(found) => found.ok()?,
+                    None => member_of(&owner, name, Some(&[globs.value()]))?,
+                }
             }
             Self::Item(sides) => {
                 let [owner, key] = sides.as_ref();
@@ -212,18 +270,11 @@ fn first(items: &[Plain], wanted: bool, globals: &Scope<'static>) -> Option<bool
 }
 
 /// A member of a fact, or what texts and lists are asked most.
-fn member_of(
-    owner: &Dynamic,
-    name: &str,
-    arguments: Option<&[Plain]>,
-    globals: &Scope<'static>,
-) -> Option<Dynamic> {
-    let values = arguments.unwrap_or_default().iter().map(|it| it.value(globals));
-    let values = values.collect::<Option<Vec<_>>>()?;
+fn member_of(owner: &Dynamic, name: &str, arguments: Option<&[Dynamic]>) -> Option<Dynamic> {
     if let Some(object) = owner.read_lock::<Object>() {
-        return member_value(&object, name, &values).ok();
+        return member_value(&object, name, arguments.unwrap_or_default()).ok();
     }
-    arguments?;
+    let values = arguments?;
     let text = |value: Option<&Dynamic>| value?.clone().into_immutable_string().ok();
     if let Some(list) = owner.read_lock::<Array>() {
         return match (name, values.len()) {

@@ -7,7 +7,7 @@ use rhai::Dynamic;
 use super::call_facts::{Seen, on_call, values};
 use super::context::{Object, Part};
 use super::members::{Member, field, method, text_argument, texts};
-use super::place_facts::{SOME, fits, list, not_known};
+use super::place_facts::{SOME, globs, list, not_known};
 use super::types::{Domain, Evidence::Structure, Type};
 use crate::facts::call::{FileUse, Invocation, Text, Use};
 use crate::facts::glob::word_matches;
@@ -195,7 +195,7 @@ pub(super) const ROWS: &[Member] = &[
             "program.fed_from([\"**/.ssh/**\"])",
         ],
         |it, args| {
-            let globs = list(args)?;
+            let globs = globs(args)?;
             let at = recognised(it)?.at;
             on_call(it, |seen| {
                 let upstream = seen.call.upstream(at);
@@ -204,7 +204,7 @@ pub(super) const ROWS: &[Member] = &[
                         && it.program.is_some_and(|it| it == at || upstream.contains(&it))
                 };
                 let mut places = seen.call.files.iter().filter(near).map(|it| &it.place);
-                Ok(places.any(|it| fits(&globs, it, &seen.around)).into())
+                Ok(places.any(|it| globs.fit(it, &seen.around)).into())
             })
         },
     ),

@@ -131,6 +131,7 @@ thread_local! {
 fn evaluator((kind, payload): (&str, &str), reading: Reading) -> Evaluator {
     let event = wire::parse(payload.as_bytes(), EventKind::find(kind).unwrap()).unwrap();
     let situation = Situation {
+        gauged: true,
         event,
         facts: Facts::default(),
         transcript_problem: None,

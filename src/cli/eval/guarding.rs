@@ -61,6 +61,7 @@ impl Guarding<'_> {
                 false => {
                     let (project, now) = (self.project.root.clone(), self.request.now);
                     let alone = Situation::alone(event.clone(), project, now);
+                    let alone = Situation { gauged: false, ..alone };
                     Rc::new(alone.context(self.policy, self.words))
                 }
             };

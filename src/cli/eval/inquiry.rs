@@ -80,6 +80,7 @@ impl Stopping<'_> {
             report.problem(&format!("{problem}; nothing in it was checked"));
         }
         let situation = Situation {
+            gauged: true,
             event,
             transcript_problem: read.problem,
             facts: read.facts,

@@ -49,6 +49,97 @@ pub struct Place {
     pub itself: bool,
 }
 
+/// Globs over places, of which those behind `!` leave out what the others mean. They are held against
+/// many places, so each is prepared once.
+#[derive(Debug)]
+pub struct PlaceGlobs {
+    wanted: Vec<PlaceGlob>,
+    left_out: Vec<PlaceGlob>,
+}
+
+/// One glob over places.
+#[derive(Debug)]
+struct PlaceGlob {
+    written: String,
+    /// What stands in it below the home, from the slash on.
+    below_home: Option<PathGlob>,
+    /// The glob itself, or that of the home at every home that other machines may have.
+    globs: Vec<PathGlob>,
+}
+
+/// Homes of other machines, as globs.
+const HOMES: [&str; 3] = ["/home/*", "/Users/*", "/root"];
+
+impl PlaceGlobs {
+    /// The globs as they are written.
+    pub fn new<'g>(globs: impl IntoIterator<Item = &'g str>) -> Self {
+        let (mut wanted, mut left_out) = (Vec::new(), Vec::new());
+        for glob in globs {
+            match glob.strip_prefix('!') {
+                Some(glob) => left_out.push(PlaceGlob::new(glob)),
+                None => wanted.push(PlaceGlob::new(glob)),
+            }
+        }
+        Self { wanted, left_out }
+    }
+
+    /// Whether a place could be one of them, and can be none of those that are left out.
+    #[must_use]
+    pub fn fit(&self, place: &Place, around: &Surroundings) -> bool {
+        let paths = place.paths(around);
+        self.wanted.iter().any(|it| it.may_be(place, &paths, around))
+            && !self.left_out.iter().any(|it| it.is(place, &paths, around))
+    }
+}
+
+impl PlaceGlob {
+    fn new(glob: &str) -> Self {
+        let below_home = glob.strip_prefix('~').filter(|it| it.starts_with('/'));
+        let globs = match below_home {
+            Some(rest) => HOMES.iter().map(|it| PathGlob::new(&format!("{it}{rest}"))).collect(),
+            None => vec![PathGlob::new(glob)],
+        };
+        Self { written: glob.to_owned(), below_home: below_home.map(PathGlob::new), globs }
+    }
+
+    /// Whether it fits a path.
+    fn fits(&self, path: &str, around: &Surroundings) -> bool {
+        let below = |home: &str, glob: &PathGlob| {
+            !home.is_empty() && path.strip_prefix(home).is_some_and(|it| glob.matches(it))
+        };
+        let homes = || [around.home.as_str(), around.led_to(&around.home)];
+        self.globs.iter().any(|it| it.matches(path))
+            || self.below_home.as_ref().is_some_and(|it| homes().iter().any(|home| below(home, it)))
+    }
+
+    /// Whether a place could be meant by it: by where it leads or by how it is written. A pattern of
+    /// the shell matches where a file of the glob could be meant by it.
+    fn may_be(&self, place: &Place, paths: &[&str], around: &Surroundings) -> bool {
+        let fits = |path: &str| {
+            self.fits(path, around) || (place.glob && self.could_be_meant(path, around))
+        };
+        paths.iter().any(|it| fits(it))
+            || ((paths.is_empty() || self.written.contains(':')) && fits(&place.written))
+    }
+
+    /// Whether a place can only be a file of it.
+    fn is(&self, place: &Place, paths: &[&str], around: &Surroundings) -> bool {
+        !place.open && !paths.is_empty() && paths.iter().all(|it| self.fits(it, around))
+    }
+
+    /// Whether a pattern of the shell could stand for a file of it, at any home.
+    fn could_be_meant(&self, path: &str, around: &Surroundings) -> bool {
+        match self.written.strip_prefix('~').filter(|it| it.starts_with('/')) {
+            Some(rest) => {
+                let own = [around.led_to(&around.home), around.home.as_str()];
+                let mut homes = own.into_iter().chain(HOMES);
+                homes.any(|home| could_mean(path, &format!("{home}{rest}")))
+            }
+            None => could_mean(path, &self.written),
+        }
+    }
+}
+
 /// Steps that symbolic links are followed.
 const LINKS_MAX: usize = 8;
 
@@ -141,19 +232,6 @@ impl Surroundings {
 }
 
 impl Place {
-    /// Whether it matches a glob, by where it leads or by how it is written. A pattern of the shell
-    /// matches where a file of that glob could be meant by it.
-    #[must_use]
-    pub fn matches(&self, glob: &str, around: &Surroundings) -> bool {
-        let globs = at_homes(glob, around);
-        let fits = |path: &str| {
-            globs.iter().any(|it| PathGlob::new(it).matches(path) || self.could_mean(path, it))
-        };
-        let paths = self.paths(around);
-        paths.iter().any(|it| fits(it))
-            || ((paths.is_empty() || glob.contains(':')) && fits(&self.written))
-    }
-
     /// Every path that it can be said to be: as it is written from the root on, and behind links.
     fn paths<'a>(&'a self, around: &'a Surroundings) -> Vec<&'a str> {
         let Some(absolute) = self.absolute.as_deref() else { return Vec::new() };
@@ -169,56 +247,32 @@ impl Place {
     pub fn real<'a>(&'a self, around: &'a Surroundings) -> Option<&'a str> {
         self.paths(around).last().copied()
     }
-
-    /// Whether it can only be a file of a glob.
-    #[must_use]
-    pub fn is_of(&self, glob: &str, around: &Surroundings) -> bool {
-        let globs = at_homes(glob, around);
-        let fits = |path: &str| globs.iter().any(|it| PathGlob::new(it).matches(path));
-        let paths = self.paths(around);
-        !self.open && !paths.is_empty() && paths.into_iter().all(fits)
-    }
-
-    /// Whether the shell's pattern could stand for a file of this glob: `.e*` for `.env`.
-    fn could_mean(&self, path: &str, glob: &str) -> bool {
-        if !self.glob {
-            return false;
-        }
-        let (folder, base) = path.rsplit_once('/').unwrap_or(("", path));
-        let letters = base.bytes().filter(|b| !b"*?[]".contains(b)).count();
-        let wild = path.bytes().any(|b| b"*?[".contains(&b));
-        // `*` and `*.yml` mean ordinary files.
-        let is_ending =
-            base.strip_prefix("*.").is_some_and(|it| it.bytes().all(|b| b.is_ascii_alphanumeric()));
-        if !wild || letters < 2 || is_ending {
-            return false;
-        }
-        let example = glob.rsplit('/').next().unwrap_or(glob);
-        if example.contains(['*', '?', '{']) {
-            return false;
-        }
-        let shape = base.replace('[', "?").replace(']', "");
-        let folder_fits = glob.rsplit_once('/').is_none_or(|(wanted, _)| {
-            let wanted = wanted.trim_start_matches("**/");
-            wanted == "**"
-                || PathGlob::new(wanted).matches(folder)
-                || PathGlob::new(&format!("**/{folder}").replace("//", "/")).matches(wanted)
-                || folder.ends_with(wanted)
-        });
-        folder_fits && super::super::glob::word_matches(&shape, example)
-    }
 }
 
-/// A glob of the home, at every home that a machine may have.
-fn at_homes(glob: &str, around: &Surroundings) -> Vec<String> {
-    match glob.strip_prefix("~/") {
-        Some(rest) => {
-            [around.led_to(&around.home), around.home.as_str(), "/home/*", "/Users/*", "/root"]
-                .map(|home| format!("{home}/{rest}"))
-                .to_vec()
-        }
-        None => vec![glob.to_owned()],
+/// Whether the shell's pattern could stand for a file of this glob: `.e*` for `.env`.
+fn could_mean(path: &str, glob: &str) -> bool {
+    let (folder, base) = path.rsplit_once('/').unwrap_or(("", path));
+    let letters = base.bytes().filter(|b| !b"*?[]".contains(b)).count();
+    let wild = path.bytes().any(|b| b"*?[".contains(&b));
+    // `*` and `*.yml` mean ordinary files.
+    let is_ending =
+        base.strip_prefix("*.").is_some_and(|it| it.bytes().all(|b| b.is_ascii_alphanumeric()));
+    if !wild || letters < 2 || is_ending {
+        return false;
     }
+    let example = glob.rsplit('/').next().unwrap_or(glob);
+    if example.contains(['*', '?', '{']) {
+        return false;
+    }
+    let shape = base.replace('[', "?").replace(']', "");
+    let folder_fits = glob.rsplit_once('/').is_none_or(|(wanted, _)| {
+        let wanted = wanted.trim_start_matches("**/");
+        wanted == "**"
+            || PathGlob::new(wanted).matches(folder)
+            || PathGlob::new(&format!("**/{folder}").replace("//", "/")).matches(wanted)
+            || folder.ends_with(wanted)
+    });
+    folder_fits && super::super::glob::word_matches(&shape, example)
 }
 
 /// The place behind symbolic links, by where they lie; a folder of the path may be one, too.
