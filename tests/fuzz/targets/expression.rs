@@ -33,6 +33,7 @@ impl Known {
     fn evaluator(&self) -> Evaluator {
         let payload = br#"{"session_id": "s", "last_assistant_message": "All done? No."}"#;
         let situation = Situation {
+            gauged: true,
             event: wire::parse(payload, EventKind::find("stop").expect("an event"))
                 .expect("a payload"),
             facts: Facts::default(),
