@@ -23,6 +23,12 @@ impl CommandPattern {
         Self(text.get(folder.map_or(0, |it| it + 1)..).unwrap_or_default().to_owned())
     }
 
+    /// The pattern as it is kept.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
     /// How many operands of the program it names: 1 for `git push`.
     #[must_use]
     pub fn operands(&self) -> usize {

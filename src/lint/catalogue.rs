@@ -4,7 +4,7 @@
 
 use super::checks::{
     breakers, cases, clients, expressions, failures, guards, hygiene, identity, messages, numbers,
-    patterns, rules, safety, structure, supervision, tables,
+    patterns, programs, rules, safety, structure, supervision, tables,
 };
 use super::{Check, Profile, Rule};
 use crate::source::Level;
@@ -84,6 +84,7 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD122", "unknown-voice", Warning, Default, "The voice is one that no message has.", Some(identity::unknown_voice)),
     rule!("PD123", "implicit-override", Warning, Default, "An entry takes the place of an inherited one without saying so.", Some(identity::implicit_override)),
     rule!("PD124", "incomplete-order", Error, Default, "An order leaves out a group that has rules.", None),
+    rule!("PD126", "misspelt-program", Warning, Default, "A command pattern names what is nearly a known program.", Some(programs::misspelt_program)),
     rule!("PD127", "misspelt-error", Warning, Default, "A class of failures names an error that is nearly one that hooks tell.", Some(failures::misspelt_error)),
     rule!("PD128", "overlapping-errors", Warning, Default, "Two classes of failures name the same error.", Some(failures::overlapping_errors)),
     rule!("PD131", "unknown-signal", Error, Default, "A signal is named that there is none of.", None),

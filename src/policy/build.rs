@@ -106,7 +106,7 @@ pub(super) enum Scope<'b> {
 #[derive(Debug)]
 pub(super) struct Built {
     settings: Settings,
-    vocabulary: Arc<Vocabulary>,
+    pub(super) vocabulary: Arc<Vocabulary>,
     names: Arc<Names>,
     considerations: Vec<Consideration>,
     session_types: Vec<SessionType>,
@@ -282,7 +282,7 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
 }
 
 /// What lint looks at, and the names that are defined.
-pub(super) fn meant(layers: &Layers, built: Built) -> (Meant, Arc<Names>) {
+pub(super) fn meant(layers: &Layers, built: Built, base: &Base) -> (Meant, Arc<Names>) {
     let meant = Meant {
         settings: built.settings,
         voices: built.voices,
@@ -291,6 +291,7 @@ pub(super) fn meant(layers: &Layers, built: Built) -> (Meant, Arc<Names>) {
         context: built.context,
         session_types: Arc::clone(&layers.session_types),
         vocabulary: built.vocabulary,
+        programs: Arc::clone(&base.programs),
     };
     (meant, built.names)
 }

@@ -28,6 +28,9 @@ pub struct Pack {
 /// The files of a pack that could be read, by name.
 pub type Files = BTreeMap<&'static str, Node>;
 
+/// Names of programs, and of each the words that follow it.
+pub type Programs = BTreeMap<String, BTreeSet<String>>;
+
 /// A pack and what is wrong with it.
 #[derive(Debug)]
 pub struct Loaded {
@@ -152,6 +155,7 @@ pub struct Base {
     pub(super) layers: Layers,
     pub(super) built: build::Built,
     pub(super) checkers: build::Named,
+    pub(super) programs: Arc<Programs>,
 }
 
 impl Base {
@@ -169,8 +173,23 @@ impl Base {
         add(&mut layers, files, true, &mut diagnostics);
         let built = build::build(&layers, &Scope::Foundation, &mut diagnostics);
         let checkers = build::Named::new(&layers);
-        Self { layers, built, checkers }
+        let programs = Arc::new(programs(&layers, &built));
+        Self { layers, built, checkers, programs }
     }
+}
+
+/// The programs that command patterns name, in the vocabulary and in guards.
+fn programs(layers: &Layers, built: &build::Built) -> Programs {
+    let commands = layers.guards.iter().filter_map(|it| it.get("commands"));
+    let commands = commands.flat_map(Node::one_or_items).filter_map(Node::text);
+    let mut known = Programs::new();
+    for pattern in built.vocabulary.patterns().chain(commands) {
+        let mut words = pattern.split_whitespace().map(str::to_owned);
+        if let Some(program) = words.next() {
+            known.entry(program).or_default().extend(words.take(1));
+        }
+    }
+    known
 }
 
 /// A pack with its own files as they were read, for whoever looks closer than the loader.
@@ -203,6 +222,8 @@ pub struct Meant {
     pub(super) context: Arc<(ContextRules, Vec<String>)>,
     pub(super) session_types: Entries,
     pub(super) vocabulary: Arc<Vocabulary>,
+    /// Programs that the base knows, whether the pack extends it or not.
+    pub(super) programs: Arc<Programs>,
 }
 
 impl Meant {
@@ -230,6 +251,12 @@ impl Meant {
             let when = it.get("when").and_then(Node::text).unwrap_or_default();
             (it.id.as_str(), when)
         })
+    }
+
+    /// Programs that the base knows.
+    #[must_use]
+    pub fn known_programs(&self) -> &Programs {
+        &self.programs
     }
 
     /// Tools that the vocabulary names.
@@ -280,7 +307,7 @@ pub fn review(pack: &Pack, base: &Base) -> Reviewed {
     let scope = below.map_or(Scope::Whole, Scope::Over);
     let built = build::build(&layers, &scope, &mut diagnostics);
     let records = build::own_names(&layers);
-    let (meant, names) = build::meant(&layers, built);
+    let (meant, names) = build::meant(&layers, built, base);
     let inherited = inherited(&layers, &own);
     Reviewed { diagnostics, own, names, inherited, records, meant }
 }

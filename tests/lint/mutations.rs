@@ -6,11 +6,13 @@
 //! `POLICYD_MUTATE=all cargo test --release --test lint mutations`.
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::thread;
 
 use policyd::lint::{self, Profile, Subject};
 use policyd::policy::builtin;
+use policyd::policy::guards::GuardBody;
 use policyd::policy::load::{self, Base, Pack};
 use policyd::script::tree::Form;
 use policyd::source::node::{Node, NodeKind};
@@ -28,6 +30,15 @@ struct Word {
     text: String,
     /// Whether the name is defined here: under another one the same is decided.
     defines: bool,
+}
+
+impl Word {
+    /// Whether a mutant may be the name of another program: of so few letters nobody can tell.
+    fn may_be_another_program(&self, mutant: &str) -> bool {
+        let program = |text: &str| text.split(' ').next().unwrap_or_default().to_owned();
+        let is_program = builtin::FILES.get(self.file).is_some_and(|it| it.0 == "vocabulary.yaml");
+        is_program && program(&self.text).len() < 4 && program(mutant) != program(&self.text)
+    }
 }
 
 /// The built-in pack as a folder holds it.
@@ -84,15 +95,16 @@ fn words() -> Vec<Word> {
 }
 
 /// Keys of maps, all the way down. Those of `cures` are texts that are looked for in what a program
-/// said, as free as a phrase; the names of profiles are the author's own.
+/// said, and those of `models` and `variants` in the name of a model, as free as a phrase; the names of
+/// profiles and of the fields of a signal are the author's own.
 fn keys<'n>(node: &'n Node, look: &mut impl FnMut(&'n Node)) {
     match &node.kind {
         NodeKind::Map(entries) => {
             for (key, value) in entries {
                 look(key);
                 match key.text() {
-                    Some("cures") => {}
-                    Some("profiles") => {
+                    Some("cures" | "models" | "variants") => {}
+                    Some("profiles" | "fields") => {
                         let own = value.entries().unwrap_or_default();
                         own.iter().for_each(|(_, labels)| keys(labels, look));
                     }
@@ -153,17 +165,30 @@ fn mutants(word: &str) -> Vec<String> {
 /// What a pack decides by: its policy without places.
 fn decisions(pack: &Pack) -> Option<String> {
     let policy = load::load(pack, &builtin::pack()).policy?;
-    let text = format!(
-        "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
-        policy.settings,
-        policy.considerations,
-        policy.session_types,
-        *policy.preferences,
-        *policy.probes,
-        *policy.failures,
-        *policy.rationalizations,
-        *policy.messages
-    );
+    let bodies: Vec<&GuardBody> = policy.guards.rules.iter().map(|it| &*it.body).collect();
+    let all: [&dyn Debug; 20] = [
+        &policy.settings,
+        &policy.lens,
+        &policy.considerations,
+        &policy.session_types,
+        &*policy.preferences,
+        &*policy.probes,
+        &*policy.failures,
+        &*policy.rationalizations,
+        &*policy.messages,
+        &*policy.guards,
+        &bodies,
+        &*policy.breakers,
+        &*policy.routes,
+        &*policy.dead_letter,
+        &*policy.escalation,
+        &*policy.reactions,
+        &*policy.signals,
+        &*policy.run,
+        &*policy.tables,
+        &*policy.context,
+    ];
+    let text = format!("{all:?}");
     // Lines and columns move with the text.
     let mut plain = String::new();
     for piece in text.split("place: Place {") {
@@ -207,7 +232,8 @@ fn no_typo_changes_a_decision_in_silence() {
     let every = if all { 1 } else { 3 };
     for (number, words) in places.values().enumerate().step_by(every) {
         for word in words.iter().take(if all { usize::MAX } else { 1 }) {
-            let mutants = mutants(&word.text);
+            let mut mutants = mutants(&word.text);
+            mutants.retain(|it| !word.may_be_another_program(it));
             let first = if all { 0 } else { number.checked_rem(mutants.len()).unwrap_or(0) };
             let taken = if all { usize::MAX } else { 1 };
             let taken = mutants.into_iter().skip(first).take(taken);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::programs::slip_of;
 use crate::facts::glob::word_matches;
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
@@ -287,6 +288,9 @@ pub(in crate::lint) fn disabled_without_reason(subject: &Subject<'_>, out: &mut 
     }
 }
 
+/// What the program's own breakers begin with.
+const OWN_BREAKERS: [&str; 2] = ["probe", "alert"];
+
 pub(in crate::lint) fn unmatched_breaker(subject: &Subject<'_>, out: &mut Findings) {
     let names: Vec<String> = subject
         .names()
@@ -295,8 +299,14 @@ pub(in crate::lint) fn unmatched_breaker(subject: &Subject<'_>, out: &mut Findin
         .map(|it| format!("probe/{it}"))
         .chain(subject.of("probes.yaml").filter_map(|it| it.text("breaker").map(str::to_owned)))
         .collect();
-    for entry in subject.of("breakers.yaml").filter(|it| it.name().starts_with("probe/")) {
-        if !names.iter().any(|it| word_matches(entry.name(), it)) {
+    for entry in subject.of("breakers.yaml") {
+        let (kind, _) = entry.name().split_once('/').unwrap_or_default();
+        if let Some(meant) = slip_of(kind, OWN_BREAKERS.into_iter()) {
+            let message = format!("`{kind}/` is nearly `{meant}/`, and no breaker of this program");
+            let help = format!("write `{}`", entry.name().replacen(kind, meant, 1));
+            out.help(entry.id.span.clone(), message, help);
+        }
+        if kind == "probe" && !names.iter().any(|it| word_matches(entry.name(), it)) {
             let known: Vec<&str> = names.iter().map(String::as_str).collect();
             let help = suggest::did_you_mean(entry.name(), &known);
             let message = format!("no probe has a breaker `{}`", entry.name());

@@ -11,6 +11,7 @@ pub(super) mod identity;
 pub(super) mod messages;
 pub(super) mod numbers;
 pub(super) mod patterns;
+pub(super) mod programs;
 pub(super) mod rules;
 pub(super) mod safety;
 pub(super) mod structure;

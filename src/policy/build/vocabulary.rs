@@ -7,6 +7,7 @@ use super::{patterns, text, texts};
 use crate::deferred::Deferred;
 use crate::facts::call::{CodeCall, FileEffect, Interpreter, Knowledge, ShellValue, Which};
 use crate::facts::lens::{CommandKind, ContentPattern, FileKindRow, Lens, ValueOptions, Wrapper};
+use crate::facts::pattern::CommandPattern;
 use crate::policy::builtin;
 use crate::script::pattern::{TextPatternSource, compile_regex};
 use crate::source::node::Node;
@@ -40,6 +41,23 @@ pub(in crate::policy) struct Vocabulary {
     pub(in crate::policy) forges: Vec<(String, Vec<String>)>,
     /// What is known of programs.
     pub(in crate::policy) knowledge: Knowledge,
+}
+
+impl Vocabulary {
+    /// Every command pattern in it.
+    pub(in crate::policy) fn patterns(&self) -> impl Iterator<Item = &str> {
+        let Lens { wrappers, value_options, commands, .. } = &self.lens;
+        let Knowledge { interpreters, effects, shell_values, .. } = &self.knowledge;
+        let wrappers = wrappers.iter().map(|it| it.command.as_str());
+        let options = value_options.iter().map(|it| it.program.as_str());
+        let kinds = commands.iter().flat_map(|it| it.programs.iter().chain(&it.except));
+        let interpreters = interpreters.iter().map(|it| it.program.as_str());
+        let effects = effects.iter().flat_map(|it| it.programs.iter().chain(&it.except));
+        let shell_values = shell_values.iter().flat_map(|it| &it.programs);
+        let patterns = effects.chain(shell_values).map(CommandPattern::as_str);
+        let texts = wrappers.chain(options).chain(kinds.map(String::as_str));
+        texts.chain(interpreters).chain(patterns)
+    }
 }
 
 /// Joins vocabularies, topmost first: lists are joined, also those of entries with the same name,
