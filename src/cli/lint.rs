@@ -14,7 +14,7 @@ use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, LintArguments, cores, pack, project,
 };
 use crate::harness::Harness;
-use crate::lint::baseline::Baseline;
+use crate::lint::baseline::{Baseline, Seat};
 use crate::lint::{self, Profile, Subject};
 use crate::policy::load::{Base, Pack};
 use crate::policy::{builtin, load};
@@ -89,8 +89,9 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Lint
     if let Some(file) = &arguments.write_baseline {
         return write_baseline(world, console, file, &review);
     }
-    if let Some(baseline) = &baseline {
-        set_known_aside(&mut review, baseline);
+    if let Some((baseline, file)) = baseline.as_ref().zip(arguments.baseline.as_deref()) {
+        let here = &world.working_folder();
+        set_known_aside(&mut review, baseline, Seat { here, file });
     }
     say(console, arguments.format, &review);
     exit_code(&review, arguments.fail_level)
@@ -216,7 +217,7 @@ fn write_baseline(
 ) -> u8 {
     let can_be = |it: &&Diagnostic| lint::find(it.code).is_some_and(lint::Rule::can_be_silenced);
     let (findings, broken): (Vec<_>, Vec<_>) = review.findings.iter().partition(can_be);
-    let baseline = Baseline::of(&findings);
+    let baseline = Baseline::of(&findings, Seat { here: &world.working_folder(), file });
     let text = serde_json::to_string_pretty(&baseline).unwrap_or_default();
     match world.write(file, format!("{text}\n").as_bytes()) {
         Ok(()) => {
@@ -239,10 +240,10 @@ fn write_baseline(
     }
 }
 
-fn set_known_aside(review: &mut Review, baseline: &Baseline) {
+fn set_known_aside(review: &mut Review, baseline: &Baseline, seat: Seat<'_>) {
     let known = {
         let findings: Vec<&Diagnostic> = review.findings.iter().collect();
-        baseline.knows(&findings)
+        baseline.knows(&findings, seat)
     };
     let mut known = known.into_iter();
     let (old, new) = review.findings.drain(..).partition(|_| known.next() == Some(true));

@@ -1,12 +1,14 @@
 //! Findings that were there before: a file that names them, so that only new ones count.
 
 use std::collections::BTreeMap;
+use std::path::{Component, Path};
 
 use serde::{Deserialize, Serialize};
 
 use super::{code_of, find};
 use crate::checksum::checksum;
-use crate::source::Diagnostic;
+use crate::policy::builtin;
+use crate::source::{Diagnostic, Source};
 
 /// Version of the format.
 const VERSION: u32 = 1;
@@ -35,14 +37,58 @@ pub struct Known {
     pub message: String,
 }
 
+/// Where a baseline lies, and where it is looked at from: files are named from its own folder on, so that
+/// it knows them wherever lint is run.
+#[derive(Debug, Clone, Copy)]
+pub struct Seat<'p> {
+    /// The working folder, from the root on.
+    pub here: &'p Path,
+    /// The baseline, from the working folder or from the root on.
+    pub file: &'p Path,
+}
+
+impl Seat<'_> {
+    /// The name of a file as the baseline has it.
+    fn name(&self, source: &Source) -> String {
+        if builtin::wrote(source) {
+            return source.name.clone();
+        }
+        let file = steps(&self.here.join(&source.name));
+        let baseline = steps(&self.here.join(self.file));
+        let folder = baseline.get(..baseline.len().saturating_sub(1)).unwrap_or_default();
+        let same = folder.iter().zip(&file).take_while(|(one, other)| one == other).count();
+        let up = folder.iter().skip(same).map(|_| "..".to_owned());
+        let down = file.iter().skip(same).cloned();
+        up.chain(down).collect::<Vec<_>>().join("/")
+    }
+}
+
+/// The steps of a path, `.` and `..` taken.
+fn steps(path: &Path) -> Vec<String> {
+    let mut steps = Vec::new();
+    for step in path.components() {
+        match step {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                steps.pop();
+            }
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => {
+                steps.push(step.as_os_str().to_string_lossy().into_owned());
+            }
+        }
+    }
+    steps
+}
+
 impl Baseline {
     /// A baseline of these findings.
     #[must_use]
-    pub fn of(findings: &[&Diagnostic]) -> Self {
-        let known = findings.iter().zip(fingerprints(findings)).map(|(it, fingerprint)| Known {
+    pub fn of(findings: &[&Diagnostic], seat: Seat<'_>) -> Self {
+        let prints = fingerprints_by(findings, |it| seat.name(it));
+        let known = findings.iter().zip(prints).map(|(it, fingerprint)| Known {
             fingerprint,
             code: code_of(it.code).to_owned(),
-            file: it.span.source.name.clone(),
+            file: seat.name(&it.span.source),
             message: it.message.clone(),
         });
         Self { version: VERSION, findings: known.collect() }
@@ -63,10 +109,10 @@ impl Baseline {
 
     /// For each finding, whether it is known. Errors of the loader are never: the pack is broken.
     #[must_use]
-    pub fn knows(&self, findings: &[&Diagnostic]) -> Vec<bool> {
+    pub fn knows(&self, findings: &[&Diagnostic], seat: Seat<'_>) -> Vec<bool> {
         let known = |it: &String| self.findings.iter().any(|known| known.fingerprint == *it);
         let silent = |it: &Diagnostic| find(it.code).is_some_and(super::Rule::can_be_silenced);
-        let pairs = findings.iter().zip(fingerprints(findings));
+        let pairs = findings.iter().zip(fingerprints_by(findings, |it| seat.name(it)));
         pairs.map(|(finding, fingerprint)| silent(finding) && known(&fingerprint)).collect()
     }
 }
@@ -75,16 +121,42 @@ impl Baseline {
 /// those that are alike. Lines may move; a finding whose line changed is a new one.
 #[must_use]
 pub fn fingerprints(findings: &[&Diagnostic]) -> Vec<String> {
+    fingerprints_by(findings, |it| it.name.clone())
+}
+
+fn fingerprints_by(findings: &[&Diagnostic], name: impl Fn(&Source) -> String) -> Vec<String> {
     let mut seen: BTreeMap<String, u32> = BTreeMap::new();
     let mut fingerprint = |it: &&Diagnostic| {
         let text = &it.span.source.text;
         let start = text.get(..it.span.start).and_then(|it| it.rfind('\n')).map_or(0, |at| at + 1);
         let line = text.get(start..).and_then(|it| it.lines().next()).unwrap_or_default().trim();
-        let what = format!("{}\n{}\n{line}\n{}", it.code, it.span.source.name, it.message);
+        let file = name(&it.span.source);
+        let what = format!("{}\n{file}\n{line}\n{}", it.code, it.message);
         let number = seen.entry(what.clone()).or_default();
         *number += 1;
         let sum = checksum(&[what.as_bytes(), &number.to_le_bytes()]);
         format!("{:016x}", u64::from_le_bytes(sum))
     };
     findings.iter().map(&mut fingerprint).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_has_one_name_in_a_baseline_wherever_it_is_looked_at_from() {
+        for (here, baseline, file, expected) in [
+            ("/w", "lint.json", "policies/a.yaml", "policies/a.yaml"),
+            ("/w", "./lint.json", "./policies/a.yaml", "policies/a.yaml"),
+            ("/w/policies", "../lint.json", "a.yaml", "policies/a.yaml"),
+            ("/elsewhere", "/w/lint.json", "/w/policies/a.yaml", "policies/a.yaml"),
+            ("/w", "ci/lint.json", "policies/a.yaml", "../policies/a.yaml"),
+            ("/w", "lint.json", "builtin/guards.yaml", "builtin/guards.yaml"),
+        ] {
+            let seat = Seat { here: Path::new(here), file: Path::new(baseline) };
+            let source = Source { name: file.to_owned(), text: String::new() };
+            assert_eq!(seat.name(&source), expected, "{file} from {here}");
+        }
+    }
 }

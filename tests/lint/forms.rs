@@ -1,6 +1,8 @@
 //! The forms of a review: text, JSON, SARIF, annotations, JUnit.
 
-use policyd::lint::baseline::{Baseline, fingerprints};
+use std::path::Path;
+
+use policyd::lint::baseline::{Baseline, Seat, fingerprints};
 use policyd::lint::{Profile, Reviewed};
 use policyd::report::diagnostics::{Style, render_text};
 use policyd::report::lint::{Review, github, json, summary};
@@ -104,10 +106,11 @@ fn a_baseline_knows_what_was_there_and_nothing_that_keeps_a_pack_from_loading() 
         RULES.replace("guidance: Run the tests.", "guidance: Run the tests.\n  guidanc: x");
     let found = look(&[("considerations.yaml", &broken)], Profile::Default).findings;
     let found: Vec<&Diagnostic> = found.iter().collect();
-    let baseline = Baseline::of(&found);
+    let seat = Seat { here: Path::new("/w"), file: Path::new("lint.json") };
+    let baseline = Baseline::of(&found, seat);
     let text = serde_json::to_string(&baseline).unwrap();
     assert_eq!(Baseline::parse(&text).unwrap(), baseline);
-    let knows = Baseline::parse(&text).unwrap().knows(&found);
+    let knows = Baseline::parse(&text).unwrap().knows(&found, seat);
     let new: Vec<&str> =
         found.iter().zip(&knows).filter(|(_, known)| !**known).map(|(it, _)| it.code).collect();
     assert_eq!(new, ["unknown-key"]);
