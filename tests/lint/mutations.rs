@@ -33,11 +33,14 @@ struct Word {
 }
 
 impl Word {
-    /// Whether a mutant may be the name of another program: of so few letters nobody can tell.
+    /// Whether a mutant may be the name of another program, or of another word behind it: of so few
+    /// letters nobody can tell.
     fn may_be_another_program(&self, mutant: &str) -> bool {
-        let program = |text: &str| text.split(' ').next().unwrap_or_default().to_owned();
+        let (was, is) = (self.text.split(' '), mutant.split(' '));
+        let changed = was.zip(is).enumerate().find(|(_, (was, is))| was != is);
+        let few = changed.is_some_and(|(at, (was, _))| was.len() < if at == 0 { 4 } else { 3 });
         let is_program = builtin::FILES.get(self.file).is_some_and(|it| it.0 == "vocabulary.yaml");
-        is_program && program(&self.text).len() < 4 && program(mutant) != program(&self.text)
+        is_program && few
     }
 }
 
@@ -132,7 +135,7 @@ fn names(chain: &str) -> Vec<(usize, &str)> {
     for piece in chain.split_inclusive(|c: char| !(c.is_alphanumeric() || c == '_')) {
         let word = piece.trim_end_matches(|c: char| !(c.is_alphanumeric() || c == '_'));
         let before = chain.get(..at).unwrap_or_default();
-        let quoted = before.matches('"').count() % 2 == 1;
+        let quoted = before.replace("\\\"", "").matches('"').count() % 2 == 1;
         let defined = defining.iter().any(|it| before.ends_with(&format!("{it}\"")));
         if word.len() > 1 && !word.starts_with(|c: char| c.is_numeric()) && (!quoted || defined) {
             found.push((at, word));
@@ -212,7 +215,7 @@ fn slips_through(base: &Base, original: &str, word: &Word, mutant: &str) -> bool
         return false;
     }
     let now = Timestamp::parse(TODAY).unwrap();
-    let found = lint::review(&Subject::new(&pack, &reviewed, now), Profile::Default, true).findings;
+    let found = lint::review(&Subject::new(&pack, &reviewed, now), Profile::Strict, true).findings;
     if found.iter().any(|it| it.level >= Level::Warning) {
         return false;
     }

@@ -8,6 +8,8 @@ use crate::source::node::Node;
 
 /// Shorter names are one letter from too many others: `gt`, `nm` and `ip` are programs, too.
 const LETTERS_MIN: usize = 4;
+/// The same of what follows a known program, where there is less to choose from.
+const SUB_LETTERS_MIN: usize = 3;
 
 pub(in crate::lint) fn misspelt_program(subject: &Subject<'_>, out: &mut Findings) {
     let known = subject.reviewed.meant.known_programs();
@@ -17,9 +19,9 @@ pub(in crate::lint) fn misspelt_program(subject: &Subject<'_>, out: &mut Finding
         let name = program.rsplit('/').next().unwrap_or(program);
         let subs = known.get(name).filter(|_| name == program);
         let slip = match subs {
-            Some(subs) => words
-                .next()
-                .and_then(|sub| Some((sub, slip_of(sub, subs.iter().map(String::as_str))?))),
+            Some(subs) => words.next().and_then(|sub| {
+                Some((sub, slip(sub, SUB_LETTERS_MIN, subs.iter().map(String::as_str))?))
+            }),
             None => slip_of(name, known.keys().map(String::as_str)).map(|it| (name, it)),
         };
         if let Some((written, meant)) = slip {
@@ -35,16 +37,23 @@ pub(in crate::lint) fn misspelt_program(subject: &Subject<'_>, out: &mut Finding
 /// The known word that becomes this one where a letter is left out, or changes places with the next.
 pub(super) fn slip_of<'k>(
     word: &str,
+    known: impl Iterator<Item = &'k str> + Clone,
+) -> Option<&'k str> {
+    slip(word, LETTERS_MIN, known)
+}
+
+/// The same of known words that have so many letters.
+fn slip<'k>(
+    word: &str,
+    letters: usize,
     mut known: impl Iterator<Item = &'k str> + Clone,
 ) -> Option<&'k str> {
-    let is_glob = |it: &str| it.contains(['*', '?', '{']);
-    if is_glob(word) || known.clone().any(|it| it == word) {
+    if known.clone().any(|it| it == word) {
         return None;
     }
-    let slips = |it: &&str| {
-        !is_glob(it) && it.len() >= LETTERS_MIN && is_slip(word.as_bytes(), it.as_bytes())
-    };
-    known.find(slips)
+    let is_glob = |it: &str| it.contains(['*', '?', '{']);
+    let alike = |it: &str| is_glob(it) == is_glob(word) && it.len() >= letters;
+    known.find(|it| alike(it) && is_slip(word.as_bytes(), it.as_bytes()))
 }
 
 fn is_slip(word: &[u8], meant: &[u8]) -> bool {
