@@ -18,7 +18,7 @@ use serde_json::Value as Json;
 use super::Detail;
 use super::combine::Decision;
 use super::verdict::Explained;
-use crate::facts::call::Call;
+use crate::facts::call::{Call, Invocation};
 use crate::facts::event::Event;
 use crate::facts::glob::word_matches;
 use crate::facts::lens::ValueOptions;
@@ -110,11 +110,24 @@ pub fn concerned<'p>(
     })
 }
 
-/// Whether one of the programs of a guard is in a call; of a guard without programs, always.
+/// Whether one of the programs of a guard is in a call, or may be; of a guard without programs, always.
 #[must_use]
 pub fn recognises(guard: &Guard, call: &Call, values: &[ValueOptions]) -> bool {
-    let found = |pattern: &CommandPattern| call.programs.iter().any(|it| it.is(pattern, values));
-    guard.commands.is_empty() || guard.commands.iter().any(found)
+    let found = |program: &Invocation| match may_be_any(program) {
+        true => guard.commands.iter().any(by_name_alone) && guard.body.when.is_some(),
+        false => guard.commands.iter().any(|it| program.is(it, values)),
+    };
+    guard.commands.is_empty() || call.programs.iter().any(found)
+}
+
+/// Whether what a program is cannot be known.
+fn may_be_any(program: &Invocation) -> bool {
+    program.name.is_empty()
+}
+
+/// Whether a pattern goes by the name of a program and nothing else: one that cannot be known may be it.
+fn by_name_alone(pattern: &CommandPattern) -> bool {
+    pattern.operands() == 0
 }
 
 /// Judges the guards that an event concerns; `seen` is its tool call.
@@ -262,15 +275,14 @@ impl Judging<'_> {
         let mut concerned = false;
         let mut doubt: Option<(String, String)> = None;
         for (at, program) in seen.call.programs.iter().enumerate() {
-            // A program that cannot be known may be any of those that go by their name alone. That
-            // says nothing where the name is all that the guard asks for.
-            let dark = program.name.is_empty();
+            // Where the name is all that the guard asks for, one that cannot be known says nothing.
+            let dark = may_be_any(program);
             if dark && body.when.is_none() {
                 continue;
             }
             let values = &self.context.lens.lens().value_options;
             let pattern = patterns.iter().find(|it| match dark {
-                true => it.operands() == 0,
+                true => by_name_alone(it),
                 false => program.is(it, values),
             });
             let Some(pattern) = pattern else { continue };

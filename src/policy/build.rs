@@ -179,11 +179,12 @@ pub(super) fn build(
         Some(base) => base.voices.clone(),
         None => voices(&layers.messages),
     };
-    let Builder { reads_breakers, reads_waiting, reads_context, .. } = builder;
     let resilience = builder.resilience_over(layers, base);
+    let guards = builder.guards(layers);
+    let Builder { reads_breakers, reads_waiting, reads_context, .. } = builder;
     Built {
         settings,
-        guards: builder.guards(layers),
+        guards,
         voices,
         vocabulary,
         names,
@@ -300,7 +301,8 @@ pub(super) fn meant(layers: &Layers, built: Built, base: &Base) -> (Meant, Arc<N
 fn voices(messages: &[Arc<Node>]) -> BTreeSet<String> {
     let choices = messages.iter().filter_map(|it| it.entries()).flatten();
     let choices = choices.filter_map(|(_, choices)| choices.items()).flatten();
-    choices.filter_map(|it| it.get("voice")?.text()).map(str::to_owned).collect()
+    let said = choices.filter(|it| it.get("text").is_some());
+    said.filter_map(|it| it.get("voice")?.text()).map(str::to_owned).collect()
 }
 
 /// The value of `on_error` by its name.

@@ -2,8 +2,9 @@
 //! that look closer than the facts do. May not live here: judging them.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -68,7 +69,7 @@ fn input(json: &str, call: (&str, &str), deep: usize) -> Option<Value> {
                 ("", name) => is("name", name),
                 (id, _) => IDS.iter().any(|key| is(key, id)),
             };
-            let beside = || INPUTS.iter().find_map(|key| fields.get(*key));
+            let beside = || INPUTS.iter().find_map(|key| fields.get(key));
             match beside().filter(|_| meant) {
                 Some(found) => {
                     let value: Value = serde_json::from_str(found.get()).ok()?;
@@ -76,7 +77,7 @@ fn input(json: &str, call: (&str, &str), deep: usize) -> Option<Value> {
                     let inner = value.as_str().and_then(|it| serde_json::from_str(it).ok());
                     Some(inner.unwrap_or(value))
                 }
-                None => fields.values().find_map(|it| input(it.get(), call, deep)),
+                None => fields.0.iter().find_map(|(_, it)| input(it.get(), call, deep)),
             }
         }
         b'[' => {
@@ -87,8 +88,39 @@ fn input(json: &str, call: (&str, &str), deep: usize) -> Option<Value> {
     }
 }
 
-/// An object by its outline.
-type Fields<'j> = BTreeMap<Cow<'j, str>, &'j RawValue>;
+/// An object by its outline, in its own order.
+#[derive(Default)]
+struct Fields<'j>(Vec<(Cow<'j, str>, &'j RawValue)>);
+
+impl<'j> Fields<'j> {
+    fn get(&self, key: &str) -> Option<&'j RawValue> {
+        self.0.iter().find(|(name, _)| name == key).map(|(_, value)| *value)
+    }
+}
+
+impl<'de> Deserialize<'de> for Fields<'de> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_map(Outline)
+    }
+}
+
+struct Outline;
+
+impl<'de> Visitor<'de> for Outline {
+    type Value = Fields<'de>;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut fields = Fields::default();
+        while let Some(field) = map.next_entry()? {
+            fields.0.push(field);
+        }
+        Ok(fields)
+    }
+}
 
 #[cfg(test)]
 mod tests {

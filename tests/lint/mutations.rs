@@ -2,8 +2,9 @@
 //! built-in pack is never passed over in silence while it changes what is decided.
 //!
 //! Every third word of those that stand anywhere in the pack is mutated at one of its places, once: each
-//! costs a whole load of the pack. Every word, at one place: `POLICYD_MUTATE=words`; all words, places and
-//! characters: `POLICYD_MUTATE=all cargo test --release --test lint mutations`.
+//! costs a whole load of the pack. Every word, at one place: `POLICYD_MUTATE=words`, at another
+//! character `words+1` and so on; all words, places and characters:
+//! `POLICYD_MUTATE=all cargo test --release --test lint mutations`.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -37,8 +38,8 @@ impl Word {
     /// letters nobody can tell.
     fn may_be_another_program(&self, mutant: &str) -> bool {
         let (was, is) = (self.text.split(' '), mutant.split(' '));
-        let changed = was.zip(is).enumerate().find(|(_, (was, is))| was != is);
-        let few = changed.is_some_and(|(at, (was, _))| was.len() < if at == 0 { 4 } else { 3 });
+        let changed = was.zip(is).find(|(was, is)| was != is);
+        let few = changed.is_some_and(|(was, _)| was.len() < 4);
         let is_program = builtin::FILES.get(self.file).is_some_and(|it| it.0 == "vocabulary.yaml");
         is_program && few
     }
@@ -233,12 +234,14 @@ fn no_typo_changes_a_decision_in_silence() {
         places.entry((word.defines, word.text.clone())).or_default().push(word);
     }
     let mut tries: Vec<(Word, String)> = Vec::new();
-    let every = if all || asked == "words" { 1 } else { 3 };
+    let every = if all || asked.starts_with("words") { 1 } else { 3 };
+    let shifted = asked.split_once('+').and_then(|(_, it)| it.parse().ok()).unwrap_or(0_usize);
     for (number, words) in places.values().enumerate().step_by(every) {
         for word in words.iter().take(if all { usize::MAX } else { 1 }) {
             let mut mutants = mutants(&word.text);
             mutants.retain(|it| !word.may_be_another_program(it));
-            let first = if all { 0 } else { number.checked_rem(mutants.len()).unwrap_or(0) };
+            let first = number.saturating_add(shifted).checked_rem(mutants.len());
+            let first = if all { 0 } else { first.unwrap_or(0) };
             let taken = if all { usize::MAX } else { 1 };
             let taken = mutants.into_iter().skip(first).take(taken);
             tries.extend(taken.map(|it| (word.clone(), it)));

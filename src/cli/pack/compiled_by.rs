@@ -66,6 +66,7 @@ pub(super) const COMPILED_BY: u64 = fingerprint(&[
     include_str!("../../../src/script/paths.rs"),
     include_str!("../../../src/script/pattern.rs"),
     include_str!("../../../src/script/place_facts.rs"),
+    include_str!("../../../src/script/plain.rs"),
     include_str!("../../../src/script/program_facts.rs"),
     include_str!("../../../src/script/queue_facts.rs"),
     include_str!("../../../src/script/record.rs"),

@@ -104,8 +104,9 @@ impl PlaceGlob {
 
     /// Whether it fits a path.
     fn fits(&self, path: &str, around: &Surroundings) -> bool {
+        // Where no home is known, `~/x` is read as `/x`, by the shell's own rule.
         let below = |home: &str, glob: &PathGlob| {
-            !home.is_empty() && path.strip_prefix(home).is_some_and(|it| glob.matches(it))
+            path.strip_prefix(home.trim_end_matches('/')).is_some_and(|it| glob.matches(it))
         };
         let homes = || [around.home.as_str(), around.led_to(&around.home)];
         self.globs.iter().any(|it| it.matches(path))
@@ -133,7 +134,7 @@ impl PlaceGlob {
             Some(rest) => {
                 let own = [around.led_to(&around.home), around.home.as_str()];
                 let mut homes = own.into_iter().chain(HOMES);
-                homes.any(|home| could_mean(path, &format!("{home}{rest}")))
+                homes.any(|home| could_mean(path, &format!("{}{rest}", home.trim_end_matches('/'))))
             }
             None => could_mean(path, &self.written),
         }

@@ -129,8 +129,8 @@ pub(in crate::lint) fn secret(subject: &Subject<'_>, out: &mut Findings) {
 const HOMES: [&str; 3] = ["/home/", "/Users/", "\\Users\\"];
 
 pub(in crate::lint) fn personal_path(subject: &Subject<'_>, out: &mut Findings) {
-    // However they are written: quotes may ask for more backslashes, and `\/` is a slash.
-    let begins = ["/home", "/Users", "\\Users"];
+    // However they are written: `\/` is a slash, and so are characters by their number.
+    let begins = ["/home", "/Users", "\\Users", "\\x", "\\u", "\\U"];
     let named = |text: &str| begins.iter().any(|it| text.contains(it));
     if !subject.pack.files.iter().any(|(_, source)| named(&source.text)) {
         return;

@@ -8,8 +8,11 @@ use crate::source::node::Node;
 
 /// Shorter names are one letter from too many others: `gt`, `nm` and `ip` are programs, too.
 const LETTERS_MIN: usize = 4;
-/// The same of what follows a known program, where there is less to choose from.
-const SUB_LETTERS_MIN: usize = 3;
+/// Programs and words behind programs that are no slip of the names they are near.
+const REAL: [&str; 20] = [
+    "argo", "elm", "ent", "erl", "fpc", "ionic", "isntall", "lld", "nim", "nvm", "pic", "pnp",
+    "ppm", "pst", "shasum", "star", "sync", "test", "top", "tst",
+];
 
 pub(in crate::lint) fn misspelt_program(subject: &Subject<'_>, out: &mut Findings) {
     let known = subject.reviewed.meant.known_programs();
@@ -19,16 +22,21 @@ pub(in crate::lint) fn misspelt_program(subject: &Subject<'_>, out: &mut Finding
         let name = program.rsplit('/').next().unwrap_or(program);
         let subs = known.get(name).filter(|_| name == program);
         let slip = match subs {
-            Some(subs) => words.next().and_then(|sub| {
-                Some((sub, slip(sub, SUB_LETTERS_MIN, subs.iter().map(String::as_str))?))
-            }),
+            Some(subs) => words
+                .next()
+                .and_then(|sub| Some((sub, slip_of(sub, subs.iter().map(String::as_str))?))),
             None => slip_of(name, known.keys().map(String::as_str)).map(|it| (name, it)),
         };
         if let Some((written, meant)) = slip {
             let message = format!("`{written}` is nearly `{meant}`, and nothing that is known");
+            let (head, rest) = text.split_at_checked(program.len()).unwrap_or((&text, ""));
+            let mended = match written == name {
+                true => format!("{meant}{rest}"),
+                false => format!("{head}{}", rest.replacen(written, meant, 1)),
+            };
             out.add(span, message, |it| {
                 it.with_note("a program of another name is never recognised")
-                    .with_help(format!("did you mean `{}`?", text.replacen(written, meant, 1)))
+                    .with_help(format!("did you mean `{mended}`?"))
             });
         }
     }
@@ -37,22 +45,13 @@ pub(in crate::lint) fn misspelt_program(subject: &Subject<'_>, out: &mut Finding
 /// The known word that becomes this one where a letter is left out, or changes places with the next.
 pub(super) fn slip_of<'k>(
     word: &str,
-    known: impl Iterator<Item = &'k str> + Clone,
-) -> Option<&'k str> {
-    slip(word, LETTERS_MIN, known)
-}
-
-/// The same of known words that have so many letters.
-fn slip<'k>(
-    word: &str,
-    letters: usize,
     mut known: impl Iterator<Item = &'k str> + Clone,
 ) -> Option<&'k str> {
-    if known.clone().any(|it| it == word) {
+    if REAL.contains(&word) || known.clone().any(|it| it == word) {
         return None;
     }
     let is_glob = |it: &str| it.contains(['*', '?', '{']);
-    let alike = |it: &str| is_glob(it) == is_glob(word) && it.len() >= letters;
+    let alike = |it: &str| is_glob(it) == is_glob(word) && it.len() >= LETTERS_MIN;
     known.find(|it| alike(it) && is_slip(word.as_bytes(), it.as_bytes()))
 }
 

@@ -1,0 +1,34 @@
+//! What lies around a tool call: whose home it is, how full the context is.
+
+use crate::machine::Machine;
+
+const PROJECT: &str = "/home/dev/project";
+
+#[test]
+fn globs_of_the_home_hold_whatever_the_home_is_called() {
+    for home in ["/home/dev", "/home/dev/", "/root", "/", ""] {
+        let machine = Machine::new(PROJECT);
+        machine.world.set_env("HOME", home);
+        for line in ["echo x >> ~/.bashrc", "cat ~/.npmrc", "cat ~/.aws/credentials"] {
+            assert_ne!(machine.bash(line).0, "", "{line} with the home {home:?}");
+        }
+        assert_eq!(machine.bash("cat ~/notes.txt").0, "", "with the home {home:?}");
+    }
+}
+
+#[test]
+fn a_guard_alone_may_ask_how_full_the_context_is_also_of_what_cannot_be_known() {
+    let machine = Machine::new(PROJECT);
+    let guard = |commands: &str, when: &str| {
+        format!(
+            "- id: own\n  {commands}when: {when}\n  decision: ask\n  on_error: ask\n  message: x\n"
+        )
+    };
+    machine.guards(&guard("commands: [deployit]\n  ", "context.compactions == 0"));
+    for (line, expected) in [("deployit now", "ask"), ("$X now", "ask"), ("ls", "")] {
+        assert_eq!(machine.bash(line).0, expected, "{line}");
+    }
+    machine.world.put("/home/dev/rules/policyd.yaml", "extends: []\n");
+    machine.guards(&guard("", "context.compactions > 0"));
+    assert_eq!(machine.bash("ls"), (String::new(), String::new()));
+}
