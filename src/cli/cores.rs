@@ -1,17 +1,15 @@
 //! Work shared out to all cores of the machine, with what comes out in the order of what went in.
 
-use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Cores of this machine.
-pub(super) fn count() -> usize {
-    thread::available_parallelism().map_or(1, NonZero::get)
-}
-
 /// What `work` makes of each item. Whoever is free takes the next one; a panic in `work` goes on in
 /// the caller, for what is missing then must not look like nothing.
-pub(super) fn on_all<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+pub(super) fn on_all<T: Sync, R: Send>(
+    cores: usize,
+    items: &[T],
+    work: impl Fn(&T) -> R + Sync,
+) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let take = || {
         let mut made = Vec::new();
@@ -21,7 +19,7 @@ pub(super) fn on_all<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Syn
             made.push((at, work(item)));
         }
     };
-    let helpers = count().min(items.len()).saturating_sub(1);
+    let helpers = cores.min(items.len()).saturating_sub(1);
     let mut made = thread::scope(|scope| {
         let helpers: Vec<_> = (0..helpers).map(|_| scope.spawn(take)).collect();
         let mut made = take();
@@ -42,15 +40,15 @@ mod tests {
     fn what_comes_out_stands_where_it_went_in() {
         let items: Vec<usize> = (0..1000).collect();
         let doubled: Vec<usize> = items.iter().map(|it| it * 2).collect();
-        assert_eq!(on_all(&items, |it| it * 2), doubled);
-        assert!(on_all(&[] as &[usize], |it| *it).is_empty());
+        assert_eq!(on_all(4, &items, |it| it * 2), doubled);
+        assert!(on_all(4, &[] as &[usize], |it| *it).is_empty());
     }
 
     #[test]
     fn a_panic_in_any_thread_is_heard() {
         let items: Vec<usize> = (0..100).collect();
         let work = |it: &usize| assert!(*it != 77, "the one that fails");
-        let outcome = std::panic::catch_unwind(|| on_all(&items, work));
+        let outcome = std::panic::catch_unwind(|| on_all(4, &items, work));
         assert!(outcome.is_err());
     }
 }

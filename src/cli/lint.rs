@@ -75,6 +75,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Lint
         ignores: !arguments.no_ignores,
         now: world.now(),
         harness,
+        cores: world.cores(),
     };
     let mut review = review(&packs, &ask);
     review.unreadable = unreadable;
@@ -103,13 +104,15 @@ struct Ask {
     ignores: bool,
     now: Timestamp,
     harness: Option<&'static Harness>,
+    /// Cores of the machine.
+    cores: usize,
 }
 
 /// A pack with its case files.
 type Beside = (Pack, Vec<Arc<Source>>);
 
 fn with_cases(world: &dyn World, packs: Vec<Pack>, unreadable: &mut Vec<String>) -> Vec<Beside> {
-    let found = cores::on_all(&packs, |it| beside(world, it, None));
+    let found = cores::on_all(world.cores(), &packs, |it| beside(world, it, None));
     let with_cases = packs.into_iter().zip(found).map(|(pack, (cases, missing))| {
         unreadable.extend(missing);
         (pack, cases)
@@ -119,8 +122,8 @@ fn with_cases(world: &dyn World, packs: Vec<Pack>, unreadable: &mut Vec<String>)
 
 /// Looks at all packs.
 fn review(packs: &[Beside], ask: &Ask) -> Review {
-    let base = base();
-    let reviewed = cores::on_all(packs, |(pack, cases)| {
+    let base = base(ask.cores);
+    let reviewed = cores::on_all(ask.cores, packs, |(pack, cases)| {
         let reviewed = load::review(pack, &base);
         let subject = Subject::new(pack, &reviewed, ask.now).with_cases(cases.clone());
         let subject = subject.for_harness(ask.harness);
@@ -137,11 +140,11 @@ fn review(packs: &[Beside], ask: &Ask) -> Review {
 }
 
 /// What packs extend.
-fn base() -> Base {
+fn base(cores: usize) -> Base {
     let mut files = builtin::pack().files;
     // The longest first, so that nobody is left alone with one at the end.
     files.sort_by_key(|(_, source)| Reverse(source.text.len()));
-    let files = cores::on_all(&files, |it| load::files_below(std::slice::from_ref(it)));
+    let files = cores::on_all(cores, &files, |it| load::files_below(std::slice::from_ref(it)));
     Base::of(&files.into_iter().flatten().collect())
 }
 

@@ -192,7 +192,7 @@ pub(super) fn find_all(
         }
     }
     let here = world.working_folder();
-    let found = cores::on_all(&folders, |it| read_folder(world, it));
+    let found = cores::on_all(world.cores(), &folders, |it| read_folder(world, it));
     let (mut packs, unreadable): (Vec<Pack>, Vec<Vec<String>>) = found.into_iter().unzip();
     let mut unreadable = unreadable.concat();
     if paths.is_empty() {
