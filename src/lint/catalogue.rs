@@ -131,7 +131,7 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD307", "bad-glob", Error, Default, "A glob has a brace that is not closed, or brackets.", Some(patterns::bad_glob)),
     rule!("PD308", "glob-cannot-match", Error, Default, "A glob is of a form that no path has.", Some(patterns::glob_cannot_match)),
     rule!("PD309", "covered-pattern", Warning, Default, "A pattern of a list is covered by another one of it.", Some(patterns::covered_pattern)),
-    rule!("PD310", "shell-in-pattern", Error, Default, "A command pattern holds what the shell takes away.", Some(patterns::shell_in_pattern)),
+    rule!("PD310", "shell-in-pattern", Error, Default, "A command pattern holds what the shell takes away.", Some(programs::shell_in_pattern)),
     rule!("PD311", "unescaped-dot", Note, Pedantic, "A dot in a regular expression looks like that of a name.", Some(patterns::unescaped_dot)),
     rule!("PD401", "no-fallback-text", Note, Pedantic, "None of several texts is used where no condition holds.", Some(messages::no_fallback)),
     rule!("PD402", "unreachable-text", Warning, Default, "A text stands behind one that always comes first.", Some(messages::unreachable_text)),

@@ -14,12 +14,12 @@ use crate::source::shape::Kind;
 use crate::source::{ScalarStyle, Span};
 
 /// A regular expression, a glob or a command pattern, in a list or as an argument.
-struct Pattern<'s> {
-    text: &'s str,
-    place: Place<'s>,
+pub(super) struct Pattern<'s> {
+    pub(super) text: &'s str,
+    pub(super) place: Place<'s>,
 }
 
-enum Place<'s> {
+pub(super) enum Place<'s> {
     /// A scalar of its own.
     Node(&'s Node),
     /// An argument in an expression.
@@ -27,7 +27,7 @@ enum Place<'s> {
 }
 
 impl Pattern<'_> {
-    fn span(&self) -> Span {
+    pub(super) fn span(&self) -> Span {
         match self.place {
             Place::Node(node) => node.sub_span(0..self.text.len()),
             Place::Argument(site, range) => site.span(range),
@@ -35,7 +35,7 @@ impl Pattern<'_> {
     }
 
     /// Where a part of it is written; all of it, where escapes keep that from being told.
-    fn part(&self, range: Range<usize>) -> Span {
+    pub(super) fn part(&self, range: Range<usize>) -> Span {
         match self.place {
             Place::Node(node) => node.sub_span(range),
             Place::Argument(site, whole)
@@ -57,7 +57,7 @@ impl Pattern<'_> {
 }
 
 /// Constant arguments of the calls of these functions, anywhere in an expression.
-fn arguments<'s>(subject: &'s Subject<'_>, functions: &[&str]) -> Vec<Pattern<'s>> {
+pub(super) fn arguments<'s>(subject: &'s Subject<'_>, functions: &[&str]) -> Vec<Pattern<'s>> {
     let mut found = Vec::new();
     for site in &subject.sites {
         site.visit(|term| {
@@ -291,23 +291,6 @@ fn holds_words(wider: &str, text: &str) -> bool {
         format!(" {} ", words.join(" "))
     };
     !wider.trim().is_empty() && folded(text).contains(&folded(wider))
-}
-
-/// What a shell takes away before a program runs.
-const SHELL: [&str; 8] = ["|", "&&", ";", ">", "<", "$(", "`", "\""];
-
-pub(in crate::lint) fn shell_in_pattern(subject: &Subject<'_>, out: &mut Findings) {
-    let listed = section(subject, "commands").into_iter().flat_map(|(_, list)| list);
-    let listed = listed.map(|(text, node)| Pattern { text, place: Place::Node(node) });
-    for pattern in listed.chain(arguments(subject, &["ran(", "commands.last("])) {
-        if let Some(sign) = SHELL.iter().find(|it| pattern.text.contains(**it)) {
-            let message = format!("`{sign}` belongs to the shell, and no program sees it");
-            out.add(pattern.span(), message, |it| {
-                it.with_note("each program of a command line is looked at for itself")
-                    .with_help("name one program and its words: `git push`")
-            });
-        }
-    }
 }
 
 /// Ends of names that are hardly meant as patterns.

@@ -1,9 +1,9 @@
-//! Checks of the programs that command patterns name, in lists, as keys and in expressions.
+//! Checks of command patterns, in lists, as keys and in expressions: the programs they name, and what no
+//! program ever sees.
 
+use super::patterns::{Pattern, Place, arguments};
 use crate::lint::{Findings, Subject};
 use crate::policy::guards::FILES as GUARD_FILES;
-use crate::script::tree::{Form, Term};
-use crate::source::Span;
 use crate::source::node::Node;
 
 /// Shorter names are one letter from too many others: `gt`, `nm` and `ip` are programs, too.
@@ -16,30 +16,30 @@ const REAL: [&str; 20] = [
 
 pub(in crate::lint) fn misspelt_program(subject: &Subject<'_>, out: &mut Findings) {
     let known = subject.reviewed.meant.known_programs();
-    for (text, span) in command_patterns(subject) {
+    for pattern in command_patterns(subject) {
+        let text = pattern.text;
         let mut words = text.split_whitespace();
         let program = words.next().unwrap_or_default();
         let name = program.rsplit('/').next().unwrap_or(program);
-        let subs = known.get(name).filter(|_| name == program);
-        let slip = match subs {
-            Some(subs) => words
-                .next()
-                .and_then(|sub| Some((sub, slip_of(sub, subs.iter().map(String::as_str))?))),
-            None => slip_of(name, known.keys().map(String::as_str)).map(|it| (name, it)),
+        let slip = match known.get(name).filter(|_| name == program) {
+            Some(subs) => words.next().and_then(|sub| Some((sub, slip_of(sub, all(subs))?))),
+            None => slip_of(name, all(known.keys())).map(|it| (name, it)),
         };
-        if let Some((written, meant)) = slip {
-            let message = format!("`{written}` is nearly `{meant}`, and nothing that is known");
-            let (head, rest) = text.split_at_checked(program.len()).unwrap_or((&text, ""));
-            let mended = match written == name {
-                true => format!("{meant}{rest}"),
-                false => format!("{head}{}", rest.replacen(written, meant, 1)),
-            };
-            out.add(span, message, |it| {
-                it.with_note("a program of another name is never recognised")
-                    .with_help(format!("did you mean `{mended}`?"))
-            });
-        }
+        let Some((written, meant)) = slip else { continue };
+        let before = if written == name { program.len() - name.len() } else { program.len() };
+        let at = text.get(before..).and_then(|it| it.find(written)).unwrap_or(0) + before;
+        let message = format!("`{written}` is nearly `{meant}`, and nothing that is known");
+        out.add(pattern.part(at..at + written.len()), message, |it| {
+            it.with_note("a program of another name is never recognised")
+                .with_help(format!("did you mean `{meant}`?"))
+        });
     }
+}
+
+fn all<'k>(
+    words: impl IntoIterator<Item = &'k String, IntoIter: Clone>,
+) -> impl Iterator<Item = &'k str> + Clone {
+    words.into_iter().map(String::as_str)
 }
 
 /// The known word that becomes this one where a letter is left out, or changes places with the next.
@@ -68,45 +68,43 @@ fn is_slip(word: &[u8], meant: &[u8]) -> bool {
     }
 }
 
-/// Facts that are asked about command patterns.
-const ASKED: [&str; 3] = ["commands.ran(", "commands.last(", "action.runs("];
+/// What a shell takes away before a program runs.
+const SHELL: [&str; 8] = ["|", "&&", ";", ">", "<", "$(", "`", "\""];
 
-/// Every command pattern that the pack itself writes, and where.
-fn command_patterns(subject: &Subject<'_>) -> Vec<(String, Span)> {
-    let mut found = Vec::new();
-    let mut take = |node: &Node| {
-        let text = node.text().unwrap_or_default();
-        found.push((text.to_owned(), node.sub_span(0..text.len())));
-    };
-    let items = |node: Option<&Node>| node.map(Node::one_or_items).unwrap_or_default().to_vec();
-    for entry in GUARD_FILES.iter().flat_map(|file| subject.of(file)) {
-        items(entry.node.get("commands")).iter().for_each(&mut take);
+pub(in crate::lint) fn shell_in_pattern(subject: &Subject<'_>, out: &mut Findings) {
+    for pattern in command_patterns(subject) {
+        if let Some(sign) = SHELL.iter().find(|it| pattern.text.contains(**it)) {
+            let message = format!("`{sign}` belongs to the shell, and no program sees it");
+            out.add(pattern.span(), message, |it| {
+                it.with_note("each program of a command line is looked at for itself")
+                    .with_help("name one program and its words: `git push`")
+            });
+        }
     }
+}
+
+/// Facts that are asked about command patterns.
+const ASKED: [&str; 3] = ["ran(", "commands.last(", "action.runs("];
+
+/// Every command pattern that the pack itself writes.
+fn command_patterns<'s>(subject: &'s Subject<'_>) -> Vec<Pattern<'s>> {
+    let guards = GUARD_FILES.iter().flat_map(|file| subject.of(file));
+    let mut nodes: Vec<&Node> = guards.filter_map(|it| it.node.get("commands")).collect();
+    let mut keys: Vec<&Node> = Vec::new();
     if let Some(file) = subject.file("vocabulary.yaml") {
         let entries = |key: &str| file.get(key).and_then(Node::entries).unwrap_or_default();
-        entries("value_options").iter().for_each(|(key, _)| take(key));
+        keys.extend(entries("value_options").iter().map(|(key, _)| key));
         let kinds = entries("commands").iter().map(|(_, kind)| kind);
         let rows = ["wrappers", "interpreters", "file_effects", "shell_values"];
         let rows = rows.into_iter().filter_map(|it| file.get(it)?.items()).flatten();
         for row in kinds.chain(rows) {
-            for key in ["command", "program", "programs", "except"] {
-                items(row.get(key)).iter().for_each(&mut take);
-            }
+            let keys = ["command", "program", "programs", "except"];
+            nodes.extend(keys.into_iter().filter_map(|key| row.get(key)));
         }
     }
-    for site in &subject.sites {
-        site.visit(|term| {
-            let Form::Fact(path, arguments) = &term.form else { return };
-            for Term { form, range, .. } in arguments {
-                let Form::Text(text) = form else { continue };
-                let asked = |it: &&str| path.contains(&format!("{it}{}", site.part(range)));
-                if ASKED.iter().any(asked) {
-                    found.push((text.clone(), site.span(range)));
-                }
-            }
-        });
-    }
-    found
+    let listed = nodes.into_iter().flat_map(Node::one_or_items).chain(keys);
+    let pattern = |node: &'s Node| Some(Pattern { text: node.text()?, place: Place::Node(node) });
+    listed.filter_map(pattern).chain(arguments(subject, &ASKED)).collect()
 }
 
 #[cfg(test)]
