@@ -14,7 +14,7 @@ use std::thread;
 use policyd::lint::{self, Profile, Subject};
 use policyd::policy::builtin;
 use policyd::policy::guards::GuardBody;
-use policyd::policy::load::{self, Base, Pack};
+use policyd::policy::load::{self, Base, Pack, Reviewed};
 use policyd::script::tree::Form;
 use policyd::source::node::{Node, NodeKind};
 use policyd::source::shape::Kind;
@@ -35,11 +35,12 @@ struct Word {
 
 impl Word {
     /// Whether a mutant may be the name of another program, or of another word behind it: of so few
-    /// letters nobody can tell.
+    /// letters nobody can tell, and some are known to be.
     fn may_be_another_program(&self, mutant: &str) -> bool {
         let (was, is) = (self.text.split(' '), mutant.split(' '));
         let changed = was.zip(is).find(|(was, is)| was != is);
-        let few = changed.is_some_and(|(was, _)| was.len() < 4);
+        let real = ["argo", "elm", "ionic", "nvm", "shasum", "star", "sync", "test", "top", "tst"];
+        let few = changed.is_some_and(|(was, is)| was.len() < 4 || real.contains(&is));
         let is_program = builtin::FILES.get(self.file).is_some_and(|it| it.0 == "vocabulary.yaml");
         is_program && few
     }
@@ -203,6 +204,15 @@ fn decisions(pack: &Pack) -> Option<String> {
     Some(plain)
 }
 
+/// Whether lint says something of a pack. Its cases are not looked at here: without them, every rule would
+/// lack one.
+fn is_warned_of(pack: &Pack, reviewed: &Reviewed) -> bool {
+    let now = Timestamp::parse(TODAY).unwrap();
+    let found = lint::review(&Subject::new(pack, reviewed, now), Profile::Strict, true).findings;
+    let of_cases = ["no-firing-case", "no-silent-case"];
+    found.iter().any(|it| it.level >= Level::Warning && !of_cases.contains(&it.code))
+}
+
 /// Whether a mutant is passed over although it changes what is decided.
 fn slips_through(base: &Base, original: &str, word: &Word, mutant: &str) -> bool {
     let mut pack = folder();
@@ -215,9 +225,7 @@ fn slips_through(base: &Base, original: &str, word: &Word, mutant: &str) -> bool
     if reviewed.diagnostics.iter().any(|it| it.level >= Level::Error) {
         return false;
     }
-    let now = Timestamp::parse(TODAY).unwrap();
-    let found = lint::review(&Subject::new(&pack, &reviewed, now), Profile::Strict, true).findings;
-    if found.iter().any(|it| it.level >= Level::Warning) {
+    if is_warned_of(&pack, &reviewed) {
         return false;
     }
     let decisions = decisions(&pack).unwrap();
@@ -249,6 +257,8 @@ fn no_typo_changes_a_decision_in_silence() {
     }
     assert!(tries.len() > 250, "{} mutants", tries.len());
     let original = decisions(&folder()).unwrap();
+    let untouched = load::review(&folder(), &Base::new(&builtin::pack()));
+    assert!(!is_warned_of(&folder(), &untouched), "lint would see no difference");
     let share = tries.len().div_ceil(thread::available_parallelism().map_or(1, Into::into));
     let slipped: Vec<String> = thread::scope(|scope| {
         let look = |tries: &[(Word, String)]| {
