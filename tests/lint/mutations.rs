@@ -11,6 +11,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::thread;
 
+use policyd::facts::glob::word_matches;
 use policyd::lint::{self, Profile, Subject};
 use policyd::policy::builtin;
 use policyd::policy::guards::GuardBody;
@@ -39,7 +40,10 @@ impl Word {
     fn may_be_another_program(&self, mutant: &str) -> bool {
         let (was, is) = (self.text.split(' '), mutant.split(' '));
         let changed = was.zip(is).find(|(was, is)| was != is);
-        let real = ["argo", "elm", "ionic", "nvm", "shasum", "star", "sync", "test", "top", "tst"];
+        let real = [
+            "argo", "elm", "ent", "erl", "fpc", "ionic", "isntall", "lld", "nim", "nvm", "pic",
+            "pnp", "ppm", "pst", "shasum", "star", "sync", "test", "top", "tst",
+        ];
         let few = changed.is_some_and(|(was, is)| was.len() < 4 || real.contains(&is));
         let is_program = builtin::FILES.get(self.file).is_some_and(|it| it.0 == "vocabulary.yaml");
         is_program && few
@@ -70,8 +74,8 @@ fn words() -> Vec<Word> {
         }
     };
     for node in reviewed.own.values() {
-        keys(node, &mut |key| {
-            take(&key.span.source, key.span.start, key.text().unwrap_or_default(), false)
+        keys(node, false, &mut |key, defines| {
+            take(&key.span.source, key.span.start, key.text().unwrap_or_default(), defines)
         });
     }
     for leaf in &subject.leaves {
@@ -99,25 +103,27 @@ fn words() -> Vec<Word> {
     found
 }
 
-/// Keys of maps, all the way down. Those of `cures` are texts that are looked for in what a program
+/// Keys of maps, all the way down, and whether they define a name for others to use. Those of `cures` are texts that are looked for in what a program
 /// said, and those of `models` and `variants` in the name of a model, as free as a phrase; the names of
 /// profiles and of the fields of a signal are the author's own.
-fn keys<'n>(node: &'n Node, look: &mut impl FnMut(&'n Node)) {
+fn keys<'n>(node: &'n Node, define: bool, look: &mut impl FnMut(&'n Node, bool)) {
     match &node.kind {
         NodeKind::Map(entries) => {
             for (key, value) in entries {
-                look(key);
+                look(key, define);
                 match key.text() {
                     Some("cures" | "models" | "variants") => {}
                     Some("profiles" | "fields") => {
                         let own = value.entries().unwrap_or_default();
-                        own.iter().for_each(|(_, labels)| keys(labels, look));
+                        own.iter().for_each(|(_, labels)| keys(labels, false, look));
                     }
-                    _ => keys(value, look),
+                    // Kinds of the vocabulary.
+                    Some("files" | "commands" | "contents" | "texts") => keys(value, true, look),
+                    _ => keys(value, false, look),
                 }
             }
         }
-        NodeKind::List(items) => items.iter().for_each(|it| keys(it, look)),
+        NodeKind::List(items) => items.iter().for_each(|it| keys(it, false, look)),
         NodeKind::Scalar(_) | NodeKind::Invalid => {}
     }
 }
@@ -165,6 +171,11 @@ fn mutants(word: &str) -> Vec<String> {
     let both_are = |it: &String| word == "in_messages" && it == "in_message";
     found.retain(|it: &String| it != word && !it.is_empty() && !both_are(it));
     found
+}
+
+/// Whether a mutant is a glob that fits all that the glob fits which it was made of: `probe*`, `probe/*`.
+fn is_wider(mutant: &str, glob: &str) -> bool {
+    mutant.contains('*') && word_matches(mutant, glob)
 }
 
 /// What a pack decides by: its policy without places.
@@ -229,8 +240,15 @@ fn slips_through(base: &Base, original: &str, word: &Word, mutant: &str) -> bool
         return false;
     }
     let decisions = decisions(&pack).unwrap();
-    let renamed = |it: &str| it.replace(&format!("{mutant:?}"), &format!("{:?}", word.text));
-    decisions != original && !(word.defines && renamed(&decisions) == original)
+    let renamed = decisions.replace(&format!("{mutant:?}"), &format!("{:?}", word.text));
+    decisions != original && !(word.defines && parts_in_order(&renamed) == parts_in_order(original))
+}
+
+/// What a pack decides by, without the order of its parts: tables of names are sorted by them.
+fn parts_in_order(decisions: &str) -> Vec<&str> {
+    let mut parts: Vec<&str> = decisions.split(['{', '}', '[', ']', ',']).map(str::trim).collect();
+    parts.sort_unstable();
+    parts
 }
 
 #[test]
@@ -247,7 +265,7 @@ fn no_typo_changes_a_decision_in_silence() {
     for (number, words) in places.values().enumerate().step_by(every) {
         for word in words.iter().take(if all { usize::MAX } else { 1 }) {
             let mut mutants = mutants(&word.text);
-            mutants.retain(|it| !word.may_be_another_program(it));
+            mutants.retain(|it| !word.may_be_another_program(it) && !is_wider(it, &word.text));
             let first = number.saturating_add(shifted).checked_rem(mutants.len());
             let first = if all { 0 } else { first.unwrap_or(0) };
             let taken = if all { usize::MAX } else { 1 };
