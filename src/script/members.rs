@@ -30,7 +30,7 @@ pub struct Member {
     pub values: &'static [&'static str],
     /// The least and the greatest number it can be.
     pub range: (i64, i64),
-    /// What it does; `None` for members of texts and lists, which `builtins` holds.
+    /// What it does; `None` for global names, and for members of texts and lists, which `builtins` holds.
     pub run: Option<Run>,
 }
 

@@ -39,12 +39,13 @@ mod work_facts;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use rhai::{AST, Dynamic, Engine, EvalAltResult, Expr, OptimizationLevel, Position, Scope};
+use rhai::{AST, Dynamic, Engine, EvalAltResult, Expr, OptimizationLevel, Position};
 
 use crate::limits;
 use context::{Context, Object, Part as Handle};
+use globals::Globals;
 use parts::Part;
-use plain::{Kept, Plain};
+use plain::{Kept, NoValue, Plain};
 use record::Record;
 use types::Type;
 use watch::Watch;
@@ -113,7 +114,7 @@ impl<'t> From<&'t String> for Written<'t> {
 #[derive(Debug)]
 pub struct Evaluator {
     engine: Engine,
-    scope: Scope<'static>,
+    globals: Globals,
     /// Conditions are asked when planning and again when deciding. By the length of their text:
     /// many begin alike, and few are equally long.
     known: BTreeMap<usize, Vec<Known>>,
@@ -150,7 +151,7 @@ impl Evaluator {
         builtins::register(&mut engine);
         register_members(&mut engine);
         let mut evaluator =
-            Self { engine, scope: Scope::new(), known: BTreeMap::new(), turn: 0, watch: None };
+            Self { engine, globals: Globals::new(), known: BTreeMap::new(), turn: 0, watch: None };
         evaluator.turn_to(context);
         evaluator
     }
@@ -163,9 +164,8 @@ impl Evaluator {
         engine.register_indexer_get(|record: &mut Record, name: &str| {
             record.value(name).map_err(Box::<EvalAltResult>::from)
         });
-        let mut scope = Scope::new();
-        scope.push(record.name.clone(), record);
-        Self { engine, scope, known: BTreeMap::new(), turn: 0, watch: None }
+        let globals = Globals::of_record(record);
+        Self { engine, globals, known: BTreeMap::new(), turn: 0, watch: None }
     }
 
     /// Tells somebody what the expressions come to.
@@ -178,17 +178,12 @@ impl Evaluator {
     /// Turns to another context: what was parsed is kept, what was evaluated is forgotten.
     pub fn turn_to(&mut self, context: Rc<Context>) {
         self.leave();
-        let root = Object { context, part: Handle::Event };
-        for row in globals::ROWS {
-            if let Some(Ok(value)) = row.run.map(|run| run(&root, &[])) {
-                self.scope.push_dynamic(row.name, value);
-            }
-        }
+        self.globals.turn_to(Some(context));
     }
 
     /// Lets go of the context: whoever made it has it alone again.
     pub fn leave(&mut self) {
-        self.scope.clear();
+        self.globals.turn_to(None);
         self.turn = self.turn.wrapping_add(1);
     }
 
@@ -211,7 +206,7 @@ impl Evaluator {
             Some(at) => alike.swap_remove(at),
             None => Known::new(text),
         };
-        let around = (self.turn, &self.engine, &mut self.scope);
+        let around = (self.turn, &self.engine, &mut self.globals);
         let found = known.value(kept.and_then(Kept::plain), around);
         alike.push(known);
         found
@@ -248,24 +243,32 @@ impl Known {
     fn value(
         &mut self,
         plain: Option<&Plain>,
-        (turn, engine, globals): (u64, &Engine, &mut Scope<'static>),
+        (turn, engine, globals): (u64, &Engine, &mut Globals),
     ) -> Result<Value, ScriptError> {
         if let Some((_, value)) = self.value.as_ref().filter(|(known, _)| *known == turn) {
             return Ok(value.clone());
         }
-        let kept = plain.and_then(|it| it.value(globals)).and_then(to_value);
-        let value = match kept {
-            Some(value) => value,
-            None => {
-                let parsed =
-                    self.parsed.take().map_or_else(|| Parsed::of(engine, &self.text), Ok)?;
-                let Parsed { ast, plain } = self.parsed.insert(parsed);
-                let found = plain.as_ref().and_then(|it| it.value(globals)).and_then(to_value);
-                found.map_or_else(|| by_engine(engine, globals, ast, &self.text), Ok)?
-            }
-        };
+        let found = plain.and_then(|it| without_engine(it, globals));
+        let value = found.unwrap_or_else(|| self.parsed_value(engine, globals))?;
         self.value = (!self.changes).then(|| (turn, value.clone()));
         Ok(value)
+    }
+
+    /// Its value, where no kept form gave one.
+    fn parsed_value(
+        &mut self,
+        engine: &Engine,
+        globals: &mut Globals,
+    ) -> Result<Value, ScriptError> {
+        let parsed = self.parsed.take().map_or_else(|| Parsed::of(engine, &self.text), Ok)?;
+        let Parsed { ast, plain } = self.parsed.insert(parsed);
+        let found = plain.as_ref().and_then(|it| without_engine(it, globals));
+        debug_assert!(
+            found.as_ref().is_none_or(|it| alike(it, &by_engine(engine, globals, ast, &self.text))),
+            "`{}` is something else to the engine than in its plain form",
+            self.text
+        );
+        found.unwrap_or_else(|| by_engine(engine, globals, ast, &self.text))
     }
 }
 
@@ -276,14 +279,33 @@ impl Parsed {
     }
 }
 
+/// What an expression of plain form comes to; nothing, where that is for the engine to find.
+fn without_engine(plain: &Plain, globals: &Globals) -> Option<Result<Value, ScriptError>> {
+    match plain.value(globals) {
+        Ok(value) => to_value(value).map(Ok),
+        Err(NoValue::Failed(message)) => Some(Err(ScriptError { message, offset: None })),
+        Err(NoValue::NotPlain) => None,
+    }
+}
+
+/// Whether two ways came to the same. The engine alone knows where an expression failed; and facts may be
+/// longer than what it lets an expression make.
+fn alike(found: &Result<Value, ScriptError>, by_engine: &Result<Value, ScriptError>) -> bool {
+    match (found, by_engine) {
+        (Err(one), Err(other)) => one.message == other.message,
+        (Ok(_), Err(engine)) => engine.message.ends_with("too large"),
+        (one, other) => one == other,
+    }
+}
+
 /// The value that the engine gives an expression.
 fn by_engine(
     engine: &Engine,
-    scope: &mut Scope<'static>,
+    globals: &mut Globals,
     parsed: &AST,
     text: &str,
 ) -> Result<Value, ScriptError> {
-    let result = engine.eval_ast_with_scope::<Dynamic>(scope, parsed);
+    let result = engine.eval_ast_with_scope::<Dynamic>(globals.scope(), parsed);
     let value = result.map_err(|error| runtime_error(&error, text))?;
     to_value(value).ok_or_else(|| ScriptError {
         message: "the value is neither true-or-false, a number, text nor a list".to_owned(),
@@ -330,7 +352,10 @@ fn compile(engine: &Engine, text: &str) -> Result<AST, ScriptError> {
 }
 
 fn register_members(engine: &mut Engine) {
-    engine.register_indexer_get(|object: &mut Object, name: &str| member_value(object, name, &[]));
+    let failed = Box::<EvalAltResult>::from;
+    engine.register_indexer_get(move |object: &mut Object, name: &str| {
+        member_value(object, name, &[]).map_err(failed)
+    });
     let mut done = std::collections::BTreeSet::new();
     for row in members::tables() {
         let (Some(params), Some(_)) = (row.params, row.run) else { continue };
@@ -340,31 +365,28 @@ fn register_members(engine: &mut Engine) {
         let name = row.name;
         match params.len() {
             0 => {
-                engine.register_fn(name, move |it: &mut Object| member_value(it, name, &[]));
+                engine.register_fn(name, move |it: &mut Object| {
+                    member_value(it, name, &[]).map_err(failed)
+                });
             }
             _ => {
                 engine.register_fn(name, move |it: &mut Object, arg: Dynamic| {
-                    member_value(it, name, &[arg])
+                    member_value(it, name, &[arg]).map_err(failed)
                 });
             }
         }
     }
 }
 
-fn member_value(
-    object: &Object,
-    name: &str,
-    args: &[Dynamic],
-) -> Result<Dynamic, Box<EvalAltResult>> {
+fn member_value(object: &Object, name: &str, args: &[Dynamic]) -> Result<Dynamic, String> {
     let owner = type_of(&object.part);
-    let value = match (owner, members::find(owner, name).and_then(|row| row.run)) {
+    match (owner, members::find(owner, name).and_then(|row| row.run)) {
         (_, Some(run)) => run(object, args),
         (Type::Preferences, None) => pack_facts::preference(object, name),
         (Type::Probes, None) => Ok(pack_facts::probe(object, name)),
         (Type::Breakers, None) => Ok(breaker_facts::breaker(object, name)),
         (_, None) => Err(format!("there is no `{name}` on {owner}")),
-    };
-    value.map_err(|why| why.into())
+    }
 }
 
 /// The type whose rows a part answers.

@@ -1,15 +1,17 @@
 //! Expressions of plain form, evaluated without the engine: facts, comparisons, `&&`, `||`, `!`.
 //! Most conditions are of that form. Parsing one, and setting the engine up for it, costs more than
 //! its value: so the plain form is what a compiled pack keeps.
-//! INVARIANT: a value is the one that the engine gives. Whatever is of another form, or goes wrong,
-//! is left to the engine.
+//! INVARIANT: a value is the one that the engine gives, and what a fact says of why it has none, too;
+//! debug builds ask both. Only texts and lists may be longer here than the engine lets them be. Whatever
+//! is of another form, or goes wrong otherwise, is left to the engine.
 
 use std::sync::{Arc, OnceLock};
 
-use rhai::{AST, Array, Dynamic, Expr, FnCallExpr, ImmutableString, Scope, Stmt};
+use rhai::{AST, Array, Dynamic, Expr, FnCallExpr, ImmutableString, Stmt};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::context::Object;
+use super::globals::Globals;
 use super::pattern::prose_regex;
 use super::{builtins, compile, member_value, place_facts, sandbox};
 use crate::deferred::Deferred;
@@ -211,69 +213,111 @@ fn member(owner: Plain, member: &Expr) -> Option<Plain> {
     })
 }
 
+/// Why an expression of plain form has no value.
+#[derive(Debug)]
+pub(super) enum NoValue {
+    /// Only the engine can tell.
+    NotPlain,
+    /// A fact is not there to be looked at, and says why.
+    Failed(String),
+}
+
+type Evaluated<T = Dynamic> = Result<T, NoValue>;
+
 impl Plain {
-    /// Its value by the facts; nothing, where that is for the engine to find.
-    pub(super) fn value(&self, globals: &Scope<'static>) -> Option<Dynamic> {
+    /// Its value by the facts.
+    pub(super) fn value(&self, globals: &Globals) -> Evaluated {
         let value = |it: &Self| it.value(globals);
-        Some(match self {
+        Ok(match self {
             Self::Bool(value) => (*value).into(),
             Self::Int(value) => (*value).into(),
             Self::Text(text) => text.as_str().into(),
-            Self::List(items) => items.iter().map(value).collect::<Option<Array>>()?.into(),
-            Self::Global(name) => globals.get(name)?.clone(),
+            Self::List(items) => items.iter().map(value).collect::<Evaluated<Array>>()?.into(),
+            Self::Global(name) => globals.value(name).ok_or(NoValue::NotPlain)?,
             Self::And(items) => first(items, false, globals)?.into(),
             Self::Or(items) => first(items, true, globals)?.into(),
-            Self::Not(one) => (!value(one)?.as_bool().ok()?).into(),
+            Self::Not(one) => (!one.holds(globals)?).into(),
             Self::Compare(relation, sides) => {
                 let [one, other] = sides.as_ref();
-                compare(*relation, &value(one)?, &value(other)?)?.into()
+                let order = compare(*relation, &value(one)?, &value(other)?);
+                order.ok_or(NoValue::NotPlain)?.into()
             }
             Self::In(sides) => {
                 let [list, text] = sides.as_ref();
                 let (list, text) = (value(list)?, value(text)?);
-                let text = text.into_immutable_string().ok()?;
-                contains(&list.into_array().ok()?, &text)?.into()
+                is_in(&list, &text).ok_or(NoValue::NotPlain)?.into()
             }
             Self::Member(owner, name, arguments) => {
                 let values = arguments.as_deref().unwrap_or_default().iter().map(value);
-                let values = values.collect::<Option<Vec<_>>>()?;
-                member_of(&value(owner)?, name, arguments.as_ref().map(|_| values.as_slice()))?
+                let values = values.collect::<Evaluated<Vec<_>>>()?;
+                owner.owner(globals)?.member(name, arguments.as_ref().map(|_| values.as_slice()))?
             }
             Self::Globs(owner, name, globs) => {
-                let owner = value(owner)?;
-                let found = owner
-                    .read_lock::<Object>()
-                    .and_then(|it| place_facts::by_globs(&it, name, globs.globs()));
-                match found {
-                    Some(found) => found.ok()?,
-                    None => member_of(&owner, name, Some(&[globs.value()]))?,
+                let owner = owner.owner(globals)?;
+                match owner.ask(|it| place_facts::by_globs(it, name, globs.globs())).flatten() {
+                    Some(found) => found.map_err(NoValue::Failed)?,
+                    None => owner.member(name, Some(&[globs.value()]))?,
                 }
             }
             Self::Item(sides) => {
                 let [owner, key] = sides.as_ref();
-                let key = value(key)?.into_immutable_string().ok()?;
-                let owner = value(owner)?;
-                member_value(&*owner.read_lock::<Object>()?, &key, &[]).ok()?
+                let key = value(key)?.into_immutable_string().map_err(|_| NoValue::NotPlain)?;
+                let item = owner.owner(globals)?.ask(|it| member_value(it, &key, &[]));
+                item.ok_or(NoValue::NotPlain)?.map_err(NoValue::Failed)?
             }
         })
+    }
+
+    /// Whether it is true.
+    fn holds(&self, globals: &Globals) -> Evaluated<bool> {
+        self.value(globals)?.as_bool().map_err(|_| NoValue::NotPlain)
+    }
+
+    /// Its value, for a member of it to be asked.
+    fn owner(&self, globals: &Globals) -> Evaluated<Owner> {
+        let handle = if let Self::Global(name) = self { globals.handle(name) } else { None };
+        handle.map_or_else(|| self.value(globals).map(Owner::Value), |it| Ok(Owner::Handle(it)))
+    }
+}
+
+/// What has members. Most are parts of the context by their names, and no value of the engine's is needed
+/// for those.
+enum Owner {
+    Handle(Object),
+    Value(Dynamic),
+}
+
+impl Owner {
+    /// Asks the part of the context that it is; nothing where it is something else.
+    fn ask<T>(&self, ask: impl FnOnce(&Object) -> T) -> Option<T> {
+        match self {
+            Self::Handle(handle) => Some(ask(handle)),
+            Self::Value(value) => value.read_lock::<Object>().map(|it| ask(&it)),
+        }
+    }
+
+    /// A member of it: of a fact, or of what texts and lists are asked most.
+    fn member(&self, name: &str, arguments: Option<&[Dynamic]>) -> Evaluated {
+        if let Some(found) = self.ask(|it| member_value(it, name, arguments.unwrap_or_default())) {
+            return found.map_err(NoValue::Failed);
+        }
+        let Self::Value(value) = self else { return Err(NoValue::NotPlain) };
+        member_of(value, name, arguments).ok_or(NoValue::NotPlain)
     }
 }
 
 /// Whether one of the items has this value; those after it are not looked at.
-fn first(items: &[Plain], wanted: bool, globals: &Scope<'static>) -> Option<bool> {
+fn first(items: &[Plain], wanted: bool, globals: &Globals) -> Evaluated<bool> {
     for item in items {
-        if item.value(globals)?.as_bool().ok()? == wanted {
-            return Some(wanted);
+        if item.holds(globals)? == wanted {
+            return Ok(wanted);
         }
     }
-    Some(!wanted)
+    Ok(!wanted)
 }
 
-/// A member of a fact, or what texts and lists are asked most.
+/// What texts and lists are asked most.
 fn member_of(owner: &Dynamic, name: &str, arguments: Option<&[Dynamic]>) -> Option<Dynamic> {
-    if let Some(object) = owner.read_lock::<Object>() {
-        return member_value(&object, name, arguments.unwrap_or_default()).ok();
-    }
     let values = arguments?;
     let text = |value: Option<&Dynamic>| value?.clone().into_immutable_string().ok();
     if let Some(list) = owner.read_lock::<Array>() {
@@ -298,6 +342,11 @@ fn member_of(owner: &Dynamic, name: &str, arguments: Option<&[Dynamic]>) -> Opti
         ("matches", Some(regex), 1) => Some(prose_regex(&regex).is_match(&owner).into()),
         _ => None,
     }
+}
+
+/// Whether a list of texts has a text; nothing where they are none.
+fn is_in(list: &Dynamic, text: &Dynamic) -> Option<bool> {
+    contains(&*list.read_lock::<Array>()?, &text.read_lock::<ImmutableString>()?)
 }
 
 /// Whether a list of texts has one; nothing where it holds anything else.
