@@ -18,18 +18,39 @@ pub struct PathGlob {
 #[derive(Debug)]
 struct Alternative {
     glob: String,
-    /// The longest text that every path it matches contains.
-    literal: Finder<'static>,
+    needs: Needs,
+}
+
+/// What every path that a glob matches has; most paths are turned away by it.
+#[derive(Debug)]
+enum Needs {
+    /// So many bytes of the glob at its end.
+    Ending(usize),
+    /// This text somewhere.
+    Text(Box<Finder<'static>>),
 }
 
 impl Alternative {
     fn new(glob: String) -> Self {
-        let literal = glob.split(['*', '?', '/']).max_by_key(|it| it.len()).unwrap_or_default();
-        Self { literal: Finder::new(literal).into_owned(), glob }
+        let ending = glob.rsplit(['*', '?', '/']).next().map_or(0, str::len);
+        let needs = if ending > 0 {
+            Needs::Ending(ending)
+        } else {
+            let text = glob.split(['*', '?', '/']).max_by_key(|it| it.len()).unwrap_or_default();
+            Needs::Text(Box::new(Finder::new(text).into_owned()))
+        };
+        Self { glob, needs }
     }
 
     fn matches(&self, path: &str) -> bool {
-        self.literal.find(path.as_bytes()).is_some() && one_path_matches(self.glob.as_bytes(), path)
+        let (glob, bytes) = (self.glob.as_bytes(), path.as_bytes());
+        let may = match &self.needs {
+            Needs::Ending(length) => {
+                glob.get(glob.len().saturating_sub(*length)..).is_some_and(|it| bytes.ends_with(it))
+            }
+            Needs::Text(text) => text.find(bytes).is_some(),
+        };
+        may && one_path_matches(glob, path)
     }
 }
 
@@ -64,14 +85,22 @@ pub fn specificity(glob: &str) -> (bool, usize) {
     (!glob.contains(['*', '?']), glob.len())
 }
 
+/// Whether a word may match by its first byte, which turns away nearly all.
+#[must_use]
+#[inline]
+pub fn begins_alike(glob: &str, word: &str) -> bool {
+    let first = glob.as_bytes().first();
+    first == word.as_bytes().first() || matches!(first, Some(b'*' | b'?' | b'{') | None)
+}
+
 /// Whether a word matches; `*` crosses any character, since words have no folders.
 #[must_use]
+#[inline]
 pub fn word_matches(glob: &str, word: &str) -> bool {
-    // Most words are turned away by their first byte.
-    let first = glob.bytes().next().filter(|byte| !b"*?{".contains(byte));
-    if first.is_some() && first != word.bytes().next() {
-        return false;
-    }
+    begins_alike(glob, word) && whole_word_matches(glob, word)
+}
+
+fn whole_word_matches(glob: &str, word: &str) -> bool {
     if !glob.contains('{') {
         return matches(glob.as_bytes(), word.as_bytes(), false);
     }

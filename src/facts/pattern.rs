@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::command::{Command, Program};
-use super::glob::word_matches;
+use super::glob::{begins_alike, word_matches};
 use super::lens::ValueOptions;
 
 /// Words that recognise a program: its name, its leading arguments, and options it must have. It is
@@ -43,13 +43,11 @@ impl CommandPattern {
 
     /// Whether a program of that name could be one of those meant.
     #[must_use]
+    #[inline]
     pub fn names(&self, program: &str) -> bool {
-        // Hundreds of patterns are held against each program, and nearly all begin otherwise.
-        let first = self.0.bytes().next();
-        if first.is_some_and(|it| it.is_ascii_alphanumeric()) && first != program.bytes().next() {
-            return false;
-        }
-        self.words().next().is_some_and(|it| word_matches(it, program))
+        // Hundreds of patterns are held against each program.
+        begins_alike(&self.0, program)
+            && self.words().next().is_some_and(|it| word_matches(it, program))
     }
 
     /// Whether it asks for no more than a name.
@@ -93,6 +91,32 @@ impl CommandPattern {
         wanted.positional.len() <= found.positional.len()
             && wanted.positional.iter().zip(&found.positional).all(|(w, f)| word_matches(w, f))
             && wanted.options.iter().all(|option| found.has(option))
+    }
+}
+
+/// First bytes of names, of which some may be globs or unknown. Two sets that do not meet hold nothing
+/// alike; two that meet may all the same.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Initials(u64);
+
+impl Initials {
+    /// That of any name.
+    pub const ANY: Self = Self(u64::MAX);
+
+    /// Whether a name of one set may be one of the other.
+    #[must_use]
+    pub const fn meets(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+impl<'n> FromIterator<&'n str> for Initials {
+    fn from_iter<T: IntoIterator<Item = &'n str>>(names: T) -> Self {
+        let bit = |name: &str| match name.as_bytes().first() {
+            None | Some(b'*' | b'?' | b'{') => Self::ANY.0,
+            Some(byte) => 1 << (byte % 64),
+        };
+        Self(names.into_iter().fold(0, |all, it| all | bit(it)))
     }
 }
 

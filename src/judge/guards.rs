@@ -22,7 +22,7 @@ use crate::facts::call::{Call, Invocation};
 use crate::facts::event::Event;
 use crate::facts::glob::word_matches;
 use crate::facts::lens::ValueOptions;
-use crate::facts::pattern::CommandPattern;
+use crate::facts::pattern::{CommandPattern, Initials};
 use crate::policy::guards::{Fallback, Guard, GuardBody, Verb};
 use crate::policy::{Mode, Policy};
 use crate::script::call_facts::Seen;
@@ -142,8 +142,10 @@ pub fn judge<'p>(
     let mut unsure: Option<&Guard> = None;
     let split = !seen.call.is_understood() && !seen.call.beyond;
     let words = if split { words(&seen.call.command) } else { BTreeSet::new() };
+    let initials = seen.call.programs.iter().map(|it| it.name.as_str()).collect();
     for guard in guards {
-        let mut judging = Judging { guard, seen, words: &words, context, evaluator, detail };
+        let words = &words;
+        let mut judging = Judging { guard, seen, initials, words, context, evaluator, detail };
         let found = judging.verdict();
         unsure = unsure.or(Some(guard).filter(|it| seen.call.beyond && may_stop(it)));
         context.learned.borrow_mut().program = None;
@@ -246,7 +248,9 @@ enum Found {
 struct Judging<'a> {
     guard: &'a Guard,
     seen: &'a Rc<Seen>,
-    /// Words of a command line that was not understood.
+    /// First letters of the programs of the call.
+    initials: Initials,
+    /// Words of a command line that was not understood; none of one that was.
     words: &'a BTreeSet<&'a str>,
     context: &'a Context,
     evaluator: &'a mut Evaluator,
@@ -262,30 +266,35 @@ impl Judging<'_> {
         {
             return Found::Silent;
         }
-        let body = &*self.guard.body;
         if self.guard.commands.is_empty() {
+            let body = &*self.guard.body;
             return match self.holds(body) {
                 Ok(false) => Found::Silent,
                 Ok(true) => self.fires(body, ""),
                 Err(why) => self.unknown(body, why, ""),
             };
         }
+        // Most guards of programs end here, and none of them is decoded.
+        if self.words.is_empty() && !self.guard.initials.meets(self.initials) {
+            return Found::NotConcerned;
+        }
         let seen = Rc::clone(self.seen);
         let patterns = &self.guard.commands;
         let mut concerned = false;
         let mut doubt: Option<(String, String)> = None;
         for (at, program) in seen.call.programs.iter().enumerate() {
-            // Where the name is all that the guard asks for, one that cannot be known says nothing.
             let dark = may_be_any(program);
-            if dark && body.when.is_none() {
-                continue;
-            }
             let values = &self.context.lens.lens().value_options;
             let pattern = patterns.iter().find(|it| match dark {
                 true => by_name_alone(it),
                 false => program.is(it, values),
             });
             let Some(pattern) = pattern else { continue };
+            let body = &*self.guard.body;
+            // Where the name is all that the guard asks for, one that cannot be known says nothing.
+            if dark && body.when.is_none() {
+                continue;
+            }
             concerned = true;
             let recognised = Recognised { at, named: pattern.operands() };
             self.context.learned.borrow_mut().program = Some(recognised);
@@ -301,13 +310,14 @@ impl Judging<'_> {
             }
         }
         if let Some((why, program)) = doubt {
-            return self.unknown(body, why, &program);
+            return self.unknown(&self.guard.body, why, &program);
         }
         // Over a bound all guards answer together, see `judge`.
         if let Some(why) = seen.call.unread.first().filter(|_| !seen.call.beyond)
             && patterns.iter().any(|it| named(self.words, it.program()))
         {
-            return self.unknown(body, format!("the command line was not understood: {why}"), "");
+            let why = format!("the command line was not understood: {why}");
+            return self.unknown(&self.guard.body, why, "");
         }
         if concerned { Found::Silent } else { Found::NotConcerned }
     }

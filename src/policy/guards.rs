@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Expression, Mode, Place};
 use crate::deferred::Deferred;
 use crate::facts::call::Knowledge;
-use crate::facts::pattern::CommandPattern;
+use crate::facts::pattern::{CommandPattern, Initials};
 
 /// All guards of a pack, and what they need to know of programs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -29,6 +29,8 @@ pub struct Guard {
     pub tools: Vec<String>,
     /// Programs it looks at, one after the other.
     pub commands: Vec<CommandPattern>,
+    /// First bytes of the names of those programs.
+    pub initials: Initials,
     /// How far it is in force.
     pub mode: Mode,
     /// From this time on it is not judged, in milliseconds.

@@ -1,13 +1,14 @@
 //! Tool calls as a transcript tells them, whatever client wrote it: the whole input of each, for rules
 //! that look closer than the facts do. May not live here: judging them.
 
-use std::borrow::Cow;
+use std::fmt;
 
-use serde::de::{MapAccess, Visitor};
+use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::facts::record::lenient::Text;
 use crate::facts::record::{Entry, Record};
 
 /// Names under which clients keep the id of a call.
@@ -45,81 +46,115 @@ pub(super) fn calls(line: &[u8], record: &Record<'_>) -> Vec<Call> {
     if told.peek().is_none() {
         return Vec::new();
     }
-    let whole: Option<&RawValue> = serde_json::from_slice(line).ok();
-    told.map(|(id, tool)| Call {
-        tool: tool.to_owned(),
-        input: whole.and_then(|it| input(it.get(), (id, tool), DEPTH_MAX)).unwrap_or_default(),
+    told.map(|(id, tool)| {
+        let search = Search { id, tool, deep: DEPTH_MAX };
+        let input = search.among(&mut serde_json::Deserializer::from_slice(line));
+        Call { tool: tool.to_owned(), input: input.unwrap_or_default() }
     })
     .collect()
 }
 
-/// The input that stands beside the id of a call, or beside its name where it has none. Of all else in
-/// the line only the outline is read.
-fn input(json: &str, call: (&str, &str), deep: usize) -> Option<Value> {
-    let deep = deep.checked_sub(1)?;
-    match json.as_bytes().first()? {
-        b'{' => {
-            let fields: Fields<'_> = serde_json::from_str(json).ok()?;
-            let is = |key: &str, text: &str| {
-                fields.get(key).is_some_and(|it| {
-                    serde_json::from_str::<Cow<'_, str>>(it.get()).is_ok_and(|it| it == text)
-                })
-            };
-            let meant = match call {
-                ("", name) => is("name", name),
-                (id, _) => IDS.iter().any(|key| is(key, id)),
-            };
-            let beside = || INPUTS.iter().find_map(|key| fields.get(key));
-            match beside().filter(|_| meant) {
-                Some(found) => {
-                    let value: Value = serde_json::from_str(found.get()).ok()?;
-                    // Some clients keep it as JSON within a text.
-                    let inner = value.as_str().and_then(|it| serde_json::from_str(it).ok());
-                    Some(inner.unwrap_or(value))
-                }
-                None => fields.0.iter().find_map(|(_, it)| input(it.get(), call, deep)),
-            }
+/// Looks for the input that stands beside the id of a call, or beside its name where it has none.
+#[derive(Clone, Copy)]
+struct Search<'c> {
+    id: &'c str,
+    tool: &'c str,
+    /// Levels that are still looked at.
+    deep: usize,
+}
+
+impl Search<'_> {
+    fn among<'de, R: serde_json::de::Read<'de>>(
+        self,
+        json: &mut serde_json::Deserializer<R>,
+    ) -> Option<Value> {
+        self.deserialize(json).ok().flatten()
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Search<'_> {
+    type Value = Option<Value>;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
+        match self.deep.checked_sub(1) {
+            Some(deep) => from.deserialize_any(Self { deep, ..self }),
+            None => IgnoredAny::deserialize(from).map(|_| None),
         }
-        b'[' => {
-            let items: Vec<&RawValue> = serde_json::from_str(json).ok()?;
-            items.into_iter().find_map(|it| input(it.get(), call, deep))
-        }
-        _ => None,
     }
 }
 
-/// An object by its outline, in its own order.
-#[derive(Default)]
-struct Fields<'j>(Vec<(Cow<'j, str>, &'j RawValue)>);
+impl<'de> Visitor<'de> for Search<'_> {
+    type Value = Option<Value>;
 
-impl<'j> Fields<'j> {
-    fn get(&self, key: &str) -> Option<&'j RawValue> {
-        self.0.iter().find(|(name, _)| name == key).map(|(_, value)| *value)
-    }
-}
-
-impl<'de> Deserialize<'de> for Fields<'de> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_map(Outline)
-    }
-}
-
-struct Outline;
-
-impl<'de> Visitor<'de> for Outline {
-    type Value = Fields<'de>;
-
-    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("an object")
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("anything")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut fields = Fields::default();
-        while let Some(field) = map.next_entry()? {
-            fields.0.push(field);
+        let (mut meant, mut below) = (false, None);
+        let mut inputs: [Option<&RawValue>; INPUTS.len()] = Default::default();
+        while let Some(key) = map.next_key::<Text<'_>>()? {
+            let input = INPUTS.iter().position(|it| *it == &*key);
+            if let Some(place) = input.and_then(|at| inputs.get_mut(at)) {
+                *place = Some(map.next_value()?);
+            } else if IDS.contains(&&*key) {
+                let id = map.next_value::<Text<'_>>()?;
+                meant |= !id.is_empty() && *id == *self.id;
+            } else if &*key == "name" {
+                let name = map.next_value::<Text<'_>>()?;
+                meant |= self.id.is_empty() && *name == *self.tool;
+            } else if below.is_none() {
+                below = map.next_value_seed(self)?;
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
         }
-        Ok(fields)
+        let mut inputs = inputs.into_iter().flatten();
+        let within = |it: &RawValue| self.among(&mut serde_json::Deserializer::from_str(it.get()));
+        Ok(match meant.then(|| inputs.next()).flatten() {
+            Some(found) => input(found),
+            None => below.or_else(|| inputs.find_map(within)),
+        })
     }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+        while let Some(found) = items.next_element_seed(self)? {
+            if found.is_some() {
+                while items.next_element::<IgnoredAny>()?.is_some() {}
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    fn visit_borrowed_str<E>(self, _: &'de str) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+    fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+    fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+}
+
+/// An input; some clients keep it as JSON within a text.
+fn input(written: &RawValue) -> Option<Value> {
+    let value: Value = serde_json::from_str(written.get()).ok()?;
+    let inner = value.as_str().and_then(|it| serde_json::from_str(it).ok());
+    Some(inner.unwrap_or(value))
 }
 
 #[cfg(test)]
@@ -154,6 +189,7 @@ mod tests {
     #[test]
     fn a_line_that_is_nested_without_end_is_given_up() {
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-        assert_eq!(input(&deep, ("a", "Bash"), DEPTH_MAX), None);
+        let search = Search { id: "a", tool: "Bash", deep: DEPTH_MAX };
+        assert_eq!(search.among(&mut serde_json::Deserializer::from_str(&deep)), None);
     }
 }

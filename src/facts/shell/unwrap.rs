@@ -2,7 +2,7 @@
 //! Lives here: what a list of words really runs. Which wrappers there are is data of the lens.
 
 use super::super::compiled::CompiledLens;
-use super::super::glob::word_matches;
+use super::super::glob::{begins_alike, word_matches};
 use super::super::lens::Wrapper;
 use super::super::pattern::ValuesOf;
 
@@ -100,6 +100,9 @@ fn after_command<'a, W: Word>(
     args: &'a [W],
     lens: &CompiledLens,
 ) -> Option<&'a [W]> {
+    if !begins_alike(&wrapper.command, name) {
+        return None;
+    }
     let mut wanted = wrapper.command.split_whitespace();
     if !word_matches(wanted.next()?, name) {
         return None;

@@ -2,6 +2,7 @@
 
 use super::{Builder, Entry, patterns, place, text, texts};
 use crate::facts::event::{EVENTS, EventKind};
+use crate::facts::pattern::CommandPattern;
 use crate::harness::{Ability, HARNESSES, plain};
 use crate::policy::guards::{Fallback, Guard, GuardBody, Verb, set_of};
 use crate::policy::load::Layers;
@@ -178,6 +179,7 @@ impl Builder<'_> {
             set: set_of(source).to_owned(),
             on,
             tools: texts(entry.get("tools")),
+            initials: commands.iter().map(CommandPattern::program).collect(),
             commands,
             mode: mode(entry),
             expires_millis: entry.get("expires").and_then(Node::date).map(Timestamp::millis),
