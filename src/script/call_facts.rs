@@ -8,7 +8,8 @@ use rhai::Dynamic;
 
 use super::context::{Object, Part};
 use super::members::{Member, field, method, text_argument, texts};
-use super::place_facts::{SOME, globs, list};
+use super::place_facts::SOME;
+use super::text_list::list;
 use super::types::{Domain, Evidence::Structure, Type};
 use crate::facts::call::{Call, PlaceGlobs, Surroundings, Use};
 use crate::facts::glob::word_matches;
@@ -30,15 +31,6 @@ const WRITES: &[Use] = &[Use::Writes];
 const DELETES: &[Use] = &[Use::Deletes];
 const CHANGES: &[Use] = &[Use::Writes, Use::Deletes];
 const TOUCHES_ANY: &[Use] = &[Use::Reads, Use::Writes, Use::Deletes];
-
-/// Members that are asked about globs, and what the call would do to a file of those.
-pub(super) const TOUCHES: [(&str, &[Use]); 5] = [
-    ("reads", READS),
-    ("writes", WRITES),
-    ("deletes", DELETES),
-    ("changes", CHANGES),
-    ("touches", TOUCHES_ANY),
-];
 
 const ONE: &[(Type, Domain)] = &[(Type::Text, Domain::Free)];
 
@@ -119,7 +111,7 @@ pub(super) const ROWS: &[Member] = &[
             let names = list(args)?;
             on_call(it, |seen| {
                 let mut set = seen.call.variables.keys();
-                Ok(set.any(|it| names.iter().any(|name| word_matches(name, it))).into())
+                Ok(set.any(|it| names.texts().iter().any(|name| word_matches(name, it))).into())
             })
         },
     ),
@@ -129,7 +121,7 @@ pub(super) const ROWS: &[Member] = &[
         SOME,
         (Type::Bool, Structure),
         ["Whether it reads a file of these globs.", "action.reads([\".env\"])"],
-        |it, args| touches(it, &globs(args)?, READS),
+        |it, args| touches(it, list(args)?.globs(), READS),
     ),
     method(
         Type::Call,
@@ -137,7 +129,7 @@ pub(super) const ROWS: &[Member] = &[
         SOME,
         (Type::Bool, Structure),
         ["Whether it writes a file of these globs.", "action.writes([\"Cargo.lock\"])"],
-        |it, args| touches(it, &globs(args)?, WRITES),
+        |it, args| touches(it, list(args)?.globs(), WRITES),
     ),
     method(
         Type::Call,
@@ -145,7 +137,7 @@ pub(super) const ROWS: &[Member] = &[
         SOME,
         (Type::Bool, Structure),
         ["Whether it deletes a file of these globs.", "action.deletes([\"**/tests/**\"])"],
-        |it, args| touches(it, &globs(args)?, DELETES),
+        |it, args| touches(it, list(args)?.globs(), DELETES),
     ),
     method(
         Type::Call,
@@ -153,7 +145,7 @@ pub(super) const ROWS: &[Member] = &[
         SOME,
         (Type::Bool, Structure),
         ["Whether it writes or deletes a file of these globs.", "action.changes([\"src/gen/**\"])"],
-        |it, args| touches(it, &globs(args)?, CHANGES),
+        |it, args| touches(it, list(args)?.globs(), CHANGES),
     ),
     method(
         Type::Call,
@@ -164,7 +156,7 @@ pub(super) const ROWS: &[Member] = &[
             "Whether it reads, writes or deletes a file of these globs.",
             "action.touches([\"*.pem\"])",
         ],
-        |it, args| touches(it, &globs(args)?, TOUCHES_ANY),
+        |it, args| touches(it, list(args)?.globs(), TOUCHES_ANY),
     ),
     field(
         Type::Call,
@@ -225,7 +217,7 @@ pub(super) fn on_call(
 
 /// Whether the call does one of these with a file of some globs. Ordinary lines are full of paths
 /// that are not known: only those count of which the globs could speak.
-pub(super) fn touches(it: &Object, globs: &PlaceGlobs, does: &[Use]) -> Result<Dynamic, String> {
+fn touches(it: &Object, globs: &PlaceGlobs, does: &[Use]) -> Result<Dynamic, String> {
     on_call(it, |seen| {
         let files = seen.call.files.iter().filter(|it| does.contains(&it.does));
         let any = files.map(|it| &it.place).any(|place| globs.fit(place, &seen.around));

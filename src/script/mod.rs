@@ -29,6 +29,7 @@ pub mod reply;
 mod session_facts;
 pub mod signal_facts;
 pub mod template;
+mod text_list;
 mod tokens;
 pub mod tree;
 pub mod types;

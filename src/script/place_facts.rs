@@ -4,9 +4,10 @@ use std::rc::Rc;
 
 use rhai::Dynamic;
 
-use super::call_facts::{TOUCHES, on_call, touches};
+use super::call_facts::on_call;
 use super::context::{Object, Part};
 use super::members::{Member, count, field, method, texts};
+use super::text_list::list;
 use super::types::{Domain, Evidence::Structure, Type};
 use crate::facts::call::{Place, PlaceGlobs, Surroundings};
 
@@ -21,7 +22,7 @@ pub(super) const ROWS: &[Member] = &[
         SOME,
         (Type::Bool, Structure),
         ["Whether one of them matches one of these globs.", "program.targets.any([\"/etc/**\"])"],
-        |it, args| any(it, &globs(args)?),
+        |it, args| any(it, list(args)?.globs()),
     ),
     field(
         Type::Places,
@@ -67,46 +68,12 @@ pub(super) fn not_known(what: &str) -> String {
     format!("what `{what}` is cannot be known")
 }
 
-/// The texts of an argument that is a list.
-pub(super) fn list(args: &[Dynamic]) -> Result<Vec<String>, String> {
-    let value = args.first().ok_or("an argument is missing")?;
-    let items =
-        value.clone().into_array().map_err(|found| format!("expected a list, found {found}"))?;
-    items
-        .into_iter()
-        .map(|it| it.into_string().map_err(|it| format!("expected text, found {it}")))
-        .collect()
-}
-
-/// An argument that is a list of globs.
-pub(super) fn globs(args: &[Dynamic]) -> Result<PlaceGlobs, String> {
-    Ok(PlaceGlobs::new(list(args)?.iter().map(String::as_str)))
-}
-
 /// Whether one of the places is of some globs.
 fn any(it: &Object, globs: &PlaceGlobs) -> Result<Dynamic, String> {
     on_places(it, |place, around| {
         place.absolute.as_ref()?;
         Some(globs.fit(place, around))
     })
-}
-
-/// Whether a member of this name is asked about globs.
-pub(super) fn takes_globs(name: &str) -> bool {
-    name == "any" || TOUCHES.iter().any(|(it, _)| *it == name)
-}
-
-/// The value of a member that is asked about globs; nothing where it is none of those.
-pub(super) fn by_globs(
-    it: &Object,
-    name: &str,
-    globs: &PlaceGlobs,
-) -> Option<Result<Dynamic, String>> {
-    if matches!(it.part, Part::Places(_)) && name == "any" {
-        return Some(any(it, globs));
-    }
-    let (_, does) = TOUCHES.iter().find(|(it, _)| *it == name)?;
-    matches!(it.part, Part::Call).then(|| touches(it, globs, does))
 }
 
 fn places(it: &Object) -> Rc<[Place]> {

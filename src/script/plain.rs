@@ -5,17 +5,15 @@
 //! debug builds ask both. Only texts and lists may be longer here than the engine lets them be. Whatever
 //! is of another form, or goes wrong otherwise, is left to the engine.
 
-use std::sync::{Arc, OnceLock};
-
 use rhai::{AST, Array, Dynamic, Expr, FnCallExpr, ImmutableString, Stmt};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::context::Object;
 use super::globals::Globals;
 use super::pattern::prose_regex;
-use super::{builtins, compile, member_value, place_facts, sandbox};
+use super::text_list::TextList;
+use super::{builtins, compile, member_value, sandbox};
 use crate::deferred::Deferred;
-use crate::facts::call::PlaceGlobs;
 
 /// An expression of plain form.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -35,8 +33,8 @@ pub(super) enum Plain {
     In(Box<[Plain; 2]>),
     /// A member of the owner, with arguments where it is called.
     Member(Box<Plain>, String, Option<Vec<Plain>>),
-    /// The same where the argument is a list of globs, written out.
-    Globs(Box<Plain>, String, GlobList),
+    /// A method whose one argument is a list of texts, written out.
+    Listed(Box<Plain>, String, TextList),
     /// What the owner has under a name, as in `breakers["x"]`.
     Item(Box<[Plain; 2]>),
 }
@@ -49,40 +47,6 @@ pub(super) enum Relation {
     LessOrEqual,
     Greater,
     GreaterOrEqual,
-}
-
-/// Globs as they are written; prepared when they are first held against something.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct GlobList {
-    texts: Vec<String>,
-    #[serde(skip)]
-    globs: OnceLock<Arc<PlaceGlobs>>,
-}
-
-impl PartialEq for GlobList {
-    fn eq(&self, other: &Self) -> bool {
-        self.texts == other.texts
-    }
-}
-
-impl GlobList {
-    /// The texts of a list that holds nothing else.
-    fn of(list: &Plain) -> Option<Self> {
-        let Plain::List(items) = list else { return None };
-        let text = |it: &Plain| if let Plain::Text(text) = it { Some(text.clone()) } else { None };
-        let texts = items.iter().map(text).collect::<Option<_>>()?;
-        Some(Self { texts, globs: OnceLock::new() })
-    }
-
-    fn globs(&self) -> &PlaceGlobs {
-        let texts = || self.texts.iter().map(String::as_str);
-        self.globs.get_or_init(|| Arc::new(PlaceGlobs::new(texts())))
-    }
-
-    /// The list as any member takes it.
-    fn value(&self) -> Dynamic {
-        self.texts.iter().map(|it| it.as_str().into()).collect::<Array>().into()
-    }
 }
 
 /// The plain form of an expression as a compiled pack keeps it; nothing in a pack that was just
@@ -203,14 +167,18 @@ fn member(owner: Plain, member: &Expr) -> Option<Plain> {
         Expr::MethodCall(call, _) => (&call.name, Some(all(&call.args)?)),
         _ => return None,
     };
-    let globs = match arguments.as_deref() {
-        Some([list]) if place_facts::takes_globs(name) => GlobList::of(list),
-        _ => None,
-    };
-    Some(match globs {
-        Some(globs) => Plain::Globs(Box::new(owner), name.to_string(), globs),
+    let list = if let Some([list]) = arguments.as_deref() { written_out(list) } else { None };
+    Some(match list {
+        Some(list) => Plain::Listed(Box::new(owner), name.to_string(), list),
         None => Plain::Member(Box::new(owner), name.to_string(), arguments),
     })
+}
+
+/// A list that holds nothing but texts.
+fn written_out(list: &Plain) -> Option<TextList> {
+    let Plain::List(items) = list else { return None };
+    let text = |it: &Plain| if let Plain::Text(text) = it { Some(text.clone()) } else { None };
+    items.iter().map(text).collect::<Option<Vec<_>>>().map(TextList::from)
 }
 
 /// Why an expression of plain form has no value.
@@ -252,13 +220,7 @@ impl Plain {
                 let values = values.collect::<Evaluated<Vec<_>>>()?;
                 owner.owner(globals)?.member(name, arguments.as_ref().map(|_| values.as_slice()))?
             }
-            Self::Globs(owner, name, globs) => {
-                let owner = owner.owner(globals)?;
-                match owner.ask(|it| place_facts::by_globs(it, name, globs.globs())).flatten() {
-                    Some(found) => found.map_err(NoValue::Failed)?,
-                    None => owner.member(name, Some(&[globs.value()]))?,
-                }
-            }
+            Self::Listed(owner, name, list) => owner.owner(globals)?.listed(name, list)?,
             Self::Item(sides) => {
                 let [owner, key] = sides.as_ref();
                 let key = value(key)?.into_immutable_string().map_err(|_| NoValue::NotPlain)?;
@@ -304,6 +266,23 @@ impl Owner {
         let Self::Value(value) = self else { return Err(NoValue::NotPlain) };
         member_of(value, name, arguments).ok_or(NoValue::NotPlain)
     }
+
+    /// The same, where it is asked about a list.
+    fn listed(&self, name: &str, list: &TextList) -> Evaluated {
+        let argument = || [Dynamic::from(list.clone())];
+        if let Some(found) = self.ask(|it| member_value(it, name, &argument())) {
+            return found.map_err(NoValue::Failed);
+        }
+        match self {
+            // Nothing is in any list.
+            Self::Value(value) if name == "any_in" && is_empty(value) => Ok(false.into()),
+            Self::Value(_) | Self::Handle(_) => self.member(name, Some(&[list.array().into()])),
+        }
+    }
+}
+
+fn is_empty(list: &Dynamic) -> bool {
+    list.read_lock::<Array>().is_some_and(|it| it.is_empty())
 }
 
 /// Whether one of the items has this value; those after it are not looked at.

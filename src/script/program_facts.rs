@@ -7,7 +7,8 @@ use rhai::Dynamic;
 use super::call_facts::{Seen, on_call, values};
 use super::context::{Object, Part};
 use super::members::{Member, field, method, text_argument, texts};
-use super::place_facts::{SOME, globs, list, not_known};
+use super::place_facts::{SOME, not_known};
+use super::text_list::list;
 use super::types::{Domain, Evidence::Structure, Type};
 use crate::facts::call::{FileUse, Invocation, Text, Use};
 use crate::facts::glob::word_matches;
@@ -64,7 +65,7 @@ pub(super) const ROWS: &[Member] = &[
             let values = values(it);
             // A whole argument that is not known is a file or a name much more often.
             on_program(it, |program, _, _| {
-                Ok(options.iter().any(|it| program.has(it, values)).into())
+                Ok(options.texts().iter().any(|it| program.has(it, values)).into())
             })
         },
     ),
@@ -125,7 +126,7 @@ pub(super) const ROWS: &[Member] = &[
             let (wanted, values) = (list(args)?, values(it));
             on_program(it, |it, named, _| {
                 let operands: Vec<_> = it.operands(values).into_iter().skip(named).collect();
-                let fits = |text: &str| wanted.iter().any(|it| word_matches(it, text));
+                let fits = |text: &str| wanted.texts().iter().any(|it| word_matches(it, text));
                 if operands.iter().any(|it| fits(&it.text)) {
                     return Ok(true.into());
                 }
@@ -135,7 +136,7 @@ pub(super) const ROWS: &[Member] = &[
                         let literal = glob.split('*').next().unwrap_or_default();
                         literal.starts_with(known) || known.starts_with(literal)
                     };
-                    !it.is_known() && wanted.iter().any(begins)
+                    !it.is_known() && wanted.texts().iter().any(begins)
                 };
                 match operands.iter().find(|it| could(it)) {
                     Some(unknown) => Err(not_known(&unknown.text)),
@@ -175,7 +176,8 @@ pub(super) const ROWS: &[Member] = &[
         ],
         |it, args| {
             let (wanted, values) = (list(args)?, values(it));
-            let patterns: Vec<_> = wanted.iter().map(|it| CommandPattern::parse(it)).collect();
+            let patterns: Vec<_> =
+                wanted.texts().iter().map(|it| CommandPattern::parse(it)).collect();
             let at = recognised(it)?.at;
             on_call(it, |seen| {
                 let upstream = seen.call.upstream(at);
@@ -195,7 +197,7 @@ pub(super) const ROWS: &[Member] = &[
             "program.fed_from([\"**/.ssh/**\"])",
         ],
         |it, args| {
-            let globs = globs(args)?;
+            let wanted = list(args)?;
             let at = recognised(it)?.at;
             on_call(it, |seen| {
                 let upstream = seen.call.upstream(at);
@@ -204,7 +206,7 @@ pub(super) const ROWS: &[Member] = &[
                         && it.program.is_some_and(|it| it == at || upstream.contains(&it))
                 };
                 let mut places = seen.call.files.iter().filter(near).map(|it| &it.place);
-                Ok(places.any(|it| globs.fit(it, &seen.around)).into())
+                Ok(places.any(|it| wanted.globs().fit(it, &seen.around)).into())
             })
         },
     ),
@@ -224,7 +226,7 @@ pub(super) const ROWS: &[Member] = &[
                     .args
                     .iter()
                     .flat_map(Text::variables)
-                    .any(|name| globs.iter().any(|glob| word_matches(glob, name)));
+                    .any(|name| globs.texts().iter().any(|glob| word_matches(glob, name)));
                 Ok(any.into())
             })
         },
@@ -326,7 +328,9 @@ pub(super) const ROWS: &[Member] = &[
         ["Whether one of these programs starts it.", "program.wrapped_by([\"sudo\", \"doas\"])"],
         |it, args| {
             let wanted = list(args)?;
-            on_program(it, |it, _, _| Ok(it.wrappers.iter().any(|it| wanted.contains(it)).into()))
+            on_program(it, |it, _, _| {
+                Ok(it.wrappers.iter().any(|it| wanted.texts().contains(it)).into())
+            })
         },
     ),
 ];

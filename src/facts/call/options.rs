@@ -19,9 +19,10 @@ enum Argument<'a> {
 impl Invocation {
     /// Whether it is one of those meant by a command pattern; one that cannot be known may be any.
     #[must_use]
+    #[inline]
     pub fn is(&self, pattern: &CommandPattern, values: &[ValueOptions]) -> bool {
-        let args = self.args.iter().map(|it| it.text.as_str());
-        pattern.matches_words(&self.name, args, values)
+        let args = || self.args.iter().map(|it| it.text.as_str());
+        pattern.names(&self.name) && pattern.matches_words(&self.name, args(), values)
     }
 
     /// Whether an option is given: `-r` alone or in a bundle, `--recursive` whole or shortened, and not

@@ -1,0 +1,68 @@
+//! Lists of texts as facts are asked about them: globs, options, names. Most are written out in the
+//! expression, so that one list serves all evaluations of it, and its globs are prepared once.
+
+use std::sync::{Arc, OnceLock};
+
+use rhai::{Array, Dynamic};
+use serde::{Deserialize, Serialize};
+
+use crate::facts::call::PlaceGlobs;
+
+/// A list of texts; cloning it copies a pointer.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(from = "Vec<String>", into = "Vec<String>")]
+pub(super) struct TextList(Arc<Written>);
+
+#[derive(Debug)]
+struct Written {
+    texts: Vec<String>,
+    globs: OnceLock<PlaceGlobs>,
+}
+
+impl PartialEq for TextList {
+    fn eq(&self, other: &Self) -> bool {
+        self.texts() == other.texts()
+    }
+}
+
+impl From<Vec<String>> for TextList {
+    fn from(texts: Vec<String>) -> Self {
+        Self(Arc::new(Written { texts, globs: OnceLock::new() }))
+    }
+}
+
+impl From<TextList> for Vec<String> {
+    fn from(list: TextList) -> Self {
+        list.texts().to_vec()
+    }
+}
+
+impl TextList {
+    /// The texts.
+    pub(super) fn texts(&self) -> &[String] {
+        &self.0.texts
+    }
+
+    /// The texts as globs over places; prepared when they are first held against something.
+    pub(super) fn globs(&self) -> &PlaceGlobs {
+        let texts = || self.texts().iter().map(String::as_str);
+        self.0.globs.get_or_init(|| PlaceGlobs::new(texts()))
+    }
+
+    /// The list as the engine has it.
+    pub(super) fn array(&self) -> Array {
+        self.texts().iter().map(|it| it.as_str().into()).collect()
+    }
+}
+
+/// The list that an argument is: of the engine's texts, or one that was kept.
+pub(super) fn list(args: &[Dynamic]) -> Result<TextList, String> {
+    let value = args.first().ok_or("an argument is missing")?;
+    if let Some(kept) = value.read_lock::<TextList>() {
+        return Ok(kept.clone());
+    }
+    let items =
+        value.clone().into_array().map_err(|found| format!("expected a list, found {found}"))?;
+    let text = |it: Dynamic| it.into_string().map_err(|it| format!("expected text, found {it}"));
+    items.into_iter().map(text).collect::<Result<Vec<_>, _>>().map(TextList::from)
+}
