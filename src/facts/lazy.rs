@@ -107,7 +107,9 @@ impl LazyRegex {
         lines.collect()
     }
 
-    fn can_match(&self, text: &str) -> bool {
+    /// Whether the text, or a part of it, could match by the literals that are needed.
+    #[must_use]
+    pub fn can_match(&self, text: &str) -> bool {
         let needs = self.needs.get_or_init(|| needs(&self.source));
         if needs.any_of.is_empty() || (needs.ignore_case && !text.is_ascii()) {
             return true; // beyond ASCII, letters fold in ways a byte search does not know

@@ -175,9 +175,15 @@ fn forget<T>(all: &mut Vec<T>, mut foreign: impl FnMut(usize, &T) -> bool) -> Ve
 /// `own` folders of the project lies there.
 #[must_use]
 pub fn is_scratch(path: &str, own: &[&Path], more: &[PathBuf]) -> bool {
-    let path = Path::new(path);
     let mut scratch = SCRATCH.iter().map(Path::new).chain(more.iter().map(PathBuf::as_path));
-    scratch.any(|it| path.starts_with(it)) && !own.iter().any(|it| path.starts_with(it))
+    scratch.any(|it| lies_in(path, it)) && !own.iter().any(|it| lies_in(path, it))
+}
+
+/// Whether a path lies in a folder. Most are turned away by the first letter behind the root.
+fn lies_in(path: &str, folder: &Path) -> bool {
+    let first = |path: &[u8]| path.iter().find(|it| **it != b'/').map(u8::to_ascii_lowercase);
+    let wanted = first(folder.as_os_str().as_encoded_bytes());
+    (wanted.is_none() || wanted == first(path.as_bytes())) && Path::new(path).starts_with(folder)
 }
 
 /// Forgets scratch files. Returns what it forgot.

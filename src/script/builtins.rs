@@ -136,7 +136,7 @@ pub(super) fn register(engine: &mut Engine) {
         .register_fn("trim", |it: &mut Text| it.trim().to_owned())
         .register_fn("contains", |it: &mut Array, text: Text| has(it, &text))
         .register_fn("any_in", |it: &mut Array, other: Array| any_in(it, &other))
-        .register_fn("all_in", |it: &mut Array, other: Array| texts(it).all(|it| has(&other, &it)))
+        .register_fn("all_in", |it: &mut Array, other: Array| all_in(it, &other))
         .register_fn("len", |it: &mut Array| number(it.len()))
         .register_fn("first", |it: &mut Array| first(it))
         .register_fn("join", |it: &mut Array, between: Text| join(it, &between))
@@ -147,6 +147,11 @@ pub(super) fn register(engine: &mut Engine) {
 /// Whether one of the texts of a list is in another one.
 pub(super) fn any_in(items: &[Dynamic], others: &[Dynamic]) -> bool {
     texts(items).any(|it| has(others, &it))
+}
+
+/// Whether all texts of a list are in another one.
+pub(super) fn all_in(items: &[Dynamic], others: &[Dynamic]) -> bool {
+    texts(items).all(|it| has(others, &it))
 }
 
 /// The first text of a list, else an empty one.

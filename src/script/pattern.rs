@@ -6,7 +6,7 @@ use std::cell::OnceCell;
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 
-use super::prose::{self, Prose, Sentence};
+use super::prose::{Phrase, Prose, Sentence};
 use crate::deferred::Deferred;
 use crate::facts::lazy::LazyRegex;
 use crate::limits;
@@ -31,7 +31,7 @@ pub struct TextPattern {
 
 #[derive(Debug)]
 struct Prepared {
-    phrases: Vec<Vec<String>>,
+    phrases: Vec<Phrase>,
     regexes: Vec<LazyRegex>,
     unless: Vec<LazyRegex>,
 }
@@ -57,7 +57,10 @@ impl TextPattern {
         counts: impl Fn(&str) -> bool,
     ) -> Option<&'t str> {
         let prepared = self.prepared.get_or_init(|| Prepared::new(&self.source));
-        let mut hits = text.sentences().filter(|sentence| prepared.is_in(sentence));
+        // A regex that the text as a whole cannot match needs no look at its sentences.
+        let regexes = prepared.regexes.iter().filter(|it| it.can_match(text.text()));
+        let regexes: Vec<&LazyRegex> = regexes.collect();
+        let mut hits = text.sentences().filter(|it| prepared.is_in(it, &regexes));
         hits.find(|sentence| counts(sentence.text())).map(|it| it.text())
     }
 }
@@ -66,20 +69,18 @@ impl Prepared {
     fn new(source: &TextPatternSource) -> Self {
         let lazy = |texts: &[String]| texts.iter().map(|it| prose_regex(it)).collect();
         Self {
-            phrases: source
-                .phrases
-                .iter()
-                .map(|it| prose::words(it).map(str::to_lowercase).collect())
-                .collect(),
+            phrases: source.phrases.iter().map(|it| Phrase::new(it)).collect(),
             regexes: lazy(&source.regexes),
             unless: lazy(&source.unless),
         }
     }
 
-    fn is_in(&self, sentence: &Sentence<'_>) -> bool {
-        let any = |regexes: &[LazyRegex]| regexes.iter().any(|it| it.is_match(sentence.text()));
-        let hit = self.phrases.iter().any(|it| sentence.has_phrase(it)) || any(&self.regexes);
-        hit && !any(&self.unless)
+    /// Whether a sentence is meant, as far as these of the regexes tell.
+    fn is_in(&self, sentence: &Sentence<'_>, regexes: &[&LazyRegex]) -> bool {
+        let matched = |it: &LazyRegex| it.is_match(sentence.text());
+        let hit = self.phrases.iter().any(|it| sentence.has_phrase(it))
+            || regexes.iter().any(|it| matched(it));
+        hit && !self.unless.iter().any(matched)
     }
 }
 

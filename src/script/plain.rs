@@ -1,4 +1,4 @@
-//! Expressions of plain form, evaluated without the engine: facts, comparisons, `&&`, `||`, `!`.
+//! Expressions of plain form, evaluated without the engine: facts, comparisons, sums, `&&`, `||`, `!`.
 //! Most conditions are of that form. Parsing one, and setting the engine up for it, costs more than
 //! its value: so the plain form is what a compiled pack keeps.
 //! INVARIANT: a value is the one that the engine gives, and what a fact says of why it has none, too;
@@ -29,6 +29,8 @@ pub(super) enum Plain {
     Or(Vec<Plain>),
     Not(Box<Plain>),
     Compare(Relation, Box<[Plain; 2]>),
+    /// Of two numbers; two texts can be added, too.
+    Calculate(Operation, Box<[Plain; 2]>),
     /// The second is one of the first.
     In(Box<[Plain; 2]>),
     /// A member of the owner, with arguments where it is called.
@@ -47,6 +49,13 @@ pub(super) enum Relation {
     LessOrEqual,
     Greater,
     GreaterOrEqual,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Operation {
+    Add,
+    Subtract,
+    Multiply,
 }
 
 /// The plain form of an expression as a compiled pack keeps it; nothing in a pack that was just
@@ -149,8 +158,17 @@ fn operator(call: &FnCallExpr) -> Option<Plain> {
         ">=" => Some(Relation::GreaterOrEqual),
         _ => None,
     };
+    let operation = match call.name.as_str() {
+        "+" => Some(Operation::Add),
+        "-" => Some(Operation::Subtract),
+        "*" => Some(Operation::Multiply),
+        _ => None,
+    };
     match (call.name.as_str(), relation, call.args.as_ref()) {
         ("!", _, [one]) => Some(Plain::Not(Box::new(read(one)?))),
+        (_, None, [one, other]) if operation.is_some() => {
+            Some(Plain::Calculate(operation?, Box::new([read(one)?, read(other)?])))
+        }
         (_, Some(relation), [one, other]) => {
             Some(Plain::Compare(relation, Box::new([read(one)?, read(other)?])))
         }
@@ -209,6 +227,10 @@ impl Plain {
                 let [one, other] = sides.as_ref();
                 let order = compare(*relation, &value(one)?, &value(other)?);
                 order.ok_or(NoValue::NotPlain)?.into()
+            }
+            Self::Calculate(operation, sides) => {
+                let [one, other] = sides.as_ref();
+                calculate(*operation, &value(one)?, &value(other)?).ok_or(NoValue::NotPlain)?
             }
             Self::In(sides) => {
                 let [list, text] = sides.as_ref();
@@ -274,8 +296,9 @@ impl Owner {
             return found.map_err(NoValue::Failed);
         }
         match self {
-            // Nothing is in any list.
+            // Nothing is in any list, and all of nothing is in every list.
             Self::Value(value) if name == "any_in" && is_empty(value) => Ok(false.into()),
+            Self::Value(value) if name == "all_in" && is_empty(value) => Ok(true.into()),
             Self::Value(_) | Self::Handle(_) => self.member(name, Some(&[list.array().into()])),
         }
     }
@@ -307,6 +330,10 @@ fn member_of(owner: &Dynamic, name: &str, arguments: Option<&[Dynamic]>) -> Opti
                 let other = values.first()?.read_lock::<Array>()?;
                 Some(builtins::any_in(&list, &other).into())
             }
+            ("all_in", 1) => {
+                let other = values.first()?.read_lock::<Array>()?;
+                Some(builtins::all_in(&list, &other).into())
+            }
             ("first", 0) => Some(builtins::first(&list).into()),
             ("join", 1) => Some(builtins::join(&list, &text(values.first())?).into()),
             _ => None,
@@ -319,6 +346,8 @@ fn member_of(owner: &Dynamic, name: &str, arguments: Option<&[Dynamic]>) -> Opti
         ("starts_with", Some(part), 1) => Some(owner.starts_with(part.as_str()).into()),
         ("ends_with", Some(part), 1) => Some(owner.ends_with(part.as_str()).into()),
         ("matches", Some(regex), 1) => Some(prose_regex(&regex).is_match(&owner).into()),
+        ("lower", None, 0) => Some(owner.to_lowercase().into()),
+        ("trim", None, 0) => Some(owner.trim().into()),
         _ => None,
     }
 }
@@ -335,6 +364,21 @@ fn contains(list: &Array, wanted: &str) -> Option<bool> {
         found |= item.read_lock::<ImmutableString>()?.as_str() == wanted;
     }
     Some(found)
+}
+
+/// Calculates with two values of one type; nothing where the result is beyond what a number can be.
+fn calculate(operation: Operation, one: &Dynamic, other: &Dynamic) -> Option<Dynamic> {
+    if let (Ok(one), Ok(other)) = (one.as_int(), other.as_int()) {
+        let result = match operation {
+            Operation::Add => one.checked_add(other),
+            Operation::Subtract => one.checked_sub(other),
+            Operation::Multiply => one.checked_mul(other),
+        };
+        return result.map(Dynamic::from);
+    }
+    let one = one.read_lock::<ImmutableString>()?;
+    let other = other.read_lock::<ImmutableString>()?;
+    (operation == Operation::Add).then(|| format!("{}{}", *one, *other).into())
 }
 
 /// Compares two values of one type.

@@ -2,7 +2,7 @@
 //! are looked for in it.
 
 use std::cell::OnceCell;
-use std::ops::Range;
+use std::ops::{BitOr, Range};
 
 /// A text, cut into sentences when it is first looked at.
 #[derive(Debug)]
@@ -16,6 +16,40 @@ pub struct Prose {
 struct Ranges {
     sentence: Range<usize>,
     words: Vec<Range<usize>>,
+    marks: Marks,
+}
+
+/// Marks of words: what holds a word in any case has its mark, and so may what does not.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Marks(u64);
+
+impl Marks {
+    /// The mark of one word.
+    #[must_use]
+    pub fn of(word: &str) -> Self {
+        // FNV-1a, of which the highest bits are the most mixed.
+        let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+        let start = 0xcbf2_9ce4_8422_2325;
+        let hash = match word.is_ascii() {
+            true => word.bytes().map(|it| it.to_ascii_lowercase()).fold(start, mix),
+            false => word.to_lowercase().bytes().fold(start, mix),
+        };
+        Self(1 << (hash >> 58))
+    }
+
+    /// Whether all marks of another set are among these.
+    #[must_use]
+    pub const fn hold(self, others: Self) -> bool {
+        others.0 & !self.0 == 0
+    }
+}
+
+impl BitOr for Marks {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
 }
 
 /// A sentence, or a line.
@@ -39,10 +73,17 @@ impl Prose {
             let ranges = |sentence| Ranges {
                 sentence: range(whole, sentence),
                 words: words(sentence).map(|word| range(whole, word)).collect(),
+                marks: words(sentence).map(Marks::of).fold(Marks::default(), BitOr::bitor),
             };
             prose_sentences(whole).into_iter().map(ranges).collect()
         });
         cut.iter().map(move |ranges| Sentence { whole, ranges })
+    }
+
+    /// The whole text, code and all.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
     }
 
     /// How many sentences are questions.
@@ -60,16 +101,36 @@ impl<'t> Sentence<'t> {
         self.at(&self.ranges.sentence)
     }
 
-    /// Whether lower-case words stand in it one after the other, in any case.
+    /// Whether the words of a phrase stand in it one after the other, in any case.
     #[must_use]
-    pub fn has_phrase(&self, phrase: &[String]) -> bool {
+    pub fn has_phrase(&self, phrase: &Phrase) -> bool {
+        let Phrase { words, marks } = phrase;
         let same = |(word, wanted): (&Range<usize>, &String)| same_word(self.at(word), wanted);
-        !phrase.is_empty()
-            && self.ranges.words.windows(phrase.len()).any(|it| it.iter().zip(phrase).all(same))
+        !words.is_empty()
+            && self.ranges.marks.hold(*marks)
+            && self.ranges.words.windows(words.len()).any(|it| it.iter().zip(words).all(same))
     }
 
     fn at(&self, range: &Range<usize>) -> &'t str {
         self.whole.get(range.clone()).unwrap_or_default()
+    }
+}
+
+/// Words that are looked for one after the other.
+#[derive(Debug, Clone)]
+pub struct Phrase {
+    /// In lower case.
+    words: Vec<String>,
+    marks: Marks,
+}
+
+impl Phrase {
+    /// Takes a phrase as it is written.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        let words: Vec<String> = words(text).map(str::to_lowercase).collect();
+        let marks = words.iter().map(|it| Marks::of(it)).fold(Marks::default(), BitOr::bitor);
+        Self { words, marks }
     }
 }
 
