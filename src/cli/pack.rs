@@ -478,7 +478,10 @@ pub(super) fn sound(
     console: &mut Console<'_>,
     named: Option<&Path>,
 ) -> Option<Policy> {
-    or_complaint(world, console, named, |found| policy(world, found))
+    let project = super::project::find(world, None);
+    let found = find(world, &project, named);
+    tell_passed_over(console, &found);
+    policy(world, &found).map_err(|broken| complain(console, &broken)).ok()
 }
 
 /// The project's policy, or the built-in one where that is broken: what is remembered of calls and
@@ -490,27 +493,6 @@ pub(super) fn or_builtin(world: &dyn World, console: &mut Console<'_>) -> Option
 /// The built-in pack, for events that must not be forgotten because another one is broken.
 pub(super) fn builtin_policy(world: &dyn World) -> Option<Policy> {
     policy(world, &Found::new(None, Vec::new())).ok()
-}
-
-/// The same from the files alone: nothing is kept for the next call.
-pub(super) fn sound_unkept(
-    world: &dyn World,
-    console: &mut Console<'_>,
-    named: Option<&Path>,
-) -> Option<Policy> {
-    or_complaint(world, console, named, loaded)
-}
-
-fn or_complaint(
-    world: &dyn World,
-    console: &mut Console<'_>,
-    named: Option<&Path>,
-    load: impl FnOnce(&Found) -> Result<Policy, Broken>,
-) -> Option<Policy> {
-    let project = super::project::find(world, None);
-    let found = find(world, &project, named);
-    tell_passed_over(console, &found);
-    load(&found).map_err(|broken| complain(console, &broken)).ok()
 }
 
 /// The same of a project that was found already.

@@ -1,4 +1,5 @@
-//! `policyd replay`: judges recorded sessions with a pack. Reads transcripts and writes nothing.
+//! `policyd replay`: judges recorded sessions with a pack. Reads transcripts and writes
+//! nothing but the compiled pack.
 //! Sessions are shared out to threads one by one. Their counts add up in any order, so that the
 //! report is the same however many threads there are.
 
@@ -32,10 +33,10 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Repl
         return EXIT_USAGE;
     };
     let named = arguments.policies.as_deref();
-    let Some(policy) = pack::sound_unkept(world, console, named) else { return EXIT_BROKEN };
+    let Some(policy) = pack::sound(world, console, named) else { return EXIT_BROKEN };
     let other = match &arguments.compare {
         None => None,
-        Some(folder) => match pack::sound_unkept(world, console, Some(folder)) {
+        Some(folder) => match pack::sound(world, console, Some(folder)) {
             Some(other) => Some(other),
             None => return EXIT_BROKEN,
         },
