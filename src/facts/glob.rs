@@ -101,6 +101,11 @@ pub fn word_matches(glob: &str, word: &str) -> bool {
 }
 
 fn whole_word_matches(glob: &str, word: &str) -> bool {
+    let literal = glob.bytes().position(|byte| b"*?{".contains(&byte));
+    let Some(literal) = literal else { return glob == word };
+    if glob.as_bytes().get(..literal) != word.as_bytes().get(..literal) {
+        return false;
+    }
     if !glob.contains('{') {
         return matches(glob.as_bytes(), word.as_bytes(), false);
     }

@@ -190,16 +190,17 @@ pub fn decide(bench: Bench<'_>, evaluator: &mut Evaluator) -> Outcome {
 /// Puts the remembered tier to what the meters say, where an expression asks.
 fn learn_context(bench: Bench<'_>) {
     let context = bench.context;
-    if context.learned.borrow().context.is_none() {
-        return;
-    }
+    let Some(measured) = context.learned.borrow().context.clone() else { return };
     // Subagents come and go: what is remembered is the main agent's.
     let nothing = Standing::default();
     let main = context.event.agent_id.is_none();
     let standing = if main { &bench.state.context } else { &nothing };
     let overrides = context.overrides.naming(standing);
     let by = (&*bench.policy.context, &overrides);
-    let gauge = context::gauge(by.0, by.1, &context.facts);
+    let gauge = match overrides == context.overrides {
+        true => measured,
+        false => Rc::new(context::gauge(by.0, by.1, &context.facts)),
+    };
     let settled = context::settle(&gauge, standing, by, &context.facts);
     context.learned.borrow_mut().context = Some(Rc::new(settled));
 }
