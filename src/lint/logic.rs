@@ -38,7 +38,7 @@ pub(super) fn possible(conditions: &[(&Term, bool)], names: &Names) -> Answer {
     let mut conjunctions = vec![Vec::new()];
     for (term, holds) in conditions {
         let Some(more) = alternatives(term, *holds, names) else { return Answer::Unknown };
-        let Some(joined) = product(&conjunctions, &more) else { return Answer::Unknown };
+        let Some(joined) = product(conjunctions, more) else { return Answer::Unknown };
         conjunctions = joined;
     }
     match conjunctions.iter().find_map(solve) {
@@ -84,7 +84,7 @@ fn alternatives(term: &Term, holds: bool, names: &Names) -> Option<Vec<Conjuncti
         (Form::Not(one), _) => alternatives(one, !holds, names),
         (Form::And(items), true) | (Form::Or(items), false) => {
             items.iter().try_fold(vec![Vec::new()], |all, item| {
-                product(&all, &alternatives(item, holds, names)?)
+                product(all, alternatives(item, holds, names)?)
             })
         }
         (Form::Or(items), true) | (Form::And(items), false) => {
@@ -98,9 +98,13 @@ fn alternatives(term: &Term, holds: bool, names: &Names) -> Option<Vec<Conjuncti
     }
 }
 
-fn product(some: &[Conjunction], others: &[Conjunction]) -> Option<Vec<Conjunction>> {
+fn product(some: Vec<Conjunction>, others: Vec<Conjunction>) -> Option<Vec<Conjunction>> {
     if some.len().saturating_mul(others.len()) > CONJUNCTIONS_MAX {
         return None;
+    }
+    // Nothing but what is always so.
+    if some.iter().all(Vec::is_empty) && some.len() == 1 {
+        return Some(others);
     }
     let pairs = some.iter().flat_map(|one| others.iter().map(move |other| (one, other)));
     Some(pairs.map(|(one, other)| [one.as_slice(), other.as_slice()].concat()).collect())

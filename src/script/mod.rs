@@ -474,8 +474,11 @@ fn byte_offset(text: &str, position: Position) -> Option<usize> {
     for _ in 1..line {
         start = start.saturating_add(text.get(start..)?.find('\n')?).saturating_add(1);
     }
-    let rest = text.get(start..)?;
-    let within = rest.char_indices().nth(column.saturating_sub(1)).map_or(rest.len(), |(at, _)| at);
+    let (rest, before) = (text.get(start..)?, column.saturating_sub(1));
+    let within = match rest.as_bytes().get(..before) {
+        Some(bytes) if bytes.is_ascii() => before,
+        _ => rest.char_indices().nth(before).map_or(rest.len(), |(at, _)| at),
+    };
     Some(start.saturating_add(within))
 }
 

@@ -126,7 +126,7 @@ impl Term {
     pub fn parse(text: &str) -> Option<Self> {
         let expr = root(text).ok()?;
         let tokens = tokens(text);
-        if tokens.windows(2).any(|it| is_comment(text, it)) {
+        if text.contains('/') && tokens.windows(2).any(|it| is_comment(text, it)) {
             return None;
         }
         let mut term = Reader { text, tokens: &tokens }.term(&expr)?;
@@ -153,8 +153,20 @@ impl Term {
     /// Calls `look` with this part and every part below it, outermost first.
     pub fn visit<'t>(&'t self, look: &mut impl FnMut(&'t Self)) {
         look(self);
-        for part in self.parts() {
-            part.visit(look);
+        match &self.form {
+            Form::And(items)
+            | Form::Or(items)
+            | Form::List(items)
+            | Form::Other(items)
+            | Form::Fact(_, items) => items.iter().for_each(|it| it.visit(look)),
+            Form::Not(one) => one.visit(look),
+            Form::Compare(_, one, other)
+            | Form::In(one, other)
+            | Form::Arithmetic(_, one, other) => {
+                one.visit(look);
+                other.visit(look);
+            }
+            Form::Bool(_) | Form::Int(_) | Form::Decimal(_) | Form::Text(_) => {}
         }
     }
 
@@ -199,16 +211,18 @@ const PAIRS: [&str; 6] = ["==", "!=", "<=", ">=", "&&", "||"];
 /// The tokens of a text, as byte ranges.
 fn tokens(text: &str) -> Vec<Range<usize>> {
     let (mut found, mut at) = (Vec::new(), 0);
-    while let Some(rest) = text.get(at..).filter(|it| !it.is_empty()) {
-        let blank = rest.len() - rest.trim_start().len();
-        if blank > 0 {
-            at += blank;
+    while let Some(rest) = text.get(at..)
+        && let Some(first) = rest.chars().next()
+    {
+        if first.is_whitespace() {
+            at += first.len_utf8();
             continue;
         }
-        let pair = PAIRS.iter().find(|it| rest.starts_with(**it)).map(|it| it.len());
-        let sign =
-            rest.chars().next().filter(|it| it.is_ascii_punctuation() && !"_\"".contains(*it));
-        let length = pair.or(sign.map(char::len_utf8)).unwrap_or_else(|| token_length(rest)).max(1);
+        let is_sign = first.is_ascii_punctuation() && !matches!(first, '_' | '"');
+        let length = match is_sign {
+            true => PAIRS.iter().find(|it| rest.starts_with(**it)).map_or(1, |it| it.len()),
+            false => token_length(rest).max(1),
+        };
         found.push(at..at + length);
         at += length;
     }

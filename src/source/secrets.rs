@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use memchr::memchr2_iter;
+use memchr::{memchr2_iter, memmem};
 use regex::Regex;
 
 /// One kind of secret.
@@ -36,7 +36,7 @@ static ROWS: [Row; 15] = [
     // RFC 7468: textual encodings; OpenSSH and PGP write the same lines.
     row(
         "private key",
-        |text| text.contains("-----BEGIN"),
+        |text| has(text, "-----BEGIN"),
         r"(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----|\z)",
     ),
     // AWS IAM guide, "Understanding unique ID prefixes".
@@ -62,11 +62,11 @@ static ROWS: [Row; 15] = [
     // Slack documentation, "Sending messages using incoming webhooks".
     row(
         "Slack webhook",
-        |text| text.contains("hooks.slack.com/services/"),
+        |text| has(text, "hooks.slack.com/services/"),
         r"hooks\.slack\.com/services/([A-Za-z0-9/]{20,})",
     ),
     // As OpenAI (`sk-…`, `sk-proj-…`) and Anthropic (`sk-ant-…`) issue them.
-    row_with_digit("model API key", |text| text.contains("sk-"), r"\bsk-[A-Za-z0-9_-]{20,}"),
+    row_with_digit("model API key", |text| has(text, "sk-"), r"\bsk-[A-Za-z0-9_-]{20,}"),
     // Stripe documentation, "API keys".
     row(
         "Stripe key",
@@ -74,13 +74,13 @@ static ROWS: [Row; 15] = [
         r"\b[sr]k_live_[A-Za-z0-9]{16,}",
     ),
     // As Google Cloud issues API keys: 39 characters.
-    row("Google API key", |text| text.contains("AIza"), r"\bAIza[0-9A-Za-z_-]{35}"),
+    row("Google API key", |text| has(text, "AIza"), r"\bAIza[0-9A-Za-z_-]{35}"),
     // npm documentation, "About access tokens"; the prefix is GitHub's scheme of 2021.
-    row("npm token", |text| text.contains("npm_"), r"\bnpm_[A-Za-z0-9]{36}"),
+    row("npm token", |text| has(text, "npm_"), r"\bnpm_[A-Za-z0-9]{36}"),
     // RFC 7519: `{"` in base64url begins with `eyJ`.
     row(
         "JSON web token",
-        |text| text.contains("eyJ"),
+        |text| has(text, "eyJ"),
         r"\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}(?:\.[A-Za-z0-9_-]*)?",
     ),
     // RFC 6750 and RFC 7617: the `Authorization` header.
@@ -92,7 +92,7 @@ static ROWS: [Row; 15] = [
     // RFC 3986, section 3.2.1: `user:password@host`.
     row(
         "password in an address",
-        |text| text.contains("://"),
+        |text| has(text, "://"),
         r"[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@]*:([^\s/@«]+)@",
     ),
     // By convention: a name that says so, and its value.
@@ -107,7 +107,7 @@ static ROWS: [Row; 15] = [
     // By convention: an option that says so, and its argument.
     row(
         "named argument",
-        |text| text.contains("--") && any(text, &["passw", "secret", "token", "key"]),
+        |text| has(text, "--") && any(text, &["passw", "secret", "token", "key"]),
         concat!(
             r#"(?i)--[a-z-]*(?:passw(?:or)?d|secret|token|(?:api|access|private)-?key)"#,
             r#" +["']?([^\s"'\\$<«-][^\s"'\\«]{2,})"#,
@@ -116,7 +116,11 @@ static ROWS: [Row; 15] = [
 ];
 
 fn any(text: &str, literals: &[&str]) -> bool {
-    literals.iter().any(|it| text.contains(it))
+    literals.iter().any(|it| has(text, it))
+}
+
+fn has(text: &str, literal: &str) -> bool {
+    memmem::find(text.as_bytes(), literal.as_bytes()).is_some()
 }
 
 /// Whether a name of `NAMES` stands before a `=` or `:`, quotes and blanks between them left out.
@@ -125,8 +129,11 @@ fn names_a_value(text: &str) -> bool {
         let before = text.get(..at).unwrap_or_default().as_bytes();
         let before = before.trim_ascii_end();
         let named = before.iter().rev().skip_while(|it| matches!(it, b'"' | b'\'' | b'\\'));
-        NAMES.iter().any(|name| {
-            let letters = named.clone().take(name.len()).map(u8::to_ascii_lowercase);
+        let named = named.map(u8::to_ascii_lowercase);
+        // Most names end otherwise.
+        let last = named.clone().next();
+        NAMES.iter().filter(|it| it.bytes().next_back() == last).any(|name| {
+            let letters = named.clone().take(name.len());
             letters.eq(name.bytes().rev())
         })
     })
