@@ -46,23 +46,50 @@ fn last_member(path: &str) -> Option<&'static Member> {
 }
 
 /// The names of a path with their arguments: `commands`, `kind("a.b")`, `count`.
-fn steps(path: &str) -> Vec<&str> {
-    let (mut found, mut start, mut depth, mut quoted, mut escaped) = (vec![], 0, 0, false, false);
-    for (at, c) in path.char_indices() {
-        match c {
+fn steps(path: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(path);
+    std::iter::from_fn(move || {
+        let path = rest?;
+        let end = step_end(path);
+        rest = path.get(end..).and_then(|it| it.strip_prefix('.'));
+        path.get(..end)
+    })
+}
+
+/// Where the first step of a path ends.
+fn step_end(path: &str) -> usize {
+    let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
+    for (at, byte) in path.bytes().enumerate() {
+        match byte {
             _ if escaped => escaped = false,
-            '\\' if quoted => escaped = true,
-            '"' => quoted = !quoted,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
             _ if quoted => {}
-            '(' | '[' => depth += 1,
-            ')' | ']' => depth -= 1,
-            '.' if depth == 0 => {
-                found.extend(path.get(start..at));
-                start = at + 1;
-            }
+            b'(' | b'[' => depth += 1,
+            b')' | b']' => depth = depth.saturating_sub(1),
+            b'.' if depth == 0 => return at,
             _ => {}
         }
     }
-    found.extend(path.get(start..));
-    found
+    path.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_cut_at_its_own_dots_only() {
+        for (path, expected) in [
+            ("files.count", vec!["files", "count"]),
+            (r#"commands.kind("a.b").count"#, vec!["commands", r#"kind("a.b")"#, "count"]),
+            (r#"breakers["x.\"]y"].open"#, vec![r#"breakers["x.\"]y"]"#, "open"]),
+            ("a.b(c.d).e", vec!["a", "b(c.d)", "e"]),
+            ("x", vec!["x"]),
+            ("", vec![""]),
+            ("x.", vec!["x", ""]),
+        ] {
+            assert_eq!(steps(path).collect::<Vec<_>>(), expected, "{path}");
+        }
+    }
 }

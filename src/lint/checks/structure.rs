@@ -24,6 +24,10 @@ pub(in crate::lint) fn empty_file(subject: &Subject<'_>, out: &mut Findings) {
 pub(in crate::lint) fn keys_alike(subject: &Subject<'_>, out: &mut Findings) {
     for node in subject.reviewed.own.values() {
         each_map(node, &mut |entries| {
+            // Those that are written alike are an error already.
+            if entries.iter().all(|(key, _)| key.text().is_none_or(is_folded)) {
+                return;
+            }
             let mut seen: BTreeMap<Cow<'_, str>, &Node> = BTreeMap::new();
             for (key, _) in entries {
                 let Some(name) = key.text() else { continue };
@@ -42,10 +46,14 @@ pub(in crate::lint) fn keys_alike(subject: &Subject<'_>, out: &mut Findings) {
 
 /// A key without what people overlook in one.
 fn folded(key: &str) -> Cow<'_, str> {
-    match key.bytes().all(|it| it.is_ascii_lowercase() || it == b'_') {
+    match is_folded(key) {
         true => key.into(),
         false => key.to_lowercase().replace('-', "_").into(),
     }
+}
+
+fn is_folded(key: &str) -> bool {
+    key.bytes().all(|it| it.is_ascii_lowercase() || it == b'_')
 }
 
 /// Every map of a tree with its entries.
