@@ -16,8 +16,9 @@ use super::{
 use crate::harness::Harness;
 use crate::lint::baseline::{Baseline, Seat};
 use crate::lint::{self, Profile, Subject};
-use crate::policy::load::{Base, Pack};
-use crate::policy::{builtin, load};
+use crate::policy::builtin;
+use crate::policy::load::Pack;
+use crate::policy::review::{self, Base, Reviewed};
 use crate::report::diagnostics::{self, Style};
 use crate::report::lint::{Review, github, json, summary};
 use crate::report::{junit, sarif};
@@ -124,7 +125,7 @@ fn with_cases(world: &dyn World, packs: Vec<Pack>, unreadable: &mut Vec<String>)
 fn review(packs: &[Beside], ask: &Ask) -> Review {
     let base = base(ask.cores);
     let reviewed = cores::on_all(ask.cores, packs, |(pack, cases)| {
-        let reviewed = load::review(pack, &base);
+        let reviewed = Reviewed::new(pack, &base);
         let subject = Subject::new(pack, &reviewed, ask.now).with_cases(cases.clone());
         let subject = subject.for_harness(ask.harness);
         lint::review(&subject, ask.profile, ask.ignores)
@@ -144,7 +145,7 @@ fn base(cores: usize) -> Base {
     let mut files = builtin::pack().files;
     // The longest first, so that nobody is left alone with one at the end.
     files.sort_by_key(|(_, source)| Reverse(source.text.len()));
-    let files = cores::on_all(cores, &files, |it| load::files_below(std::slice::from_ref(it)));
+    let files = cores::on_all(cores, &files, |it| review::files_below(std::slice::from_ref(it)));
     Base::of(&files.into_iter().flatten().collect())
 }
 

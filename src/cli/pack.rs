@@ -14,7 +14,8 @@ use super::{Console, cores};
 use crate::cases;
 use crate::checksum::{checksum, hex};
 use crate::limits;
-use crate::policy::load::{self, Base, Loaded, Pack};
+use crate::policy::load::{self, Loaded, Pack};
+use crate::policy::review::{Base, Reviewed};
 use crate::policy::{Policy, builtin, shapes};
 use crate::script::types::Names;
 use crate::source::{Diagnostic, Source};
@@ -463,7 +464,7 @@ pub(super) fn reviewed(
     found: &Found,
 ) -> Option<(Policy, Arc<Names>)> {
     let policy = policy(world, found).map_err(|broken| complain(console, &broken)).ok()?;
-    let names = load::review(&found.pack(), &Base::new(&builtin::pack())).names;
+    let names = Reviewed::new(&found.pack(), &Base::new(&builtin::pack())).names;
     Some((policy, names))
 }
 

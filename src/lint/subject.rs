@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use super::logic;
 use crate::harness::Harness;
-use crate::policy::load::{Pack, Reviewed};
+use crate::policy::load::Pack;
 use crate::policy::records;
+use crate::policy::review::Reviewed;
 use crate::policy::shapes::{self, FileShape};
 use crate::script::template::{self, Piece};
 use crate::script::tree::Term;

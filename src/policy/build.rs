@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use super::context::ContextRules;
 use super::guards::{Guard, Guards};
-use super::load::{Base, Entry, Layers, Meant};
+use super::layers::{Entry, Layers};
 use super::resilience::Reaction;
+use super::review::{Base, Meant};
 use super::tables::Table;
 use super::{
     Check, Consideration, Expression, MessageChoice, OnError, Place, Policy, Preference, Probe,

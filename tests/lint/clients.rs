@@ -3,7 +3,7 @@
 use policyd::harness;
 use policyd::lint::{self, Profile, Subject};
 use policyd::policy::builtin;
-use policyd::policy::load::{self, Base};
+use policyd::policy::review::{Base, Reviewed};
 use policyd::time::Timestamp;
 
 use crate::subjects::{TODAY, consideration, pack};
@@ -14,7 +14,7 @@ fn found(name: &str, lines: &str) -> Vec<String> {
     let text = text.replace("severity: warning", "severity: blocker");
     let pack = pack(&[("considerations.yaml", &text)]);
     let base = Base::new(&builtin::pack());
-    let reviewed = load::review(&pack, &base);
+    let reviewed = Reviewed::new(&pack, &base);
     assert!(reviewed.diagnostics.is_empty(), "{:?}", reviewed.diagnostics);
     let subject = Subject::new(&pack, &reviewed, Timestamp::parse(TODAY).unwrap());
     let subject = subject.for_harness(harness::find(name));

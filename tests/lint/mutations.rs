@@ -15,7 +15,8 @@ use policyd::facts::glob::word_matches;
 use policyd::lint::{self, Profile, Subject};
 use policyd::policy::builtin;
 use policyd::policy::guards::GuardBody;
-use policyd::policy::load::{self, Base, Pack, Reviewed};
+use policyd::policy::load::{self, Pack};
+use policyd::policy::review::{Base, Reviewed};
 use policyd::script::tree::Form;
 use policyd::source::node::{Node, NodeKind};
 use policyd::source::shape::Kind;
@@ -63,7 +64,7 @@ fn folder() -> Pack {
 fn words() -> Vec<Word> {
     let pack = folder();
     let base = Base::new(&builtin::pack());
-    let reviewed = load::review(&pack, &base);
+    let reviewed = Reviewed::new(&pack, &base);
     let subject = Subject::new(&pack, &reviewed, Timestamp::parse(TODAY).unwrap());
     let mut found = Vec::new();
     let file_of =
@@ -231,7 +232,7 @@ fn slips_through(base: &Base, original: &str, word: &Word, mutant: &str) -> bool
     let mut text = source.text.clone();
     text.replace_range(word.start..word.start + word.text.len(), mutant);
     *source = Arc::new(Source { name: source.name.clone(), text });
-    let reviewed = load::review(&pack, base);
+    let reviewed = Reviewed::new(&pack, base);
     // What the loader refuses no comment can silence, and most typos end here.
     if reviewed.diagnostics.iter().any(|it| it.level >= Level::Error) {
         return false;
@@ -275,7 +276,7 @@ fn no_typo_changes_a_decision_in_silence() {
     }
     assert!(tries.len() > 250, "{} mutants", tries.len());
     let original = decisions(&folder()).unwrap();
-    let untouched = load::review(&folder(), &Base::new(&builtin::pack()));
+    let untouched = Reviewed::new(&folder(), &Base::new(&builtin::pack()));
     assert!(!is_warned_of(&folder(), &untouched), "lint would see no difference");
     let share = tries.len().div_ceil(thread::available_parallelism().map_or(1, Into::into));
     let slipped: Vec<String> = thread::scope(|scope| {

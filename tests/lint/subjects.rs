@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use policyd::lint::{self, Profile, Reviewed, Subject};
 use policyd::policy::builtin;
-use policyd::policy::load::{self, Base, Pack};
+use policyd::policy::load::Pack;
+use policyd::policy::review::{self, Base};
 use policyd::source::Source;
 use policyd::time::Timestamp;
 
@@ -45,7 +46,7 @@ pub(crate) fn look_at(pack: &Pack, profile: Profile, ignores: bool) -> Reviewed 
 fn look_with(pack: &Pack, cases: Vec<Arc<Source>>, profile: Profile, ignores: bool) -> Reviewed {
     let now = Timestamp::parse(TODAY).unwrap();
     BASE.with(|base| {
-        let reviewed = load::review(pack, base);
+        let reviewed = review::Reviewed::new(pack, base);
         let subject = Subject::new(pack, &reviewed, now).with_cases(cases);
         lint::review(&subject, profile, ignores)
     })

@@ -3,7 +3,7 @@
 
 use policyd::lint::Subject;
 use policyd::policy::builtin;
-use policyd::policy::load::{self, Base};
+use policyd::policy::review::{Base, Reviewed};
 use policyd::script::tree::{Form, Term};
 use policyd::time::Timestamp;
 
@@ -13,7 +13,7 @@ use crate::subjects::TODAY;
 fn a_part_read_by_itself_is_the_part() {
     let pack = builtin::pack();
     let base = Base::new(&pack);
-    let reviewed = load::review(&pack, &base);
+    let reviewed = Reviewed::new(&pack, &base);
     let subject = Subject::new(&pack, &reviewed, Timestamp::parse(TODAY).unwrap());
     let (mut sites, mut parts) = (0, 0);
     for site in &subject.sites {

@@ -7,7 +7,7 @@ use crate::facts::glob::word_matches;
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
 use crate::policy::builtin;
-use crate::policy::load::is_amplihacks;
+use crate::policy::layers::is_amplihacks;
 use crate::source::node::Node;
 use crate::source::{Span, suggest};
 

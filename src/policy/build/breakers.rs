@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{Builder, place, text, texts};
 use crate::facts::glob::{specificity, word_matches};
-use crate::policy::load::Entry;
+use crate::policy::layers::Entry;
 use crate::policy::shapes::BREAKER;
 use crate::policy::{Place, Route, Tier};
 use crate::source::node::Node;

@@ -5,7 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use super::{Builder, Entry, on_error, place, text, texts};
 use crate::facts::event::{EVENTS, EventKind};
-use crate::policy::load::{Base, Layers};
+use crate::policy::layers::Layers;
+use crate::policy::review::Base;
 use crate::policy::{Check, CheckBody, Consideration, Mode, OnError, Severity};
 use crate::script::types::Type;
 use crate::source::node::Node;

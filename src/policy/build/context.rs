@@ -7,7 +7,7 @@ use super::{Builder, Built, text, texts};
 use crate::facts::meters::Prices;
 use crate::policy::Choice;
 use crate::policy::context::{ClearRequests, ContextRules, Model};
-use crate::policy::load::Layers;
+use crate::policy::layers::Layers;
 use crate::policy::records;
 use crate::source::node::Node;
 use crate::source::{Diagnostic, Span};

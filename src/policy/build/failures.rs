@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{text, texts};
 use crate::policy::builtin;
-use crate::policy::load::{Entry, FAILURES, Layers};
+use crate::policy::layers::{Entry, FAILURES, Layers};
 use crate::script::pattern::compile_regex;
 use crate::source::node::Node;
 use crate::source::{Diagnostic, suggest};

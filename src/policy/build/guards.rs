@@ -5,7 +5,7 @@ use crate::facts::event::{EVENTS, EventKind};
 use crate::facts::pattern::CommandPattern;
 use crate::harness::{Ability, HARNESSES, plain};
 use crate::policy::guards::{Fallback, Guard, GuardBody, Verb, set_of};
-use crate::policy::load::Layers;
+use crate::policy::layers::Layers;
 use crate::policy::{Expression, Mode};
 use crate::script::tree::{Form, Term};
 use crate::script::types::Type;

@@ -3,7 +3,7 @@
 use super::{Builder, text, texts};
 use crate::limits;
 use crate::policy::builtin;
-use crate::policy::load::Entry;
+use crate::policy::layers::Entry;
 use crate::policy::{Parse, Preference, Probe};
 use crate::script::pattern::compile_regex;
 use crate::source::Diagnostic;

@@ -3,7 +3,7 @@
 use super::{Builder, text, texts};
 use crate::facts::lazy::LazyRegex;
 use crate::policy::builtin;
-use crate::policy::load::{Entry, Layers};
+use crate::policy::layers::{Entry, Layers};
 use crate::policy::rationalizations::{EXCUSE, Rationalization, Rationalizations, Row};
 use crate::script::pattern::{TextPatternSource, compile_regex, prose_regex};
 use crate::script::prose;

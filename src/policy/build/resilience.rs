@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::load::Layers;
+use super::super::layers::Layers;
 use super::super::rationalizations::Rationalizations;
 use super::super::records;
 use super::super::resilience::{

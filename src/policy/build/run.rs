@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::load::Layers;
+use super::super::layers::Layers;
 use super::super::records;
 use super::super::run::{RunPolicy, Section};
 use super::{Builder, texts};

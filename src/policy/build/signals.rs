@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::load::Layers;
+use super::super::layers::Layers;
 use super::super::records::signals::{is_common, signal};
 use super::super::signals::{
     DriftRule, DriftStep, FieldType, Form, SignalField, SignalKind, SignalTrigger, Signals,

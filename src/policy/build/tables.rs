@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::super::load::Layers;
+use super::super::layers::Layers;
 use super::super::tables::{Answer, Row, Table};
 use super::{Builder, Entry, text, texts};
 use crate::script::record::{Field, Record, Shape};

@@ -8,7 +8,8 @@ use policyd::facts::compiled::CompiledLens;
 use policyd::facts::event::EventKind;
 use policyd::hook::payload as wire;
 use policyd::judge::situation::{Situation, Words};
-use policyd::policy::load::{self, Base, Reviewed};
+use policyd::policy::load;
+use policyd::policy::review::{Base, Reviewed};
 use policyd::policy::{Policy, builtin};
 use policyd::script::check::check;
 use policyd::script::plain::Kept;
@@ -27,7 +28,7 @@ impl Known {
         let pack = builtin::pack();
         let policy = load::load(&pack, &pack).policy.expect("the built-in pack loads");
         let words = Words::new(CompiledLens::new(policy.lens.clone()), policy.texts.clone());
-        Self { policy, words, reviewed: load::review(&pack, &Base::new(&pack)) }
+        Self { policy, words, reviewed: Reviewed::new(&pack, &Base::new(&pack)) }
     }
 
     fn evaluator(&self) -> Evaluator {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::headed;
 use policyd::lint::{self, Profile, Subject};
 use policyd::policy::builtin;
-use policyd::policy::load::{self, Base, Pack};
+use policyd::policy::load::{self, Pack};
+use policyd::policy::review::{Base, Reviewed};
 use policyd::report::diagnostics::{Style, render_text};
 use policyd::source::{Level, Source};
 use policyd::time::Timestamp;
@@ -25,7 +26,7 @@ pub(super) fn run(data: &[u8]) {
     let source = Source { name: format!("pack/{name}"), text: text.to_owned() };
     let pack = Pack { name: "pack".to_owned(), files: vec![(name.to_owned(), Arc::new(source))] };
     BASE.with(|base| {
-        let reviewed = load::review(&pack, base);
+        let reviewed = Reviewed::new(&pack, base);
         let subject = Subject::new(&pack, &reviewed, Timestamp::from_millis(1_767_225_600_000));
         let found = lint::review(&subject, Profile::Pedantic, true).findings;
         let related = found.iter().flat_map(|it| it.related.iter().map(|it| &it.0));

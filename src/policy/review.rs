@@ -1,0 +1,185 @@
+//! A pack for whoever looks closer than the loader: what it was made of, and what is wrong with it. Packs
+//! that stand on the same one are looked at on top of it, and it is read once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::build::{self, Resilience, Scope, Vocabulary};
+use super::context::ContextRules;
+use super::layers::{self, Entries, Entry, Layers};
+use super::load::{self, Files, Pack};
+use super::run::RunPolicy;
+use super::{Consideration, Settings, guards};
+use crate::script::types::Names;
+use crate::source::node::Node;
+use crate::source::{Diagnostic, Source};
+use crate::state::breaker;
+
+/// Names of programs, and of each the words that follow it.
+pub type Programs = BTreeMap<String, BTreeSet<String>>;
+
+/// The packs below, read once, for whoever looks at many packs on top of them. Only what those may
+/// name is built of it, checkers when one is named.
+#[derive(Debug)]
+pub struct Base {
+    pub(super) layers: Layers,
+    pub(super) built: build::Built,
+    pub(super) checkers: build::Named,
+    pub(super) programs: Arc<Programs>,
+}
+
+impl Base {
+    /// Reads and builds a pack that others extend.
+    #[must_use]
+    pub fn new(pack: &Pack) -> Self {
+        Self::of(&files_below(&pack.files))
+    }
+
+    /// Builds what packs stand on that extend the one with these files.
+    #[must_use]
+    pub fn of(files: &Files) -> Self {
+        let mut diagnostics = Vec::new();
+        let mut layers = Layers::default();
+        layers::add(&mut layers, files, true, &mut diagnostics);
+        let built = build::build(&layers, &Scope::Foundation, &mut diagnostics);
+        let checkers = build::Named::new(&layers);
+        let programs = Arc::new(programs(&layers, &built));
+        Self { layers, built, checkers, programs }
+    }
+}
+
+/// The programs that command patterns name, in the vocabulary and in guards.
+fn programs(layers: &Layers, built: &build::Built) -> Programs {
+    let commands = layers.guards.iter().filter_map(|it| it.get("commands"));
+    let commands = commands.flat_map(Node::one_or_items).filter_map(Node::text);
+    let mut known = Programs::new();
+    for pattern in built.vocabulary.patterns().chain(commands) {
+        let mut words = pattern.split_whitespace().map(str::to_owned);
+        if let Some(program) = words.next() {
+            known.entry(program).or_default().extend(words.take(1));
+        }
+    }
+    known
+}
+
+/// A pack with its own files as they were read, for whoever looks closer than the loader.
+#[derive(Debug)]
+pub struct Reviewed {
+    /// What the loader complains of.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The files of the pack itself that could be read, by name.
+    pub own: Files,
+    /// What the pack and those below it define.
+    pub names: Arc<Names>,
+    /// Entries of the packs below that it changes, by file and id; the changing one is in `own`.
+    pub inherited: BTreeMap<(&'static str, String), Arc<Node>>,
+    /// Names that the expressions of one entry alone see, by file and id.
+    pub records: BTreeMap<(&'static str, String), Names>,
+    /// What its entries mean; those of the packs below are left out.
+    pub meant: Meant,
+}
+
+/// What a pack means together with those below it.
+#[derive(Debug)]
+pub struct Meant {
+    /// The settings in force.
+    pub settings: Settings,
+    /// Voices of messages.
+    pub voices: BTreeSet<String>,
+    /// Considerations that the pack itself writes or changes.
+    pub considerations: Vec<Consideration>,
+    pub(super) resilience: Arc<Resilience>,
+    pub(super) context: Arc<(ContextRules, Vec<String>)>,
+    pub(super) session_types: Entries,
+    pub(super) vocabulary: Arc<Vocabulary>,
+    /// Programs that the base knows, whether the pack extends it or not.
+    pub(super) programs: Arc<Programs>,
+}
+
+impl Meant {
+    /// Breakers by the glob over their names.
+    #[must_use]
+    pub fn breakers(&self) -> &[(String, breaker::Settings)] {
+        &self.resilience.breakers
+    }
+
+    /// What `run.yaml` says of runs.
+    #[must_use]
+    pub fn run(&self) -> &RunPolicy {
+        &self.resilience.run
+    }
+
+    /// What `context.yaml` says of contexts.
+    #[must_use]
+    pub fn context(&self) -> &ContextRules {
+        &self.context.0
+    }
+
+    /// Session types in their order, each with its condition.
+    pub fn session_types(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.session_types.iter().map(|it| {
+            let when = it.get("when").and_then(Node::text).unwrap_or_default();
+            (it.id.as_str(), when)
+        })
+    }
+
+    /// Programs that the base knows.
+    #[must_use]
+    pub fn known_programs(&self) -> &Programs {
+        &self.programs
+    }
+
+    /// Tools that the vocabulary names.
+    pub fn tools(&self) -> impl Iterator<Item = &str> {
+        let lens = &self.vocabulary.lens;
+        lens.shell_tools.iter().chain(&lens.edit_tools).map(String::as_str)
+    }
+}
+
+impl Reviewed {
+    /// Loads `pack`, which may extend what `base` is made of, and keeps what it was made of.
+    #[must_use]
+    pub fn new(pack: &Pack, base: &Base) -> Self {
+        let mut diagnostics = Vec::new();
+        let own = load::read_files(&pack.files, &mut diagnostics);
+        let below = Some(base).filter(|_| load::extends(pack, &own));
+        let mut layers = below.map(|it| it.layers.clone()).unwrap_or_default();
+        load::put_over(&mut layers, pack, &own, &mut diagnostics);
+        let scope = below.map_or(Scope::Whole, Scope::Over);
+        let built = build::build(&layers, &scope, &mut diagnostics);
+        let records = build::own_names(&layers);
+        let (meant, names) = build::meant(&layers, built, base);
+        let inherited = inherited(&layers, &own);
+        Self { diagnostics, own, names, inherited, records, meant }
+    }
+}
+
+/// The entries that those of a pack's own files change.
+fn inherited(layers: &Layers, own: &Files) -> BTreeMap<(&'static str, String), Arc<Node>> {
+    let lists: [(&'static str, &[Entry]); 8] = [
+        ("reactions.yaml", &layers.reactions),
+        ("preferences.yaml", &layers.preferences),
+        ("probes.yaml", &layers.probes),
+        ("breakers.yaml", &layers.breakers),
+        ("routes.yaml", &layers.routes),
+        ("session_types.yaml", &layers.session_types),
+        ("checkers.yaml", &layers.checkers),
+        ("considerations.yaml", &layers.considerations),
+    ];
+    let sections = layers.sections.iter().map(|((file, _), list)| (*file, list.as_slice()));
+    let guards = guards::FILES.into_iter().map(|it| (it, layers.guards.as_slice()));
+    let lists = lists.into_iter().chain(sections).chain(guards);
+    let lists = lists.filter(|(file, _)| own.contains_key(file));
+    let entries = lists.flat_map(|(file, list)| list.iter().map(move |it| (file, it)));
+    let changed = entries.filter_map(|(file, it)| {
+        let below = it.layers.get(1)?;
+        Some(((file, it.id.clone()), Arc::clone(below)))
+    });
+    changed.collect()
+}
+
+/// The files of a pack that others extend; what is wrong with them is said where it is looked at.
+#[must_use]
+pub fn files_below(files: &[(String, Arc<Source>)]) -> Files {
+    load::read_files(files, &mut Vec::new())
+}
