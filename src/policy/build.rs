@@ -344,7 +344,7 @@ impl Builder<'_> {
         let name = node.text().unwrap_or_default();
         let found =
             Diagnostic::error(code, node.span.clone(), format!("there is no {what} `{name}`"));
-        self.diagnostics.push(found.with_help_if(suggest::did_you_mean(name, known)));
+        self.diagnostics.push(found.with_meant(name, known));
     }
 
     fn session_type(&mut self, entry: &Entry) -> Option<SessionType> {

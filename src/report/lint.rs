@@ -122,7 +122,11 @@ pub fn summary(review: &Review) -> String {
         parts.extend((number > 0).then(|| format!("{number} {what}")));
     }
     if fixable > 0 {
-        parts.push(format!("{safe} fixable by --fix, {} more by --fix=all", fixable - safe));
+        parts.push(match (safe, fixable - safe) {
+            (safe, 0) => format!("{safe} fixable by --fix"),
+            (0, more) => format!("{more} fixable by --fix=all"),
+            (safe, more) => format!("{safe} fixable by --fix, {more} more by --fix=all"),
+        });
     }
     format!("{}\n", parts.join(", "))
 }

@@ -29,13 +29,20 @@ pub struct Finding {
     pub end: usize,
     /// The cure.
     pub help: Option<String>,
+    /// A mistyped word, and what it was probably meant to be.
+    pub meant: Option<(String, String)>,
 }
 
 impl Finding {
     /// The finding where its expression is written.
     #[must_use]
     pub fn at(&self, span: Span) -> Diagnostic {
-        Diagnostic::error(self.code, span, self.message.clone()).with_help_if(self.help.clone())
+        let found = Diagnostic::error(self.code, span, self.message.clone());
+        let found = found.with_help_if(self.help.clone());
+        match &self.meant {
+            Some((word, near)) => found.with_word(word, near),
+            None => found,
+        }
     }
 }
 
@@ -248,9 +255,9 @@ impl Checker<'_> {
             return row.result;
         }
         let known = members::tables().filter(|it| it.owner == Type::Global).map(|it| it.name);
-        let help = suggest::did_you_mean(name, &known.collect::<Vec<_>>());
         let start = byte_offset(self.text, position).unwrap_or(0);
-        self.report("unknown-fact", start, format!("there is no fact `{name}`"), help);
+        let found = ("unknown-fact", start, format!("there is no fact `{name}`"));
+        self.report_word(found, (name, &known.collect::<Vec<_>>()));
         Type::Any
     }
 
@@ -308,9 +315,8 @@ impl Checker<'_> {
         let Some(record) = self.names.record.clone() else { return Type::Any };
         let Some(field) = record.field(name) else {
             let known: Vec<&str> = record.fields.iter().map(|it| it.name.as_str()).collect();
-            let help = suggest::did_you_mean(name, &known);
             let message = format!("`{}` has no `{name}`", record.name);
-            self.report("unknown-fact", start, message, help);
+            self.report_word(("unknown-fact", start, message), (name, &known));
             return Type::Any;
         };
         self.uses.insert(format!("{path}.{name}"));
@@ -388,9 +394,14 @@ impl Checker<'_> {
     fn pack_name(&mut self, name: &str, known: &BTreeSet<String>, what: &str, start: usize) {
         if !known.contains(name) && !self.names.incomplete {
             let known: Vec<&str> = known.iter().map(String::as_str).collect();
-            let help = suggest::did_you_mean(name, &known)
-                .or_else(|| Some(format!("the pack defines no {what}")));
-            self.report("unknown-name", start, format!("there is no {what} `{name}`"), help);
+            let message = format!("there is no {what} `{name}`");
+            match known.as_slice() {
+                [] => {
+                    let help = format!("the pack defines no {what}");
+                    self.report("unknown-name", start, message, Some(help));
+                }
+                known => self.report_word(("unknown-name", start, message), (name, known)),
+            }
         }
     }
 
@@ -406,8 +417,8 @@ impl Checker<'_> {
         let mut known: Vec<&str> =
             members::tables().filter(|it| it.owner == owner).map(|it| it.name).collect();
         known.sort_unstable();
-        let help = suggest::did_you_mean(name, &known);
-        self.report("unknown-fact", start, format!("{owner} has no `{name}`"), help);
+        let found = ("unknown-fact", start, format!("{owner} has no `{name}`"));
+        self.report_word(found, (name, &known));
         Type::Any
     }
 
@@ -484,9 +495,8 @@ impl Checker<'_> {
         if !known.is_empty() && !known.contains(&text.as_str()) {
             let start = byte_offset(self.text, value.start_position()).unwrap_or(0);
             let named: Vec<&str> = known.into_iter().filter(|it| !it.is_empty()).collect();
-            let help = suggest::did_you_mean(text, &named);
             let message = format!("`{}` is never \"{text}\"", self.slice(fact));
-            self.report("impossible-value", start, message, help);
+            self.report_word(("impossible-value", start, message), (text, &named));
         }
     }
 
@@ -521,7 +531,20 @@ impl Checker<'_> {
 
     fn report(&mut self, code: &'static str, start: usize, message: String, help: Option<String>) {
         let end = start.saturating_add(token_length(self.text.get(start..).unwrap_or_default()));
-        self.findings.push(Finding { code, message, start, end, help });
+        self.findings.push(Finding { code, message, start, end, help, meant: None });
+    }
+
+    /// Reports a word that is none of those that are known.
+    fn report_word(
+        &mut self,
+        (code, start, message): (&'static str, usize, String),
+        (word, known): (&str, &[&str]),
+    ) {
+        self.report(code, start, message, suggest::did_you_mean(word, known));
+        let near = suggest::nearest(word, known);
+        if let Some(finding) = self.findings.last_mut() {
+            finding.meant = near.map(|near| (word.to_owned(), near.to_owned()));
+        }
     }
 
     /// The dotted chain an expression is written as.

@@ -2,7 +2,7 @@
 //! May not live here: whether an expression compiles or a name exists elsewhere.
 
 use super::shape::{Field, Form, Kind};
-use super::suggest::{did_you_mean, nearest};
+use super::suggest::nearest;
 use super::value::{check_value, wrong_type};
 use super::{Diagnostic, Node, NodeKind, quoted};
 use crate::limits::FILE_FINDINGS_MAX;
@@ -157,10 +157,7 @@ fn unknown_key(key: &Node, name: &str, fields: &[Field]) -> Diagnostic {
         return finding
             .with_help(format!("`{name}` belongs under `{}`: indent it there", parent.name));
     }
-    match did_you_mean(name, &names) {
-        Some(help) => finding.with_help(help),
-        None => finding,
-    }
+    finding.with_meant(name, &names)
 }
 
 /// Missing keys are one finding at the first key of their map, by name where the map has one.

@@ -132,6 +132,30 @@ impl Diagnostic {
         Self { help: help.or(self.help), ..self }
     }
 
+    /// The same finding with what a mistyped word was probably meant to be: as help, and as an edit where
+    /// the finding points at that word.
+    #[must_use]
+    pub fn with_meant(self, word: &str, known: &[&str]) -> Self {
+        let found = self.with_help_if(suggest::did_you_mean(word, known));
+        match suggest::nearest(word, known) {
+            Some(near) => found.with_word(word, near),
+            None => found,
+        }
+    }
+
+    /// The same finding with the edit that writes another word where the finding points at one. What the
+    /// rule decides changes with it, so the edit is no safe one.
+    #[must_use]
+    pub fn with_word(self, word: &str, near: &str) -> Self {
+        let written = self.span.text().to_owned();
+        // In quotes or without, but neither with escapes of its own nor with more than the word.
+        if written.trim_matches(['"', '\'', '\\']) != word || word.is_empty() {
+            return self;
+        }
+        let span = self.span.clone();
+        self.with_fix(false, span, written.replacen(word, near, 1))
+    }
+
     /// The same finding with what it does to decisions.
     #[must_use]
     pub fn with_note(mut self, note: impl Into<String>) -> Self {

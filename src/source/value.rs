@@ -2,7 +2,6 @@
 
 use super::meaning::{Meaning, meaning};
 use super::shape::Kind;
-use super::suggest::did_you_mean;
 use super::{Diagnostic, Node, NodeKind, ScalarStyle, quoted};
 use crate::limits::{EXPRESSION_BYTES_MAX, REGEX_SOURCE_MAX};
 use crate::time::{DurationError, Timestamp, parse_duration};
@@ -134,10 +133,7 @@ fn check_choice(node: &Node, words: &[&str]) -> Option<Diagnostic> {
         return None;
     }
     let finding = error("unknown-value", node, format!("unknown value {}", quoted(text)));
-    Some(match did_you_mean(text, words) {
-        Some(help) => finding.with_help(help),
-        None => finding,
-    })
+    Some(finding.with_meant(text, words))
 }
 
 fn check_duration(node: &Node) -> Option<Diagnostic> {

@@ -24,7 +24,11 @@ fn styles(condition: &str) -> Vec<String> {
 }
 
 /// Conditions with a finding that has a fix, and what the fix makes of them.
-const MENDED: [(&str, &str, &str); 11] = [
+const MENDED: [(&str, &str, &str); 15] = [
+    ("PD202", "files.cuont > 1", "files.count > 1"),
+    ("PD202", "todo.open > 1", "todos.open > 1"),
+    ("PD106", "commands.kind(\"tset\").passed", "commands.kind(\"test\").passed"),
+    ("PD209", "event.kind == \"stopp\"", "event.kind == \"stop\""),
     (
         "PD214",
         "todos.seen || files.count == 0 && tools.total > 1",
@@ -97,4 +101,18 @@ fn of_two_fixes_that_overlap_one_is_made() {
     assert!(found.iter().filter(|it| it.fix.is_some()).count() >= 2);
     let changes = changes(&found, |_| true);
     assert_eq!(changes.first().unwrap().fixes, 1);
+}
+
+#[test]
+fn a_mistyped_key_or_value_is_written_as_it_was_meant() {
+    let sound = consideration("a", "  satisfied: files.count > 1");
+    for (right, wrong) in
+        [("severity: ", "severty: "), ("warning", "wraning"), ("warning", "'Warning'")]
+    {
+        let text = sound.replace(right, wrong);
+        let found = look(&[("considerations.yaml", &text)], Profile::Default).findings;
+        assert!(changes(&found, |it| it.safe).is_empty(), "the rule changes its meaning");
+        let mended = changes(&found, |_| true);
+        assert_eq!(mended.first().unwrap().text.replace('\'', ""), sound, "{wrong}");
+    }
 }

@@ -39,6 +39,9 @@ pub(super) fn run(
     if arguments.diff {
         let changes = changes(&first.findings, wanted);
         console.say(&changes.iter().map(diff).collect::<String>());
+        if changes.is_empty() {
+            console.complain(&nothing_to_show(first, all));
+        }
         return Done::Shown(if changes.is_empty() { EXIT_OK } else { EXIT_FOUND });
     }
     let project = project::find(world, None);
@@ -83,6 +86,18 @@ pub(super) fn run(
     }
     console.complain(&format!("{made} fix(es) made"));
     Done::Again(current.unwrap_or_else(|| review(&packs(), ask)))
+}
+
+/// Why there is no difference to show.
+fn nothing_to_show(review: &Review, all: bool) -> String {
+    let fixes = review.findings.iter().filter(|it| it.fix.is_some()).count();
+    match (review.findings.len(), fixes) {
+        (0, _) => "nothing was found".to_owned(),
+        (found, more @ 1..) if !all => {
+            format!("{found} finding(s), none with a safe fix; --fix=all shows {more} more")
+        }
+        (found, _) => format!("{found} finding(s), none with a fix"),
+    }
 }
 
 /// Errors that were not there before: their files and messages.

@@ -9,8 +9,8 @@ use crate::policy::layers::Layers;
 use crate::policy::review::Base;
 use crate::policy::{Check, CheckBody, Consideration, Mode, OnError, Severity};
 use crate::script::types::Type;
+use crate::source::Diagnostic;
 use crate::source::node::Node;
-use crate::source::{Diagnostic, suggest};
 use crate::time::Timestamp;
 
 /// Checkers of the packs below by their names, each built once somebody names it.
@@ -126,7 +126,7 @@ impl Builder<'_> {
         if !checkers.known.contains(&name) {
             let message = format!("there is no checker `{name}`");
             let found = Diagnostic::error("unknown-checker", node.span.clone(), message);
-            self.diagnostics.push(found.with_help_if(suggest::did_you_mean(name, &checkers.known)));
+            self.diagnostics.push(found.with_meant(name, &checkers.known));
         }
         None
     }

@@ -6,8 +6,8 @@ use super::{text, texts};
 use crate::policy::builtin;
 use crate::policy::layers::{Entry, FAILURES, Layers};
 use crate::script::pattern::compile_regex;
+use crate::source::Diagnostic;
 use crate::source::node::Node;
-use crate::source::{Diagnostic, suggest};
 use crate::state::failure::{Class, Effect, Failures, Label, UNKNOWN};
 use crate::state::recovery::{Ladder, Limits};
 use crate::state::retry::{Claims, Pause, Retry, Waits};
@@ -31,7 +31,7 @@ pub(super) fn failures(layers: &Layers, diagnostics: &mut Vec<Diagnostic>) -> Fa
         if !known.contains(&name) {
             let message = format!("there is no class of failures `{name}`");
             let found = Diagnostic::error("unknown-name", node.span.clone(), message);
-            diagnostics.push(found.with_help_if(suggest::did_you_mean(name, &known)));
+            diagnostics.push(found.with_meant(name, &known));
         }
     };
     if let Some(node) = top("unrecognized") {

@@ -8,7 +8,7 @@ use super::super::signals::{
     DriftRule, DriftStep, FieldType, Form, SignalField, SignalKind, SignalTrigger, Signals,
     TimeoutAction,
 };
-use super::{Builder, Entry, suggest, text, texts};
+use super::{Builder, Entry, text, texts};
 use crate::script::record::Shape;
 use crate::script::types::Names;
 use crate::source::Diagnostic;
@@ -148,7 +148,7 @@ impl Builder<'_> {
         let name = node.text().unwrap_or_default();
         let message = format!("there is no signal `{name}`");
         let found = Diagnostic::error("unknown-signal", node.span.clone(), message);
-        self.diagnostics.push(found.with_help_if(suggest::did_you_mean(name, &known)));
+        self.diagnostics.push(found.with_meant(name, &known));
     }
 }
 

@@ -10,8 +10,8 @@ use crate::facts::lens::{CommandKind, ContentPattern, FileKindRow, Lens, ValueOp
 use crate::facts::pattern::CommandPattern;
 use crate::policy::builtin;
 use crate::script::pattern::{TextPatternSource, compile_regex};
+use crate::source::Diagnostic;
 use crate::source::node::Node;
-use crate::source::{Diagnostic, suggest};
 
 /// File kinds that content patterns name must exist.
 fn check_file_kinds(nodes: &[Arc<Node>], lens: &Lens, diagnostics: &mut Vec<Diagnostic>) {
@@ -25,7 +25,7 @@ fn check_file_kinds(nodes: &[Arc<Node>], lens: &Lens, diagnostics: &mut Vec<Diag
         if !known.contains(&name) {
             let message = format!("there is no file kind `{name}`");
             let found = Diagnostic::error("unknown-name", node.span.clone(), message);
-            diagnostics.push(found.with_help_if(suggest::did_you_mean(name, &known)));
+            diagnostics.push(found.with_meant(name, &known));
         }
     }
 }
