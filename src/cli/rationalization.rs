@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, RationalizationAction, pack,
 };
-use crate::judge::rationalization::{Match, matches};
+use crate::judge::rationalization::{Match, matches, others};
 use crate::limits;
 use crate::policy::Expression;
 use crate::world::World;
@@ -48,7 +48,8 @@ fn check(
     text: &str,
 ) -> u8 {
     let Some(policy) = pack::sound(world, console, policies) else { return EXIT_BROKEN };
-    let found = matches(&policy.rationalizations, text);
+    let table = &policy.rationalizations;
+    let found = matches(table, &others(table), text);
     let answer = match format {
         ListFormat::Json => {
             let items: Vec<Value> = found.iter().map(as_json).collect();

@@ -23,13 +23,16 @@ pub struct Match<'t> {
 }
 
 /// The entries that a text matches, in their order, each with its first sentence. Code, what is
-/// quoted, questions and what others are said to have said do not count.
+/// quoted, questions and what `others` are said to have said do not count.
 #[must_use]
-pub fn matches<'t>(table: &'t Rationalizations, text: &str) -> Vec<Match<'t>> {
+pub fn matches<'t>(
+    table: &'t Rationalizations,
+    others: &[LazyRegex],
+    text: &str,
+) -> Vec<Match<'t>> {
     let own = prose::own_words(text);
     let lower = own.to_lowercase();
     let said = Prose::new(&own);
-    let others: Vec<LazyRegex> = table.unless.iter().map(|it| prose_regex(it)).collect();
     let counts = |sentence: &str| {
         !prose::is_question(sentence) && !others.iter().any(|it| it.is_match(sentence))
     };
@@ -44,6 +47,12 @@ pub fn matches<'t>(table: &'t Rationalizations, text: &str) -> Vec<Match<'t>> {
         }
     }
     found
+}
+
+/// Regexes of a table by which others are said to have said something.
+#[must_use]
+pub fn others(table: &Rationalizations) -> Vec<LazyRegex> {
+    table.unless.iter().map(|it| prose_regex(it)).collect()
 }
 
 fn holds_any<'w>(text: &str, mut words: impl Iterator<Item = &'w str>) -> bool {
@@ -66,7 +75,9 @@ fn find(policy: &Policy, context: &Context, evaluator: &mut Evaluator) -> Vec<Ex
         return Vec::new();
     }
     let mut found = Vec::new();
-    for Match { entry, sentence } in matches(&policy.rationalizations, said) {
+    let table = &policy.rationalizations;
+    let others = context.others.get_or_init(|| others(table));
+    for Match { entry, sentence } in matches(table, others, said) {
         let counts = entry.when.as_ref().is_none_or(|it| holds(evaluator, it));
         if counts {
             let proof = entry.blocking.as_ref().filter(|it| !it.words_only);

@@ -2,7 +2,7 @@
 //! Lives here: what belongs to it and what does not. `eval` gathers it from the machine, a case or a
 //! recorded session brings it along.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -13,6 +13,7 @@ use crate::deferred::Deferred;
 use crate::facts::Facts;
 use crate::facts::compiled::CompiledLens;
 use crate::facts::event::Event;
+use crate::facts::lazy::LazyRegex;
 use crate::policy::Policy;
 use crate::script::context::{Context, Learned, Spoken};
 use crate::script::pattern::{TextPattern, TextPatternSource};
@@ -51,6 +52,8 @@ pub struct Words {
     pub lens: Rc<CompiledLens>,
     /// Text patterns by name.
     pub patterns: Rc<BTreeMap<String, TextPattern>>,
+    /// Regexes by which others are said to have said something.
+    pub others: Rc<OnceCell<Vec<LazyRegex>>>,
 }
 
 impl Words {
@@ -58,7 +61,7 @@ impl Words {
     #[must_use]
     pub fn new(lens: CompiledLens, texts: BTreeMap<String, Deferred<TextPatternSource>>) -> Self {
         let patterns = texts.into_iter().map(|(id, it)| (id, TextPattern::new(it)));
-        Self { lens: Rc::new(lens), patterns: Rc::new(patterns.collect()) }
+        Self { lens: Rc::new(lens), patterns: Rc::new(patterns.collect()), others: Rc::default() }
     }
 
     /// Takes the vocabulary out of a policy, which keeps everything else.
@@ -108,6 +111,7 @@ impl Situation {
             main_branches: policy.main_branches.clone(),
             forge: forge.unwrap_or_default(),
             patterns: Rc::clone(&words.patterns),
+            others: Rc::clone(&words.others),
             overrides: self.overrides,
             now: self.now,
             learned: RefCell::new(Learned { context: gauge, ..Learned::default() }),

@@ -16,6 +16,7 @@ use super::signal_facts::Waiting;
 use crate::facts::call::Place;
 use crate::facts::compiled::CompiledLens;
 use crate::facts::event::Event;
+use crate::facts::lazy::LazyRegex;
 use crate::facts::{Command, Facts, Finding, KindFacts};
 use crate::script::pattern::TextPattern;
 use crate::script::prose::Prose;
@@ -50,6 +51,8 @@ pub struct Context {
     pub forge: String,
     /// Named text patterns of the pack.
     pub patterns: Rc<BTreeMap<String, TextPattern>>,
+    /// Regexes by which others are said to have said something, prepared when they are first needed.
+    pub others: Rc<OnceCell<Vec<LazyRegex>>>,
     /// What the environment says of the context's window.
     pub overrides: Overrides,
     /// The wall clock.
