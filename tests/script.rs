@@ -162,6 +162,22 @@ fn what_is_learned_later_is_seen_by_what_was_evaluated_before() {
 }
 
 #[test]
+fn of_several_arguments_that_fail_the_first_one_is_told() {
+    let nothing = Context { learned: RefCell::default(), ..context() };
+    let mut evaluator = Evaluator::new(Rc::new(nothing));
+    let (no_program, no_call) =
+        ("no program was recognised", "there is no tool call at this event");
+    for (expression, why) in [
+        ("files.matching(program.name).paths.contains(action.tool)", no_program),
+        ("files.matching(action.tool).paths.any_in([program.name])", no_call),
+        ("files.kind(action.tool).matching(program.name).count > 0", no_call),
+        ("[program.name].join(action.tool).contains(program.name)", no_call),
+    ] {
+        assert_eq!(evaluator.eval(expression).unwrap_err().message, why, "{expression}");
+    }
+}
+
+#[test]
 fn every_row_of_the_table_works_as_its_example_says() {
     let (names, mut evaluator) = (names(), evaluator());
     let mut rows = 0;

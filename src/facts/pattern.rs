@@ -20,7 +20,8 @@ impl CommandPattern {
         let end = text.find(char::is_whitespace).unwrap_or(text.len());
         // Programs are known by their base name, however they were called.
         let folder = text.get(..end).and_then(|it| it.rfind(['/', '\\']));
-        Self(text.get(folder.map_or(0, |it| it + 1)..).unwrap_or_default().to_owned())
+        let text = text.get(folder.map_or(0, |it| it + 1)..).unwrap_or_default();
+        Self(text.trim_start().to_owned())
     }
 
     /// The pattern as it is kept.
@@ -222,4 +223,26 @@ fn short_letters(option: &str) -> Option<&str> {
     let letters = option.strip_prefix('-')?;
     let bundle = (1..=BUNDLE_MAX).contains(&letters.len());
     (bundle && letters.bytes().all(|b| b.is_ascii_alphanumeric())).then_some(letters)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_named_without_its_folder() {
+        for written in ["slashed", " slashed ", "/usr/bin/slashed x", "bin/ slashed"] {
+            assert!(CommandPattern::parse(written).names("slashed"), "{written}");
+        }
+    }
+
+    #[test]
+    fn names_whose_first_bytes_differ_do_not_meet() {
+        let initials = |names: &[&'static str]| names.iter().copied().collect::<Initials>();
+        assert!(initials(&["git", "cargo"]).meets(initials(&["gh"])));
+        assert!(!initials(&["git", "cargo"]).meets(initials(&["npm", "Git"])));
+        assert!(initials(&["*"]).meets(initials(&["npm"])));
+        assert!(initials(&["git"]).meets(initials(&[""])), "one that cannot be known may be any");
+        assert!(!initials(&[]).meets(Initials::ANY));
+    }
 }

@@ -183,11 +183,15 @@ pub fn is_scratch(path: &str, own: &[&Path], more: &[PathBuf]) -> bool {
     scratch.any(|it| lies_in(path, it)) && !own.iter().any(|it| lies_in(path, it))
 }
 
-/// Whether a path lies in a folder. Most are turned away by the first letter behind the root.
+/// Whether a path lies in a folder. Most are turned away by the first letter behind the root, where that is
+/// the first one of a name.
 fn lies_in(path: &str, folder: &Path) -> bool {
-    let first = |path: &[u8]| path.iter().find(|it| **it != b'/').map(u8::to_ascii_lowercase);
-    let wanted = first(folder.as_os_str().as_encoded_bytes());
-    (wanted.is_none() || wanted == first(path.as_bytes())) && Path::new(path).starts_with(folder)
+    let first = |path: &[u8]| {
+        let letter = path.iter().find(|it| **it != b'/').map(u8::to_ascii_lowercase);
+        letter.filter(|it| *it != b'.')
+    };
+    let letters = first(path.as_bytes()).zip(first(folder.as_os_str().as_encoded_bytes()));
+    letters.is_none_or(|(one, other)| one == other) && Path::new(path).starts_with(folder)
 }
 
 /// Forgets scratch files. Returns what it forgot.
@@ -221,4 +225,28 @@ pub fn forget_mended(facts: &mut Facts, mut look: impl FnMut(&str) -> FileNow) -
             FileNow::Unknown => false,
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn temporary_files_are_scratch_unless_the_project_lies_there() {
+        let more = [PathBuf::from("/Scratch")];
+        for (path, own, expected) in [
+            ("/tmp/a.py", "/w", true),
+            ("//tmp/a.py", "/w", true),
+            ("/./tmp/a.py", "/w", true),
+            ("/tmpfs/a.py", "/w", false),
+            ("/w/tmp/a.py", "/w", false),
+            ("/Scratch/a.py", "/w", true),
+            ("/scratch/a.py", "/w", false),
+            ("/tmp/w/a.py", "/tmp/w", false),
+            ("/tmp/a.py", "/", false),
+            ("tmp/a.py", "/w", false),
+        ] {
+            assert_eq!(is_scratch(path, &[Path::new(own)], &more), expected, "{path}");
+        }
+    }
 }

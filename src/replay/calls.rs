@@ -9,7 +9,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::facts::record::lenient::Text;
-use crate::facts::record::{Entry, Record};
+use crate::facts::record::{self, Entry, Record};
 
 /// Names under which clients keep the id of a call.
 const IDS: [&str; 3] = ["id", "call_id", "toolCallId"];
@@ -47,9 +47,8 @@ pub(super) fn calls(line: &[u8], record: &Record<'_>) -> Vec<Call> {
         return Vec::new();
     }
     told.map(|(id, tool)| {
-        let search = Search { id, tool, deep: DEPTH_MAX };
-        let input = search.among(&mut serde_json::Deserializer::from_slice(line));
-        Call { tool: tool.to_owned(), input: input.unwrap_or_default() }
+        let search = Search { id, tool, deep: DEPTH_MAX, careful: false };
+        Call { tool: tool.to_owned(), input: search.of_line(line).unwrap_or_default() }
     })
     .collect()
 }
@@ -61,14 +60,28 @@ struct Search<'c> {
     tool: &'c str,
     /// Levels that are still looked at.
     deep: usize,
+    /// Whether values that are not needed are not decoded: one that cannot be must hide no other.
+    careful: bool,
 }
 
 impl Search<'_> {
-    fn among<'de, R: serde_json::de::Read<'de>>(
-        self,
-        json: &mut serde_json::Deserializer<R>,
-    ) -> Option<Value> {
-        self.deserialize(json).ok().flatten()
+    /// The input in a line. Clients write halves of surrogate pairs, and maybe other things that a strict
+    /// reader refuses.
+    fn of_line(self, line: &[u8]) -> Option<Value> {
+        let strictly = self.deserialize(&mut serde_json::Deserializer::from_slice(line));
+        let careful = Self { careful: true, ..self };
+        strictly.unwrap_or_else(|_| careful.within(&String::from_utf8_lossy(line)))
+    }
+
+    /// The input in a value.
+    fn within(self, json: &str) -> Option<Value> {
+        self.deserialize(&mut serde_json::Deserializer::from_str(json)).ok().flatten()
+    }
+
+    /// The same in a value that is not decoded.
+    fn within_raw(self, raw: &RawValue) -> Option<Value> {
+        let holds_more = raw.get().starts_with(['{', '[']);
+        holds_more.then(|| self.within(raw.get())).flatten()
     }
 }
 
@@ -98,11 +111,13 @@ impl<'de> Visitor<'de> for Search<'_> {
             if let Some(place) = input.and_then(|at| inputs.get_mut(at)) {
                 *place = Some(map.next_value()?);
             } else if IDS.contains(&&*key) {
-                let id = map.next_value::<Text<'_>>()?;
-                meant |= !id.is_empty() && *id == *self.id;
+                let id = text(map.next_value()?);
+                meant |= !id.is_empty() && id == self.id;
             } else if &*key == "name" {
-                let name = map.next_value::<Text<'_>>()?;
-                meant |= self.id.is_empty() && *name == *self.tool;
+                let name = text(map.next_value()?);
+                meant |= self.id.is_empty() && name == self.tool;
+            } else if below.is_none() && self.careful {
+                below = self.within_raw(map.next_value()?);
             } else if below.is_none() {
                 below = map.next_value_seed(self)?;
             } else {
@@ -110,21 +125,24 @@ impl<'de> Visitor<'de> for Search<'_> {
             }
         }
         let mut inputs = inputs.into_iter().flatten();
-        let within = |it: &RawValue| self.among(&mut serde_json::Deserializer::from_str(it.get()));
         Ok(match meant.then(|| inputs.next()).flatten() {
             Some(found) => input(found),
-            None => below.or_else(|| inputs.find_map(within)),
+            None => below.or_else(|| inputs.find_map(|it| self.within_raw(it))),
         })
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
-        while let Some(found) = items.next_element_seed(self)? {
+        loop {
+            let found = match self.careful {
+                true => items.next_element()?.map(|it| self.within_raw(it)),
+                false => items.next_element_seed(self)?,
+            };
+            let Some(found) = found else { return Ok(None) };
             if found.is_some() {
                 while items.next_element::<IgnoredAny>()?.is_some() {}
                 return Ok(found);
             }
         }
-        Ok(None)
     }
 
     fn visit_borrowed_str<E>(self, _: &'de str) -> Result<Self::Value, E> {
@@ -150,9 +168,16 @@ impl<'de> Visitor<'de> for Search<'_> {
     }
 }
 
+/// A text that is not decoded yet; empty where it is none.
+fn text(raw: &RawValue) -> String {
+    serde_json::from_str::<Text<'_>>(raw.get()).map(|it| it.0.into_owned()).unwrap_or_default()
+}
+
 /// An input; some clients keep it as JSON within a text.
 fn input(written: &RawValue) -> Option<Value> {
-    let value: Value = serde_json::from_str(written.get()).ok()?;
+    let json = written.get();
+    let mended = || serde_json::from_slice(&record::repaired(json.as_bytes())?).ok();
+    let value: Value = serde_json::from_str(json).ok().or_else(mended)?;
     let inner = value.as_str().and_then(|it| serde_json::from_str(it).ok());
     Some(inner.unwrap_or(value))
 }
@@ -160,7 +185,6 @@ fn input(written: &RawValue) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::record;
     use serde_json::json;
 
     fn told(line: &Value) -> Vec<(String, Value)> {
@@ -189,7 +213,26 @@ mod tests {
     #[test]
     fn a_line_that_is_nested_without_end_is_given_up() {
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-        let search = Search { id: "a", tool: "Bash", deep: DEPTH_MAX };
-        assert_eq!(search.among(&mut serde_json::Deserializer::from_str(&deep)), None);
+        let search = Search { id: "a", tool: "Bash", deep: DEPTH_MAX, careful: false };
+        assert_eq!(search.of_line(deep.as_bytes()), None);
+    }
+
+    #[test]
+    fn what_cannot_be_decoded_hides_no_call() {
+        for beside in [
+            r#""extra": "x \ud83d""#,
+            r#""extra": 1e999"#,
+            r#""extra": [{"deep": [1e999, "\ud83d"]}]"#,
+            r#""name": "\ud83d""#,
+        ] {
+            let block = r#"{"type": "tool_use", "id": "a", "input": {"command": "ls"}}"#;
+            let line = format!(r#"{{{beside}, "message": {{"content": [1e999, {block}]}}}}"#);
+            let search = Search { id: "a", tool: "Bash", deep: DEPTH_MAX, careful: false };
+            let found = search.of_line(line.as_bytes());
+            assert_eq!(found, Some(json!({"command": "ls"})), "{line}");
+        }
+        let cut = r#"{"id": "a", "input": {"command": "ls \ud83d"}}"#;
+        let search = Search { id: "a", tool: "Bash", deep: DEPTH_MAX, careful: false };
+        assert_eq!(search.of_line(cut.as_bytes()), Some(json!({"command": "ls \u{fffd}"})));
     }
 }

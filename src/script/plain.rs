@@ -239,13 +239,16 @@ impl Plain {
             }
             Self::Member(owner, name, arguments) => {
                 let values = arguments.as_deref().unwrap_or_default().iter().map(value);
-                let values = values.collect::<Evaluated<Vec<_>>>()?;
+                // Which of several arguments of a chain fails first, the engine knows.
+                let values =
+                    values.collect::<Evaluated<Vec<_>>>().map_err(|_| NoValue::NotPlain)?;
                 owner.owner(globals)?.member(name, arguments.as_ref().map(|_| values.as_slice()))?
             }
             Self::Listed(owner, name, list) => owner.owner(globals)?.listed(name, list)?,
             Self::Item(sides) => {
                 let [owner, key] = sides.as_ref();
-                let key = value(key)?.into_immutable_string().map_err(|_| NoValue::NotPlain)?;
+                let key = value(key).map_err(|_| NoValue::NotPlain)?;
+                let key = key.into_immutable_string().map_err(|_| NoValue::NotPlain)?;
                 let item = owner.owner(globals)?.ask(|it| member_value(it, &key, &[]));
                 item.ok_or(NoValue::NotPlain)?.map_err(NoValue::Failed)?
             }

@@ -2,7 +2,7 @@
 //! May not live here: whether an expression compiles or a name exists elsewhere.
 
 use super::shape::{Field, Form, Kind};
-use super::suggest::nearest;
+use super::suggest::{did_you_mean, nearest};
 use super::value::{check_value, wrong_type};
 use super::{Diagnostic, Node, NodeKind, quoted};
 use crate::limits::FILE_FINDINGS_MAX;
@@ -100,7 +100,7 @@ fn check_record(node: &Node, fields: &[Field], found: &mut Vec<Diagnostic>) {
         let Some(name) = key.text() else { continue };
         match fields.iter().find(|field| field.name == name) {
             Some(field) => check_field(key, value, field, found),
-            None => found.push(unknown_key(key, name, fields)),
+            None => found.push(unknown_key(key, name, (entries, fields))),
         }
         if found.len() >= FILE_FINDINGS_MAX {
             return;
@@ -143,7 +143,11 @@ fn is_typo_of(key: &Node, field: &Field, fields: &[Field]) -> bool {
     !known && (field.aka.contains(&name) || nearest(name, &names).is_some())
 }
 
-fn unknown_key(key: &Node, name: &str, fields: &[Field]) -> Diagnostic {
+fn unknown_key(
+    key: &Node,
+    name: &str,
+    (entries, fields): (&[(Node, Node)], &[Field]),
+) -> Diagnostic {
     let finding =
         Diagnostic::error("unknown-key", key.span.clone(), format!("unknown key {}", quoted(name)));
     if let Some(field) = fields.iter().find(|field| field.aka.contains(&name)) {
@@ -157,7 +161,14 @@ fn unknown_key(key: &Node, name: &str, fields: &[Field]) -> Diagnostic {
         return finding
             .with_help(format!("`{name}` belongs under `{}`: indent it there", parent.name));
     }
-    finding.with_meant(name, &names)
+    // A key that is there already, or that another one was meant to be, is not written a second time.
+    let meant = nearest(name, &names);
+    let others = entries.iter().filter(|(it, _)| it.span.start != key.span.start);
+    let mut others = others.filter_map(|(it, _)| it.text());
+    match others.any(|it| meant.is_some() && (Some(it) == meant || nearest(it, &names) == meant)) {
+        true => finding.with_help_if(did_you_mean(name, &names)),
+        false => finding.with_meant(name, &names),
+    }
 }
 
 /// Missing keys are one finding at the first key of their map, by name where the map has one.

@@ -148,8 +148,10 @@ impl Diagnostic {
     #[must_use]
     pub fn with_word(self, word: &str, near: &str) -> Self {
         let written = self.span.text().to_owned();
-        // In quotes or without, but neither with escapes of its own nor with more than the word.
-        if written.trim_matches(['"', '\'', '\\']) != word || word.is_empty() {
+        // In quotes or without, but neither with escapes of its own nor with more than the word; and what
+        // comes there means the same in any of them.
+        let plain = near.bytes().all(|it| it.is_ascii_alphanumeric() || b"_-./".contains(&it));
+        if written.trim_matches(['"', '\'', '\\']) != word || word.is_empty() || !plain {
             return self;
         }
         let span = self.span.clone();

@@ -116,3 +116,16 @@ fn a_mistyped_key_or_value_is_written_as_it_was_meant() {
         assert_eq!(mended.first().unwrap().text.replace('\'', ""), sound, "{wrong}");
     }
 }
+
+#[test]
+fn a_key_is_not_written_a_second_time() {
+    let sound = consideration("a", "  satisfied: files.cuont > 1");
+    let there = sound.replace("  severity: warning", "  severty: warning\n  severity: warning");
+    let twice = sound.replace("  severity: warning", "  severty: warning\n  serverity: warning");
+    for text in [there, twice] {
+        let found = look(&[("considerations.yaml", &text)], Profile::Default).findings;
+        let mended = changes(&found, |_| true);
+        let wanted = text.replace("cuont", "count");
+        assert_eq!(mended.first().unwrap().text, wanted, "the other finding is mended");
+    }
+}
