@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::facts::call::Surroundings;
 use crate::facts::event::Event;
 use crate::limits;
+use crate::path::normal;
 use crate::policy::{self, Settings};
 use crate::state::context::Overrides;
 use crate::store::file::Durability;
@@ -105,23 +106,6 @@ fn host(address: &str) -> Option<&str> {
     let host = authority.rsplit('@').next()?;
     let host = if is_url { host.split(':').next()? } else { host };
     (!host.is_empty() && !host.contains(['/', '\\'])).then_some(host)
-}
-
-/// The path without `.` and `..`, by its text alone.
-pub(super) fn normal(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            std::path::Component::ParentDir => {
-                plain.pop();
-            }
-            std::path::Component::CurDir => {}
-            std::path::Component::Prefix(_)
-            | std::path::Component::RootDir
-            | std::path::Component::Normal(_) => plain.push(part),
-        }
-    }
-    plain
 }
 
 /// The root of our own where no manifest can be asked.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::project::{self, Project};
 use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, TrustArguments, pack};
+use crate::path::normal;
 use crate::store::trust::{Standing, TrustStore, Trusted};
 use crate::world::World;
 
@@ -44,7 +45,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Trus
 /// The pack that is meant: a folder of policies, or the one of a project.
 fn folder(world: &dyn World, project: &Project, named: Option<&Path>) -> Option<PathBuf> {
     let Some(named) = named else { return pack::nearest_of(world, project) };
-    let named = project::normal(&world.working_folder().join(named));
+    let named = normal(&world.working_folder().join(named));
     let inner = named.join(project::OWN_FOLDER).join("policies");
     // What is gone can still be revoked.
     let found = [&inner, &named].into_iter().find(|it| pack::holds_policies(world, it));
@@ -127,7 +128,7 @@ fn list(world: &dyn World, console: &mut Console<'_>, store: &TrustStore<'_>) ->
 /// Trusts a pack that its user has just written.
 pub(super) fn own(world: &dyn World, console: &mut Console<'_>, folder: &Path) {
     let Some(store) = pack::trust_store(world) else { return };
-    let folder = project::normal(&world.working_folder().join(folder));
+    let folder = normal(&world.working_folder().join(folder));
     let name = folder.display().to_string();
     let hash = Some(pack::at(world, Some(&name)).content_hash());
     if let Err(problem) = store.add(Trusted { folder: name, hash, since: world.now() }) {

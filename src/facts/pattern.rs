@@ -69,15 +69,23 @@ impl CommandPattern {
     }
 
     /// The same for a program by its name and its arguments.
+    #[inline]
     pub(super) fn matches_words<'p>(
         &self,
         program: &str,
         args: impl Iterator<Item = &'p str> + Clone,
         value_options: &[ValueOptions],
     ) -> bool {
-        if !self.names(program) {
-            return false;
-        }
+        self.names(program) && self.fits(program, args, value_options)
+    }
+
+    /// Whether the arguments of a program of its name are those meant.
+    fn fits<'p>(
+        &self,
+        program: &str,
+        args: impl Iterator<Item = &'p str> + Clone,
+        value_options: &[ValueOptions],
+    ) -> bool {
         if self.is_name() {
             return true;
         }

@@ -113,21 +113,27 @@ pub fn concerned<'p>(
 /// Whether one of the programs of a guard is in a call, or may be; of a guard without programs, always.
 #[must_use]
 pub fn recognises(guard: &Guard, call: &Call, values: &[ValueOptions]) -> bool {
-    let found = |program: &Invocation| match may_be_any(program) {
-        true => guard.commands.iter().any(by_name_alone) && guard.body.when.is_some(),
-        false => guard.commands.iter().any(|it| program.is(it, values)),
-    };
+    let found = |program: &Invocation| pattern_of(guard, program, values).is_some();
     guard.commands.is_empty() || call.programs.iter().any(found)
+}
+
+/// The pattern by which a guard recognises a program. One that cannot be known may be any that goes by its
+/// name alone; that says nothing where the name is all that the guard asks for.
+fn pattern_of<'g>(
+    guard: &'g Guard,
+    program: &Invocation,
+    values: &[ValueOptions],
+) -> Option<&'g CommandPattern> {
+    let mut patterns = guard.commands.iter();
+    match may_be_any(program) {
+        true => patterns.find(|it| it.operands() == 0).filter(|_| guard.body.when.is_some()),
+        false => patterns.find(|it| program.is(it, values)),
+    }
 }
 
 /// Whether what a program is cannot be known.
 fn may_be_any(program: &Invocation) -> bool {
     program.name.is_empty()
-}
-
-/// Whether a pattern goes by the name of a program and nothing else: one that cannot be known may be it.
-fn by_name_alone(pattern: &CommandPattern) -> bool {
-    pattern.operands() == 0
 }
 
 /// Judges the guards that an event concerns; `seen` is its tool call.
@@ -259,14 +265,11 @@ struct Judging<'a> {
 
 impl Judging<'_> {
     fn verdict(&mut self) -> Found {
-        // Most calls touch nothing, and most guards of paths are not even decoded then.
-        if self.guard.needs_effects
-            && self.guard.commands.is_empty()
-            && !self.seen.call.has_effects()
-        {
-            return Found::Silent;
-        }
         if self.guard.commands.is_empty() {
+            // Most calls touch nothing, and most guards of paths are not even decoded then.
+            if self.guard.needs_effects && !self.seen.call.has_effects() {
+                return Found::Silent;
+            }
             let body = &*self.guard.body;
             return match self.holds(body) {
                 Ok(false) => Found::Silent,
@@ -279,22 +282,12 @@ impl Judging<'_> {
             return Found::NotConcerned;
         }
         let seen = Rc::clone(self.seen);
-        let patterns = &self.guard.commands;
         let mut concerned = false;
         let mut doubt: Option<(String, String)> = None;
         for (at, program) in seen.call.programs.iter().enumerate() {
-            let dark = may_be_any(program);
             let values = &self.context.lens.lens().value_options;
-            let pattern = patterns.iter().find(|it| match dark {
-                true => by_name_alone(it),
-                false => program.is(it, values),
-            });
-            let Some(pattern) = pattern else { continue };
-            let body = &*self.guard.body;
-            // Where the name is all that the guard asks for, one that cannot be known says nothing.
-            if dark && body.when.is_none() {
-                continue;
-            }
+            let Some(pattern) = pattern_of(self.guard, program, values) else { continue };
+            let (body, dark) = (&*self.guard.body, may_be_any(program));
             concerned = true;
             let recognised = Recognised { at, named: pattern.operands() };
             self.context.learned.borrow_mut().program = Some(recognised);
@@ -314,7 +307,7 @@ impl Judging<'_> {
         }
         // Over a bound all guards answer together, see `judge`.
         if let Some(why) = seen.call.unread.first().filter(|_| !seen.call.beyond)
-            && patterns.iter().any(|it| named(self.words, it.program()))
+            && self.guard.commands.iter().any(|it| named(self.words, it.program()))
         {
             let why = format!("the command line was not understood: {why}");
             return self.unknown(&self.guard.body, why, "");

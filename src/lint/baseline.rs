@@ -1,12 +1,14 @@
 //! Findings that were there before: a file that names them, so that only new ones count.
 
 use std::collections::BTreeMap;
-use std::path::{Component, Path};
+use std::ffi::OsStr;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use super::{code_of, find};
 use crate::checksum::checksum;
+use crate::path::normal;
 use crate::policy::builtin;
 use crate::source::{Diagnostic, Source};
 
@@ -53,31 +55,15 @@ impl Seat<'_> {
         if builtin::wrote(source) {
             return source.name.clone();
         }
-        let file = steps(&self.here.join(&source.name));
-        let baseline = steps(&self.here.join(self.file));
-        let folder = baseline.get(..baseline.len().saturating_sub(1)).unwrap_or_default();
-        let same = folder.iter().zip(&file).take_while(|(one, other)| one == other).count();
-        let up = folder.iter().skip(same).map(|_| "..".to_owned());
-        let down = file.iter().skip(same).cloned();
+        let file = normal(&self.here.join(&source.name));
+        let baseline = normal(&self.here.join(self.file));
+        let folder = baseline.parent().unwrap_or(&baseline);
+        let shared = |it: &&Path| file.starts_with(it);
+        let above = folder.ancestors().find(shared).unwrap_or(Path::new(""));
+        let up = folder.strip_prefix(above).into_iter().flatten().map(|_| "..".into());
+        let down = file.strip_prefix(above).into_iter().flatten().map(OsStr::to_string_lossy);
         up.chain(down).collect::<Vec<_>>().join("/")
     }
-}
-
-/// The steps of a path, `.` and `..` taken.
-fn steps(path: &Path) -> Vec<String> {
-    let mut steps = Vec::new();
-    for step in path.components() {
-        match step {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                steps.pop();
-            }
-            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => {
-                steps.push(step.as_os_str().to_string_lossy().into_owned());
-            }
-        }
-    }
-    steps
 }
 
 impl Baseline {

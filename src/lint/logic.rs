@@ -103,7 +103,7 @@ fn product(some: Vec<Conjunction>, others: Vec<Conjunction>) -> Option<Vec<Conju
         return None;
     }
     // Nothing but what is always so.
-    if some.iter().all(Vec::is_empty) && some.len() == 1 {
+    if matches!(some.as_slice(), [only] if only.is_empty()) {
         return Some(others);
     }
     let pairs = some.iter().flat_map(|one| others.iter().map(move |other| (one, other)));

@@ -193,6 +193,12 @@ mod tests {
         calls(&bytes, &record).into_iter().map(|it| (it.tool, it.input)).collect()
     }
 
+    /// The input of the call `a` of a line.
+    fn input_of_a(line: &str) -> Option<Value> {
+        let search = Search { id: "a", tool: "Bash", deep: DEPTH_MAX, careful: false };
+        search.of_line(line.as_bytes())
+    }
+
     #[test]
     fn the_whole_input_of_each_call_is_found_in_every_form() {
         let claude = json!({"type": "assistant", "message": {"id": "m", "role": "assistant", "content": [
@@ -213,8 +219,7 @@ mod tests {
     #[test]
     fn a_line_that_is_nested_without_end_is_given_up() {
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-        let search = Search { id: "a", tool: "Bash", deep: DEPTH_MAX, careful: false };
-        assert_eq!(search.of_line(deep.as_bytes()), None);
+        assert_eq!(input_of_a(&deep), None);
     }
 
     #[test]
@@ -227,12 +232,9 @@ mod tests {
         ] {
             let block = r#"{"type": "tool_use", "id": "a", "input": {"command": "ls"}}"#;
             let line = format!(r#"{{{beside}, "message": {{"content": [1e999, {block}]}}}}"#);
-            let search = Search { id: "a", tool: "Bash", deep: DEPTH_MAX, careful: false };
-            let found = search.of_line(line.as_bytes());
-            assert_eq!(found, Some(json!({"command": "ls"})), "{line}");
+            assert_eq!(input_of_a(&line), Some(json!({"command": "ls"})), "{line}");
         }
         let cut = r#"{"id": "a", "input": {"command": "ls \ud83d"}}"#;
-        let search = Search { id: "a", tool: "Bash", deep: DEPTH_MAX, careful: false };
-        assert_eq!(search.of_line(cut.as_bytes()), Some(json!({"command": "ls \u{fffd}"})));
+        assert_eq!(input_of_a(cut), Some(json!({"command": "ls \u{fffd}"})));
     }
 }

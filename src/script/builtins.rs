@@ -168,7 +168,7 @@ pub(super) fn number(value: usize) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-fn texts(items: &[Dynamic]) -> impl Iterator<Item = ImmutableString> + '_ {
+pub(super) fn texts(items: &[Dynamic]) -> impl Iterator<Item = ImmutableString> + '_ {
     items.iter().filter_map(|it| it.clone().into_immutable_string().ok())
 }
 

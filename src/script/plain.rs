@@ -298,17 +298,15 @@ impl Owner {
         if let Some(found) = self.ask(|it| member_value(it, name, &argument())) {
             return found.map_err(NoValue::Failed);
         }
-        match self {
-            // Nothing is in any list, and all of nothing is in every list.
-            Self::Value(value) if name == "any_in" && is_empty(value) => Ok(false.into()),
-            Self::Value(value) if name == "all_in" && is_empty(value) => Ok(true.into()),
-            Self::Value(_) | Self::Handle(_) => self.member(name, Some(&[list.array().into()])),
+        let Self::Value(value) = self else { return Err(NoValue::NotPlain) };
+        let items = value.read_lock::<Array>().ok_or(NoValue::NotPlain)?;
+        let mut items = builtins::texts(&items);
+        match name {
+            "any_in" => Ok(items.any(|it| list.has(&it)).into()),
+            "all_in" => Ok(items.all(|it| list.has(&it)).into()),
+            _ => Err(NoValue::NotPlain),
         }
     }
-}
-
-fn is_empty(list: &Dynamic) -> bool {
-    list.read_lock::<Array>().is_some_and(|it| it.is_empty())
 }
 
 /// Whether one of the items has this value; those after it are not looked at.

@@ -2,7 +2,9 @@
 //! are looked for in it.
 
 use std::cell::OnceCell;
-use std::ops::{BitOr, Range};
+use std::ops::Range;
+
+use crate::checksum::fingerprint;
 
 /// A text, cut into sentences when it is first looked at.
 #[derive(Debug)]
@@ -24,19 +26,6 @@ struct Ranges {
 pub struct Marks(u64);
 
 impl Marks {
-    /// The mark of one word.
-    #[must_use]
-    pub fn of(word: &str) -> Self {
-        // FNV-1a, of which the highest bits are the most mixed.
-        let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-        let start = 0xcbf2_9ce4_8422_2325;
-        let hash = match word.is_ascii() {
-            true => word.bytes().map(|it| it.to_ascii_lowercase()).fold(start, mix),
-            false => word.to_lowercase().bytes().fold(start, mix),
-        };
-        Self(1 << (hash >> 58))
-    }
-
     /// Whether all marks of another set are among these.
     #[must_use]
     pub const fn hold(self, others: Self) -> bool {
@@ -44,11 +33,11 @@ impl Marks {
     }
 }
 
-impl BitOr for Marks {
-    type Output = Self;
-
-    fn bitor(self, other: Self) -> Self {
-        Self(self.0 | other.0)
+impl<'w> FromIterator<&'w str> for Marks {
+    fn from_iter<T: IntoIterator<Item = &'w str>>(words: T) -> Self {
+        // The highest bits are the most mixed.
+        let mark = |word: &str| 1 << (fingerprint(&[&word.to_lowercase()]) >> 58);
+        Self(words.into_iter().fold(0, |all, it| all | mark(it)))
     }
 }
 
@@ -73,7 +62,7 @@ impl Prose {
             let ranges = |sentence| Ranges {
                 sentence: range(whole, sentence),
                 words: words(sentence).map(|word| range(whole, word)).collect(),
-                marks: words(sentence).map(Marks::of).fold(Marks::default(), BitOr::bitor),
+                marks: words(sentence).collect(),
             };
             prose_sentences(whole).into_iter().map(ranges).collect()
         });
@@ -129,7 +118,7 @@ impl Phrase {
     #[must_use]
     pub fn new(text: &str) -> Self {
         let words: Vec<String> = words(text).map(str::to_lowercase).collect();
-        let marks = words.iter().map(|it| Marks::of(it)).fold(Marks::default(), BitOr::bitor);
+        let marks = words.iter().map(String::as_str).collect();
         Self { words, marks }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use rhai::{Array, Dynamic};
+use rhai::Dynamic;
 use serde::{Deserialize, Serialize};
 
 use crate::facts::call::PlaceGlobs;
@@ -49,9 +49,9 @@ impl TextList {
         self.0.globs.get_or_init(|| PlaceGlobs::new(texts()))
     }
 
-    /// The list as the engine has it.
-    pub(super) fn array(&self) -> Array {
-        self.texts().iter().map(|it| it.as_str().into()).collect()
+    /// Whether a text is one of them.
+    pub(super) fn has(&self, text: &str) -> bool {
+        self.texts().iter().any(|it| it == text)
     }
 }
 

@@ -137,34 +137,31 @@ impl Term {
     /// The parts of this part, in the order they are written.
     #[must_use]
     pub fn parts(&self) -> Vec<&Self> {
-        match &self.form {
-            Form::And(items) | Form::Or(items) | Form::List(items) | Form::Other(items) => {
-                items.iter().collect()
-            }
-            Form::Fact(_, arguments) => arguments.iter().collect(),
-            Form::Not(one) => vec![one],
-            Form::Compare(_, one, other)
-            | Form::In(one, other)
-            | Form::Arithmetic(_, one, other) => vec![one, other],
-            Form::Bool(_) | Form::Int(_) | Form::Decimal(_) | Form::Text(_) => Vec::new(),
-        }
+        let mut parts = Vec::new();
+        self.each(&mut |it| parts.push(it));
+        parts
     }
 
     /// Calls `look` with this part and every part below it, outermost first.
     pub fn visit<'t>(&'t self, look: &mut impl FnMut(&'t Self)) {
         look(self);
+        self.each(&mut |it| it.visit(look));
+    }
+
+    /// Calls `look` with each part of this part.
+    fn each<'t>(&'t self, look: &mut dyn FnMut(&'t Self)) {
         match &self.form {
             Form::And(items)
             | Form::Or(items)
             | Form::List(items)
             | Form::Other(items)
-            | Form::Fact(_, items) => items.iter().for_each(|it| it.visit(look)),
-            Form::Not(one) => one.visit(look),
+            | Form::Fact(_, items) => items.iter().for_each(look),
+            Form::Not(one) => look(one),
             Form::Compare(_, one, other)
             | Form::In(one, other)
             | Form::Arithmetic(_, one, other) => {
-                one.visit(look);
-                other.visit(look);
+                look(one);
+                look(other);
             }
             Form::Bool(_) | Form::Int(_) | Form::Decimal(_) | Form::Text(_) => {}
         }

@@ -165,7 +165,7 @@ fn unknown_key(
     let meant = nearest(name, &names);
     let others = entries.iter().filter(|(it, _)| it.span.start != key.span.start);
     let mut others = others.filter_map(|(it, _)| it.text());
-    match others.any(|it| meant.is_some() && (Some(it) == meant || nearest(it, &names) == meant)) {
+    match others.any(|it| meant.is_some() && nearest(it, &names) == meant) {
         true => finding.with_help_if(did_you_mean(name, &names)),
         false => finding.with_meant(name, &names),
     }

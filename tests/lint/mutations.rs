@@ -104,9 +104,9 @@ fn words() -> Vec<Word> {
     found
 }
 
-/// Keys of maps, all the way down, and whether they define a name for others to use. Those of `cures` are texts that are looked for in what a program
-/// said, and those of `models` and `variants` in the name of a model, as free as a phrase; the names of
-/// profiles and of the fields of a signal are the author's own.
+/// Keys of maps, all the way down, and whether they define a name for others to use. Those of `cures` are
+/// texts that are looked for in what a program said, and those of `models` and `variants` in the name of a
+/// model, as free as a phrase; the names of profiles and of the fields of a signal are the author's own.
 fn keys<'n>(node: &'n Node, define: bool, look: &mut impl FnMut(&'n Node, bool)) {
     match &node.kind {
         NodeKind::Map(entries) => {

@@ -38,11 +38,12 @@ pub(super) fn run(
     let wanted = |fix: &Fix| all || fix.safe;
     if arguments.diff {
         let changes = changes(&first.findings, wanted);
-        console.say(&changes.iter().map(diff).collect::<String>());
         if changes.is_empty() {
             console.complain(&nothing_to_show(first, all));
+            return Done::Shown(EXIT_OK);
         }
-        return Done::Shown(if changes.is_empty() { EXIT_OK } else { EXIT_FOUND });
+        console.say(&changes.iter().map(diff).collect::<String>());
+        return Done::Shown(EXIT_FOUND);
     }
     let project = project::find(world, None);
     let packs = || {

@@ -21,8 +21,8 @@ impl Invocation {
     #[must_use]
     #[inline]
     pub fn is(&self, pattern: &CommandPattern, values: &[ValueOptions]) -> bool {
-        let args = || self.args.iter().map(|it| it.text.as_str());
-        pattern.names(&self.name) && pattern.matches_words(&self.name, args(), values)
+        let args = self.args.iter().map(|it| it.text.as_str());
+        pattern.matches_words(&self.name, args, values)
     }
 
     /// Whether an option is given: `-r` alone or in a bundle, `--recursive` whole or shortened, and not

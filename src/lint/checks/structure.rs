@@ -1,6 +1,5 @@
 //! Checks of files as YAML: what is legal and yet read differently than it was meant.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::lint::{Findings, Subject};
@@ -28,7 +27,7 @@ pub(in crate::lint) fn keys_alike(subject: &Subject<'_>, out: &mut Findings) {
             if entries.iter().all(|(key, _)| key.text().is_none_or(is_folded)) {
                 return;
             }
-            let mut seen: BTreeMap<Cow<'_, str>, &Node> = BTreeMap::new();
+            let mut seen: BTreeMap<String, &Node> = BTreeMap::new();
             for (key, _) in entries {
                 let Some(name) = key.text() else { continue };
                 if let Some(first) = seen.insert(folded(name), key) {
@@ -45,13 +44,11 @@ pub(in crate::lint) fn keys_alike(subject: &Subject<'_>, out: &mut Findings) {
 }
 
 /// A key without what people overlook in one.
-fn folded(key: &str) -> Cow<'_, str> {
-    match is_folded(key) {
-        true => key.into(),
-        false => key.to_lowercase().replace('-', "_").into(),
-    }
+fn folded(key: &str) -> String {
+    key.to_lowercase().replace('-', "_")
 }
 
+/// Whether nothing in a key is overlooked.
 fn is_folded(key: &str) -> bool {
     key.bytes().all(|it| it.is_ascii_lowercase() || it == b'_')
 }
