@@ -56,7 +56,7 @@ fn instances(item: &Node, findings: &mut Vec<Diagnostic>) -> Vec<Node> {
         findings.push(Diagnostic::error("no-values", each.span.clone(), message));
     }
     let entries = item.entries().unwrap_or_default().iter();
-    let rest: Vec<_> = entries.filter(|(key, _)| key.text() != Some("each")).cloned().collect();
+    let rest = entries.filter(|(key, _)| !key.says("each")).cloned().collect();
     let rest = Node { span: item.span.clone(), kind: NodeKind::Map(rest) };
     let named = rest.get("name").and_then(Node::text).is_some_and(placeholders::names_in);
     let mut instances = Vec::new();
@@ -75,7 +75,7 @@ fn instances(item: &Node, findings: &mut Vec<Diagnostic>) -> Vec<Node> {
 /// Gives a repeated case a name of its own.
 fn number(case: &mut Node, number: usize) {
     let NodeKind::Map(entries) = &mut case.kind else { return };
-    let name = entries.iter_mut().find(|(key, _)| key.text() == Some("name"));
+    let name = Arc::make_mut(entries).iter_mut().find(|(key, _)| key.says("name"));
     if let Some((_, Node { kind: NodeKind::Scalar(Scalar { text, .. }), .. })) = name {
         text.push_str(&format!(" #{number}"));
     }

@@ -1,10 +1,25 @@
-//! Work shared out to all cores of the machine, with what comes out in the order of what went in.
+//! Work shared out to all cores of the machine, with what comes out in the order of what went in. A panic
+//! goes on in the caller, for what is missing then must not look like nothing.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 
-/// What `work` makes of each item. Whoever is free takes the next one; a panic in `work` goes on in
-/// the caller, for what is missing then must not look like nothing.
+/// What both make, each on a core of its own where there are two.
+pub(super) fn both<A, B: Send>(
+    cores: usize,
+    here: impl FnOnce() -> A,
+    there: impl FnOnce() -> B + Send,
+) -> (A, B) {
+    if cores < 2 {
+        return (here(), there());
+    }
+    thread::scope(|scope| {
+        let there = scope.spawn(there);
+        (here(), joined(there))
+    })
+}
+
+/// What `work` makes of each item. Whoever is free takes the next one.
 pub(super) fn on_all<T: Sync, R: Send>(
     cores: usize,
     items: &[T],
@@ -24,7 +39,7 @@ pub(super) fn on_all<T: Sync, R: Send>(
         let helpers: Vec<_> = (0..helpers).map(|_| scope.spawn(take)).collect();
         let mut made = take();
         for helper in helpers {
-            made.extend(helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            made.extend(joined(helper));
         }
         made
     });
@@ -32,9 +47,22 @@ pub(super) fn on_all<T: Sync, R: Send>(
     made.into_iter().map(|(_, it)| it).collect()
 }
 
+fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::on_all;
+    use super::{both, on_all};
+
+    #[test]
+    fn two_pieces_of_work_come_out_as_they_went_in() {
+        for cores in [1, 2] {
+            assert_eq!(both(cores, || 1, || "two"), (1, "two"));
+            let failing = std::panic::catch_unwind(|| both(cores, || 1, || panic!("it fails")));
+            assert!(failing.is_err());
+        }
+    }
 
     #[test]
     fn what_comes_out_stands_where_it_went_in() {

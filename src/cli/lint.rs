@@ -54,8 +54,12 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Lint
         }
     };
     let project = project::find(world, None);
-    let (packs, mut unreadable) =
-        pack::find_all(world, &project, &looked_at(world, &project, arguments));
+    // What packs stand on is read while they are looked for.
+    let ((packs, mut unreadable), base) = cores::both(
+        world.cores(),
+        || pack::find_all(world, &project, &looked_at(world, &project, arguments)),
+        || base(world.cores()),
+    );
     let packs = with_cases(world, packs, &mut unreadable);
     for problem in &unreadable {
         console.complain(problem);
@@ -77,6 +81,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Lint
         now: world.now(),
         harness,
         cores: world.cores(),
+        base,
     };
     let mut review = review(&packs, &ask);
     review.unreadable = unreadable;
@@ -107,6 +112,8 @@ struct Ask {
     harness: Option<&'static Harness>,
     /// Cores of the machine.
     cores: usize,
+    /// What packs extend.
+    base: Base,
 }
 
 /// A pack with its case files.
@@ -123,9 +130,8 @@ fn with_cases(world: &dyn World, packs: Vec<Pack>, unreadable: &mut Vec<String>)
 
 /// Looks at all packs.
 fn review(packs: &[Beside], ask: &Ask) -> Review {
-    let base = base(ask.cores);
     let reviewed = cores::on_all(ask.cores, packs, |(pack, cases)| {
-        let reviewed = Reviewed::new(pack, &base);
+        let reviewed = Reviewed::new(pack, &ask.base);
         let subject = Subject::new(pack, &reviewed, ask.now).with_cases(cases.clone());
         let subject = subject.for_harness(ask.harness);
         lint::review(&subject, ask.profile, ask.ignores)

@@ -174,15 +174,11 @@ pub(super) fn find_all(
 ) -> (Vec<Pack>, Vec<String>) {
     let mut folders: Vec<Folder> = Vec::new();
     for path in paths {
-        let is_file = world.stat(path).is_ok_and(|it| it.kind == FileKind::File);
-        if is_file {
-            let parent = path.parent().filter(|_| is_file);
-            let parent =
-                parent.map(|it| if it.as_os_str().is_empty() { Path::new(".") } else { it });
-            let folder = parent.unwrap_or(path);
+        if world.stat(path).is_ok_and(|it| it.kind == FileKind::File) {
+            let parent = path.parent().unwrap_or(path);
+            let folder = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
             // A case file means the pack it lies beside.
-            let pack =
-                folder.parent().filter(|_| is_file && folder.ends_with(cases::shape::FOLDER));
+            let pack = folder.parent().filter(|_| folder.ends_with(cases::shape::FOLDER));
             let pack = pack.filter(|it| holds_policies(world, it));
             folders.push(Folder { path: pack.unwrap_or(folder).to_path_buf(), names: None });
         } else {
@@ -193,18 +189,20 @@ pub(super) fn find_all(
         }
     }
     let here = world.working_folder();
-    let found = cores::on_all(world.cores(), &folders, |it| read_folder(world, it));
+    let found = cores::on_all(world.cores(), &folders, |it| {
+        let (pack, unreadable) = read_folder(world, it);
+        (seen_from(&here, pack), unreadable)
+    });
     let (mut packs, unreadable): (Vec<Pack>, Vec<Vec<String>>) = found.into_iter().unzip();
     let mut unreadable = unreadable.concat();
     if paths.is_empty() {
         let own = find(world, project, None);
-        packs.push(own.pack().into_owned());
+        packs.push(seen_from(&here, own.pack().into_owned()));
         unreadable.extend(own.unreadable);
         unreadable.extend(own.passed_over.iter().map(PassedOver::text));
     }
     let mut seen = BTreeSet::new();
-    let packs = packs.into_iter().map(|it| seen_from(&here, it));
-    let packs = packs.filter(|it| !it.files.is_empty() && seen.insert(it.name.clone()));
+    let packs = packs.into_iter().filter(|it| !it.files.is_empty() && seen.insert(it.name.clone()));
     (packs.collect(), unreadable)
 }
 
@@ -222,7 +220,7 @@ pub(super) fn tell_if_built_in<'p>(
 
 /// The pack with names as they are seen from the working folder, so that a file has one name
 /// however its path was given.
-fn seen_from(here: &Path, mut pack: Pack) -> Pack {
+fn seen_from(here: &Path, pack: Pack) -> Pack {
     let short = |name: &str| {
         let path: PathBuf = Path::new(name).components().collect();
         let path = path.strip_prefix(here).or_else(|_| path.strip_prefix(".")).unwrap_or(&path);
@@ -233,11 +231,13 @@ fn seen_from(here: &Path, mut pack: Pack) -> Pack {
     if pack.name == builtin::NAME {
         return pack;
     }
-    pack.name = short(&pack.name);
-    for (_, source) in &mut pack.files {
-        *source = Arc::new(Source { name: short(&source.name), text: source.text.clone() });
-    }
-    pack
+    let renamed = |source: Arc<Source>| {
+        let name = short(&source.name);
+        let text = Arc::try_unwrap(source).map_or_else(|it| it.text.clone(), |it| it.text);
+        Arc::new(Source { name, text })
+    };
+    let files = pack.files.into_iter().map(|(file, source)| (file, renamed(source)));
+    Pack { name: short(&pack.name), files: files.collect() }
 }
 
 /// How far below a named folder packs are looked for.

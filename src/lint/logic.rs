@@ -1,7 +1,9 @@
 //! Can a condition hold? Boolean structure over constraints on single facts: intervals of numbers,
 //! sets of texts, truth values. Sound: what is called impossible is; what is too large is unknown.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Display, Formatter};
 
 use crate::script::check;
 use crate::script::paths::{self, closed_values};
@@ -13,35 +15,36 @@ const CONJUNCTIONS_MAX: usize = 256;
 
 /// Whether conditions can hold together.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum Answer<'t> {
     /// Never.
     Never,
-    /// Here: facts with values, as far as they matter.
-    Example(Vec<(String, String)>),
+    /// Here: what facts are then, as far as they matter.
+    Example(Limits<'t>),
     /// Nobody knows.
     Unknown,
 }
 
-impl Answer {
+impl Answer<'_> {
     /// The example for people, where there is one.
     pub(super) fn witness(&self) -> Option<String> {
-        let Self::Example(values) = self else { return None };
+        let Self::Example(limits) = self else { return None };
+        let told = limits.iter().filter(|(_, limit)| !matches!(limit, Limit::Order { .. }));
         let values: Vec<String> =
-            values.iter().map(|(fact, value)| format!("`{fact}` is {value}")).collect();
+            told.filter_map(|(fact, it)| Some(format!("`{fact}` is {}", value(it)?))).collect();
         (!values.is_empty()).then(|| values.join(", "))
     }
 }
 
 /// Whether all these conditions can be as they are said to be.
 #[must_use]
-pub(super) fn possible(conditions: &[(&Term, bool)], names: &Names) -> Answer {
+pub(super) fn possible<'t>(conditions: &[(&'t Term, bool)], names: &Names) -> Answer<'t> {
     let mut conjunctions = vec![Vec::new()];
     for (term, holds) in conditions {
         let Some(more) = alternatives(term, *holds, names) else { return Answer::Unknown };
         let Some(joined) = product(conjunctions, more) else { return Answer::Unknown };
         conjunctions = joined;
     }
-    match conjunctions.iter().find_map(solve) {
+    match conjunctions.into_iter().find_map(solve) {
         Some(example) => Answer::Example(example),
         None => Answer::Never,
     }
@@ -64,7 +67,7 @@ pub(super) fn truth(term: &Term, names: &Names) -> Option<bool> {
 
 /// What one fact must be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Limit {
+pub(super) enum Limit {
     /// A truth value.
     Truth(bool),
     /// A number between these, and none of those.
@@ -75,10 +78,13 @@ enum Limit {
     Order { less: bool, equal: bool, greater: bool },
 }
 
-type Conjunction = Vec<(String, Limit)>;
+type Conjunction<'t> = Vec<(Cow<'t, str>, Limit)>;
+
+/// What each fact must be, facts by their names.
+type Limits<'t> = BTreeMap<Cow<'t, str>, Limit>;
 
 /// The ways in which a condition comes to hold, or not to.
-fn alternatives(term: &Term, holds: bool, names: &Names) -> Option<Vec<Conjunction>> {
+fn alternatives<'t>(term: &'t Term, holds: bool, names: &Names) -> Option<Vec<Conjunction<'t>>> {
     match (&term.form, holds) {
         (Form::Bool(value), _) => Some(if *value == holds { vec![Vec::new()] } else { Vec::new() }),
         (Form::Not(one), _) => alternatives(one, !holds, names),
@@ -98,7 +104,10 @@ fn alternatives(term: &Term, holds: bool, names: &Names) -> Option<Vec<Conjuncti
     }
 }
 
-fn product(some: Vec<Conjunction>, others: Vec<Conjunction>) -> Option<Vec<Conjunction>> {
+fn product<'t>(
+    some: Vec<Conjunction<'t>>,
+    others: Vec<Conjunction<'t>>,
+) -> Option<Vec<Conjunction<'t>>> {
     if some.len().saturating_mul(others.len()) > CONJUNCTIONS_MAX {
         return None;
     }
@@ -110,7 +119,7 @@ fn product(some: Vec<Conjunction>, others: Vec<Conjunction>) -> Option<Vec<Conju
     Some(pairs.map(|(one, other)| [one.as_slice(), other.as_slice()].concat()).collect())
 }
 
-fn atom(term: &Term, holds: bool, names: &Names) -> (String, Limit) {
+fn atom<'t>(term: &'t Term, holds: bool, names: &Names) -> (Cow<'t, str>, Limit) {
     if let Form::Compare(relation, one, other) = &term.form {
         let relation = if holds { *relation } else { relation.negated() };
         return comparison(relation, one, other, names);
@@ -123,20 +132,27 @@ fn atom(term: &Term, holds: bool, names: &Names) -> (String, Limit) {
     member.unwrap_or_else(|| (term.canonical(), Limit::Truth(holds)))
 }
 
-fn comparison(relation: Relation, one: &Term, other: &Term, names: &Names) -> (String, Limit) {
+fn comparison<'t>(
+    relation: Relation,
+    one: &'t Term,
+    other: &'t Term,
+    names: &Names,
+) -> (Cow<'t, str>, Limit) {
     match (&one.form, &other.form) {
         (
             Form::Int(_) | Form::Text(_) | Form::Bool(_),
             Form::Int(_) | Form::Text(_) | Form::Bool(_),
         ) => {
             let key = format!("{} {} {}", one.canonical(), relation.as_str(), other.canonical());
-            (key, constants(relation, &one.form, &other.form))
+            (key.into(), constants(relation, &one.form, &other.form))
         }
         (Form::Int(_) | Form::Text(_) | Form::Bool(_), _) => {
             comparison(relation.mirrored(), other, one, names)
         }
         (_, Form::Int(value)) => {
-            (one.canonical(), number(&one.canonical(), relation, *value, names))
+            let fact = one.canonical();
+            let limit = number(&fact, relation, *value, names);
+            (fact, limit)
         }
         (_, Form::Text(text)) => match relation {
             Relation::Equal => (one.canonical(), texts(one, Some([text.clone()].into()), names)),
@@ -148,7 +164,7 @@ fn comparison(relation: Relation, one: &Term, other: &Term, names: &Names) -> (S
             }
             Relation::Less | Relation::AtMost | Relation::Greater | Relation::AtLeast => {
                 let key = format!("{} {} {text:?}", one.canonical(), relation.as_str());
-                (key, Limit::Truth(true))
+                (key.into(), Limit::Truth(true))
             }
         },
         (_, Form::Bool(value)) => {
@@ -162,10 +178,8 @@ fn comparison(relation: Relation, one: &Term, other: &Term, names: &Names) -> (S
                 std::mem::swap(&mut left, &mut right);
                 relation = relation.mirrored();
             }
-            (
-                format!("{left} to {right}"),
-                if left == right { same(relation) } else { order(relation) },
-            )
+            let limit = if left == right { same(relation) } else { order(relation) };
+            (format!("{left} to {right}").into(), limit)
         }
     }
 }
@@ -236,7 +250,12 @@ fn texts(fact: &Term, asked: Option<BTreeSet<String>>, names: &Names) -> Limit {
     Limit::Text { only, not: BTreeSet::new() }
 }
 
-fn membership(item: &Term, list: &Term, holds: bool, names: &Names) -> Option<(String, Limit)> {
+fn membership<'t>(
+    item: &'t Term,
+    list: &Term,
+    holds: bool,
+    names: &Names,
+) -> Option<(Cow<'t, str>, Limit)> {
     let Form::List(items) = &list.form else { return None };
     let constant =
         |it: &Term| if let Form::Text(text) = &it.form { Some(text.clone()) } else { None };
@@ -253,24 +272,17 @@ fn membership(item: &Term, list: &Term, holds: bool, names: &Names) -> Option<(S
     Some((item.canonical(), limit))
 }
 
-/// Facts with values under which everything holds, unless there are none.
-fn solve(conjunction: &Conjunction) -> Option<Vec<(String, String)>> {
-    let mut limits: BTreeMap<&str, Limit> = BTreeMap::new();
+/// What facts must be for everything to hold, unless there are no such facts.
+fn solve(conjunction: Conjunction<'_>) -> Option<Limits<'_>> {
+    let mut limits = Limits::new();
     for (fact, limit) in conjunction {
-        let joined = match limits.get(fact.as_str()) {
-            Some(known) => both(known, limit)?,
-            None => limit.clone(),
+        let joined = match limits.get(&fact) {
+            Some(known) => both(known, &limit)?,
+            None => limit,
         };
         limits.insert(fact, joined);
     }
-    let mut example = Vec::new();
-    for (fact, limit) in limits {
-        let value = value(&limit)?;
-        if !fact.is_empty() && !matches!(limit, Limit::Order { .. }) {
-            example.push((fact.to_owned(), value));
-        }
-    }
-    Some(example)
+    limits.values().all(|it| value(it).is_some()).then_some(limits)
 }
 
 /// Both limits at once; nothing where they cannot be of one fact.
@@ -300,10 +312,31 @@ fn both(one: &Limit, other: &Limit) -> Option<Limit> {
     }
 }
 
-/// A value within a limit, for people; nothing where there is none.
-fn value(limit: &Limit) -> Option<String> {
+/// A value within a limit.
+enum Value<'l> {
+    Truth(bool),
+    Number(i64),
+    Text(&'l str),
+    AnotherText,
+    AsCompared,
+}
+
+impl Display for Value<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Truth(value) => write!(f, "{value}"),
+            Self::Number(value) => write!(f, "{value}"),
+            Self::Text(text) => write!(f, "\"{text}\""),
+            Self::AnotherText => f.write_str("another text"),
+            Self::AsCompared => f.write_str("as compared"),
+        }
+    }
+}
+
+/// A value within a limit, where there is one.
+fn value(limit: &Limit) -> Option<Value<'_>> {
     match limit {
-        Limit::Truth(value) => Some(value.to_string()),
+        Limit::Truth(value) => Some(Value::Truth(*value)),
         Limit::Number { least, greatest, .. } if least > greatest => None,
         Limit::Number { least, greatest, not } => {
             let from = if *least <= 0 && *greatest >= 0 { 0 } else { *least };
@@ -312,17 +345,17 @@ fn value(limit: &Limit) -> Option<String> {
             let down = || {
                 (*least..=from).rev().take(not.len().saturating_add(1)).find(|it| !not.contains(it))
             };
-            up.or_else(down).map(|it| it.to_string())
+            up.or_else(down).map(Value::Number)
         }
         Limit::Text { only: Some(only), not } => {
-            only.difference(not).next().map(|it| format!("\"{it}\""))
+            only.difference(not).next().map(|it| Value::Text(it))
         }
         Limit::Text { only: None, not } => {
             let free = ["", "x", "y"].into_iter().find(|it| !not.contains(*it));
-            Some(free.map_or_else(|| "another text".to_owned(), |it| format!("\"{it}\"")))
+            Some(free.map_or(Value::AnotherText, Value::Text))
         }
         Limit::Order { less, equal, greater } => {
-            (*less || *equal || *greater).then(|| "as compared".to_owned())
+            (*less || *equal || *greater).then_some(Value::AsCompared)
         }
     }
 }
@@ -336,12 +369,16 @@ pub(super) fn type_of(term: &Term, text: &str, names: &Names) -> Type {
 mod tests {
     use super::*;
 
-    fn ask(text: &str, holds: bool) -> Answer {
+    fn read(text: &str) -> Term {
+        Term::parse(text).unwrap()
+    }
+
+    fn ask(term: &Term, holds: bool) -> Answer<'_> {
         let names = Names {
             session_types: ["DEVELOPMENT".to_owned(), "SIMPLE".to_owned()].into(),
             ..Names::default()
         };
-        possible(&[(&Term::parse(text).unwrap(), holds)], &names)
+        possible(&[(term, holds)], &names)
     }
 
     #[test]
@@ -361,7 +398,7 @@ mod tests {
             "session.type != \"DEVELOPMENT\" && session.type != \"SIMPLE\" && session.type != \"\"",
             "files.count > 0 && 2 < 1",
         ] {
-            assert_eq!(ask(text, true), Answer::Never, "{text}");
+            assert_eq!(ask(&read(text), true), Answer::Never, "{text}");
         }
     }
 
@@ -375,13 +412,13 @@ mod tests {
             "todos.seen || !todos.seen",
             "now.weekday <= 7",
         ] {
-            assert_eq!(ask(text, false), Answer::Never, "{text}");
+            assert_eq!(ask(&read(text), false), Answer::Never, "{text}");
         }
     }
 
     #[test]
     fn an_example_holds() {
-        let example = |text| ask(text, true).witness().unwrap();
+        let example = |text| ask(&read(text), true).witness().unwrap();
         assert_eq!(
             example("files.count > 3 && !todos.seen"),
             "`files.count` is 4, `todos.seen` is false"
@@ -396,7 +433,7 @@ mod tests {
         for text in
             ["1 == 1 && 2 < 3", "session.type != \"DEVELOPMENT\" && session.type != \"SIMPLE\""]
         {
-            assert_ne!(ask(text, true), Answer::Never, "{text}");
+            assert_ne!(ask(&read(text), true), Answer::Never, "{text}");
         }
         // A chain that begins with a list or in parentheses has no tree.
         for text in ["[\"a\"].contains(session.branch)", "(session.branch + \"x\").len() > 1"] {
@@ -407,6 +444,6 @@ mod tests {
     #[test]
     fn what_is_too_large_is_unknown() {
         let pairs: Vec<String> = (0..9).map(|it| format!("(a{it} || b{it})")).collect();
-        assert_eq!(ask(&pairs.join(" && "), true), Answer::Unknown);
+        assert_eq!(ask(&read(&pairs.join(" && ")), true), Answer::Unknown);
     }
 }

@@ -338,6 +338,12 @@ impl<'a> Subject<'a> {
         self.sites.get(entry.sites.0..entry.sites.1).unwrap_or_default()
     }
 
+    /// The expression that is the value of a key of an entry.
+    pub fn site(&self, entry: &Entry<'a>, key: &str) -> Option<&Site<'a>> {
+        let value = entry.node.get(key)?;
+        self.sites_of(entry).iter().find(|it| std::ptr::eq(it.node, value))
+    }
+
     /// The entries of one file.
     pub fn of<'s>(&'s self, file: &'s str) -> impl Iterator<Item = &'s Entry<'a>> {
         self.entries.iter().filter(move |it| it.file == file)

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::context::ContextRules;
 use super::guards::{Guard, Guards};
-use super::layers::{Entry, Layers};
+use super::layers::{self, Entry, Layers};
 use super::resilience::Reaction;
 use super::review::{Base, Meant};
 use super::tables::Table;
@@ -135,7 +135,7 @@ pub(super) fn build(
     let below = if let Scope::Over(base) = scope { Some(*base) } else { None };
     let base = below.map(|it| &it.built);
     let own_only = !matches!(scope, Scope::Whole);
-    let wanted = |it: &&Entry| !own_only || it.is_own();
+    let wanted = |entries| layers::wanted(entries, own_only);
     let mut settings = match base.filter(|_| layers.manifests.iter().all(is_builtin)) {
         Some(base) => base.settings.clone(),
         None => settings::settings(&layers.manifests, diagnostics),
@@ -147,10 +147,7 @@ pub(super) fn build(
     let names = names(layers, base, &vocabulary);
     let deadline = settings::own_deadline(&layers.manifests);
     let mut builder = Builder::new(Arc::clone(&names), own_only, deadline, diagnostics);
-    let checkers: BTreeMap<String, Check> = layers
-        .checkers
-        .iter()
-        .filter(wanted)
+    let checkers: BTreeMap<String, Check> = wanted(&layers.checkers)
         .filter_map(|it| Some((it.id.clone(), builder.checker(it)?)))
         .collect();
     let named = Checkers {
@@ -158,15 +155,15 @@ pub(super) fn build(
         base: below,
         known: layers.checkers.iter().map(|it| it.id.as_str()).collect(),
     };
-    let considerations = layers.considerations.iter().filter(wanted);
+    let considerations = wanted(&layers.considerations);
     let considerations =
         considerations.filter_map(|it| builder.consideration(it, &named)).collect();
     builder.unknown_here = BEFORE_ASKING;
-    let session_types = layers.session_types.iter().filter(wanted);
+    let session_types = wanted(&layers.session_types);
     let session_types = session_types.filter_map(|it| builder.session_type(it)).collect();
-    let preferences = layers.preferences.iter().filter(wanted);
+    let preferences = wanted(&layers.preferences);
     let preferences = preferences.filter_map(|it| builder.preference(it)).collect();
-    let probes = layers.probes.iter().filter(wanted);
+    let probes = wanted(&layers.probes);
     let probes: Vec<Probe> = probes.filter_map(|it| builder.probe(it)).collect();
     if deadline.is_none() {
         // Whoever switches a slow probe on means it to have its time.
@@ -210,15 +207,13 @@ fn is_builtin(node: &Arc<Node>) -> bool {
 
 /// The names that expressions may use; those of the base, where nothing is added to them.
 fn names(layers: &Layers, base: Option<&Built>, vocabulary: &Arc<Vocabulary>) -> Arc<Names> {
-    let lists = [&layers.preferences, &layers.probes, &layers.session_types];
-    let lists = lists.into_iter().flat_map(|it| it.iter());
     let base = base.filter(|it| Arc::ptr_eq(&it.vocabulary, vocabulary) && !layers.incomplete);
-    let tiers = layers.section(context::FILE, context::TIERS);
-    let own = lists.chain(tiers).any(Entry::is_own);
-    if let Some(base) = base.filter(|_| !own) {
+    let files = ["preferences.yaml", "probes.yaml", "session_types.yaml", context::FILE];
+    if let Some(base) = base.filter(|_| !layers.owns(&files)) {
         return Arc::clone(&base.names);
     }
-    let ids = |entries: &[Entry]| entries.iter().map(|it| it.id.clone()).collect::<BTreeSet<_>>();
+    let ids =
+        |entries: &[Arc<Entry>]| entries.iter().map(|it| it.id.clone()).collect::<BTreeSet<_>>();
     Arc::new(Names {
         command_kinds: vocabulary.lens.commands.iter().map(|it| it.name.clone()).collect(),
         file_kinds: vocabulary.lens.files.iter().map(|it| it.name.clone()).collect(),
@@ -228,7 +223,7 @@ fn names(layers: &Layers, base: Option<&Built>, vocabulary: &Arc<Vocabulary>) ->
         probes: ids(&layers.probes),
         session_types: ids(&layers.session_types),
         forges: vocabulary.forges.iter().map(|(name, _)| name.clone()).collect(),
-        tiers: ids(tiers),
+        tiers: ids(layers.section(context::FILE, context::TIERS)),
         incomplete: layers.incomplete,
         record: None,
     })

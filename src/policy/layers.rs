@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::load::Files;
 use super::shapes::FileShape;
-use super::{builtin, guards, shapes};
+use super::{builtin, guards, shapes, tables};
 use crate::limits;
 use crate::source::node::Node;
 use crate::source::shape::Kind;
@@ -26,16 +26,17 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    fn new(id: String, node: Node) -> Self {
+    fn new(id: &str, node: &Node) -> Self {
+        let id = id.to_owned();
         let mut entry = Self { id, layers: Vec::with_capacity(1), is_own: false };
         entry.put_over(node);
         entry
     }
 
     /// Puts another layer on top.
-    fn put_over(&mut self, node: Node) {
+    fn put_over(&mut self, node: &Node) {
         self.is_own = !builtin::wrote(&node.span.source);
-        self.layers.insert(0, Arc::new(node));
+        self.layers.insert(0, Arc::new(node.clone()));
     }
 
     /// The value of a key in the topmost layer that sets it.
@@ -48,6 +49,11 @@ impl Entry {
         self.is_own
     }
 
+    /// Whether it is in use: `enabled` says otherwise.
+    pub(super) fn is_used(&self) -> bool {
+        self.get("enabled").and_then(Node::bool) != Some(false)
+    }
+
     /// Where the entry is written: the id in its topmost layer, or the whole of it.
     pub(super) fn span(&self) -> Option<&Span> {
         let top = self.layers.first()?;
@@ -55,8 +61,14 @@ impl Entry {
     }
 }
 
-/// Entries of one list; shared with the packs below as long as nothing is put over them.
-pub(super) type Entries = Arc<Vec<Entry>>;
+/// All entries, or those that a pack above the built-in one puts over it.
+pub(super) fn wanted(entries: &[Arc<Entry>], own_only: bool) -> impl Iterator<Item = &Entry> {
+    entries.iter().map(AsRef::as_ref).filter(move |it: &&Entry| !own_only || it.is_own())
+}
+
+/// Entries of one list; the list and each of them is shared with the packs below as long as nothing is put
+/// over it.
+pub(super) type Entries = Arc<Vec<Arc<Entry>>>;
 
 /// All files of a pack and the packs below it, layered.
 #[derive(Debug, Clone, Default)]
@@ -76,41 +88,29 @@ pub(super) struct Layers {
     pub(super) guards: Entries,
     pub(super) messages: Vec<Arc<Node>>,
     /// Files of settings and lists, topmost first, by their names.
-    pub(super) tops: BTreeMap<&'static str, Vec<Arc<Node>>>,
+    tops: Arc<BTreeMap<&'static str, Vec<Arc<Node>>>>,
     /// Their lists of entries, by file and key.
-    pub(super) sections: BTreeMap<(&'static str, &'static str), Entries>,
+    pub(super) sections: Arc<BTreeMap<(&'static str, &'static str), Entries>>,
+    /// The files in which a pack above the built-in one says something.
+    own_files: BTreeSet<&'static str>,
     /// Whether a vocabulary had to be left out, so that names may be missing.
     pub(super) incomplete: bool,
 }
 
 impl Layers {
     /// The entries of a section of a file.
-    pub(super) fn section(&self, file: &'static str, section: &'static str) -> &[Entry] {
+    pub(super) fn section(&self, file: &'static str, section: &'static str) -> &[Arc<Entry>] {
         self.sections.get(&(file, section)).map(|it| it.as_slice()).unwrap_or_default()
     }
 
-    /// Whether a pack above the built-in one says something in a file of settings and lists.
-    pub(super) fn owns(&self, file: &str) -> bool {
-        let tops = self.tops.get(file).into_iter().flatten();
-        let listed = self.sections.iter().filter(|((it, _), _)| *it == file);
-        let mut tops = tops;
-        tops.any(|it| !builtin::wrote(&it.span.source))
-            || listed.flat_map(|(_, entries)| entries.iter()).any(Entry::is_own)
+    /// A file of settings and lists, as each pack that has it wrote it, topmost first.
+    pub(super) fn top(&self, file: &str) -> &[Arc<Node>] {
+        self.tops.get(file).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Whether it says something about the resilience systems.
-    pub(super) fn owns_resilience(&self) -> bool {
-        let lists = [&self.breakers, &self.routes, &self.reactions];
-        let files = [
-            "dead_letter.yaml",
-            "escalation.yaml",
-            "signals.yaml",
-            "rationalizations.yaml",
-            "run.yaml",
-            FAILURES,
-        ];
-        lists.into_iter().flat_map(|it| it.iter()).any(Entry::is_own)
-            || files.iter().any(|it| self.owns(it))
+    /// Whether a pack above the built-in one says something in one of these files.
+    pub(super) fn owns(&self, files: &[&str]) -> bool {
+        files.iter().any(|it| self.own_files.contains(it))
     }
 }
 
@@ -122,6 +122,8 @@ pub(super) fn add(
     implicit: bool,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
+    let own = nodes.iter().filter(|(_, node)| !builtin::wrote(&node.span.source));
+    layers.own_files.extend(own.map(|(file, _)| *file));
     let mut list = |file: &'static str, into: &mut Entries| {
         // Guards have several files, and are one list.
         let files = if file == guards::FILES[0] { guards::FILES.as_slice() } else { &[file] };
@@ -140,12 +142,13 @@ pub(super) fn add(
     list("considerations.yaml", &mut layers.considerations);
     list("reactions.yaml", &mut layers.reactions);
     list("guards.yaml", &mut layers.guards);
-    list("tables.yaml", layers.sections.entry(("tables.yaml", "")).or_default());
+    if nodes.contains_key(tables::FILE) {
+        let sections = Arc::make_mut(&mut layers.sections);
+        list(tables::FILE, sections.entry((tables::FILE, "")).or_default());
+    }
     let mut map = |file: &'static str, into: &mut Entries| {
         let entries = nodes.get(file).and_then(Node::entries).unwrap_or_default();
-        let entries = entries
-            .iter()
-            .filter_map(|(key, value)| Some((key.text()?.to_owned(), key.clone(), value.clone())));
+        let entries = entries.iter().filter_map(|(key, value)| Some((key.text()?, key, value)));
         layer(into, entries.collect(), implicit, diagnostics);
     };
     map("checkers.yaml", &mut layers.checkers);
@@ -177,7 +180,7 @@ fn add_sections(
         let Some(node) = nodes.get(shape.file) else { continue };
         for (key, _) in shape.sections() {
             let entries = node.get(key).map(identified).unwrap_or_default();
-            let into = layers.sections.entry((shape.file, key)).or_default();
+            let into = Arc::make_mut(&mut layers.sections).entry((shape.file, key)).or_default();
             let inherited = into.len();
             layer(into, entries, implicit, diagnostics);
             if shape.file == FAILURES {
@@ -185,16 +188,20 @@ fn add_sections(
                 Arc::make_mut(into).rotate_left(inherited);
             }
         }
-        layers.tops.entry(shape.file).or_default().insert(0, Arc::new(node.clone()));
+        let tops = Arc::make_mut(&mut layers.tops);
+        tops.entry(shape.file).or_default().insert(0, Arc::new(node.clone()));
     }
 }
 
-/// The entries of a list with an id each: the id, where it is written, and the whole.
-fn identified(list: &Node) -> Vec<(String, Node, Node)> {
+/// An entry that is put in: its id, where that is written, and the whole.
+type Identified<'n> = (&'n str, &'n Node, &'n Node);
+
+/// The entries of a list with an id each.
+fn identified(list: &Node) -> Vec<Identified<'_>> {
     let items = list.items().unwrap_or_default();
     let entries = items.iter().filter_map(|it| {
         let id = it.get("id")?;
-        Some((id.text()?.to_owned(), id.clone(), it.clone()))
+        Some((id.text()?, id, it))
     });
     entries.collect()
 }
@@ -202,7 +209,7 @@ fn identified(list: &Node) -> Vec<(String, Node, Node)> {
 /// Adds entries, or puts them over the inherited entries of the same id.
 fn layer(
     into: &mut Entries,
-    entries: Vec<(String, Node, Node)>,
+    entries: Vec<Identified<'_>>,
     implicit: bool,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
@@ -213,23 +220,23 @@ fn layer(
     let inherited = into.len();
     let mut seen = BTreeSet::new();
     for (id, name, node) in entries {
-        let repeated = !seen.insert(id.clone());
+        let repeated = !seen.insert(id);
         let overrides = node.get("override").and_then(Node::bool).unwrap_or(false);
         let place = into.iter().position(|it| it.id == id);
         match place.and_then(|at| into.get_mut(at).map(|entry| (at, entry))) {
             None => {
                 if overrides {
-                    diagnostics.push(nothing_to_override(&id, &name, into));
+                    diagnostics.push(nothing_to_override(id, name, into));
                     continue;
                 }
-                into.push(Entry::new(id, node));
+                into.push(Arc::new(Entry::new(id, node)));
             }
             Some((at, entry))
                 if at < inherited
                     && !repeated
-                    && (overrides || implicit || is_amplihacks(&node)) =>
+                    && (overrides || implicit || is_amplihacks(node)) =>
             {
-                entry.put_over(node);
+                Arc::make_mut(entry).put_over(node);
             }
             Some((at, entry)) => {
                 let message = format!("`{id}` is defined already");
@@ -245,7 +252,7 @@ fn layer(
         }
     }
     if into.len() > limits::RULES_MAX
-        && let Some(span) = into.last().and_then(Entry::span)
+        && let Some(span) = into.last().and_then(|it| it.span())
     {
         let message = format!("more than {} entries", limits::RULES_MAX);
         diagnostics.push(Diagnostic::error("too-many-rules", span.clone(), message));
@@ -261,7 +268,7 @@ pub(crate) fn is_amplihacks(node: &Node) -> bool {
         .all(|key| node.get(key).is_some())
 }
 
-fn nothing_to_override(id: &str, name: &Node, known: &[Entry]) -> Diagnostic {
+fn nothing_to_override(id: &str, name: &Node, known: &[Arc<Entry>]) -> Diagnostic {
     let message = format!("there is no inherited `{id}` to override");
     let found = Diagnostic::error("unknown-override", name.span.clone(), message);
     let known: Vec<&str> = known.iter().map(|it| it.id.as_str()).collect();

@@ -156,7 +156,7 @@ impl Reviewed {
 
 /// The entries that those of a pack's own files change.
 fn inherited(layers: &Layers, own: &Files) -> BTreeMap<(&'static str, String), Arc<Node>> {
-    let lists: [(&'static str, &[Entry]); 8] = [
+    let lists: [(&'static str, &[Arc<Entry>]); 8] = [
         ("reactions.yaml", &layers.reactions),
         ("preferences.yaml", &layers.preferences),
         ("probes.yaml", &layers.probes),

@@ -6,6 +6,9 @@ use super::Expression;
 use crate::script::record::Shape;
 use crate::source::suggest;
 
+/// Their file.
+pub(super) const FILE: &str = "tables.yaml";
+
 /// One table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Table {

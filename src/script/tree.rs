@@ -1,6 +1,7 @@
 //! An expression as a tree in which every part knows the bytes it was written with.
 //! Lives here: the form. What it means is `check`'s, what may be wrong with its logic is lint's.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use rhai::{Expr, FnCallExpr, Position, Stmt};
@@ -169,12 +170,12 @@ impl Term {
 
     /// Its text without blanks and parentheses around parts: equal texts mean the same.
     #[must_use]
-    pub fn canonical(&self) -> String {
+    pub fn canonical(&self) -> Cow<'_, str> {
         let joined = |items: &[Self], between: &str| {
-            let texts: Vec<String> = items.iter().map(Self::canonical).collect();
+            let texts: Vec<_> = items.iter().map(Self::canonical).collect();
             format!("({})", texts.join(between))
         };
-        match &self.form {
+        let made = match &self.form {
             Form::And(items) => joined(items, "&&"),
             Form::Or(items) => joined(items, "||"),
             Form::List(items) => joined(items, ","),
@@ -189,10 +190,10 @@ impl Term {
             }
             Form::Bool(value) => value.to_string(),
             Form::Int(value) => value.to_string(),
-            Form::Decimal(value) => value.clone(),
             Form::Text(text) => format!("{text:?}"),
-            Form::Fact(path, _) => path.clone(),
-        }
+            Form::Decimal(text) | Form::Fact(text, _) => return Cow::Borrowed(text),
+        };
+        Cow::Owned(made)
     }
 }
 
@@ -533,7 +534,7 @@ mod tests {
 
     #[test]
     fn equal_meanings_have_equal_canonical_texts() {
-        let canonical = |text: &str| Term::parse(text).unwrap().canonical();
+        let canonical = |text: &str| Term::parse(text).unwrap().canonical().into_owned();
         assert_eq!(canonical("( a.b==1 )&&c"), canonical("a . b == 1 && (c)"));
         assert_ne!(canonical("a == 1"), canonical("a == 2"));
     }

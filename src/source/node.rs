@@ -1,7 +1,9 @@
 //! The tree of one policy file: every value with the place it was written at, and typed access to it.
+//! What is below a list or a map is shared by its copies: they cost the same however much there is.
 //! May not live here: how the tree is made (`yaml`), what it should look like (`shape`, `check`).
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::meaning::{Meaning, meaning};
@@ -24,9 +26,9 @@ pub enum NodeKind {
     /// Text, a number, a truth value or nothing.
     Scalar(Scalar),
     /// A list.
-    List(Vec<Node>),
+    List(Arc<[Node]>),
     /// A map; the keys are scalars, or `Invalid`.
-    Map(Vec<(Node, Node)>),
+    Map(Arc<[(Node, Node)]>),
     /// Something outside the format (an alias, a tagged value, a key that is no text) that was
     /// reported where it stands; checks pass over it so that one cause gives one finding.
     Invalid,
@@ -62,7 +64,7 @@ impl Node {
     /// The value of a key, if this is a map that has it with something in it.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Self> {
-        let (_, value) = self.entries()?.iter().find(|(name, _)| name.text() == Some(key))?;
+        let (_, value) = self.entries()?.iter().find(|(name, _)| name.says(key))?;
         (!value.is_null()).then_some(value)
     }
 
@@ -85,6 +87,13 @@ impl Node {
     #[must_use]
     pub fn text(&self) -> Option<&str> {
         self.scalar().filter(|it| meaning(it) != Meaning::Null).map(|it| it.text.as_str())
+    }
+
+    /// Whether it is a scalar with this text.
+    #[must_use]
+    pub fn says(&self, text: &str) -> bool {
+        // The text first: what a scalar means takes longer to tell.
+        self.scalar().is_some_and(|it| it.text == text && meaning(it) != Meaning::Null)
     }
 
     /// The truth value.

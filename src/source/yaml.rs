@@ -189,11 +189,11 @@ impl<'a> Builder<'a> {
         let (kind, last) = match content {
             Content::List(items) => {
                 let last = items.last().map(|it| it.span.end);
-                (NodeKind::List(items), last)
+                (NodeKind::List(items.into()), last)
             }
             Content::Map { entries, .. } => {
                 let last = entries.last().map(|(_, value)| value.span.end);
-                (NodeKind::Map(self.without_duplicates(entries)), last)
+                (NodeKind::Map(self.without_duplicates(entries).into()), last)
             }
         };
         let end = if flow { end } else { last.unwrap_or(start) };

@@ -76,7 +76,7 @@ fn a_fix_makes_of_a_condition_what_it_says_in_every_style() {
 
 #[test]
 fn what_is_called_safe_means_the_same() {
-    let parsed = |text: &str| Term::parse(text).unwrap().canonical();
+    let parsed = |text: &str| Term::parse(text).unwrap().canonical().into_owned();
     let before = "todos.seen || files.count == 0 && tools.total > 1";
     let text = consideration(
         "a",

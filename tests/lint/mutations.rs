@@ -110,7 +110,7 @@ fn words() -> Vec<Word> {
 fn keys<'n>(node: &'n Node, define: bool, look: &mut impl FnMut(&'n Node, bool)) {
     match &node.kind {
         NodeKind::Map(entries) => {
-            for (key, value) in entries {
+            for (key, value) in entries.iter() {
                 look(key, define);
                 match key.text() {
                     Some("cures" | "models" | "variants") => {}

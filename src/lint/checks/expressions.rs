@@ -1,5 +1,6 @@
 //! Checks of expressions that are well typed and yet likely not meant.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -312,7 +313,7 @@ const REPEATED_BYTES_MIN: usize = 60;
 const REPEATED_MIN: usize = 3;
 
 pub(in crate::lint) fn repeated_expression(subject: &Subject<'_>, out: &mut Findings) {
-    let mut seen: BTreeMap<String, Vec<&Site<'_>>> = BTreeMap::new();
+    let mut seen: BTreeMap<Cow<'_, str>, Vec<&Site<'_>>> = BTreeMap::new();
     for site in subject.sites.iter().filter(|it| it.condition) {
         if let Some(term) = &site.term {
             seen.entry(term.canonical()).or_default().push(site);

@@ -1,5 +1,6 @@
 //! Checks of what rules mean: conditions that cannot hold, rules that cannot fire.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::lint::logic::{Answer, possible, truth};
@@ -268,9 +269,10 @@ pub(in crate::lint) fn overlapping_session_types(subject: &Subject<'_>, out: &mu
 }
 
 pub(in crate::lint) fn duplicate_condition(subject: &Subject<'_>, out: &mut Findings) {
-    let mut seen: BTreeMap<(String, String), &Entry<'_>> = BTreeMap::new();
+    let mut seen: BTreeMap<(Cow<'_, str>, Cow<'_, str>), &Entry<'_>> = BTreeMap::new();
     for entry in &subject.entries {
-        let canonical = |key: &str| entry.text(key).and_then(Term::parse).map(|it| it.canonical());
+        let term = |key: &str| subject.site(entry, key)?.term.as_ref();
+        let canonical = |key: &str| term(key).map(Term::canonical);
         let Some(satisfied) = canonical("satisfied") else { continue };
         let key = (canonical("when").unwrap_or_default(), satisfied);
         if let Some(first) = seen.get(&key) {
@@ -372,8 +374,7 @@ pub(in crate::lint) fn checker_and_satisfied(subject: &Subject<'_>, out: &mut Fi
 pub(in crate::lint) fn never_fires(subject: &Subject<'_>, out: &mut Findings) {
     for entry in &subject.entries {
         let part = |key: &str| {
-            let of_key = |it: &&Site<'_>| it.key == key && entry.node.get(key) == Some(it.node);
-            let site = subject.sites_of(entry).iter().find(of_key)?;
+            let site = subject.site(entry, key)?;
             let open = site.truth(subject.names()).is_none() && !subject.has_error(site);
             Some((site, site.term.as_ref().filter(|_| open)?))
         };

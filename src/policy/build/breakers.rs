@@ -1,6 +1,7 @@
 //! Circuit breakers by the glob over their names, and the chains of fallbacks over them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Builder, place, text, texts};
@@ -13,7 +14,7 @@ use crate::state::breaker::{Mode, OnPermanent, Settings, Window};
 
 /// Circuit breakers by the glob over their names. What an entry leaves out it takes from the longest
 /// other glob that matches its name, at last the seed's number.
-pub(super) fn breakers(entries: &[Entry]) -> Vec<(String, Settings)> {
+pub(super) fn breakers(entries: &[Arc<Entry>]) -> Vec<(String, Settings)> {
     let mut known: Vec<(String, Settings)> = Vec::new();
     for entry in narrowing(entries) {
         let base = wider(&known, &entry.id).cloned().unwrap_or_default();
@@ -23,7 +24,7 @@ pub(super) fn breakers(entries: &[Entry]) -> Vec<(String, Settings)> {
 }
 
 /// Where the settings of each glob are written, those that it takes from wider ones too.
-pub(super) fn origins(entries: &[Entry]) -> Vec<(String, BTreeMap<String, Place>)> {
+pub(super) fn origins(entries: &[Arc<Entry>]) -> Vec<(String, BTreeMap<String, Place>)> {
     let mut known: Vec<(String, BTreeMap<String, Place>)> = Vec::new();
     for entry in narrowing(entries) {
         let mut places = wider(&known, &entry.id).cloned().unwrap_or_default();
@@ -37,8 +38,8 @@ pub(super) fn origins(entries: &[Entry]) -> Vec<(String, BTreeMap<String, Place>
 }
 
 /// Entries from the least specific glob to the most specific one.
-fn narrowing(entries: &[Entry]) -> Vec<&Entry> {
-    let mut entries: Vec<&Entry> = entries.iter().collect();
+fn narrowing(entries: &[Arc<Entry>]) -> Vec<&Entry> {
+    let mut entries: Vec<&Entry> = entries.iter().map(AsRef::as_ref).collect();
     entries.sort_by_key(|it| specificity(&it.id));
     entries
 }

@@ -95,7 +95,7 @@ impl Builder<'_> {
             question: text(entry.get("question")),
             guidance: text(guidance).trim().to_owned(),
             severity,
-            enabled: entry.get("enabled").and_then(Node::bool).unwrap_or(true),
+            enabled: entry.is_used(),
             session_types: self.session_types(entry),
             on: self.events(entry),
             when: own_when,

@@ -31,7 +31,7 @@ impl Builder<'_> {
         layers: &Layers,
         base: Option<&Built>,
     ) -> Arc<(ContextRules, Vec<String>)> {
-        match base.filter(|_| !layers.owns(FILE)) {
+        match base.filter(|_| !layers.owns(&[FILE])) {
             Some(base) => Arc::clone(&base.context),
             None => Arc::new(self.context(layers)),
         }
@@ -39,7 +39,7 @@ impl Builder<'_> {
 
     /// What `context.yaml` means, and the events at which tiers are told.
     fn context(&mut self, layers: &Layers) -> (ContextRules, Vec<String>) {
-        let tops = layers.tops.get(FILE).map(Vec::as_slice).unwrap_or_default();
+        let tops = layers.top(FILE);
         let top = |key: &str| tops.iter().find_map(|it| it.get(key)).filter(|it| !it.is_null());
         let part = |section: &str, key: &str| {
             tops.iter().filter_map(|it| it.get(section)).find_map(|it| it.get(key))

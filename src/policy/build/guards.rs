@@ -5,7 +5,7 @@ use crate::facts::event::{EVENTS, EventKind};
 use crate::facts::pattern::CommandPattern;
 use crate::harness::{Ability, HARNESSES, plain};
 use crate::policy::guards::{Fallback, Guard, GuardBody, Verb, set_of};
-use crate::policy::layers::Layers;
+use crate::policy::layers::{Layers, wanted};
 use crate::policy::{Expression, Mode};
 use crate::script::tree::{Form, Term};
 use crate::script::types::Type;
@@ -105,14 +105,11 @@ impl Builder<'_> {
             let mut said = layers.manifests.iter().filter_map(|it| it.get("guard_sets")?.get(set));
             said.next().and_then(Node::bool) == Some(false)
         };
-        let own_only = self.own_only;
         let unknown_here = std::mem::replace(&mut self.unknown_here, AT_A_GUARD);
-        let wanted = layers.guards.iter().filter(|it| !own_only || it.is_own());
-        let rules = wanted
+        let rules = wanted(&layers.guards, self.own_only)
             .filter_map(|entry| {
-                let used = entry.get("enabled").and_then(Node::bool) != Some(false);
                 let guard = self.guard(entry)?;
-                (used && !off(&guard.set)).then_some(guard)
+                (entry.is_used() && !off(&guard.set)).then_some(guard)
             })
             .collect();
         self.unknown_here = unknown_here;

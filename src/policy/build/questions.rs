@@ -43,7 +43,7 @@ impl Builder<'_> {
             "reply" => Parse::Reply,
             _ => Parse::Json,
         };
-        let enabled = entry.get("enabled").and_then(Node::bool).unwrap_or(true);
+        let enabled = entry.is_used();
         let timeout = entry.get("timeout").and_then(Node::duration);
         // A probe of the built-in pack that nobody touched ends with the deadline, as it is meant to.
         if let (Some(took), Some(span), Some(deadline)) = (timeout, entry.span(), self.deadline)

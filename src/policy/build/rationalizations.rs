@@ -3,7 +3,7 @@
 use super::{Builder, text, texts};
 use crate::facts::lazy::LazyRegex;
 use crate::policy::builtin;
-use crate::policy::layers::{Entry, Layers};
+use crate::policy::layers::{Entry, Layers, wanted};
 use crate::policy::rationalizations::{EXCUSE, Rationalization, Rationalizations, Row};
 use crate::script::pattern::{TextPatternSource, compile_regex, prose_regex};
 use crate::script::prose;
@@ -27,13 +27,12 @@ const AT_A_TEXT: &[&str] = &[
 impl Builder<'_> {
     /// What all layers say of excuses.
     pub(super) fn rationalizations(&mut self, layers: &Layers) -> Rationalizations {
-        let files = layers.tops.get(FILE).map(Vec::as_slice).unwrap_or_default();
+        let files = layers.top(FILE);
         let unless = files.iter().filter_map(|it| it.get("unless"));
         let unless: Vec<&Node> = unless.collect();
         unless.iter().for_each(|it| self.prove(Some(it)));
         let before = std::mem::replace(&mut self.unknown_here, AT_A_TEXT);
-        let own_only = self.own_only;
-        let entries = layers.section(FILE, "entries").iter().filter(|it| !own_only || it.is_own());
+        let entries = wanted(layers.section(FILE, "entries"), self.own_only);
         let entries = entries.filter_map(|it| self.rationalization(it)).collect();
         self.unknown_here = before;
         let unless = unless.into_iter().flat_map(|it| texts(Some(it))).collect();
@@ -66,7 +65,7 @@ impl Builder<'_> {
             self.diagnostics
                 .push(found.with_help("ask for what happened: commands, files, results"));
         }
-        let enabled = entry.get("enabled").and_then(Node::bool).unwrap_or(true);
+        let enabled = entry.is_used();
         let words = words(&pattern).join("\n");
         let meant = Rationalization {
             id: entry.id.clone(),

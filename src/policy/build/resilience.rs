@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::layers::Layers;
+use super::super::layers::{FAILURES, Layers, wanted};
 use super::super::rationalizations::Rationalizations;
 use super::super::records;
 use super::super::resilience::{
@@ -41,12 +41,12 @@ struct Settings<'l> {
 
 impl<'l> Settings<'l> {
     fn get(&self, key: &str) -> Option<&'l Node> {
-        let tops = self.layers.tops.get(self.file).map(Vec::as_slice).unwrap_or_default();
+        let tops = self.layers.top(self.file);
         tops.iter().find_map(|it| it.get(key)).filter(|it| !it.is_null())
     }
 
     fn part(&self, section: &str, key: &str) -> Option<&'l Node> {
-        let tops = self.layers.tops.get(self.file).map(Vec::as_slice).unwrap_or_default();
+        let tops = self.layers.top(self.file);
         tops.iter().filter_map(|it| it.get(section)).find_map(|it| it.get(key))
     }
 }
@@ -86,6 +86,19 @@ fn group_of(action: ReviewAction) -> String {
     action.as_str().to_owned()
 }
 
+/// Their files.
+const FILES: [&str; 9] = [
+    "breakers.yaml",
+    "routes.yaml",
+    "reactions.yaml",
+    "dead_letter.yaml",
+    "escalation.yaml",
+    "signals.yaml",
+    "rationalizations.yaml",
+    "run.yaml",
+    FAILURES,
+];
+
 impl Builder<'_> {
     /// What the files of the resilience systems mean; what the base has where nothing is said over
     /// it. The signals that considerations create must be among them.
@@ -94,12 +107,11 @@ impl Builder<'_> {
         layers: &Layers,
         base: Option<&Built>,
     ) -> Arc<Resilience> {
-        let resilience = match base.filter(|_| !layers.owns_resilience()) {
+        let resilience = match base.filter(|_| !layers.owns(&FILES)) {
             Some(base) => Arc::clone(&base.resilience),
             None => Arc::new(self.resilience(layers)),
         };
-        let own_only = self.own_only;
-        let considerations = layers.considerations.iter().filter(|it| !own_only || it.is_own());
+        let considerations = wanted(&layers.considerations, self.own_only);
         for node in considerations.filter_map(|it| it.get("emit")) {
             self.known_signal(node, &resilience.signals);
         }
@@ -109,9 +121,7 @@ impl Builder<'_> {
     /// What the files of the resilience systems mean.
     fn resilience(&mut self, layers: &Layers) -> Resilience {
         let signals = self.signals(layers);
-        let own_only = self.own_only;
-        let wanted = |it: &&Entry| !own_only || it.is_own();
-        let routes = layers.routes.iter().filter(wanted);
+        let routes = wanted(&layers.routes, self.own_only);
         let failures = failures::failures(layers, self.diagnostics);
         Resilience {
             run: self.run(layers, failures.pause),
@@ -137,17 +147,14 @@ impl Builder<'_> {
     ) -> Vec<T> {
         let entries = layers.section(file, section);
         self.speaking_of(records::names(file, section), |builder| {
-            let used = |it: &&Entry| it.get("enabled").and_then(Node::bool) != Some(false);
-            let own_only = builder.own_only;
-            let wanted = entries.iter().filter(|it| !own_only || it.is_own());
-            let made = wanted.filter_map(|entry| {
+            let made = wanted(entries, builder.own_only).filter_map(|entry| {
                 builder.must_have(entry, must);
                 let when = match entry.get("when") {
                     Some(node) => builder.expression(Some(node), Type::Bool)?,
                     None => Expression::default(),
                 };
                 let built = make(builder, entry, when);
-                built.filter(|_| used(&entry))
+                built.filter(|_| entry.is_used())
             });
             made.collect()
         })
@@ -155,16 +162,10 @@ impl Builder<'_> {
 
     /// What `reactions.yaml` means.
     fn reactions(&mut self, layers: &Layers, signals: &Signals) -> Vec<Reaction> {
-        let used = |it: &&Entry| it.get("enabled").and_then(Node::bool) != Some(false);
         self.speaking_of(records::names("reactions.yaml", ""), |builder| {
-            let own_only = builder.own_only;
-            let made: Vec<(bool, Reaction)> = layers
-                .reactions
-                .iter()
-                .filter(|it| !own_only || it.is_own())
-                .filter_map(|it| Some((used(&it), builder.reaction(it, signals)?)))
-                .collect();
-            made.into_iter().filter(|(used, _)| *used).map(|(_, it)| it).collect()
+            let made = wanted(&layers.reactions, builder.own_only)
+                .filter_map(|entry| builder.reaction(entry, signals).filter(|_| entry.is_used()));
+            made.collect()
         })
     }
 

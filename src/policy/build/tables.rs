@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::super::layers::Layers;
-use super::super::tables::{Answer, Row, Table};
+use super::super::layers::{Layers, wanted};
+use super::super::tables::{Answer, FILE, Row, Table};
 use super::{Builder, Entry, text, texts};
 use crate::script::record::{Field, Record, Shape};
 use crate::script::types::{Names, Type};
@@ -12,16 +12,12 @@ use crate::script::words;
 use crate::source::Diagnostic;
 use crate::source::node::Node;
 
-const FILE: &str = "tables.yaml";
-
 impl Builder<'_> {
     /// What `tables.yaml` means.
     pub(super) fn tables(&mut self, layers: &Layers) -> Vec<Table> {
         let entries = layers.section(FILE, "");
-        let used = |it: &&Entry| it.get("enabled").and_then(Node::bool) != Some(false);
-        let own_only = self.own_only;
-        let wanted = entries.iter().filter(|it| !own_only || it.is_own());
-        let made = wanted.filter_map(|entry| self.table(entry).filter(|_| used(&entry)));
+        let wanted = wanted(entries, self.own_only);
+        let made = wanted.filter_map(|entry| self.table(entry).filter(|_| entry.is_used()));
         made.collect()
     }
 
@@ -113,8 +109,8 @@ pub(super) fn given(entry: &Entry) -> Shape {
 pub(in crate::policy) fn own_names(layers: &Layers) -> BTreeMap<(&'static str, String), Names> {
     let named = |shape: Shape| Names { record: Some(Arc::new(shape)), ..Names::default() };
     let of = |file: &'static str, section: &'static str, make: fn(&Entry) -> Shape| {
-        let own = layers.section(file, section).iter().filter(|it| it.is_own());
-        own.map(move |it| ((file, it.id.clone()), named(make(it))))
+        wanted(layers.section(file, section), true)
+            .map(move |it| ((file, it.id.clone()), named(make(it))))
     };
     let tables = of(FILE, "", given);
     tables.chain(of("signals.yaml", "signals", super::signals::spoken_of)).collect()
