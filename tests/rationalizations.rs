@@ -9,7 +9,7 @@
 use std::path::Path;
 
 use policyd::cli::{self, Console};
-use policyd::judge::rationalization::{matches, others};
+use policyd::judge::rationalization::{matches, sought};
 use policyd::policy::rationalizations::{EXCUSE, FAMILIES, Rationalizations, Row};
 use policyd::policy::{Policy, builtin, load};
 use policyd::script::pattern::compile_regex;
@@ -26,7 +26,7 @@ fn policy() -> Policy {
 
 /// Names and sentences that a text holds.
 fn found(table: &Rationalizations, text: &str) -> Vec<(String, String)> {
-    matches(table, &others(table), text)
+    matches(table, &sought(table), text)
         .into_iter()
         .map(|it| (it.entry.id.clone(), it.sentence))
         .collect()
@@ -42,12 +42,12 @@ fn the_red_flags_of_the_seed_are_found() {
     let cases: Vec<Value> = serde_json::from_str(&text).unwrap();
     let policy = policy();
     let table = &policy.rationalizations;
-    let others = others(table);
+    let sought = sought(table);
     let mut wrong = Vec::new();
     let cases: Vec<_> = cases.iter().filter(|it| it["kind"] == "red_flag").collect();
     for case in &cases {
         let text = case["input"].as_str().unwrap();
-        let first = matches(table, &others, text).into_iter().next();
+        let first = matches(table, &sought, text).into_iter().next();
         let told = first.map(|it| match it.entry.family.as_str() {
             EXCUSE => format!("{EXCUSE}:{}", it.entry.id),
             family => family.to_owned(),

@@ -101,7 +101,7 @@ fn context() -> Context {
         forge: "gitlab".to_owned(),
         project: "/work".into(),
         patterns: Rc::new(names().texts.iter().map(|it| (it.clone(), pattern(it))).collect()),
-        others: Rc::default(),
+        sought: Rc::default(),
         overrides: Default::default(),
         now: Timestamp::from_millis(1_767_225_600_000),
         learned: RefCell::new(learned),

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, RationalizationAction, pack,
 };
-use crate::judge::rationalization::{Match, matches, others};
+use crate::judge::rationalization::{Match, matches, sought};
 use crate::limits;
 use crate::policy::Expression;
 use crate::world::World;
@@ -49,7 +49,7 @@ fn check(
 ) -> u8 {
     let Some(policy) = pack::sound(world, console, policies) else { return EXIT_BROKEN };
     let table = &policy.rationalizations;
-    let found = matches(table, &others(table), text);
+    let found = matches(table, &sought(table), text);
     let answer = match format {
         ListFormat::Json => {
             let items: Vec<Value> = found.iter().map(as_json).collect();

@@ -42,15 +42,19 @@ impl Alternative {
         Self { glob, needs }
     }
 
-    fn matches(&self, path: &str) -> bool {
+    /// Whether a path holds what the glob needs.
+    fn may_match(&self, path: &str) -> bool {
         let (glob, bytes) = (self.glob.as_bytes(), path.as_bytes());
-        let may = match &self.needs {
+        match &self.needs {
             Needs::Ending(length) => {
                 glob.get(glob.len().saturating_sub(*length)..).is_some_and(|it| bytes.ends_with(it))
             }
             Needs::Text(text) => text.find(bytes).is_some(),
-        };
-        may && one_path_matches(glob, path)
+        }
+    }
+
+    fn matches(&self, path: &str) -> bool {
+        self.may_match(path) && one_path_matches(self.glob.as_bytes(), path)
     }
 }
 
@@ -64,10 +68,18 @@ impl PathGlob {
     /// Whether a path matches, by the rules of [`path_matches`].
     #[must_use]
     pub fn matches(&self, path: &str) -> bool {
-        let expanded = self
-            .alternatives
-            .get_or_init(|| alternatives(&self.glob).into_iter().map(Alternative::new).collect());
-        expanded.iter().any(|it| it.matches(path))
+        self.alternatives().iter().any(|it| it.matches(path))
+    }
+
+    /// Whether a path holds what this glob needs of it, wherever that stands: a quick look.
+    #[must_use]
+    pub fn may_match(&self, path: &str) -> bool {
+        self.alternatives().iter().any(|it| it.may_match(path))
+    }
+
+    fn alternatives(&self) -> &[Alternative] {
+        self.alternatives
+            .get_or_init(|| alternatives(&self.glob).into_iter().map(Alternative::new).collect())
     }
 }
 

@@ -111,16 +111,20 @@ impl LazyRegex {
     #[must_use]
     pub fn can_match(&self, text: &str) -> bool {
         let needs = self.needs.get_or_init(|| needs(&self.source));
+        self.may_match(text, |literal| match needs.ignore_case {
+            true => contains_ignoring_case(text.as_bytes(), literal.as_bytes()),
+            false => memmem::find(text.as_bytes(), literal.as_bytes()).is_some(),
+        })
+    }
+
+    /// The same, as far as somebody tells who knows of a literal whether the text may hold it, in any case.
+    #[must_use]
+    pub fn may_match(&self, text: &str, may_hold: impl Fn(&str) -> bool) -> bool {
+        let needs = self.needs.get_or_init(|| needs(&self.source));
         if needs.any_of.is_empty() || (needs.ignore_case && !text.is_ascii()) {
             return true; // beyond ASCII, letters fold in ways a byte search does not know
         }
-        let holds = |literal: &String| {
-            if needs.ignore_case {
-                contains_ignoring_case(text.as_bytes(), literal.as_bytes())
-            } else {
-                memmem::find(text.as_bytes(), literal.as_bytes()).is_some()
-            }
-        };
+        let holds = |literal: &String| may_hold(literal);
         needs.any_of.iter().any(holds) && needs.also.iter().all(|set| set.iter().any(holds))
     }
 

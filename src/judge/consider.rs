@@ -140,7 +140,7 @@ fn blank(it: &Consideration) -> Verdict {
         evidence: Vec::new(),
         error: None,
         guidance: it.guidance.clone(),
-        place: it.place.to_string(),
+        place: it.place.clone(),
         micros: 0,
         explanation: Vec::new(),
     }

@@ -3,7 +3,7 @@
 //! `reading` is what the tiers are stepped by.
 
 use crate::facts::Facts;
-use crate::facts::glob::path_matches;
+use crate::facts::glob::PathGlob;
 use crate::facts::meters::Meters;
 use crate::limits::CONTEXT_TURNS_MAX;
 use crate::policy::context::ContextRules;
@@ -89,7 +89,8 @@ pub fn settle(
     let prompt = prompts.last.last().or(prompts.first.last()).map_or(0, |it| it.seq);
     let remembered = now.tier == standing.tier && !standing.tier.is_empty();
     let since = if remembered { standing.since } else { prompt };
-    let is_note = |path: &str| rules.notes.iter().any(|glob| path_matches(glob, path));
+    let notes: Vec<PathGlob> = rules.notes.iter().map(|it| PathGlob::new(it)).collect();
+    let is_note = |path: &str| notes.iter().any(|glob| glob.matches(path));
     let noted = facts.files.iter().any(|it| it.last_seq > since && is_note(&it.path));
     Gauge { noted, ..settled(gauge.clone(), &now, &settings) }
 }

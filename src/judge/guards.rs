@@ -19,7 +19,7 @@ use super::Detail;
 use super::combine::Decision;
 use super::verdict::Explained;
 use crate::facts::call::{Call, Invocation};
-use crate::facts::event::Event;
+use crate::facts::event::{Event, EventKind};
 use crate::facts::glob::word_matches;
 use crate::facts::lens::ValueOptions;
 use crate::facts::pattern::{CommandPattern, Initials};
@@ -99,15 +99,25 @@ pub fn concerned<'p>(
     event: &Event,
     now: Timestamp,
 ) -> impl Iterator<Item = &'p Guard> {
-    let kind = event.kind.name();
     let tool = event.tool_name.clone().unwrap_or_default();
+    meant_for(policy, event.kind, tool).filter(move |it| in_force(it, now))
+}
+
+/// Guards of a pack for one tool at one kind of event, whenever that is.
+pub fn meant_for(policy: &Policy, kind: EventKind, tool: String) -> impl Iterator<Item = &Guard> {
+    let kind = kind.name();
     let listed = policy.guarded.iter().any(|it| it == kind);
     let rules = if listed { policy.guards.rules.as_slice() } else { &[] };
     rules.iter().filter(move |it| {
         let fits = it.tools.is_empty() || it.tools.iter().any(|glob| word_matches(glob, &tool));
-        let expired = it.expires_millis.is_some_and(|at| now.millis() >= at);
-        fits && !expired && it.on.iter().any(|on| on == kind)
+        fits && it.on.iter().any(|on| on == kind)
     })
+}
+
+/// Whether a guard has not expired.
+#[must_use]
+pub fn in_force(guard: &Guard, now: Timestamp) -> bool {
+    guard.expires_millis.is_none_or(|at| now.millis() < at)
 }
 
 /// Whether one of the programs of a guard is in a call, or may be; of a guard without programs, always.

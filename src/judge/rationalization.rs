@@ -5,12 +5,11 @@ use std::rc::Rc;
 
 use memchr::memmem;
 
-use crate::facts::lazy::LazyRegex;
 use crate::policy::rationalizations::{Rationalization, Rationalizations};
 use crate::policy::{Expression, Policy};
 use crate::script::Evaluator;
 use crate::script::context::{Context, Excuse};
-use crate::script::pattern::{TextPattern, prose_regex};
+use crate::script::pattern::Sought;
 use crate::script::prose::{self, Prose};
 
 /// An entry of the table, and the sentence it was found in.
@@ -23,25 +22,21 @@ pub struct Match<'t> {
 }
 
 /// The entries that a text matches, in their order, each with its first sentence. Code, what is
-/// quoted, questions and what `others` are said to have said do not count.
+/// quoted, questions and what others are said to have said do not count.
 #[must_use]
-pub fn matches<'t>(
-    table: &'t Rationalizations,
-    others: &[LazyRegex],
-    text: &str,
-) -> Vec<Match<'t>> {
+pub fn matches<'t>(table: &'t Rationalizations, sought: &Sought, text: &str) -> Vec<Match<'t>> {
     let own = prose::own_words(text);
-    let lower = own.to_lowercase();
+    let lower = Prose::new(&own.to_lowercase());
     let said = Prose::new(&own);
     let counts = |sentence: &str| {
-        !prose::is_question(sentence) && !others.iter().any(|it| it.is_match(sentence))
+        !prose::is_question(sentence) && !sought.others.iter().any(|it| it.is_match(sentence))
     };
     let mut found = Vec::new();
-    for row in &table.entries {
+    for (number, row) in table.entries.iter().enumerate() {
         if holds_any(&lower, row.words.split('\n')) {
             let entry: &Rationalization = &row.entry;
-            let pattern = TextPattern::new(entry.pattern.clone());
-            if let Some(sentence) = pattern.quote_where(&said, counts) {
+            let pattern = sought.row(number, || entry.pattern.clone());
+            if let Some(sentence) = pattern.and_then(|it| it.quote_where(&said, counts)) {
                 found.push(Match { entry, sentence: sentence.trim().to_owned() });
             }
         }
@@ -49,14 +44,15 @@ pub fn matches<'t>(
     found
 }
 
-/// Regexes of a table by which others are said to have said something.
+/// What a table looks for.
 #[must_use]
-pub fn others(table: &Rationalizations) -> Vec<LazyRegex> {
-    table.unless.iter().map(|it| prose_regex(it)).collect()
+pub fn sought(table: &Rationalizations) -> Sought {
+    Sought::new(&table.unless, table.entries.len())
 }
 
-fn holds_any<'w>(text: &str, mut words: impl Iterator<Item = &'w str>) -> bool {
-    words.any(|it| memmem::find(text.as_bytes(), it.as_bytes()).is_some())
+fn holds_any<'w>(lower: &Prose, mut words: impl Iterator<Item = &'w str>) -> bool {
+    let text = lower.text().as_bytes();
+    words.any(|it| lower.may_hold(it) && memmem::find(text, it.as_bytes()).is_some())
 }
 
 /// Learns, once, which excuses the agent's last text holds; expressions see them from then on.
@@ -71,13 +67,13 @@ pub fn learn(policy: &Policy, context: &Context, evaluator: &mut Evaluator) {
 fn find(policy: &Policy, context: &Context, evaluator: &mut Evaluator) -> Vec<Excuse> {
     let (words, said) = (policy.rationalization_words.as_str(), context.last_message.as_str());
     // The table stays as it was encoded while no word of it was said.
-    if words.is_empty() || !holds_any(&said.to_lowercase(), words.split('\n')) {
+    if words.is_empty() || !holds_any(&Prose::new(&said.to_lowercase()), words.split('\n')) {
         return Vec::new();
     }
     let mut found = Vec::new();
     let table = &policy.rationalizations;
-    let others = context.others.get_or_init(|| others(table));
-    for Match { entry, sentence } in matches(table, others, said) {
+    let sought = context.sought.get_or_init(|| sought(table));
+    for Match { entry, sentence } in matches(table, sought, said) {
         let counts = entry.when.as_ref().is_none_or(|it| holds(evaluator, it));
         if counts {
             let proof = entry.blocking.as_ref().filter(|it| !it.words_only);

@@ -13,10 +13,9 @@ use crate::deferred::Deferred;
 use crate::facts::Facts;
 use crate::facts::compiled::CompiledLens;
 use crate::facts::event::Event;
-use crate::facts::lazy::LazyRegex;
 use crate::policy::Policy;
 use crate::script::context::{Context, Learned, Spoken};
-use crate::script::pattern::{TextPattern, TextPatternSource};
+use crate::script::pattern::{Sought, TextPattern, TextPatternSource};
 use crate::state::context::Overrides;
 use crate::time::Timestamp;
 
@@ -52,8 +51,8 @@ pub struct Words {
     pub lens: Rc<CompiledLens>,
     /// Text patterns by name.
     pub patterns: Rc<BTreeMap<String, TextPattern>>,
-    /// Regexes by which others are said to have said something.
-    pub others: Rc<OnceCell<Vec<LazyRegex>>>,
+    /// What the pack's table of excuses looks for.
+    pub sought: Rc<OnceCell<Sought>>,
 }
 
 impl Words {
@@ -61,7 +60,7 @@ impl Words {
     #[must_use]
     pub fn new(lens: CompiledLens, texts: BTreeMap<String, Deferred<TextPatternSource>>) -> Self {
         let patterns = texts.into_iter().map(|(id, it)| (id, TextPattern::new(it)));
-        Self { lens: Rc::new(lens), patterns: Rc::new(patterns.collect()), others: Rc::default() }
+        Self { lens: Rc::new(lens), patterns: Rc::new(patterns.collect()), sought: Rc::default() }
     }
 
     /// Takes the vocabulary out of a policy, which keeps everything else.
@@ -111,7 +110,7 @@ impl Situation {
             main_branches: policy.main_branches.clone(),
             forge: forge.unwrap_or_default(),
             patterns: Rc::clone(&words.patterns),
-            others: Rc::clone(&words.others),
+            sought: Rc::clone(&words.sought),
             overrides: self.overrides,
             now: self.now,
             learned: RefCell::new(Learned { context: gauge, ..Learned::default() }),

@@ -1,6 +1,6 @@
 //! Verdicts: what one consideration came to, status and consequence apart.
 
-use crate::policy::{Mode, Severity};
+use crate::policy::{Mode, Place, Severity};
 use crate::script::parts::Part;
 
 /// Whether a consideration holds.
@@ -85,7 +85,7 @@ pub struct Verdict {
     /// What to do.
     pub guidance: String,
     /// Where it is written.
-    pub place: String,
+    pub place: Place,
     /// Time it took, in microseconds.
     pub micros: u64,
     /// Its conditions with the values of their parts, where it is not satisfied or asked for.

@@ -68,9 +68,10 @@ impl Search<'_> {
     /// The input in a line. Clients write halves of surrogate pairs, and maybe other things that a strict
     /// reader refuses.
     fn of_line(self, line: &[u8]) -> Option<Value> {
-        let strictly = self.deserialize(&mut serde_json::Deserializer::from_slice(line));
+        let line = String::from_utf8_lossy(line);
+        let strictly = self.deserialize(&mut serde_json::Deserializer::from_str(&line));
         let careful = Self { careful: true, ..self };
-        strictly.unwrap_or_else(|_| careful.within(&String::from_utf8_lossy(line)))
+        strictly.unwrap_or_else(|_| careful.within(&line))
     }
 
     /// The input in a value.

@@ -2,6 +2,7 @@
 //! What a recording does not hold is not known: no probe has run, no preference was looked for, no
 //! file is there to be looked at.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use crate::policy::Policy;
 use crate::policy::guards::Guard;
 use crate::script::Evaluator;
 use crate::script::call_facts::Seen;
-use crate::script::context::Context;
+use crate::script::context::{Context, Spoken};
 use crate::state::SessionState;
 use crate::time::Timestamp;
 
@@ -44,6 +45,10 @@ pub struct Judge<'p> {
     policy: &'p Policy,
     words: Words,
     evaluator: Option<Evaluator>,
+    /// What was said so far, as it was cut for the last stop.
+    spoken: Spoken,
+    /// Guards by the kind of event and the tool that they are meant for.
+    meant: BTreeMap<(&'static str, String), Vec<&'p Guard>>,
 }
 
 impl<'p> Judge<'p> {
@@ -51,7 +56,8 @@ impl<'p> Judge<'p> {
     #[must_use]
     pub fn new(policy: &'p Policy) -> Self {
         let words = Words::new(CompiledLens::new(policy.lens.clone()), policy.texts.clone());
-        Self { policy, words, evaluator: None }
+        let (spoken, meant) = (Spoken::default(), BTreeMap::new());
+        Self { policy, words, evaluator: None, spoken, meant }
     }
 
     /// The pack.
@@ -90,8 +96,11 @@ impl<'p> Judge<'p> {
         let foreign = |path: &str| is_scratch(path, &own, stop.scratch);
         let any = facts.files.iter().any(|it| foreign(&it.path))
             || facts.findings.iter().any(|it| foreign(&it.path));
-        let all = any.then(|| (facts.files.clone(), facts.findings.clone()));
-        forget_scratch(facts, &own, stop.scratch);
+        let all = any.then(|| {
+            let all = (facts.files.clone(), facts.findings.clone());
+            forget_scratch(facts, &own, stop.scratch);
+            all
+        });
         let outcome = self.decide(stop, facts, state);
         if let Some((files, findings)) = all {
             (facts.files, facts.findings) = (files, findings);
@@ -131,8 +140,12 @@ impl<'p> Judge<'p> {
         let knowledge = &*self.policy.guards.knowledge;
         let reading = Reading { lens: &self.words.lens, knowledge, around };
         let seen = Rc::new(Seen { call: Call::of(&call.event, reading), around: around.clone() });
-        let concerned: Vec<&Guard> =
-            guards::concerned(self.policy, &call.event, call.now).collect();
+        let (policy, kind) = (self.policy, call.event.kind);
+        let tool = call.event.tool_name.clone().unwrap_or_default();
+        let meant = self.meant.entry((kind.name(), tool.clone()));
+        let meant = meant.or_insert_with(|| guards::meant_for(policy, kind, tool).collect());
+        let meant = meant.iter().copied();
+        let concerned: Vec<&Guard> = meant.filter(|it| guards::in_force(it, call.now)).collect();
         let values = &self.words.lens.lens().value_options;
         let told = |it: &&Guard| it.reads_transcript && guards::recognises(it, &seen.call, values);
         let gauged = concerned.iter().any(told);
@@ -163,7 +176,9 @@ impl<'p> Judge<'p> {
             gauged,
             ..Situation::alone(happened.event.clone(), happened.project.to_path_buf(), happened.now)
         };
-        let context = Rc::new(situation.context(self.policy, &self.words));
+        let spoken = std::mem::take(&mut self.spoken).again();
+        let context = situation.context(self.policy, &self.words);
+        let context = Rc::new(Context { spoken, ..context });
         let evaluator = match &mut self.evaluator {
             Some(evaluator) => {
                 evaluator.turn_to(Rc::clone(&context));
@@ -174,7 +189,10 @@ impl<'p> Judge<'p> {
         let found = ask(self.policy, &context, evaluator);
         evaluator.leave();
         // Nobody else holds the context any more; were it otherwise, a copy would do.
-        *facts = Rc::try_unwrap(context).map_or_else(|held| held.facts.clone(), |it| it.facts);
+        match Rc::try_unwrap(context) {
+            Ok(context) => (*facts, self.spoken) = (context.facts, context.spoken),
+            Err(held) => *facts = held.facts.clone(),
+        }
         found
     }
 }

@@ -139,7 +139,7 @@ impl LoggedCondition {
         let part = |it: &Part| (it.start, it.end, it.at, found_json(&it.found));
         Self {
             key: it.key.to_owned(),
-            place: it.place.clone(),
+            place: it.place.to_string(),
             expression: it.expression.clone(),
             parts: it.parts.iter().map(part).collect(),
         }

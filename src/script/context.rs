@@ -16,9 +16,8 @@ use super::signal_facts::Waiting;
 use crate::facts::call::Place;
 use crate::facts::compiled::CompiledLens;
 use crate::facts::event::Event;
-use crate::facts::lazy::LazyRegex;
 use crate::facts::{Command, Facts, Finding, KindFacts};
-use crate::script::pattern::TextPattern;
+use crate::script::pattern::{Sought, TextPattern};
 use crate::script::prose::Prose;
 use crate::script::queue_facts::Queued;
 use crate::state::context::Overrides;
@@ -51,8 +50,8 @@ pub struct Context {
     pub forge: String,
     /// Named text patterns of the pack.
     pub patterns: Rc<BTreeMap<String, TextPattern>>,
-    /// Regexes by which others are said to have said something, prepared when they are first needed.
-    pub others: Rc<OnceCell<Vec<LazyRegex>>>,
+    /// What the pack's table of excuses looks for, once a text may hold one.
+    pub sought: Rc<OnceCell<Sought>>,
     /// What the environment says of the context's window.
     pub overrides: Overrides,
     /// The wall clock.
@@ -66,8 +65,42 @@ pub struct Context {
 /// What the agent and the humans said, as prose.
 #[derive(Debug, Default)]
 pub struct Spoken {
-    messages: OnceCell<Vec<Prose>>,
-    prompts: OnceCell<Vec<Prose>>,
+    messages: Said,
+    prompts: Said,
+}
+
+impl Spoken {
+    /// For the next context of the same pack: what is said there again is not cut again.
+    #[must_use]
+    pub fn again(self) -> Self {
+        Self { messages: self.messages.again(), prompts: self.prompts.again() }
+    }
+}
+
+/// Texts as prose, cut when they are first looked at.
+#[derive(Debug, Default)]
+struct Said {
+    now: OnceCell<Vec<Prose>>,
+    /// Of the context before, as far as it was looked at there.
+    earlier: RefCell<Vec<Prose>>,
+}
+
+impl Said {
+    fn of<'t>(&self, texts: impl Iterator<Item = &'t str>) -> &[Prose] {
+        self.now.get_or_init(|| {
+            let mut earlier = self.earlier.take();
+            let prose = |text: &str| match earlier.iter().position(|it| it.text() == text) {
+                Some(at) => earlier.swap_remove(at),
+                None => Prose::new(text),
+            };
+            texts.map(prose).collect()
+        })
+    }
+
+    fn again(self) -> Self {
+        let earlier = self.now.into_inner().map_or(self.earlier, RefCell::new);
+        Self { now: OnceCell::new(), earlier }
+    }
 }
 
 impl Context {
@@ -79,18 +112,14 @@ impl Context {
 
     /// The agent's last texts, the one of the payload at the end.
     pub fn messages(&self) -> &[Prose] {
-        self.spoken.messages.get_or_init(|| {
-            let earlier = self.facts.messages.last.iter().map(|it| it.text.as_str());
-            earlier.chain([self.last_message.as_str()]).map(Prose::new).collect()
-        })
+        let earlier = self.facts.messages.last.iter().map(|it| it.text.as_str());
+        self.spoken.messages.of(earlier.chain([self.last_message.as_str()]))
     }
 
     /// The prompts by humans that are kept, oldest first.
     pub fn prompts(&self) -> &[Prose] {
-        self.spoken.prompts.get_or_init(|| {
-            let prompts = &self.facts.prompts;
-            prompts.first.iter().chain(&prompts.last).map(|it| Prose::new(&it.text)).collect()
-        })
+        let prompts = &self.facts.prompts;
+        self.spoken.prompts.of(prompts.first.iter().chain(&prompts.last).map(|it| it.text.as_str()))
     }
 }
 

@@ -7,7 +7,8 @@ use rhai::Dynamic;
 use super::context::{Object, Part};
 use super::members::{Member, count, field, method, text_argument, texts};
 use super::types::{Domain, Evidence::Structure, Evidence::Words, Type};
-use crate::facts::{EditedFile, glob};
+use crate::facts::EditedFile;
+use crate::facts::glob::PathGlob;
 
 const FREE: &[(Type, Domain)] = &[(Type::Text, Domain::Free)];
 
@@ -74,8 +75,8 @@ pub(super) const ROWS: &[Member] = &[
         (Type::Files, Structure),
         ["Those whose path matches a glob.", "files.matching(\"**/*.md\").count > 0"],
         |it, args| {
-            let pattern = text_argument(args, 0)?;
-            Ok(some_files(it, |file| glob::path_matches(&pattern, &file.path)))
+            let glob = PathGlob::new(&text_argument(args, 0)?);
+            Ok(some_files(it, |file| glob.matches(&file.path)))
         },
     ),
     method(
@@ -191,9 +192,11 @@ fn files(it: &Object) -> impl Iterator<Item = &EditedFile> {
 
 /// The files of a handle, each with its place among all.
 fn numbered_files(it: &Object) -> impl Iterator<Item = (usize, &EditedFile)> {
-    let some = if let Part::Files(Some(places)) = &it.part { Some(places) } else { None };
-    let all = it.context.facts.files.iter().enumerate();
-    all.filter(move |(place, _)| some.is_none_or(|places| places.binary_search(place).is_ok()))
+    let files = it.context.facts.files.as_slice();
+    let (some, all): (&[usize], usize) =
+        if let Part::Files(Some(places)) = &it.part { (places, 0) } else { (&[], files.len()) };
+    let places = (0..all).chain(some.iter().copied());
+    places.filter_map(move |place| Some((place, files.get(place)?)))
 }
 
 fn some_files(it: &Object, keep: impl Fn(&EditedFile) -> bool) -> Dynamic {

@@ -66,9 +66,10 @@ pub(super) const ROWS: &[Member] = &[
             "files.last_at > patterns.prompted_at(\"operations\")",
         ],
         |it, args| {
-            let (pattern, prompts) = (pattern(it, args)?, &it.context.facts.prompts);
+            let ((name, pattern), prompts) = (pattern(it, args)?, &it.context.facts.prompts);
             let known = prompts.first.iter().chain(&prompts.last).zip(it.context.prompts());
-            let hits = known.filter(|(_, prose)| pattern.quote(prose).is_some());
+            let hits = known
+                .filter(|(_, prose)| prose.remembered(&name, |it| pattern.quote(it)).is_some());
             Ok(count(hits.map(|(prompt, _)| prompt.seq).max().unwrap_or(0)))
         },
     ),
@@ -225,9 +226,13 @@ fn message_quote(it: &Object, args: &[Dynamic]) -> Result<Option<String>, String
     any_quote(it, args, it.context.messages().last())
 }
 
-fn pattern<'o>(it: &'o Object, args: &[Dynamic]) -> Result<&'o TextPattern, String> {
+/// The text pattern that is asked for, with its name.
+fn pattern<'o>(it: &'o Object, args: &[Dynamic]) -> Result<(String, &'o TextPattern), String> {
     let name = text_argument(args, 0)?;
-    it.context.patterns.get(&name).ok_or_else(|| format!("no text pattern `{name}`"))
+    match it.context.patterns.get(&name) {
+        Some(pattern) => Ok((name, pattern)),
+        None => Err(format!("no text pattern `{name}`")),
+    }
 }
 
 fn any_quote<'t>(
@@ -235,8 +240,9 @@ fn any_quote<'t>(
     args: &[Dynamic],
     said: impl IntoIterator<Item = &'t Prose>,
 ) -> Result<Option<String>, String> {
-    let pattern = pattern(it, args)?;
-    Ok(said.into_iter().find_map(|it| pattern.quote(it)).map(|it| it.trim().to_owned()))
+    let (name, pattern) = pattern(it, args)?;
+    let quote = |it: &'t Prose| it.remembered(&name, |it| pattern.quote(it));
+    Ok(said.into_iter().find_map(quote).map(|it| it.trim().to_owned()))
 }
 
 /// Looks at the reading of a probe.

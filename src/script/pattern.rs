@@ -57,11 +57,44 @@ impl TextPattern {
         counts: impl Fn(&str) -> bool,
     ) -> Option<&'t str> {
         let prepared = self.prepared.get_or_init(|| Prepared::new(&self.source));
-        // A regex that the text as a whole cannot match needs no look at its sentences.
-        let regexes = prepared.regexes.iter().filter(|it| it.can_match(text.text()));
-        let regexes: Vec<&LazyRegex> = regexes.collect();
-        let mut hits = text.sentences().filter(|it| prepared.is_in(it, &regexes));
+        // What cannot stand in the text as a whole is not looked for in its sentences.
+        let phrases = prepared.phrases.iter().filter(|it| text.may_hold_phrase(it));
+        let may_hold = |literal: &str| text.may_hold(literal);
+        let regexes = prepared.regexes.iter();
+        let regexes = regexes.filter(|it| it.may_match(text.text(), may_hold));
+        let regexes = regexes.filter(|it| it.can_match(text.text()));
+        let (phrases, regexes): (Vec<_>, Vec<_>) = (phrases.collect(), regexes.collect());
+        if phrases.is_empty() && regexes.is_empty() {
+            return None;
+        }
+        let mut hits = text.sentences().filter(|it| prepared.is_in(it, &phrases, &regexes));
         hits.find(|sentence| counts(sentence.text())).map(|it| it.text())
+    }
+}
+
+/// What a table of excuses looks for, row by row, each prepared when it is first needed.
+#[derive(Debug)]
+pub struct Sought {
+    /// Regexes by which others are said to have said something.
+    pub others: Vec<LazyRegex>,
+    rows: Vec<OnceCell<TextPattern>>,
+}
+
+impl Sought {
+    /// Takes the regexes for what others said, and room for so many rows.
+    #[must_use]
+    pub fn new(others: &[String], rows: usize) -> Self {
+        let others = others.iter().map(|it| prose_regex(it)).collect();
+        Self { others, rows: (0..rows).map(|_| OnceCell::new()).collect() }
+    }
+
+    /// What a row looks for; `source` says it when nobody asked before.
+    pub fn row(
+        &self,
+        number: usize,
+        source: impl FnOnce() -> TextPatternSource,
+    ) -> Option<&TextPattern> {
+        Some(self.rows.get(number)?.get_or_init(|| TextPattern::new(source())))
     }
 }
 
@@ -75,10 +108,10 @@ impl Prepared {
         }
     }
 
-    /// Whether a sentence is meant, as far as these of the regexes tell.
-    fn is_in(&self, sentence: &Sentence<'_>, regexes: &[&LazyRegex]) -> bool {
+    /// Whether a sentence is meant, as far as these of the phrases and regexes tell.
+    fn is_in(&self, sentence: &Sentence<'_>, phrases: &[&Phrase], regexes: &[&LazyRegex]) -> bool {
         let matched = |it: &LazyRegex| it.is_match(sentence.text());
-        let hit = self.phrases.iter().any(|it| sentence.has_phrase(it))
+        let hit = phrases.iter().any(|it| sentence.has_phrase(it))
             || regexes.iter().any(|it| matched(it));
         hit && !self.unless.iter().any(matched)
     }

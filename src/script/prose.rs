@@ -1,16 +1,21 @@
 //! Prose: a text as sentences of words, code left out. A text is cut once, however many patterns
 //! are looked for in it.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::checksum::fingerprint;
+use crate::facts::pairs::Pairs;
 
 /// A text, cut into sentences when it is first looked at.
 #[derive(Debug)]
 pub struct Prose {
     text: String,
+    pairs: OnceCell<Pairs>,
     sentences: OnceCell<Vec<Ranges>>,
+    /// What was found in it, by the names of what was looked for.
+    found: RefCell<BTreeMap<String, Option<Range<usize>>>>,
 }
 
 /// Where a sentence and its words stand in the text.
@@ -52,7 +57,8 @@ impl Prose {
     /// Takes a text as it is; nothing is cut yet.
     #[must_use]
     pub fn new(text: &str) -> Self {
-        Self { text: text.to_owned(), sentences: OnceCell::new() }
+        let (pairs, sentences, found) = Default::default();
+        Self { text: text.to_owned(), pairs, sentences, found }
     }
 
     /// Its sentences and lines: fenced blocks are left out, code spans cut.
@@ -73,6 +79,34 @@ impl Prose {
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// Whether these bytes may stand in it, in any ASCII case: a quick look.
+    #[must_use]
+    pub fn may_hold(&self, bytes: &str) -> bool {
+        self.pairs.get_or_init(|| Pairs::of(&self.text)).may_hold(bytes)
+    }
+
+    /// Whether a phrase may stand in one of its sentences: a quick look.
+    #[must_use]
+    pub fn may_hold_phrase(&self, phrase: &Phrase) -> bool {
+        // Beyond ASCII, letters fold in ways that bytes do not tell.
+        phrase.words.iter().all(|it| !it.is_ascii() || self.may_hold(it))
+    }
+
+    /// The part of it that `find` finds, which is asked once for each name.
+    pub fn remembered<'t>(
+        &'t self,
+        name: &str,
+        find: impl FnOnce(&'t Self) -> Option<&'t str>,
+    ) -> Option<&'t str> {
+        let known = self.found.borrow().get(name).cloned();
+        let found = known.unwrap_or_else(|| {
+            let found = find(self).map(|it| range(&self.text, it));
+            self.found.borrow_mut().insert(name.to_owned(), found.clone());
+            found
+        });
+        self.text.get(found?)
     }
 
     /// How many sentences are questions.

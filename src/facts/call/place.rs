@@ -109,8 +109,12 @@ impl PlaceGlob {
             path.strip_prefix(home.trim_end_matches('/')).is_some_and(|it| glob.matches(it))
         };
         let homes = || [around.home.as_str(), around.led_to(&around.home)];
-        self.globs.iter().any(|it| it.matches(path))
-            || self.below_home.as_ref().is_some_and(|it| homes().iter().any(|home| below(home, it)))
+        let at_a_known_home = || self.globs.iter().any(|it| it.matches(path));
+        self.below_home.as_ref().map_or_else(at_a_known_home, |rest| {
+            // What stands below the home is there wherever that is, and mostly it is not.
+            rest.may_match(path)
+                && (at_a_known_home() || homes().iter().any(|home| below(home, rest)))
+        })
     }
 
     /// Whether a place could be meant by it: by where it leads or by how it is written. A pattern of

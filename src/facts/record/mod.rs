@@ -142,7 +142,7 @@ pub struct TokenUse<'a> {
 /// `gemini`.
 #[must_use]
 pub fn format(line: &[u8]) -> &'static str {
-    let Ok(line) = serde_json::from_slice::<Line<'_>>(line) else { return "claude_code" };
+    let Some(line) = decoded(line) else { return "claude_code" };
     if line.payload.one().is_some() {
         "codex"
     } else if copilot::is_copilot(&line) {
@@ -160,7 +160,7 @@ pub fn read(line: &[u8]) -> Option<Record<'_>> {
     if line.first() != Some(&b'{') {
         return None;
     }
-    let line: Line<'_> = serde_json::from_slice(line).ok()?;
+    let line = decoded(line)?;
     if line.payload.one().is_some() {
         return Some(codex::record(line));
     }
@@ -171,6 +171,15 @@ pub fn read(line: &[u8]) -> Option<Record<'_>> {
         return Some(gemini::record(line));
     }
     (!line.kind.is_empty()).then(|| claude::record(line))
+}
+
+/// What a line says. What is invalid UTF-8 is refused where it stands in something that is looked at;
+/// of a line that is sound as a whole no part is asked again.
+fn decoded(line: &[u8]) -> Option<Line<'_>> {
+    match std::str::from_utf8(line) {
+        Ok(line) => serde_json::from_str(line).ok(),
+        Err(_) => serde_json::from_slice(line).ok(),
+    }
 }
 
 /// The line with what a strict reader refuses replaced: invalid UTF-8 and halves of surrogate

@@ -1,0 +1,67 @@
+//! Which letters stand side by side in a text. A text that lacks a pair of a word lacks the word: many
+//! words are ruled out by one look at a text, which is then searched for the few that may be in it.
+
+/// The pairs of neighbouring bytes of a text, without regard to the case of ASCII letters; a pair may
+/// seem to be there because another one is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pairs([u64; WORDS]);
+
+/// 1,024 bits: most texts of a few sentences set a quarter of them.
+const WORDS: usize = 16;
+
+impl Pairs {
+    /// The pairs of a text.
+    #[must_use]
+    pub fn of(text: &str) -> Self {
+        let mut bits = [0; WORDS];
+        for (word, bit) in pairs(text) {
+            if let Some(word) = bits.get_mut(word) {
+                *word |= bit;
+            }
+        }
+        Self(bits)
+    }
+
+    /// Whether the text may hold these bytes in any ASCII case.
+    #[must_use]
+    pub fn may_hold(&self, bytes: &str) -> bool {
+        pairs(bytes).all(|(word, bit)| self.0.get(word).is_some_and(|it| it & bit != 0))
+    }
+}
+
+/// Where the bit of each pair is.
+fn pairs(text: &str) -> impl Iterator<Item = (usize, u64)> {
+    let bytes = text.as_bytes();
+    bytes.iter().zip(bytes.iter().skip(1)).map(|(one, other)| {
+        // The lowest five bits tell letters apart and are the same in either case.
+        let place = usize::from(one & 31) << 5 | usize::from(other & 31);
+        (place >> 6, 1 << (place & 63))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Pairs;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_word_that_is_not_there_is_mostly_ruled_out() {
+        let text = Pairs::of("All tests pass. I will add the docs in a follow-up.");
+        for word in ["follow-up", "TESTS", "a", "", "add the"] {
+            assert!(text.may_hold(word), "{word}");
+        }
+        for word in ["remaining", "next steps", "todo", "docs:"] {
+            assert!(!text.may_hold(word), "{word}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_there_is_never_ruled_out(before in ".*", word in ".*", after in ".*") {
+            let pairs = Pairs::of(&format!("{before}{word}{after}"));
+            prop_assert!(pairs.may_hold(&word));
+            prop_assert!(pairs.may_hold(&word.to_ascii_uppercase()));
+            prop_assert!(Pairs::of(&word.to_ascii_uppercase()).may_hold(&word));
+        }
+    }
+}
