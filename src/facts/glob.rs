@@ -113,9 +113,12 @@ pub fn word_matches(glob: &str, word: &str) -> bool {
 }
 
 fn whole_word_matches(glob: &str, word: &str) -> bool {
-    let literal = glob.bytes().position(|byte| b"*?{".contains(&byte));
-    let Some(literal) = literal else { return glob == word };
-    if glob.as_bytes().get(..literal) != word.as_bytes().get(..literal) {
+    // Up to the first sign both must be the same, and mostly they are not.
+    let is_sign = |byte: u8| matches!(byte, b'*' | b'?' | b'{');
+    let mut pairs = glob.bytes().zip(word.bytes());
+    if let Some((byte, _)) = pairs.find(|(one, other)| one != other || is_sign(*one))
+        && !is_sign(byte)
+    {
         return false;
     }
     if !glob.contains('{') {

@@ -208,10 +208,11 @@ fn learn_context(bench: Bench<'_>) {
 fn judge(it: &Consideration, bench: Bench<'_>, evaluator: &mut Evaluator) -> Verdict {
     let began = (bench.stopwatch)();
     let context = bench.context;
-    let session_type = context.learned.borrow().session_type.clone();
-    let mut verdict = if let Some(why) =
-        consider::out_of_scope(it, context.event.kind, &session_type, context.now)
-    {
+    let out = {
+        let session_type = &context.learned.borrow().session_type;
+        consider::out_of_scope(it, context.event.kind, session_type, context.now)
+    };
+    let mut verdict = if let Some(why) = out {
         consider::skipped(it, why)
     } else {
         let wanted = consider::uses(it).any(|name| name == "rule.keywords_seen");

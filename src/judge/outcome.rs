@@ -1,5 +1,7 @@
 //! The outcome: decision, what is to be remembered, what is to be spoken.
 
+use std::sync::Arc;
+
 use super::combine::Decision;
 use super::verdict::{Consequence, Status, Verdict};
 use super::{Bench, message, release_reason};
@@ -114,9 +116,12 @@ fn check_results(bench: Bench<'_>, verdicts: &[Verdict]) -> CheckResults {
     let (satisfied, unsatisfied) = (count(&Status::Satisfied), count(&Status::Unsatisfied));
     let judged = satisfied.saturating_add(unsatisfied);
     let score = satisfied.saturating_mul(100).checked_div(judged).unwrap_or(100);
-    let files = bench.context.facts.files.iter().map(|it| it.path.clone());
+    let known = &bench.state.check_results.files_modified;
+    let files = bench.context.facts.files.iter().map(|it| &it.path);
+    let files_modified =
+        if files.clone().eq(known.iter()) { Arc::clone(known) } else { files.cloned().collect() };
     CheckResults {
-        files_modified: files.collect(),
+        files_modified,
         workflow_compliant: verdicts.iter().all(|it| it.consequence != Consequence::Blocks),
         quality_score: u8::try_from(score).unwrap_or(100),
     }

@@ -202,6 +202,8 @@ pub struct Tally {
     pub asked: Count,
     /// Every guard, in the order of the pack.
     pub guards: Vec<RuleTally>,
+    /// Where each of them stands there.
+    places: BTreeMap<String, usize>,
     /// What another pack would change.
     pub comparison: Option<Comparison>,
 }
@@ -214,7 +216,10 @@ impl Tally {
         let rules = rules.map(|it| RuleTally::new(&it.id, it.mode, it.place.to_string()));
         let guards = policy.guards.rules.iter();
         let guards = guards.map(|it| RuleTally::new(&it.id, it.mode, it.body.place.to_string()));
+        let places = policy.guards.rules.iter().enumerate();
+        let places = places.map(|(place, it)| (it.id.clone(), place)).collect();
         Self {
+            places,
             examples_max,
             reading: Reading::default(),
             sessions: 0,
@@ -281,11 +286,11 @@ impl Tally {
         let max = self.examples_max;
         for id in &guarded.judged {
             let said = guarded.verdicts.iter().any(|it| it.id == *id);
-            let guard = self.guards.iter_mut().find(|it| it.id == *id).filter(|_| !said);
+            let guard = self.guard(id).filter(|_| !said);
             guard.into_iter().for_each(|it| increase(&mut it.silent));
         }
         for it in &guarded.verdicts {
-            let guard = self.guards.iter_mut().find(|guard| guard.id == it.id);
+            let guard = self.guard(&it.id);
             guard.into_iter().for_each(|guard| guard.add_said(it, max, || place(it.said())));
         }
         match guarded.decision {
@@ -298,6 +303,10 @@ impl Tally {
         if let (Some(comparison), Some(other)) = (&mut self.comparison, other) {
             comparison.add_call((guarded, other), max, place);
         }
+    }
+
+    fn guard(&mut self, id: &str) -> Option<&mut RuleTally> {
+        self.guards.get_mut(*self.places.get(id)?)
     }
 
     /// Ends a session: what was counted so far is all of one.

@@ -62,7 +62,7 @@ pub fn to_json(outcome: Option<&Outcome>, around: &Circumstances) -> Value {
         "notice": outcome.map_or("", |it| it.notice.as_str()),
         "summary": outcome.map_or("", |it| it.summary.as_str()),
         "check_results": outcome.map(|it| json!({
-            "files_modified": it.state.check_results.files_modified,
+            "files_modified": it.state.check_results.files_modified.as_ref(),
             "workflow_compliant": it.state.check_results.workflow_compliant,
             "quality_score": it.state.check_results.quality_score,
         })),

@@ -119,7 +119,7 @@ pub(super) const ROWS: &[Member] = &[
         ["Whether this tier was reached, or a higher one.", "context.reached(\"act\")"],
         |it, args| {
             let name = text_argument(args, 0)?;
-            look(it, |it| it.reached.contains(&name).into())
+            look(it, |it| it.reached.iter().any(|it| **it == *name).into())
         },
     ),
     field(

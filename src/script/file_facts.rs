@@ -65,7 +65,7 @@ pub(super) const ROWS: &[Member] = &[
         ["Those of a kind.", "files.kind(\"code\").count > 0"],
         |it, args| {
             let kind = text_argument(args, 0)?;
-            Ok(some_files(it, |file| file.kinds.contains(&kind)))
+            Ok(some_files(it, |file| file.kinds.contains(kind.as_str())))
         },
     ),
     method(

@@ -1,7 +1,7 @@
 //! The table of facts and host functions: one row each, with type, documentation and example.
 //! The engine, the load-time checks and the reference documentation all read these rows.
 
-use rhai::Dynamic;
+use rhai::{Dynamic, ImmutableString};
 
 use super::context::Object;
 use super::types::{Domain, Evidence, Type};
@@ -144,9 +144,9 @@ pub const fn with_range(member: Member, range: (i64, i64)) -> Member {
 }
 
 /// A text argument.
-pub(super) fn text_argument(args: &[Dynamic], at: usize) -> Result<String, String> {
+pub(super) fn text_argument(args: &[Dynamic], at: usize) -> Result<ImmutableString, String> {
     let value = args.get(at).ok_or("an argument is missing")?;
-    value.clone().into_string().map_err(|found| format!("expected text, found {found}"))
+    value.clone().into_immutable_string().map_err(|found| format!("expected text, found {found}"))
 }
 
 /// A count as the number type of expressions.

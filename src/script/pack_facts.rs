@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use rhai::Dynamic;
+use rhai::{Dynamic, ImmutableString};
 use serde_json::Value;
 
 use super::context::{Object, Part, Reading};
@@ -227,9 +227,12 @@ fn message_quote(it: &Object, args: &[Dynamic]) -> Result<Option<String>, String
 }
 
 /// The text pattern that is asked for, with its name.
-fn pattern<'o>(it: &'o Object, args: &[Dynamic]) -> Result<(String, &'o TextPattern), String> {
+fn pattern<'o>(
+    it: &'o Object,
+    args: &[Dynamic],
+) -> Result<(ImmutableString, &'o TextPattern), String> {
     let name = text_argument(args, 0)?;
-    match it.context.patterns.get(&name) {
+    match it.context.patterns.get(name.as_str()) {
         Some(pattern) => Ok((name, pattern)),
         None => Err(format!("no text pattern `{name}`")),
     }

@@ -48,7 +48,14 @@ pub(super) const ROWS: &[Member] = &[
         ["A field of the tool's input as text, else empty.", "event.input(\"file_path\") != \"\""],
         |it, args| {
             let key = text_argument(args, 0)?;
-            Ok(it.context.event.tool_input.get(&key).map(json_text).unwrap_or_default().into())
+            Ok(it
+                .context
+                .event
+                .tool_input
+                .get(key.as_str())
+                .map(json_text)
+                .unwrap_or_default()
+                .into())
         },
     ),
     field(

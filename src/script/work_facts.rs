@@ -62,7 +62,7 @@ pub(super) const ROWS: &[Member] = &[
         ["Calls of one tool.", "tools.count(\"Read\") > 1"],
         |it, args| {
             let name = text_argument(args, 0)?;
-            Ok(count(it.context.facts.tools.by_name.get(&name).copied().unwrap_or(0)))
+            Ok(count(it.context.facts.tools.by_name.get(name.as_str()).copied().unwrap_or(0)))
         },
     ),
     method(
@@ -71,7 +71,7 @@ pub(super) const ROWS: &[Member] = &[
         FREE,
         (Type::Bool, Structure),
         ["Whether a skill was invoked.", "tools.skill_used(\"review\")"],
-        |it, args| Ok(it.context.facts.skills.contains(&text_argument(args, 0)?).into()),
+        |it, args| Ok(it.context.facts.skills.contains(text_argument(args, 0)?.as_str()).into()),
     ),
     field(
         Type::Tools,
@@ -135,7 +135,8 @@ pub(super) const ROWS: &[Member] = &[
         ["All commands of a kind.", "commands.kind(\"test\").count > 0"],
         |it, args| {
             let name = text_argument(args, 0)?;
-            let kind = it.context.facts.commands.by_kind.get(&name).cloned().unwrap_or_default();
+            let kind =
+                it.context.facts.commands.by_kind.get(name.as_str()).cloned().unwrap_or_default();
             Ok(it.part(Part::CommandKind(Rc::new(kind))))
         },
     ),

@@ -14,6 +14,7 @@ pub mod signal;
 pub mod uncertainty;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::id::SessionId;
 use crate::time::Timestamp;
@@ -42,8 +43,8 @@ pub struct SessionState {
 /// What the last judged stop found (seed 000, `check_results`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CheckResults {
-    /// Files the agent edited.
-    pub files_modified: Vec<String>,
+    /// Files the agent edited; shared, since the state is copied at every stop.
+    pub files_modified: Arc<[String]>,
     /// Whether every blocker was satisfied.
     pub workflow_compliant: bool,
     /// Share of satisfied checks, 0 to 100.

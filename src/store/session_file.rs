@@ -70,7 +70,7 @@ fn state(raw: &Map<String, Value>, session_id: &SessionId) -> SessionState {
         turn_count: number(raw, "turn_count"),
         last_check: timestamp(raw, "last_check_timestamp"),
         check_results: CheckResults {
-            files_modified: strings(results, "files_modified"),
+            files_modified: strings(results, "files_modified").into(),
             workflow_compliant: results.get("workflow_compliant") == Some(&Value::Bool(true)),
             quality_score: u8::try_from(number(results, "quality_score").min(100)).unwrap_or(100),
         },
@@ -179,7 +179,7 @@ pub(super) fn write(state: &SessionState, before: &Map<String, Value>) -> Vec<u8
         "check_results": over(
             results.unwrap_or_default(),
             json!({
-                "files_modified": checks.files_modified,
+                "files_modified": checks.files_modified.as_ref(),
                 "workflow_compliant": checks.workflow_compliant,
                 "quality_score": checks.quality_score,
             }),
@@ -305,7 +305,7 @@ mod tests {
             turn_count: 11,
             last_check: at,
             check_results: CheckResults {
-                files_modified: vec!["file1.py".to_owned()],
+                files_modified: ["file1.py".to_owned()].into(),
                 workflow_compliant: true,
                 quality_score: 85,
             },
