@@ -11,6 +11,7 @@ pub mod id;
 pub mod judge;
 pub mod limits;
 pub mod lint;
+pub mod pairs;
 pub mod path;
 pub mod policy;
 pub mod probe;

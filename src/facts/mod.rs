@@ -13,7 +13,6 @@ pub mod lazy;
 pub mod lens;
 pub mod lines;
 pub mod meters;
-pub mod pairs;
 pub mod pattern;
 pub mod record;
 pub mod shell;

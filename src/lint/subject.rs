@@ -340,8 +340,13 @@ impl<'a> Subject<'a> {
 
     /// The expression that is the value of a key of an entry.
     pub fn site(&self, entry: &Entry<'a>, key: &str) -> Option<&Site<'a>> {
-        let value = entry.node.get(key)?;
-        self.sites_of(entry).iter().find(|it| std::ptr::eq(it.node, value))
+        self.site_of(Some(entry), entry.node.get(key)?)
+    }
+
+    /// The expression that a value is, of an entry or of what belongs to none.
+    pub fn site_of(&self, entry: Option<&Entry<'a>>, value: &Node) -> Option<&Site<'a>> {
+        let sites = entry.map_or(self.sites.as_slice(), |it| self.sites_of(it));
+        sites.iter().find(|it| std::ptr::eq(it.node, value))
     }
 
     /// The entries of one file.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::checksum::fingerprint;
-use crate::facts::pairs::Pairs;
+use crate::pairs::Pairs;
 
 /// A text, cut into sentences when it is first looked at.
 #[derive(Debug)]

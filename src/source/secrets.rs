@@ -1,7 +1,7 @@
 //! Secrets in a text: where they are and what they are. Lives here: one table of patterns, each with
 //! its source. What follows (a mark in what is shown, a finding in a pack) is for others to say.
 //! A pattern is compiled when a cheap look says that it may match, so that text without secrets
-//! costs a few searches.
+//! costs a few searches, and a short one hardly any.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -9,11 +9,13 @@ use std::sync::OnceLock;
 use memchr::{memchr2_iter, memmem};
 use regex::Regex;
 
+use crate::pairs::Pairs;
+
 /// One kind of secret.
 struct Row {
     name: &'static str,
     /// Whether a text may hold one: what is false here is never matched.
-    may: fn(&str) -> bool,
+    may: fn(&Text<'_>) -> bool,
     /// The secret is its first group, or all of it where it has none.
     pattern: &'static str,
     /// Whether plain words look alike, so that a secret must hold a digit.
@@ -21,11 +23,15 @@ struct Row {
     regex: OnceLock<Option<Regex>>,
 }
 
-const fn row(name: &'static str, may: fn(&str) -> bool, pattern: &'static str) -> Row {
+const fn row(name: &'static str, may: fn(&Text<'_>) -> bool, pattern: &'static str) -> Row {
     Row { name, may, pattern, needs_digit: false, regex: OnceLock::new() }
 }
 
-const fn row_with_digit(name: &'static str, may: fn(&str) -> bool, pattern: &'static str) -> Row {
+const fn row_with_digit(
+    name: &'static str,
+    may: fn(&Text<'_>) -> bool,
+    pattern: &'static str,
+) -> Row {
     Row { name, may, pattern, needs_digit: true, regex: OnceLock::new() }
 }
 
@@ -115,16 +121,33 @@ static ROWS: [Row; 15] = [
     ),
 ];
 
-fn any(text: &str, literals: &[&str]) -> bool {
+/// A text that is looked at for many words.
+struct Text<'t> {
+    text: &'t str,
+    /// Of a short one; a long one has most pairs.
+    pairs: Option<Pairs>,
+}
+
+/// Bytes of a short text.
+const SHORT: usize = 2_048;
+
+impl<'t> Text<'t> {
+    fn new(text: &'t str) -> Self {
+        Self { text, pairs: (text.len() <= SHORT).then(|| Pairs::of(text)) }
+    }
+}
+
+fn any(text: &Text<'_>, literals: &[&str]) -> bool {
     literals.iter().any(|it| has(text, it))
 }
 
-fn has(text: &str, literal: &str) -> bool {
-    memmem::find(text.as_bytes(), literal.as_bytes()).is_some()
+fn has(Text { text, pairs }: &Text<'_>, literal: &str) -> bool {
+    pairs.as_ref().is_none_or(|it| it.may_hold(literal))
+        && memmem::find(text.as_bytes(), literal.as_bytes()).is_some()
 }
 
 /// Whether a name of `NAMES` stands before a `=` or `:`, quotes and blanks between them left out.
-fn names_a_value(text: &str) -> bool {
+fn names_a_value(Text { text, .. }: &Text<'_>) -> bool {
     memchr2_iter(b'=', b':', text.as_bytes()).any(|at| {
         let before = text.get(..at).unwrap_or_default().as_bytes();
         let before = before.trim_ascii_end();
@@ -140,12 +163,12 @@ fn names_a_value(text: &str) -> bool {
 }
 
 impl Row {
-    fn find(&'static self, text: &str, found: &mut Vec<(Range<usize>, &'static str)>) {
-        if !(self.may)(text) {
+    fn find(&'static self, whole: &Text<'_>, found: &mut Vec<(Range<usize>, &'static str)>) {
+        if !(self.may)(whole) {
             return;
         }
         let Some(regex) = self.regex.get_or_init(|| Regex::new(self.pattern).ok()) else { return };
-        for captures in regex.captures_iter(text) {
+        for captures in regex.captures_iter(whole.text) {
             let Some(secret) = captures.get(1).or_else(|| captures.get(0)) else { continue };
             if !self.needs_digit || secret.as_str().bytes().any(|it| it.is_ascii_digit()) {
                 found.push((secret.range(), self.name));
@@ -158,7 +181,8 @@ impl Row {
 #[must_use]
 pub fn secrets(text: &str) -> Vec<(Range<usize>, &'static str)> {
     let mut found = Vec::new();
-    ROWS.iter().for_each(|row| row.find(text, &mut found));
+    let text = Text::new(text);
+    ROWS.iter().for_each(|row| row.find(&text, &mut found));
     // Stable: of two that begin at the same place the row that stands first names them.
     found.sort_by_key(|(range, _)| range.start);
     let mut apart: Vec<(Range<usize>, &'static str)> = Vec::new();

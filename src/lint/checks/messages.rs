@@ -12,27 +12,32 @@ use crate::script::types::Type;
 use crate::source::node::Node;
 use crate::source::shape::Kind;
 
-/// The lists of which the first fitting text is said.
-fn first_of<'s>(subject: &'s Subject<'_>) -> Vec<(&'s str, &'s [Node])> {
-    let of_entry = |entry: &'s Entry<'_>| {
-        ["details", "error"]
-            .into_iter()
-            .filter_map(|key| Some((key, entry.node.get(key)?.items()?)))
+/// A list of which the first fitting text is said.
+struct Choices<'s> {
+    /// The entry it belongs to; messages have none.
+    entry: Option<&'s Entry<'s>>,
+    key: &'s str,
+    items: &'s [Node],
+}
+
+fn choices<'s>(subject: &'s Subject<'s>) -> Vec<Choices<'s>> {
+    let of_entry = |entry: &'s Entry<'s>| {
+        let items = |key| entry.node.get(key).and_then(Node::items);
+        let listed = ["details", "error"].into_iter();
+        listed.filter_map(move |key| Some(Choices { entry: Some(entry), key, items: items(key)? }))
     };
     let mut found: Vec<_> = subject.entries.iter().flat_map(of_entry).collect();
     let messages = subject.file("messages.yaml").and_then(Node::entries).unwrap_or_default();
-    found.extend(messages.iter().filter_map(|(key, list)| Some((key.text()?, list.items()?))));
+    found.extend(messages.iter().filter_map(|(key, list)| {
+        Some(Choices { entry: None, key: key.text()?, items: list.items()? })
+    }));
     found
 }
 
-fn condition(choice: &Node) -> Option<Term> {
-    choice.get("when").and_then(Node::text).and_then(Term::parse)
-}
-
 pub(in crate::lint) fn no_fallback(subject: &Subject<'_>, out: &mut Findings) {
-    for (key, choices) in first_of(subject) {
-        if let Some(last) = choices.last().filter(|_| key == "details")
-            && choices.iter().all(|it| it.get("when").is_some())
+    for Choices { key, items, .. } in choices(subject) {
+        if let Some(last) = items.last().filter(|_| key == "details")
+            && items.iter().all(|it| it.get("when").is_some())
             && let Some(when) = last.get("when")
         {
             let message = "none of these texts is said where no condition holds";
@@ -42,11 +47,13 @@ pub(in crate::lint) fn no_fallback(subject: &Subject<'_>, out: &mut Findings) {
 }
 
 pub(in crate::lint) fn unreachable_text(subject: &Subject<'_>, out: &mut Findings) {
-    for (_, choices) in first_of(subject) {
-        for (at, choice) in choices.iter().enumerate() {
-            let before = choices.iter().take(at).filter(|it| fits_voice(it, choice));
-            let before: Vec<(&Node, Option<Term>)> = before.map(|it| (it, condition(it))).collect();
-            if let Some((first, _)) = covering(subject, &before, choice) {
+    for Choices { entry, items, .. } in choices(subject) {
+        let condition = |choice: &Node| subject.site_of(entry, choice.get("when")?)?.term.as_ref();
+        for (at, choice) in items.iter().enumerate() {
+            let before = items.iter().take(at).filter(|it| fits_voice(it, choice));
+            let before: Vec<(&Node, Option<&Term>)> =
+                before.map(|it| (it, condition(it))).collect();
+            if let Some(first) = covering(subject, &before, condition(choice)) {
                 let place = choice.get("text").unwrap_or(choice);
                 out.add(place.span.clone(), "this text is never said", |it| {
                     it.with_related(first.span.clone(), "this one always comes first")
@@ -69,24 +76,23 @@ const BEFORE_MAX: usize = 32;
 /// The first of the texts before one that leave nothing to it.
 fn covering<'n>(
     subject: &Subject<'_>,
-    before: &[(&'n Node, Option<Term>)],
-    choice: &Node,
-) -> Option<(&'n Node, Option<Term>)> {
-    if let Some(all) = before.iter().find(|(it, _)| it.get("when").is_none()) {
-        return Some(all.clone());
+    before: &[(&'n Node, Option<&Term>)],
+    own: Option<&Term>,
+) -> Option<&'n Node> {
+    if let Some((all, _)) = before.iter().find(|(it, _)| it.get("when").is_none()) {
+        return Some(all);
     }
     if before.is_empty() || before.len() > BEFORE_MAX {
         return None;
     }
-    let own = condition(choice);
-    let mut said: Vec<(&Term, bool)> = own.iter().map(|it| (it, true)).collect();
-    for (at, (_, term)) in before.iter().enumerate() {
-        said.push((term.as_ref()?, false));
+    let alone: Vec<(&Term, bool)> = own.into_iter().map(|it| (it, true)).collect();
+    let mut said = alone.clone();
+    for (first, term) in before {
+        said.push(((*term)?, false));
         if possible(&said, subject.names()) == Answer::Never {
             // A condition that never holds is another finding.
-            let alone: Vec<_> = own.iter().map(|it| (it, true)).collect();
             let dead = possible(&alone, subject.names()) == Answer::Never;
-            return before.get(at).filter(|_| !dead).cloned();
+            return Some(*first).filter(|_| !dead);
         }
     }
     None

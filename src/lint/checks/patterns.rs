@@ -59,10 +59,11 @@ impl Pattern<'_> {
 /// Constant arguments of the calls of these functions, anywhere in an expression.
 pub(super) fn arguments<'s>(subject: &'s Subject<'_>, functions: &[&str]) -> Vec<Pattern<'s>> {
     let mut found = Vec::new();
-    for site in &subject.sites {
+    let calls = |text: &str| functions.iter().any(|it| text.contains(it));
+    for site in subject.sites.iter().filter(|it| calls(it.text)) {
         site.visit(|term| {
             let Form::Fact(path, arguments) = &term.form else { return };
-            if !functions.iter().any(|it| path.contains(it)) {
+            if !calls(path) {
                 return;
             }
             for argument in arguments {

@@ -89,9 +89,9 @@ impl Builder<'_> {
         };
         for used in &typed.uses {
             let global = used.split('.').next().unwrap_or_default();
-            let told = typed.uses.iter().any(|it| read_by(used, it));
-            let unknown = self.unknown_here.contains(&global);
-            if !told && (unknown || self.unknown_here.contains(&used.as_str())) {
+            let unknown = |name: &str| self.unknown_here.contains(&name);
+            let told = || typed.uses.iter().any(|it| read_by(used, it));
+            if (unknown(global) || unknown(used)) && !told() {
                 let text = node.text().unwrap_or_default();
                 let start = text.find(used.as_str()).unwrap_or(0);
                 let span = node.sub_span(start..start.saturating_add(used.len()));

@@ -6,7 +6,7 @@
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pairs([u64; WORDS]);
 
-/// 1,024 bits: most texts of a few sentences set a quarter of them.
+/// 1,024 bits: a few sentences set a quarter of them.
 const WORDS: usize = 16;
 
 impl Pairs {
