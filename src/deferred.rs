@@ -22,6 +22,14 @@ impl<T: DeserializeOwned + Default> Deferred<T> {
         let _decoded = &*self;
         self.value.take().unwrap_or_default()
     }
+
+    /// Changes the value.
+    pub fn change<R>(&mut self, change: impl FnOnce(&mut T) -> R) -> R {
+        let mut value = std::mem::take(self).into_inner();
+        let made = change(&mut value);
+        *self = value.into();
+        made
+    }
 }
 
 impl<T> From<T> for Deferred<T> {
@@ -94,6 +102,15 @@ mod tests {
         assert_eq!(postcard::to_stdvec(&read).unwrap(), bytes);
         assert_eq!(read, known);
         assert_eq!(read.into_inner(), texts);
+    }
+
+    #[test]
+    fn what_was_changed_is_encoded_as_it_is_now() {
+        let bytes = postcard::to_stdvec(&Deferred::from(vec![1_u8, 2])).unwrap();
+        let mut numbers: Deferred<Vec<u8>> = postcard::from_bytes(&bytes).unwrap();
+        assert_eq!(numbers.change(|it| it.pop()), Some(2));
+        let bytes = postcard::to_stdvec(&numbers).unwrap();
+        assert_eq!(postcard::from_bytes::<Deferred<Vec<u8>>>(&bytes).unwrap().into_inner(), [1]);
     }
 
     #[test]

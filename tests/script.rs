@@ -209,7 +209,7 @@ fn worked(words: &Words) -> Context {
 fn plain_expressions_have_the_value_that_the_engine_gives() {
     let policy = load::load(&builtin::pack(), &builtin::pack()).policy.unwrap();
     let mut texts: Vec<String> = members::tables().map(|it| it.example.to_owned()).collect();
-    for it in &policy.considerations {
+    for it in policy.considerations.iter() {
         let (body, whens) = (&it.check.body, [&it.when, &it.check.when]);
         texts.extend(whens.into_iter().flatten().map(|it| it.text.clone()));
         texts.extend(body.blocking.iter().chain([&body.satisfied]).map(|it| it.text.clone()));
@@ -452,7 +452,7 @@ fn every_expression_of_the_built_in_pack_can_be_taken_apart() {
     };
     let mut evaluator = evaluator();
     let mut count = 0;
-    for it in &policy.considerations {
+    for it in policy.considerations.iter() {
         let body = &it.check.body;
         let all = [
             it.when.as_ref(),

@@ -255,7 +255,7 @@ pub fn measure(
 ) -> Coverage {
     let mut meter = Meter { watch, covered, extends: inherited.is_some(), ways: BTreeMap::new() };
     let mut rules = Vec::new();
-    for it in &policy.considerations {
+    for it in policy.considerations.iter() {
         let mut found = meter.rule(RuleKind::Consideration, &it.id, Some(&it.place));
         let body = &it.check.body;
         let expressions = [

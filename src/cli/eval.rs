@@ -324,10 +324,7 @@ fn nothing_to_judge(policy: &Policy, event: &Event, report: &mut Report) -> Opti
     if !policy.settings.enabled {
         return Some(SWITCHED_OFF);
     }
-    let asked = |it: &crate::policy::Consideration| {
-        it.enabled && it.on.iter().any(|name| name == event.kind.name())
-    };
-    if !policy.considerations.iter().any(asked) {
+    if !policy.judges(event.kind.name()) {
         return Some(NO_RULE);
     }
     if !event.session_known {

@@ -59,7 +59,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Pack
     }
     let width = policy.considerations.iter().map(|it| it.id.chars().count()).max().unwrap_or(0);
     console.say(&format!("pack {}\n", policy.name));
-    for it in &policy.considerations {
+    for it in policy.considerations.iter() {
         let padding = " ".repeat(width.saturating_sub(it.id.chars().count()));
         let state = state_of(world, it);
         console.say(&format!(

@@ -124,7 +124,7 @@ pub fn in_force(guard: &Guard, now: Timestamp) -> bool {
 #[must_use]
 pub fn recognises(guard: &Guard, call: &Call, values: &[ValueOptions]) -> bool {
     let found = |program: &Invocation| pattern_of(guard, program, values).is_some();
-    guard.commands.is_empty() || call.programs.iter().any(found)
+    !guard.of_programs || call.programs.iter().any(found)
 }
 
 /// The pattern by which a guard recognises a program. One that cannot be known may be any that goes by its
@@ -134,6 +134,10 @@ fn pattern_of<'g>(
     program: &Invocation,
     values: &[ValueOptions],
 ) -> Option<&'g CommandPattern> {
+    // Most end here, and none of them is decoded.
+    if !guard.initials.meets([program.name.as_str()].into_iter().collect()) {
+        return None;
+    }
     let mut patterns = guard.commands.iter();
     match may_be_any(program) {
         true => patterns.find(|it| it.operands() == 0).filter(|_| guard.body.when.is_some()),
@@ -275,7 +279,7 @@ struct Judging<'a> {
 
 impl Judging<'_> {
     fn verdict(&mut self) -> Found {
-        if self.guard.commands.is_empty() {
+        if !self.guard.of_programs {
             // Most calls touch nothing, and most guards of paths are not even decoded then.
             if self.guard.needs_effects && !self.seen.call.has_effects() {
                 return Found::Silent;
@@ -287,7 +291,7 @@ impl Judging<'_> {
                 Err(why) => self.unknown(body, why, ""),
             };
         }
-        // Most guards of programs end here, and none of them is decoded.
+        // Most guards of programs end here.
         if self.words.is_empty() && !self.guard.initials.meets(self.initials) {
             return Found::NotConcerned;
         }

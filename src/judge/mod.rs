@@ -82,7 +82,7 @@ pub fn plan(
 ) -> Plan {
     let session_type = classify(policy, context, forced_type, evaluator);
     let mut uses = BTreeSet::new();
-    for it in &policy.considerations {
+    for it in policy.considerations.iter() {
         let out = consider::out_of_scope(it, context.event.kind, &session_type, context.now);
         // What a condition needs to know must be asked before it can be evaluated.
         let whens = [it.when.as_ref(), it.check.when.as_ref()].into_iter().flatten();

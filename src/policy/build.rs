@@ -7,7 +7,6 @@ use std::time::Duration;
 use super::context::ContextRules;
 use super::guards::{Guard, Guards};
 use super::layers::{self, Entry, Layers};
-use super::resilience::Reaction;
 use super::review::{Base, Meant};
 use super::tables::Table;
 use super::{
@@ -229,9 +228,9 @@ fn names(layers: &Layers, base: Option<&Built>, vocabulary: &Arc<Vocabulary>) ->
     })
 }
 
-/// The events that there are reactions to.
-fn reacts_to(reactions: &[Reaction]) -> Vec<String> {
-    let names: BTreeSet<&String> = reactions.iter().flat_map(|it| &it.on).collect();
+/// The events of all of these, each once.
+fn events<'r>(rules: impl Iterator<Item = &'r Vec<String>>) -> Vec<String> {
+    let names: BTreeSet<&String> = rules.flatten().collect();
     names.into_iter().cloned().collect()
 }
 
@@ -243,7 +242,8 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
     Policy {
         name,
         settings: built.settings,
-        considerations: built.considerations,
+        judged_at: events(built.considerations.iter().map(|it| &it.on)),
+        considerations: built.considerations.into(),
         session_types: built.session_types,
         preferences: built.preferences.into(),
         probes: built.probes.into(),
@@ -259,10 +259,10 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
         messages: built.messages.into(),
         dead_letter: resilience.dead_letter.into(),
         escalation: resilience.escalation.into(),
-        reacts_to: reacts_to(&resilience.reactions),
+        reacts_to: events(resilience.reactions.iter().map(|it| &it.on)),
         reactions: resilience.reactions.into(),
         signals: resilience.signals.into(),
-        guarded: guards::guarded(&built.guards),
+        guarded: events(built.guards.iter().map(|it| &it.on)),
         guards: Guards { rules: built.guards, knowledge: vocabulary.knowledge.into() }.into(),
         run: resilience.run.into(),
         tables: built.tables.into(),

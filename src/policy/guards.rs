@@ -27,8 +27,10 @@ pub struct Guard {
     pub on: Vec<String>,
     /// Tools it looks at, by glob; all of them where there are none.
     pub tools: Vec<String>,
+    /// Whether it looks at programs.
+    pub of_programs: bool,
     /// Programs it looks at, one after the other.
-    pub commands: Vec<CommandPattern>,
+    pub commands: Deferred<Vec<CommandPattern>>,
     /// First bytes of the names of those programs.
     pub initials: Initials,
     /// How far it is in force.

@@ -50,7 +50,9 @@ pub struct Policy {
     /// What the manifest sets.
     pub settings: Settings,
     /// Checks at a stop, in the order of the files.
-    pub considerations: Vec<Consideration>,
+    pub considerations: Deferred<Vec<Consideration>>,
+    /// Neutral names of the events that there are considerations for, switched off or not.
+    pub judged_at: Vec<String>,
     /// Classification, first match wins.
     pub session_types: Vec<SessionType>,
     /// User preferences looked for in files.
@@ -412,6 +414,13 @@ impl Policy {
             Some(name.to_owned())
         });
         named.cloned().chain(looked_at).collect()
+    }
+
+    /// Whether a consideration is judged at an event of this neutral name.
+    #[must_use]
+    pub fn judges(&self, event: &str) -> bool {
+        let at = |events: &[String]| events.iter().any(|it| it == event);
+        at(&self.judged_at) && self.considerations.iter().any(|it| it.enabled && at(&it.on))
     }
 
     /// The first tier of a chain of fallbacks that a model belongs to: one of its models is in the

@@ -22,6 +22,9 @@ use crate::script::context::{Context, Spoken};
 use crate::state::SessionState;
 use crate::time::Timestamp;
 
+/// Tools whose guards are kept picked: sessions know a few dozen, unless they make names up.
+const TOOLS_MAX: usize = 256;
+
 /// What a stop came to, or why the pack has no opinion on it.
 pub type Judged = Result<Outcome, &'static str>;
 
@@ -82,9 +85,7 @@ impl<'p> Judge<'p> {
         if !self.policy.settings.enabled {
             return Err("the pack is switched off (`enabled: false`)");
         }
-        let kind = stop.event.kind.name();
-        let asked = |on: &[String]| on.iter().any(|it| it == kind);
-        if !self.policy.considerations.iter().any(|it| it.enabled && asked(&it.on)) {
+        if !self.policy.judges(stop.event.kind.name()) {
             return Err("no rule for this event");
         }
         if let Some(why) = judge::no_opinion(&stop.event, facts, stop.interactive) {
@@ -142,6 +143,9 @@ impl<'p> Judge<'p> {
         let seen = Rc::new(Seen { call: Call::of(&call.event, reading), around: around.clone() });
         let (policy, kind) = (self.policy, call.event.kind);
         let tool = call.event.tool_name.clone().unwrap_or_default();
+        if self.meant.len() >= TOOLS_MAX {
+            self.meant.clear();
+        }
         let meant = self.meant.entry((kind.name(), tool.clone()));
         let meant = meant.or_insert_with(|| guards::meant_for(policy, kind, tool).collect());
         let meant = meant.iter().copied();

@@ -379,7 +379,7 @@ fn situations_are_said_in_whole() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/checker.yaml");
     let cases: Vec<Value> = serde_yaml::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let all = load::load(&builtin::pack(), &builtin::pack()).policy.unwrap().considerations;
-    let all: Vec<String> = all.into_iter().map(|it| it.id).collect();
+    let all: Vec<String> = all.iter().map(|it| it.id.clone()).collect();
     let mut by_id: BTreeMap<&str, (String, Vec<_>)> = BTreeMap::new();
     for case in &cases {
         let id = case["input"]["consideration"].as_str().unwrap();
@@ -576,7 +576,7 @@ fn own_cases_agree() {
         }));
     }
     let pack = builtin::pack();
-    for it in load::load(&pack, &pack).policy.unwrap().considerations {
+    for it in load::load(&pack, &pack).policy.unwrap().considerations.into_inner() {
         let of_it = cases.iter().filter(|case| case["input"]["consideration"] == it.id.as_str());
         assert!(of_it.count() >= 6, "{}: fewer than six situations", it.id);
     }

@@ -30,7 +30,7 @@ pub(in crate::cli) fn switched(
     };
     let mut policy = ready.policy.clone();
     let _said_when_judged = switches.apply(&mut policy);
-    let both = ready.policy.considerations.iter().zip(&policy.considerations);
+    let both = ready.policy.considerations.iter().zip(policy.considerations.iter());
     let without = both.filter(|(was, is)| was.enabled && !is.enabled).map(|(it, _)| it.id.clone());
     let without = without.collect();
     let off = nothing_to_judge(&policy, &request.event, &mut report).map(str::to_owned);

@@ -329,19 +329,15 @@ impl Unchanged {
     }
 
     fn put_back(&self, policy: &mut Policy) {
-        for (it, enabled) in policy.considerations.iter_mut().zip(&self.considerations) {
-            it.enabled = *enabled;
-        }
-        let mut probes = std::mem::take(&mut policy.probes).into_inner();
-        for (it, enabled) in probes.iter_mut().zip(&self.probes) {
-            it.enabled = *enabled;
-        }
-        policy.probes = probes.into();
-        let mut preferences = std::mem::take(&mut policy.preferences).into_inner();
-        for (it, value) in preferences.iter_mut().zip(&self.preferences) {
-            it.value = *value;
-        }
-        policy.preferences = preferences.into();
+        policy.considerations.change(|all| {
+            all.iter_mut().zip(&self.considerations).for_each(|(it, on)| it.enabled = *on);
+        });
+        policy.probes.change(|all| {
+            all.iter_mut().zip(&self.probes).for_each(|(it, on)| it.enabled = *on);
+        });
+        policy.preferences.change(|all| {
+            all.iter_mut().zip(&self.preferences).for_each(|(it, value)| it.value = *value);
+        });
         policy.settings.voice.clone_from(&self.voice);
     }
 }
@@ -350,20 +346,18 @@ fn change(policy: &mut Policy, changes: &PackChanges) {
     let switched = |id: &String, enabled: bool| {
         if changes.disable.contains(id) { false } else { enabled || changes.enable.contains(id) }
     };
-    for it in &mut policy.considerations {
-        it.enabled = switched(&it.id, it.enabled);
-    }
-    let mut probes = std::mem::take(&mut policy.probes).into_inner();
-    for it in &mut probes {
-        it.enabled = switched(&it.id, it.enabled);
-    }
-    policy.probes = probes.into();
-    let mut preferences = std::mem::take(&mut policy.preferences).into_inner();
-    for it in &mut preferences {
-        let set = changes.preferences.iter().find(|(id, _)| *id == it.id);
-        it.value = set.map_or(it.value, |(_, value)| Some(*value));
-    }
-    policy.preferences = preferences.into();
+    policy.considerations.change(|all| {
+        all.iter_mut().for_each(|it| it.enabled = switched(&it.id, it.enabled));
+    });
+    policy.probes.change(|all| {
+        all.iter_mut().for_each(|it| it.enabled = switched(&it.id, it.enabled));
+    });
+    policy.preferences.change(|all| {
+        for it in all {
+            let set = changes.preferences.iter().find(|(id, _)| *id == it.id);
+            it.value = set.map_or(it.value, |(_, value)| Some(*value));
+        }
+    });
     if let Some(voice) = &changes.voice {
         policy.settings.voice.clone_from(voice);
     }

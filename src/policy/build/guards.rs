@@ -176,8 +176,9 @@ impl Builder<'_> {
             set: set_of(source).to_owned(),
             on,
             tools: texts(entry.get("tools")),
+            of_programs: !commands.is_empty(),
             initials: commands.iter().map(CommandPattern::program).collect(),
-            commands,
+            commands: commands.into(),
             mode: mode(entry),
             expires_millis: entry.get("expires").and_then(Node::date).map(Timestamp::millis),
             reads_transcript: uses.iter().any(told),
@@ -239,12 +240,6 @@ const NO_PROGRAM: &[&str] =
 
 /// Facts that the stores of the project hold.
 const FROM_STORES: [&str; 4] = ["breakers", "dead_letter.", "escalations.", "signals."];
-
-/// Events that some guard is for.
-pub(super) fn guarded(guards: &[Guard]) -> Vec<String> {
-    let names: std::collections::BTreeSet<&String> = guards.iter().flat_map(|it| &it.on).collect();
-    names.into_iter().cloned().collect()
-}
 
 impl GuardBody {
     /// Its conditions with the keys they are written under.
