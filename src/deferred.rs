@@ -1,8 +1,10 @@
 //! A value that stays encoded until it is looked at: a call that decodes a whole pack spends most of
-//! its time on rules and texts that it never needs.
+//! its time on rules and texts that it never needs. What is read as a whole is kept as a whole, and each
+//! value knows its part of it: nothing is copied to be left alone.
 
-use std::ops::Deref;
-use std::sync::OnceLock;
+use std::cell::RefCell;
+use std::ops::{Deref, Range};
+use std::sync::{Arc, OnceLock};
 
 use serde::de::{DeserializeOwned, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -11,8 +13,53 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// keeps them proves them by a checksum.
 #[derive(Debug, Clone, Default)]
 pub struct Deferred<T> {
-    encoded: Vec<u8>,
+    /// Nothing, where the value never was encoded.
+    encoded: Option<Encoded>,
     value: OnceLock<T>,
+}
+
+/// A part of bytes that were read as a whole.
+#[derive(Clone)]
+struct Encoded {
+    whole: Arc<Vec<u8>>,
+    part: Range<usize>,
+}
+
+impl std::fmt::Debug for Encoded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} bytes", self.part.len())
+    }
+}
+
+thread_local! {
+    /// What is being decoded, for the values within it that are left encoded.
+    static WHOLE: RefCell<Arc<Vec<u8>>> = RefCell::default();
+}
+
+/// Decodes a part of bytes that were read as a whole; what is left encoded goes on to share them.
+#[must_use]
+pub fn decode<T: DeserializeOwned>(whole: &Arc<Vec<u8>>, part: Range<usize>) -> Option<T> {
+    let bytes = whole.get(part)?;
+    let around = WHOLE.replace(Arc::clone(whole));
+    let value = postcard::from_bytes(bytes).ok();
+    WHOLE.replace(around);
+    value
+}
+
+impl Encoded {
+    /// These bytes, which are a part of what is being decoded, or a copy of them.
+    fn of(bytes: &[u8]) -> Self {
+        WHOLE.with_borrow(|whole| {
+            let start = bytes.as_ptr().addr().wrapping_sub(whole.as_ptr().addr());
+            let part = start..start.wrapping_add(bytes.len());
+            match whole.get(part.clone()) {
+                Some(found) if std::ptr::eq(found, bytes) => {
+                    Self { whole: Arc::clone(whole), part }
+                }
+                Some(_) | None => Self { part: 0..bytes.len(), whole: Arc::new(bytes.to_vec()) },
+            }
+        })
+    }
 }
 
 impl<T: DeserializeOwned + Default> Deferred<T> {
@@ -34,7 +81,7 @@ impl<T: DeserializeOwned + Default> Deferred<T> {
 
 impl<T> From<T> for Deferred<T> {
     fn from(value: T) -> Self {
-        Self { encoded: Vec::new(), value: OnceLock::from(value) }
+        Self { encoded: None, value: OnceLock::from(value) }
     }
 }
 
@@ -42,7 +89,8 @@ impl<T: DeserializeOwned + Default> Deref for Deferred<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        self.value.get_or_init(|| postcard::from_bytes(&self.encoded).unwrap_or_default())
+        let decoded = |it: &Encoded| decode(&it.whole, it.part.clone());
+        self.value.get_or_init(|| self.encoded.as_ref().and_then(decoded).unwrap_or_default())
     }
 }
 
@@ -69,7 +117,7 @@ impl<T: Serialize + DeserializeOwned + Default> Serialize for Deferred<T> {
 
 impl<'de, T> Deserialize<'de> for Deferred<T> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let encoded = from.deserialize_bytes(Bytes)?;
+        let encoded = Some(from.deserialize_bytes(Bytes)?);
         Ok(Self { encoded, value: OnceLock::new() })
     }
 }
@@ -77,14 +125,14 @@ impl<'de, T> Deserialize<'de> for Deferred<T> {
 struct Bytes;
 
 impl Visitor<'_> for Bytes {
-    type Value = Vec<u8>;
+    type Value = Encoded;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("bytes")
     }
 
     fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Self::Value, E> {
-        Ok(bytes.to_vec())
+        Ok(Encoded::of(bytes))
     }
 }
 
@@ -111,6 +159,24 @@ mod tests {
         assert_eq!(numbers.change(|it| it.pop()), Some(2));
         let bytes = postcard::to_stdvec(&numbers).unwrap();
         assert_eq!(postcard::from_bytes::<Deferred<Vec<u8>>>(&bytes).unwrap().into_inner(), [1]);
+    }
+
+    #[test]
+    fn what_was_read_as_a_whole_is_shared_however_deep_a_value_lies() {
+        type Nested = (u8, Deferred<Vec<Deferred<Vec<String>>>>);
+        let texts = |count: usize| -> Vec<String> { (0..count).map(|it| it.to_string()).collect() };
+        let known = Deferred::from(vec![Deferred::from(texts(3)), Deferred::from(texts(0))]);
+        let bytes = postcard::to_stdvec(&(7_u8, &known)).unwrap();
+        // Other bytes stand before it, as a key does.
+        let whole = Arc::new([b"key".as_slice(), &bytes].concat());
+        let (number, read): Nested = decode(&whole, 3..whole.len()).unwrap();
+        assert_eq!((number, &read), (7, &known));
+        let shares = |it: &Option<Encoded>| Arc::ptr_eq(&it.as_ref().unwrap().whole, &whole);
+        assert!(shares(&read.encoded) && read.iter().all(|it| shares(&it.encoded)));
+        assert_eq!(decode::<Vec<String>>(&whole, 3..whole.len() + 1), None, "beyond the end");
+        // What is decoded by itself has bytes of its own.
+        let (_, alone): Nested = postcard::from_bytes(&bytes).unwrap();
+        assert!(!shares(&alone.encoded) && alone == known);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use super::project::{OWN_FOLDER, Project, is_on};
 use super::{Console, cores};
 use crate::cases;
 use crate::checksum::{checksum, hex};
+use crate::deferred;
 use crate::limits;
 use crate::policy::load::{self, Loaded, Pack};
 use crate::policy::review::{Base, Reviewed};
@@ -428,7 +429,8 @@ fn read_compiled(world: &dyn World, path: &Path, key: &[u8; 32]) -> Option<Polic
     let (own_key, rest) = bytes.split_at_checked(32)?;
     let (proof, body) = rest.split_at_checked(8)?;
     let current = own_key == key && proof == checksum(&[body]);
-    if current { postcard::from_bytes(body).ok() } else { None }
+    let body = bytes.len().saturating_sub(body.len())..bytes.len();
+    if current { deferred::decode(&Arc::new(bytes), body) } else { None }
 }
 
 /// A cache: when it cannot be written, the next call loads again.
