@@ -106,6 +106,7 @@ fn context() -> Context {
         now: Timestamp::from_millis(1_767_225_600_000),
         learned: RefCell::new(learned),
         spoken: Spoken::default(),
+        files_by_kind: std::cell::RefCell::default(),
     }
 }
 

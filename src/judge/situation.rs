@@ -115,6 +115,7 @@ impl Situation {
             now: self.now,
             learned: RefCell::new(Learned { context: gauge, ..Learned::default() }),
             spoken: Spoken::default(),
+            files_by_kind: RefCell::default(),
         }
     }
 }

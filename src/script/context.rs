@@ -60,6 +60,8 @@ pub struct Context {
     pub learned: RefCell<Learned>,
     /// What was said, prepared when it is first looked at.
     pub spoken: Spoken,
+    /// Places of the edited files of each kind that was asked for.
+    pub files_by_kind: RefCell<BTreeMap<String, Rc<[usize]>>>,
 }
 
 /// What the agent and the humans said, as prose.

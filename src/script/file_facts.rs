@@ -65,7 +65,13 @@ pub(super) const ROWS: &[Member] = &[
         ["Those of a kind.", "files.kind(\"code\").count > 0"],
         |it, args| {
             let kind = text_argument(args, 0)?;
-            Ok(some_files(it, |file| file.kinds.contains(kind.as_str())))
+            let is_one = |file: &EditedFile| file.kinds.contains(kind.as_str());
+            if !matches!(it.part, Part::Files(None)) {
+                return Ok(some_files(it, is_one));
+            }
+            let mut known = it.context.files_by_kind.borrow_mut();
+            let places = known.entry(kind.to_string()).or_insert_with(|| places(it, is_one));
+            Ok(it.part(Part::Files(Some(Rc::clone(places)))))
         },
     ),
     method(
@@ -200,8 +206,12 @@ fn numbered_files(it: &Object) -> impl Iterator<Item = (usize, &EditedFile)> {
 }
 
 fn some_files(it: &Object, keep: impl Fn(&EditedFile) -> bool) -> Dynamic {
-    let some = numbered_files(it).filter(|(_, file)| keep(file)).map(|(place, _)| place);
-    it.part(Part::Files(Some(some.collect())))
+    it.part(Part::Files(Some(places(it, keep))))
+}
+
+/// The places of those files of a handle that are kept.
+fn places(it: &Object, keep: impl Fn(&EditedFile) -> bool) -> Rc<[usize]> {
+    numbered_files(it).filter(|(_, file)| keep(file)).map(|(place, _)| place).collect()
 }
 
 fn base_name(path: &str) -> &str {
