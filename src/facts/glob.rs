@@ -121,6 +121,11 @@ fn whole_word_matches(glob: &str, word: &str) -> bool {
     {
         return false;
     }
+    // A part of the word, as in `*opus*`.
+    let part = glob.strip_prefix('*').and_then(|it| it.strip_suffix('*'));
+    if let Some(part) = part.filter(|it| !it.bytes().any(is_sign)) {
+        return word.contains(part);
+    }
     if !glob.contains('{') {
         return matches(glob.as_bytes(), word.as_bytes(), false);
     }
@@ -243,6 +248,7 @@ fn at(bytes: &[u8], index: usize) -> Option<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn paths() {
@@ -303,5 +309,13 @@ mod tests {
         assert!(!word_matches(&format!("{}b", "*a".repeat(200)), &text));
         assert!(!path_matches(&format!("{}b", "{a,b}".repeat(60)), &text));
         assert!(!path_matches(&format!("x/{}b", "**/a*".repeat(60)), &text));
+    }
+
+    proptest! {
+        #[test]
+        fn short_ways_come_to_what_the_long_one_does(glob in "[ab*?]{0,6}", word in "[ab]{0,6}") {
+            let long = matches(glob.as_bytes(), word.as_bytes(), false);
+            prop_assert_eq!(word_matches(&glob, &word), long);
+        }
     }
 }

@@ -100,7 +100,7 @@ fn after_command<'a, W: Word>(
     args: &'a [W],
     lens: &CompiledLens,
 ) -> Option<&'a [W]> {
-    if !begins_alike(wrapper.command.trim_start(), name) {
+    if !begins_alike(&wrapper.command, name) {
         return None;
     }
     let mut wanted = wrapper.command.split_whitespace();

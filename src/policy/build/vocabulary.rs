@@ -201,7 +201,7 @@ fn knowledge(nodes: &[Arc<Node>]) -> Knowledge {
 fn wrapper(node: &Node) -> Wrapper {
     let skip = node.get("skip").and_then(Node::int).unwrap_or(0);
     Wrapper {
-        command: text(node.get("command")),
+        command: text(node.get("command")).trim().to_owned(),
         value_options: texts(node.get("value_options")),
         skip: usize::try_from(skip).unwrap_or(0),
         shell_option: text(node.get("shell_option")),
