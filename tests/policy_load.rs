@@ -46,6 +46,26 @@ fn told(name: &str, files: &[(&str, &str)]) {
 const RULE: &str = "- id: mine\n  category: C\n  question: Q?\n  severity: blocker\n";
 
 #[test]
+fn a_slip_of_a_key_that_must_be_there_is_one_finding() {
+    let rule = format!("{RULE}  satisfied: files.count > 0\n");
+    let preference = "- id: mine\n  files: [a.md]\n  regexes: [x]\n";
+    for (file, text, key) in [
+        ("considerations.yaml", rule.as_str(), "satisfied"),
+        ("preferences.yaml", preference, "regexes"),
+    ] {
+        let found = |text: &str| load(&[(file, text)]).diagnostics;
+        assert_eq!(found(text), [], "{file}");
+        let slip = key.replacen('e', "ee", 1);
+        let told = |name: &str| -> Vec<&str> {
+            let found = found(&text.replace(&format!("{key}:"), &format!("{name}:")));
+            found.iter().map(|it| it.code).collect()
+        };
+        assert_eq!(told(&slip), ["unknown-key"], "{file}");
+        assert!(told("unheard_of").contains(&"missing-key"), "{file}: that is no slip");
+    }
+}
+
+#[test]
 fn faulty_packs() {
     let one =
         |name: &str, rest: &str| told(name, &[("considerations.yaml", &format!("{RULE}{rest}"))]);

@@ -376,14 +376,20 @@ impl Builder<'_> {
     /// Complains about a key that is not there, unless a merge key may have brought it or another key
     /// is a slip of it: those are findings of their own.
     fn missing(&mut self, entry: &Entry, key: &str, why: &str) {
-        let keys = entry.layers.first().and_then(|it| it.entries()).unwrap_or_default();
-        let stands_for_it = |it: &Node| match it.text() {
-            Some(name) => name != key && suggest::nearest(name, &[key]).is_some(),
+        self.missing_one_of(entry, [key], why);
+    }
+
+    /// The same of the first of some keys, of which one is enough.
+    fn missing_one_of<const N: usize>(&mut self, entry: &Entry, keys: [&str; N], why: &str) {
+        let written = entry.layers.first().and_then(|it| it.entries()).unwrap_or_default();
+        let stands_for_one = |it: &Node| match it.text() {
+            Some(name) => !keys.contains(&name) && suggest::nearest(name, &keys).is_some(),
             None => true,
         };
-        if keys.iter().any(|(it, _)| stands_for_it(it)) {
+        let Some(key) = keys.first().filter(|_| !written.iter().any(|(it, _)| stands_for_one(it)))
+        else {
             return;
-        }
+        };
         if let Some(span) = entry.span() {
             let message = format!("`{}` has no `{key}`", entry.id);
             let found = Diagnostic::error("missing-key", span.clone(), message);

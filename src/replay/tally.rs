@@ -202,8 +202,6 @@ pub struct Tally {
     pub asked: Count,
     /// Every guard, in the order of the pack.
     pub guards: Vec<RuleTally>,
-    /// Where each of them stands there.
-    places: BTreeMap<String, usize>,
     /// What another pack would change.
     pub comparison: Option<Comparison>,
 }
@@ -216,10 +214,7 @@ impl Tally {
         let rules = rules.map(|it| RuleTally::new(&it.id, it.mode, it.place.to_string()));
         let guards = policy.guards.rules.iter();
         let guards = guards.map(|it| RuleTally::new(&it.id, it.mode, it.body.place.to_string()));
-        let places = policy.guards.rules.iter().enumerate();
-        let places = places.map(|(place, it)| (it.id.clone(), place)).collect();
         Self {
-            places,
             examples_max,
             reading: Reading::default(),
             sessions: 0,
@@ -284,13 +279,14 @@ impl Tally {
     ) {
         increase(&mut self.guarded);
         let max = self.examples_max;
+        let mut next = 0;
         for id in &guarded.judged {
             let said = guarded.verdicts.iter().any(|it| it.id == *id);
-            let guard = self.guard(id).filter(|_| !said);
+            let guard = self.guard(id, &mut next).filter(|_| !said);
             guard.into_iter().for_each(|it| increase(&mut it.silent));
         }
         for it in &guarded.verdicts {
-            let guard = self.guard(&it.id);
+            let guard = self.guard(&it.id, &mut next);
             guard.into_iter().for_each(|guard| guard.add_said(it, max, || place(it.said())));
         }
         match guarded.decision {
@@ -305,8 +301,13 @@ impl Tally {
         }
     }
 
-    fn guard(&mut self, id: &str) -> Option<&mut RuleTally> {
-        self.guards.get_mut(*self.places.get(id)?)
+    /// The guard of this id. `next` is where it is looked for first: most come in the order of the pack.
+    fn guard(&mut self, id: &str, next: &mut usize) -> Option<&mut RuleTally> {
+        let mut places = (*next..self.guards.len()).chain(0..*next);
+        let is_it = |place: &usize| self.guards.get(*place).is_some_and(|it| it.id == id);
+        let place = places.find(is_it)?;
+        *next = place.saturating_add(1);
+        self.guards.get_mut(place)
     }
 
     /// Ends a session: what was counted so far is all of one.

@@ -116,7 +116,8 @@ impl Builder<'_> {
             return Some(Check { when: None, ..check });
         }
         let Some(node) = entry.get("checker") else {
-            self.missing(entry, "checker", "name a checker, or write `satisfied`");
+            let keys = ["checker", "satisfied"];
+            self.missing_one_of(entry, keys, "name a checker, or write `satisfied`");
             return None;
         };
         let name = node.text()?;

@@ -13,7 +13,8 @@ impl Builder<'_> {
     pub(super) fn preference(&mut self, entry: &Entry) -> Option<Preference> {
         let value = entry.get("value").and_then(Node::bool);
         if value.is_none() && (entry.get("files").is_none() || entry.get("regexes").is_none()) {
-            self.missing(entry, "regexes", "a preference has `files` and `regexes`, or a `value`");
+            let why = "a preference has `files` and `regexes`, or a `value`";
+            self.missing_one_of(entry, ["regexes", "value"], why);
             return None;
         }
         let regexes = entry.get("regexes").and_then(Node::items).unwrap_or_default();
