@@ -1,6 +1,6 @@
 //! Places: the same rule written in the five scalar styles puts the caret on the same token.
 
-use policyd::lint::Profile;
+use policyd::lint::{Profile, code_of};
 use policyd::source::{Diagnostic, ScalarStyle};
 use proptest::prelude::*;
 
@@ -80,5 +80,19 @@ proptest! {
             let places: Vec<String> = found.iter().map(bare).collect();
             prop_assert!(places.iter().any(|it| it == token), "{token} in {places:?}\n{text}");
         }
+    }
+}
+
+#[test]
+fn blanks_within_a_call_hide_nothing_of_it() {
+    for call in [
+        "files.matching(\"src/{a\")",
+        "files.matching (\"src/{a\")",
+        "files . matching( \"src/{a\" )",
+    ] {
+        let text = consideration("a", &format!("  satisfied: {call}.count > 0"));
+        let found = look(&[("considerations.yaml", &text)], Profile::Default).findings;
+        let codes: Vec<&str> = found.iter().map(|it| code_of(it.code)).collect();
+        assert_eq!(codes, ["PD307"], "{call}");
     }
 }

@@ -59,11 +59,10 @@ impl Pattern<'_> {
 /// Constant arguments of the calls of these functions, anywhere in an expression.
 pub(super) fn arguments<'s>(subject: &'s Subject<'_>, functions: &[&str]) -> Vec<Pattern<'s>> {
     let mut found = Vec::new();
-    let calls = |text: &str| functions.iter().any(|it| text.contains(it));
-    for site in subject.sites.iter().filter(|it| calls(it.text)) {
+    for site in &subject.sites {
         site.visit(|term| {
             let Form::Fact(path, arguments) = &term.form else { return };
-            if !calls(path) {
+            if !functions.iter().any(|it| path.contains(it)) {
                 return;
             }
             for argument in arguments {
