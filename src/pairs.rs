@@ -1,6 +1,8 @@
 //! Which letters stand side by side in a text. A text that lacks a pair of a word lacks the word: many
 //! words are ruled out by one look at a text, which is then searched for the few that may be in it.
 
+use memchr::memmem;
+
 /// The pairs of neighbouring bytes of a text, without regard to the case of ASCII letters; a pair may
 /// seem to be there because another one is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +31,33 @@ impl Pairs {
     }
 }
 
+/// A text that is searched for many words.
+#[derive(Debug)]
+pub struct Searched<'t> {
+    /// The text.
+    pub text: &'t str,
+    /// Of a short one; a long one has most pairs.
+    pairs: Option<Pairs>,
+}
+
+/// Bytes of a short text.
+const SHORT: usize = 2_048;
+
+impl<'t> Searched<'t> {
+    /// Looks at a text once for all words.
+    #[must_use]
+    pub fn new(text: &'t str) -> Self {
+        Self { text, pairs: (text.len() <= SHORT).then(|| Pairs::of(text)) }
+    }
+
+    /// Whether it holds a word, case and all.
+    #[must_use]
+    pub fn holds(&self, word: &str) -> bool {
+        self.pairs.as_ref().is_none_or(|it| it.may_hold(word))
+            && memmem::find(self.text.as_bytes(), word.as_bytes()).is_some()
+    }
+}
+
 /// Where the bit of each pair is.
 fn pairs(text: &str) -> impl Iterator<Item = (usize, u64)> {
     let bytes = text.as_bytes();
@@ -41,7 +70,7 @@ fn pairs(text: &str) -> impl Iterator<Item = (usize, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::Pairs;
+    use super::{Pairs, SHORT, Searched};
     use proptest::prelude::*;
 
     #[test]
@@ -52,6 +81,17 @@ mod tests {
         }
         for word in ["remaining", "next steps", "todo", "docs:"] {
             assert!(!text.may_hold(word), "{word}");
+        }
+    }
+
+    #[test]
+    fn a_word_is_found_in_short_texts_and_long_ones() {
+        for text in ["a token", &format!("{}a token", " ".repeat(SHORT))] {
+            let searched = Searched::new(text);
+            for (word, there) in [("token", true), ("", true), ("Token", false), ("tokens", false)]
+            {
+                assert_eq!(searched.holds(word), there, "{word}");
+            }
         }
     }
 

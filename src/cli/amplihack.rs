@@ -73,20 +73,16 @@ impl Switches {
     pub(super) fn apply(&self, policy: &mut Policy) -> Vec<String> {
         let mut problems = Vec::new();
         for (id, on) in &self.checks {
-            let known = policy.considerations.iter().any(|it| it.id == *id);
-            match known {
-                true => policy.considerations.change(|all| {
-                    let check = all.iter_mut().find(|it| it.id == *id);
-                    check.into_iter().for_each(|it| it.enabled &= on);
-                }),
-                false if *on => {} // as it is anyway
-                false => {
-                    let ids: Vec<&str> =
-                        policy.considerations.iter().map(|it| it.id.as_str()).collect();
-                    let help = suggest::did_you_mean(id, &ids).unwrap_or_default();
-                    let file = self.path.display();
-                    problems.push(format!("{file}: there is no check `{id}`; {help}"));
-                }
+            let known = policy.considerations.change(|all| {
+                let check = all.iter_mut().find(|it| it.id == *id);
+                check.map(|it| it.enabled &= on).is_some()
+            });
+            // One that is unknown and stays on is as it is anyway.
+            if !known && !on {
+                let ids = policy.considerations.iter().map(|it| it.id.as_str());
+                let help = suggest::did_you_mean(id, &ids.collect::<Vec<_>>()).unwrap_or_default();
+                let file = self.path.display();
+                problems.push(format!("{file}: there is no check `{id}`; {help}"));
             }
         }
         problems

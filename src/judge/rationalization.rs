@@ -3,8 +3,7 @@
 
 use std::rc::Rc;
 
-use memchr::memmem;
-
+use crate::pairs::Searched;
 use crate::policy::rationalizations::{Rationalization, Rationalizations};
 use crate::policy::{Expression, Policy};
 use crate::script::Evaluator;
@@ -26,8 +25,8 @@ pub struct Match<'t> {
 #[must_use]
 pub fn matches<'t>(table: &'t Rationalizations, sought: &Sought, text: &str) -> Vec<Match<'t>> {
     let own = prose::own_words(text);
-    let lower = Prose::new(&own.to_lowercase());
-    let said = Prose::new(&own);
+    let lower = own.to_lowercase();
+    let (lower, said) = (Searched::new(&lower), Prose::new(&own));
     let counts = |sentence: &str| {
         !prose::is_question(sentence) && !sought.others.iter().any(|it| it.is_match(sentence))
     };
@@ -50,9 +49,8 @@ pub fn sought(table: &Rationalizations) -> Sought {
     Sought::new(&table.unless, table.entries.len())
 }
 
-fn holds_any<'w>(lower: &Prose, mut words: impl Iterator<Item = &'w str>) -> bool {
-    let text = lower.text().as_bytes();
-    words.any(|it| lower.may_hold(it) && memmem::find(text, it.as_bytes()).is_some())
+fn holds_any<'w>(lower: &Searched<'_>, mut words: impl Iterator<Item = &'w str>) -> bool {
+    words.any(|it| lower.holds(it))
 }
 
 /// Learns, once, which excuses the agent's last text holds; expressions see them from then on.
@@ -67,7 +65,7 @@ pub fn learn(policy: &Policy, context: &Context, evaluator: &mut Evaluator) {
 fn find(policy: &Policy, context: &Context, evaluator: &mut Evaluator) -> Vec<Excuse> {
     let (words, said) = (policy.rationalization_words.as_str(), context.last_message.as_str());
     // The table stays as it was encoded while no word of it was said.
-    if words.is_empty() || !holds_any(&Prose::new(&said.to_lowercase()), words.split('\n')) {
+    if words.is_empty() || !holds_any(&Searched::new(&said.to_lowercase()), words.split('\n')) {
         return Vec::new();
     }
     let mut found = Vec::new();

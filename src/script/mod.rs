@@ -202,16 +202,15 @@ impl Evaluator {
     }
 
     fn value(&mut self, Written { text, kept }: Written<'_>) -> Result<Value, ScriptError> {
-        let Self { engine, globals, known, turn, .. } = self;
-        let alike = known.entry(text.len()).or_default();
-        let place = alike.iter().position(|it| it.text == text).unwrap_or_else(|| {
-            alike.push(Known::new(text));
-            alike.len().saturating_sub(1)
-        });
-        match alike.get_mut(place) {
-            Some(known) => known.value(kept.and_then(Kept::plain), (*turn, engine, globals)),
-            None => Known::new(text).value(kept.and_then(Kept::plain), (*turn, engine, globals)),
-        }
+        let alike = self.known.entry(text.len()).or_default();
+        let mut known = match alike.iter().position(|it| it.text == text) {
+            Some(at) => alike.swap_remove(at),
+            None => Known::new(text),
+        };
+        let around = (self.turn, &self.engine, &mut self.globals);
+        let found = known.value(kept.and_then(Kept::plain), around);
+        alike.push(known);
+        found
     }
 
     /// The value of a condition.

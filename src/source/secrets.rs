@@ -6,16 +6,16 @@
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use memchr::{memchr2_iter, memmem};
+use memchr::memchr2_iter;
 use regex::Regex;
 
-use crate::pairs::Pairs;
+use crate::pairs::Searched;
 
 /// One kind of secret.
 struct Row {
     name: &'static str,
     /// Whether a text may hold one: what is false here is never matched.
-    may: fn(&Text<'_>) -> bool,
+    may: fn(&Searched<'_>) -> bool,
     /// The secret is its first group, or all of it where it has none.
     pattern: &'static str,
     /// Whether plain words look alike, so that a secret must hold a digit.
@@ -23,13 +23,13 @@ struct Row {
     regex: OnceLock<Option<Regex>>,
 }
 
-const fn row(name: &'static str, may: fn(&Text<'_>) -> bool, pattern: &'static str) -> Row {
+const fn row(name: &'static str, may: fn(&Searched<'_>) -> bool, pattern: &'static str) -> Row {
     Row { name, may, pattern, needs_digit: false, regex: OnceLock::new() }
 }
 
 const fn row_with_digit(
     name: &'static str,
-    may: fn(&Text<'_>) -> bool,
+    may: fn(&Searched<'_>) -> bool,
     pattern: &'static str,
 ) -> Row {
     Row { name, may, pattern, needs_digit: true, regex: OnceLock::new() }
@@ -42,7 +42,7 @@ static ROWS: [Row; 15] = [
     // RFC 7468: textual encodings; OpenSSH and PGP write the same lines.
     row(
         "private key",
-        |text| has(text, "-----BEGIN"),
+        |text| text.holds("-----BEGIN"),
         r"(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----|\z)",
     ),
     // AWS IAM guide, "Understanding unique ID prefixes".
@@ -68,11 +68,11 @@ static ROWS: [Row; 15] = [
     // Slack documentation, "Sending messages using incoming webhooks".
     row(
         "Slack webhook",
-        |text| has(text, "hooks.slack.com/services/"),
+        |text| text.holds("hooks.slack.com/services/"),
         r"hooks\.slack\.com/services/([A-Za-z0-9/]{20,})",
     ),
     // As OpenAI (`sk-…`, `sk-proj-…`) and Anthropic (`sk-ant-…`) issue them.
-    row_with_digit("model API key", |text| has(text, "sk-"), r"\bsk-[A-Za-z0-9_-]{20,}"),
+    row_with_digit("model API key", |text| text.holds("sk-"), r"\bsk-[A-Za-z0-9_-]{20,}"),
     // Stripe documentation, "API keys".
     row(
         "Stripe key",
@@ -80,13 +80,13 @@ static ROWS: [Row; 15] = [
         r"\b[sr]k_live_[A-Za-z0-9]{16,}",
     ),
     // As Google Cloud issues API keys: 39 characters.
-    row("Google API key", |text| has(text, "AIza"), r"\bAIza[0-9A-Za-z_-]{35}"),
+    row("Google API key", |text| text.holds("AIza"), r"\bAIza[0-9A-Za-z_-]{35}"),
     // npm documentation, "About access tokens"; the prefix is GitHub's scheme of 2021.
-    row("npm token", |text| has(text, "npm_"), r"\bnpm_[A-Za-z0-9]{36}"),
+    row("npm token", |text| text.holds("npm_"), r"\bnpm_[A-Za-z0-9]{36}"),
     // RFC 7519: `{"` in base64url begins with `eyJ`.
     row(
         "JSON web token",
-        |text| has(text, "eyJ"),
+        |text| text.holds("eyJ"),
         r"\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}(?:\.[A-Za-z0-9_-]*)?",
     ),
     // RFC 6750 and RFC 7617: the `Authorization` header.
@@ -98,7 +98,7 @@ static ROWS: [Row; 15] = [
     // RFC 3986, section 3.2.1: `user:password@host`.
     row(
         "password in an address",
-        |text| has(text, "://"),
+        |text| text.holds("://"),
         r"[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@]*:([^\s/@«]+)@",
     ),
     // By convention: a name that says so, and its value.
@@ -113,7 +113,7 @@ static ROWS: [Row; 15] = [
     // By convention: an option that says so, and its argument.
     row(
         "named argument",
-        |text| has(text, "--") && any(text, &["passw", "secret", "token", "key"]),
+        |text| text.holds("--") && any(text, &["passw", "secret", "token", "key"]),
         concat!(
             r#"(?i)--[a-z-]*(?:passw(?:or)?d|secret|token|(?:api|access|private)-?key)"#,
             r#" +["']?([^\s"'\\$<«-][^\s"'\\«]{2,})"#,
@@ -121,33 +121,12 @@ static ROWS: [Row; 15] = [
     ),
 ];
 
-/// A text that is looked at for many words.
-struct Text<'t> {
-    text: &'t str,
-    /// Of a short one; a long one has most pairs.
-    pairs: Option<Pairs>,
-}
-
-/// Bytes of a short text.
-const SHORT: usize = 2_048;
-
-impl<'t> Text<'t> {
-    fn new(text: &'t str) -> Self {
-        Self { text, pairs: (text.len() <= SHORT).then(|| Pairs::of(text)) }
-    }
-}
-
-fn any(text: &Text<'_>, literals: &[&str]) -> bool {
-    literals.iter().any(|it| has(text, it))
-}
-
-fn has(Text { text, pairs }: &Text<'_>, literal: &str) -> bool {
-    pairs.as_ref().is_none_or(|it| it.may_hold(literal))
-        && memmem::find(text.as_bytes(), literal.as_bytes()).is_some()
+fn any(text: &Searched<'_>, literals: &[&str]) -> bool {
+    literals.iter().any(|it| text.holds(it))
 }
 
 /// Whether a name of `NAMES` stands before a `=` or `:`, quotes and blanks between them left out.
-fn names_a_value(Text { text, .. }: &Text<'_>) -> bool {
+fn names_a_value(Searched { text, .. }: &Searched<'_>) -> bool {
     memchr2_iter(b'=', b':', text.as_bytes()).any(|at| {
         let before = text.get(..at).unwrap_or_default().as_bytes();
         let before = before.trim_ascii_end();
@@ -163,7 +142,7 @@ fn names_a_value(Text { text, .. }: &Text<'_>) -> bool {
 }
 
 impl Row {
-    fn find(&'static self, whole: &Text<'_>, found: &mut Vec<(Range<usize>, &'static str)>) {
+    fn find(&'static self, whole: &Searched<'_>, found: &mut Vec<(Range<usize>, &'static str)>) {
         if !(self.may)(whole) {
             return;
         }
@@ -181,7 +160,7 @@ impl Row {
 #[must_use]
 pub fn secrets(text: &str) -> Vec<(Range<usize>, &'static str)> {
     let mut found = Vec::new();
-    let text = Text::new(text);
+    let text = Searched::new(text);
     ROWS.iter().for_each(|row| row.find(&text, &mut found));
     // Stable: of two that begin at the same place the row that stands first names them.
     found.sort_by_key(|(range, _)| range.start);
