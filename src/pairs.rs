@@ -60,10 +60,13 @@ impl<'t> Searched<'t> {
 
 /// Where the bit of each pair is.
 fn pairs(text: &str) -> impl Iterator<Item = (usize, u64)> {
-    let bytes = text.as_bytes();
-    bytes.iter().zip(bytes.iter().skip(1)).map(|(one, other)| {
+    let mut bytes = text.bytes();
+    let mut one = usize::from(bytes.next().unwrap_or_default());
+    bytes.map(move |other| {
+        let other = usize::from(other);
         // The lowest five bits tell letters apart and are the same in either case.
-        let place = usize::from(one & 31) << 5 | usize::from(other & 31);
+        let place = (one & 31) << 5 | other & 31;
+        one = other;
         (place >> 6, 1 << (place & 63))
     })
 }

@@ -369,7 +369,7 @@ pub(super) fn type_of(term: &Term, text: &str, names: &Names) -> Type {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Term {
+    fn read(text: &str) -> std::rc::Rc<Term> {
         Term::parse(text).unwrap()
     }
 

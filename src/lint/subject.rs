@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 use std::ops::Range;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use super::logic;
@@ -103,7 +104,7 @@ pub struct Site<'a> {
     /// Its text.
     pub text: &'a str,
     /// Its parts, where it can be read.
-    pub term: Option<Term>,
+    pub term: Option<Rc<Term>>,
     /// The names it sees, where it speaks of a record; else it sees what the pack defines.
     record: Option<&'a Names>,
     /// Whether it is always true or always false, once somebody asked.
@@ -154,7 +155,7 @@ impl<'a> Site<'a> {
 
     /// Whether it is always true or always false.
     pub fn truth(&self, names: &Names) -> Option<bool> {
-        let term = self.term.as_ref();
+        let term = self.term.as_deref();
         let names = self.names(names);
         *self.truth.get_or_init(|| term.and_then(|it| logic::truth(it, names)))
     }

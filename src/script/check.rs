@@ -1,17 +1,17 @@
 //! Types an expression at load: every unknown name, wrong type and wrong argument, with its place.
 
-use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::rc::Rc;
+use std::sync::Arc;
 
-use rhai::{ASTFlags, Engine, Expr, FnCallExpr, Position, Stmt};
+use rhai::{ASTFlags, Expr, FnCallExpr, Position, Stmt};
 
 use super::members::{self, Member};
 use super::paths::closed_values;
 use super::pattern::compile_regex;
 use super::tokens::{operand_text, other_spelling, token_length};
 use super::types::{Domain, Evidence, Names, Type};
-use super::{ScriptError, byte_offset, compile, sandbox};
+use super::{ScriptError, byte_offset, lately};
 use crate::source::{Diagnostic, Span, suggest};
 
 mod brackets;
@@ -62,75 +62,47 @@ pub struct Typed {
 /// Types `text` against the table of facts and the names of a pack.
 #[must_use]
 pub fn check(text: &str, names: &Names) -> Typed {
-    typed(text, names, false)
+    match lately::read(text) {
+        Ok(read) => typed(text, &read.expr, names, true),
+        Err(error) => unreadable(text, error),
+    }
+}
+
+/// The same, remembered for whoever asks again by the same names.
+#[must_use]
+pub fn check_shared(text: &str, names: &Arc<Names>) -> Rc<Typed> {
+    shared(text, names, true)
 }
 
 /// The same for an expression that was checked before, so that its regexes are known to be sound:
 /// compiling them to see it costs more than all else.
 #[must_use]
-pub fn check_again(text: &str, names: &Names) -> Typed {
-    typed(text, names, true)
+pub fn check_again(text: &str, names: &Arc<Names>) -> Rc<Typed> {
+    shared(text, names, false)
 }
 
-fn typed(text: &str, names: &Names, again: bool) -> Typed {
-    let mut checker = Checker {
-        text,
-        names,
-        again,
-        uses: BTreeSet::new(),
-        evidence: Evidence::Neutral,
-        findings: Vec::new(),
-    };
-    let result = match root(text) {
-        Ok(expr) => checker.infer(&expr),
-        Err(error) => {
-            let start = error.offset.unwrap_or(0).min(text.len());
-            let rest = text.get(start..).unwrap_or_default();
-            let help = other_spelling(rest).map(|it| format!("write `{it}`"));
-            checker.report("expression-syntax", start, error.message, help);
-            Type::Any
-        }
-    };
-    let Checker { uses, evidence, findings, .. } = checker;
-    Typed { result, uses, evidence, findings }
-}
-
-thread_local! {
-    /// One parser for all expressions of a pack: making one costs more than parsing with it.
-    static PARSER: Engine = sandbox();
-    /// What was parsed lately: lint asks for the same expression again, as a tree.
-    static PARSED: RefCell<BTreeMap<String, Rc<Expr>>> = RefCell::default();
-}
-
-/// Expressions kept parsed.
-const PARSED_MAX: usize = 256;
-
-pub(super) fn root(text: &str) -> Result<Rc<Expr>, ScriptError> {
-    if let Some(known) = PARSED.with_borrow(|it| it.get(text).cloned()) {
-        return Ok(known);
+fn shared(text: &str, names: &Arc<Names>, regexes: bool) -> Rc<Typed> {
+    match lately::read(text) {
+        Ok(read) => read.typed(names, |expr| typed(text, expr, names, regexes)),
+        Err(error) => Rc::new(unreadable(text, error)),
     }
-    let expr = Rc::new(parse(text)?);
-    PARSED.with_borrow_mut(|it| {
-        if it.len() >= PARSED_MAX {
-            it.clear();
-        }
-        it.insert(text.to_owned(), Rc::clone(&expr));
-    });
-    Ok(expr)
 }
 
-fn parse(text: &str) -> Result<Expr, ScriptError> {
-    let ast = PARSER.with(|it| compile(it, text))?;
-    let empty = || ScriptError { message: "an expression is missing".to_owned(), offset: Some(0) };
-    match ast.statements() {
-        [Stmt::Expr(expr)] => Ok((**expr).clone()),
-        [Stmt::FnCall(call, position)] => Ok(Expr::FnCall(call.clone(), *position)),
-        [] => Err(empty()),
-        [other, ..] => Err(ScriptError {
-            message: "only an expression is allowed here, no statement".to_owned(),
-            offset: byte_offset(text, other.position()),
-        }),
-    }
+fn typed(text: &str, expr: &Expr, names: &Names, regexes: bool) -> Typed {
+    let mut checker = Checker::new(text, names, regexes);
+    let result = checker.infer(expr);
+    checker.typed(result)
+}
+
+/// What is known of a text that is no expression.
+fn unreadable(text: &str, error: ScriptError) -> Typed {
+    let names = Names::default();
+    let mut checker = Checker::new(text, &names, false);
+    let start = error.offset.unwrap_or(0).min(text.len());
+    let rest = text.get(start..).unwrap_or_default();
+    let help = other_spelling(rest).map(|it| format!("write `{it}`"));
+    checker.report("expression-syntax", start, error.message, help);
+    checker.typed(Type::Any)
 }
 
 fn plain_equality(operator: &str) -> bool {
@@ -149,14 +121,24 @@ fn number_in_quotes(sides: [&Expr; 2]) -> Option<String> {
 struct Checker<'a> {
     text: &'a str,
     names: &'a Names,
-    /// Whether it was checked before.
-    again: bool,
+    /// Whether regexes are compiled to see that they are sound.
+    regexes: bool,
     uses: BTreeSet<String>,
     evidence: Evidence,
     findings: Vec<Finding>,
 }
 
-impl Checker<'_> {
+impl<'a> Checker<'a> {
+    const fn new(text: &'a str, names: &'a Names, regexes: bool) -> Self {
+        let evidence = Evidence::Neutral;
+        Self { text, names, regexes, uses: BTreeSet::new(), evidence, findings: Vec::new() }
+    }
+
+    fn typed(self, result: Type) -> Typed {
+        let Self { uses, evidence, findings, .. } = self;
+        Typed { result, uses, evidence, findings }
+    }
+
     #[expect(
         clippy::wildcard_enum_match_arm,
         reason = "Rhai has more forms than the language allows"
@@ -382,7 +364,7 @@ impl Checker<'_> {
             Domain::Content => self.pack_name(text, &names.contents, "content pattern", start),
             Domain::Text => self.pack_name(text, &names.texts, "text pattern", start),
             Domain::Tier => self.pack_name(text, &names.tiers, "tier of the context", start),
-            Domain::Regex if self.again => {}
+            Domain::Regex if !self.regexes => {}
             Domain::Regex => {
                 if let Err(why) = compile_regex(text) {
                     self.report("bad-regex", start, format!("the regex is not valid: {why}"), None);

@@ -13,6 +13,7 @@ pub mod context_facts;
 mod excuse_facts;
 mod file_facts;
 mod globals;
+mod lately;
 pub mod members;
 mod memory_facts;
 mod pack_facts;

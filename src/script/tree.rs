@@ -3,12 +3,12 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::rc::Rc;
 
 use rhai::{Expr, FnCallExpr, Position, Stmt};
 
-use super::check::root;
 use super::tokens::token_length;
-use super::{byte_offset, in_brackets};
+use super::{byte_offset, in_brackets, lately};
 
 /// A part of an expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,13 +124,16 @@ impl Relation {
 impl Term {
     /// The text of an expression as a tree, unless it is none.
     #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        let expr = root(text).ok()?;
+    pub fn parse(text: &str) -> Option<Rc<Self>> {
+        lately::read(text).ok()?.term(|expr| Self::of(expr, text))
+    }
+
+    fn of(expr: &Expr, text: &str) -> Option<Self> {
         let tokens = tokens(text);
         if text.contains('/') && tokens.windows(2).any(|it| is_comment(text, it)) {
             return None;
         }
-        let mut term = Reader { text, tokens: &tokens }.term(&expr)?;
+        let mut term = Reader { text, tokens: &tokens }.term(expr)?;
         term.outer = Reader { text, tokens: &tokens }.with_parentheses(term.range.clone());
         Some(term)
     }
@@ -511,7 +514,8 @@ mod tests {
                 "1",
             ]
         );
-        let Form::And(items) = Term::parse(text).unwrap().form else { unreachable!() };
+        let term = Term::parse(text).unwrap();
+        let Form::And(items) = &term.form else { unreachable!() };
         assert_eq!(items[0].canonical(), "!breakers[\"a.b\"].open");
     }
 

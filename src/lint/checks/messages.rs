@@ -48,7 +48,8 @@ pub(in crate::lint) fn no_fallback(subject: &Subject<'_>, out: &mut Findings) {
 
 pub(in crate::lint) fn unreachable_text(subject: &Subject<'_>, out: &mut Findings) {
     for Choices { entry, items, .. } in choices(subject) {
-        let condition = |choice: &Node| subject.site_of(entry, choice.get("when")?)?.term.as_ref();
+        let condition =
+            |choice: &Node| subject.site_of(entry, choice.get("when")?)?.term.as_deref();
         for (at, choice) in items.iter().enumerate() {
             let before = items.iter().take(at).filter(|it| fits_voice(it, choice));
             let before: Vec<(&Node, Option<&Term>)> =

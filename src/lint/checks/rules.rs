@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use crate::lint::logic::{Answer, possible, truth};
 use crate::lint::subject::{Entry, Site};
@@ -15,7 +16,7 @@ use crate::source::node::Node;
 /// mistake is not worth a second finding.
 fn conditions<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = (&'s Site<'s>, &'s Term)> {
     let read = subject.sites.iter().filter(|it| it.condition && !subject.has_error(it));
-    read.filter_map(|site| Some((site, site.term.as_ref()?)))
+    read.filter_map(|site| Some((site, site.term.as_deref()?)))
 }
 
 /// A constant that says what is meant: `blocking: "false"`, and `when: "true"` of whatever takes what
@@ -126,7 +127,7 @@ fn redundant<'t>(items: &'t [Term], all: bool, names: &Names) -> Option<(&'t Ter
 
 /// Session types in their order: id, the condition, and the entry where it is the pack's own. None,
 /// where the pack has none of its own.
-fn session_types<'s>(subject: &'s Subject<'_>) -> Vec<(String, Term, Option<Entry<'s>>)> {
+fn session_types<'s>(subject: &'s Subject<'_>) -> Vec<(String, Rc<Term>, Option<Entry<'s>>)> {
     if subject.of("session_types.yaml").next().is_none() {
         return Vec::new();
     }
@@ -175,7 +176,7 @@ struct Ranked<'n> {
     place: &'n Node,
     /// Only rules of one group are in each other's way.
     group: Option<&'n str>,
-    when: Term,
+    when: Rc<Term>,
 }
 
 pub(in crate::lint) fn unreachable_rule(subject: &Subject<'_>, out: &mut Findings) {
@@ -228,7 +229,7 @@ fn nothing_left(rules: &[Ranked<'_>], names: &Names, out: &mut Findings) {
 pub(in crate::lint) fn no_default_session_type(subject: &Subject<'_>, out: &mut Findings) {
     let types = session_types(subject);
     let Some((_, _, Some(last))) = types.last() else { return };
-    let said: Vec<(&Term, bool)> = types.iter().map(|(_, when, _)| (when, false)).collect();
+    let said: Vec<(&Term, bool)> = types.iter().map(|(_, when, _)| (&**when, false)).collect();
     if said.len() > 2 * BEFORE_MAX {
         return;
     }
@@ -271,7 +272,7 @@ pub(in crate::lint) fn overlapping_session_types(subject: &Subject<'_>, out: &mu
 pub(in crate::lint) fn duplicate_condition(subject: &Subject<'_>, out: &mut Findings) {
     let mut seen: BTreeMap<(Cow<'_, str>, Cow<'_, str>), &Entry<'_>> = BTreeMap::new();
     for entry in &subject.entries {
-        let term = |key: &str| subject.site(entry, key)?.term.as_ref();
+        let term = |key: &str| subject.site(entry, key)?.term.as_deref();
         let canonical = |key: &str| term(key).map(Term::canonical);
         let Some(satisfied) = canonical("satisfied") else { continue };
         let key = (canonical("when").unwrap_or_default(), satisfied);
@@ -376,7 +377,7 @@ pub(in crate::lint) fn never_fires(subject: &Subject<'_>, out: &mut Findings) {
         let part = |key: &str| {
             let site = subject.site(entry, key)?;
             let open = site.truth(subject.names()).is_none() && !subject.has_error(site);
-            Some((site, site.term.as_ref().filter(|_| open)?))
+            Some((site, site.term.as_deref().filter(|_| open)?))
         };
         let (Some((_, when)), Some((site, satisfied))) = (part("when"), part("satisfied")) else {
             continue;

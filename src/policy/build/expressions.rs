@@ -1,5 +1,6 @@
 //! Types expressions and templates at the place where they are written.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use super::{Builder, place};
@@ -41,10 +42,10 @@ impl Builder<'_> {
     }
 
     /// What is known of an expression of a node; tests have checked those of the built-in pack.
-    fn typed(&self, text: &str, node: &Node) -> Typed {
+    fn typed(&self, text: &str, node: &Node) -> Rc<Typed> {
         match builtin::wrote(&node.span.source) {
             true => check::check_again(text, &self.names),
-            false => check::check(text, &self.names),
+            false => check::check_shared(text, &self.names),
         }
     }
 
@@ -71,7 +72,7 @@ impl Builder<'_> {
         Some(Expression {
             text: text.to_owned(),
             place: place(&node.sub_span(0..text.len())).into(),
-            uses: typed.uses.into_iter().collect::<Vec<_>>().into(),
+            uses: typed.uses.iter().cloned().collect::<Vec<_>>().into(),
             words_only: typed.evidence == Evidence::Words,
             kept: Kept::default(),
         })
