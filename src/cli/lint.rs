@@ -3,11 +3,12 @@
 mod fixing;
 
 use std::cmp::Reverse;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use super::arguments::{FailLevel, LintFormat, ProfileName};
 use super::eval::named_harness;
+use super::pack::Place;
 use super::project::Project;
 use super::test::suite::beside;
 use super::{
@@ -17,12 +18,11 @@ use crate::harness::Harness;
 use crate::lint::baseline::{Baseline, Seat};
 use crate::lint::{self, Profile, Subject};
 use crate::policy::builtin;
-use crate::policy::load::Pack;
 use crate::policy::review::{self, Base, Reviewed};
 use crate::report::diagnostics::{self, Style};
 use crate::report::lint::{Review, github, json, summary};
 use crate::report::{junit, sarif};
-use crate::source::{Diagnostic, Level, Source, suggest};
+use crate::source::{Diagnostic, Level, suggest};
 use crate::time::Timestamp;
 use crate::world::World;
 
@@ -55,23 +55,14 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Lint
     };
     let project = project::find(world, None);
     // What packs stand on is read while they are looked for.
-    let ((packs, mut unreadable), base) = cores::both(
+    let (places, base) = cores::both(
         world.cores(),
-        || pack::find_all(world, &project, &looked_at(world, &project, arguments)),
+        || pack::places(world, &looked_at(world, &project, arguments)),
         || base(world.cores()),
     );
-    let packs = with_cases(world, packs, &mut unreadable);
-    for problem in &unreadable {
-        console.complain(problem);
-    }
-    if packs.is_empty() {
-        if !matches!(arguments.format, LintFormat::Text) {
-            say(console, arguments.format, &Review { unreadable, ..Review::default() });
-        }
-        return EXIT_BROKEN;
-    }
-    pack::tell_if_built_in(console, packs.iter().map(|(pack, _)| pack));
     let ask = Ask {
+        world,
+        project: &project,
         profile: match arguments.profile {
             ProfileName::Default => Profile::Default,
             ProfileName::Strict => Profile::Strict,
@@ -80,13 +71,21 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Lint
         ignores: !arguments.no_ignores,
         now: world.now(),
         harness,
-        cores: world.cores(),
         base,
     };
-    let mut review = review(&packs, &ask);
-    review.unreadable = unreadable;
+    let (packs, mut review) = ask.review(&places);
+    for problem in &review.unreadable {
+        console.complain(problem);
+    }
+    if packs.is_empty() {
+        if !matches!(arguments.format, LintFormat::Text) {
+            say(console, arguments.format, &review);
+        }
+        return EXIT_BROKEN;
+    }
+    pack::tell_if_built_in(console, packs.iter().map(String::as_str));
     if arguments.fix.is_some() || arguments.diff {
-        match fixing::run(world, console, arguments, &review, &ask) {
+        match fixing::run(console, arguments, &review, &ask) {
             fixing::Done::Shown(code) => return code,
             fixing::Done::Again(mended) => {
                 review = Review { unreadable: review.unreadable, ..mended };
@@ -104,46 +103,60 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Lint
     exit_code(&review, arguments.fail_level)
 }
 
-/// What is asked of a pack.
-struct Ask {
+/// What is asked of packs.
+struct Ask<'a> {
+    world: &'a dyn World,
+    project: &'a Project,
     profile: Profile,
     ignores: bool,
     now: Timestamp,
     harness: Option<&'static Harness>,
-    /// Cores of the machine.
-    cores: usize,
     /// What packs extend.
     base: Base,
 }
 
-/// A pack with its case files.
-type Beside = (Pack, Vec<Arc<Source>>);
-
-fn with_cases(world: &dyn World, packs: Vec<Pack>, unreadable: &mut Vec<String>) -> Vec<Beside> {
-    let found = cores::on_all(world.cores(), &packs, |it| beside(world, it, None));
-    let with_cases = packs.into_iter().zip(found).map(|(pack, (cases, missing))| {
-        unreadable.extend(missing);
-        (pack, cases)
-    });
-    with_cases.collect()
+/// What one pack came to.
+struct Looked {
+    name: String,
+    /// Names of its files; none where it holds no policy.
+    files: Vec<String>,
+    reviewed: lint::Reviewed,
+    unreadable: Vec<String>,
 }
 
-/// Looks at all packs.
-fn review(packs: &[Beside], ask: &Ask) -> Review {
-    let reviewed = cores::on_all(ask.cores, packs, |(pack, cases)| {
-        let reviewed = Reviewed::new(pack, &ask.base);
-        let subject = Subject::new(pack, &reviewed, ask.now).with_cases(cases.clone());
-        let subject = subject.for_harness(ask.harness);
-        lint::review(&subject, ask.profile, ask.ignores)
-    });
-    let files = packs.iter().flat_map(|(it, _)| &it.files);
-    let mut review =
-        Review { files: files.map(|(_, it)| it.name.clone()).collect(), ..Review::default() };
-    for reviewed in reviewed {
-        review.findings.extend(reviewed.findings);
-        review.ignored.extend(reviewed.ignored);
+impl Ask<'_> {
+    /// Looks at all packs, each once; their names come first.
+    fn review(&self, places: &[Place]) -> (BTreeSet<String>, Review) {
+        let here = self.world.working_folder();
+        // Each is read and looked at by one thread: none waits until all are read.
+        let looked = cores::on_all(self.world.cores(), places, |it| self.look(&here, it));
+        let (mut names, mut review) = (BTreeSet::new(), Review::default());
+        for pack in looked {
+            review.unreadable.extend(pack.unreadable);
+            if !pack.files.is_empty() && names.insert(pack.name) {
+                review.files.extend(pack.files);
+                review.findings.extend(pack.reviewed.findings);
+                review.ignored.extend(pack.reviewed.ignored);
+            }
+        }
+        (names, review)
     }
-    review
+
+    fn look(&self, here: &Path, place: &Place) -> Looked {
+        let (pack, mut unreadable) = pack::read_place(self.world, self.project, here, place);
+        let files: Vec<String> = pack.files.iter().map(|(_, it)| it.name.clone()).collect();
+        if files.is_empty() {
+            let reviewed = lint::Reviewed::default();
+            return Looked { name: pack.name, files, reviewed, unreadable };
+        }
+        let (cases, missing) = beside(self.world, &pack, None);
+        unreadable.extend(missing);
+        let reviewed = Reviewed::new(&pack, &self.base);
+        let subject = Subject::new(&pack, &reviewed, self.now).with_cases(cases);
+        let subject = subject.for_harness(self.harness);
+        let reviewed = lint::review(&subject, self.profile, self.ignores);
+        Looked { name: pack.name, files, reviewed, unreadable }
+    }
 }
 
 /// What packs extend.

@@ -166,13 +166,18 @@ pub(super) fn tell_passed_over(console: &mut Console<'_>, found: &Found) {
     found.passed_over.iter().for_each(|it| console.complain(&it.text()));
 }
 
-/// The packs that paths name, each once, and what could not be read. A path names the folder of a
-/// pack, a file of one, or a folder with packs somewhere in it; without one, it is the project's.
-pub(super) fn find_all(
-    world: &dyn World,
-    project: &Project,
-    paths: &[PathBuf],
-) -> (Vec<Pack>, Vec<String>) {
+/// Where a pack lies that somebody named.
+#[derive(Debug)]
+pub(super) enum Place {
+    /// In this folder.
+    Folder(Folder),
+    /// Where every command looks that is given none.
+    Usual,
+}
+
+/// Where the packs lie that paths name. A path names the folder of a pack, a file of one, or a folder with
+/// packs somewhere in it; without one, it is the project's.
+pub(super) fn places(world: &dyn World, paths: &[PathBuf]) -> Vec<Place> {
     let mut folders: Vec<Folder> = Vec::new();
     for path in paths {
         if world.stat(path).is_ok_and(|it| it.kind == FileKind::File) {
@@ -189,30 +194,52 @@ pub(super) fn find_all(
             folders.extend(if found.is_empty() { empty() } else { found });
         }
     }
-    let here = world.working_folder();
-    let found = cores::on_all(world.cores(), &folders, |it| {
-        let (pack, unreadable) = read_folder(world, it);
-        (seen_from(&here, pack), unreadable)
-    });
-    let (mut packs, unreadable): (Vec<Pack>, Vec<Vec<String>>) = found.into_iter().unzip();
-    let mut unreadable = unreadable.concat();
-    if paths.is_empty() {
-        let own = find(world, project, None);
-        packs.push(seen_from(&here, own.pack().into_owned()));
-        unreadable.extend(own.unreadable);
-        unreadable.extend(own.passed_over.iter().map(PassedOver::text));
-    }
-    let mut seen = BTreeSet::new();
-    let packs = packs.into_iter().filter(|it| !it.files.is_empty() && seen.insert(it.name.clone()));
-    (packs.collect(), unreadable)
+    let usual = paths.is_empty().then_some(Place::Usual);
+    folders.into_iter().map(Place::Folder).chain(usual).collect()
 }
 
-/// Says so where the built-in pack is looked at for want of another one.
+/// The pack at a place, with names as they are seen from `here`, and what could not be read.
+pub(super) fn read_place(
+    world: &dyn World,
+    project: &Project,
+    here: &Path,
+    place: &Place,
+) -> (Pack, Vec<String>) {
+    match place {
+        Place::Folder(folder) => {
+            let (pack, unreadable) = read_folder(world, folder);
+            (seen_from(here, pack), unreadable)
+        }
+        Place::Usual => {
+            let own = find(world, project, None);
+            let pack = seen_from(here, own.pack().into_owned());
+            let passed_over = own.passed_over.iter().map(PassedOver::text);
+            (pack, own.unreadable.into_iter().chain(passed_over).collect())
+        }
+    }
+}
+
+/// The packs that paths name, each once, and what could not be read.
+pub(super) fn find_all(
+    world: &dyn World,
+    project: &Project,
+    paths: &[PathBuf],
+) -> (Vec<Pack>, Vec<String>) {
+    let (here, places) = (world.working_folder(), places(world, paths));
+    let read = |it: &Place| read_place(world, project, &here, it);
+    let (packs, unreadable): (Vec<Pack>, Vec<Vec<String>>) =
+        cores::on_all(world.cores(), &places, read).into_iter().unzip();
+    let mut seen = BTreeSet::new();
+    let packs = packs.into_iter().filter(|it| !it.files.is_empty() && seen.insert(it.name.clone()));
+    (packs.collect(), unreadable.concat())
+}
+
+/// Says so where the built-in pack is among those that are looked at, for want of another one.
 pub(super) fn tell_if_built_in<'p>(
     console: &mut Console<'_>,
-    mut packs: impl Iterator<Item = &'p Pack>,
+    mut packs: impl Iterator<Item = &'p str>,
 ) {
-    if packs.any(|it| it.name == builtin::NAME) {
+    if packs.any(|it| it == builtin::NAME) {
         console.complain(
             "this project has no pack of its own; this is the built-in one (`policyd init`, or name a folder)",
         );
@@ -250,7 +277,8 @@ const SIGNS: [&str; 4] =
     ["policyd.yaml", "considerations.yaml", "checkers.yaml", "session_types.yaml"];
 
 /// A folder of a pack.
-struct Folder {
+#[derive(Debug)]
+pub(super) struct Folder {
     path: PathBuf,
     /// What lies in it, where somebody looked already.
     names: Option<Vec<String>>,

@@ -35,7 +35,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Test
     let project = project::find(world, None);
     let (suites, unreadable) = suite::find(world, &project, &arguments.paths);
     unreadable.iter().for_each(|it| console.complain(it));
-    pack::tell_if_built_in(console, suites.iter().map(|it| &it.pack));
+    pack::tell_if_built_in(console, suites.iter().map(|it| it.pack.name.as_str()));
     let mut code = if unreadable.is_empty() { EXIT_OK } else { EXIT_BROKEN };
     for suite in suites {
         if suite.files.is_empty() {

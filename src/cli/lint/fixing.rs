@@ -5,9 +5,9 @@ use std::path::Path;
 
 use similar::TextDiff;
 
-use super::{Ask, looked_at, review, with_cases};
+use super::{Ask, looked_at};
 use crate::cli::arguments::FixLevel;
-use crate::cli::{Console, EXIT_FOUND, EXIT_OK, LintArguments, pack, project};
+use crate::cli::{Console, EXIT_FOUND, EXIT_OK, LintArguments, pack};
 use crate::lint::fix::{Change, changes};
 use crate::report::lint::Review;
 use crate::source::{Fix, Level};
@@ -28,12 +28,12 @@ pub(super) enum Done {
 
 /// Makes the fixes, or shows them.
 pub(super) fn run(
-    world: &dyn World,
     console: &mut Console<'_>,
     arguments: &LintArguments,
     first: &Review,
-    ask: &Ask,
+    ask: &Ask<'_>,
 ) -> Done {
+    let world = ask.world;
     let all = arguments.fix == Some(FixLevel::All);
     let wanted = |fix: &Fix| all || fix.safe;
     if arguments.diff {
@@ -45,11 +45,9 @@ pub(super) fn run(
         console.say(&changes.iter().map(diff).collect::<String>());
         return Done::Shown(EXIT_FOUND);
     }
-    let project = project::find(world, None);
-    let packs = || {
-        let (packs, mut unreadable) =
-            pack::find_all(world, &project, &looked_at(world, &project, arguments));
-        with_cases(world, packs, &mut unreadable)
+    let look = || {
+        let places = pack::places(world, &looked_at(world, ask.project, arguments));
+        ask.review(&places).1
     };
     let (mut made, mut current, mut refused) = (0, None, BTreeSet::new());
     for _ in 0..ROUNDS_MAX {
@@ -62,7 +60,7 @@ pub(super) fn run(
         let (written, unwritten): (Vec<Change>, Vec<Change>) =
             changes.into_iter().partition(|it| put(world, console, it, &it.text));
         refused.extend(unwritten.into_iter().map(|it| it.source.name.clone()));
-        let mut after = review(&packs(), ask);
+        let mut after = look();
         let errors = new_errors(before, &after);
         // An error stands in the file that was made worse, or in another one of its pack.
         let broken = |it: &Change| errors.iter().any(|(file, _)| *file == it.source.name);
@@ -80,13 +78,13 @@ pub(super) fn run(
             refused.insert(name.clone());
         }
         if !bad.is_empty() {
-            after = review(&packs(), ask);
+            after = look();
         }
         made += good.iter().map(|it| it.fixes).sum::<usize>();
         current = Some(after);
     }
     console.complain(&format!("{made} fix(es) made"));
-    Done::Again(current.unwrap_or_else(|| review(&packs(), ask)))
+    Done::Again(current.unwrap_or_else(look))
 }
 
 /// Why there is no difference to show.
