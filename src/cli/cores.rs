@@ -1,54 +1,27 @@
 //! Work shared out to all cores of the machine, with what comes out in the order of what went in. A panic
 //! goes on in the caller, for what is missing then must not look like nothing.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::{self, ScopedJoinHandle};
+use rayon::prelude::*;
 
 /// What both make, each on a core of its own where there are two.
-pub(super) fn both<A, B: Send>(
+pub(super) fn both<A: Send, B: Send>(
     cores: usize,
-    here: impl FnOnce() -> A,
-    there: impl FnOnce() -> B + Send,
+    one: impl FnOnce() -> A + Send,
+    other: impl FnOnce() -> B + Send,
 ) -> (A, B) {
-    if cores < 2 {
-        return (here(), there());
-    }
-    thread::scope(|scope| {
-        let there = scope.spawn(there);
-        (here(), joined(there))
-    })
+    if cores < 2 { (one(), other()) } else { rayon::join(one, other) }
 }
 
 /// What `work` makes of each item. Whoever is free takes the next one.
 pub(super) fn on_all<T: Sync, R: Send>(
     cores: usize,
     items: &[T],
-    work: impl Fn(&T) -> R + Sync,
+    work: impl Fn(&T) -> R + Sync + Send,
 ) -> Vec<R> {
-    let next = AtomicUsize::new(0);
-    let take = || {
-        let mut made = Vec::new();
-        loop {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some(item) = items.get(at) else { return made };
-            made.push((at, work(item)));
-        }
-    };
-    let helpers = cores.min(items.len()).saturating_sub(1);
-    let mut made = thread::scope(|scope| {
-        let helpers: Vec<_> = (0..helpers).map(|_| scope.spawn(take)).collect();
-        let mut made = take();
-        for helper in helpers {
-            made.extend(joined(helper));
-        }
-        made
-    });
-    made.sort_unstable_by_key(|(at, _)| *at);
-    made.into_iter().map(|(_, it)| it).collect()
-}
-
-fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    if cores < 2 {
+        return items.iter().map(work).collect();
+    }
+    items.par_iter().with_max_len(1).map(work).collect()
 }
 
 #[cfg(test)]
