@@ -16,7 +16,7 @@ fn the_built_in_pack_has_no_finding() {
         "amplihack's 25, `compaction_handling`, two more forges, `no_rationalizations` and \
          `context_written_down`"
     );
-    let categories = policy.considerations.iter().map(|it| it.category.as_str());
+    let categories = policy.considerations.iter().map(|it| &*it.category);
     assert_eq!(categories.collect::<std::collections::BTreeSet<_>>().len(), 6);
 }
 

@@ -158,7 +158,7 @@ fn a_file_of_amplihacks_loads_beside_a_manifest_too() {
     for manifest in ["version: 1\n", "version: 1\npaths: {layout: amplihack}\n"] {
         let policy = sound(&[("considerations.yaml", entry), ("policyd.yaml", manifest)]);
         let found = policy.considerations.iter().find(|it| it.id == "todos_complete").unwrap();
-        assert_eq!(found.question, "Q?");
+        assert_eq!(&*found.question, "Q?");
     }
     let off = load(&[("considerations.yaml", "- id: [\n"), ("policyd.yaml", "enabled: false\n")]);
     assert_eq!((off.policy, off.enabled), (None, Some(false)));
@@ -206,7 +206,7 @@ fn a_folder_without_a_manifest_changes_the_built_in_pack() {
     let list = "- id: todos_complete\n  category: Mine\n  question: Done?\n  severity: warning\n  checker: _check_todos_complete\n";
     let policy = sound(&[("considerations.yaml", list)]);
     let changed = policy.considerations.iter().find(|it| it.id == "todos_complete").unwrap();
-    assert_eq!((changed.category.as_str(), changed.question.as_str()), ("Mine", "Done?"));
+    assert_eq!((&*changed.category, &*changed.question), ("Mine", "Done?"));
     assert_eq!(changed.session_types, ["*"], "what is not said is inherited");
     assert!(policy.considerations.iter().any(|it| it.id == "local_testing"), "the rest stays");
 }

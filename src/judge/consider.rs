@@ -1,5 +1,7 @@
 //! Judges one consideration: applicable or not, satisfied or not, and what that leads to.
 
+use std::sync::Arc;
+
 use crate::facts::event::EventKind;
 use crate::limits;
 use crate::policy::{Choice, Consideration, Expression, Mode, OnError, Severity};
@@ -30,12 +32,6 @@ pub(super) fn out_of_scope(
     } else {
         None
     }
-}
-
-/// The facts that its conditions and texts read.
-pub(super) fn uses(it: &Consideration) -> impl Iterator<Item = &str> {
-    let own = it.when.iter().flat_map(|when| when.uses.iter());
-    it.check.uses.iter().chain(own).map(String::as_str)
 }
 
 /// Whether a consideration applies by its conditions: not, where one does not hold.
@@ -84,7 +80,7 @@ pub(super) fn consider(
     let details = if known { first(&it.check.body.details, evaluator) } else { None };
     let details = details.unwrap_or_else(|| match &status {
         Status::Unknown(why) => why.clone(),
-        Status::Satisfied | Status::Unsatisfied | Status::Skipped(_) => it.question.clone(),
+        Status::Satisfied | Status::Unsatisfied | Status::Skipped(_) => it.question.to_string(),
     });
     let evidence = if known { evidence(&it.check.body.evidence, evaluator) } else { Vec::new() };
     // What is amiss is explained by the log, however little is said; a recording is not logged.
@@ -128,8 +124,8 @@ pub(super) fn not_applicable(
 fn blank(it: &Consideration) -> Verdict {
     Verdict {
         id: it.id.clone(),
-        category: it.category.clone(),
-        question: it.question.clone(),
+        category: Arc::clone(&it.category),
+        question: Arc::clone(&it.question),
         severity: it.severity,
         mode: it.mode,
         status: Status::Satisfied,
@@ -139,8 +135,8 @@ fn blank(it: &Consideration) -> Verdict {
         details: String::new(),
         evidence: Vec::new(),
         error: None,
-        guidance: it.guidance.clone(),
-        place: it.place.clone(),
+        guidance: Arc::clone(&it.guidance),
+        place: Arc::clone(&it.place),
         micros: 0,
         explanation: Vec::new(),
     }

@@ -215,11 +215,10 @@ fn judge(it: &Consideration, bench: Bench<'_>, evaluator: &mut Evaluator) -> Ver
     let mut verdict = if let Some(why) = out {
         consider::skipped(it, why)
     } else {
-        let wanted = consider::uses(it).any(|name| name == "rule.keywords_seen");
         let keywords = |it: &Consideration| keywords(&it.question, &bench.policy.stop_words);
-        let keywords = if wanted { keywords(it) } else { Vec::new() };
+        let keywords = if it.asks_for_keywords { keywords(it) } else { Vec::new() };
         context.learned.borrow_mut().rule = RuleFacts { id: it.id.clone(), keywords };
-        if consider::uses(it).any(|name| name.starts_with("rationalizations.")) {
+        if it.asks_for_excuses {
             rationalization::learn(bench.policy, context, evaluator);
         }
         context.missed.set(false);

@@ -1,5 +1,7 @@
 //! Verdicts: what one consideration came to, status and consequence apart.
 
+use std::sync::Arc;
+
 use crate::policy::{Mode, Place, Severity};
 use crate::script::parts::Part;
 
@@ -61,9 +63,9 @@ pub struct Verdict {
     /// Its id.
     pub id: String,
     /// Heading it is shown under.
-    pub category: String,
+    pub category: Arc<str>,
     /// What was asked.
-    pub question: String,
+    pub question: Arc<str>,
     /// How much it matters.
     pub severity: Severity,
     /// How far it is in force.
@@ -83,9 +85,9 @@ pub struct Verdict {
     /// What went wrong outside.
     pub error: Option<String>,
     /// What to do.
-    pub guidance: String,
+    pub guidance: Arc<str>,
     /// Where it is written.
-    pub place: Place,
+    pub place: Arc<Place>,
     /// Time it took, in microseconds.
     pub micros: u64,
     /// Its conditions with the values of their parts, where it is not satisfied or asked for.

@@ -18,6 +18,7 @@ pub mod signals;
 pub mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -298,11 +299,11 @@ pub struct Consideration {
     /// Its id.
     pub id: String,
     /// Heading it is shown under.
-    pub category: String,
+    pub category: Arc<str>,
     /// What is asked.
-    pub question: String,
+    pub question: Arc<str>,
     /// What to do when it is not satisfied.
-    pub guidance: String,
+    pub guidance: Arc<str>,
     /// How much it matters.
     pub severity: Severity,
     /// Whether it is judged at all.
@@ -315,6 +316,10 @@ pub struct Consideration {
     pub when: Option<Expression>,
     /// How it is judged.
     pub check: Check,
+    /// Whether it asks for the words of its question (`rule.keywords_seen`).
+    pub asks_for_keywords: bool,
+    /// Whether it asks for excuses (`rationalizations.…`).
+    pub asks_for_excuses: bool,
     /// The signal that is created where it is not satisfied; empty for none.
     pub emit: String,
     /// How far it is in force.
@@ -324,7 +329,7 @@ pub struct Consideration {
     /// From this time on it is not judged, in milliseconds.
     pub expires_millis: Option<i64>,
     /// Where it is written.
-    pub place: Place,
+    pub place: Arc<Place>,
 }
 
 /// How a consideration is judged: a named checker, or written in place.

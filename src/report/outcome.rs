@@ -209,7 +209,7 @@ pub fn to_text(outcome: Option<&Outcome>, around: &Circumstances, color: bool) -
     line(&mut text, &format!("{} {kind}, {}", paint.bold("session: "), outcome.summary));
     let mut categories: Vec<&str> = Vec::new();
     for it in &outcome.verdicts {
-        if !categories.contains(&it.category.as_str()) {
+        if !categories.contains(&&*it.category) {
             categories.push(&it.category);
         }
     }
@@ -217,7 +217,7 @@ pub fn to_text(outcome: Option<&Outcome>, around: &Circumstances, color: bool) -
     for category in categories {
         line(&mut text, "");
         line(&mut text, &paint.bold(category));
-        for it in outcome.verdicts.iter().filter(|it| it.category == category) {
+        for it in outcome.verdicts.iter().filter(|it| *it.category == *category) {
             verdict_lines(&mut text, it, width, paint);
             if around.explained {
                 it.explanation.iter().for_each(|it| drawn(&mut text, it, paint));

@@ -89,22 +89,28 @@ impl Builder<'_> {
             _ => Mode::Enforce,
         };
         let guidance = entry.get("guidance").or_else(|| entry.get("message"));
+        let uses = own_when.iter().flat_map(|it| it.uses.iter()).chain(check.uses.iter());
+        let asks_for = |fact: &str| uses.clone().any(|it| it.starts_with(fact));
+        let asks_for_keywords = asks_for("rule.keywords_seen");
+        let asks_for_excuses = asks_for("rationalizations.");
         Some(Consideration {
             id: entry.id.clone(),
-            category: text(entry.get("category")),
-            question: text(entry.get("question")),
-            guidance: text(guidance).trim().to_owned(),
+            category: text(entry.get("category")).into(),
+            question: text(entry.get("question")).into(),
+            guidance: text(guidance).trim().into(),
             severity,
             enabled: entry.is_used(),
             session_types: self.session_types(entry),
             on: self.events(entry),
             when: own_when,
             check,
+            asks_for_keywords,
+            asks_for_excuses,
             emit: text(entry.get("emit")),
             mode,
             on_error: on_error(&text(entry.get("on_error"))).unwrap_or(OnError::Allow),
             expires_millis: entry.get("expires").and_then(Node::date).map(Timestamp::millis),
-            place: entry.span().map(place).unwrap_or_default(),
+            place: Arc::new(entry.span().map(place).unwrap_or_default()),
         })
     }
 
