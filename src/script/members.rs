@@ -44,40 +44,85 @@ impl Member {
     }
 }
 
-/// The row of `owner.name`, if there is one.
+/// The row of `owner.name`, if there is one: members are looked up at every step of an expression.
 #[must_use]
 pub fn find(owner: Type, name: &str) -> Option<&'static Member> {
-    // Nearly all are turned away by their first letter.
-    let first = |name: &str| name.as_bytes().first().copied();
-    let begins_so = first(name);
-    let mut rows = rows_of(owner).iter().filter(|row| row.owner == owner);
-    rows.find(|row| first(row.name) == begins_so && row.name == name)
+    let (rows, places) = table_of(owner);
+    let mut place = place_of(owner, name.as_bytes());
+    // Ends at a place that is free; some always are.
+    while let Some(row) = rows.get(usize::from(*places.get(place)?)) {
+        if row.owner == owner && row.name == name {
+            return Some(row);
+        }
+        place = (place + 1) % PLACES;
+    }
+    None
 }
 
-/// The table that holds the rows of a type: members are looked up at every step of an expression.
-const fn rows_of(owner: Type) -> &'static [Member] {
+/// For each hash of a name the number of its row in its table, or of one whose name has the same hash: then the
+/// next place is its own. Made when the program is compiled.
+type Places = [u8; PLACES];
+
+/// Twice as many as the largest table has rows, so that most names are at their own place.
+const PLACES: usize = 64;
+
+/// What stands at a place that no name has.
+const FREE: u8 = u8::MAX;
+
+const fn place_of(owner: Type, name: &[u8]) -> usize {
+    let (first, last) = match name {
+        [] => (0, 0),
+        [only] => (*only, *only),
+        [first, .., last] => (*first, *last),
+    };
+    (owner as usize * 7 + first as usize * 3 + last as usize * 5 + name.len() * 11) % PLACES
+}
+
+#[expect(clippy::indexing_slicing, reason = "evaluated by the compiler, which would tell")]
+const fn places(rows: &[Member]) -> Places {
+    assert!(rows.len() < PLACES, "some places stay free");
+    let mut places = [FREE; PLACES];
+    let mut number = 0;
+    while number < rows.len() {
+        let mut place = place_of(rows[number].owner, rows[number].name.as_bytes());
+        while places[place] != FREE {
+            place = (place + 1) % PLACES;
+        }
+        places[place] = number as u8;
+        number += 1;
+    }
+    places
+}
+
+/// The table that holds the rows of a type, and where they are in it.
+const fn table_of(owner: Type) -> (&'static [Member], &'static Places) {
+    macro_rules! table {
+        ($module:ident) => {
+            (super::$module::ROWS, const { &places(super::$module::ROWS) })
+        };
+    }
     match owner {
-        Type::Global => super::globals::ROWS,
-        Type::Event | Type::Session | Type::Transcript | Type::Tokens => super::session_facts::ROWS,
-        Type::State | Type::Now | Type::Rule | Type::Outcome => super::memory_facts::ROWS,
-        Type::Tools | Type::Commands | Type::Command | Type::CommandKind => super::work_facts::ROWS,
-        Type::Files | Type::Findings | Type::Todos => super::file_facts::ROWS,
-        Type::Patterns | Type::Preferences | Type::Probes | Type::Probe => super::pack_facts::ROWS,
-        Type::Breakers | Type::Breaker => super::breaker_facts::ROWS,
-        Type::DeadLetters | Type::Escalations => super::queue_facts::ROWS,
-        Type::Signals => super::signal_facts::ROWS,
-        Type::Context => super::context_facts::ROWS,
-        Type::Rationalizations => super::excuse_facts::ROWS,
-        Type::Call => super::call_facts::ROWS,
-        Type::Invocation => super::program_facts::ROWS,
-        Type::Places => super::place_facts::ROWS,
+        Type::Global => table!(globals),
+        Type::Event | Type::Session | Type::Transcript | Type::Tokens => table!(session_facts),
+        Type::State | Type::Now | Type::Rule | Type::Outcome => table!(memory_facts),
+        Type::Tools | Type::Commands | Type::Command | Type::CommandKind => table!(work_facts),
+        Type::Files | Type::Findings | Type::Todos => table!(file_facts),
+        Type::Patterns | Type::Preferences | Type::Probes | Type::Probe => table!(pack_facts),
+        Type::Breakers | Type::Breaker => table!(breaker_facts),
+        Type::DeadLetters | Type::Escalations => table!(queue_facts),
+        Type::Signals => table!(signal_facts),
+        Type::Context => table!(context_facts),
+        Type::Rationalizations => table!(excuse_facts),
+        Type::Call => table!(call_facts),
+        Type::Invocation => table!(program_facts),
+        Type::Places => table!(place_facts),
         Type::Text
         | Type::Texts
         | Type::Bool
         | Type::Int
         | Type::Decimal
         | Type::Record
-        | Type::Any => super::builtins::ROWS,
+        | Type::Any => table!(builtins),
     }
 }
 
@@ -173,6 +218,7 @@ mod tests {
         for row in tables() {
             let found = find(row.owner, row.name).unwrap();
             assert!(std::ptr::eq(found, row), "{}.{} is elsewhere or twice", row.owner, row.name);
+            assert!(find(row.owner, &format!("{}_", row.name)).is_none());
         }
     }
 }
