@@ -179,19 +179,20 @@ fn forget<T>(all: &mut Vec<T>, mut foreign: impl FnMut(usize, &T) -> bool) -> Ve
 /// `own` folders of the project lies there.
 #[must_use]
 pub fn is_scratch(path: &str, own: &[&Path], more: &[PathBuf]) -> bool {
+    let begins = first_letter(path.as_bytes());
+    let lies_in = |folder: &Path| {
+        // Most are turned away by the first letter behind the root.
+        let letters = begins.zip(first_letter(folder.as_os_str().as_encoded_bytes()));
+        letters.is_none_or(|(one, other)| one == other) && Path::new(path).starts_with(folder)
+    };
     let mut scratch = SCRATCH.iter().map(Path::new).chain(more.iter().map(PathBuf::as_path));
-    scratch.any(|it| lies_in(path, it)) && !own.iter().any(|it| lies_in(path, it))
+    scratch.any(lies_in) && !own.iter().any(|it| lies_in(it))
 }
 
-/// Whether a path lies in a folder. Most are turned away by the first letter behind the root, where that is
-/// the first one of a name.
-fn lies_in(path: &str, folder: &Path) -> bool {
-    let first = |path: &[u8]| {
-        let letter = path.iter().find(|it| **it != b'/').map(u8::to_ascii_lowercase);
-        letter.filter(|it| *it != b'.')
-    };
-    let letters = first(path.as_bytes()).zip(first(folder.as_os_str().as_encoded_bytes()));
-    letters.is_none_or(|(one, other)| one == other) && Path::new(path).starts_with(folder)
+/// The letter, in lower case, that the first name of a path begins with; nothing where that may be none.
+fn first_letter(path: &[u8]) -> Option<u8> {
+    let letter = path.iter().find(|it| **it != b'/')?;
+    (*letter != b'.').then(|| letter.to_ascii_lowercase())
 }
 
 /// Forgets scratch files. Returns what it forgot.

@@ -238,11 +238,19 @@ impl Plain {
                 is_in(&list, &text).ok_or(NoValue::NotPlain)?.into()
             }
             Self::Member(owner, name, arguments) => {
-                let values = arguments.as_deref().unwrap_or_default().iter().map(value);
                 // Which of several arguments of a chain fails first, the engine knows.
-                let values =
-                    values.collect::<Evaluated<Vec<_>>>().map_err(|_| NoValue::NotPlain)?;
-                owner.owner(globals)?.member(name, arguments.as_ref().map(|_| values.as_slice()))?
+                let value = |it: &Self| it.value(globals).map_err(|_| NoValue::NotPlain);
+                match arguments.as_deref() {
+                    None => owner.owner(globals)?.member(name, None)?,
+                    Some([only]) => {
+                        let only = [value(only)?];
+                        owner.owner(globals)?.member(name, Some(&only))?
+                    }
+                    Some(all) => {
+                        let all = all.iter().map(value).collect::<Evaluated<Vec<_>>>()?;
+                        owner.owner(globals)?.member(name, Some(&all))?
+                    }
+                }
             }
             Self::Listed(owner, name, list) => owner.owner(globals)?.listed(name, list)?,
             Self::Item(sides) => {

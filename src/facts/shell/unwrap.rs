@@ -77,6 +77,7 @@ pub(in crate::facts) fn meaning<W: Word>(words: Vec<W>, lens: &CompiledLens) -> 
         .lens()
         .wrappers
         .iter()
+        .filter(|wrapper| begins_alike(&wrapper.command, name))
         .filter_map(|wrapper| Some((wrapper, after_command(wrapper, name, args, lens)?)))
         .max_by_key(|(wrapper, _)| wrapper.command.split_whitespace().count());
     if let Some((wrapper, rest)) = wrapper
@@ -100,9 +101,6 @@ fn after_command<'a, W: Word>(
     args: &'a [W],
     lens: &CompiledLens,
 ) -> Option<&'a [W]> {
-    if !begins_alike(&wrapper.command, name) {
-        return None;
-    }
     let mut wanted = wrapper.command.split_whitespace();
     if !word_matches(wanted.next()?, name) {
         return None;
