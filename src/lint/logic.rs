@@ -38,6 +38,14 @@ impl Answer<'_> {
 /// Whether all these conditions can be as they are said to be.
 #[must_use]
 pub(super) fn possible<'t>(conditions: &[(&'t Term, bool)], names: &Names) -> Answer<'t> {
+    // Most questions are about one constraint.
+    if let [(term, holds)] = conditions
+        && !matches!(term.form, Form::Bool(_) | Form::Not(_) | Form::And(_) | Form::Or(_))
+    {
+        let (fact, limit) = atom(term, *holds, names);
+        let can_be = value(&limit).is_some();
+        return if can_be { Answer::Example([(fact, limit)].into()) } else { Answer::Never };
+    }
     let mut conjunctions = vec![Vec::new()];
     for (term, holds) in conditions {
         let Some(more) = alternatives(term, *holds, names) else { return Answer::Unknown };

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::logic;
 use crate::harness::Harness;
+use crate::pairs::Pairs;
 use crate::policy::load::Pack;
 use crate::policy::records;
 use crate::policy::review::Reviewed;
@@ -107,6 +108,8 @@ pub struct Site<'a> {
     pub term: Option<Rc<Term>>,
     /// The names it sees, where it speaks of a record; else it sees what the pack defines.
     record: Option<&'a Names>,
+    /// What its text can name.
+    pairs: Pairs,
     /// Whether it is always true or always false, once somebody asked.
     truth: OnceCell<Option<bool>>,
 }
@@ -129,8 +132,8 @@ impl<'a> Site<'a> {
 
     fn new(at: At<'a>, node: &'a Node, (start, text): (usize, &'a str), condition: bool) -> Self {
         let At { file, entry, key, record } = at;
-        let (term, truth) = (Term::parse(text), OnceCell::new());
-        Self { file, entry, key, condition, node, start, text, term, record, truth }
+        let (term, pairs, truth) = (Term::parse(text), Pairs::of(text), OnceCell::new());
+        Self { file, entry, key, condition, node, start, text, term, record, pairs, truth }
     }
 
     /// The names it sees: those of its record, or what the pack defines.
@@ -139,6 +142,11 @@ impl<'a> Site<'a> {
         'a: 'n,
     {
         self.record.unwrap_or(pack)
+    }
+
+    /// Whether one of these members may be asked for somewhere in it: most are turned away.
+    pub fn may_name(&self, members: &[&str]) -> bool {
+        members.iter().any(|it| self.pairs.may_hold(it))
     }
 
     /// Where a part of it is written.

@@ -128,15 +128,14 @@ fn any(text: &Searched<'_>, literals: &[&str]) -> bool {
 /// Whether a name of `NAMES` stands before a `=` or `:`, quotes and blanks between them left out.
 fn names_a_value(Searched { text, .. }: &Searched<'_>) -> bool {
     memchr2_iter(b'=', b':', text.as_bytes()).any(|at| {
-        let before = text.get(..at).unwrap_or_default().as_bytes();
-        let before = before.trim_ascii_end();
-        let named = before.iter().rev().skip_while(|it| matches!(it, b'"' | b'\'' | b'\\'));
-        let named = named.map(u8::to_ascii_lowercase);
-        // Most names end otherwise.
-        let last = named.clone().next();
-        NAMES.iter().filter(|it| it.bytes().next_back() == last).any(|name| {
-            let letters = named.clone().take(name.len());
-            letters.eq(name.bytes().rev())
+        let mut named = text.as_bytes().get(..at).unwrap_or_default().trim_ascii_end();
+        while let [before @ .., b'"' | b'\'' | b'\\'] = named {
+            named = before;
+        }
+        NAMES.iter().any(|name| {
+            let start = named.len().checked_sub(name.len());
+            let end = start.and_then(|it| named.get(it..));
+            end.is_some_and(|it| it.eq_ignore_ascii_case(name.as_bytes()))
         })
     })
 }

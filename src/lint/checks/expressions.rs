@@ -14,9 +14,18 @@ use crate::source::suggest;
 /// Calls `look` with every part of every expression.
 fn each_part<'s>(subject: &'s Subject<'_>, mut look: impl FnMut(&'s Site<'s>, &'s Term)) {
     // What follows from a mistake is not worth a second finding.
-    for site in subject.sites.iter().filter(|it| !subject.has_error(it)) {
-        site.visit(|term| look(site, term));
-    }
+    let sites = subject.sites.iter().filter(|it| !subject.has_error(it));
+    sites.for_each(|site| site.visit(|term| look(site, term)));
+}
+
+/// The same of those that may ask for one of these members.
+fn each_part_with<'s>(
+    subject: &'s Subject<'_>,
+    members: &[&str],
+    mut look: impl FnMut(&'s Site<'s>, &'s Term),
+) {
+    let sites = subject.sites.iter().filter(|it| it.may_name(members) && !subject.has_error(it));
+    sites.for_each(|site| site.visit(|term| look(site, term)));
 }
 
 /// The path of a fact.
@@ -379,8 +388,9 @@ pub(in crate::lint) fn pattern_from_text(subject: &Subject<'_>, out: &mut Findin
 }
 
 pub(in crate::lint) fn empty_argument(subject: &Subject<'_>, out: &mut Findings) {
-    each_part(subject, |site, term| {
-        for name in ["contains", "starts_with", "ends_with", "matches"] {
+    let names = ["contains", "starts_with", "ends_with", "matches"];
+    each_part_with(subject, &names, |site, term| {
+        for name in names {
             let argument = last_argument(term, name)
                 .filter(|it| constant(it).is_some_and(|it| it.0.is_empty()));
             let Some(argument) = argument else { continue };
@@ -400,7 +410,7 @@ pub(in crate::lint) fn empty_argument(subject: &Subject<'_>, out: &mut Findings)
 }
 
 pub(in crate::lint) fn path_by_prefix(subject: &Subject<'_>, out: &mut Findings) {
-    each_part(subject, |site, term| {
+    each_part_with(subject, &["starts_with"], |site, term| {
         let Some((text, range)) = last_argument(term, "starts_with").and_then(constant) else {
             return;
         };
@@ -443,7 +453,7 @@ fn compared_paths(term: &Term) -> Vec<(&str, &Range<usize>)> {
 }
 
 pub(in crate::lint) fn relative_path(subject: &Subject<'_>, out: &mut Findings) {
-    each_part(subject, |site, term| {
+    each_part_with(subject, &["last_path", "paths"], |site, term| {
         for (text, range) in compared_paths(term) {
             let drive = text.get(1..2) == Some(":");
             if !text.is_empty() && !text.starts_with(['/', '~', '\\']) && !drive {
@@ -464,7 +474,7 @@ pub(in crate::lint) fn relative_path(subject: &Subject<'_>, out: &mut Findings) 
 
 pub(in crate::lint) fn case_never_met(subject: &Subject<'_>, out: &mut Findings) {
     let is_lower = |it: &Term| path(it).is_some_and(|it| it.ends_with(".lower()"));
-    each_part(subject, |site, term| {
+    each_part_with(subject, &["lower"], |site, term| {
         let mut found = Vec::new();
         if let Form::Compare(_, one, other) = &term.form {
             found.extend(constant(other).filter(|_| is_lower(one)));

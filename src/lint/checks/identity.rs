@@ -292,6 +292,9 @@ pub(in crate::lint) fn disabled_without_reason(subject: &Subject<'_>, out: &mut 
 const OWN_BREAKERS: [&str; 2] = ["probe", "alert"];
 
 pub(in crate::lint) fn unmatched_breaker(subject: &Subject<'_>, out: &mut Findings) {
+    if subject.of("breakers.yaml").next().is_none() {
+        return;
+    }
     let names: Vec<String> = subject
         .names()
         .probes

@@ -173,9 +173,11 @@ fn foreign(text: &str, template: bool) -> Option<(std::ops::Range<usize>, &'stat
 pub(in crate::lint) fn foreign_hole(subject: &Subject<'_>, out: &mut Findings) {
     for leaf in &subject.leaves {
         let template = matches!(leaf.kind, Kind::Template);
-        let said = template || matches!(leaf.key, "guidance" | "message" | "question");
+        if !template && !matches!(leaf.key, "guidance" | "message" | "question") {
+            continue;
+        }
         let text = leaf.node.text().unwrap_or_default();
-        if let Some((range, help)) = foreign(text, template).filter(|_| said) {
+        if let Some((range, help)) = foreign(text, template) {
             let hole = text.get(range.clone()).unwrap_or_default();
             let message = format!("`{hole}` is said as it stands here");
             out.help(leaf.node.sub_span(range), message, help);

@@ -56,10 +56,16 @@ impl Pattern<'_> {
     }
 }
 
+/// The member that a call such as `commands.last(` asks for; blanks may stand around it.
+fn last_name(call: &str) -> Option<&str> {
+    call.trim_end_matches('(').rsplit('.').next()
+}
+
 /// Constant arguments of the calls of these functions, anywhere in an expression.
 pub(super) fn arguments<'s>(subject: &'s Subject<'_>, functions: &[&str]) -> Vec<Pattern<'s>> {
     let mut found = Vec::new();
-    for site in &subject.sites {
+    let members: Vec<&str> = functions.iter().filter_map(|it| last_name(it)).collect();
+    for site in subject.sites.iter().filter(|it| it.may_name(&members)) {
         site.visit(|term| {
             let Form::Fact(path, arguments) = &term.form else { return };
             if !functions.iter().any(|it| path.contains(it)) {

@@ -79,20 +79,20 @@ impl Builder<'_> {
     }
 
     pub(super) fn complain(&mut self, typed: &Typed, node: &Node, offset: usize) {
-        self.reads_signals |= typed.uses.iter().any(|it| it.starts_with("signals."));
-        self.reads_context |= typed.uses.iter().any(|it| it.starts_with("context."));
-        self.reads_breakers |= typed.uses.iter().any(|it| it.starts_with("breakers"));
-        let waits = |it: &String| it.starts_with("dead_letter.") || it.starts_with("escalations.");
-        self.reads_waiting |= typed.uses.iter().any(waits);
-        // `probes.pr.ok` reads `probes.pr`, too: one finding is enough.
-        let read_by = |one: &str, other: &str| {
-            one.strip_prefix(other).is_some_and(|rest| rest.starts_with('.'))
-        };
         for used in &typed.uses {
-            let global = used.split('.').next().unwrap_or_default();
+            let (global, member) = used.split_once('.').unwrap_or((used, ""));
+            match global {
+                "signals" => self.reads_signals |= !member.is_empty(),
+                "context" => self.reads_context |= !member.is_empty(),
+                "dead_letter" | "escalations" => self.reads_waiting |= !member.is_empty(),
+                _ => self.reads_breakers |= global.starts_with("breakers"),
+            }
             let unknown = |name: &str| self.unknown_here.contains(&name);
-            let told = || typed.uses.iter().any(|it| read_by(used, it));
-            if (unknown(global) || unknown(used)) && !told() {
+            // `probes.pr.ok` reads `probes.pr`, too: one finding is enough.
+            let reads = |other: &String| {
+                used.strip_prefix(other.as_str()).is_some_and(|rest| rest.starts_with('.'))
+            };
+            if (unknown(global) || unknown(used)) && !typed.uses.iter().any(reads) {
                 let text = node.text().unwrap_or_default();
                 let start = text.find(used.as_str()).unwrap_or(0);
                 let span = node.sub_span(start..start.saturating_add(used.len()));
