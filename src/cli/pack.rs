@@ -175,6 +175,18 @@ pub(super) enum Place {
     Usual,
 }
 
+impl Place {
+    /// Whether case files may lie beside the pack: not where somebody saw that no such folder is there.
+    pub(super) fn may_hold_cases(&self) -> bool {
+        match self {
+            Self::Folder(Folder { names: Some(names), .. }) => {
+                names.iter().any(|it| it == cases::shape::FOLDER)
+            }
+            Self::Folder(Folder { names: None, .. }) | Self::Usual => true,
+        }
+    }
+}
+
 /// Where the packs lie that paths name. A path names the folder of a pack, a file of one, or a folder with
 /// packs somewhere in it; without one, it is the project's.
 pub(super) fn places(world: &dyn World, paths: &[PathBuf]) -> Vec<Place> {

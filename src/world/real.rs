@@ -104,8 +104,7 @@ impl World for RealWorld {
     }
 
     fn read(&self, path: &Path, bytes_max: usize) -> Result<Vec<u8>, WorldError> {
-        let file = open_regular(OpenOptions::new().read(true), path, Links::Follow)?;
-        let length = file.metadata().map_err(|error| said(&error))?.len();
+        let (file, length) = open_with_length(OpenOptions::new().read(true), path, Links::Follow)?;
         let bound = u64::try_from(bytes_max).unwrap_or(u64::MAX);
         if length > bound {
             return Err(WorldError::TooLarge(length));
@@ -280,8 +279,17 @@ enum Links {
 }
 
 /// Opens a regular file, private to the user where it is created; never waits on a pipe.
-#[cfg(unix)]
 fn open_regular(options: &mut OpenOptions, path: &Path, links: Links) -> Result<File, WorldError> {
+    open_with_length(options, path, links).map(|(file, _)| file)
+}
+
+/// The same with the number of its bytes.
+#[cfg(unix)]
+fn open_with_length(
+    options: &mut OpenOptions,
+    path: &Path,
+    links: Links,
+) -> Result<(File, u64), WorldError> {
     use rustix::fs::OFlags;
     use std::os::unix::fs::OpenOptionsExt;
     let mut flags = OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -306,7 +314,11 @@ fn open_regular(options: &mut OpenOptions, path: &Path, links: Links) -> Result<
 }
 
 #[cfg(not(unix))]
-fn open_regular(options: &mut OpenOptions, path: &Path, links: Links) -> Result<File, WorldError> {
+fn open_with_length(
+    options: &mut OpenOptions,
+    path: &Path,
+    links: Links,
+) -> Result<(File, u64), WorldError> {
     let is_link = || fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink());
     if links == Links::Refuse && is_link() {
         return Err(WorldError::Refused("is a symbolic link".to_owned()));
@@ -314,9 +326,9 @@ fn open_regular(options: &mut OpenOptions, path: &Path, links: Links) -> Result<
     require_regular(options.open(path).map_err(|error| said(&error))?)
 }
 
-fn require_regular(file: File) -> Result<File, WorldError> {
-    let regular = file.metadata().map_err(|error| said(&error))?.is_file();
-    if regular { Ok(file) } else { Err(WorldError::NotAFile) }
+fn require_regular(file: File) -> Result<(File, u64), WorldError> {
+    let meta = file.metadata().map_err(|error| said(&error))?;
+    if meta.is_file() { Ok((file, meta.len())) } else { Err(WorldError::NotAFile) }
 }
 
 /// Whether `path` still names the open `file`.
