@@ -24,10 +24,11 @@ fn styles(condition: &str) -> Vec<String> {
 }
 
 /// Conditions with a finding that has a fix, and what the fix makes of them.
-const MENDED: [(&str, &str, &str); 15] = [
+const MENDED: [(&str, &str, &str); 16] = [
     ("PD202", "files.cuont > 1", "files.count > 1"),
     ("PD202", "todo.open > 1", "todos.open > 1"),
     ("PD106", "commands.kind(\"tset\").passed", "commands.kind(\"test\").passed"),
+    ("PD126", "commands.ran(\"crago test\")", "commands.ran(\"cargo test\")"),
     ("PD209", "event.kind == \"stopp\"", "event.kind == \"stop\""),
     (
         "PD214",
@@ -114,6 +115,24 @@ fn a_mistyped_key_or_value_is_written_as_it_was_meant() {
         assert!(changes(&found, |it| it.safe).is_empty(), "the rule changes its meaning");
         let mended = changes(&found, |_| true);
         assert_eq!(mended.first().unwrap().text.replace('\'', ""), sound, "{wrong}");
+    }
+}
+
+#[test]
+fn a_mistyped_voice_or_program_of_a_list_is_written_as_it_was_meant() {
+    let guard = "- id: a
+  commands: [\"/bin/crago test\", git push]
+  when: program.fed_by([\"head\", \"dokcer\"])
+  decision: deny
+  message: no
+";
+    for (file, sound) in [("policyd.yaml", "version: 1\nvoice: plain\n"), ("guards.yaml", guard)] {
+        let text = sound.replace("plain", "plian");
+        let found = look(&[(file, &text)], Profile::Default).findings;
+        let mended = changes(&found, |_| true);
+        let wanted = sound.replace("crago", "cargo").replace("dokcer", "docker");
+        assert_eq!(mended.first().unwrap().text, wanted, "{found:?}");
+        assert!(changes(&found, |it| it.safe).is_empty());
     }
 }
 

@@ -3,7 +3,8 @@
 //!
 //! Every third word of those that stand anywhere in the pack is mutated at one of its places, once: each
 //! costs a whole load of the pack. Every word, at one place: `POLICYD_MUTATE=words`, at another
-//! character `words+1` and so on; all words, places and characters:
+//! character `words+1` and so on; every character of every word, at one place: `characters` (half an hour
+//! of two cores); all words, places and characters (hours):
 //! `POLICYD_MUTATE=all cargo test --release --test lint mutations`.
 
 use std::collections::BTreeMap;
@@ -256,20 +257,21 @@ fn parts_in_order(decisions: &str) -> Vec<&str> {
 fn no_typo_changes_a_decision_in_silence() {
     let asked = std::env::var("POLICYD_MUTATE").unwrap_or_default();
     let all = asked == "all";
+    let characters = all || asked == "characters";
     let mut places: BTreeMap<(bool, String), Vec<Word>> = BTreeMap::new();
     for word in words() {
         places.entry((word.defines, word.text.clone())).or_default().push(word);
     }
     let mut tries: Vec<(Word, String)> = Vec::new();
-    let every = if all || asked.starts_with("words") { 1 } else { 3 };
+    let every = if characters || asked.starts_with("words") { 1 } else { 3 };
     let shifted = asked.split_once('+').and_then(|(_, it)| it.parse().ok()).unwrap_or(0_usize);
     for (number, words) in places.values().enumerate().step_by(every) {
         for word in words.iter().take(if all { usize::MAX } else { 1 }) {
             let mut mutants = mutants(&word.text);
             mutants.retain(|it| !word.may_be_another_program(it) && !is_wider(it, &word.text));
             let first = number.saturating_add(shifted).checked_rem(mutants.len());
-            let first = if all { 0 } else { first.unwrap_or(0) };
-            let taken = if all { usize::MAX } else { 1 };
+            let first = if characters { 0 } else { first.unwrap_or(0) };
+            let taken = if characters { usize::MAX } else { 1 };
             let taken = mutants.into_iter().skip(first).take(taken);
             tries.extend(taken.map(|it| (word.clone(), it)));
         }

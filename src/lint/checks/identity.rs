@@ -324,9 +324,8 @@ pub(in crate::lint) fn unknown_voice(subject: &Subject<'_>, out: &mut Findings) 
     let voices = subject.reviewed.meant.voices.iter().map(String::as_str);
     let voices: Vec<&str> = voices.chain(["plain"]).collect();
     if !voices.contains(&name) {
-        let help = suggest::did_you_mean(name, &voices);
         out.add(node.span.clone(), format!("no message has the voice `{name}`"), |it| {
-            it.with_help_if(help)
+            it.with_meant(name, &voices)
         });
     }
 }

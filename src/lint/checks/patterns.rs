@@ -61,7 +61,7 @@ fn last_name(call: &str) -> Option<&str> {
     call.trim_end_matches('(').rsplit('.').next()
 }
 
-/// Constant arguments of the calls of these functions, anywhere in an expression.
+/// Constant arguments of the calls of these functions, and texts of lists, anywhere in an expression.
 pub(super) fn arguments<'s>(subject: &'s Subject<'_>, functions: &[&str]) -> Vec<Pattern<'s>> {
     let mut found = Vec::new();
     let members: Vec<&str> = functions.iter().filter_map(|it| last_name(it)).collect();
@@ -72,10 +72,14 @@ pub(super) fn arguments<'s>(subject: &'s Subject<'_>, functions: &[&str]) -> Vec
                 return;
             }
             for argument in arguments {
-                let Term { form: Form::Text(text), range, .. } = argument else { continue };
-                let call = |name: &&&str| path.contains(&format!("{name}{}", site.part(range)));
-                if functions.iter().any(|name| call(&name)) {
-                    found.push(Pattern { text, place: Place::Argument(site, range) });
+                let listed =
+                    if let Form::List(items) = &argument.form { items.as_slice() } else { &[] };
+                for Term { form, range, .. } in std::iter::once(argument).chain(listed) {
+                    let Form::Text(text) = form else { continue };
+                    let first = if listed.is_empty() { site.part(range) } else { "[" };
+                    if functions.iter().any(|it| path.contains(&format!("{it}{first}"))) {
+                        found.push(Pattern { text, place: Place::Argument(site, range) });
+                    }
                 }
             }
         });

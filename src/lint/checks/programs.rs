@@ -32,6 +32,7 @@ pub(in crate::lint) fn misspelt_program(subject: &Subject<'_>, out: &mut Finding
         out.add(pattern.part(at..at + written.len()), message, |it| {
             it.with_note("a program of another name is never recognised")
                 .with_help(format!("did you mean `{meant}`?"))
+                .with_word(written, meant)
         });
     }
 }
@@ -84,7 +85,7 @@ pub(in crate::lint) fn shell_in_pattern(subject: &Subject<'_>, out: &mut Finding
 }
 
 /// Facts that are asked about command patterns.
-const ASKED: [&str; 3] = ["ran(", "commands.last(", "action.runs("];
+const ASKED: [&str; 4] = ["ran(", "commands.last(", "action.runs(", "fed_by("];
 
 /// Every command pattern that the pack itself writes.
 fn command_patterns<'s>(subject: &'s Subject<'_>) -> Vec<Pattern<'s>> {
