@@ -152,7 +152,7 @@ impl Ask<'_> {
             return Looked { name: pack.name, files, reviewed, unreadable };
         }
         let beside = || beside(self.world, &pack, None);
-        let (cases, missing) = if place.may_hold_cases() { beside() } else { Default::default() };
+        let (cases, missing) = if place.may_hold_cases() { beside() } else { (vec![], vec![]) };
         unreadable.extend(missing);
         let reviewed = Reviewed::new(&pack, &self.base);
         let subject = Subject::new(&pack, &reviewed, self.now).with_cases(cases);
