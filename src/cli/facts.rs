@@ -1,6 +1,6 @@
 //! `policyd facts`: the values of a session's facts by name, or the table of all facts.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::{Map, Value as Json, json};
 
@@ -97,7 +97,7 @@ fn table(console: &mut Console<'_>, format: ListFormat) -> u8 {
 }
 
 /// A record, where its rules are and what it holds, for programs.
-fn record_json((file, sections, names): &(&str, &[&str], &'static LazyLock<Names>)) -> Json {
+fn record_json((file, sections, names): &(&str, &[&str], &'static LazyLock<Arc<Names>>)) -> Json {
     let shape = records::shape(names);
     let fields = shape.fields.iter().map(|it| {
         json!({"name": it.name, "type": it.result.to_string(), "doc": it.doc, "values": it.values})

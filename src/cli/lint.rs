@@ -123,7 +123,8 @@ struct Looked {
     /// Names of its files; none where it holds no policy.
     files: Vec<String>,
     reviewed: lint::Reviewed,
-    unreadable: Vec<String>,
+    /// Of the pack, and of its cases.
+    unreadable: [Vec<String>; 2],
 }
 
 impl Ask<'_> {
@@ -133,32 +134,35 @@ impl Ask<'_> {
         // Each is read and looked at by one thread: none waits until all are read.
         let looked = cores::on_all(self.world.cores(), places, |it| self.look(&here, it));
         let (mut names, mut review) = (BTreeSet::new(), Review::default());
+        let mut missing = Vec::new();
         for pack in looked {
-            review.unreadable.extend(pack.unreadable);
+            let [files, cases] = pack.unreadable;
+            review.unreadable.extend(files);
             if !pack.files.is_empty() && names.insert(pack.name) {
+                missing.extend(cases);
                 review.files.extend(pack.files);
                 review.findings.extend(pack.reviewed.findings);
                 review.ignored.extend(pack.reviewed.ignored);
             }
         }
+        review.unreadable.extend(missing);
         (names, review)
     }
 
     fn look(&self, here: &Path, place: &Place) -> Looked {
-        let (pack, mut unreadable) = pack::read_place(self.world, self.project, here, place);
+        let (pack, unreadable) = pack::read_place(self.world, self.project, here, place);
         let files: Vec<String> = pack.files.iter().map(|(_, it)| it.name.clone()).collect();
         if files.is_empty() {
             let reviewed = lint::Reviewed::default();
-            return Looked { name: pack.name, files, reviewed, unreadable };
+            return Looked { name: pack.name, files, reviewed, unreadable: [unreadable, vec![]] };
         }
         let beside = || beside(self.world, &pack, None);
         let (cases, missing) = if place.may_hold_cases() { beside() } else { (vec![], vec![]) };
-        unreadable.extend(missing);
         let reviewed = Reviewed::new(&pack, &self.base);
         let subject = Subject::new(&pack, &reviewed, self.now).with_cases(cases);
         let subject = subject.for_harness(self.harness);
         let reviewed = lint::review(&subject, self.profile, self.ignores);
-        Looked { name: pack.name, files, reviewed, unreadable }
+        Looked { name: pack.name, files, reviewed, unreadable: [unreadable, missing] }
     }
 }
 

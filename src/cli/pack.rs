@@ -180,7 +180,8 @@ impl Place {
     pub(super) fn may_hold_cases(&self) -> bool {
         match self {
             Self::Folder(Folder { names: Some(names), .. }) => {
-                names.iter().any(|it| it == cases::shape::FOLDER)
+                // Some file systems know no case.
+                names.iter().any(|it| it.eq_ignore_ascii_case(cases::shape::FOLDER))
             }
             Self::Folder(Folder { names: None, .. }) | Self::Usual => true,
         }

@@ -123,6 +123,11 @@ struct At<'a> {
     record: Option<&'a Names>,
 }
 
+/// The names that expressions of a section see, where they speak of a record.
+fn record_of(file: &str, section: &str) -> Option<&'static Names> {
+    records::names(file, section).map(AsRef::as_ref)
+}
+
 impl<'a> Site<'a> {
     /// Whether it speaks of the record of this name.
     pub fn speaks_of(&self, name: &str) -> bool {
@@ -237,7 +242,7 @@ impl<'a> Subject<'a> {
 
     fn absorb(&mut self, shape: &'static FileShape, node: &'a Node) {
         let file = shape.file;
-        let record = records::names(file, "").filter(|_| !matches!(shape.kind, Kind::Record(_)));
+        let record = record_of(file, "").filter(|_| !matches!(shape.kind, Kind::Record(_)));
         let top = At { file, entry: None, key: "", record };
         let listed = |list: Option<&'a Node>| {
             let items = list.and_then(Node::items).unwrap_or_default().iter();
@@ -251,7 +256,7 @@ impl<'a> Subject<'a> {
             return self.entries_of(top, one, entries.map(|(key, value)| (key, value)).collect());
         }
         for (key, one) in shape.sections() {
-            let at = At { key, record: records::names(file, key), ..top };
+            let at = At { key, record: record_of(file, key), ..top };
             self.entries_of(at, one, listed(node.get(key)));
         }
         self.walk(top, &shape.kind, node);
@@ -296,7 +301,7 @@ impl<'a> Subject<'a> {
             Kind::Map(one) => {
                 for (name, value) in node.entries().unwrap_or_default() {
                     let key = name.text().unwrap_or_default();
-                    let record = records::names(file, key).or(at.record);
+                    let record = record_of(file, key).or(at.record);
                     self.walk(At { key, record, ..at }, one, value);
                 }
             }

@@ -12,7 +12,7 @@ use crate::script::record::{Field, Shape};
 use crate::script::types::{Names, Type};
 
 /// Where expressions speak of a record: file, sections (all, where there is none), and its names.
-type Row = (&'static str, &'static [&'static str], &'static LazyLock<Names>);
+type Row = (&'static str, &'static [&'static str], &'static LazyLock<Arc<Names>>);
 
 /// Every such place; the first that fits decides.
 pub static PLACES: &[Row] = &[
@@ -34,16 +34,16 @@ pub static PLACES: &[Row] = &[
 
 /// The names that expressions of a section see; nothing where its expressions see facts.
 #[must_use]
-pub fn names(file: &str, section: &str) -> Option<&'static Names> {
+pub fn names(file: &str, section: &str) -> Option<&'static Arc<Names>> {
     let fits = |(own, sections, _): &&Row| {
         *own == file && (sections.is_empty() || sections.contains(&section))
     };
     PLACES.iter().find(fits).map(|(_, _, names)| &***names)
 }
 
-fn only(name: &str, fields: Vec<Field>) -> Names {
+fn only(name: &str, fields: Vec<Field>) -> Arc<Names> {
     let shape = Shape { name: name.to_owned(), fields };
-    Names { record: Some(Arc::new(shape)), ..Names::default() }
+    Arc::new(Names { record: Some(Arc::new(shape)), ..Names::default() })
 }
 
 /// The shape behind names of [`names`].
@@ -70,7 +70,7 @@ fn or_none(values: &'static [&'static str]) -> Vec<&'static str> {
 }
 
 /// A task that failed, as review rules and escalation triggers see it.
-pub static TASK: LazyLock<Names> = LazyLock::new(|| {
+pub static TASK: LazyLock<Arc<Names>> = LazyLock::new(|| {
     only(
         "task",
         vec![
@@ -130,7 +130,7 @@ pub static TASK: LazyLock<Names> = LazyLock::new(|| {
 });
 
 /// The queue as a whole.
-pub static QUEUE: LazyLock<Names> = LazyLock::new(|| {
+pub static QUEUE: LazyLock<Arc<Names>> = LazyLock::new(|| {
     only(
         "queue",
         vec![
@@ -145,7 +145,7 @@ pub static QUEUE: LazyLock<Names> = LazyLock::new(|| {
 });
 
 /// What an escalation document says.
-pub static DOCUMENT: LazyLock<Names> = LazyLock::new(|| {
+pub static DOCUMENT: LazyLock<Arc<Names>> = LazyLock::new(|| {
     only(
         "escalation",
         vec![
@@ -167,7 +167,7 @@ pub static DOCUMENT: LazyLock<Names> = LazyLock::new(|| {
 });
 
 /// An event of the client, as reactions see it.
-pub static EVENT: LazyLock<Names> = LazyLock::new(|| {
+pub static EVENT: LazyLock<Arc<Names>> = LazyLock::new(|| {
     only(
         "event",
         vec![
@@ -206,7 +206,7 @@ pub const REACTING: &[&str] = &[
 ];
 
 /// Something that waits to be told.
-pub static WAITING: LazyLock<Names> = LazyLock::new(|| {
+pub static WAITING: LazyLock<Arc<Names>> = LazyLock::new(|| {
     only(
         "waiting",
         vec![

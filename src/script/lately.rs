@@ -3,8 +3,9 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
+use std::ptr;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use rhai::{Engine, Expr, Stmt};
 
@@ -18,8 +19,8 @@ pub(super) struct Familiar {
     /// It, as the engine has it.
     pub(super) expr: Expr,
     term: OnceCell<Option<Rc<Term>>>,
-    /// How it was typed last, and by which names.
-    typed: RefCell<Option<(Arc<Names>, Rc<Typed>)>>,
+    /// How it was typed last, and by which names; they are not kept for it.
+    typed: RefCell<Option<(Weak<Names>, Rc<Typed>)>>,
 }
 
 impl Familiar {
@@ -31,12 +32,12 @@ impl Familiar {
     /// How it is typed by these names, which `make` finds out.
     pub(super) fn typed(&self, names: &Arc<Names>, make: impl FnOnce(&Expr) -> Typed) -> Rc<Typed> {
         if let Some((by, known)) = &*self.typed.borrow()
-            && Arc::ptr_eq(by, names)
+            && ptr::eq(by.as_ptr(), Arc::as_ptr(names))
         {
             return Rc::clone(known);
         }
         let typed = Rc::new(make(&self.expr));
-        *self.typed.borrow_mut() = Some((Arc::clone(names), Rc::clone(&typed)));
+        *self.typed.borrow_mut() = Some((Arc::downgrade(names), Rc::clone(&typed)));
         typed
     }
 }

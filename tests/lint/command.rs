@@ -122,3 +122,20 @@ fn exit_codes_tell_clean_found_and_not_done() {
     let (_, shown, _) = lint(&world, &["packs/one", "packs/one/considerations.yaml"]);
     assert!(shown.contains("1 file, 0 errors, 1 warning"), "a pack named twice is one: {shown}");
 }
+
+#[test]
+fn a_pack_that_is_named_twice_is_looked_at_once() {
+    let world = two_packs();
+    world.put("packs/one/tests/cases.yaml", b"\xff");
+    world.put("packs/one/checkers.yaml", b"\xff");
+    let (code, once, told) = lint(&world, &["packs"]);
+    assert_eq!(code, 1);
+    assert_eq!(
+        told,
+        "policyd: packs/one/checkers.yaml: is not UTF-8 text\n\
+         policyd: packs/one/tests/cases.yaml: is not UTF-8 text\n"
+    );
+    let (_, again, told) = lint(&world, &["packs", "packs/one"]);
+    assert_eq!(again.lines().next(), once.lines().next());
+    assert_eq!(told.matches("cases.yaml").count(), 1, "{told}");
+}

@@ -20,11 +20,11 @@ impl Builder<'_> {
     /// Types what `work` meets by the names of a record, where there are some.
     pub(super) fn speaking_of<T>(
         &mut self,
-        names: Option<&'static Names>,
+        names: Option<&'static Arc<Names>>,
         work: impl FnOnce(&mut Self) -> T,
     ) -> T {
         let Some(names) = names else { return work(self) };
-        self.speaking(Arc::new(names.clone()), work)
+        self.speaking(Arc::clone(names), work)
     }
 
     /// Types what `work` meets by names of its own.

@@ -1,12 +1,12 @@
 //! What the texts of `context.yaml` speak of: how full the context is.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use super::{flag, number, only, text};
 use crate::script::types::Names;
 
 /// How full the context is, as texts see it.
-pub static CONTEXT: LazyLock<Names> = LazyLock::new(|| {
+pub static CONTEXT: LazyLock<Arc<Names>> = LazyLock::new(|| {
     only(
         "context",
         vec![

@@ -1,12 +1,12 @@
 //! What the texts of `run.yaml` speak of: a run that is about to begin a turn.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use super::{number, only, text};
 use crate::script::types::Names;
 
 /// A run before a turn.
-pub static RUN: LazyLock<Names> = LazyLock::new(|| {
+pub static RUN: LazyLock<Arc<Names>> = LazyLock::new(|| {
     only(
         "run",
         vec![

@@ -1,6 +1,6 @@
 //! What the rules of `signals.yaml` speak of: a run of an agent, a drift, one signal.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use super::{flag, number, only, or_none, text};
 use crate::policy::shapes::resilience::SEVERITIES;
@@ -9,7 +9,7 @@ use crate::script::record::{Field, Shape};
 use crate::script::types::{Names, Type};
 
 /// How an agent is doing, as triggers see it.
-pub static RUN: LazyLock<Names> = LazyLock::new(|| {
+pub static RUN: LazyLock<Arc<Names>> = LazyLock::new(|| {
     only(
         "run",
         vec![
@@ -36,7 +36,7 @@ pub static RUN: LazyLock<Names> = LazyLock::new(|| {
 });
 
 /// A drift that was told, with what came before it.
-pub static DRIFT: LazyLock<Names> = LazyLock::new(|| {
+pub static DRIFT: LazyLock<Arc<Names>> = LazyLock::new(|| {
     only(
         "drift",
         vec![
