@@ -44,7 +44,7 @@ impl Word {
         let changed = was.zip(is).find(|(was, is)| was != is);
         let real = [
             "argo", "elm", "ent", "erl", "fpc", "ionic", "isntall", "lld", "nim", "nvm", "pic",
-            "pnp", "ppm", "pst", "shasum", "star", "sync", "test", "top", "tst",
+            "pnp", "ppm", "pst", "python", "shasum", "star", "sync", "test", "top", "tst",
         ];
         let few = changed.is_some_and(|(was, is)| was.len() < 4 || real.contains(&is));
         let is_program = builtin::FILES.get(self.file).is_some_and(|it| it.0 == "vocabulary.yaml");
@@ -170,7 +170,12 @@ fn mutants(word: &str) -> Vec<String> {
         }
     }
     // The last message, and all of them: which one was meant nobody but the author knows.
-    let both_are = |it: &String| word == "in_messages" && it == "in_message";
+    let both_are = |it: &String| {
+        matches!(
+            (word, it.as_str()),
+            ("in_messages", "in_message") | ("messages_quote", "message_quote")
+        )
+    };
     found.retain(|it: &String| it != word && !it.is_empty() && !both_are(it));
     found
 }
@@ -242,8 +247,10 @@ fn slips_through(base: &Base, original: &str, word: &Word, mutant: &str) -> bool
         return false;
     }
     let decisions = decisions(&pack).unwrap();
-    let renamed = decisions.replace(&format!("{mutant:?}"), &format!("{:?}", word.text));
-    decisions != original && !(word.defines && parts_in_order(&renamed) == parts_in_order(original))
+    // Something else may have the mutant's name.
+    let renamed = |it: &str| it.replace(&format!("{mutant:?}"), &format!("{:?}", word.text));
+    let (here, there) = (renamed(&decisions), renamed(original));
+    decisions != original && !(word.defines && parts_in_order(&here) == parts_in_order(&there))
 }
 
 /// What a pack decides by, without the order of its parts: tables of names are sorted by them.

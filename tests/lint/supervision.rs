@@ -1,4 +1,4 @@
-//! What lint says of `context.yaml` and `run.yaml`.
+//! What lint says of `context.yaml`, `run.yaml` and `breakers.yaml`.
 
 use policyd::report::diagnostics::render_compact;
 
@@ -65,6 +65,20 @@ fn limits_of_a_run_that_have_no_effect() {
             ("iterations: {max: 4}\nstuckness: {idle: 5}\n", "a run has 4 turns"),
             ("stuckness: {aborts: 60}\n", "a run has 50 turns"),
             ("claims: []\n", "no way to say that it is done"),
+        ],
+    );
+}
+
+#[test]
+fn a_breaker_of_probes_fits_one() {
+    check(
+        "breakers.yaml",
+        "PD121",
+        &[
+            ("probe/p*: {failure_threshold: 3}\n", ""),
+            ("probe/x: {failure_threshold: 3}\n", "no probe has a breaker `probe/x`"),
+            ("probe*/: {failure_threshold: 3}\n", "no probe has a breaker `probe*/`"),
+            ("\"*/claude\": {failure_threshold: 3}\n", ""),
         ],
     );
 }

@@ -309,7 +309,9 @@ pub(in crate::lint) fn unmatched_breaker(subject: &Subject<'_>, out: &mut Findin
             let help = format!("write `{}`", entry.name().replacen(kind, meant, 1));
             out.help(entry.id.span.clone(), message, help);
         }
-        if kind == "probe" && !names.iter().any(|it| word_matches(entry.name(), it)) {
+        if kind.trim_end_matches('*') == "probe"
+            && !names.iter().any(|it| word_matches(entry.name(), it))
+        {
             let known: Vec<&str> = names.iter().map(String::as_str).collect();
             let help = suggest::did_you_mean(entry.name(), &known);
             let message = format!("no probe has a breaker `{}`", entry.name());

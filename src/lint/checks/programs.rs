@@ -4,6 +4,7 @@
 use super::patterns::{Pattern, Place, arguments};
 use crate::lint::{Findings, Subject};
 use crate::policy::guards::FILES as GUARD_FILES;
+use crate::policy::review::Programs;
 use crate::source::node::Node;
 
 /// Shorter names are one letter from too many others: `gt`, `nm` and `ip` are programs, too.
@@ -21,20 +22,36 @@ pub(in crate::lint) fn misspelt_program(subject: &Subject<'_>, out: &mut Finding
         let mut words = text.split_whitespace();
         let program = words.next().unwrap_or_default();
         let name = program.rsplit('/').next().unwrap_or(program);
+        let (next, own) = (words.next(), program.len() - name.len());
         let slip = match known.get(name).filter(|_| name == program) {
-            Some(subs) => words.next().and_then(|sub| Some((sub, slip_of(sub, all(subs))?))),
-            None => slip_of(name, all(known.keys())).map(|it| (name, it)),
+            Some(subs) => next.and_then(|sub| {
+                Some((program.len(), sub.to_owned(), slip_of(sub, all(subs))?.to_owned()))
+            }),
+            None => slip_of(name, all(known.keys()))
+                .map(|it| (own, name.to_owned(), it.to_owned()))
+                .or_else(|| moved_blank(name, next?, known).map(|(is, was)| (own, is, was))),
         };
-        let Some((written, meant)) = slip else { continue };
-        let before = if written == name { program.len() - name.len() } else { program.len() };
-        let at = text.get(before..).and_then(|it| it.find(written)).unwrap_or(0) + before;
+        let Some((before, written, meant)) = slip else { continue };
+        let Some(at) = text.get(before..).and_then(|it| it.find(&written)) else { continue };
+        let at = at + before;
         let message = format!("`{written}` is nearly `{meant}`, and nothing that is known");
         out.add(pattern.part(at..at + written.len()), message, |it| {
             it.with_note("a program of another name is never recognised")
                 .with_help(format!("did you mean `{meant}`?"))
-                .with_word(written, meant)
+                .with_word(&written, &meant)
         });
     }
+}
+
+/// An unknown program and its word that are known ones where the blank moves by one letter: `dockerc ompose`.
+fn moved_blank(name: &str, next: &str, known: &Programs) -> Option<(String, String)> {
+    let joined = format!("{name}{next}");
+    let near = |program: &String| program.len().abs_diff(name.len()) == 1;
+    let mut programs = known.iter().filter(|(it, _)| near(it) && !known.contains_key(name));
+    programs.find_map(|(program, subs)| {
+        let sub = joined.strip_prefix(program.as_str()).filter(|it| subs.contains(*it))?;
+        Some((format!("{name} {next}"), format!("{program} {sub}")))
+    })
 }
 
 fn all<'k>(
@@ -111,6 +128,16 @@ fn command_patterns<'s>(subject: &'s Subject<'_>) -> Vec<Pattern<'s>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_blank_may_have_changed_places_too() {
+        let known: Programs = [("docker".to_owned(), ["compose".to_owned()].into())].into();
+        let meant = |name, next| moved_blank(name, next, &known).map(|(_, meant)| meant);
+        assert_eq!(meant("dockerc", "ompose").as_deref(), Some("docker compose"));
+        assert_eq!(meant("docke", "rcompose").as_deref(), Some("docker compose"));
+        assert_eq!(meant("docker", "compose"), None);
+        assert_eq!(meant("dockerc", "omposer"), None);
+    }
 
     #[test]
     fn a_letter_left_out_or_two_that_changed_places_are_slips() {
