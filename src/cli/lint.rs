@@ -118,13 +118,16 @@ struct Ask<'a> {
 }
 
 /// What one pack came to.
+#[derive(Default)]
 struct Looked {
     name: String,
     /// Names of its files; none where it holds no policy.
     files: Vec<String>,
     reviewed: lint::Reviewed,
-    /// Of the pack, and of its cases.
-    unreadable: [Vec<String>; 2],
+    /// Files of the pack that could not be read.
+    unreadable: Vec<String>,
+    /// Case files that could not be read.
+    unreadable_cases: Vec<String>,
 }
 
 impl Ask<'_> {
@@ -134,35 +137,35 @@ impl Ask<'_> {
         // Each is read and looked at by one thread: none waits until all are read.
         let looked = cores::on_all(self.world.cores(), places, |it| self.look(&here, it));
         let (mut names, mut review) = (BTreeSet::new(), Review::default());
-        let mut missing = Vec::new();
+        let mut unreadable_cases = Vec::new();
         for pack in looked {
-            let [files, cases] = pack.unreadable;
-            review.unreadable.extend(files);
+            review.unreadable.extend(pack.unreadable);
             if !pack.files.is_empty() && names.insert(pack.name) {
-                missing.extend(cases);
+                unreadable_cases.extend(pack.unreadable_cases);
                 review.files.extend(pack.files);
                 review.findings.extend(pack.reviewed.findings);
                 review.ignored.extend(pack.reviewed.ignored);
             }
         }
-        review.unreadable.extend(missing);
+        review.unreadable.extend(unreadable_cases);
         (names, review)
     }
 
     fn look(&self, here: &Path, place: &Place) -> Looked {
         let (pack, unreadable) = pack::read_place(self.world, self.project, here, place);
         let files: Vec<String> = pack.files.iter().map(|(_, it)| it.name.clone()).collect();
+        let name = pack.name.clone();
         if files.is_empty() {
-            let reviewed = lint::Reviewed::default();
-            return Looked { name: pack.name, files, reviewed, unreadable: [unreadable, vec![]] };
+            return Looked { name, unreadable, ..Looked::default() };
         }
         let beside = || beside(self.world, &pack, None);
-        let (cases, missing) = if place.may_hold_cases() { beside() } else { (vec![], vec![]) };
-        let reviewed = Reviewed::new(&pack, &self.base);
-        let subject = Subject::new(&pack, &reviewed, self.now).with_cases(cases);
+        let (cases, unreadable_cases) =
+            if place.may_hold_cases() { beside() } else { (vec![], vec![]) };
+        let loaded = Reviewed::new(&pack, &self.base);
+        let subject = Subject::new(&pack, &loaded, self.now).with_cases(cases);
         let subject = subject.for_harness(self.harness);
         let reviewed = lint::review(&subject, self.profile, self.ignores);
-        Looked { name: pack.name, files, reviewed, unreadable: [unreadable, missing] }
+        Looked { name, files, reviewed, unreadable, unreadable_cases }
     }
 }
 

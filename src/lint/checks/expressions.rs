@@ -11,11 +11,15 @@ use crate::script::tree::{Form, Relation, Term};
 use crate::script::types::Type;
 use crate::source::suggest;
 
+/// The expressions that the loader has nothing against: what follows from a mistake is not worth a second
+/// finding.
+fn sound<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = &'s Site<'s>> {
+    subject.sites.iter().filter(|it| !subject.has_error(it))
+}
+
 /// Calls `look` with every part of every expression.
 fn each_part<'s>(subject: &'s Subject<'_>, mut look: impl FnMut(&'s Site<'s>, &'s Term)) {
-    // What follows from a mistake is not worth a second finding.
-    let sites = subject.sites.iter().filter(|it| !subject.has_error(it));
-    sites.for_each(|site| site.visit(|term| look(site, term)));
+    sound(subject).for_each(|site| site.visit(|term| look(site, term)));
 }
 
 /// The same of those that may ask for one of these members.
@@ -24,7 +28,7 @@ fn each_part_with<'s>(
     members: &[&str],
     mut look: impl FnMut(&'s Site<'s>, &'s Term),
 ) {
-    let sites = subject.sites.iter().filter(|it| it.may_name(members) && !subject.has_error(it));
+    let sites = sound(subject).filter(|it| it.may_name(members));
     sites.for_each(|site| site.visit(|term| look(site, term)));
 }
 

@@ -57,34 +57,38 @@ impl Pattern<'_> {
 }
 
 /// The member that a call such as `commands.last(` asks for; blanks may stand around it.
-fn last_name(call: &str) -> Option<&str> {
-    call.trim_end_matches('(').rsplit('.').next()
+fn last_name(call: &str) -> &str {
+    let call = call.trim_end_matches('(');
+    call.rsplit_once('.').map_or(call, |(_, name)| name)
 }
 
 /// Constant arguments of the calls of these functions, and texts of lists, anywhere in an expression.
 pub(super) fn arguments<'s>(subject: &'s Subject<'_>, functions: &[&str]) -> Vec<Pattern<'s>> {
     let mut found = Vec::new();
-    let members: Vec<&str> = functions.iter().filter_map(|it| last_name(it)).collect();
+    let members: Vec<&str> = functions.iter().map(|it| last_name(it)).collect();
     for site in subject.sites.iter().filter(|it| it.may_name(&members)) {
         site.visit(|term| {
             let Form::Fact(path, arguments) = &term.form else { return };
-            if !functions.iter().any(|it| path.contains(it)) {
-                return;
-            }
             for argument in arguments {
-                let listed =
-                    if let Form::List(items) = &argument.form { items.as_slice() } else { &[] };
-                for Term { form, range, .. } in std::iter::once(argument).chain(listed) {
-                    let Form::Text(text) = form else { continue };
-                    let first = if listed.is_empty() { site.part(range) } else { "[" };
-                    if functions.iter().any(|it| path.contains(&format!("{it}{first}"))) {
-                        found.push(Pattern { text, place: Place::Argument(site, range) });
-                    }
+                // Whose argument it is, the path tells by how it begins there.
+                let (begins, texts) = if let Form::List(items) = &argument.form {
+                    ("[", items.as_slice())
+                } else {
+                    (site.part(&argument.range), std::slice::from_ref(argument))
+                };
+                if functions.iter().any(|it| path.contains(&format!("{it}{begins}"))) {
+                    found.extend(texts.iter().filter_map(|it| text_of(site, it)));
                 }
             }
         });
     }
     found
+}
+
+/// A constant text of an expression as a pattern.
+fn text_of<'s>(site: &'s Site<'s>, term: &'s Term) -> Option<Pattern<'s>> {
+    let Term { form: Form::Text(text), range, .. } = term else { return None };
+    Some(Pattern { text, place: Place::Argument(site, range) })
 }
 
 fn leaves<'s>(

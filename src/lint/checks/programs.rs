@@ -32,10 +32,10 @@ pub(in crate::lint) fn misspelt_program(subject: &Subject<'_>, out: &mut Finding
                 .or_else(|| moved_blank(name, next?, known).map(|(is, was)| (own, is, was))),
         };
         let Some((before, written, meant)) = slip else { continue };
-        let Some(at) = text.get(before..).and_then(|it| it.find(&written)) else { continue };
-        let at = at + before;
+        let at = text.get(before..).and_then(|it| it.find(&written)).map(|it| it + before);
+        let place = at.map_or(0..text.len(), |at| at..at + written.len());
         let message = format!("`{written}` is nearly `{meant}`, and nothing that is known");
-        out.add(pattern.part(at..at + written.len()), message, |it| {
+        out.add(pattern.part(place), message, |it| {
             it.with_note("a program of another name is never recognised")
                 .with_help(format!("did you mean `{meant}`?"))
                 .with_word(&written, &meant)
