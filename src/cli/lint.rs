@@ -3,7 +3,6 @@
 mod fixing;
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::arguments::{FailLevel, LintFormat, ProfileName};
@@ -131,16 +130,17 @@ struct Looked {
 }
 
 impl Ask<'_> {
-    /// Looks at all packs, each once; their names come first.
-    fn review(&self, places: &[Place]) -> (BTreeSet<String>, Review) {
+    /// Looks at all packs; their names come first.
+    fn review(&self, places: &[Place]) -> (Vec<String>, Review) {
         let here = self.world.working_folder();
         // Each is read and looked at by one thread: none waits until all are read.
         let looked = cores::on_all(self.world.cores(), places, |it| self.look(&here, it));
-        let (mut names, mut review) = (BTreeSet::new(), Review::default());
+        let (mut names, mut review) = (Vec::new(), Review::default());
         let mut unreadable_cases = Vec::new();
         for pack in looked {
             review.unreadable.extend(pack.unreadable);
-            if !pack.files.is_empty() && names.insert(pack.name) {
+            if !pack.files.is_empty() {
+                names.push(pack.name);
                 unreadable_cases.extend(pack.unreadable_cases);
                 review.files.extend(pack.files);
                 review.findings.extend(pack.reviewed.findings);
@@ -152,7 +152,7 @@ impl Ask<'_> {
     }
 
     fn look(&self, here: &Path, place: &Place) -> Looked {
-        let (pack, unreadable) = pack::read_place(self.world, self.project, here, place);
+        let (pack, unreadable) = place.read(self.world, self.project, here);
         let files: Vec<String> = pack.files.iter().map(|(_, it)| it.name.clone()).collect();
         let name = pack.name.clone();
         if files.is_empty() {

@@ -1,28 +1,30 @@
-//! Finds, reads and loads the pack of a project; keeps loaded packs in compiled form.
+//! Finds the pack of a project, and what it means.
 
+mod compiled;
 mod compiled_by;
+mod folder;
+mod places;
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use super::project::{OWN_FOLDER, Project, is_on};
-use super::{Console, cores};
-use crate::cases;
-use crate::checksum::{checksum, hex};
-use crate::deferred;
-use crate::limits;
+use super::Console;
+use super::project::{OWN_FOLDER, Project};
+use crate::checksum::hex;
 use crate::policy::load::{self, Loaded, Pack};
 use crate::policy::review::{Base, Reviewed};
-use crate::policy::{Policy, builtin, shapes};
+use crate::policy::{Policy, builtin};
 use crate::script::types::Names;
-use crate::source::{Diagnostic, Source};
+use crate::source::Diagnostic;
 use crate::store::trust::{Standing, TrustStore};
-use crate::world::{FileKind, World, WorldError};
-use compiled_by::COMPILED_BY;
+use crate::world::World;
+use compiled::Kept;
+use folder::Folder;
+pub(super) use folder::{holds_policies, is_yaml, text};
+pub(super) use places::{Place, find_all, places, tell_if_built_in};
 
 /// A pack as found on this machine.
 #[derive(Debug)]
@@ -166,218 +168,10 @@ pub(super) fn tell_passed_over(console: &mut Console<'_>, found: &Found) {
     found.passed_over.iter().for_each(|it| console.complain(&it.text()));
 }
 
-/// Where a pack lies that somebody named.
-#[derive(Debug)]
-pub(super) enum Place {
-    /// In this folder.
-    Folder(Folder),
-    /// Where every command looks that is given none.
-    Usual,
-}
-
-impl Place {
-    /// Whether case files may lie beside the pack: not where somebody saw that no such folder is there.
-    pub(super) fn may_hold_cases(&self) -> bool {
-        match self {
-            Self::Folder(Folder { names: Some(names), .. }) => {
-                // Some file systems know no case.
-                names.iter().any(|it| it.eq_ignore_ascii_case(cases::shape::FOLDER))
-            }
-            Self::Folder(Folder { names: None, .. }) | Self::Usual => true,
-        }
-    }
-}
-
-/// Where the packs lie that paths name. A path names the folder of a pack, a file of one, or a folder with
-/// packs somewhere in it; without one, it is the project's.
-pub(super) fn places(world: &dyn World, paths: &[PathBuf]) -> Vec<Place> {
-    let mut folders: Vec<Folder> = Vec::new();
-    for path in paths {
-        if world.stat(path).is_ok_and(|it| it.kind == FileKind::File) {
-            let parent = path.parent().unwrap_or(path);
-            let folder = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-            // A case file means the pack it lies beside.
-            let pack = folder.parent().filter(|_| folder.ends_with(cases::shape::FOLDER));
-            let pack = pack.filter(|it| holds_policies(world, it));
-            folders.push(Folder { path: pack.unwrap_or(folder).to_path_buf(), names: None });
-        } else {
-            let found = packs_below(world, path, FOLDERS_DEEP_MAX, &mut BTreeSet::new());
-            // An empty folder is complained of where it is read.
-            let empty = || vec![Folder { path: path.clone(), names: None }];
-            folders.extend(if found.is_empty() { empty() } else { found });
-        }
-    }
-    let usual = paths.is_empty().then_some(Place::Usual);
-    folders.into_iter().map(Place::Folder).chain(usual).collect()
-}
-
-/// The pack at a place, with names as they are seen from `here`, and what could not be read.
-pub(super) fn read_place(
-    world: &dyn World,
-    project: &Project,
-    here: &Path,
-    place: &Place,
-) -> (Pack, Vec<String>) {
-    match place {
-        Place::Folder(folder) => {
-            let (pack, unreadable) = read_folder(world, folder);
-            (seen_from(here, pack), unreadable)
-        }
-        Place::Usual => {
-            let own = find(world, project, None);
-            let pack = seen_from(here, own.pack().into_owned());
-            let passed_over = own.passed_over.iter().map(PassedOver::text);
-            (pack, own.unreadable.into_iter().chain(passed_over).collect())
-        }
-    }
-}
-
-/// The packs that paths name, each once, and what could not be read.
-pub(super) fn find_all(
-    world: &dyn World,
-    project: &Project,
-    paths: &[PathBuf],
-) -> (Vec<Pack>, Vec<String>) {
-    let (here, places) = (world.working_folder(), places(world, paths));
-    let read = |it: &Place| read_place(world, project, &here, it);
-    let (packs, unreadable): (Vec<Pack>, Vec<Vec<String>>) =
-        cores::on_all(world.cores(), &places, read).into_iter().unzip();
-    let mut seen = BTreeSet::new();
-    let packs = packs.into_iter().filter(|it| !it.files.is_empty() && seen.insert(it.name.clone()));
-    (packs.collect(), unreadable.concat())
-}
-
-/// Says so where the built-in pack is among those that are looked at, for want of another one.
-pub(super) fn tell_if_built_in<'p>(
-    console: &mut Console<'_>,
-    mut packs: impl Iterator<Item = &'p str>,
-) {
-    if packs.any(|it| it == builtin::NAME) {
-        console.complain(
-            "this project has no pack of its own; this is the built-in one (`policyd init`, or name a folder)",
-        );
-    }
-}
-
-/// The pack with names as they are seen from the working folder, so that a file has one name
-/// however its path was given.
-fn seen_from(here: &Path, pack: Pack) -> Pack {
-    let short = |name: &str| {
-        let path: PathBuf = Path::new(name).components().collect();
-        let path = path.strip_prefix(here).or_else(|_| path.strip_prefix(".")).unwrap_or(&path);
-        // The name of the built-in pack belongs to it alone.
-        let taken = path.starts_with(builtin::NAME) || path.as_os_str().is_empty();
-        if taken { Path::new(".").join(path) } else { path.to_path_buf() }.display().to_string()
-    };
-    if pack.name == builtin::NAME {
-        return pack;
-    }
-    let renamed = |source: Arc<Source>| {
-        let name = short(&source.name);
-        let text = Arc::try_unwrap(source).map_or_else(|it| it.text.clone(), |it| it.text);
-        Arc::new(Source { name, text })
-    };
-    let files = pack.files.into_iter().map(|(file, source)| (file, renamed(source)));
-    Pack { name: short(&pack.name), files: files.collect() }
-}
-
-/// How far below a named folder packs are looked for.
-const FOLDERS_DEEP_MAX: usize = 16;
-/// Folders that hold nothing of one's own.
-const FOREIGN_FOLDERS: [&str; 4] = [".git", "node_modules", "target", ".venv"];
-/// Files by which a pack is recognised where nobody named it.
-const SIGNS: [&str; 4] =
-    ["policyd.yaml", "considerations.yaml", "checkers.yaml", "session_types.yaml"];
-
-/// A folder of a pack.
-#[derive(Debug)]
-pub(super) struct Folder {
-    path: PathBuf,
-    /// What lies in it, where somebody looked already.
-    names: Option<Vec<String>>,
-}
-
-/// `seen` holds the folders that were entered: links may lead back.
-fn packs_below(
-    world: &dyn World,
-    folder: &Path,
-    deep: usize,
-    seen: &mut BTreeSet<u64>,
-) -> Vec<Folder> {
-    let Ok(stat) = world.stat(folder) else { return Vec::new() };
-    let again = stat.identity != 0 && !seen.insert(stat.identity);
-    if again || stat.kind != FileKind::Folder {
-        return Vec::new();
-    }
-    let names = world.list(folder).unwrap_or_default();
-    // The folder that was named may hold any file of a pack, one that was found must look like one.
-    let named = deep == FOLDERS_DEEP_MAX;
-    let is_sign = |it: &String| {
-        let of_pack = shapes::FILES.iter().any(|file| file.file == it);
-        SIGNS.contains(&it.as_str()) || (named && of_pack)
-    };
-    if names.iter().any(is_sign) {
-        return vec![Folder { path: folder.to_path_buf(), names: Some(names) }];
-    }
-    let Some(deep) = deep.checked_sub(1) else { return Vec::new() };
-    let own = names.iter().filter(|it| !FOREIGN_FOLDERS.contains(&it.as_str()));
-    own.flat_map(|it| packs_below(world, &folder.join(it), deep, seen)).collect()
-}
-
-/// Whether a folder holds a policy file; an empty one is no pack.
-pub(super) fn holds_policies(world: &dyn World, folder: &Path) -> bool {
-    world.list(folder).is_ok_and(|names| names.iter().any(|it| is_yaml(it)))
-}
-
-/// Whether a file is YAML by its name.
-pub(super) fn is_yaml(name: &str) -> bool {
-    Path::new(name).extension().is_some_and(|it| it == "yaml" || it == "yml")
-}
-
 /// Reads the YAML files of a folder; for a file, of the folder it is in.
 fn read(world: &dyn World, named: &Path) -> Found {
-    let (pack, unreadable) = read_files(world, named);
+    let (pack, unreadable) = Folder::of(world, named).read(world, |it| it.display().to_string());
     Found::new(Some(pack), unreadable)
-}
-
-/// The same without what its bytes come to, and what could not be read.
-fn read_files(world: &dyn World, named: &Path) -> (Pack, Vec<String>) {
-    let is_file = world.stat(named).is_ok_and(|it| it.kind == FileKind::File);
-    let folder = named.parent().filter(|_| is_file).unwrap_or(named);
-    read_folder(world, &Folder { path: folder.to_path_buf(), names: None })
-}
-
-fn read_folder(world: &dyn World, folder: &Folder) -> (Pack, Vec<String>) {
-    let Folder { path, names } = folder;
-    let folder = if path.starts_with(builtin::NAME) { &Path::new(".").join(path) } else { path };
-    let name = folder.display().to_string();
-    let (mut files, mut unreadable) = (Vec::new(), Vec::new());
-    let names = match names.clone().map_or_else(|| world.list(folder), Ok) {
-        Ok(names) => names,
-        Err(error) => {
-            unreadable.push(format!("{}: {error}", folder.display()));
-            Vec::new()
-        }
-    };
-    for file in names.into_iter().filter(|it| is_yaml(it)).take(limits::POLICY_FILES_MAX) {
-        let path = folder.join(&file);
-        match world.read(&path, limits::POLICY_FILE_BYTES_MAX).and_then(text) {
-            Ok(text) => {
-                let source = Source { name: path.display().to_string(), text };
-                files.push((file, Arc::new(source)));
-            }
-            Err(error) => unreadable.push(format!("{}: {error}", path.display())),
-        }
-    }
-    if files.is_empty() && unreadable.is_empty() {
-        unreadable.push(format!("{}: holds no policy file", folder.display()));
-    }
-    (Pack { name, files }, unreadable)
-}
-
-/// Bytes as text.
-pub(super) fn text(bytes: Vec<u8>) -> Result<String, WorldError> {
-    String::from_utf8(bytes).map_err(|_| WorldError::Refused("is not UTF-8 text".to_owned()))
 }
 
 /// A pack that is broken.
@@ -400,14 +194,13 @@ pub(super) fn policy(world: &dyn World, found: &Found) -> Result<Policy, Broken>
     if !found.unreadable.is_empty() {
         return loaded(found);
     }
-    let key = key(found);
-    let path = compiled_path(world, found.folder.as_ref());
-    if let Some(policy) = path.as_ref().and_then(|it| read_compiled(world, it, &key)) {
+    let kept = Kept::of(world, found);
+    if let Some(policy) = kept.as_ref().and_then(|it| it.read(world)) {
         return Ok(policy);
     }
     let policy = loaded(found)?;
-    if let Some(path) = path {
-        write_compiled(world, &path, &key, &policy);
+    if let Some(kept) = kept {
+        kept.write(world, &policy);
     }
     Ok(policy)
 }
@@ -442,44 +235,11 @@ fn hash(pack: Option<&Pack>, content: &[u8; 32]) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// Key of the compiled form: the sources, and what made it.
-fn key(found: &Found) -> [u8; 32] {
-    Sha256::new().chain_update(COMPILED_BY.to_le_bytes()).chain_update(found.hash).finalize().into()
-}
-
-fn compiled_path(world: &dyn World, pack: Option<&Pack>) -> Option<PathBuf> {
-    if is_on(world, "POLICYD_NO_CACHE") {
-        return None;
-    }
-    // One for each pack, whatever its content was before; the key stands inside.
-    let name = checksum(&[pack.map_or(builtin::NAME, |it| it.name.as_str()).as_bytes()]);
-    let name = format!("{}.pack", hex(&name));
-    Some(user_folder(world, "XDG_CACHE_HOME", ".cache")?.join(name))
-}
-
 /// The user's folder of policyd: where an XDG variable says, else below the home folder.
 fn user_folder(world: &dyn World, variable: &str, below_home: &str) -> Option<PathBuf> {
     let named = world.env(variable).map(PathBuf::from);
     let base = named.or_else(|| Some(Path::new(&world.env("HOME")?).join(below_home)))?;
     Some(base.join("policyd"))
-}
-
-/// The compiled form: its key, the checksum of the rest, the rest. Anything else is a miss.
-fn read_compiled(world: &dyn World, path: &Path, key: &[u8; 32]) -> Option<Policy> {
-    let bytes = world.read(path, limits::POLICY_FILE_BYTES_MAX.saturating_mul(8)).ok()?;
-    let (own_key, rest) = bytes.split_at_checked(32)?;
-    let (proof, body) = rest.split_at_checked(8)?;
-    let current = own_key == key && proof == checksum(&[body]);
-    let body = bytes.len().saturating_sub(body.len())..bytes.len();
-    if current { deferred::decode(&Arc::new(bytes), body) } else { None }
-}
-
-/// A cache: when it cannot be written, the next call loads again.
-fn write_compiled(world: &dyn World, path: &Path, key: &[u8; 32], policy: &Policy) {
-    let Ok(body) = postcard::to_stdvec(policy) else { return };
-    let bytes = [key.as_slice(), &checksum(&[&body]), &body].concat();
-    let written = path.parent().map_or(Ok(()), |folder| world.create_folder(folder));
-    drop(written.and_then(|()| world.write(path, &bytes)));
 }
 
 /// What is broken and where, for the user: the first findings on one line each.
@@ -554,33 +314,4 @@ pub(super) fn sound_of(
     complain(console, &broken);
     console.complain("the built-in pack is used meanwhile");
     builtin_policy(world)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::world::fake::FakeWorld;
-
-    #[test]
-    fn every_flipped_byte_and_every_cut_of_a_compiled_pack_is_a_miss() {
-        let world = FakeWorld::new();
-        world.set_env("HOME", "/home/me");
-        let found = Found::new(None, Vec::new());
-        let loaded = policy(&world, &found).unwrap();
-        let path = compiled_path(&world, None).unwrap();
-        let (bytes, key) = (world.get(&path).unwrap(), key(&found));
-        assert_eq!(read_compiled(&world, &path, &key).unwrap(), loaded);
-        for at in (0..bytes.len()).step_by(997) {
-            let mut flipped = bytes.clone();
-            flipped[at] ^= 0x10;
-            for damaged in [flipped, bytes[..at].to_vec()] {
-                world.put(&path, damaged);
-                assert!(read_compiled(&world, &path, &key).is_none(), "byte {at}");
-            }
-        }
-        world.put(&path, bytes);
-        let mut other = key;
-        other[0] ^= 1;
-        assert!(read_compiled(&world, &path, &other).is_none(), "another pack's");
-    }
 }

@@ -8,8 +8,8 @@ mod program;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::{
@@ -79,7 +79,11 @@ impl World for RealWorld {
     }
 
     fn cores(&self) -> usize {
-        std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+        // Telling it takes several files; it is asked for before each piece of work.
+        static CORES: LazyLock<usize> = LazyLock::new(|| {
+            std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+        });
+        *CORES
     }
 
     fn stat(&self, path: &Path) -> Result<FileStat, WorldError> {

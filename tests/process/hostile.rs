@@ -168,6 +168,23 @@ impl SessionName {
 }
 
 #[test]
+fn folders_whose_links_lead_back_are_looked_at_once_and_in_order() {
+    let machine = Machine::new();
+    for pack in ["packs/b", "packs/a/deep", "packs/a/2", "packs/c.d"] {
+        machine.put(&format!("{pack}/considerations.yaml"), "- id: nothing_else\n");
+    }
+    for (link, to) in [("a/back", "packs"), ("a/deep/back", "packs/a"), ("z", "packs/b")] {
+        symlink(machine.file(to), machine.file(&format!("packs/{link}"))).unwrap();
+    }
+    let called = machine.run(&["lint", "packs", "--format", "compact"], b"");
+    let files = called.stdout.lines().filter_map(|it| it.split(':').next());
+    let mut files: Vec<&str> = files.filter(|it| it.starts_with("packs/")).collect();
+    files.dedup();
+    let expected = ["a/2", "a/deep", "b", "c.d"];
+    assert_eq!(files, expected.map(|it| format!("packs/{it}/considerations.yaml")), "{called:?}");
+}
+
+#[test]
 fn transcripts_that_are_no_file_are_told_and_hold_nobody() {
     let machine = Machine::new();
     let (pipe, loops) = (machine.path("pipe"), machine.path("loop"));

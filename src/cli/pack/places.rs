@@ -1,0 +1,174 @@
+//! Where the packs lie that somebody names: what `policyd lint` and `policyd test` look at.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::folder::{Folder, holds_policies};
+use super::{PassedOver, find};
+use crate::cases;
+use crate::cli::project::Project;
+use crate::cli::{Console, cores};
+use crate::policy::load::Pack;
+use crate::policy::{builtin, shapes};
+use crate::source::Source;
+use crate::world::{FileKind, World};
+
+/// How far below a named folder packs are looked for.
+const FOLDERS_DEEP_MAX: usize = 16;
+/// Folders that hold nothing of one's own.
+const FOREIGN_FOLDERS: [&str; 4] = [".git", "node_modules", "target", ".venv"];
+/// Files by which a pack is recognised where nobody named it.
+const SIGNS: [&str; 4] =
+    ["policyd.yaml", "considerations.yaml", "checkers.yaml", "session_types.yaml"];
+
+/// Where a pack lies.
+#[derive(Debug)]
+pub(in crate::cli) enum Place {
+    /// In this folder.
+    Folder(Folder),
+    /// Where every command looks that is given none.
+    Usual,
+}
+
+impl Place {
+    /// Whether case files may lie beside the pack: not where somebody saw that no such folder is there.
+    pub(in crate::cli) fn may_hold_cases(&self) -> bool {
+        match self {
+            Self::Folder(Folder { names: Some(names), .. }) => {
+                // Some file systems know no case.
+                names.iter().any(|it| it.eq_ignore_ascii_case(cases::shape::FOLDER))
+            }
+            Self::Folder(Folder { names: None, .. }) | Self::Usual => true,
+        }
+    }
+
+    /// The pack that lies here, with names as they are seen from `here`, and what could not be read.
+    pub(in crate::cli) fn read(
+        &self,
+        world: &dyn World,
+        project: &Project,
+        here: &Path,
+    ) -> (Pack, Vec<String>) {
+        match self {
+            Self::Folder(folder) => folder.read(world, |it| shown(here, it)),
+            Self::Usual => {
+                let found = find(world, project, None);
+                let passed_over = found.passed_over.iter().map(PassedOver::text);
+                let untold = found.unreadable.iter().cloned().chain(passed_over).collect();
+                (seen_from(here, found.pack().into_owned()), untold)
+            }
+        }
+    }
+}
+
+/// Where the packs lie that paths name, each once. A path names the folder of a pack, a file of one, or a
+/// folder with packs somewhere in it; without one, it is the project's.
+pub(in crate::cli) fn places(world: &dyn World, paths: &[PathBuf]) -> Vec<Place> {
+    if paths.is_empty() {
+        return vec![Place::Usual];
+    }
+    let here = world.working_folder();
+    let mut seen = BTreeSet::new();
+    let mut folders: Vec<Folder> = paths.iter().flat_map(|it| folders(world, it)).collect();
+    folders.retain(|it| seen.insert(shown(&here, &it.path)));
+    folders.into_iter().map(Place::Folder).collect()
+}
+
+/// The folders of packs that one path names.
+fn folders(world: &dyn World, path: &Path) -> Vec<Folder> {
+    if world.stat(path).is_ok_and(|it| it.kind == FileKind::File) {
+        let parent = path.parent().unwrap_or(path);
+        let folder = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+        // A case file means the pack it lies beside.
+        let pack = folder.parent().filter(|_| folder.ends_with(cases::shape::FOLDER));
+        let pack = pack.filter(|it| holds_policies(world, it));
+        return vec![Folder::unseen(pack.unwrap_or(folder).to_path_buf())];
+    }
+    let found = packs_below(world, path);
+    // An empty folder is complained of where it is read.
+    if found.is_empty() { vec![Folder::unseen(path.to_path_buf())] } else { found }
+}
+
+/// The packs in a folder and below it, in the order of their paths: one level of folders after the other, the
+/// folders of each on all cores.
+fn packs_below(world: &dyn World, folder: &Path) -> Vec<Folder> {
+    let (mut found, mut entered) = (Vec::new(), BTreeSet::new());
+    let mut level = vec![folder.to_path_buf()];
+    let cores = world.cores();
+    for deep in 0..=FOLDERS_DEEP_MAX {
+        let mut below = Vec::new();
+        for looked in cores::on_all(cores, &level, |it| look(world, it)) {
+            let Some((identity, folder, names)) = looked else { continue };
+            // Links may lead back.
+            if identity != 0 && !entered.insert(identity) {
+                continue;
+            }
+            // The folder that was named may hold any file of a pack, one that was found must look like one.
+            let may_be = |it: &String| shapes::FILES.iter().any(|file| file.file == it);
+            let is_sign = |it: &String| SIGNS.contains(&it.as_str()) || (deep == 0 && may_be(it));
+            if names.iter().any(is_sign) {
+                found.push(Folder { path: folder, names: Some(names) });
+            } else {
+                let own = names.iter().filter(|it| !FOREIGN_FOLDERS.contains(&it.as_str()));
+                below.extend(own.map(|it| folder.join(it)));
+            }
+        }
+        level = below;
+    }
+    found.sort_by(|one, other| one.path.cmp(&other.path));
+    found
+}
+
+/// Which folder a path leads to, and what lies in it; nothing where it leads to none.
+fn look(world: &dyn World, path: &Path) -> Option<(u64, PathBuf, Vec<String>)> {
+    let stat = world.stat(path).ok().filter(|it| it.kind == FileKind::Folder)?;
+    Some((stat.identity, path.to_path_buf(), world.list(path).unwrap_or_default()))
+}
+
+/// The packs that paths name, and what could not be read.
+pub(in crate::cli) fn find_all(
+    world: &dyn World,
+    project: &Project,
+    paths: &[PathBuf],
+) -> (Vec<Pack>, Vec<String>) {
+    let (here, places) = (world.working_folder(), places(world, paths));
+    let read = |it: &Place| it.read(world, project, &here);
+    let (packs, unreadable): (Vec<Pack>, Vec<Vec<String>>) =
+        cores::on_all(world.cores(), &places, read).into_iter().unzip();
+    let packs = packs.into_iter().filter(|it| !it.files.is_empty());
+    (packs.collect(), unreadable.concat())
+}
+
+/// Says so where the built-in pack is among those that are looked at, for want of another one.
+pub(in crate::cli) fn tell_if_built_in<'p>(
+    console: &mut Console<'_>,
+    mut packs: impl Iterator<Item = &'p str>,
+) {
+    if packs.any(|it| it == builtin::NAME) {
+        console.complain(
+            "this project has no pack of its own; this is the built-in one (`policyd init`, or name a folder)",
+        );
+    }
+}
+
+/// A pack with names as they are seen from the working folder.
+fn seen_from(here: &Path, pack: Pack) -> Pack {
+    if pack.name == builtin::NAME {
+        return pack;
+    }
+    let files = pack.files.into_iter().map(|(file, source)| {
+        let name = shown(here, Path::new(&source.name));
+        (file, Arc::new(Source { name, text: source.text.clone() }))
+    });
+    Pack { name: shown(here, Path::new(&pack.name)), files: files.collect() }
+}
+
+/// A path as it is seen from the working folder, so that a file has one name however its path was given.
+fn shown(here: &Path, path: &Path) -> String {
+    let path: PathBuf = path.components().collect();
+    let path = path.strip_prefix(here).or_else(|_| path.strip_prefix(".")).unwrap_or(&path);
+    // The name of the built-in pack belongs to it alone.
+    let taken = path.starts_with(builtin::NAME) || path.as_os_str().is_empty();
+    if taken { Path::new(".").join(path) } else { path.to_path_buf() }.display().to_string()
+}
