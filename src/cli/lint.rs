@@ -2,7 +2,6 @@
 
 mod fixing;
 
-use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
 use super::arguments::{FailLevel, LintFormat, ProfileName};
@@ -17,7 +16,7 @@ use crate::harness::Harness;
 use crate::lint::baseline::{Baseline, Seat};
 use crate::lint::{self, Profile, Subject};
 use crate::policy::builtin;
-use crate::policy::review::{self, Base, Reviewed};
+use crate::policy::review::{Base, Reviewed};
 use crate::report::diagnostics::{self, Style};
 use crate::report::lint::{Review, github, json, summary};
 use crate::report::{junit, sarif};
@@ -57,7 +56,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Lint
     let (places, base) = cores::both(
         world.cores(),
         || pack::places(world, &looked_at(world, &project, arguments)),
-        || base(world.cores()),
+        || Base::new(&builtin::pack()),
     );
     let ask = Ask {
         world,
@@ -167,15 +166,6 @@ impl Ask<'_> {
         let reviewed = lint::review(&subject, self.profile, self.ignores);
         Looked { name, files, reviewed, unreadable, unreadable_cases }
     }
-}
-
-/// What packs extend.
-fn base(cores: usize) -> Base {
-    let mut files = builtin::pack().files;
-    // The longest first, so that nobody is left alone with one at the end.
-    files.sort_by_key(|(_, source)| Reverse(source.text.len()));
-    let files = cores::on_all(cores, &files, |it| review::files_below(std::slice::from_ref(it)));
-    Base::of(&files.into_iter().flatten().collect())
 }
 
 fn say(console: &mut Console<'_>, format: LintFormat, review: &Review) {

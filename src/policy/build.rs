@@ -8,10 +8,11 @@ use super::context::ContextRules;
 use super::guards::{Guard, Guards};
 use super::layers::{self, Entry, Layers};
 use super::review::{Base, Meant};
+use super::shared::Shared;
 use super::tables::Table;
 use super::{
     Check, Consideration, Expression, MessageChoice, OnError, Place, Policy, Preference, Probe,
-    SessionType, Settings, builtin, records, shapes,
+    SessionType, Settings, records, shapes,
 };
 use crate::facts::cursor::Key;
 use crate::facts::pattern::CommandPattern;
@@ -91,15 +92,43 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// How much of some layers is built.
+/// What packs may name that stand on these layers; no rule. What no pack looks at is not built.
 #[derive(Debug)]
-pub(super) enum Scope<'b> {
-    /// All of it, for a policy.
-    Whole,
-    /// What packs that extend it may name; no rule.
-    Foundation,
-    /// What is written over a foundation.
-    Over(&'b Base),
+pub(super) struct Foundation {
+    settings: Settings,
+    pub(super) vocabulary: Arc<Vocabulary>,
+    names: Arc<Names>,
+    resilience: Shared<Resilience>,
+    context: Shared<(ContextRules, Vec<String>)>,
+    /// Voices of messages.
+    voices: Shared<BTreeSet<String>>,
+}
+
+/// The foundation of packs that stand on these layers; what is wrong there is said where they are looked at.
+pub(super) fn foundation(layers: &Layers) -> Foundation {
+    let vocabulary = Arc::new(vocabulary::vocabulary(&layers.vocabularies, &mut Vec::new()));
+    let names = names(layers, None, &vocabulary);
+    let resilience = later(layers, &names, |builder, layers| builder.resilience(layers));
+    let context = later(layers, &names, |builder, layers| builder.context(layers));
+    let messages = layers.messages.clone();
+    let voices = Shared::later(move || voices(&messages));
+    let settings = settings::settings(&layers.manifests, &mut Vec::new());
+    Foundation { settings, vocabulary, names, resilience, context, voices }
+}
+
+/// What `build` makes of layers once somebody looks at it.
+fn later<T: 'static>(
+    layers: &Layers,
+    names: &Arc<Names>,
+    build: fn(&mut Builder<'_>, &Layers) -> T,
+) -> Shared<T> {
+    let (layers, names) = (layers.clone(), Arc::clone(names));
+    Shared::later(move || {
+        let mut unheard = Vec::new();
+        let mut builder = Builder::new(names, true, None, &mut unheard);
+        builder.unknown_here = AT_A_MESSAGE;
+        build(&mut builder, &layers)
+    })
 }
 
 /// What layers mean.
@@ -112,34 +141,33 @@ pub(super) struct Built {
     session_types: Vec<SessionType>,
     preferences: Vec<Preference>,
     probes: Vec<Probe>,
-    resilience: Arc<Resilience>,
+    resilience: Shared<Resilience>,
     reads_breakers: bool,
     reads_waiting: bool,
     reads_signals: bool,
     reads_context: bool,
     tables: Vec<Table>,
-    context: Arc<(ContextRules, Vec<String>)>,
+    context: Shared<(ContextRules, Vec<String>)>,
     guards: Vec<Guard>,
     /// Voices of messages.
-    voices: BTreeSet<String>,
+    voices: Shared<BTreeSet<String>>,
     messages: BTreeMap<String, Vec<MessageChoice>>,
 }
 
-/// What the layers mean, as far as it is asked; complaints are added to `diagnostics`.
+/// What the layers mean, with packs below only what is put over those; complaints are added to `diagnostics`.
 pub(super) fn build(
     layers: &Layers,
-    scope: &Scope<'_>,
+    below: Option<&Base>,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Built {
-    let below = if let Scope::Over(base) = scope { Some(*base) } else { None };
     let base = below.map(|it| &it.built);
-    let own_only = !matches!(scope, Scope::Whole);
+    let own_only = below.is_some();
     let wanted = |entries| layers::wanted(entries, own_only);
-    let mut settings = match base.filter(|_| layers.manifests.iter().all(is_builtin)) {
+    let mut settings = match base.filter(|_| !layers.owns(&["policyd.yaml"])) {
         Some(base) => base.settings.clone(),
         None => settings::settings(&layers.manifests, diagnostics),
     };
-    let vocabulary = match base.filter(|_| layers.vocabularies.iter().all(is_builtin)) {
+    let vocabulary = match base.filter(|_| !layers.owns(&[layers::VOCABULARY])) {
         Some(base) => Arc::clone(&base.vocabulary),
         None => Arc::new(vocabulary::vocabulary(&layers.vocabularies, diagnostics)),
     };
@@ -149,11 +177,7 @@ pub(super) fn build(
     let checkers: BTreeMap<String, Check> = wanted(&layers.checkers)
         .filter_map(|it| Some((it.id.clone(), builder.checker(it)?)))
         .collect();
-    let named = Checkers {
-        own: &checkers,
-        base: below,
-        known: layers.checkers.iter().map(|it| it.id.as_str()).collect(),
-    };
+    let named = Checkers { own: &checkers, base: below, known: &layers.checkers };
     let considerations = wanted(&layers.considerations);
     let considerations =
         considerations.filter_map(|it| builder.consideration(it, &named)).collect();
@@ -170,11 +194,12 @@ pub(super) fn build(
         settings.deadline = settings.deadline.max(slowest.unwrap_or_default());
     }
     builder.unknown_here = AT_A_MESSAGE;
-    let own_messages = || layers.messages.iter().filter(|it| !own_only || !is_builtin(it));
-    let messages = builder.messages(own_messages());
-    let voices = match base.filter(|_| own_messages().next().is_none()) {
+    let messages = layers.messages.iter();
+    let messages = messages.filter_map(|it| if own_only { it.made() } else { Some(it) });
+    let messages = builder.messages(messages);
+    let voices = match base.filter(|_| !layers.owns(&["messages.yaml"])) {
         Some(base) => base.voices.clone(),
-        None => voices(&layers.messages),
+        None => Shared::new(voices(&layers.messages)),
     };
     let resilience = builder.resilience_over(layers, base);
     let guards = builder.guards(layers);
@@ -200,12 +225,8 @@ pub(super) fn build(
     }
 }
 
-fn is_builtin(node: &Arc<Node>) -> bool {
-    builtin::wrote(&node.span.source)
-}
-
 /// The names that expressions may use; those of the base, where nothing is added to them.
-fn names(layers: &Layers, base: Option<&Built>, vocabulary: &Arc<Vocabulary>) -> Arc<Names> {
+fn names(layers: &Layers, base: Option<&Foundation>, vocabulary: &Arc<Vocabulary>) -> Arc<Names> {
     let base = base.filter(|it| Arc::ptr_eq(&it.vocabulary, vocabulary) && !layers.incomplete);
     let files = ["preferences.yaml", "probes.yaml", "session_types.yaml", context::FILE];
     if let Some(base) = base.filter(|_| !layers.owns(&files)) {
@@ -236,9 +257,9 @@ fn events<'r>(rules: impl Iterator<Item = &'r Vec<String>>) -> Vec<String> {
 
 /// The policy of what was built without a base.
 pub(super) fn policy(name: String, built: Built) -> Policy {
-    let resilience = Arc::unwrap_or_clone(built.resilience);
+    let resilience = built.resilience.into_owned();
     let vocabulary = Arc::unwrap_or_clone(built.vocabulary);
-    let (context, context_told_at) = Arc::unwrap_or_clone(built.context);
+    let (context, context_told_at) = built.context.into_owned();
     Policy {
         name,
         settings: built.settings,
@@ -286,15 +307,15 @@ pub(super) fn meant(layers: &Layers, built: Built, base: &Base) -> (Meant, Arc<N
         considerations: built.considerations,
         resilience: built.resilience,
         context: built.context,
-        session_types: Arc::clone(&layers.session_types),
+        session_types: layers.session_types.clone(),
         vocabulary: built.vocabulary,
-        programs: Arc::clone(&base.programs),
+        programs: base.programs.clone(),
     };
     (meant, built.names)
 }
 
 /// The voices that messages are written in.
-fn voices(messages: &[Arc<Node>]) -> BTreeSet<String> {
+fn voices(messages: &[Shared<Node>]) -> BTreeSet<String> {
     let choices = messages.iter().filter_map(|it| it.entries()).flatten();
     let choices = choices.filter_map(|(_, choices)| choices.items()).flatten();
     let said = choices.filter(|it| it.get("text").is_some());
@@ -353,7 +374,7 @@ impl Builder<'_> {
     /// Message texts; a pack's own come before the inherited ones.
     fn messages<'n>(
         &mut self,
-        nodes: impl Iterator<Item = &'n Arc<Node>>,
+        nodes: impl Iterator<Item = &'n Node>,
     ) -> BTreeMap<String, Vec<MessageChoice>> {
         let mut messages: BTreeMap<String, Vec<MessageChoice>> = BTreeMap::new();
         for (key, choices) in nodes.filter_map(|it| it.entries()).flatten() {

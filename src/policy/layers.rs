@@ -2,15 +2,16 @@
 //! stands on top. What the entries mean is for `build`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use super::load::Files;
+use super::load::{self, Files};
 use super::shapes::FileShape;
+use super::shared::Shared;
 use super::{builtin, guards, shapes, tables};
 use crate::limits;
 use crate::source::node::Node;
 use crate::source::shape::Kind;
-use crate::source::{Diagnostic, Span, suggest};
+use crate::source::{Diagnostic, Source, Span, suggest};
 
 /// The file that defines most names.
 pub(super) const VOCABULARY: &str = "vocabulary.yaml";
@@ -62,20 +63,25 @@ impl Entry {
 }
 
 /// All entries, or those that a pack above the built-in one puts over it.
-pub(super) fn wanted(entries: &[Arc<Entry>], own_only: bool) -> impl Iterator<Item = &Entry> {
-    entries.iter().map(AsRef::as_ref).filter(move |it: &&Entry| !own_only || it.is_own())
+pub(super) fn wanted(entries: &Entries, own_only: bool) -> impl Iterator<Item = &Entry> {
+    // What nobody made yet is of the packs below.
+    let entries = if own_only { entries.made() } else { Some(&**entries) };
+    let entries = entries.into_iter().flatten().map(AsRef::as_ref);
+    entries.filter(move |it: &&Entry| !own_only || it.is_own())
 }
 
 /// Entries of one list; the list and each of them is shared with the packs below as long as nothing is put
 /// over it.
-pub(super) type Entries = Arc<Vec<Arc<Entry>>>;
+pub(super) type Entries = Shared<Vec<Arc<Entry>>>;
+
+/// A file as each pack that has it wrote it, topmost first.
+pub(super) type Tops = Vec<Shared<Node>>;
 
 /// All files of a pack and the packs below it, layered.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Layers {
-    /// Manifests and vocabularies, topmost first.
-    pub(super) manifests: Vec<Arc<Node>>,
-    pub(super) vocabularies: Vec<Arc<Node>>,
+    pub(super) manifests: Tops,
+    pub(super) vocabularies: Tops,
     pub(super) preferences: Entries,
     pub(super) probes: Entries,
     pub(super) breakers: Entries,
@@ -86,25 +92,29 @@ pub(super) struct Layers {
     pub(super) reactions: Entries,
     /// Guards of all their files.
     pub(super) guards: Entries,
-    pub(super) messages: Vec<Arc<Node>>,
-    /// Files of settings and lists, topmost first, by their names.
-    tops: Arc<BTreeMap<&'static str, Vec<Arc<Node>>>>,
+    pub(super) messages: Tops,
+    /// Files of settings and lists, by their names.
+    tops: Arc<BTreeMap<&'static str, Tops>>,
     /// Their lists of entries, by file and key.
-    pub(super) sections: Arc<BTreeMap<(&'static str, &'static str), Entries>>,
+    pub(super) sections: Arc<BTreeMap<Section, Entries>>,
     /// The files in which a pack above the built-in one says something.
     own_files: BTreeSet<&'static str>,
     /// Whether a vocabulary had to be left out, so that names may be missing.
     pub(super) incomplete: bool,
 }
 
+/// The file and the key of a list of entries; no key where the file is the list.
+pub(super) type Section = (&'static str, &'static str);
+
 impl Layers {
     /// The entries of a section of a file.
-    pub(super) fn section(&self, file: &'static str, section: &'static str) -> &[Arc<Entry>] {
-        self.sections.get(&(file, section)).map(|it| it.as_slice()).unwrap_or_default()
+    pub(super) fn section(&self, file: &'static str, section: &'static str) -> &Entries {
+        static NONE: LazyLock<Entries> = LazyLock::new(Entries::default);
+        self.sections.get(&(file, section)).unwrap_or(&NONE)
     }
 
     /// A file of settings and lists, as each pack that has it wrote it, topmost first.
-    pub(super) fn top(&self, file: &str) -> &[Arc<Node>] {
+    pub(super) fn top(&self, file: &str) -> &[Shared<Node>] {
         self.tops.get(file).map(Vec::as_slice).unwrap_or_default()
     }
 
@@ -112,6 +122,83 @@ impl Layers {
     pub(super) fn owns(&self, files: &[&str]) -> bool {
         files.iter().any(|it| self.own_files.contains(it))
     }
+}
+
+/// Where the layers keep something.
+type Seat<T> = fn(&mut Layers) -> &mut T;
+
+/// The entries of a file.
+type Finder = fn(&Node) -> Vec<Identified<'_>>;
+
+/// The files that are lists, or maps, of entries as a whole; guards have several files, and are one list.
+const LISTS: [(&[&str], Finder, Seat<Entries>); 10] = [
+    (&["preferences.yaml"], identified, |it| &mut it.preferences),
+    (&["probes.yaml"], identified, |it| &mut it.probes),
+    (&["routes.yaml"], identified, |it| &mut it.routes),
+    (&["session_types.yaml"], identified, |it| &mut it.session_types),
+    (&["considerations.yaml"], identified, |it| &mut it.considerations),
+    (&["reactions.yaml"], identified, |it| &mut it.reactions),
+    (&guards::FILES, identified, |it| &mut it.guards),
+    (&[tables::FILE], identified, |it| {
+        Arc::make_mut(&mut it.sections).entry((tables::FILE, "")).or_default()
+    }),
+    (&["checkers.yaml"], keyed, |it| &mut it.checkers),
+    (&["breakers.yaml"], keyed, |it| &mut it.breakers),
+];
+
+/// Files that are kept as they were written.
+const TOPS: [(&str, Seat<Tops>); 3] = [
+    ("policyd.yaml", |it| &mut it.manifests),
+    (VOCABULARY, |it| &mut it.vocabularies),
+    ("messages.yaml", |it| &mut it.messages),
+];
+
+/// Files that hold settings at the top and lists of entries below.
+fn with_sections() -> impl Iterator<Item = &'static FileShape> {
+    let other = ["policyd.yaml", VOCABULARY];
+    shapes::FILES
+        .iter()
+        .filter(move |it| matches!(it.kind, Kind::Record(_)) && !other.contains(&it.file))
+}
+
+/// The files of a pack that others extend, each read when somebody looks at what it holds; what is wrong with
+/// them is said where they are looked at themselves.
+pub(super) fn below(files: &[(String, Arc<Source>)]) -> Layers {
+    let unread = |name: &str| {
+        let file = files.iter().find(|(it, _)| it == name)?;
+        let (file, source) = (file.clone(), Arc::clone(&file.1));
+        Some(Shared::later(move || {
+            let read = load::read_files(&[file], &mut Vec::new()).into_values().next();
+            read.unwrap_or_else(|| Node::nothing(&source))
+        }))
+    };
+    let mut layers = Layers::default();
+    for (names, find, seat) in LISTS {
+        let files: Vec<Shared<Node>> = names.iter().filter_map(|it| unread(it)).collect();
+        *seat(&mut layers) = Shared::later(move || entries(files.iter().flat_map(|it| find(it))));
+    }
+    for (file, seat) in TOPS {
+        *seat(&mut layers) = unread(file).into_iter().collect();
+    }
+    let (mut tops, mut sections) = (BTreeMap::new(), Arc::unwrap_or_clone(layers.sections));
+    for shape in with_sections() {
+        let Some(file) = unread(shape.file) else { continue };
+        for (key, _) in shape.sections() {
+            let file = file.clone();
+            let list =
+                Shared::later(move || entries(file.get(key).into_iter().flat_map(identified)));
+            sections.insert((shape.file, key), list);
+        }
+        tops.insert(shape.file, vec![file]);
+    }
+    Layers { tops: Arc::new(tops), sections: Arc::new(sections), ..layers }
+}
+
+/// Entries that nothing is below of.
+fn entries<'n>(found: impl Iterator<Item = Identified<'n>>) -> Vec<Arc<Entry>> {
+    let mut list = Entries::default();
+    layer(&mut list, found.collect(), true, &mut Vec::new());
+    list.into_owned()
 }
 
 /// Puts the files of one pack on top of what is there; whether its entries change inherited ones without
@@ -124,72 +211,39 @@ pub(super) fn add(
 ) {
     let own = nodes.iter().filter(|(_, node)| !builtin::wrote(&node.span.source));
     layers.own_files.extend(own.map(|(file, _)| *file));
-    let mut list = |file: &'static str, into: &mut Entries| {
-        // Guards have several files, and are one list.
-        let files = if file == guards::FILES[0] { guards::FILES.as_slice() } else { &[file] };
-        let found = files.iter().filter_map(|it| nodes.get(it)).flat_map(identified);
-        layer(into, found.collect(), implicit, diagnostics);
-    };
-    list("preferences.yaml", &mut layers.preferences);
-    list("probes.yaml", &mut layers.probes);
-    list("routes.yaml", &mut layers.routes);
-    let inherited = layers.session_types.len();
-    list("session_types.yaml", &mut layers.session_types);
-    // The last inherited type holds always: what comes after it would never be reached.
-    if layers.session_types.len() > inherited {
-        Arc::make_mut(&mut layers.session_types).rotate_left(inherited);
-    }
-    list("considerations.yaml", &mut layers.considerations);
-    list("reactions.yaml", &mut layers.reactions);
-    list("guards.yaml", &mut layers.guards);
-    if nodes.contains_key(tables::FILE) {
-        let sections = Arc::make_mut(&mut layers.sections);
-        list(tables::FILE, sections.entry((tables::FILE, "")).or_default());
-    }
-    let mut map = |file: &'static str, into: &mut Entries| {
-        let entries = nodes.get(file).and_then(Node::entries).unwrap_or_default();
-        let entries = entries.iter().filter_map(|(key, value)| Some((key.text()?, key, value)));
-        layer(into, entries.collect(), implicit, diagnostics);
-    };
-    map("checkers.yaml", &mut layers.checkers);
-    map("breakers.yaml", &mut layers.breakers);
-    let top = |file: &str, into: &mut Vec<Arc<Node>>| {
-        if let Some(node) = nodes.get(file) {
-            into.insert(0, Arc::new(node.clone()));
+    for (names, find, seat) in LISTS {
+        let files = names.iter().filter_map(|it| nodes.get(it));
+        let found: Vec<Identified<'_>> = files.flat_map(find).collect();
+        if found.is_empty() {
+            continue;
         }
-    };
-    top("policyd.yaml", &mut layers.manifests);
-    top(VOCABULARY, &mut layers.vocabularies);
-    top("messages.yaml", &mut layers.messages);
-    add_sections(layers, nodes, implicit, diagnostics);
-}
-
-/// Whether a file holds settings at the top and lists of entries below.
-fn holds_sections(shape: &FileShape) -> bool {
-    matches!(shape.kind, Kind::Record(_)) && !["policyd.yaml", VOCABULARY].contains(&shape.file)
-}
-
-/// Files that hold settings at the top and lists of entries below.
-fn add_sections(
-    layers: &mut Layers,
-    nodes: &Files,
-    implicit: bool,
-    diagnostics: &mut Vec<Diagnostic>,
-) {
-    for shape in shapes::FILES.iter().filter(|it| holds_sections(it)) {
+        let into = seat(layers);
+        let inherited = into.len();
+        layer(into, found, implicit, diagnostics);
+        // The last inherited type holds always: what comes after it would never be reached.
+        if names == ["session_types.yaml"] && into.len() > inherited {
+            into.to_mut().rotate_left(inherited);
+        }
+    }
+    for (file, seat) in TOPS {
+        if let Some(node) = nodes.get(file) {
+            seat(layers).insert(0, Shared::new(node.clone()));
+        }
+    }
+    for shape in with_sections() {
         let Some(node) = nodes.get(shape.file) else { continue };
         for (key, _) in shape.sections() {
-            let entries = node.get(key).map(identified).unwrap_or_default();
+            let found = node.get(key).map(identified).unwrap_or_default();
             let into = Arc::make_mut(&mut layers.sections).entry((shape.file, key)).or_default();
             let inherited = into.len();
-            layer(into, entries, implicit, diagnostics);
-            if shape.file == FAILURES {
+            layer(into, found, implicit, diagnostics);
+            if shape.file == FAILURES && into.len() > inherited {
                 // The first class that fits wins: one's own are tried first.
-                Arc::make_mut(into).rotate_left(inherited);
+                into.to_mut().rotate_left(inherited);
             }
         }
         let tops = Arc::make_mut(&mut layers.tops);
-        tops.entry(shape.file).or_default().insert(0, Arc::new(node.clone()));
+        tops.entry(shape.file).or_default().insert(0, Shared::new(node.clone()));
     }
 }
 
@@ -206,6 +260,12 @@ fn identified(list: &Node) -> Vec<Identified<'_>> {
     entries.collect()
 }
 
+/// The entries of a map by their keys.
+fn keyed(map: &Node) -> Vec<Identified<'_>> {
+    let entries = map.entries().unwrap_or_default();
+    entries.iter().filter_map(|(key, value)| Some((key.text()?, key, value))).collect()
+}
+
 /// Adds entries, or puts them over the inherited entries of the same id.
 fn layer(
     into: &mut Entries,
@@ -216,7 +276,7 @@ fn layer(
     if entries.is_empty() {
         return;
     }
-    let into = Arc::make_mut(into);
+    let into = into.to_mut();
     let inherited = into.len();
     let mut seen = BTreeSet::new();
     for (id, name, node) in entries {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::build::{self, Scope};
+use super::build;
 use super::layers::{self, Layers, VOCABULARY};
 use super::{OnError, Policy, builtin, guards, shapes};
 use crate::source::node::Node;
@@ -57,17 +57,9 @@ pub fn load(pack: &Pack, builtin: &Pack) -> Loaded {
         !extends || said == Some(false)
     };
     let sets_off = guards::SETS.iter().filter(is_off).copied().collect();
-    let mut layers = Layers::default();
-    if extends {
-        layers::add(
-            &mut layers,
-            &read_files(&builtin.files, &mut diagnostics),
-            true,
-            &mut diagnostics,
-        );
-    }
+    let mut layers = if extends { layers::below(&builtin.files) } else { Layers::default() };
     put_over(&mut layers, pack, &own, &mut diagnostics);
-    let policy = build::policy(name, build::build(&layers, &Scope::Whole, &mut diagnostics));
+    let policy = build::policy(name, build::build(&layers, None, &mut diagnostics));
     let sound = diagnostics.iter().all(|it| it.level != Level::Error);
     let policy = Some(policy).filter(|_| sound);
     Loaded { policy, diagnostics, on_error, enabled, sets_off }

@@ -14,6 +14,7 @@ pub mod resilience;
 pub mod review;
 pub mod run;
 pub mod shapes;
+mod shared;
 pub mod signals;
 pub mod tables;
 

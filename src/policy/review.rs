@@ -4,56 +4,51 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::build::{self, Resilience, Scope, Vocabulary};
+use super::build::{self, Resilience, Vocabulary};
 use super::context::ContextRules;
-use super::layers::{self, Entries, Entry, Layers};
+use super::layers::{self, Entries, Layers};
 use super::load::{self, Files, Pack};
 use super::run::RunPolicy;
+use super::shared::Shared;
 use super::{Consideration, Settings, guards};
 use crate::script::types::Names;
+use crate::source::Diagnostic;
 use crate::source::node::Node;
-use crate::source::{Diagnostic, Source};
 use crate::state::breaker;
 
 /// Names of programs, and of each the words that follow it.
 pub type Programs = BTreeMap<String, BTreeSet<String>>;
 
-/// The packs below, read once, for whoever looks at many packs on top of them. Only what those may
-/// name is built of it, checkers when one is named.
+/// The packs below, for whoever looks at many packs on top of them: what those look at is read and built
+/// once, and nothing else.
 #[derive(Debug)]
 pub struct Base {
     pub(super) layers: Layers,
-    pub(super) built: build::Built,
-    pub(super) checkers: build::Named,
-    pub(super) programs: Arc<Programs>,
+    pub(super) built: build::Foundation,
+    pub(super) checkers: Shared<build::Named>,
+    pub(super) programs: Shared<Programs>,
 }
 
 impl Base {
-    /// Reads and builds a pack that others extend.
+    /// What packs stand on that extend this one.
     #[must_use]
     pub fn new(pack: &Pack) -> Self {
-        Self::of(&files_below(&pack.files))
-    }
-
-    /// Builds what packs stand on that extend the one with these files.
-    #[must_use]
-    pub fn of(files: &Files) -> Self {
-        let mut diagnostics = Vec::new();
-        let mut layers = Layers::default();
-        layers::add(&mut layers, files, true, &mut diagnostics);
-        let built = build::build(&layers, &Scope::Foundation, &mut diagnostics);
-        let checkers = build::Named::new(&layers);
-        let programs = Arc::new(programs(&layers, &built));
+        let layers = layers::below(&pack.files);
+        let built = build::foundation(&layers);
+        let below = layers.clone();
+        let checkers = Shared::later(move || build::Named::new(&below));
+        let (below, vocabulary) = (layers.clone(), Arc::clone(&built.vocabulary));
+        let programs = Shared::later(move || programs(&below, &vocabulary));
         Self { layers, built, checkers, programs }
     }
 }
 
 /// The programs that command patterns name, in the vocabulary and in guards.
-fn programs(layers: &Layers, built: &build::Built) -> Programs {
+fn programs(layers: &Layers, vocabulary: &Vocabulary) -> Programs {
     let commands = layers.guards.iter().filter_map(|it| it.get("commands"));
     let commands = commands.flat_map(Node::one_or_items).filter_map(Node::text);
     let mut known = Programs::new();
-    for pattern in built.vocabulary.patterns().chain(commands) {
+    for pattern in vocabulary.patterns().chain(commands) {
         let mut words = pattern.split_whitespace().map(str::to_owned);
         if let Some(program) = words.next() {
             known.entry(program).or_default().extend(words.take(1));
@@ -84,19 +79,23 @@ pub struct Reviewed {
 pub struct Meant {
     /// The settings in force.
     pub settings: Settings,
-    /// Voices of messages.
-    pub voices: BTreeSet<String>,
     /// Considerations that the pack itself writes or changes.
     pub considerations: Vec<Consideration>,
-    pub(super) resilience: Arc<Resilience>,
-    pub(super) context: Arc<(ContextRules, Vec<String>)>,
+    pub(super) voices: Shared<BTreeSet<String>>,
+    pub(super) resilience: Shared<Resilience>,
+    pub(super) context: Shared<(ContextRules, Vec<String>)>,
     pub(super) session_types: Entries,
     pub(super) vocabulary: Arc<Vocabulary>,
     /// Programs that the base knows, whether the pack extends it or not.
-    pub(super) programs: Arc<Programs>,
+    pub(super) programs: Shared<Programs>,
 }
 
 impl Meant {
+    /// Voices of messages.
+    pub fn voices(&self) -> impl Iterator<Item = &str> {
+        self.voices.iter().map(String::as_str)
+    }
+
     /// Breakers by the glob over their names.
     #[must_use]
     pub fn breakers(&self) -> &[(String, breaker::Settings)] {
@@ -145,8 +144,7 @@ impl Reviewed {
         let below = Some(base).filter(|_| load::extends(pack, &own));
         let mut layers = below.map(|it| it.layers.clone()).unwrap_or_default();
         load::put_over(&mut layers, pack, &own, &mut diagnostics);
-        let scope = below.map_or(Scope::Whole, Scope::Over);
-        let built = build::build(&layers, &scope, &mut diagnostics);
+        let built = build::build(&layers, below, &mut diagnostics);
         let records = build::own_names(&layers);
         let (meant, names) = build::meant(&layers, built, base);
         let inherited = inherited(&layers, &own);
@@ -156,7 +154,7 @@ impl Reviewed {
 
 /// The entries that those of a pack's own files change.
 fn inherited(layers: &Layers, own: &Files) -> BTreeMap<(&'static str, String), Arc<Node>> {
-    let lists: [(&'static str, &[Arc<Entry>]); 8] = [
+    let lists: [(&'static str, &Entries); 8] = [
         ("reactions.yaml", &layers.reactions),
         ("preferences.yaml", &layers.preferences),
         ("probes.yaml", &layers.probes),
@@ -166,8 +164,8 @@ fn inherited(layers: &Layers, own: &Files) -> BTreeMap<(&'static str, String), A
         ("checkers.yaml", &layers.checkers),
         ("considerations.yaml", &layers.considerations),
     ];
-    let sections = layers.sections.iter().map(|((file, _), list)| (*file, list.as_slice()));
-    let guards = guards::FILES.into_iter().map(|it| (it, layers.guards.as_slice()));
+    let sections = layers.sections.iter().map(|((file, _), list)| (*file, list));
+    let guards = guards::FILES.into_iter().map(|it| (it, &layers.guards));
     let lists = lists.into_iter().chain(sections).chain(guards);
     let lists = lists.filter(|(file, _)| own.contains_key(file));
     let entries = lists.flat_map(|(file, list)| list.iter().map(move |it| (file, it)));
@@ -176,10 +174,4 @@ fn inherited(layers: &Layers, own: &Files) -> BTreeMap<(&'static str, String), A
         Some(((file, it.id.clone()), Arc::clone(below)))
     });
     changed.collect()
-}
-
-/// The files of a pack that others extend; what is wrong with them is said where it is looked at.
-#[must_use]
-pub fn files_below(files: &[(String, Arc<Source>)]) -> Files {
-    load::read_files(files, &mut Vec::new())
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::meaning::{Meaning, meaning};
-use super::{Span, scalar};
+use super::{Source, Span, scalar};
 use crate::time::{Timestamp, parse_duration};
 
 /// One value of a policy file.
@@ -61,6 +61,14 @@ pub enum ScalarStyle {
 }
 
 impl Node {
+    /// A file in which nothing is written.
+    #[must_use]
+    pub fn nothing(source: &Arc<Source>) -> Self {
+        let nothing = Scalar { text: String::new(), style: ScalarStyle::Plain, indent: 0 };
+        let span = Span { source: Arc::clone(source), start: 0, end: 0 };
+        Self { span, kind: NodeKind::Scalar(nothing) }
+    }
+
     /// The value of a key, if this is a map that has it with something in it.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Self> {

@@ -42,6 +42,7 @@ pub(super) const COMPILED_BY: u64 = fingerprint(&[
     include_str!("../../../src/policy/review.rs"),
     include_str!("../../../src/policy/run.rs"),
     include_str!("../../../src/policy/shapes.rs"),
+    include_str!("../../../src/policy/shared.rs"),
     include_str!("../../../src/policy/shapes/breakers.rs"),
     include_str!("../../../src/policy/shapes/context.rs"),
     include_str!("../../../src/policy/shapes/failures.rs"),

@@ -323,8 +323,7 @@ pub(in crate::lint) fn unmatched_breaker(subject: &Subject<'_>, out: &mut Findin
 pub(in crate::lint) fn unknown_voice(subject: &Subject<'_>, out: &mut Findings) {
     let voice = subject.file("policyd.yaml").and_then(|it| it.get("voice"));
     let Some((node, name)) = voice.and_then(|it| Some((it, it.text()?))) else { return };
-    let voices = subject.reviewed.meant.voices.iter().map(String::as_str);
-    let voices: Vec<&str> = voices.chain(["plain"]).collect();
+    let voices: Vec<&str> = subject.reviewed.meant.voices().chain(["plain"]).collect();
     if !voices.contains(&name) {
         out.add(node.span.clone(), format!("no message has the voice `{name}`"), |it| {
             it.with_meant(name, &voices)

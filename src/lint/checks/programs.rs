@@ -16,8 +16,8 @@ const REAL: [&str; 20] = [
 ];
 
 pub(in crate::lint) fn misspelt_program(subject: &Subject<'_>, out: &mut Findings) {
-    let known = subject.reviewed.meant.known_programs();
     for pattern in command_patterns(subject) {
+        let known = subject.reviewed.meant.known_programs();
         let text = pattern.text;
         let mut words = text.split_whitespace();
         let program = words.next().unwrap_or_default();

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::{Builder, Entry, on_error, place, text, texts};
 use crate::facts::event::{EVENTS, EventKind};
-use crate::policy::layers::Layers;
+use crate::policy::layers::{Entries, Layers};
 use crate::policy::review::Base;
 use crate::policy::{Check, CheckBody, Consideration, Mode, OnError, Severity};
 use crate::script::types::Type;
@@ -28,7 +28,8 @@ impl Named {
 pub(super) struct Checkers<'a> {
     pub(super) own: &'a BTreeMap<String, Check>,
     pub(super) base: Option<&'a Base>,
-    pub(super) known: Vec<&'a str>,
+    /// All of them.
+    pub(super) known: &'a Entries,
 }
 
 impl Checkers<'_> {
@@ -130,10 +131,11 @@ impl Builder<'_> {
         if let Some(check) = checkers.get(name) {
             return Some(self.overlaid(check.clone(), entry));
         }
-        if !checkers.known.contains(&name) {
+        let known: Vec<&str> = checkers.known.iter().map(|it| it.id.as_str()).collect();
+        if !known.contains(&name) {
             let message = format!("there is no checker `{name}`");
             let found = Diagnostic::error("unknown-checker", node.span.clone(), message);
-            self.diagnostics.push(found.with_meant(name, &checkers.known));
+            self.diagnostics.push(found.with_meant(name, &known));
         }
         None
     }

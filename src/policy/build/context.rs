@@ -1,9 +1,8 @@
 //! Turns the layers of `context.yaml` into meaning.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Builder, Built, text, texts};
+use super::{Builder, Foundation, Shared, text, texts};
 use crate::facts::meters::Prices;
 use crate::policy::Choice;
 use crate::policy::context::{ClearRequests, ContextRules, Model};
@@ -29,16 +28,16 @@ impl Builder<'_> {
     pub(super) fn context_over(
         &mut self,
         layers: &Layers,
-        base: Option<&Built>,
-    ) -> Arc<(ContextRules, Vec<String>)> {
+        base: Option<&Foundation>,
+    ) -> Shared<(ContextRules, Vec<String>)> {
         match base.filter(|_| !layers.owns(&[FILE])) {
-            Some(base) => Arc::clone(&base.context),
-            None => Arc::new(self.context(layers)),
+            Some(base) => base.context.clone(),
+            None => Shared::new(self.context(layers)),
         }
     }
 
     /// What `context.yaml` means, and the events at which tiers are told.
-    fn context(&mut self, layers: &Layers) -> (ContextRules, Vec<String>) {
+    pub(super) fn context(&mut self, layers: &Layers) -> (ContextRules, Vec<String>) {
         let tops = layers.top(FILE);
         let top = |key: &str| tops.iter().find_map(|it| it.get(key)).filter(|it| !it.is_null());
         let part = |section: &str, key: &str| {

@@ -18,7 +18,7 @@ const LINES: usize = 200;
 
 /// What the packs say of failures, topmost first.
 fn files(layers: &Layers) -> impl Iterator<Item = &Node> {
-    layers.top(FAILURES).iter().map(AsRef::as_ref)
+    layers.top(FAILURES).iter().map(|it| &**it)
 }
 
 /// All that the layers say of failures. A key is taken from the topmost layer that has it.

@@ -1,7 +1,6 @@
 //! Turns the layers of the resilience files into meaning.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::layers::{FAILURES, Layers, wanted};
@@ -11,7 +10,7 @@ use super::super::resilience::{
     Alarm, Channel, DeadLetter, Enter, Escalation, Reaction, Review, ReviewAction, Trigger,
 };
 use super::super::shapes::resilience::REVIEW_GROUPS;
-use super::{Builder, Built, Entry, Expression, breakers, failures, text, texts};
+use super::{Builder, Entry, Expression, Foundation, Shared, breakers, failures, text, texts};
 use crate::policy::run::RunPolicy;
 use crate::policy::signals::Signals;
 use crate::policy::{Place, Route};
@@ -105,11 +104,11 @@ impl Builder<'_> {
     pub(super) fn resilience_over(
         &mut self,
         layers: &Layers,
-        base: Option<&Built>,
-    ) -> Arc<Resilience> {
+        base: Option<&Foundation>,
+    ) -> Shared<Resilience> {
         let resilience = match base.filter(|_| !layers.owns(&FILES)) {
-            Some(base) => Arc::clone(&base.resilience),
-            None => Arc::new(self.resilience(layers)),
+            Some(base) => base.resilience.clone(),
+            None => Shared::new(self.resilience(layers)),
         };
         let considerations = wanted(&layers.considerations, self.own_only);
         for node in considerations.filter_map(|it| it.get("emit")) {
@@ -119,7 +118,7 @@ impl Builder<'_> {
     }
 
     /// What the files of the resilience systems mean.
-    fn resilience(&mut self, layers: &Layers) -> Resilience {
+    pub(super) fn resilience(&mut self, layers: &Layers) -> Resilience {
         let signals = self.signals(layers);
         let routes = wanted(&layers.routes, self.own_only);
         let failures = failures::failures(layers, self.diagnostics);

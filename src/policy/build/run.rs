@@ -19,7 +19,7 @@ struct Top<'l>(&'l Layers);
 
 impl Top<'_> {
     fn files(&self) -> impl Iterator<Item = &Node> {
-        self.0.top(FILE).iter().map(AsRef::as_ref)
+        self.0.top(FILE).iter().map(|it| &**it)
     }
 
     fn get(&self, key: &str) -> Option<&Node> {

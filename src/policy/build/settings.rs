@@ -1,9 +1,8 @@
 //! The manifest's settings with their defaults.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use super::{on_error, text, texts};
+use super::{Shared, on_error, text, texts};
 use crate::limits;
 use crate::policy::builtin;
 use crate::policy::{Durability, Forgotten, Layout, OnError, Paths, Settings};
@@ -12,7 +11,7 @@ use crate::source::{Diagnostic, Level};
 use crate::state::guard::GuardLimits;
 
 /// Each setting of the topmost manifest that has it.
-pub(super) fn settings(manifests: &[Arc<Node>], diagnostics: &mut Vec<Diagnostic>) -> Settings {
+pub(super) fn settings(manifests: &[Shared<Node>], diagnostics: &mut Vec<Diagnostic>) -> Settings {
     let get = |key: &str| manifests.iter().find_map(|it| it.get(key)).filter(|it| !it.is_null());
     let part = |section: &'static str, key: &'static str| {
         manifests.iter().filter_map(|it| it.get(section)).find_map(|it| it.get(key))
@@ -80,7 +79,7 @@ pub(super) fn settings(manifests: &[Arc<Node>], diagnostics: &mut Vec<Diagnostic
 }
 
 /// The deadline of probes that a pack of one's own sets.
-pub(super) fn own_deadline(manifests: &[Arc<Node>]) -> Option<Duration> {
+pub(super) fn own_deadline(manifests: &[Shared<Node>]) -> Option<Duration> {
     let own = manifests.iter().filter(|it| !builtin::wrote(&it.span.source));
     own.filter_map(|it| it.get("deadline")).find_map(Node::duration)
 }

@@ -1,9 +1,8 @@
 //! The vocabulary: named kinds of commands, files and texts, the layers of all packs joined.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use super::{patterns, text, texts};
+use super::{Shared, patterns, text, texts};
 use crate::deferred::Deferred;
 use crate::facts::call::{CodeCall, FileEffect, Interpreter, Knowledge, ShellValue, Which};
 use crate::facts::lens::{CommandKind, ContentPattern, FileKindRow, Lens, ValueOptions, Wrapper};
@@ -14,7 +13,7 @@ use crate::source::Diagnostic;
 use crate::source::node::Node;
 
 /// File kinds that content patterns name must exist.
-fn check_file_kinds(nodes: &[Arc<Node>], lens: &Lens, diagnostics: &mut Vec<Diagnostic>) {
+fn check_file_kinds(nodes: &[Shared<Node>], lens: &Lens, diagnostics: &mut Vec<Diagnostic>) {
     let known: Vec<&str> = lens.files.iter().map(|it| it.name.as_str()).collect();
     let entries = nodes.iter().filter_map(|it| it.get("contents")?.entries()).flatten();
     let named = entries.flat_map(|(_, entry)| {
@@ -62,7 +61,7 @@ impl Vocabulary {
 
 /// Joins vocabularies, topmost first: lists are joined, also those of entries with the same name,
 /// unless the upper entry says `override: true`.
-pub(super) fn vocabulary(nodes: &[Arc<Node>], diagnostics: &mut Vec<Diagnostic>) -> Vocabulary {
+pub(super) fn vocabulary(nodes: &[Shared<Node>], diagnostics: &mut Vec<Diagnostic>) -> Vocabulary {
     // A test proves those of the built-in pack: compiling them was most of what loading it cost.
     let regexes =
         nodes.iter().flat_map(|it| regexes(it)).filter(|it| !builtin::wrote(&it.span.source));
@@ -145,7 +144,7 @@ impl Named<'_> {
 }
 
 /// Entries of a map over all layers; one with `override: true` hides those below it.
-fn named<'n>(nodes: &'n [Arc<Node>], key: &'n str) -> impl Iterator<Item = (String, Named<'n>)> {
+fn named<'n>(nodes: &'n [Shared<Node>], key: &'n str) -> impl Iterator<Item = (String, Named<'n>)> {
     let mut found: BTreeMap<String, (Named<'n>, bool)> = BTreeMap::new();
     let entries = nodes.iter().filter_map(move |it| it.get(key)?.entries()).flatten();
     for (name, node) in entries {
@@ -159,7 +158,7 @@ fn named<'n>(nodes: &'n [Arc<Node>], key: &'n str) -> impl Iterator<Item = (Stri
 }
 
 /// What all vocabularies know of programs, topmost first.
-fn knowledge(nodes: &[Arc<Node>]) -> Knowledge {
+fn knowledge(nodes: &[Shared<Node>]) -> Knowledge {
     let rows =
         |key: &'static str| nodes.iter().filter_map(move |it| it.get(key)?.items()).flatten();
     let which = |node: &Node, key: &str| Which::find(&text(node.get(key)));
