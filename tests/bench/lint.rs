@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use policyd::source::{Source, yaml};
 
@@ -23,33 +23,43 @@ pub(crate) fn table(binary: &Path) {
     RULES.iter().for_each(|rules| line(binary, *rules));
 }
 
-/// Both in one run: a whole process that lints on all cores, and parsing alone on one.
+/// All in one run: a whole process that lints on all cores, and parsing alone on one, into the tree with
+/// places that lint looks at and into plain values.
 fn line(binary: &Path, rules: usize) {
     let folder = tempfile::tempdir().unwrap();
     let files: Vec<PathBuf> = (0..FILES).map(|it| write(folder.path(), it, rules)).collect();
-    let (mut linted, mut parsed) = (Vec::new(), Vec::new());
+    let (mut linted, mut parsed, mut plain) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         let began = Instant::now();
         let status =
             Command::new(binary).arg("lint").arg(folder.path()).stdout(Stdio::null()).status();
         assert!(status.unwrap().success(), "the packs are clean");
         linted.push(began.elapsed());
-        let began = Instant::now();
-        for file in &files {
-            let text = fs::read_to_string(file).unwrap();
+        parsed.push(each(&files, |text| {
             black_box(yaml::parse(&Arc::new(Source { name: String::new(), text })));
-        }
-        parsed.push(began.elapsed());
+        }));
+        plain.push(each(&files, |text| {
+            black_box(serde_yaml::from_str::<serde_yaml::Value>(&text).unwrap());
+        }));
     }
-    let (linted, parsed) = (median(&mut linted), median(&mut parsed));
-    let name = format!("{rules} rule(s) each: YAML alone, one core");
-    println!("{name:<40}{:>10.1}", parsed * 1e3);
+    let (linted, parsed, plain) = (median(&mut linted), median(&mut parsed), median(&mut plain));
+    let rules = format!("{rules} rule(s) each");
+    println!("{:<40}{:>10.1}", format!("{rules}: YAML with places, one core"), parsed * 1e3);
+    println!("{:<40}{:>10.1}", format!("{rules}: serde_yaml, one core"), plain * 1e3);
     println!(
-        "{:<40}{:>10.1}{:>9.2}x  <= 2x",
+        "{:<40}{:>10.1}{:>9.2}x  <= 2x; of serde_yaml {:.2}x",
         "policyd lint, all cores",
         linted * 1e3,
-        linted / parsed
+        linted / parsed,
+        linted / plain,
     );
+}
+
+/// How long it takes to read each file and to do this with it.
+fn each(files: &[PathBuf], work: impl Fn(String)) -> Duration {
+    let began = Instant::now();
+    files.iter().for_each(|it| work(fs::read_to_string(it).unwrap()));
+    began.elapsed()
 }
 
 /// One pack.
