@@ -96,7 +96,7 @@ pub(super) struct Layers {
     /// Files of settings and lists, by their names.
     tops: Arc<BTreeMap<&'static str, Tops>>,
     /// Their lists of entries, by file and key.
-    pub(super) sections: Arc<BTreeMap<Section, Entries>>,
+    sections: Arc<BTreeMap<Section, Entries>>,
     /// The files in which a pack above the built-in one says something.
     own_files: BTreeSet<&'static str>,
     /// Whether a vocabulary had to be left out, so that names may be missing.
@@ -111,6 +111,24 @@ impl Layers {
     pub(super) fn section(&self, file: &'static str, section: &'static str) -> &Entries {
         static NONE: LazyLock<Entries> = LazyLock::new(Entries::default);
         self.sections.get(&(file, section)).unwrap_or(&NONE)
+    }
+
+    /// All lists of entries that a file is, belongs to or holds.
+    pub(super) fn lists(&self, file: &'static str) -> impl Iterator<Item = &Entries> {
+        let whole = match file {
+            "preferences.yaml" => Some(&self.preferences),
+            "probes.yaml" => Some(&self.probes),
+            "breakers.yaml" => Some(&self.breakers),
+            "routes.yaml" => Some(&self.routes),
+            "session_types.yaml" => Some(&self.session_types),
+            "checkers.yaml" => Some(&self.checkers),
+            "considerations.yaml" => Some(&self.considerations),
+            "reactions.yaml" => Some(&self.reactions),
+            other => guards::FILES.contains(&other).then_some(&self.guards),
+        };
+        let sections = self.sections.range((file, "")..);
+        let sections = sections.take_while(move |((of, _), _)| *of == file).map(|(_, list)| list);
+        whole.into_iter().chain(sections)
     }
 
     /// A file of settings and lists, as each pack that has it wrote it, topmost first.

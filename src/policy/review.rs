@@ -10,7 +10,7 @@ use super::layers::{self, Entries, Layers};
 use super::load::{self, Files, Pack};
 use super::run::RunPolicy;
 use super::shared::Shared;
-use super::{Consideration, Settings, guards};
+use super::{Consideration, Settings};
 use crate::script::types::Names;
 use crate::source::Diagnostic;
 use crate::source::node::Node;
@@ -154,21 +154,8 @@ impl Reviewed {
 
 /// The entries that those of a pack's own files change.
 fn inherited(layers: &Layers, own: &Files) -> BTreeMap<(&'static str, String), Arc<Node>> {
-    let lists: [(&'static str, &Entries); 8] = [
-        ("reactions.yaml", &layers.reactions),
-        ("preferences.yaml", &layers.preferences),
-        ("probes.yaml", &layers.probes),
-        ("breakers.yaml", &layers.breakers),
-        ("routes.yaml", &layers.routes),
-        ("session_types.yaml", &layers.session_types),
-        ("checkers.yaml", &layers.checkers),
-        ("considerations.yaml", &layers.considerations),
-    ];
-    let sections = layers.sections.iter().map(|((file, _), list)| (*file, list));
-    let guards = guards::FILES.into_iter().map(|it| (it, &layers.guards));
-    let lists = lists.into_iter().chain(sections).chain(guards);
-    let lists = lists.filter(|(file, _)| own.contains_key(file));
-    let entries = lists.flat_map(|(file, list)| list.iter().map(move |it| (file, it)));
+    let entries = own.keys().flat_map(|file| layers.lists(file).map(move |list| (*file, list)));
+    let entries = entries.flat_map(|(file, list)| list.iter().map(move |it| (file, it)));
     let changed = entries.filter_map(|(file, it)| {
         let below = it.layers.get(1)?;
         Some(((file, it.id.clone()), Arc::clone(below)))

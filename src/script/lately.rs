@@ -42,8 +42,9 @@ impl Familiar {
     }
 }
 
-/// Expressions remembered.
-const FAMILIAR_MAX: usize = 256;
+/// Expressions remembered: what packs have in common is soon back among so few, and more would cost more memory
+/// than time.
+const FAMILIAR_MAX: usize = 64;
 
 /// An expression, parsed now or lately.
 ///

@@ -1,5 +1,7 @@
 //! Facts by the text that names them: the values and the numbers they can have.
 
+use memchr::{memchr2, memchr3};
+
 use super::members::{self, Member};
 use super::types::{Names, Type};
 
@@ -33,7 +35,8 @@ fn last_member(path: &str) -> Option<&'static Member> {
     let mut owner = Type::Global;
     let mut row = None;
     for step in steps(path) {
-        let name = step.split(['(', '[']).next().unwrap_or_default();
+        let end = memchr2(b'(', b'[', step.as_bytes()).unwrap_or(step.len());
+        let name = step.get(..end).unwrap_or_default();
         row = members::find(owner, name);
         owner = match (owner, row) {
             (_, Some(row)) if row.result == Type::Breakers && step.contains('[') => Type::Breaker,
@@ -58,8 +61,10 @@ fn steps(path: &str) -> impl Iterator<Item = &str> {
 
 /// Where the first step of a path ends.
 fn step_end(path: &str) -> usize {
+    // Most steps are a name alone.
+    let Some(name) = memchr3(b'.', b'(', b'[', path.as_bytes()) else { return path.len() };
     let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
-    for (at, byte) in path.bytes().enumerate() {
+    for (at, byte) in path.bytes().enumerate().skip(name) {
         match byte {
             _ if escaped => escaped = false,
             b'\\' if quoted => escaped = true,
