@@ -130,20 +130,26 @@ impl Task<'_> {
         sessions.sort_by_key(|it| std::cmp::Reverse(it.bytes()));
         let next = AtomicUsize::new(0);
         let (sender, receiver) = mpsc::channel();
+        let work = |sender: mpsc::Sender<News>| {
+            // Facts and expressions are of one thread; each prepares its own.
+            let mut panel = Panel::new(self.policy, self.other);
+            let mut part = self.tally();
+            while let Some(session) = sessions.get(next.fetch_add(1, Ordering::Relaxed)) {
+                part.merge(self.session(session, &mut panel));
+                // Nobody listens any more only where the whole is given up.
+                let _heard = sender.send(News::Read(session.bytes()));
+            }
+            let _heard = sender.send(News::Done(Box::new(part)));
+        };
         std::thread::scope(|scope| {
-            for _ in 0..jobs.min(sessions.len()) {
-                let (sender, sessions, next) = (sender.clone(), &sessions, &next);
-                scope.spawn(move || {
-                    // Facts and expressions are of one thread; each prepares its own.
-                    let mut panel = Panel::new(self.policy, self.other);
-                    let mut part = self.tally();
-                    while let Some(session) = sessions.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        part.merge(self.session(session, &mut panel));
-                        // Nobody listens any more only where the whole is given up.
-                        let _heard = sender.send(News::Read(session.bytes()));
-                    }
-                    let _heard = sender.send(News::Done(Box::new(part)));
-                });
+            let start = |_: &usize| {
+                let (sender, work) = (sender.clone(), &work);
+                std::thread::Builder::new().spawn_scoped(scope, move || work(sender)).is_ok()
+            };
+            let started = (0..jobs.min(sessions.len())).filter(start).count();
+            if started == 0 {
+                // The system grants no thread.
+                work(sender.clone());
             }
             drop(sender);
             for news in receiver {

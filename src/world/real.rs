@@ -235,8 +235,7 @@ fn wait_for_lock(file: File, wait_max: Duration) -> Result<File, WorldError> {
     }
     let (sender, receiver) = std::sync::mpsc::channel();
     // Where nobody waits any more the file is dropped, which frees the lock.
-    let wait = move || sender.send(file.lock().map(|()| file)).ok();
-    std::thread::Builder::new().spawn(wait).map_err(|error| said(&error))?;
+    process::alongside(move || drop(sender.send(file.lock().map(|()| file))))?;
     match receiver.recv_timeout(wait_max) {
         Ok(answer) => answer.map_err(|error| said(&error)),
         Err(_) => Err(WorldError::TimedOut),

@@ -20,24 +20,48 @@ const POLL_MAX: Duration = Duration::from_millis(5);
 pub(super) fn run(command: &Command) -> Result<CommandOutput, WorldError> {
     let deadline = Instant::now().checked_add(command.deadline);
     let mut child = spawn(command)?;
-    let (done, streams) = channel();
-    let stdout = child.stdout.take().map(|pipe| collect(pipe, command.output_max, done.clone()));
-    let stderr = child.stderr.take().map(|pipe| collect(pipe, command.output_max, done));
-    if let Some(mut pipe) = child.stdin.take() {
-        let bytes = command.stdin.clone();
-        // A program that does not read its input is not an error.
-        std::thread::spawn(move || pipe.write_all(&bytes).ok());
-    }
-    let ended = wait(&mut child, &streams, deadline);
+    let listening = listen(&mut child, command);
+    let ended = match &listening {
+        Ok((_, streams)) => wait(&mut child, streams, deadline),
+        Err(_) => Ok(false),
+    };
     // Killed before it is reaped: its number cannot belong to anyone else yet.
     kill_group(&mut child);
     let status = child.wait().map_err(|error| said(&error))?;
+    let ([stdout, stderr], _) = listening?;
     if !ended? {
         return Err(WorldError::TimedOut);
     }
-    let (stdout, cut_out) = stdout.map_or_else(Default::default, |kept| kept.take());
-    let (stderr, cut_err) = stderr.map_or_else(Default::default, |kept| kept.take());
+    let ((stdout, cut_out), (stderr, cut_err)) = (stdout.take(), stderr.take());
     Ok(CommandOutput { code: status.code(), stdout, stderr, truncated: cut_out || cut_err })
+}
+
+/// Feeds a program, and keeps what it says on both streams; whoever is given the end of them hears of each.
+fn listen(child: &mut Child, command: &Command) -> Result<([Kept; 2], Receiver<()>), WorldError> {
+    let (done, streams) = channel();
+    let kept = [Kept::default(), Kept::default()];
+    let [stdout, stderr] = &kept;
+    if let Some(pipe) = child.stdout.take() {
+        collect(pipe, command.output_max, stdout.clone(), done.clone())?;
+    }
+    if let Some(pipe) = child.stderr.take() {
+        collect(pipe, command.output_max, stderr.clone(), done)?;
+    }
+    feed(child, command)?;
+    Ok((kept, streams))
+}
+
+/// Writes what a program is to read.
+pub(super) fn feed(child: &mut Child, command: &Command) -> Result<(), WorldError> {
+    let Some(mut pipe) = child.stdin.take() else { return Ok(()) };
+    let bytes = command.stdin.clone();
+    // A program that does not read its input is not an error.
+    alongside(move || drop(pipe.write_all(&bytes)))
+}
+
+/// Does something in a thread of its own; an error where the system grants none.
+pub(super) fn alongside(work: impl FnOnce() + Send + 'static) -> Result<(), WorldError> {
+    std::thread::Builder::new().spawn(work).map(drop).map_err(|error| said(&error))
 }
 
 pub(super) fn spawn(command: &Command) -> Result<Child, WorldError> {
@@ -80,22 +104,24 @@ impl Kept {
 }
 
 /// Reads a stream to its end, keeping its beginning; sends one `()` at the end.
-fn collect(mut pipe: impl Read + Send + 'static, output_max: usize, done: Sender<()>) -> Kept {
-    let kept = Kept::default();
-    let shared = kept.clone();
-    std::thread::spawn(move || {
+fn collect(
+    mut pipe: impl Read + Send + 'static,
+    output_max: usize,
+    kept: Kept,
+    done: Sender<()>,
+) -> Result<(), WorldError> {
+    alongside(move || {
         let mut buffer = vec![0_u8; 64 * 1024];
         loop {
             match pipe.read(&mut buffer) {
                 Ok(0) => break,
-                Ok(count) => shared.add(buffer.get(..count).unwrap_or_default(), output_max),
+                Ok(count) => kept.add(buffer.get(..count).unwrap_or_default(), output_max),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => break,
             }
         }
         done.send(()).ok(); // Nobody waits any more after the deadline.
-    });
-    kept
+    })
 }
 
 /// Waits until the program and its streams have ended: true; or until the deadline: false. A

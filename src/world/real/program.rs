@@ -1,14 +1,14 @@
 //! A program whose output is taken as it comes: no full pipe holds it up for good, a flood is taken
 //! no faster than it is read, and its whole process group dies with it.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::process::Child;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use super::process::{DRAIN_MAX, has_exited, kill_group, spawn};
+use super::process::{DRAIN_MAX, alongside, feed, has_exited, kill_group, spawn};
 use super::{Command, RunningProgram, WorldError, said};
 use crate::world::Sign;
 
@@ -30,20 +30,18 @@ pub(super) struct Program {
 
 impl Program {
     pub(super) fn start(command: &Command) -> Result<Self, WorldError> {
-        let mut child = spawn(command)?;
         let (sender, output) = sync_channel(CHUNKS);
+        // Dropped where something fails below, it ends the program.
+        let mut program = Self { child: spawn(command)?, output, exited_at: None, ended: None };
+        let child = &mut program.child;
         if let Some(pipe) = child.stdout.take() {
-            pass_on(pipe, Sign::Said, sender.clone());
+            pass_on(pipe, Sign::Said, sender.clone())?;
         }
         if let Some(pipe) = child.stderr.take() {
-            pass_on(pipe, Sign::Complained, sender);
+            pass_on(pipe, Sign::Complained, sender)?;
         }
-        if let Some(mut pipe) = child.stdin.take() {
-            let bytes = command.stdin.clone();
-            // A program that does not read its input is not an error.
-            std::thread::spawn(move || pipe.write_all(&bytes).ok());
-        }
-        Ok(Self { child, output, exited_at: None, ended: None })
+        feed(child, command)?;
+        Ok(program)
     }
 
     /// Hears what comes in so much time, or until nothing can come any more.
@@ -129,8 +127,12 @@ impl Drop for Program {
 }
 
 /// Passes on what comes out of a stream, until it ends or nobody takes it any more.
-fn pass_on(mut pipe: impl Read + Send + 'static, sign: fn(Vec<u8>) -> Sign, to: SyncSender<Sign>) {
-    std::thread::spawn(move || {
+fn pass_on(
+    mut pipe: impl Read + Send + 'static,
+    sign: fn(Vec<u8>) -> Sign,
+    to: SyncSender<Sign>,
+) -> Result<(), WorldError> {
+    alongside(move || {
         let mut buffer = vec![0_u8; CHUNK];
         loop {
             match pipe.read(&mut buffer) {
@@ -145,7 +147,7 @@ fn pass_on(mut pipe: impl Read + Send + 'static, sign: fn(Vec<u8>) -> Sign, to: 
                 Err(_) => break,
             }
         }
-    });
+    })
 }
 
 #[cfg(unix)]
