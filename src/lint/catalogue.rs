@@ -94,6 +94,8 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD135", "same-tier", Error, Default, "Two tiers of the context are reached at one percentage.", None),
     rule!("PD137", "decision-not-taken", Error, Default, "A guard says something to an event that takes nothing of the kind.", None),
     rule!("PD138", "unknown-guard-tool", Error, Default, "A guard looks at a tool that no client has.", Some(guards::unknown_guard_tool)),
+    rule!("PD139", "empty-filter", Error, Default, "A guard lists nothing to look at, and so looks at everything.", Some(guards::empty_filter)),
+    rule!("PD140", "looked-through", Warning, Default, "A command pattern names what starts other programs, which are seen in its place.", Some(programs::looked_through)),
     rule!("PD201", "expression-syntax", Error, Default, "An expression cannot be read.", None),
     rule!("PD202", "unknown-fact", Error, Default, "A fact or field is named that does not exist.", None),
     rule!("PD203", "unknown-function", Error, Default, "A function or operator is named that does not exist.", None),

@@ -18,6 +18,9 @@ pub(super) const VOCABULARY: &str = "vocabulary.yaml";
 /// The file whose entries are tried in their order.
 pub(super) const FAILURES: &str = "failures.yaml";
 
+/// The rules of which the first that holds says what a drift leads to.
+const DRIFT: Section = ("signals.yaml", "drift");
+
 /// An entry of a list or map file, the changing layer before the inherited ones.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
@@ -255,8 +258,9 @@ pub(super) fn add(
             let into = Arc::make_mut(&mut layers.sections).entry((shape.file, key)).or_default();
             let inherited = into.len();
             layer(into, found, implicit, diagnostics);
-            if shape.file == FAILURES && into.len() > inherited {
-                // The first class that fits wins: one's own are tried first.
+            let first_wins = shape.file == FAILURES || (shape.file, key) == DRIFT;
+            if first_wins && into.len() > inherited {
+                // The first that fits wins, and the last inherited one always fits: one's own are tried first.
                 into.to_mut().rotate_left(inherited);
             }
         }

@@ -128,6 +128,12 @@ impl Meant {
         &self.programs
     }
 
+    /// Programs that only start others.
+    pub fn wrappers(&self) -> impl Iterator<Item = &str> {
+        let wrappers = self.vocabulary.lens.wrappers.iter().filter(|it| !it.kept);
+        wrappers.map(|it| it.command.as_str())
+    }
+
     /// Tools that the vocabulary names.
     pub fn tools(&self) -> impl Iterator<Item = &str> {
         let lens = &self.vocabulary.lens;

@@ -118,6 +118,14 @@ fn number_in_quotes(sides: [&Expr; 2]) -> Option<String> {
     })
 }
 
+/// Whether a text is a date as `now.date` is one; the beginning of one orders as it should.
+fn is_date(text: &str) -> bool {
+    let form = "0000-00-00";
+    let fits = |(one, other): (u8, u8)| one == other || (one == b'0' && other.is_ascii_digit());
+    let parts = [4, 7, 10].contains(&text.len());
+    parts && form.bytes().zip(text.bytes()).all(fits)
+}
+
 struct Checker<'a> {
     text: &'a str,
     names: &'a Names,
@@ -162,6 +170,11 @@ impl<'a> Checker<'a> {
                 if flags.contains(ASTFlags::NEGATED) {
                     let help = Some("write `.`: every fact is always there".to_owned());
                     self.at(expr, "expression-syntax", "`?.` is not needed", help);
+                }
+                if let (Expr::Array(items, _), Expr::MethodCall(call, _)) = (&chain.lhs, &chain.rhs)
+                    && let ("contains", [item]) = (call.name.as_str(), call.args.as_slice())
+                {
+                    items.iter().for_each(|it| self.closed_value(item, it));
                 }
                 let owner = self.infer(&chain.lhs);
                 let path = self.slice(&chain.lhs).to_owned();
@@ -473,7 +486,14 @@ impl<'a> Checker<'a> {
     /// `fact == "value"` where the fact can only have certain values.
     fn closed_value(&mut self, fact: &Expr, value: &Expr) {
         let Expr::StringConstant(text, _) = value else { return };
-        let known = closed_values(&self.slice(fact), self.names);
+        let path = self.slice(fact);
+        if path == "now.date" && !is_date(text) {
+            let start = byte_offset(self.text, value.start_position()).unwrap_or(0);
+            let message = format!("`now.date` is never like \"{text}\", and is compared as a text");
+            let help = Some("write the year, the month and the day: \"2027-01-31\"".to_owned());
+            return self.report("impossible-value", start, message, help);
+        }
+        let known = closed_values(&path, self.names);
         if !known.is_empty() && !known.contains(&text.as_str()) {
             let start = byte_offset(self.text, value.start_position()).unwrap_or(0);
             let named: Vec<&str> = known.into_iter().filter(|it| !it.is_empty()).collect();

@@ -385,6 +385,15 @@ impl Reader<'_> {
         if let Expr::Dot(chain, ..) = expr
             && !matches!(chain.lhs, Expr::Variable(..))
         {
+            // `list.contains(item)` says `item in list`.
+            if let (Expr::Array(..), Expr::MethodCall(call, _)) = (&chain.lhs, &chain.rhs)
+                && let ("contains", [item]) = (call.name.as_str(), call.args.as_slice())
+            {
+                let (item, list) = (self.term(item)?, self.term(&chain.lhs)?);
+                let last = self.closing(self.closing(first)? + 3)?;
+                let range = self.between(first, last)?;
+                return Some((Form::In(Box::new(item), Box::new(list)), range));
+            }
             return None; // It begins with a list or in parentheses, and has no name.
         }
         let mut last = first;

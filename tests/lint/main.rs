@@ -13,6 +13,7 @@ mod built_in;
 mod clients;
 mod command;
 mod forms;
+mod guards;
 mod ignores;
 mod mends;
 mod mutations;

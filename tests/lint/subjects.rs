@@ -6,6 +6,7 @@ use policyd::lint::{self, Profile, Reviewed, Subject};
 use policyd::policy::builtin;
 use policyd::policy::load::Pack;
 use policyd::policy::review::{self, Base};
+use policyd::report::diagnostics::render_compact;
 use policyd::source::Source;
 use policyd::time::Timestamp;
 
@@ -50,6 +51,20 @@ fn look_with(pack: &Pack, cases: Vec<Arc<Source>>, profile: Profile, ignores: bo
         let subject = Subject::new(pack, &reviewed, now).with_cases(cases);
         lint::review(&subject, profile, ignores)
     })
+}
+
+/// Texts of a file, and the beginnings of what is said of each; nothing where it is sound.
+pub(crate) fn check(file: &str, code: &str, situations: &[(&str, &str)]) {
+    for (text, said) in situations {
+        let all = render_compact(&look(&[(file, text)], Profile::Default).findings);
+        let found: Vec<&str> = all.lines().filter(|it| it.contains(code)).collect();
+        if said.is_empty() {
+            assert!(found.is_empty(), "{text}: {found:?}");
+        } else {
+            assert_eq!(found.len(), 1, "{text}: {all}");
+            assert!(found.iter().all(|it| it.contains(said)), "{text}: {found:?}");
+        }
+    }
 }
 
 /// A consideration with these lines below its fixed keys.

@@ -1,23 +1,6 @@
 //! What lint says of `context.yaml`, `run.yaml` and `breakers.yaml`.
 
-use policyd::report::diagnostics::render_compact;
-
-use crate::subjects::look;
-
-/// Lines of a file, and the beginnings of what is said of each; nothing where it is sound.
-fn check(file: &str, code: &str, situations: &[(&str, &str)]) {
-    for (text, said) in situations {
-        let reviewed = look(&[(file, text)], policyd::lint::Profile::Default);
-        let all = render_compact(&reviewed.findings);
-        let found: Vec<&str> = all.lines().filter(|it| it.contains(code)).collect();
-        if said.is_empty() {
-            assert!(found.is_empty(), "{text}: {found:?}");
-        } else {
-            assert_eq!(found.len(), 1, "{text}: {all}");
-            assert!(found.iter().all(|it| it.contains(said)), "{text}: {found:?}");
-        }
-    }
-}
+use crate::subjects::check;
 
 #[test]
 fn tiers_variants_and_models_that_contradict_each_other() {

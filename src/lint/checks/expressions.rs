@@ -109,7 +109,7 @@ pub(super) const TOOLS: [&str; 42] = [
 
 /// Constants of a part that must be names of tools.
 fn named_tools(term: &Term) -> Vec<(&str, &Range<usize>)> {
-    let is_tool = |it: &Term| matches!(path(it), Some("event.tool" | "tools.last"));
+    let is_tool = |it: &Term| matches!(path(it), Some("event.tool" | "action.tool" | "tools.last"));
     if let Form::Compare(Relation::Equal | Relation::NotEqual, one, other) = &term.form {
         let right = constant(other).filter(|_| is_tool(one));
         return right.or_else(|| constant(one).filter(|_| is_tool(other))).into_iter().collect();

@@ -43,6 +43,42 @@ pub(in crate::lint) fn guard_always_fires(subject: &Subject<'_>, out: &mut Findi
     }
 }
 
+/// Whether a name can be that of a tool of an MCP server: `mcp__server__tool`, up to `*`.
+fn is_mcp(name: &str) -> bool {
+    let Some(rest) = name.strip_prefix("mcp__") else { return false };
+    // `.*` is how the regular expressions of some clients say `*`.
+    (rest.contains("__") || rest.contains('*')) && !rest.contains(".*")
+}
+
+/// The tools of the server that a name begins with.
+fn mcp_glob(name: &str) -> String {
+    let name = name.replace(".*", "*");
+    if name.ends_with('*') { name } else { format!("{}__*", name.trim_end_matches('_')) }
+}
+
+/// What a guard looks at, by the key that lists it.
+const FILTERS: [(&str, &str); 3] = [("tools", "tool"), ("commands", "program"), ("on", "event")];
+
+pub(in crate::lint) fn empty_filter(subject: &Subject<'_>, out: &mut Findings) {
+    for entry in guards(subject) {
+        for (key, what) in FILTERS {
+            let Some(list) = entry.node.get(key) else { continue };
+            let names = list.one_or_items();
+            let empty = names.iter().find(|it| it.text().is_none_or(|it| it.trim().is_empty()));
+            if names.is_empty() {
+                let message = format!("`{key}` names no {what}");
+                out.add(list.span.clone(), message, |it| {
+                    it.with_note("a guard without a list of them looks at all")
+                        .with_help(format!("name the {what}s, or leave `{key}` out"))
+                });
+            } else if let Some(empty) = empty {
+                let message = format!("`{key}` holds an empty name, which no {what} has");
+                out.help(empty.span.clone(), message, "delete it");
+            }
+        }
+    }
+}
+
 pub(in crate::lint) fn unknown_guard_tool(subject: &Subject<'_>, out: &mut Findings) {
     for entry in guards(subject) {
         let items = entry.node.get("tools").and_then(Node::items).unwrap_or_default();
@@ -50,11 +86,15 @@ pub(in crate::lint) fn unknown_guard_tool(subject: &Subject<'_>, out: &mut Findi
             let name = item.text().unwrap_or_default();
             let known: Vec<&str> = subject.reviewed.meant.tools().chain(TOOLS).collect();
             let fits = |it: &&str| word_matches(name, it);
-            if name.starts_with("mcp__") || name == "*" || known.iter().any(fits) {
+            // Another client's tool may differ in case alone: it is meant where both are named.
+            let real = real_tool(name).filter(|real| !items.iter().any(|it| it.says(real)));
+            let other = real.is_some_and(|it| it != name);
+            if is_mcp(name) || name == "*" || (!other && known.iter().any(fits)) {
                 continue;
             }
-            let near = real_tool(name).or_else(|| suggest::nearest(name, &known));
+            let near = real.or_else(|| suggest::nearest(name, &known));
             let help = match near {
+                _ if name.starts_with("mcp__") => format!("write `{}`", mcp_glob(name)),
                 Some(near) => format!("did you mean `{near}`?"),
                 None => "tools of MCP servers start with `mcp__`".to_owned(),
             };

@@ -113,7 +113,13 @@ pub(in crate::lint) fn confusable_id(subject: &Subject<'_>, out: &mut Findings) 
 
 pub(in crate::lint) fn secret(subject: &Subject<'_>, out: &mut Findings) {
     for (_, source) in &subject.pack.files {
-        for (range, kind) in secrets(&source.text) {
+        // What stands on the line below a key is no value of its own: another key, or a list.
+        let below = |at: usize| {
+            let before = source.text.get(..at).unwrap_or_default().trim_end_matches(' ');
+            before.ends_with('\n')
+        };
+        let found = secrets(&source.text).into_iter();
+        for (range, kind) in found.filter(|(it, kind)| *kind != "named value" || !below(it.start)) {
             let message = format!("this looks like a secret: {kind}");
             out.add(span(source, range.start, range.len()), message, |it| {
                 it.with_note("whoever reads the pack has it, and so has the history of the project")

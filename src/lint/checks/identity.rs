@@ -6,8 +6,8 @@ use super::programs::slip_of;
 use crate::facts::glob::word_matches;
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
-use crate::policy::builtin;
 use crate::policy::layers::is_amplihacks;
+use crate::policy::{builtin, guards};
 use crate::source::node::Node;
 use crate::source::{Span, suggest};
 
@@ -191,7 +191,8 @@ fn same(one: &Node, other: &Node) -> bool {
 }
 
 pub(in crate::lint) fn implicit_override(subject: &Subject<'_>, out: &mut Findings) {
-    for entry in subject.entries.iter().filter(|it| LISTS.contains(&it.file)) {
+    let listed = |it: &&Entry<'_>| LISTS.contains(&it.file) || guards::FILES.contains(&it.file);
+    for entry in subject.entries.iter().filter(listed) {
         let Some(below) = subject.inherited(entry) else { continue };
         if entry.node.get("override").is_none() && !is_amplihacks(entry.node) {
             let message =
@@ -206,7 +207,7 @@ pub(in crate::lint) fn implicit_override(subject: &Subject<'_>, out: &mut Findin
 }
 
 pub(in crate::lint) fn loosened_without_reason(subject: &Subject<'_>, out: &mut Findings) {
-    for entry in subject.of("considerations.yaml") {
+    for entry in rules(subject) {
         let Some(below) = subject.inherited(entry) else { continue };
         if entry.text("reason").is_some() {
             continue;
@@ -220,19 +221,60 @@ pub(in crate::lint) fn loosened_without_reason(subject: &Subject<'_>, out: &mut 
             ("mode", "warn", was("mode", "enforce")),
             ("mode", "shadow", below.get("mode").and_then(Node::text) != Some("shadow")),
         ];
-        for (key, value, stronger) in weaker {
-            let Some(node) = entry.node.get(key).filter(|it| it.text() == Some(value)) else {
-                continue;
-            };
-            if stronger {
-                let message = format!("`{}` is made weaker, and nobody says why", entry.name());
-                out.add(node.span.clone(), message, |it| {
-                    it.with_related(id_of(below).span.clone(), "the rule as it was")
-                        .with_help("write `reason: …`")
-                });
-            }
+        let weaker = weaker.into_iter().filter(|(_, _, stronger)| *stronger);
+        let weaker = weaker.filter_map(|(key, value, _)| {
+            entry.node.get(key).filter(|it| it.text() == Some(value))
+        });
+        for node in weaker.chain(narrowed(entry, below)).chain(softened(entry, below)) {
+            let message = format!("`{}` is made weaker, and nobody says why", entry.name());
+            out.add(node.span.clone(), message, |it| {
+                it.with_related(id_of(below).span.clone(), "the rule as it was")
+                    .with_help("write `reason: …`")
+            });
         }
     }
+}
+
+/// The considerations and guards that the pack itself writes.
+fn rules<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = &'s Entry<'s>> {
+    let files = ["considerations.yaml"].into_iter().chain(guards::FILES);
+    files.flat_map(|file| subject.of(file))
+}
+
+/// Lists that name less than they did: where a rule looks. What is not named any more is let through.
+fn narrowed<'s>(entry: &Entry<'s>, below: &Node) -> Vec<&'s Node> {
+    let keys = ["commands", "tools", "on", "applicable_session_types"];
+    let lists = keys.into_iter().filter_map(|key| Some((key, entry.node.get(key)?)));
+    let holds = |list: &Node, wanted: &Node| {
+        let mut names = list.one_or_items().iter().filter_map(Node::text);
+        names.any(|it| it == "*" || Some(it) == wanted.text())
+    };
+    let less = lists.filter(|(key, own)| match below.get(key) {
+        Some(was) => !was.one_or_items().iter().all(|it| holds(own, it)),
+        // Without a list of tools or programs it looked at all of them.
+        None => {
+            let any = own.one_or_items().iter().any(|it| it.text() == Some("*"));
+            matches!(*key, "commands" | "tools") && !any
+        }
+    });
+    less.map(|(_, own)| own).collect()
+}
+
+/// Exceptions that a guard did not have, and a decision or fallback that stops less.
+fn softened<'s>(entry: &Entry<'s>, below: &Node) -> Vec<&'s Node> {
+    let strength = |text: &str| match text {
+        "deny" | "block" | "halt" => 3,
+        "ask" | "defer" => 2,
+        "warn" | "context" => 1,
+        _ => 0,
+    };
+    let stopped = below.get("decision").and_then(Node::text).map(strength);
+    let decision = entry.node.get("decision").filter(|it| {
+        let now = it.text().map(strength);
+        stopped.is_some() && now < stopped
+    });
+    let unless = entry.node.get("unless").filter(|_| below.get("unless").is_none());
+    [decision, unless].into_iter().flatten().collect()
 }
 
 /// Days before its end in which a rule is said to expire soon.
@@ -241,7 +283,7 @@ const DAY: i64 = 86_400_000;
 
 /// Entries that expire, with the days that remain.
 fn expiring<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = (&'s Entry<'s>, Span, i64)> {
-    subject.of("considerations.yaml").filter_map(|entry| {
+    rules(subject).filter_map(|entry| {
         let node = entry.node.get("expires")?;
         let left = node.date()?.millis().saturating_sub(subject.now.millis());
         Some((entry, node.span.clone(), left.div_euclid(DAY)))
@@ -279,7 +321,7 @@ pub(in crate::lint) fn expires_without_reason(subject: &Subject<'_>, out: &mut F
 }
 
 pub(in crate::lint) fn disabled_without_reason(subject: &Subject<'_>, out: &mut Findings) {
-    for entry in subject.of("considerations.yaml").filter(|it| it.is("enabled", false)) {
+    for entry in rules(subject).filter(|it| it.is("enabled", false)) {
         let told = entry.text("reason").is_some() || entry.text("description").is_some();
         if let (false, Some(node)) = (told, entry.node.get("enabled")) {
             let message = format!("`{}` is switched off, and nobody says why", entry.name());

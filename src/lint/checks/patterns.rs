@@ -189,9 +189,24 @@ pub(in crate::lint) fn redundant_affix(subject: &Subject<'_>, out: &mut Findings
     }
 }
 
+/// Facts that are asked about globs over paths.
+const AT_PATHS: [&str; 11] = [
+    "matching(",
+    "action.reads(",
+    "action.writes(",
+    "action.deletes(",
+    "action.changes(",
+    "action.touches(",
+    "targets.any(",
+    "read.any(",
+    "changed.any(",
+    "written.any(",
+    "fed_from.any(",
+];
+
 /// Path globs of the pack: of files in the vocabulary, of preferences, and in expressions.
 fn path_globs<'s>(subject: &'s Subject<'_>) -> Vec<Pattern<'s>> {
-    let mut found = arguments(subject, &["matching("]);
+    let mut found = arguments(subject, &AT_PATHS);
     let of_preference = |it: &Leaf<'_>| it.file == "preferences.yaml" && it.key == "files";
     found.extend(leaves(subject, of_preference));
     for (_, list) in section(subject, "files") {
@@ -236,8 +251,14 @@ pub(in crate::lint) fn bad_glob(subject: &Subject<'_>, out: &mut Findings) {
 
 pub(in crate::lint) fn glob_cannot_match(subject: &Subject<'_>, out: &mut Findings) {
     for glob in path_globs(subject) {
-        let text = glob.text;
-        let why = if text.starts_with("./") {
+        let text = glob.text.strip_prefix('!').unwrap_or(glob.text);
+        let why = if text.is_empty() {
+            Some(("no path is empty", "name what is meant, or leave it out"))
+        } else if text.contains(", ") {
+            Some(("a comma separates nothing in it", "write a list of globs, or `{a,b}`"))
+        } else if text.starts_with('$') {
+            Some(("variables are not replaced", "write `~/` for the home folder, or `**/name`"))
+        } else if text.starts_with("./") {
             Some(("paths do not begin with `./`", "leave `./` out"))
         } else if text.split('/').any(|it| it == "..") {
             Some(("paths hold no `..`", "name the folder itself"))

@@ -101,13 +101,68 @@ pub(in crate::lint) fn shell_in_pattern(subject: &Subject<'_>, out: &mut Finding
     }
 }
 
+pub(in crate::lint) fn looked_through(subject: &Subject<'_>, out: &mut Findings) {
+    for entry in GUARD_FILES.iter().flat_map(|file| subject.of(file)) {
+        // With a condition it may be meant where nothing is started by it: `sudo` with a shell of its own.
+        let alone = entry.node.get("when").is_some();
+        let names = entry.node.get("commands").map(Node::one_or_items).unwrap_or_default();
+        for pattern in names.iter().filter_map(of_node) {
+            look_through(subject, &pattern, alone, out);
+        }
+    }
+    for pattern in arguments(subject, &ASKED) {
+        look_through(subject, &pattern, false, out);
+    }
+}
+
+fn look_through(subject: &Subject<'_>, pattern: &Pattern<'_>, alone: bool, out: &mut Findings) {
+    let begins = |it: &&str| {
+        let rest = pattern.text.strip_prefix(it);
+        rest.is_some_and(|rest| (rest.is_empty() && !alone) || rest.starts_with(' '))
+    };
+    // Alone it tells the variables that are set.
+    let wrappers = subject.reviewed.meant.wrappers().filter(|it| *it != "env");
+    let longest = wrappers.filter(|it| begins(it)).max_by_key(|it| it.len());
+    if let Some(wrapper) = longest {
+        let first = wrapper.split(' ').next().unwrap_or_default();
+        let message = format!("`{wrapper}` is looked through: what it starts is seen instead");
+        let when =
+            if wrapper == pattern.text { "only where nothing is started by it" } else { "never" };
+        out.add(pattern.span(), message, |it| {
+            it.with_note(format!("this pattern fits {when}")).with_help(format!(
+                "name what is started, or ask `program.wrapped_by([\"{first}\"])`"
+            ))
+        });
+    } else if pattern.text.split(' ').next().is_some_and(is_assignment) {
+        let message = "variables that are set for a program are no part of its pattern";
+        out.help(pattern.span(), message, "leave them out, or ask `action.sets([\"NAME\"])`");
+    }
+}
+
+/// Whether a word sets a variable, as in `FOO=1 make`.
+fn is_assignment(word: &str) -> bool {
+    let name = word.split_once('=').map(|(name, _)| name).unwrap_or_default();
+    let letters = name.chars().all(|it| it.is_ascii_alphanumeric() || it == '_');
+    letters && name.starts_with(|it: char| it.is_ascii_alphabetic() || it == '_')
+}
+
 /// Facts that are asked about command patterns.
 const ASKED: [&str; 4] = ["ran(", "commands.last(", "action.runs(", "fed_by("];
 
+/// The command patterns that the pack's own guards and expressions ask about.
+fn asked_patterns<'s>(subject: &'s Subject<'_>) -> Vec<Pattern<'s>> {
+    let guards = GUARD_FILES.iter().flat_map(|file| subject.of(file));
+    let nodes = guards.filter_map(|it| it.node.get("commands")).flat_map(Node::one_or_items);
+    nodes.filter_map(of_node).chain(arguments(subject, &ASKED)).collect()
+}
+
+fn of_node(node: &Node) -> Option<Pattern<'_>> {
+    Some(Pattern { text: node.text()?, place: Place::Node(node) })
+}
+
 /// Every command pattern that the pack itself writes.
 fn command_patterns<'s>(subject: &'s Subject<'_>) -> Vec<Pattern<'s>> {
-    let guards = GUARD_FILES.iter().flat_map(|file| subject.of(file));
-    let mut nodes: Vec<&Node> = guards.filter_map(|it| it.node.get("commands")).collect();
+    let mut nodes: Vec<&Node> = Vec::new();
     let mut keys: Vec<&Node> = Vec::new();
     if let Some(file) = subject.file("vocabulary.yaml") {
         let entries = |key: &str| file.get(key).and_then(Node::entries).unwrap_or_default();
@@ -121,8 +176,7 @@ fn command_patterns<'s>(subject: &'s Subject<'_>) -> Vec<Pattern<'s>> {
         }
     }
     let listed = nodes.into_iter().flat_map(Node::one_or_items).chain(keys);
-    let pattern = |node: &'s Node| Some(Pattern { text: node.text()?, place: Place::Node(node) });
-    listed.filter_map(pattern).chain(arguments(subject, &ASKED)).collect()
+    asked_patterns(subject).into_iter().chain(listed.filter_map(of_node)).collect()
 }
 
 #[cfg(test)]

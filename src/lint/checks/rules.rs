@@ -174,7 +174,7 @@ const FIRST_DECIDES: [(&str, &str); 3] =
 struct Ranked<'n> {
     name: String,
     place: &'n Node,
-    /// Only rules of one group are in each other's way.
+    /// Only rules of one group are in each other's way: where they name none, those that do the same.
     group: Option<&'n str>,
     when: Rc<Term>,
 }
@@ -183,9 +183,13 @@ pub(in crate::lint) fn unreachable_rule(subject: &Subject<'_>, out: &mut Finding
     for (file, section) in FIRST_DECIDES {
         let Some(names) = records::names(file, section) else { continue };
         let items = subject.file(file).and_then(|it| it.get(section)).and_then(Node::items);
-        let rules = items.unwrap_or_default().iter().filter_map(|it| {
+        let used = |it: &&Node| it.get("enabled").and_then(Node::bool) != Some(false);
+        let rules = items.unwrap_or_default().iter().filter(used).filter_map(|it| {
             let when = Term::parse(it.get("when")?.text()?)?;
-            let (place, group) = (it.get("id")?, it.get("group").and_then(Node::text));
+            let place = it.get("id")?;
+            let ordered = section == "review";
+            let group = it.get("group").or_else(|| it.get("do").filter(|_| ordered));
+            let group = group.and_then(Node::text);
             Some(Ranked { name: format!("`{}`", place.text()?), place, group, when })
         });
         nothing_left(&rules.collect::<Vec<_>>(), names, out);

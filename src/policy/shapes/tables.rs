@@ -1,6 +1,6 @@
 //! What `tables.yaml` may hold: questions with a few inputs, answered by the first row that holds.
 
-use super::resilience::{DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS, WHEN};
+use super::resilience::{DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS};
 use crate::source::shape::{Field, Kind, field, required};
 
 /// What an input of a table may be.
@@ -16,7 +16,8 @@ const INPUT: &[Field] = &[
 const ANSWER: Field = required("answer", Kind::Text, "What the table answers.");
 const REASON: Field = field("reason", Kind::Template, "Why, in one sentence, over `given`.");
 
-const ROW: &[Field] = &[WHEN, ANSWER, REASON];
+const HOLDS: Field = required("when", Kind::Expression, "Holds where the row answers.");
+const ROW: &[Field] = &[HOLDS, ANSWER, REASON];
 
 const OTHERWISE: Kind = Kind::Either(&[Kind::Text, Kind::Record(&[ANSWER, REASON])]);
 

@@ -1,0 +1,168 @@
+//! What lint says of guards: what they look at, and what a pack changes of those it inherits.
+
+use policyd::lint::Profile;
+
+use crate::subjects::{check, consideration, look};
+
+const FILE: &str = "guards.yaml";
+
+/// A guard with these lines, which refuses.
+fn guard(lines: &str) -> String {
+    format!("- id: own\n{lines}\n  decision: deny\n  message: Not so.\n")
+}
+
+fn each(code: &str, situations: &[(&str, &str)]) {
+    let texts: Vec<(String, &str)> =
+        situations.iter().map(|(lines, said)| (guard(lines), *said)).collect();
+    let texts: Vec<(&str, &str)> =
+        texts.iter().map(|(text, said)| (text.as_str(), *said)).collect();
+    check(FILE, code, &texts);
+}
+
+#[test]
+fn a_list_of_nothing_is_no_filter() {
+    each(
+        "PD139",
+        &[
+            ("  commands: [deploy]", ""),
+            ("  commands: []", "`commands` names no program"),
+            ("  tools: []", "`tools` names no tool"),
+            ("  commands: [deploy, \"\"]", "`commands` holds an empty name"),
+            ("  tools: [Bash]", ""),
+        ],
+    );
+}
+
+#[test]
+fn what_starts_other_programs_is_looked_through() {
+    each(
+        "PD140",
+        &[
+            ("  commands: [git push]", ""),
+            ("  commands: [sudo]", "`sudo` is looked through"),
+            ("  commands: [sudo git]", "`sudo` is looked through"),
+            ("  commands: [docker exec]", "`docker exec` is looked through"),
+            ("  commands: [docker]", ""),
+            ("  commands: [ssh]", ""),
+            ("  commands: [FOO=1 make]", "are no part of its pattern"),
+            ("  commands: [env]", ""),
+            ("  commands: [sudo]\n  when: program.operands.len() == 0", ""),
+            ("  commands: [sudo git]\n  when: program.operands.len() == 0", "`sudo` is looked"),
+            ("  when: action.runs(\"npx prettier\")", "`npx` is looked through"),
+        ],
+    );
+}
+
+#[test]
+fn names_of_tools_are_those_of_a_client() {
+    each(
+        "PD138",
+        &[
+            ("  tools: [Bash]", ""),
+            ("  tools: [bash]", "did you mean `Bash`?"),
+            ("  tools: [Bash, bash]", ""),
+            ("  tools: [mcp__github__create]", ""),
+            ("  tools: [mcp__github]", "write `mcp__github__*`"),
+            ("  tools: [\"mcp__github__.*\"]", "write `mcp__github__*`"),
+            ("  tools: [\"mcp__*\"]", ""),
+        ],
+    );
+    each(
+        "PD212",
+        &[
+            ("  when: action.tool == \"Bash\"", ""),
+            ("  when: action.tool == \"Bsh\"", "no client has a tool `Bsh`"),
+            ("  when: action.tool in [\"Write\", \"Edti\"]", "no client has a tool `Edti`"),
+            ("  when: '[\"Write\", \"Edti\"].contains(event.tool)'", "no client has a tool `Edti`"),
+        ],
+    );
+}
+
+#[test]
+fn globs_over_the_paths_of_a_call_are_looked_at() {
+    let asked = |glob: &str| format!("  when: action.changes([{glob:?}])");
+    for (code, glob, said) in [
+        ("PD307", "src/{a,b/**", "has no partner"),
+        ("PD308", "src/generated/", "ends with `/`"),
+        ("PD308", "./.env", "do not begin with `./`"),
+        ("PD308", "$HOME/.ssh/*", "variables are not replaced"),
+        ("PD308", "*.rs, *.toml", "a comma separates nothing"),
+        ("PD308", "!src/../x", "paths hold no `..`"),
+        ("PD308", "~/.ssh/**", ""),
+        ("PD308", "!src/**", ""),
+    ] {
+        each(code, &[(&asked(glob), said)]);
+    }
+    each("PD308", &[("  when: action.changed.any([\"a/\"])", "ends with `/`")]);
+}
+
+#[test]
+fn an_inherited_guard_is_not_made_weaker_without_a_reason() {
+    let changed = |lines: &str| format!("- id: rm_recursive\n  override: true\n{lines}\n");
+    for (lines, said) in [
+        ("  commands: [rmx]", "is made weaker"),
+        ("  enabled: false", "is made weaker"),
+        ("  mode: shadow", "is made weaker"),
+        ("  decision: warn", "is made weaker"),
+        ("  decision: allow", "is made weaker"),
+        ("  decision: allow\n  reason: a sandbox", ""),
+        ("  message: Ask first.", ""),
+        ("  decision: halt", ""),
+    ] {
+        check("destructive-commands.yaml", "PD116", &[(&changed(lines), said)]);
+    }
+    let expired = guard("  commands: [deploy]\n  expires: 2020-01-31");
+    check(FILE, "PD117", &[(&expired, "`own` has expired")]);
+    let types = "- id: local_testing\n  override: true\n  applicable_session_types: [SIMPLE]\n";
+    check("considerations.yaml", "PD116", &[(types, "is made weaker")]);
+}
+
+#[test]
+fn dates_are_compared_in_one_form() {
+    let rule = |condition: &str| consideration("a", &format!("  satisfied: {condition}"));
+    for (condition, said) in [
+        ("now.date < \"2027-01-31\"", ""),
+        ("now.date < \"2027\"", ""),
+        ("now.date < \"01/31/2027\"", "is compared as a text"),
+        ("now.date > \"2026-9-30\"", "is compared as a text"),
+        ("now.date == \"31.12.2026\"", "is compared as a text"),
+        ("session.type in [\"DEVELOPMENT\", \"MAINTENENCE\"]", "is never \"MAINTENENCE\""),
+        ("'[\"DEVELOPMENT\", \"MAINTENENCE\"].contains(session.type)'", "is never \"MAINTENENCE\""),
+    ] {
+        check("considerations.yaml", "PD209", &[(&rule(condition), said)]);
+    }
+}
+
+#[test]
+fn rules_of_other_groups_and_those_switched_off_are_in_nobodys_way() {
+    let rules = |first: &str, second: &str| {
+        format!(
+            "review:\n  - {{id: a, when: task.attempts >= 3, {first}}}\n  \
+             - {{id: b, when: task.attempts >= 5, {second}}}\n"
+        )
+    };
+    for (first, second, said) in [
+        ("do: wait", "do: wait", "`b` never decides"),
+        ("do: abandon", "do: retry", ""),
+        ("do: abandon, group: human", "do: retry, group: human", "`b` never decides"),
+        ("do: wait, enabled: false", "do: wait", ""),
+    ] {
+        check("dead_letter.yaml", "PD615", &[(&rules(first, second), said)]);
+    }
+}
+
+#[test]
+fn a_key_is_no_secret_because_of_the_key_below_it() {
+    let contents = "contents:\n  token:\n    regexes: ['x[0-9]']\n";
+    check("vocabulary.yaml", "PD708", &[(contents, "")]);
+    let text = consideration("a", "  satisfied: todos.seen\n  guidance: use password=hunter2");
+    check("considerations.yaml", "PD708", &[(&text, "looks like a secret")]);
+}
+
+#[test]
+fn a_row_of_a_table_says_when_it_answers() {
+    let table = "- id: t\n  inputs: {n: {type: number}}\n  rows:\n    - {when: given.n > 5, answer: a}\n    \
+                 - {answer: b}\n  otherwise: c\n";
+    let found = look(&[("tables.yaml", table)], Profile::Default).findings;
+    assert_eq!(found.iter().map(|it| it.code).collect::<Vec<_>>(), ["missing-key"], "{found:?}");
+}
