@@ -63,6 +63,30 @@ fn without_a_pack_the_embedded_cases_are_run() {
 }
 
 #[test]
+fn what_no_guard_was_asked_about_meets_no_case() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join("pack").join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    write("guards.yaml", "- {id: own, commands: [deploy], decision: deny, message: No.}\n");
+    let silent = "- name: it is silent\n  on: {command: make}\n  expect: {guards: {own: silent}}\n";
+    write("tests/a.yaml", silent);
+    let said = |code| {
+        let output = run(folder.path(), &["test", "pack"]);
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        said
+    };
+    assert!(said(0).contains("1 passed, 0 failed"));
+    write("tests/below/b.yaml", &silent.replace("on: {command: make}", "on: {event: stop}"));
+    let said = said(1);
+    assert!(said.contains("1 passed, 1 failed"), "{said}");
+    assert!(said.contains("not asked at this event"), "{said}");
+}
+
+#[test]
 fn every_file_beside_the_cases_is_embedded() {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("policies/tests");
     let (mut found, mut todo) = (vec![], vec![tests.clone()]);

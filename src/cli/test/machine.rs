@@ -20,6 +20,7 @@ use crate::id::SessionId;
 use crate::judge::Detail;
 use crate::limits;
 use crate::policy::Policy;
+use crate::policy::guards::Guard;
 use crate::report::outcome;
 use crate::script::watch::Watch;
 use crate::state::SessionState;
@@ -256,7 +257,7 @@ impl<'a> Machine<'a> {
             "breakers": self.breakers(project),
         });
         if let Value::Object(seen) = &mut seen {
-            seen.insert("guards".to_owned(), guards(report, policy));
+            seen.insert("guards".to_owned(), guards(report, policy, event.kind));
             seen.extend(waits(&self.stores(project, None)));
         }
         seen
@@ -294,11 +295,14 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// What every guard came to; one that was not concerned is silent.
-fn guards(report: &Report, policy: &Policy) -> Value {
+/// What every guard came to. One that the call does not concern is silent; one that is never asked at this
+/// event is neither, so that no case is met by it.
+fn guards(report: &Report, policy: &Policy, kind: EventKind) -> Value {
     let said = report.around.guarded.iter().flat_map(|it| &it.verdicts);
     let said = said.map(|it| (it.id.clone(), it.status()));
-    let all = policy.guards.rules.iter().map(|it| (it.id.clone(), "silent"));
+    let asked = |it: &Guard| it.on.iter().any(|on| on == kind.name());
+    let unsaid = |it: &Guard| if asked(it) { "silent" } else { "not asked at this event" };
+    let all = policy.guards.rules.iter().map(|it| (it.id.clone(), unsaid(it)));
     Value::Object(all.chain(said).map(|(id, status)| (id, status.into())).collect())
 }
 

@@ -100,11 +100,11 @@ pub(in crate::cli) fn beside(
     }
     let folder = Path::new(&pack.name).join(FOLDER);
     let names = match only.and_then(Path::file_name) {
-        Some(name) => vec![name.to_string_lossy().into_owned()],
-        None => world.list(&folder).unwrap_or_default(),
+        Some(name) => vec![PathBuf::from(name)],
+        None => yaml_below(world, &folder),
     };
     let (mut files, mut unreadable) = (Vec::new(), Vec::new());
-    for name in names.iter().filter(|it| pack::is_yaml(it)).take(limits::POLICY_FILES_MAX) {
+    for name in names.iter().take(limits::POLICY_FILES_MAX) {
         let path = folder.join(name);
         match read_text(world, &path) {
             Ok(text) => files.push(Arc::new(Source { name: path.display().to_string(), text })),
@@ -113,6 +113,30 @@ pub(in crate::cli) fn beside(
     }
     files.sort_by(|one, other| one.name.cmp(&other.name));
     (files, unreadable)
+}
+
+/// How far below the folder of cases they are looked for.
+const FOLDERS_DEEP_MAX: usize = 8;
+
+/// The YAML files in a folder and in those below it, by their paths from there.
+fn yaml_below(world: &dyn World, folder: &Path) -> Vec<PathBuf> {
+    let (mut files, mut level) = (Vec::new(), vec![PathBuf::new()]);
+    for _ in 0..FOLDERS_DEEP_MAX {
+        let mut below = Vec::new();
+        for at in level {
+            let names = world.list(&folder.join(&at)).unwrap_or_default();
+            let (yaml, other): (Vec<_>, Vec<_>) = names.iter().partition(|it| pack::is_yaml(it));
+            files.extend(yaml.into_iter().map(|it| at.join(it)));
+            let other =
+                other.into_iter().filter(|it| *it != snapshot::FOLDER).map(|it| at.join(it));
+            let is_folder = |it: &PathBuf| {
+                world.stat(&folder.join(it)).is_ok_and(|it| it.kind == FileKind::Folder)
+            };
+            below.extend(other.filter(is_folder));
+        }
+        level = below;
+    }
+    files
 }
 
 impl Suite {
