@@ -87,6 +87,29 @@ fn what_no_guard_was_asked_about_meets_no_case() {
 }
 
 #[test]
+fn a_case_of_a_guard_that_fails_shows_the_guard_with_its_conditions() {
+    let folder = tempfile::tempdir().unwrap();
+    let tests = folder.path().join("tests");
+    std::fs::create_dir(&tests).unwrap();
+    let guard = "- {id: own, commands: [deploy], when: 'program.names([\"live\"])', decision: deny, message: No.}\n";
+    std::fs::write(folder.path().join("guards.yaml"), guard).unwrap();
+    let case = "- name: a\n  on: {command: deploy live}\n  expect: {decision: none}\n\
+                - name: b\n  on: {command: deploy}\n  expect: {guards: {own: fired}}\n";
+    std::fs::write(tests.join("a.yaml"), case).unwrap();
+    let output = run(folder.path(), &["test", "."]);
+    let said = String::from_utf8_lossy(&output.stdout);
+    for shown in [
+        "wanted none, got block",
+        "own (guards.yaml:1:8): fired, block, about `deploy live`: No.",
+        "program.names([\"live\"])",
+        "wanted fired, got silent",
+        "no guard fired",
+    ] {
+        assert!(said.contains(shown), "{shown}: {said}");
+    }
+}
+
+#[test]
 fn every_file_beside_the_cases_is_embedded() {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("policies/tests");
     let (mut found, mut todo) = (vec![], vec![tests.clone()]);

@@ -20,7 +20,8 @@ use crate::cases::names::Known;
 use crate::cases::result::{CaseResult, Ending, Failure, Summary};
 use crate::cases::{Case, Expect, Form, Step, read, snapshot};
 use crate::judge::Detail;
-use crate::judge::verdict::{Consequence, Verdict};
+use crate::judge::guards::GuardVerdict;
+use crate::judge::verdict::{Consequence, Explained, Verdict};
 use crate::policy::{Policy, builtin, load};
 use crate::report::{cases as report, drawing, outcome};
 use crate::script::watch::Watch;
@@ -323,10 +324,40 @@ fn cannot_be_run(step: &Step, why: &str) -> Mismatch {
     }
 }
 
+/// The same of a tool call: the guards that fired or could not be judged, each with its conditions.
+fn behind_guards(mismatch: &Mismatch, verdicts: &[GuardVerdict]) -> Vec<(String, String)> {
+    let named = mismatch.what.strip_prefix("guards.");
+    let meant = |it: &&GuardVerdict| named.is_none_or(|id| it.id == id);
+    let told: Vec<(String, String)> = verdicts
+        .iter()
+        .filter(meant)
+        .flat_map(|it| {
+            let about = Some(&it.program).filter(|it| !it.is_empty());
+            let about = about.map(|it| format!(", about `{it}`")).unwrap_or_default();
+            let (id, status, verb) = (&it.id, it.status(), it.verb.as_str());
+            let said = it.unknown.as_ref().unwrap_or(&it.message);
+            let heading = format!("{id} ({}): {status}, {verb}{about}: {said}", it.place);
+            std::iter::once((heading, String::new())).chain(drawn(&it.explanation))
+        })
+        .collect();
+    if told.is_empty() { vec![("no guard fired".to_owned(), String::new())] } else { told }
+}
+
+/// Conditions with the value of each part.
+fn drawn(conditions: &[Explained]) -> impl Iterator<Item = (String, String)> {
+    conditions.iter().map(|it| {
+        let heading = format!("{} ({})", it.key, it.place);
+        (heading, drawing::draw(&it.expression, &it.parts))
+    })
+}
+
 /// What led to what there was: the conditions of the consideration that is meant with the value of
 /// each part, else everything that stood against the stop or was said.
 fn behind(mismatch: &Mismatch, seen: &Seen) -> Vec<(String, String)> {
     let Some(outcome) = &seen.report.outcome else {
+        if let Some(guarded) = &seen.report.around.guarded {
+            return behind_guards(mismatch, &guarded.verdicts);
+        }
         let why = seen.report.around.no_opinion.clone().unwrap_or_default();
         return vec![(format!("nothing was judged: {why}"), String::new())];
     };
@@ -334,11 +365,7 @@ fn behind(mismatch: &Mismatch, seen: &Seen) -> Vec<(String, String)> {
     let named = mismatch.what.strip_prefix("considerations.");
     if let Some(id) = named.and_then(|rest| rest.split('.').next()) {
         verdicts.retain(|it| it.id == id);
-        let conditions = verdicts.iter().flat_map(|it| &it.explanation);
-        let drawn = conditions.map(|it| {
-            let heading = format!("{} ({})", it.key, it.place);
-            (heading, drawing::draw(&it.expression, &it.parts))
-        });
+        let drawn = verdicts.iter().flat_map(|it| drawn(&it.explanation));
         let became = verdicts.iter().map(|it| {
             let (status, leads, details) =
                 (it.status.as_str(), it.consequence.as_str(), &it.details);

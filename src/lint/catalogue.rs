@@ -60,6 +60,7 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD028", "ambiguous-word", Warning, Strict, "An unquoted text means something else to other YAML readers.", Some(structure::ambiguous_word)),
     rule!("PD029", "mixed-line-ends", Note, Pedantic, "Lines of one file end in different ways.", Some(structure::mixed_line_ends)),
     rule!("PD030", "missing-version", Warning, Strict, "A manifest does not say its version.", Some(structure::missing_version)),
+    rule!("PD031", "cut-by-comment", Warning, Default, "A text ends where `#` begins a comment.", Some(structure::cut_by_comment)),
     rule!("PD101", "duplicate-id", Error, Default, "An id is defined twice.", None),
     rule!("PD102", "unknown-override", Error, Default, "An override changes nothing that is there.", None),
     rule!("PD103", "unknown-checker", Error, Default, "A checker is named that nobody defines.", None),

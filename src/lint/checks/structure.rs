@@ -65,6 +65,27 @@ fn each_map<'n>(node: &'n Node, look: &mut impl FnMut(&'n [(Node, Node)])) {
     }
 }
 
+pub(in crate::lint) fn cut_by_comment(subject: &Subject<'_>, out: &mut Findings) {
+    for leaf in &subject.leaves {
+        let plain = leaf.node.scalar().is_some_and(|it| it.style == ScalarStyle::Plain);
+        let span = &leaf.node.span;
+        let rest = span.source.text.get(span.end..).unwrap_or_default();
+        let comment = rest.trim_start_matches([' ', '\t']);
+        // People write a blank behind the `#` of a comment, and none in `#12` and `#releases`.
+        let is_name =
+            comment.strip_prefix('#').is_some_and(|it| it.starts_with(char::is_alphanumeric));
+        if plain && is_name && matches!(leaf.kind, Kind::Text | Kind::Template) {
+            let start = span.end + (rest.len() - comment.len());
+            let end = start + comment.lines().next().unwrap_or_default().len();
+            let cut = Span { source: span.source.clone(), start, end };
+            out.add(cut, "this is a comment, and no part of the text before it", |it| {
+                it.with_related(span.clone(), "the text ends here")
+                    .with_help("write the text in quotes, or a blank behind `#`")
+            });
+        }
+    }
+}
+
 pub(in crate::lint) fn ambiguous_word(subject: &Subject<'_>, out: &mut Findings) {
     for leaf in &subject.leaves {
         let plain = leaf.node.scalar().is_some_and(|it| it.style == ScalarStyle::Plain);
