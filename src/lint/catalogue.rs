@@ -136,6 +136,7 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD309", "covered-pattern", Warning, Default, "A pattern of a list is covered by another one of it.", Some(patterns::covered_pattern)),
     rule!("PD310", "shell-in-pattern", Error, Default, "A command pattern holds what the shell takes away.", Some(programs::shell_in_pattern)),
     rule!("PD311", "unescaped-dot", Note, Pedantic, "A dot in a regular expression looks like that of a name.", Some(patterns::unescaped_dot)),
+    rule!("PD312", "no-option", Warning, Default, "A program is asked for an option that begins with no dash.", Some(programs::no_option)),
     rule!("PD401", "no-fallback-text", Note, Pedantic, "None of several texts is used where no condition holds.", Some(messages::no_fallback)),
     rule!("PD402", "unreachable-text", Warning, Default, "A text stands behind one that always comes first.", Some(messages::unreachable_text)),
     rule!("PD403", "no-guidance", Warning, Strict, "A blocker does not say what to do.", Some(messages::no_guidance)),

@@ -54,6 +54,36 @@ fn what_starts_other_programs_is_looked_through() {
 }
 
 #[test]
+fn options_begin_with_a_dash() {
+    each(
+        "PD312",
+        &[
+            ("  commands: [git push]\n  when: program.has([\"-f\", \"--force\"])", ""),
+            ("  commands: [git push]\n  when: program.has([\"force\"])", "write `--force`"),
+            ("  commands: [git push]\n  when: program.has([\"\u{2014}force\"])", "write `--force`"),
+            ("  commands: [git push]\n  when: program.has([\"o\"])", "write `-o`"),
+            ("  commands: [chmod]\n  when: program.has([\"+x\"])", ""),
+        ],
+    );
+}
+
+#[test]
+fn a_text_that_a_comment_cuts_is_told() {
+    let said = |message: &str| {
+        format!("- id: own\n  commands: [x]\n  decision: deny\n  message: {message}\n")
+    };
+    for (message, found) in [
+        ("Ask in #releases first.", "is a comment"),
+        ("See issue #12", "is a comment"),
+        ("\"Ask in #releases first.\"", ""),
+        ("Not now. # until the release", ""),
+        ("C# is fine", ""),
+    ] {
+        check(FILE, "PD031", &[(&said(message), found)]);
+    }
+}
+
+#[test]
 fn names_of_tools_are_those_of_a_client() {
     each(
         "PD138",

@@ -139,6 +139,23 @@ fn look_through(subject: &Subject<'_>, pattern: &Pattern<'_>, alone: bool, out: 
     }
 }
 
+pub(in crate::lint) fn no_option(subject: &Subject<'_>, out: &mut Findings) {
+    for pattern in arguments(subject, &["program.has("]) {
+        let text = pattern.text;
+        // Programs of Windows take `/s`, and some of Unix `+x`.
+        if text.starts_with(['-', '+', '/']) {
+            continue;
+        }
+        let name = text.trim_start_matches(|it: char| !it.is_alphanumeric());
+        let dashes = if name.chars().count() == 1 { "-" } else { "--" };
+        let message = format!("`{text}` is no option: it begins with no dash");
+        out.add(pattern.span(), message, |it| {
+            it.with_note("what is no option is asked for by `program.operands` and `program.names`")
+                .with_help(format!("write `{dashes}{name}`"))
+        });
+    }
+}
+
 /// Whether a word sets a variable, as in `FOO=1 make`.
 fn is_assignment(word: &str) -> bool {
     let name = word.split_once('=').map(|(name, _)| name).unwrap_or_default();
