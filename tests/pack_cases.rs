@@ -80,6 +80,12 @@ fn what_no_guard_was_asked_about_meets_no_case() {
         said
     };
     assert!(said(0).contains("1 passed, 0 failed"));
+    #[cfg(unix)]
+    for (name, to) in [("here", "."), ("pack", "..")] {
+        let link = folder.path().join("pack/tests").join(name);
+        std::os::unix::fs::symlink(to, link).unwrap();
+        assert!(said(0).contains("1 passed, 0 failed"), "a link back leads nowhere");
+    }
     write("tests/below/b.yaml", &silent.replace("on: {command: make}", "on: {event: stop}"));
     let said = said(1);
     assert!(said.contains("1 passed, 1 failed"), "{said}");

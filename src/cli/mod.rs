@@ -14,6 +14,7 @@ mod eval;
 mod explain;
 mod facts;
 mod failure;
+mod folders;
 mod init;
 mod install;
 mod line;

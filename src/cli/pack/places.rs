@@ -8,14 +8,12 @@ use super::folder::{Folder, holds_policies};
 use super::{PassedOver, find};
 use crate::cases;
 use crate::cli::project::Project;
-use crate::cli::{Console, cores};
+use crate::cli::{Console, cores, folders};
 use crate::policy::load::Pack;
 use crate::policy::{builtin, shapes};
 use crate::source::Source;
 use crate::world::{FileKind, World};
 
-/// How far below a named folder packs are looked for.
-const FOLDERS_DEEP_MAX: usize = 16;
 /// Folders that hold nothing of one's own.
 const FOREIGN_FOLDERS: [&str; 4] = [".git", "node_modules", "target", ".venv"];
 /// Files by which a pack is recognised where nobody named it.
@@ -70,13 +68,13 @@ pub(in crate::cli) fn places(world: &dyn World, paths: &[PathBuf]) -> Vec<Place>
     }
     let here = world.working_folder();
     let mut seen = BTreeSet::new();
-    let mut folders: Vec<Folder> = paths.iter().flat_map(|it| folders(world, it)).collect();
-    folders.retain(|it| seen.insert(shown(&here, &it.path)));
-    folders.into_iter().map(Place::Folder).collect()
+    let mut found: Vec<Folder> = paths.iter().flat_map(|it| folders_of(world, it)).collect();
+    found.retain(|it| seen.insert(shown(&here, &it.path)));
+    found.into_iter().map(Place::Folder).collect()
 }
 
 /// The folders of packs that one path names.
-fn folders(world: &dyn World, path: &Path) -> Vec<Folder> {
+fn folders_of(world: &dyn World, path: &Path) -> Vec<Folder> {
     if world.stat(path).is_ok_and(|it| it.kind == FileKind::File) {
         let parent = path.parent().unwrap_or(path);
         let folder = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
@@ -90,40 +88,22 @@ fn folders(world: &dyn World, path: &Path) -> Vec<Folder> {
     if found.is_empty() { vec![Folder::unseen(path.to_path_buf())] } else { found }
 }
 
-/// The packs in a folder and below it, in the order of their paths: one level of folders after the other, the
-/// folders of each on all cores.
+/// The packs in a folder and below it, in the order of their paths.
 fn packs_below(world: &dyn World, folder: &Path) -> Vec<Folder> {
-    let (mut found, mut entered) = (Vec::new(), BTreeSet::new());
-    let mut level = vec![folder.to_path_buf()];
-    let cores = world.cores();
-    for deep in 0..=FOLDERS_DEEP_MAX {
-        let mut below = Vec::new();
-        for looked in cores::on_all(cores, &level, |it| look(world, it)) {
-            let Some((identity, folder, names)) = looked else { continue };
-            // Links may lead back.
-            if identity != 0 && !entered.insert(identity) {
-                continue;
-            }
-            // The folder that was named may hold any file of a pack, one that was found must look like one.
-            let may_be = |it: &String| shapes::FILES.iter().any(|file| file.file == it);
-            let is_sign = |it: &String| SIGNS.contains(&it.as_str()) || (deep == 0 && may_be(it));
-            if names.iter().any(is_sign) {
-                found.push(Folder { path: folder, names: Some(names) });
-            } else {
-                let own = names.iter().filter(|it| !FOREIGN_FOLDERS.contains(&it.as_str()));
-                below.extend(own.map(|it| folder.join(it)));
-            }
+    let mut found = Vec::new();
+    folders::walk(world, folder, |deep, path, names| {
+        // The folder that was named may hold any file of a pack, one that was found must look like one.
+        let may_be = |it: &String| shapes::FILES.iter().any(|file| file.file == it);
+        let is_sign = |it: &String| SIGNS.contains(&it.as_str()) || (deep == 0 && may_be(it));
+        if names.iter().any(is_sign) {
+            found.push(Folder { path, names: Some(names) });
+            return Vec::new();
         }
-        level = below;
-    }
+        let own = names.iter().filter(|it| !FOREIGN_FOLDERS.contains(&it.as_str()));
+        own.map(|it| path.join(it)).collect()
+    });
     found.sort_by(|one, other| one.path.cmp(&other.path));
     found
-}
-
-/// Which folder a path leads to, and what lies in it; nothing where it leads to none.
-fn look(world: &dyn World, path: &Path) -> Option<(u64, PathBuf, Vec<String>)> {
-    let stat = world.stat(path).ok().filter(|it| it.kind == FileKind::Folder)?;
-    Some((stat.identity, path.to_path_buf(), world.list(path).unwrap_or_default()))
 }
 
 /// The packs that paths name, and what could not be read.

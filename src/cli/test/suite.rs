@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::cases::shape::FOLDER;
 use crate::cases::snapshot;
+use crate::cli::folders;
 use crate::cli::pack;
 use crate::cli::project::Project;
 use crate::limits;
@@ -101,7 +102,7 @@ pub(in crate::cli) fn beside(
     let folder = Path::new(&pack.name).join(FOLDER);
     let names = match only.and_then(Path::file_name) {
         Some(name) => vec![PathBuf::from(name)],
-        None => yaml_below(world, &folder),
+        None => all_beside(world, Path::new(&pack.name)),
     };
     let (mut files, mut unreadable) = (Vec::new(), Vec::new());
     for name in names.iter().take(limits::POLICY_FILES_MAX) {
@@ -115,28 +116,21 @@ pub(in crate::cli) fn beside(
     (files, unreadable)
 }
 
-/// How far below the folder of cases they are looked for.
-const FOLDERS_DEEP_MAX: usize = 8;
-
-/// The YAML files in a folder and in those below it, by their paths from there.
-fn yaml_below(world: &dyn World, folder: &Path) -> Vec<PathBuf> {
-    let (mut files, mut level) = (Vec::new(), vec![PathBuf::new()]);
-    for _ in 0..FOLDERS_DEEP_MAX {
-        let mut below = Vec::new();
-        for at in level {
-            let names = world.list(&folder.join(&at)).unwrap_or_default();
-            let (yaml, other): (Vec<_>, Vec<_>) = names.iter().partition(|it| pack::is_yaml(it));
-            files.extend(yaml.into_iter().map(|it| at.join(it)));
-            let other =
-                other.into_iter().filter(|it| *it != snapshot::FOLDER).map(|it| at.join(it));
-            let is_folder = |it: &PathBuf| {
-                world.stat(&folder.join(it)).is_ok_and(|it| it.kind == FileKind::Folder)
-            };
-            below.extend(other.filter(is_folder));
+/// The case files of the pack in a folder, by their paths from its folder of cases. A link back to the pack
+/// leads nowhere.
+fn all_beside(world: &dyn World, pack: &Path) -> Vec<PathBuf> {
+    let (cases, mut found) = (pack.join(FOLDER), Vec::new());
+    folders::walk(world, pack, |deep, path, names| {
+        if deep == 0 {
+            return vec![cases.clone()];
         }
-        level = below;
-    }
-    files
+        let (yaml, other): (Vec<_>, Vec<_>) = names.iter().partition(|it| pack::is_yaml(it));
+        let yaml = yaml.into_iter().map(|it| path.join(it));
+        found.extend(yaml.filter_map(|it| it.strip_prefix(&cases).map(Path::to_path_buf).ok()));
+        let other = other.into_iter().filter(|it| *it != snapshot::FOLDER);
+        other.map(|it| path.join(it)).collect()
+    });
+    found
 }
 
 impl Suite {
