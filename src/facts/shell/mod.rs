@@ -4,6 +4,8 @@
 
 pub(super) mod node;
 pub(super) mod unwrap;
+
+pub use unwrap::is_assignment;
 pub(super) mod word;
 
 use std::ops::ControlFlow;

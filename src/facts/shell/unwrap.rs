@@ -200,7 +200,7 @@ fn last_of(option: &str) -> char {
 }
 
 /// Whether a word is `NAME=value`.
-pub(in crate::facts) fn is_assignment(word: &str) -> bool {
+pub fn is_assignment(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| {
         !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
     })

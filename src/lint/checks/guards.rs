@@ -10,7 +10,7 @@ use crate::source::node::Node;
 use crate::source::suggest;
 
 /// The guards that the pack itself writes.
-fn guards<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = &'s Entry<'s>> {
+pub(super) fn guards<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = &'s Entry<'s>> {
     FILES.iter().flat_map(|file| subject.of(file))
 }
 
@@ -20,7 +20,7 @@ fn said<'s>(subject: &Subject<'s>, entry: &Entry<'s>, key: &str) -> Option<&'s N
 }
 
 pub(in crate::lint) fn guard_always_fires(subject: &Subject<'_>, out: &mut Findings) {
-    for entry in FILES.iter().flat_map(|file| subject.of(file)) {
+    for entry in guards(subject) {
         let decision = said(subject, entry, "decision").and_then(Node::text).unwrap_or_default();
         let strong = matches!(decision, "deny" | "block" | "ask" | "halt" | "defer");
         let narrowed =

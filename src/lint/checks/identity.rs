@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use super::guards::guards;
 use super::programs::slip_of;
 use crate::facts::glob::word_matches;
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
+use crate::policy::builtin;
+use crate::policy::guards::FILES;
 use crate::policy::layers::is_amplihacks;
-use crate::policy::{builtin, guards};
 use crate::source::node::Node;
 use crate::source::{Span, suggest};
 
@@ -191,7 +193,7 @@ fn same(one: &Node, other: &Node) -> bool {
 }
 
 pub(in crate::lint) fn implicit_override(subject: &Subject<'_>, out: &mut Findings) {
-    let listed = |it: &&Entry<'_>| LISTS.contains(&it.file) || guards::FILES.contains(&it.file);
+    let listed = |it: &&Entry<'_>| LISTS.contains(&it.file) || FILES.contains(&it.file);
     for entry in subject.entries.iter().filter(listed) {
         let Some(below) = subject.inherited(entry) else { continue };
         if entry.node.get("override").is_none() && !is_amplihacks(entry.node) {
@@ -237,8 +239,7 @@ pub(in crate::lint) fn loosened_without_reason(subject: &Subject<'_>, out: &mut 
 
 /// The considerations and guards that the pack itself writes.
 fn rules<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = &'s Entry<'s>> {
-    let files = ["considerations.yaml"].into_iter().chain(guards::FILES);
-    files.flat_map(|file| subject.of(file))
+    subject.of("considerations.yaml").chain(guards(subject))
 }
 
 /// Lists that name less than they did: where a rule looks. What is not named any more is let through.

@@ -1,9 +1,11 @@
 //! Checks of command patterns, in lists, as keys and in expressions: the programs they name, and what no
 //! program ever sees.
 
+use super::guards::guards;
 use super::patterns::{Pattern, Place, arguments};
+use crate::facts::shell::is_assignment;
+use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
-use crate::policy::guards::FILES as GUARD_FILES;
 use crate::policy::review::Programs;
 use crate::source::node::Node;
 
@@ -102,13 +104,9 @@ pub(in crate::lint) fn shell_in_pattern(subject: &Subject<'_>, out: &mut Finding
 }
 
 pub(in crate::lint) fn looked_through(subject: &Subject<'_>, out: &mut Findings) {
-    for entry in GUARD_FILES.iter().flat_map(|file| subject.of(file)) {
+    for (entry, pattern) in of_guards(subject) {
         // With a condition it may be meant where nothing is started by it: `sudo` with a shell of its own.
-        let alone = entry.node.get("when").is_some();
-        let names = entry.node.get("commands").map(Node::one_or_items).unwrap_or_default();
-        for pattern in names.iter().filter_map(of_node) {
-            look_through(subject, &pattern, alone, out);
-        }
+        look_through(subject, &pattern, entry.node.get("when").is_some(), out);
     }
     for pattern in arguments(subject, &ASKED) {
         look_through(subject, &pattern, false, out);
@@ -156,21 +154,15 @@ pub(in crate::lint) fn no_option(subject: &Subject<'_>, out: &mut Findings) {
     }
 }
 
-/// Whether a word sets a variable, as in `FOO=1 make`.
-fn is_assignment(word: &str) -> bool {
-    let name = word.split_once('=').map(|(name, _)| name).unwrap_or_default();
-    let letters = name.chars().all(|it| it.is_ascii_alphanumeric() || it == '_');
-    letters && name.starts_with(|it: char| it.is_ascii_alphabetic() || it == '_')
-}
-
 /// Facts that are asked about command patterns.
 const ASKED: [&str; 4] = ["ran(", "commands.last(", "action.runs(", "fed_by("];
 
-/// The command patterns that the pack's own guards and expressions ask about.
-fn asked_patterns<'s>(subject: &'s Subject<'_>) -> Vec<Pattern<'s>> {
-    let guards = GUARD_FILES.iter().flat_map(|file| subject.of(file));
-    let nodes = guards.filter_map(|it| it.node.get("commands")).flat_map(Node::one_or_items);
-    nodes.filter_map(of_node).chain(arguments(subject, &ASKED)).collect()
+/// The command patterns of the pack's own guards.
+fn of_guards<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = (&'s Entry<'s>, Pattern<'s>)> {
+    guards(subject).flat_map(|entry| {
+        let names = entry.node.get("commands").map(Node::one_or_items).unwrap_or_default();
+        names.iter().filter_map(of_node).map(move |it| (entry, it))
+    })
 }
 
 fn of_node(node: &Node) -> Option<Pattern<'_>> {
@@ -193,7 +185,8 @@ fn command_patterns<'s>(subject: &'s Subject<'_>) -> Vec<Pattern<'s>> {
         }
     }
     let listed = nodes.into_iter().flat_map(Node::one_or_items).chain(keys);
-    asked_patterns(subject).into_iter().chain(listed.filter_map(of_node)).collect()
+    let own = of_guards(subject).map(|(_, pattern)| pattern).chain(arguments(subject, &ASKED));
+    own.chain(listed.filter_map(of_node)).collect()
 }
 
 #[cfg(test)]
