@@ -173,6 +173,15 @@ fn a_session_type_of_ones_own_is_reached() {
 }
 
 #[test]
+fn a_drift_rule_of_ones_own_is_reached() {
+    let own =
+        "drift:\n  - {id: mine, when: drift.severity == \"medium\", do: ask, message: Ask.}\n";
+    let policy = sound(&[("signals.yaml", own), ("policyd.yaml", "version: 1\n")]);
+    assert_eq!(policy.signals.drift.first().unwrap().id, "mine");
+    assert!(policy.signals.drift.len() > 1, "those of the built-in pack follow");
+}
+
+#[test]
 fn a_breaker_takes_what_it_leaves_out_from_the_next_wider_one() {
     let own = "probe/pr: {threshold: 2}\n";
     let policy = sound(&[("breakers.yaml", own)]);
