@@ -3,8 +3,8 @@
 //! in `docs`.
 
 use super::checks::{
-    breakers, cases, clients, expressions, failures, guards, hygiene, identity, messages, numbers,
-    patterns, programs, rules, safety, structure, supervision, tables,
+    breakers, cases, clients, events, expressions, failures, guards, hygiene, identity, messages,
+    names, numbers, patterns, programs, rules, safety, structure, supervision, tables,
 };
 use super::{Check, Profile, Rule};
 use crate::source::Level;
@@ -122,9 +122,13 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD223", "pattern-from-text", Warning, Default, "Somebody's text becomes part of a regular expression.", Some(expressions::pattern_from_text)),
     rule!("PD224", "empty-argument", Warning, Default, "Every text contains, starts and ends with the empty text.", Some(expressions::empty_argument)),
     rule!("PD225", "path-by-prefix", Warning, Default, "A folder is recognised by the beginning of its name.", Some(expressions::path_by_prefix)),
+    rule!("PD226", "other-event", Warning, Default, "A rule asks for an event at which it is not judged.", Some(events::other_event)),
     rule!("PD227", "duplicate-in-list", Warning, Default, "A list in an expression names something twice.", Some(expressions::duplicate_in_list)),
     rule!("PD228", "relative-path", Warning, Default, "A path of an edited file is compared with one that does not begin at the root.", Some(expressions::relative_path)),
     rule!("PD229", "case-never-met", Warning, Default, "A text in lower case is compared with capital letters.", Some(expressions::case_never_met)),
+    rule!("PD230", "not-at-event", Warning, Default, "A rule asks for what its events do not have.", Some(events::not_at_event)),
+    rule!("PD231", "undefined-name", Error, Default, "A name is asked for that nobody defines.", Some(names::undefined_name)),
+    rule!("PD232", "misspelt-value", Warning, Default, "A value is nearly one that clients tell.", Some(names::misspelt_value)),
     rule!("PD301", "bad-regex", Error, Default, "A regular expression cannot be read.", None),
     rule!("PD302", "pattern-ends-in-newline", Error, Default, "A pattern from a block scalar ends in a line break and can match nothing.", Some(patterns::ends_in_newline)),
     rule!("PD303", "backspace-in-pattern", Error, Default, "`\\b` in double quotes is a backspace.", Some(patterns::backspace)),

@@ -391,6 +391,13 @@ impl<'a> Subject<'a> {
         self.reviewed.inherited.get(&(entry.file, entry.name().to_owned())).map(AsRef::as_ref)
     }
 
+    /// What an entry says under a key, or the one that it changes.
+    #[must_use]
+    pub fn said(&self, entry: &Entry<'a>, key: &str) -> Option<&'a Node> {
+        let said = entry.node.get(key).or_else(|| self.inherited(entry)?.get(key));
+        said.filter(|it| !it.is_null())
+    }
+
     /// The innermost entry that holds a place.
     #[must_use]
     pub fn entry_at(&self, span: &Span) -> Option<&Entry<'a>> {

@@ -300,14 +300,14 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
 }
 
 /// What lint looks at, and the names that are defined.
-pub(super) fn meant(layers: &Layers, built: Built, base: &Base) -> (Meant, Arc<Names>) {
+pub(super) fn meant(layers: Layers, built: Built, base: &Base) -> (Meant, Arc<Names>) {
     let meant = Meant {
         settings: built.settings,
         voices: built.voices,
         considerations: built.considerations,
         resilience: built.resilience,
         context: built.context,
-        session_types: layers.session_types.clone(),
+        layers,
         vocabulary: built.vocabulary,
         programs: base.programs.clone(),
     };

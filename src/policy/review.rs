@@ -1,12 +1,13 @@
 //! A pack for whoever looks closer than the loader: what it was made of, and what is wrong with it. Packs
 //! that stand on the same one are looked at on top of it, and it is read once.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::build::{self, Resilience, Vocabulary};
 use super::context::ContextRules;
-use super::layers::{self, Entries, Layers};
+use super::layers::{self, Layers};
 use super::load::{self, Files, Pack};
 use super::run::RunPolicy;
 use super::shared::Shared;
@@ -84,7 +85,7 @@ pub struct Meant {
     pub(super) voices: Shared<BTreeSet<String>>,
     pub(super) resilience: Shared<Resilience>,
     pub(super) context: Shared<(ContextRules, Vec<String>)>,
-    pub(super) session_types: Entries,
+    pub(super) layers: Layers,
     pub(super) vocabulary: Arc<Vocabulary>,
     /// Programs that the base knows, whether the pack extends it or not.
     pub(super) programs: Shared<Programs>,
@@ -116,9 +117,22 @@ impl Meant {
 
     /// Session types in their order, each with its condition.
     pub fn session_types(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.session_types.iter().map(|it| {
+        self.layers.session_types.iter().map(|it| {
             let when = it.get("when").and_then(Node::text).unwrap_or_default();
             (it.id.as_str(), when)
+        })
+    }
+
+    /// Ids of the entries of a section of a file, those of the packs below among them.
+    pub fn ids(&self, file: &'static str, section: &'static str) -> impl Iterator<Item = &str> {
+        self.layers.section(file, section).iter().map(|it| it.id.as_str())
+    }
+
+    /// Names of the breakers of probes.
+    pub fn probe_breakers(&self) -> impl Iterator<Item = Cow<'_, str>> {
+        self.layers.probes.iter().map(|it| match it.get("breaker").and_then(Node::text) {
+            Some(own) => Cow::Borrowed(own),
+            None => Cow::Owned(format!("probe/{}", it.id)),
         })
     }
 
@@ -152,8 +166,8 @@ impl Reviewed {
         load::put_over(&mut layers, pack, &own, &mut diagnostics);
         let built = build::build(&layers, below, &mut diagnostics);
         let records = build::own_names(&layers);
-        let (meant, names) = build::meant(&layers, built, base);
         let inherited = inherited(&layers, &own);
+        let (meant, names) = build::meant(layers, built, base);
         Self { diagnostics, own, names, inherited, records, meant }
     }
 }

@@ -173,6 +173,11 @@ pub fn secrets(text: &str) -> Vec<(Range<usize>, &'static str)> {
     apart
 }
 
+/// All kinds of secrets there are.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    ROWS.iter().map(|it| it.name)
+}
+
 /// Kinds of the secrets of a text, each once.
 #[must_use]
 pub fn kinds(text: &str) -> Vec<&'static str> {

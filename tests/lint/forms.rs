@@ -19,7 +19,7 @@ const RULES: &str = r#"# policyd: ignore-file[PD703] reason="a small pack"
   question: Were the tests run, 100 %?
   severity: blocker
   satisfied: >-
-    event.tool == "bash" || files.count == 0
+    tools.last == "bash" || files.count == 0
     && commands.kind("test").passed
   guidance: Run the tests.
 - id: tests_ran_too

@@ -2,7 +2,7 @@
 
 use policyd::lint::Profile;
 
-use crate::subjects::{check, consideration, look};
+use crate::subjects::{check, check_made, consideration, look};
 
 const FILE: &str = "guards.yaml";
 
@@ -12,11 +12,7 @@ fn guard(lines: &str) -> String {
 }
 
 fn each(code: &str, situations: &[(&str, &str)]) {
-    let texts: Vec<(String, &str)> =
-        situations.iter().map(|(lines, said)| (guard(lines), *said)).collect();
-    let texts: Vec<(&str, &str)> =
-        texts.iter().map(|(text, said)| (text.as_str(), *said)).collect();
-    check(FILE, code, &texts);
+    check_made((FILE, guard), code, situations);
 }
 
 #[test]

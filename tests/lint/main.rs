@@ -12,6 +12,7 @@ mod support;
 mod built_in;
 mod clients;
 mod command;
+mod facts;
 mod forms;
 mod guards;
 mod ignores;

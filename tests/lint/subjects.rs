@@ -67,6 +67,17 @@ pub(crate) fn check(file: &str, code: &str, situations: &[(&str, &str)]) {
     }
 }
 
+/// The same for texts that are made of what differs in them.
+pub(crate) fn check_made(
+    (file, made): (&str, impl Fn(&str) -> String),
+    code: &str,
+    situations: &[(&str, &str)],
+) {
+    for (it, said) in situations {
+        check(file, code, &[(&made(it), said)]);
+    }
+}
+
 /// A consideration with these lines below its fixed keys.
 pub(crate) fn consideration(id: &str, lines: &str) -> String {
     format!(

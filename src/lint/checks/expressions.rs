@@ -4,62 +4,13 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use super::terms::{Constant, compared, constant, each_part, each_part_with, last_argument, path};
 use crate::lint::logic::type_of;
 use crate::lint::subject::Site;
 use crate::lint::{Findings, Subject, with_edit, with_edits};
 use crate::script::tree::{Form, Relation, Term};
 use crate::script::types::Type;
 use crate::source::suggest;
-
-/// The expressions that the loader has nothing against: what follows from a mistake is not worth a second
-/// finding.
-fn sound<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = &'s Site<'s>> {
-    subject.sites.iter().filter(|it| !subject.has_error(it))
-}
-
-/// Calls `look` with every part of every expression.
-fn each_part<'s>(subject: &'s Subject<'_>, mut look: impl FnMut(&'s Site<'s>, &'s Term)) {
-    sound(subject).for_each(|site| site.visit(|term| look(site, term)));
-}
-
-/// The same of those that may ask for one of these members.
-fn each_part_with<'s>(
-    subject: &'s Subject<'_>,
-    members: &[&str],
-    mut look: impl FnMut(&'s Site<'s>, &'s Term),
-) {
-    let sites = sound(subject).filter(|it| it.may_name(members));
-    sites.for_each(|site| site.visit(|term| look(site, term)));
-}
-
-/// The path of a fact.
-fn path(term: &Term) -> Option<&str> {
-    if let Form::Fact(path, _) = &term.form { Some(path) } else { None }
-}
-
-/// A text constant with its place.
-fn constant(term: &Term) -> Option<(&str, &Range<usize>)> {
-    if let Form::Text(text) = &term.form { Some((text, &term.range)) } else { None }
-}
-
-/// The argument of the last call of a chain, where that calls `name`.
-fn last_argument<'t>(term: &'t Term, name: &str) -> Option<&'t Term> {
-    let Form::Fact(path, arguments) = &term.form else { return None };
-    let argument = arguments.last().filter(|_| path.contains(name))?;
-    let call = format!(".{name}({})", argument_text(argument));
-    path.ends_with(&call).then_some(argument).or_else(|| {
-        // The argument is no constant: its text is not repeated here.
-        let open = path.rfind(&format!(".{name}("))?;
-        (constant(argument).is_none()
-            && path.ends_with(')')
-            && !path.get(open + 1..)?.contains(")."))
-        .then_some(argument)
-    })
-}
-
-fn argument_text(argument: &Term) -> String {
-    constant(argument).map_or_else(String::new, |(text, _)| format!("{text:?}"))
-}
 
 /// Tools that clients of this year have, beside those that the vocabulary names.
 pub(super) const TOOLS: [&str; 42] = [
@@ -108,19 +59,13 @@ pub(super) const TOOLS: [&str; 42] = [
 ];
 
 /// Constants of a part that must be names of tools.
-fn named_tools(term: &Term) -> Vec<(&str, &Range<usize>)> {
-    let is_tool = |it: &Term| matches!(path(it), Some("event.tool" | "action.tool" | "tools.last"));
-    if let Form::Compare(Relation::Equal | Relation::NotEqual, one, other) = &term.form {
-        let right = constant(other).filter(|_| is_tool(one));
-        return right.or_else(|| constant(one).filter(|_| is_tool(other))).into_iter().collect();
+fn named_tools(term: &Term) -> Vec<Constant<'_>> {
+    let mut found = compared(term, |it| matches!(it, "event.tool" | "action.tool" | "tools.last"));
+    if let Form::Fact(path, arguments) = &term.form {
+        let counted = arguments.first().filter(|_| path.starts_with("tools.count("));
+        found.extend(counted.and_then(constant));
     }
-    if let Form::In(item, list) = &term.form {
-        let items = list.parts().into_iter().filter_map(constant);
-        return items.filter(|_| is_tool(item)).collect();
-    }
-    let Form::Fact(path, arguments) = &term.form else { return Vec::new() };
-    let counted = arguments.first().filter(|_| path.starts_with("tools.count("));
-    counted.and_then(constant).into_iter().collect()
+    found
 }
 
 /// The tool that a name means up to case.
@@ -433,27 +378,20 @@ pub(in crate::lint) fn path_by_prefix(subject: &Subject<'_>, out: &mut Findings)
 }
 
 /// A part that compares the path of an edited file: the constants it is compared with.
-fn compared_paths(term: &Term) -> Vec<(&str, &Range<usize>)> {
-    let is_path = |it: &Term| path(it).is_some_and(|it| it.ends_with(".last_path"));
-    let are_paths = |it: &Term| path(it).is_some_and(|it| it.ends_with(".paths"));
-    if let Form::Compare(Relation::Equal | Relation::NotEqual, one, other) = &term.form {
-        let right = constant(other).filter(|_| is_path(one));
-        return right.or_else(|| constant(one).filter(|_| is_path(other))).into_iter().collect();
+fn compared_paths(term: &Term) -> Vec<Constant<'_>> {
+    if let Form::In(item, list) = &term.form
+        && path(list).is_some_and(|it| it.ends_with(".paths"))
+    {
+        return constant(item).into_iter().collect();
     }
-    if let Form::In(item, list) = &term.form {
-        if are_paths(list) {
-            return constant(item).into_iter().collect();
-        }
-        let items = list.parts().into_iter().filter_map(constant);
-        return items.filter(|_| is_path(item)).collect();
-    }
+    let found = compared(term, |it| it.ends_with(".last_path"));
     let called = |name: &str, owner: &str| {
         let argument = last_argument(term, name)?;
         let (owned, _) = path(term)?.rsplit_once(&format!(".{name}("))?;
         constant(argument).filter(|_| owned.ends_with(owner))
     };
     let begins = called("starts_with", ".last_path");
-    begins.or_else(|| called("contains", ".paths")).into_iter().collect()
+    found.into_iter().chain(begins.or_else(|| called("contains", ".paths"))).collect()
 }
 
 pub(in crate::lint) fn relative_path(subject: &Subject<'_>, out: &mut Findings) {

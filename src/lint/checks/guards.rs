@@ -14,22 +14,17 @@ pub(super) fn guards<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = &'s E
     FILES.iter().flat_map(|file| subject.of(file))
 }
 
-/// What a guard says under a key, also by what it changes.
-fn said<'s>(subject: &Subject<'s>, entry: &Entry<'s>, key: &str) -> Option<&'s Node> {
-    entry.node.get(key).or_else(|| subject.inherited(entry)?.get(key)).filter(|it| !it.is_null())
-}
-
 pub(in crate::lint) fn guard_always_fires(subject: &Subject<'_>, out: &mut Findings) {
     for entry in guards(subject) {
-        let decision = said(subject, entry, "decision").and_then(Node::text).unwrap_or_default();
+        let decision = subject.said(entry, "decision").and_then(Node::text).unwrap_or_default();
         let strong = matches!(decision, "deny" | "block" | "ask" | "halt" | "defer");
         let narrowed =
-            ["tools", "commands", "unless"].iter().any(|it| said(subject, entry, it).is_some());
+            ["tools", "commands", "unless"].iter().any(|it| subject.said(entry, it).is_some());
         if !strong || narrowed || entry.is("enabled", false) {
             continue;
         }
         let always =
-            match said(subject, entry, "when") {
+            match subject.said(entry, "when") {
                 None => true,
                 Some(_) => subject.sites_of(entry).iter().filter(|it| it.key == "when").any(|it| {
                     matches!(it.term.as_ref().map(|it| &it.form), Some(Form::Bool(true)))

@@ -341,13 +341,7 @@ pub(in crate::lint) fn unmatched_breaker(subject: &Subject<'_>, out: &mut Findin
     if subject.of("breakers.yaml").next().is_none() {
         return;
     }
-    let names: Vec<String> = subject
-        .names()
-        .probes
-        .iter()
-        .map(|it| format!("probe/{it}"))
-        .chain(subject.of("probes.yaml").filter_map(|it| it.text("breaker").map(str::to_owned)))
-        .collect();
+    let names: Vec<_> = subject.reviewed.meant.probe_breakers().collect();
     for entry in subject.of("breakers.yaml") {
         let (kind, _) = entry.name().split_once('/').unwrap_or_default();
         if let Some(meant) = slip_of(kind, OWN_BREAKERS.into_iter()) {
@@ -358,7 +352,7 @@ pub(in crate::lint) fn unmatched_breaker(subject: &Subject<'_>, out: &mut Findin
         if kind.trim_end_matches('*') == "probe"
             && !names.iter().any(|it| word_matches(entry.name(), it))
         {
-            let known: Vec<&str> = names.iter().map(String::as_str).collect();
+            let known: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
             let help = suggest::did_you_mean(entry.name(), &known);
             let message = format!("no probe has a breaker `{}`", entry.name());
             out.add(entry.id.span.clone(), message, |it| it.with_help_if(help));

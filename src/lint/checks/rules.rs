@@ -292,11 +292,6 @@ pub(in crate::lint) fn duplicate_condition(subject: &Subject<'_>, out: &mut Find
     }
 }
 
-/// What an entry says, or the one it changes.
-fn said<'s>(subject: &'s Subject<'_>, entry: &'s Entry<'_>, key: &str) -> Option<&'s Node> {
-    entry.node.get(key).or_else(|| subject.inherited(entry)?.get(key))
-}
-
 pub(in crate::lint) fn words_only_blocker(subject: &Subject<'_>, out: &mut Findings) {
     for entry in subject.of("considerations.yaml") {
         let found = subject.reviewed.meant.considerations.iter().find(|it| it.id == entry.name());
@@ -318,7 +313,7 @@ pub(in crate::lint) fn blocking_without_effect(subject: &Subject<'_>, out: &mut 
     for entry in subject.of("considerations.yaml") {
         let Some(blocking) = entry.node.get("blocking") else { continue };
         let is =
-            |key: &str, value: &str| said(subject, entry, key).and_then(Node::text) == Some(value);
+            |key: &str, value: &str| subject.said(entry, key).and_then(Node::text) == Some(value);
         let why = if is("severity", "warning") {
             Some("severity: warning")
         } else if is("mode", "warn") {
@@ -336,7 +331,7 @@ pub(in crate::lint) fn blocking_without_effect(subject: &Subject<'_>, out: &mut 
 pub(in crate::lint) fn mode_without_effect(subject: &Subject<'_>, out: &mut Findings) {
     for entry in subject.of("considerations.yaml") {
         let mode = entry.node.get("mode").filter(|it| it.text() == Some("warn"));
-        let warns = said(subject, entry, "severity").and_then(Node::text) == Some("warning");
+        let warns = subject.said(entry, "severity").and_then(Node::text) == Some("warning");
         if let Some(mode) = mode.filter(|_| warns) {
             let message = "a rule of severity `warning` only warns in any case";
             out.help(mode.span.clone(), message, "leave `mode` out");

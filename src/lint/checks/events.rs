@@ -1,0 +1,141 @@
+//! Checks of what rules ask of an event: kinds at which they are not judged, and facts that the kinds at
+//! which they are judged do not have.
+
+use super::guards::guards;
+use super::terms::{compared, each_part_with, path};
+use crate::facts::event::EventKind;
+use crate::lint::subject::Entry;
+use crate::lint::{Findings, Subject};
+use crate::policy::guards::FILES;
+use crate::source::Span;
+use crate::source::node::Node;
+
+/// The events of a tool call.
+const CALLS: &[&str] = &[
+    "pre_tool_use",
+    "permission_request",
+    "permission_denied",
+    "post_tool_use",
+    "post_tool_use_failure",
+];
+const PROMPTS: &[&str] = &["user_prompt_submit", "user_prompt_expansion"];
+const STOPS: &[&str] = &["stop", "subagent_stop"];
+const CALLS_AND_PROMPTS: &[&str] = &[
+    "pre_tool_use",
+    "permission_request",
+    "permission_denied",
+    "post_tool_use",
+    "post_tool_use_failure",
+    "user_prompt_submit",
+    "user_prompt_expansion",
+];
+const FAILURES: &[&str] = &["post_tool_use_failure", "stop_failure"];
+const NAME_A_CALL: &str = "name an event of a tool call under `on`";
+const NAME_A_FAILURE: &str = "name an event that reports a failure under `on`";
+
+/// Facts that only some events have, those events, and what is asked at others; the first that fits.
+const PARTIAL: &[(&str, &[&str], &str)] = &[
+    ("event.tool", CALLS, "`tools.last` and `tools.count(…)` tell of the calls before it"),
+    ("event.input", CALLS, "`commands` and `files` tell what was done before it"),
+    ("event.prompt", PROMPTS, "`transcript.last_prompt` is what was asked for"),
+    ("event.background_running", STOPS, "ask it in considerations.yaml"),
+    ("event.source", &["session_start"], "name `session_start` under `on`"),
+    ("event.failed", FAILURES, NAME_A_FAILURE),
+    ("event.interrupted", FAILURES, NAME_A_FAILURE),
+    ("event.class", FAILURES, NAME_A_FAILURE),
+    ("event.permanent", FAILURES, NAME_A_FAILURE),
+    ("event.human", FAILURES, NAME_A_FAILURE),
+    ("action.secrets", CALLS_AND_PROMPTS, NAME_A_CALL),
+    ("action", CALLS, NAME_A_CALL),
+];
+
+/// Files whose entries are judged at stops, where they do not say otherwise.
+const AT_STOPS: [&str; 4] =
+    ["considerations.yaml", "checkers.yaml", "session_types.yaml", "probes.yaml"];
+
+/// The kinds of events at which an entry is judged, where that is known.
+fn kinds(subject: &Subject<'_>, entry: &Entry<'_>) -> Vec<EventKind> {
+    let named = |node: &Node| -> Vec<EventKind> {
+        let names = node.one_or_items().iter().filter_map(Node::text);
+        names.filter_map(EventKind::find).collect()
+    };
+    let usual: &[&str] = match entry.file {
+        "considerations.yaml" => &["stop"],
+        file if AT_STOPS.contains(&file) => STOPS,
+        file if FILES.contains(&file) => &["pre_tool_use"],
+        _ => &[],
+    };
+    subject
+        .said(entry, "on")
+        .map_or_else(|| usual.iter().filter_map(|it| EventKind::find(it)).collect(), named)
+}
+
+/// `` `stop` and `subagent_stop` ``.
+fn listed<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
+    let names: Vec<String> = names.into_iter().map(|it| format!("`{it}`")).collect();
+    match names.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => names.concat(),
+    }
+}
+
+pub(in crate::lint) fn other_event(subject: &Subject<'_>, out: &mut Findings) {
+    each_part_with(subject, &["kind"], |site, term| {
+        let Some(entry) = subject.entry_of(site) else { return };
+        let asked = compared(term, |it| it == "event.kind");
+        let kinds = if asked.is_empty() { Vec::new() } else { kinds(subject, entry) };
+        for (name, range) in asked {
+            let Some(kind) = EventKind::find(name).filter(|it| !kinds.contains(it)) else {
+                continue;
+            };
+            if !kinds.is_empty() {
+                let at = listed(kinds.iter().map(|it| it.name()));
+                let message = format!("`{}` is not judged at `{}`", entry.name(), kind.name());
+                out.add(site.span(range), message, |it| {
+                    it.with_note(format!("it is judged at {at}"))
+                        .with_help("name the event under `on`, or leave this out")
+                });
+            }
+        }
+    });
+}
+
+/// Whether a path asks for a fact, or for something of it.
+fn asks_for(path: &str, fact: &str) -> bool {
+    path.strip_prefix(fact).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '(']))
+}
+
+pub(in crate::lint) fn not_at_event(subject: &Subject<'_>, out: &mut Findings) {
+    each_part_with(subject, &["event", "action"], |site, term| {
+        let Some(path) = path(term) else { return };
+        let row = PARTIAL.iter().find(|(fact, ..)| asks_for(path, fact));
+        if let (Some((fact, events, help)), Some(entry)) = (row, subject.entry_of(site)) {
+            tell(out, (&kinds(subject, entry), events), (site.span(&term.range), fact, help));
+        }
+    });
+    for entry in guards(subject) {
+        for key in ["tools", "commands"] {
+            if let Some(list) = entry.node.get(key) {
+                let kinds = kinds(subject, entry);
+                tell(out, (&kinds, CALLS), (list.span.clone(), "tool call", NAME_A_CALL));
+            }
+        }
+    }
+}
+
+/// Tells that none of the kinds of events is one of those that have something.
+fn tell(
+    out: &mut Findings,
+    (kinds, events): (&[EventKind], &[&str]),
+    (span, what, help): (Span, &str, &str),
+) {
+    if kinds.is_empty() || kinds.iter().any(|it| events.contains(&it.name())) {
+        return;
+    }
+    let at = listed(kinds.iter().map(|it| it.name()));
+    let what = if what.contains(' ') { what.to_owned() } else { format!("`{what}`") };
+    out.add(span, format!("there is no {what} at {at}"), |it| {
+        let events = listed(events.iter().copied());
+        it.with_note(format!("events that have it: {events}")).with_help(help)
+    });
+}

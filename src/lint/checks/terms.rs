@@ -1,0 +1,95 @@
+//! How checks go through the expressions of a pack, and what they ask of a part of one.
+
+use std::ops::Range;
+
+use crate::lint::Subject;
+use crate::lint::subject::Site;
+use crate::script::tree::{Form, Relation, Term};
+
+/// The expressions that the loader has nothing against: what follows from a mistake is not worth a second
+/// finding.
+pub(super) fn sound<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = &'s Site<'s>> {
+    subject.sites.iter().filter(|it| !subject.has_error(it))
+}
+
+/// Calls `look` with every part of every expression.
+pub(super) fn each_part<'s>(
+    subject: &'s Subject<'_>,
+    mut look: impl FnMut(&'s Site<'s>, &'s Term),
+) {
+    sound(subject).for_each(|site| site.visit(|term| look(site, term)));
+}
+
+/// The same of those that may ask for one of these members.
+pub(super) fn each_part_with<'s>(
+    subject: &'s Subject<'_>,
+    members: &[&str],
+    mut look: impl FnMut(&'s Site<'s>, &'s Term),
+) {
+    let sites = sound(subject).filter(|it| it.may_name(members));
+    sites.for_each(|site| site.visit(|term| look(site, term)));
+}
+
+/// The path of a fact.
+pub(super) fn path(term: &Term) -> Option<&str> {
+    if let Form::Fact(path, _) = &term.form { Some(path) } else { None }
+}
+
+/// A text constant with its place.
+pub(super) type Constant<'t> = (&'t str, &'t Range<usize>);
+
+/// The text constant that a part is.
+pub(super) fn constant(term: &Term) -> Option<Constant<'_>> {
+    if let Form::Text(text) = &term.form { Some((text, &term.range)) } else { None }
+}
+
+/// The argument of the last call of a chain, where that calls `name`.
+pub(super) fn last_argument<'t>(term: &'t Term, name: &str) -> Option<&'t Term> {
+    let Form::Fact(path, arguments) = &term.form else { return None };
+    let argument = arguments.last().filter(|_| path.contains(name))?;
+    let call = format!(".{name}({})", argument_text(argument));
+    path.ends_with(&call).then_some(argument).or_else(|| {
+        // The argument is no constant: its text is not repeated here.
+        let open = path.rfind(&format!(".{name}("))?;
+        (constant(argument).is_none()
+            && path.ends_with(')')
+            && !path.get(open + 1..)?.contains(")."))
+        .then_some(argument)
+    })
+}
+
+fn argument_text(argument: &Term) -> String {
+    constant(argument).map_or_else(String::new, |(text, _)| format!("{text:?}"))
+}
+
+/// The constants that a part compares a fact with, of those facts whose paths are asked for: `==`, `!=`, and
+/// `in` a list.
+pub(super) fn compared(term: &Term, is_asked: impl Fn(&str) -> bool) -> Vec<Constant<'_>> {
+    let fits = |it: &Term| path(it).is_some_and(&is_asked);
+    if let Form::Compare(Relation::Equal | Relation::NotEqual, one, other) = &term.form {
+        let right = constant(other).filter(|_| fits(one));
+        return right.or_else(|| constant(one).filter(|_| fits(other))).into_iter().collect();
+    }
+    if let Form::In(item, list) = &term.form
+        && fits(item)
+    {
+        return list.parts().into_iter().filter_map(constant).collect();
+    }
+    Vec::new()
+}
+
+/// A list that a part asks for constants, or what it calls with one, and those: `"a" in fact`,
+/// `fact.contains("a")`, `fact.any_in(["a"])`, `fact("a")`, `fact["a"]`.
+pub(super) fn asked(term: &Term) -> Option<(&str, Vec<Constant<'_>>)> {
+    let (name, argument) = if let Form::In(item, list) = &term.form {
+        (path(list)?, &**item)
+    } else if let Form::Fact(path, arguments) = &term.form {
+        (path.split_once(['(', '['])?.0, arguments.first()?)
+    } else {
+        return None;
+    };
+    let of_list = [".contains", ".any_in", ".all_in"].iter().find_map(|it| name.strip_suffix(it));
+    let items = if let Form::List(items) = &argument.form { items.as_slice() } else { &[] };
+    let constants = constant(argument).into_iter().chain(items.iter().filter_map(constant));
+    Some((of_list.unwrap_or(name), constants.collect()))
+}

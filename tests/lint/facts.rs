@@ -1,0 +1,190 @@
+//! What lint says of facts that an event does not have, and of names that nobody defines.
+
+use crate::subjects::{check, check_made, consideration};
+
+/// A guard with these lines.
+fn guard(lines: &str) -> String {
+    format!("- id: own\n{lines}\n  decision: warn\n  message: Look.\n")
+}
+
+fn guards(code: &str, situations: &[(&str, &str)]) {
+    check_made(("guards.yaml", guard), code, situations);
+}
+
+/// Considerations that are satisfied where these hold.
+fn satisfied(code: &str, situations: &[(&str, &str)]) {
+    let made = |it: &str| consideration("own", &format!("  satisfied: '{it}'"));
+    check_made(("considerations.yaml", made), code, situations);
+}
+
+fn reactions(code: &str, situations: &[(&str, &str)]) {
+    let made = |it: &str| format!("- id: own\n{it}\n  breaker: api/own\n  result: failure\n");
+    check_made(("reactions.yaml", made), code, situations);
+}
+
+#[test]
+fn an_event_at_which_a_rule_is_not_judged_is_told() {
+    guards(
+        "PD226",
+        &[
+            ("  when: event.kind == \"stop\"", "`own` is not judged at `stop`"),
+            ("  when: event.kind == \"pre_tool_use\" && event.tool == \"Bash\"", ""),
+            (
+                "  on: [post_tool_use]\n  when: event.kind != \"pre_tool_use\"",
+                "`own` is not judged",
+            ),
+            ("  on: [pre_tool_use, post_tool_use]\n  when: event.kind == \"post_tool_use\"", ""),
+            (
+                "  when: event.kind in [\"pre_tool_use\", \"post_tool_use\"]",
+                "`own` is not judged at `p",
+            ),
+        ],
+    );
+    satisfied(
+        "PD226",
+        &[
+            ("event.kind == \"subagent_stop\" || todos.open == 0", "`own` is not judged at `sub"),
+            ("event.kind == \"stop\" || todos.open == 0", ""),
+        ],
+    );
+    reactions(
+        "PD226",
+        &[
+            (
+                "  on: [stop_failure]\n  when: event.kind == \"stop\"",
+                "`own` is not judged at `stop`",
+            ),
+            ("  on: [stop_failure, stop]\n  when: event.kind == \"stop\"", ""),
+        ],
+    );
+}
+
+#[test]
+fn what_an_event_does_not_have_is_told() {
+    satisfied(
+        "PD230",
+        &[
+            ("event.tool == \"Bash\"", "there is no `event.tool` at `stop`"),
+            ("event.input(\"file_path\") != \"\"", "there is no `event.input` at `stop`"),
+            ("event.prompt.contains(\"x\")", "there is no `event.prompt` at `stop`"),
+            ("tools.last == \"Bash\" && event.background_running == 0", ""),
+        ],
+    );
+    guards(
+        "PD230",
+        &[
+            ("  when: event.tool == \"Bash\" && action.runs(\"npm publish\")", ""),
+            (
+                "  when: event.prompt.contains(\"x\")",
+                "there is no `event.prompt` at `pre_tool_use`",
+            ),
+            ("  on: [user_prompt_submit]\n  when: event.prompt.contains(\"x\")", ""),
+            ("  on: [user_prompt_submit]\n  when: action.secrets.len() > 0", ""),
+            (
+                "  on: [user_prompt_submit]\n  when: action.command == \"x\"",
+                "there is no `action` at",
+            ),
+            (
+                "  on: [user_prompt_submit]\n  tools: [Bash]",
+                "there is no tool call at `user_prompt_s",
+            ),
+            (
+                "  on: [session_start]\n  commands: [git push]",
+                "there is no tool call at `session_s",
+            ),
+            ("  on: [user_prompt_submit, pre_tool_use]\n  tools: [Bash]", ""),
+        ],
+    );
+    reactions(
+        "PD230",
+        &[
+            ("  on: [stop]\n  when: event.class == \"overloaded\"", "there is no `event.class` at"),
+            ("  on: [stop_failure]\n  when: event.class == \"overloaded\"", ""),
+            (
+                "  on: [stop_failure]\n  when: event.source == \"resume\"",
+                "there is no `event.source`",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_name_that_nobody_defines_is_told() {
+    satisfied(
+        "PD231",
+        &[
+            ("signals.count(\"STPO\") == 0", "there is no signal `STPO`"),
+            ("signals.count(\"STOP\") == 0", ""),
+            ("!signals.pending.contains(\"STPO\")", "there is no signal `STPO`"),
+            ("!(\"STPO\" in signals.pending)", "there is no signal `STPO`"),
+            ("!signals.pending.any_in([\"STOP\", \"PAUS\"])", "there is no signal `PAUS`"),
+            ("!breakers[\"probe/prs\"].open", "there is no breaker of a probe `probe/prs`"),
+            ("!breakers[\"probe/pr\"].open && !breakers[\"api/own\"].open", ""),
+            ("!breakers.open.contains(\"probe/prs\")", "there is no breaker of a probe"),
+            ("!rationalizations.proven.any_in([\"edge_cas\"])", "there is no excuse `edge_cas`"),
+            ("!rationalizations.names.contains(\"edge_case\")", ""),
+            ("!dead_letter.alarms.contains(\"full\")", "there is no alarm `full`"),
+        ],
+    );
+    guards(
+        "PD231",
+        &[
+            (
+                "  when: action.secrets.contains(\"AWS key\")",
+                "there is no kind of secrets `AWS key`",
+            ),
+            ("  when: action.secrets.any_in([\"AWS access key\", \"GitHub token\"])", ""),
+            ("  when: \"\\\"git\\\" in action.programs\"", ""),
+        ],
+    );
+    reactions(
+        "PD231",
+        &[
+            (
+                "  on: [stop_failure]\n  when: event.class == \"rate_limits\"",
+                "there is no class of",
+            ),
+            ("  on: [stop_failure]\n  when: event.class in [\"rate_limit\", \"\"]", ""),
+        ],
+    );
+    check(
+        "dead_letter.yaml",
+        "PD231",
+        &[
+            (
+                "enter:\n  - id: own\n    when: task.trigger == \"irreversibl\"\n",
+                "there is no trigger",
+            ),
+            ("enter:\n  - id: own\n    when: task.trigger == \"irreversible\"\n", ""),
+        ],
+    );
+}
+
+#[test]
+fn a_value_that_is_nearly_a_known_one_is_told() {
+    satisfied(
+        "PD232",
+        &[
+            (
+                "event.permission_mode != \"plna\"",
+                "no client has `plna` as `event.permission_mode`",
+            ),
+            ("event.permission_mode != \"plan\"", ""),
+            ("event.permission_mode != \"somethingElse\"", ""),
+        ],
+    );
+    reactions(
+        "PD232",
+        &[
+            (
+                "  on: [session_start]\n  when: event.source == \"resumed\"",
+                "no client has `resumed`",
+            ),
+            ("  on: [session_start]\n  when: event.source == \"fork\"", ""),
+            (
+                "  on: [stop_failure]\n  when: event.error == \"rate_limt\"",
+                "no client has `rate_limt`",
+            ),
+        ],
+    );
+}
