@@ -4,7 +4,7 @@
 
 use super::checks::{
     breakers, cases, clients, events, expressions, failures, guards, hygiene, identity, messages,
-    names, numbers, patterns, programs, rules, safety, structure, supervision, tables,
+    names, numbers, patterns, programs, rules, safety, structure, supervision, tables, tools,
 };
 use super::{Check, Profile, Rule};
 use crate::source::Level;
@@ -94,7 +94,7 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD134", "bad-default", Error, Default, "The default of an input is no value that could be given.", None),
     rule!("PD135", "same-tier", Error, Default, "Two tiers of the context are reached at one percentage.", None),
     rule!("PD137", "decision-not-taken", Error, Default, "A guard says something to an event that takes nothing of the kind.", None),
-    rule!("PD138", "unknown-guard-tool", Error, Default, "A guard looks at a tool that no client has.", Some(guards::unknown_guard_tool)),
+    rule!("PD138", "unknown-guard-tool", Error, Default, "A guard looks at a tool that no client has.", Some(tools::unknown_guard_tool)),
     rule!("PD139", "empty-filter", Error, Default, "A guard lists nothing to look at, and so looks at everything.", Some(guards::empty_filter)),
     rule!("PD140", "looked-through", Warning, Default, "A command pattern names what starts other programs, which are seen in its place.", Some(programs::looked_through)),
     rule!("PD201", "expression-syntax", Error, Default, "An expression cannot be read.", None),
@@ -108,7 +108,7 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD209", "impossible-value", Error, Default, "A fact is compared with a value it never has.", None),
     rule!("PD210", "unknown-here", Error, Default, "A fact is read before it is known.", None),
     rule!("PD211", "open-hole", Error, Default, "A `${` of a template is not closed.", None),
-    rule!("PD212", "unknown-tool", Error, Default, "A tool is named as no client names it.", Some(expressions::unknown_tool)),
+    rule!("PD212", "unknown-tool", Error, Default, "A tool is named as no client names it.", Some(tools::unknown_tool)),
     rule!("PD213", "division-by-zero", Error, Default, "A number is divided by zero.", Some(expressions::division_by_zero)),
     rule!("PD214", "mixed-operators", Warning, Default, "`&&` and `||` stand side by side without parentheses.", Some(expressions::mixed_operators)),
     rule!("PD215", "boolean-comparison", Warning, Strict, "A truth value is compared with `true` or `false`.", Some(expressions::boolean_comparison)),
@@ -129,6 +129,7 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD230", "not-at-event", Warning, Default, "A rule asks for what its events do not have.", Some(events::not_at_event)),
     rule!("PD231", "undefined-name", Error, Default, "A name is asked for that nobody defines.", Some(names::undefined_name)),
     rule!("PD232", "misspelt-value", Warning, Default, "A value is nearly one that clients tell.", Some(names::misspelt_value)),
+    rule!("PD233", "misspelt-input", Warning, Default, "A field of a tool is nearly one that tools take.", Some(tools::misspelt_input)),
     rule!("PD301", "bad-regex", Error, Default, "A regular expression cannot be read.", None),
     rule!("PD302", "pattern-ends-in-newline", Error, Default, "A pattern from a block scalar ends in a line break and can match nothing.", Some(patterns::ends_in_newline)),
     rule!("PD303", "backspace-in-pattern", Error, Default, "`\\b` in double quotes is a backspace.", Some(patterns::backspace)),
@@ -174,10 +175,13 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD613", "never-fires", Warning, Default, "Where a rule applies it is always satisfied.", Some(rules::never_fires)),
     rule!("PD614", "checker-and-satisfied", Warning, Default, "A named checker is not used, since the rule has a condition of its own.", Some(rules::checker_and_satisfied)),
     rule!("PD615", "unreachable-rule", Warning, Default, "Earlier rules of a list leave nothing to this one.", Some(rules::unreachable_rule)),
+    rule!("PD616", "conditions-at-odds", Warning, Default, "Two conditions of a rule leave nothing to each other.", Some(rules::conditions_at_odds)),
     rule!("PD617", "unreachable-class", Warning, Default, "Nothing is ever of a class of failures.", Some(failures::unreachable_class)),
     rule!("PD619", "unused-input", Warning, Default, "No row of a table looks at an input.", Some(tables::unused_input)),
     rule!("PD618", "words-only-proof", Warning, Default, "The proof against an excuse rests on words alone.", None),
-    rule!("PD621", "guard-always-fires", Warning, Default, "A guard refuses every call of every tool.", Some(guards::guard_always_fires)),
+    rule!("PD621", "guard-always-fires", Warning, Default, "A guard answers every call of every tool, or allows all that a shell is told.", Some(guards::guard_always_fires)),
+    rule!("PD622", "outdone-guard", Warning, Default, "A stricter guard fires wherever this one does.", Some(guards::outdone_guard)),
+    rule!("PD623", "guard-without-message", Warning, Default, "A guard does not say why.", Some(guards::guard_without_message)),
     rule!("PD701", "no-firing-case", Warning, Strict, "No case has a rule find something.", Some(cases::no_firing_case)),
     rule!("PD702", "no-silent-case", Warning, Strict, "No case has a rule find nothing.", Some(cases::no_silent_case)),
     rule!("PD703", "missing-description", Note, Pedantic, "A rule does not say why it is there.", Some(hygiene::missing_description)),

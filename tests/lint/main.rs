@@ -16,6 +16,7 @@ mod facts;
 mod forms;
 mod guards;
 mod ignores;
+mod logic;
 mod mends;
 mod mutations;
 mod pages;

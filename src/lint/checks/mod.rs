@@ -20,3 +20,4 @@ pub(super) mod structure;
 pub(super) mod supervision;
 pub(super) mod tables;
 pub(super) mod terms;
+pub(super) mod tools;

@@ -1,0 +1,198 @@
+//! Checks of the names of tools, and of what tools are given.
+
+use super::guards::guards;
+use super::terms::{Constant, asked, compared, constant, each_part, each_part_with};
+use crate::facts::glob::word_matches;
+use crate::lint::{Findings, Subject, with_edit};
+use crate::script::tree::{Form, Term};
+use crate::source::node::Node;
+use crate::source::suggest;
+
+/// Tools that clients of this year have, beside those that the vocabulary names.
+const TOOLS: [&str; 42] = [
+    "Agent",
+    "AskUserQuestion",
+    "Bash",
+    "BashOutput",
+    "CronCreate",
+    "CronDelete",
+    "CronList",
+    "Edit",
+    "EnterPlanMode",
+    "EnterWorktree",
+    "ExitPlanMode",
+    "ExitWorktree",
+    "Glob",
+    "Grep",
+    "KillShell",
+    "LS",
+    "LSP",
+    "ListMcpResourcesTool",
+    "Monitor",
+    "MultiEdit",
+    "NotebookEdit",
+    "NotebookRead",
+    "PowerShell",
+    "Read",
+    "ReadMcpResourceTool",
+    "SendMessage",
+    "Skill",
+    "SlashCommand",
+    "StructuredOutput",
+    "Task",
+    "TaskCreate",
+    "TaskGet",
+    "TaskList",
+    "TaskOutput",
+    "TaskStop",
+    "TaskUpdate",
+    "TodoRead",
+    "TodoWrite",
+    "ToolSearch",
+    "WebFetch",
+    "WebSearch",
+    "Write",
+];
+
+/// Constants of a part that must be names of tools.
+fn named_tools(term: &Term) -> Vec<Constant<'_>> {
+    let mut found = compared(term, |it| matches!(it, "event.tool" | "action.tool" | "tools.last"));
+    if let Form::Fact(path, arguments) = &term.form {
+        let counted = arguments.first().filter(|_| path.starts_with("tools.count("));
+        found.extend(counted.and_then(constant));
+    }
+    found
+}
+
+/// The tool that a name means up to case.
+fn real_tool(name: &str) -> Option<&'static str> {
+    TOOLS.iter().find(|it| it.eq_ignore_ascii_case(name)).copied()
+}
+
+pub(in crate::lint) fn unknown_tool(subject: &Subject<'_>, out: &mut Findings) {
+    let own = || subject.reviewed.meant.tools();
+    each_part(subject, |site, term| {
+        for (name, range) in named_tools(term) {
+            // Another client's tool may differ in case alone: it is meant where both are named.
+            let real = real_tool(name);
+            let other =
+                real.is_some_and(|it| it != name && !site.text.contains(&format!("{it:?}")));
+            let fine = name.is_empty()
+                || name.starts_with("mcp__")
+                || (!other && own().chain(TOOLS).any(|it| it == name));
+            if fine {
+                continue;
+            }
+            let message = format!("no client has a tool `{name}`");
+            let known: Vec<&str> = TOOLS.into_iter().chain(own()).collect();
+            let near = real.or_else(|| suggest::nearest(name, &known));
+            out.add(site.span(range), message, |it| {
+                let it = it.with_note("the condition never meets that tool");
+                match near {
+                    Some(near) => {
+                        let edit = site.edit(range, &format!("{near:?}"));
+                        with_edit(it.with_help(format!("did you mean `{near}`?")), false, edit)
+                    }
+                    None => it.with_help(
+                        "tools of MCP servers start with `mcp__`; one that runs commands or edits \
+                         files belongs into `shell_tools` or `edit_tools` of vocabulary.yaml",
+                    ),
+                }
+            });
+        }
+    });
+}
+
+/// Whether a name can be that of a tool of an MCP server: `mcp__server__tool`, up to `*`.
+fn is_mcp(name: &str) -> bool {
+    let Some(rest) = name.strip_prefix("mcp__") else { return false };
+    // `.*` is how the regular expressions of some clients say `*`.
+    (rest.contains("__") || rest.contains('*')) && !rest.contains(".*")
+}
+
+/// The tools of the server that a name begins with.
+fn mcp_glob(name: &str) -> String {
+    let name = name.replace(".*", "*");
+    if name.ends_with('*') { name } else { format!("{}__*", name.trim_end_matches('_')) }
+}
+
+pub(in crate::lint) fn unknown_guard_tool(subject: &Subject<'_>, out: &mut Findings) {
+    for entry in guards(subject) {
+        let items = entry.node.get("tools").and_then(Node::items).unwrap_or_default();
+        for item in items {
+            let name = item.text().unwrap_or_default();
+            let known: Vec<&str> = subject.reviewed.meant.tools().chain(TOOLS).collect();
+            let fits = |it: &&str| word_matches(name, it);
+            // Another client's tool may differ in case alone: it is meant where both are named.
+            let real = real_tool(name).filter(|real| !items.iter().any(|it| it.says(real)));
+            let other = real.is_some_and(|it| it != name);
+            if is_mcp(name) || name == "*" || (!other && known.iter().any(fits)) {
+                continue;
+            }
+            let near = real.or_else(|| suggest::nearest(name, &known));
+            let help = match near {
+                _ if name.starts_with("mcp__") => format!("write `{}`", mcp_glob(name)),
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "tools of MCP servers start with `mcp__`".to_owned(),
+            };
+            out.help(item.span.clone(), format!("no client has a tool `{name}`"), &help);
+        }
+    }
+}
+
+/// What the tools of Claude Code take, by its tool definitions. Other tools take what they like.
+const INPUTS: [(&str, &[&str]); 13] = [
+    ("Bash", &["command", "description", "timeout", "run_in_background"]),
+    ("PowerShell", &["command", "description", "timeout", "run_in_background"]),
+    ("Read", &["file_path", "offset", "limit", "pages"]),
+    ("Write", &["file_path", "content"]),
+    ("Edit", &["file_path", "old_string", "new_string", "replace_all"]),
+    ("MultiEdit", &["file_path", "edits"]),
+    ("NotebookEdit", &["notebook_path", "cell_id", "new_source", "cell_type", "edit_mode"]),
+    ("Glob", &["pattern", "path"]),
+    ("Grep", &["pattern", "path", "glob", "type", "output_mode", "head_limit", "multiline"]),
+    ("WebFetch", &["url", "prompt"]),
+    ("WebSearch", &["query", "allowed_domains", "blocked_domains"]),
+    ("Agent", &["description", "prompt", "subagent_type", "model", "run_in_background"]),
+    ("Task", &["description", "prompt", "subagent_type", "model", "run_in_background"]),
+];
+
+/// Fields of the tools that a guard looks at, where it names them and all of them are known; else of all that
+/// are known.
+fn inputs(tools: &[Node]) -> Vec<&'static str> {
+    let named = |name: &str| tools.is_empty() || tools.iter().any(|it| it.says(name));
+    let known = tools.iter().all(|it| INPUTS.iter().any(|(name, _)| it.says(name)));
+    let rows = INPUTS.iter().filter(|(name, _)| !known || named(name));
+    rows.flat_map(|(_, fields)| fields.iter().copied()).collect()
+}
+
+pub(in crate::lint) fn misspelt_input(subject: &Subject<'_>, out: &mut Findings) {
+    let all = inputs(&[]);
+    for entry in guards(subject) {
+        let tools = subject.said(entry, "tools").and_then(Node::items).unwrap_or_default();
+        let known = inputs(tools);
+        for (key, _) in entry.node.get("updated_input").and_then(Node::entries).unwrap_or_default()
+        {
+            let name = key.text().unwrap_or_default();
+            let near = suggest::nearest(name, &known).filter(|_| !known.contains(&name));
+            if let Some(near) = near {
+                let message = format!("no tool takes `{name}`");
+                out.help(key.span.clone(), message, format!("did you mean `{near}`?"));
+            } else if all.contains(&name) && !known.contains(&name) {
+                let message = format!("none of these tools takes `{name}`");
+                out.help(key.span.clone(), message, format!("they take {}", known.join(", ")));
+            }
+        }
+    }
+    each_part_with(subject, &["input"], |site, term| {
+        let Some(("event.input", names)) = asked(term) else { return };
+        for (name, range) in names {
+            let near = suggest::nearest(name, &all).filter(|_| !all.contains(&name));
+            let Some(near) = near else { continue };
+            let edit = site.edit(range, &format!("{near:?}"));
+            out.add(site.span(range), format!("no tool takes `{name}`"), |it| {
+                with_edit(it.with_help(format!("did you mean `{near}`?")), false, edit)
+            });
+        }
+    });
+}

@@ -1,0 +1,176 @@
+//! What lint says of conditions that contradict each other, and of guards that stand in each other's way.
+
+use crate::subjects::{check, check_made, consideration};
+
+const GUARDS: &str = "guards.yaml";
+
+/// A guard about pushes with these lines.
+fn push(lines: &str) -> String {
+    format!("- id: own\n  commands: [git push]\n{lines}\n  decision: deny\n  message: Not so.\n")
+}
+
+#[test]
+fn conditions_of_one_guard_leave_something_to_each_other() {
+    check_made(
+        (GUARDS, push),
+        "PD616",
+        &[
+            (
+                "  when: program.has([\"-f\"])\n  unless: program.has([\"-f\"])",
+                "`unless` holds wherever `when` does",
+            ),
+            (
+                "  when: program.has([\"-f\"]) && files.count > 3\n  unless: files.count > 2",
+                "`unless` holds wherever `when` does",
+            ),
+            (
+                "  when: files.count > 3\n  unless: files.count < 2",
+                "`unless` never holds where `when` does",
+            ),
+            ("  when: files.count > 3\n  unless: files.count > 8", ""),
+            ("  when: program.has([\"-f\"])\n  unless: program.has([\"-n\"])", ""),
+        ],
+    );
+}
+
+#[test]
+fn conditions_of_one_consideration_leave_something_to_each_other() {
+    let own = |lines: &str| consideration("own", lines);
+    check_made(
+        ("considerations.yaml", own),
+        "PD616",
+        &[
+            (
+                "  satisfied: todos.open == 0\n  blocking: todos.open == 0",
+                "`blocking` never holds where `satisfied` does not",
+            ),
+            ("  satisfied: todos.open == 0\n  blocking: todos.open > 3", ""),
+            ("  satisfied: todos.open == 0\n  blocking: \"false\"", ""),
+            (
+                "  applicable_session_types: [INFORMATIONAL]\n  \
+                 when: session.type == \"DEVELOPMENT\"\n  satisfied: todos.open == 0",
+                "this holds for no session that the rule is for",
+            ),
+            (
+                "  when: session.type == \"INFORMATIONAL\"\n  satisfied: todos.open == 0",
+                "this holds for no session that the rule is for",
+            ),
+            (
+                "  applicable_session_types: [\"*\"]\n  \
+                 when: session.type == \"INFORMATIONAL\"\n  satisfied: todos.open == 0",
+                "",
+            ),
+            (
+                "  applicable_session_types: [INFORMATIONAL, DEVELOPMENT]\n  \
+                 when: session.type != \"INFORMATIONAL\"\n  satisfied: todos.open == 0",
+                "",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_guard_that_a_stricter_one_takes_everything_from_is_told() {
+    let beside = |lines: &str| {
+        let deny = "- id: stern\n  commands: [git push, git merge]\n  \
+                    when: program.has([\"-f\"])\n  decision: deny\n  message: Not so.\n";
+        format!("{deny}- id: own\n{lines}\n  message: Look.\n")
+    };
+    check_made(
+        (GUARDS, beside),
+        "PD622",
+        &[
+            (
+                "  commands: [git push]\n  when: program.has([\"-f\"])\n  decision: allow",
+                "`own` never decides: `stern` does",
+            ),
+            (
+                "  commands: [git push]\n  \
+                 when: program.has([\"-f\"]) && files.count > 3\n  decision: ask",
+                "`own` never decides: `stern` does",
+            ),
+            ("  commands: [git push]\n  decision: ask", ""),
+            ("  commands: [git pull]\n  when: program.has([\"-f\"])\n  decision: allow", ""),
+            ("  commands: [git push]\n  when: program.has([\"-f\"])\n  decision: halt", ""),
+            ("  commands: [git push]\n  when: program.has([\"-f\"])\n  decision: context", ""),
+            (
+                "  on: [permission_request]\n  commands: [git push]\n  \
+                 when: program.has([\"-f\"])\n  decision: allow",
+                "",
+            ),
+            (
+                "  commands: [git push]\n  when: program.has([\"-f\"])\n  decision: allow\n  \
+                 mode: shadow",
+                "",
+            ),
+        ],
+    );
+    // A condition of the stricter one that may not hold leaves something over.
+    check(
+        GUARDS,
+        "PD622",
+        &[(
+            "- id: stern\n  tools: [Bash]\n  when: files.count > 0\n  unless: todos.open == 0\n  \
+             decision: deny\n  message: Not so.\n- id: own\n  tools: [Bash]\n  \
+             when: files.count > 0\n  decision: ask\n  message: Look.\n",
+            "",
+        )],
+    );
+}
+
+#[test]
+fn a_guard_says_why() {
+    let own = |lines: &str| format!("- id: own\n  commands: [deploy]\n{lines}\n");
+    check_made(
+        (GUARDS, own),
+        "PD623",
+        &[
+            ("  decision: deny", "`own` does not say why"),
+            ("  decision: context\n  message: \" \"", "`own` does not say why"),
+            ("  decision: deny\n  description: Deploys are for humans.", ""),
+            ("  decision: allow", ""),
+            ("  updated_input:\n    command: ls", ""),
+        ],
+    );
+}
+
+#[test]
+fn a_guard_allows_something_that_it_names() {
+    let own = |lines: &str| format!("- id: own\n{lines}\n  decision: allow\n");
+    check_made(
+        (GUARDS, own),
+        "PD621",
+        &[
+            ("  mode: enforce", "`own` allows every call of every tool"),
+            ("  tools: [Read, Bash]", "`own` allows whatever `Bash` is told to do"),
+            ("  tools: [Read]", ""),
+            ("  tools: [Bash]\n  commands: [ls]", ""),
+            ("  tools: [Bash]\n  when: action.command == \"make\"", ""),
+        ],
+    );
+}
+
+#[test]
+fn fields_of_tools_are_written_as_tools_take_them() {
+    let own = |lines: &str| format!("- id: own\n{lines}\n");
+    check_made(
+        (GUARDS, own),
+        "PD233",
+        &[
+            ("  tools: [Bash]\n  updated_input: {comand: ls}", "no tool takes `comand`"),
+            ("  tools: [Bash]\n  updated_input: {command: ls}", ""),
+            (
+                "  tools: [Bash]\n  updated_input: {file_path: ls}",
+                "none of these tools takes `file_path`",
+            ),
+            ("  tools: [Bash, Read]\n  updated_input: {file_path: ls}", ""),
+            ("  tools: [Bash]\n  updated_input: {something_new: ls}", ""),
+            ("  tools: [mcp__a__b]\n  updated_input: {query_text: ls}", ""),
+            (
+                "  when: event.input(\"file_pth\") != \"\"\n  decision: warn\n  message: Look.",
+                "no tool takes `file_pth`",
+            ),
+            ("  when: event.input(\"url\") != \"\"\n  decision: warn\n  message: Look.", ""),
+        ],
+    );
+}
