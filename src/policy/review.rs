@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::build::{self, Resilience, Vocabulary};
 use super::context::ContextRules;
-use super::layers::{self, Layers};
+use super::layers::{self, Entry, Layers};
 use super::load::{self, Files, Pack};
 use super::run::RunPolicy;
 use super::shared::Shared;
@@ -134,6 +134,21 @@ impl Meant {
             Some(own) => Cow::Borrowed(own),
             None => Cow::Owned(format!("probe/{}", it.id)),
         })
+    }
+
+    /// Probes whose answer is a text.
+    pub fn text_probes(&self) -> impl Iterator<Item = &str> {
+        self.probes(|it| it.get("parse").is_some_and(|it| it.says("text")))
+    }
+
+    /// Probes that are switched off.
+    pub fn disabled_probes(&self) -> impl Iterator<Item = &str> {
+        self.probes(|it| !it.is_used())
+    }
+
+    fn probes(&self, wanted: impl Fn(&Entry) -> bool) -> impl Iterator<Item = &str> {
+        let probes = self.layers.probes.iter().filter(move |it| wanted(it));
+        probes.map(|it| it.id.as_str())
     }
 
     /// Programs that the base knows.

@@ -21,6 +21,7 @@ mod mends;
 mod mutations;
 mod pages;
 mod places;
+mod slips;
 mod soundness;
 mod subjects;
 mod supervision;

@@ -109,3 +109,19 @@ pub(in crate::lint) fn breaker_contradiction(subject: &Subject<'_>, out: &mut Fi
         }
     }
 }
+
+pub(in crate::lint) fn unknown_class(subject: &Subject<'_>, out: &mut Findings) {
+    for entry in subject.of("breakers.yaml") {
+        for node in ["ignore", "permanent"].iter().filter_map(|key| entry.node.get(key)) {
+            for item in node.one_or_items() {
+                let known: Vec<&str> =
+                    subject.reviewed.meant.ids("failures.yaml", "classes").collect();
+                let name = item.text().unwrap_or_default();
+                if !known.contains(&name) {
+                    let message = format!("there is no class of failures `{name}`");
+                    out.add(item.span.clone(), message, |it| it.with_meant(name, &known));
+                }
+            }
+        }
+    }
+}

@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::terms::{Constant, compared, constant, each_part, each_part_with, last_argument, path};
+use super::terms::{
+    Constant, compared, constant, each_part, each_part_with, last_argument, path, sound,
+};
 use crate::lint::logic::type_of;
 use crate::lint::subject::Site;
 use crate::lint::{Findings, Subject, with_edit, with_edits};
@@ -111,47 +113,6 @@ pub(in crate::lint) fn constant_first(subject: &Subject<'_>, out: &mut Findings)
             });
         }
     });
-}
-
-/// The probe a path reads, and what it reads of it.
-fn probe(path: &str) -> Option<(&str, &str)> {
-    let (id, rest) = path.strip_prefix("probes.")?.split_once('.')?;
-    Some((id, rest))
-}
-
-pub(in crate::lint) fn unguarded_probe(subject: &Subject<'_>, out: &mut Findings) {
-    let asks =
-        |it: &str| ["ok", "error", "code", "verdict("].iter().any(|known| it.starts_with(known));
-    for entry in &subject.entries {
-        let sites = || subject.sites_of(entry).iter().filter(|it| it.condition);
-        let mut guarded = BTreeSet::new();
-        for site in sites() {
-            site.visit(|term| {
-                let asked = path(term).and_then(probe).filter(|(_, rest)| asks(rest));
-                guarded.extend(asked.map(|(id, _)| id));
-            });
-        }
-        let mut told = BTreeSet::new();
-        for site in sites().filter(|it| matches!(it.key, "satisfied" | "blocking")) {
-            site.visit(|term| {
-                let Some((id, _)) = path(term).and_then(probe) else { return };
-                if !guarded.contains(id) && told.insert(id) {
-                    let message = format!("`probes.{id}` may not have answered");
-                    out.add(site.span(&term.range), message, |it| {
-                        // An agent is not held for what nobody answered.
-                        let guard = match site.key {
-                            "satisfied" => format!("write `!probes.{id}.ok || …`"),
-                            _ => format!("write `probes.{id}.ok && …`"),
-                        };
-                        it.with_note(
-                            "where it has not, the rule cannot be judged, and `on_error` decides",
-                        )
-                        .with_help(guard)
-                    });
-                }
-            });
-        }
-    }
 }
 
 /// Parts above which an expression is hard to read.
@@ -366,4 +327,69 @@ pub(in crate::lint) fn duplicate_in_list(subject: &Subject<'_>, out: &mut Findin
             }
         }
     });
+}
+
+/// Facts that are shares, 0 to 1.
+const SHARES: [&str; 2] = ["task.confidence", "run.confidence"];
+/// Facts that are percentages.
+const PERCENTAGES: [&str; 5] = [
+    "context.percent",
+    "context.measured",
+    "context.cumulative_pct",
+    "context.threshold",
+    "run.health",
+];
+
+/// The number that a part is.
+fn decimal(term: &Term) -> Option<f64> {
+    if let Form::Int(value) = &term.form {
+        return i32::try_from(*value).ok().map(f64::from);
+    }
+    if let Form::Decimal(text) = &term.form { text.parse().ok() } else { None }
+}
+
+pub(in crate::lint) fn share_and_percent(subject: &Subject<'_>, out: &mut Findings) {
+    let members = ["confidence", "percent", "measured", "cumulative_pct", "threshold", "health"];
+    each_part_with(subject, &members, |site, term| {
+        let Form::Compare(_, one, other) = &term.form else { return };
+        for (fact, number) in [(one, other), (other, one)] {
+            let (Some(fact), Some(value)) = (path(fact), decimal(number)) else { continue };
+            let message = if SHARES.contains(&fact) && value > 1.0 {
+                format!("`{fact}` is a share, from 0 to 1")
+            } else if PERCENTAGES.contains(&fact) && value > 0.0 && value < 1.0 {
+                format!("`{fact}` is a percentage, from 0 to 100")
+            } else {
+                continue;
+            };
+            let meant = if value > 1.0 { value / 100.0 } else { value * 100.0 };
+            let help = format!("write `{meant}`, if that is meant");
+            out.help(site.span(&number.range), message, help);
+        }
+    });
+}
+
+pub(in crate::lint) fn unguarded_division(subject: &Subject<'_>, out: &mut Findings) {
+    for site in sound(subject).filter(|it| it.text.contains(['/', '%'])) {
+        // `when` may ask for it where `satisfied` divides.
+        let of_rule = subject.entry_of(site).map(|it| subject.sites_of(it));
+        let mut compared = BTreeSet::new();
+        of_rule.unwrap_or(std::slice::from_ref(site)).iter().for_each(|site| {
+            site.visit(|term| {
+                if let Form::Compare(_, one, other) = &term.form {
+                    compared.extend([one.canonical(), other.canonical()]);
+                }
+            });
+        });
+        site.visit(|term| {
+            let Form::Arithmetic('/' | '%', _, divisor) = &term.form else { return };
+            if matches!(divisor.form, Form::Int(_)) || compared.contains(&divisor.canonical()) {
+                return;
+            }
+            let fact = site.part(&divisor.range);
+            out.add(site.span(&divisor.range), format!("`{fact}` may be 0"), |it| {
+                it.with_note("dividing by 0 is an error: the rule cannot be judged then")
+                    .with_help(format!("ask for it first: `{fact} > 0 && …`"))
+            });
+        });
+    }
 }

@@ -91,3 +91,19 @@ pub(in crate::lint) fn contradiction(subject: &Subject<'_>, out: &mut Findings) 
         out.help(most.span.clone(), message, "let `most` be at least `least`");
     }
 }
+
+pub(in crate::lint) fn folder_outside(subject: &Subject<'_>, out: &mut Findings) {
+    for entry in subject.of("escalation.yaml") {
+        let Some(folder) = entry.node.get("folder") else { continue };
+        let path = folder.text().unwrap_or_default();
+        let climbs = path.split(['/', '\\']).any(|it| it == "..");
+        let drive = path.get(1..2) == Some(":");
+        if climbs || drive || path.starts_with(['/', '\\', '~', '$']) {
+            let message = format!("`{path}` does not lie in the folder of policyd");
+            out.add(folder.span.clone(), message, |it| {
+                it.with_note("copies of alerts are written below `.policyd/` alone")
+                    .with_help("write a folder below it: `folder: alerts`")
+            });
+        }
+    }
+}

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use unicode_security::MixedScript;
 
+use crate::lint::subject::Leaf;
 use crate::lint::{Findings, Subject};
 use crate::source::secrets::secrets;
+use crate::source::shape::Kind;
 use crate::source::{Source, Span, yaml};
 
 pub(in crate::lint) fn missing_description(subject: &Subject<'_>, out: &mut Findings) {
@@ -92,11 +94,51 @@ pub(in crate::lint) fn bidi_character(subject: &Subject<'_>, out: &mut Findings)
     });
 }
 
+/// Whether a joiner stands where writing needs one: between letters of scripts that join them, or within
+/// a picture that is made of several.
+fn joins(span: &Span, c: char) -> bool {
+    let text = span.source.text.as_str();
+    let before = text.get(..span.start).and_then(|it| it.chars().next_back());
+    let after = text.get(span.end..).and_then(|it| it.chars().next());
+    let joined = |it: Option<char>| it.is_some_and(|it| !it.is_ascii() && !is_invisible(it));
+    matches!(c, '\u{200c}' | '\u{200d}') && joined(before) && joined(after)
+}
+
 pub(in crate::lint) fn invisible_character(subject: &Subject<'_>, out: &mut Findings) {
     each_character(subject, is_invisible, |span, c| {
+        if joins(&span, c) {
+            return;
+        }
         let message = format!("U+{:04X} cannot be seen", u32::from(c));
         out.add(span.clone(), message, |it| it.with_help("delete it").with_fix(false, span, ""));
     });
+}
+
+/// Blanks that are none of those that keyboards write.
+const fn is_odd_blank(c: char) -> bool {
+    matches!(c, '\u{a0}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}')
+}
+
+/// Whether something is looked for by a text: people read all others.
+fn is_looked_for(leaf: &Leaf<'_>) -> bool {
+    let listed = ["commands", "tools", "programs", "program", "command", "globs", "files", "words"];
+    matches!(leaf.kind, Kind::Expression | Kind::Regex) || listed.contains(&leaf.key)
+}
+
+pub(in crate::lint) fn odd_blank(subject: &Subject<'_>, out: &mut Findings) {
+    for leaf in subject.leaves.iter().filter(|it| is_looked_for(it)) {
+        let text = leaf.node.text().unwrap_or_default();
+        let found = text.char_indices().find(|(_, c)| is_odd_blank(*c));
+        if let Some((at, c)) = found.filter(|_| !text.is_ascii()) {
+            let span = leaf.node.sub_span(at..at + c.len_utf8());
+            let message = format!("U+{:04X} looks like a blank and is none", u32::from(c));
+            out.add(span.clone(), message, |it| {
+                it.with_note("what is typed with a blank is not found by it")
+                    .with_help("write a blank")
+                    .with_fix(false, span, " ")
+            });
+        }
+    }
 }
 
 pub(in crate::lint) fn confusable_id(subject: &Subject<'_>, out: &mut Findings) {
@@ -105,6 +147,18 @@ pub(in crate::lint) fn confusable_id(subject: &Subject<'_>, out: &mut Findings) 
             let message = format!("`{}` mixes letters of several scripts", entry.name());
             out.add(entry.id.span.clone(), message, |it| {
                 it.with_note("it may look like another id and is none")
+                    .with_help("write it in one script")
+            });
+        }
+    }
+    // A program, a tool or a folder of such a name is never met.
+    let leaves = subject.leaves.iter().filter(|it| is_looked_for(it));
+    for leaf in leaves.filter(|it| !matches!(it.kind, Kind::Expression | Kind::Regex)) {
+        let text = leaf.node.text().unwrap_or_default();
+        if !text.is_ascii() && text.split_whitespace().any(|it| !it.is_single_script()) {
+            let message = format!("`{text}` mixes letters of several scripts");
+            out.add(leaf.node.span.clone(), message, |it| {
+                it.with_note("what looks like it is written otherwise")
                     .with_help("write it in one script")
             });
         }

@@ -13,6 +13,7 @@ pub(super) mod messages;
 pub(super) mod names;
 pub(super) mod numbers;
 pub(super) mod patterns;
+pub(super) mod probes;
 pub(super) mod programs;
 pub(super) mod rules;
 pub(super) mod safety;

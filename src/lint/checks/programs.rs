@@ -3,6 +3,7 @@
 
 use super::guards::guards;
 use super::patterns::{Pattern, Place, arguments};
+use super::terms::{asked, compared, each_part_with};
 use crate::facts::shell::is_assignment;
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
@@ -152,6 +153,37 @@ pub(in crate::lint) fn no_option(subject: &Subject<'_>, out: &mut Findings) {
                 .with_help(format!("write `{dashes}{name}`"))
         });
     }
+}
+
+pub(in crate::lint) fn odd_operand(subject: &Subject<'_>, out: &mut Findings) {
+    each_part_with(subject, &["operands", "names", "value", "values", "name"], |site, term| {
+        let asked = asked(term).into_iter();
+        let of_lists = asked.flat_map(|(fact, names)| names.into_iter().map(move |it| (fact, it)));
+        let named = compared(term, |it| it == "program.name");
+        let named = named.into_iter().map(|it| ("program.name", it));
+        for (fact, (text, range)) in of_lists.chain(named) {
+            let begins = text.starts_with('-') && text.len() > 1;
+            let (message, help) = match fact {
+                "program.operands" if begins => {
+                    (format!("`{text}` is an option, and no operand"), "ask `program.has([…])`")
+                }
+                "program.value" | "program.values" if !text.starts_with(['-', '+', '/']) => (
+                    format!("`{text}` is no option: it begins with no dash"),
+                    "write the option as it is given: `--repo`",
+                ),
+                "program.names" if text.contains('|') => (
+                    format!("`{text}` is one name: `|` is part of it"),
+                    "name each in a text of its own",
+                ),
+                "program.name" if text.contains([' ', '/', '*']) => (
+                    format!("`{text}` is never the name of a program alone"),
+                    "write its words as a pattern under `commands`, or ask `action.runs(…)`",
+                ),
+                _ => continue,
+            };
+            out.help(site.span(range), message, help);
+        }
+    });
 }
 
 /// Facts that are asked about command patterns.

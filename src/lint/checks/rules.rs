@@ -476,3 +476,30 @@ fn never_applies<'a>(subject: &Subject<'a>, entry: &Entry<'a>, out: &mut Finding
         });
     }
 }
+
+/// What an entry of a file can do: one of these keys, and what to write.
+const DEEDS: [(&str, &str, &[&str], &str); 2] = [
+    (
+        "reactions.yaml",
+        "",
+        &["breaker", "task", "signal", "ask_human", "say"],
+        "write `breaker`, `task`, `signal`, `ask_human` or `say`",
+    ),
+    ("escalation.yaml", "channels", &["command", "folder"], "write `command` or `folder`"),
+];
+
+pub(in crate::lint) fn does_nothing(subject: &Subject<'_>, out: &mut Findings) {
+    for (file, section, keys, help) in DEEDS {
+        for entry in subject.of(file) {
+            let list = subject.file(file).filter(|_| !section.is_empty());
+            let listed = list.is_none_or(|it| {
+                let items = it.get(section).and_then(Node::items).unwrap_or_default();
+                items.iter().any(|it| std::ptr::eq(it, entry.node))
+            });
+            if listed && !keys.iter().any(|it| subject.said(entry, it).is_some()) {
+                let message = format!("`{}` does nothing", entry.name());
+                out.help(entry.id.span.clone(), message, help);
+            }
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Checks of probes: what they run, and what is asked of their answers.
+
+use std::collections::BTreeSet;
+
+use super::terms::{constant, each_part_with, path, sound};
+use crate::lint::subject::Entry;
+use crate::lint::{Findings, Subject};
+use crate::script::tree::Form;
+use crate::source::node::Node;
+
+/// The words of a probe's command.
+fn command<'s>(entry: &'s Entry<'_>) -> Vec<(&'s str, &'s Node)> {
+    let words = entry.node.get("command").and_then(Node::items).unwrap_or_default();
+    words.iter().filter_map(|it| Some((it.text()?, it))).collect()
+}
+
+fn base_name(program: &str) -> &str {
+    program.rsplit(['/', '\\']).next().unwrap_or(program)
+}
+
+const SHELLS: [&str; 9] = ["sh", "bash", "zsh", "dash", "fish", "ksh", "cmd", "powershell", "pwsh"];
+
+pub(in crate::lint) fn shell_probe(subject: &Subject<'_>, out: &mut Findings) {
+    for entry in subject.of("probes.yaml") {
+        if let Some((program, node)) =
+            command(entry).first().filter(|(it, _)| SHELLS.contains(&base_name(it)))
+        {
+            out.add(node.span.clone(), format!("this probe runs the shell `{program}`"), |it| {
+                it.with_note("what a shell makes of a text depends on that text")
+                    .with_help("name the program and its arguments")
+            });
+        }
+    }
+}
+
+/// Beginnings of commands that change something.
+const WRITING: [&[&str]; 18] = [
+    &["rm"],
+    &["mv"],
+    &["cp"],
+    &["tee"],
+    &["dd"],
+    &["chmod"],
+    &["kill"],
+    &["git", "push"],
+    &["git", "commit"],
+    &["git", "checkout"],
+    &["git", "reset"],
+    &["git", "merge"],
+    &["git", "clean"],
+    &["gh", "pr", "merge"],
+    &["gh", "pr", "close"],
+    &["gh", "pr", "create"],
+    &["glab", "mr", "merge"],
+    &["sed", "-i"],
+];
+
+pub(in crate::lint) fn writing_probe(subject: &Subject<'_>, out: &mut Findings) {
+    for entry in subject.of("probes.yaml") {
+        let words = command(entry);
+        let begins = |row: &&&[&str]| {
+            row.len() <= words.len()
+                && row.iter().zip(&words).all(|(wanted, (word, _))| base_name(word) == *wanted)
+        };
+        if let (Some(row), Some((_, node))) = (WRITING.iter().find(begins), words.first()) {
+            out.add(node.span.clone(), format!("`{}` changes something", row.join(" ")), |it| {
+                it.with_note("a probe is run at stops, and again whenever its answer is too old")
+                    .with_help("ask only: `gh pr view`, `git status`")
+            });
+        }
+    }
+}
+
+pub(in crate::lint) fn relative_program(subject: &Subject<'_>, out: &mut Findings) {
+    for entry in subject.of("probes.yaml") {
+        let first = command(entry).into_iter().next();
+        let lies_here = |it: &str| it.contains('/') && !it.starts_with(['/', '~']);
+        if let Some((program, node)) = first.filter(|(it, _)| lies_here(it)) {
+            let message = format!("`{program}` lies in the project");
+            out.add(node.span.clone(), message, |it| {
+                it.with_note("the agent that is judged can change it")
+                    .with_help("name a program that is installed, or ignore this with a reason")
+            });
+        }
+    }
+}
+
+pub(in crate::lint) fn probe_without_cure(subject: &Subject<'_>, out: &mut Findings) {
+    for entry in subject.of("probes.yaml") {
+        let told = subject.inherited(entry).is_some() || entry.node.get("missing").is_some();
+        if !told && entry.node.get("command").is_some() && !entry.is("enabled", false) {
+            let message =
+                format!("`{}` does not say what to do where its program is missing", entry.name());
+            out.help(entry.id.span.clone(), message, "write `missing: …`");
+        }
+    }
+}
+
+/// What only a shell makes something of, where it is a word of its own.
+const OF_SHELLS: [&str; 10] = ["|", "||", "&&", ";", "&", ">", ">>", "<", "2>&1", "2>/dev/null"];
+
+pub(in crate::lint) fn shell_words(subject: &Subject<'_>, out: &mut Findings) {
+    let commands = subject.entries.iter().filter(|it| {
+        matches!(it.file, "probes.yaml" | "escalation.yaml") && it.node.get("command").is_some()
+    });
+    for entry in commands {
+        let words = command(entry);
+        if let [(only, node)] = words.as_slice()
+            && let Some((program, _)) = only.split_once(' ')
+            && !program.contains(['/', '\\'])
+        {
+            let message = format!("there is no program `{only}`");
+            let split: Vec<&str> = only.split_whitespace().collect();
+            out.add(node.span.clone(), message, |it| {
+                it.with_note("each word of a command is a text of its own")
+                    .with_help(format!("write `command: [{}]`", split.join(", ")))
+            });
+        }
+        let shell = words.first().is_some_and(|(it, _)| SHELLS.contains(&base_name(it)));
+        for (word, node) in words.iter().skip(1).filter(|_| !shell) {
+            let hole = word.contains("${") || word.starts_with("$(") || word.starts_with('`');
+            if OF_SHELLS.contains(word) || hole {
+                out.add(node.span.clone(), format!("no shell reads `{word}`"), |it| {
+                    it.with_note("the program gets it as a word like any other")
+                        .with_help("ask the program itself, or name a script of yours that does")
+                });
+            }
+        }
+    }
+}
+
+/// What asks for a place in an answer.
+const AT_A_PLACE: [&str; 4] = ["text", "flag", "number", "list"];
+
+pub(in crate::lint) fn place_in_text(subject: &Subject<'_>, out: &mut Findings) {
+    let plain: BTreeSet<&str> = subject.reviewed.meant.text_probes().collect();
+    if plain.is_empty() {
+        return;
+    }
+    each_part_with(subject, &["probes"], |site, term| {
+        let Form::Fact(path, arguments) = &term.form else { return };
+        let Some((id, asked)) = probe(path).filter(|(id, _)| plain.contains(id)) else { return };
+        let (Some((name, _)), Some((place, range))) =
+            (asked.split_once('('), arguments.first().and_then(constant))
+        else {
+            return;
+        };
+        if AT_A_PLACE.contains(&name) && !place.is_empty() {
+            let message = format!("`probes.{id}` answers with a text, which has no `{place}`");
+            out.add(site.span(range), message, |it| {
+                it.with_note("what is not there is empty, 0 or false")
+                    .with_help("write `parse: json` at the probe, or ask for `text(\"\")`")
+            });
+        }
+    });
+}
+
+pub(in crate::lint) fn disabled_probe(subject: &Subject<'_>, out: &mut Findings) {
+    let off: BTreeSet<&str> = subject.reviewed.meant.disabled_probes().collect();
+    if off.is_empty() {
+        return;
+    }
+    for site in sound(subject).filter(|it| it.may_name(&["probes"])) {
+        let own = subject.entry_of(site).filter(|it| !it.is("enabled", false));
+        let Some(entry) = own.filter(|it| it.file != "checkers.yaml") else { continue };
+        let mut told = BTreeSet::new();
+        site.visit(|term| {
+            let Some((id, _)) = path(term).and_then(probe) else { return };
+            if off.contains(id) && told.insert(id) {
+                let message = format!("the probe `{id}` is switched off");
+                out.add(site.span(&term.range), message, |it| {
+                    it.with_note(format!("`{}` cannot be judged by it", entry.name()))
+                        .with_help("switch it on (`enabled: true`), or the rule off")
+                });
+            }
+        });
+    }
+}
+
+/// The probe a path reads, and what it reads of it.
+fn probe(path: &str) -> Option<(&str, &str)> {
+    let (id, rest) = path.strip_prefix("probes.")?.split_once('.')?;
+    Some((id, rest))
+}
+
+pub(in crate::lint) fn unguarded_probe(subject: &Subject<'_>, out: &mut Findings) {
+    let asks =
+        |it: &str| ["ok", "error", "code", "verdict("].iter().any(|known| it.starts_with(known));
+    for entry in &subject.entries {
+        let sites = || subject.sites_of(entry).iter().filter(|it| it.condition);
+        let mut guarded = BTreeSet::new();
+        for site in sites() {
+            site.visit(|term| {
+                let asked = path(term).and_then(probe).filter(|(_, rest)| asks(rest));
+                guarded.extend(asked.map(|(id, _)| id));
+            });
+        }
+        let mut told = BTreeSet::new();
+        for site in sites().filter(|it| matches!(it.key, "satisfied" | "blocking")) {
+            site.visit(|term| {
+                let Some((id, _)) = path(term).and_then(probe) else { return };
+                if !guarded.contains(id) && told.insert(id) {
+                    let message = format!("`probes.{id}` may not have answered");
+                    out.add(site.span(&term.range), message, |it| {
+                        // An agent is not held for what nobody answered.
+                        let guard = match site.key {
+                            "satisfied" => format!("write `!probes.{id}.ok || …`"),
+                            _ => format!("write `probes.{id}.ok && …`"),
+                        };
+                        it.with_note(
+                            "where it has not, the rule cannot be judged, and `on_error` decides",
+                        )
+                        .with_help(guard)
+                    });
+                }
+            });
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! What lint says of slips in numbers, probes, operands, signals and blanks.
+
+use policyd::lint::Profile;
+use policyd::report::diagnostics::render_compact;
+
+use crate::subjects::{check, check_made, consideration, look};
+
+/// Considerations that are satisfied where these hold.
+fn satisfied(code: &str, situations: &[(&str, &str)]) {
+    let made = |it: &str| consideration("own", &format!("  satisfied: '{it}'"));
+    check_made(("considerations.yaml", made), code, situations);
+}
+
+/// Guards of these conditions.
+fn guarded(code: &str, situations: &[(&str, &str)]) {
+    let made = |it: &str| {
+        format!("- id: own\n  commands: [git]\n  when: '{it}'\n  decision: deny\n  message: No.\n")
+    };
+    check_made(("guards.yaml", made), code, situations);
+}
+
+#[test]
+fn a_share_is_no_percentage() {
+    let trigger = |it: &str| format!("triggers:\n  - id: own\n    when: {it}\n    reason: Own.\n");
+    check_made(
+        ("escalation.yaml", trigger),
+        "PD234",
+        &[
+            ("task.confidence < 60", "`task.confidence` is a share"),
+            ("60.5 > task.confidence", "`task.confidence` is a share"),
+            ("task.confidence < 0.6", ""),
+            ("task.confidence < 1", ""),
+        ],
+    );
+    satisfied(
+        "PD234",
+        &[
+            ("context.percent < 0.8", "`context.percent` is a percentage"),
+            ("context.percent < 80", ""),
+            ("context.percent > 0", ""),
+        ],
+    );
+}
+
+#[test]
+fn what_may_be_zero_is_asked_before_it_divides() {
+    satisfied(
+        "PD235",
+        &[
+            ("files.count / transcript.prompts < 5", "`transcript.prompts` may be 0"),
+            ("files.count % todos.total == 0", "`todos.total` may be 0"),
+            ("todos.total > 0 && files.count % todos.total == 0", ""),
+            ("files.count / 2 < 5", ""),
+        ],
+    );
+    let asked = "  when: todos.total > 0\n  satisfied: files.count / todos.total < 5";
+    check("considerations.yaml", "PD235", &[(&consideration("own", asked), "")]);
+}
+
+#[test]
+fn a_text_has_no_places() {
+    let pack = |parse: &str, asked: &str| {
+        let probe = format!("- id: own\n  command: [own]\n  parse: {parse}\n  missing: Own.\n");
+        let rule = consideration("rule", &format!("  satisfied: '{asked}'"));
+        let found =
+            look(&[("probes.yaml", &probe), ("considerations.yaml", &rule)], Profile::Default);
+        render_compact(&found.findings).contains("PD236")
+    };
+    assert!(pack("text", "probes.own.text(\"state\") == \"x\""));
+    assert!(pack("text", "probes.own.number(\"n\") > 1"));
+    assert!(!pack("text", "probes.own.text(\"\") == \"x\""));
+    assert!(!pack("json", "probes.own.text(\"state\") == \"x\""));
+    assert!(!pack("text", "probes.own.verdict(\"\") == \"unknown\""));
+}
+
+#[test]
+fn a_probe_that_is_switched_off_answers_nobody() {
+    let pack = |on: &str, rule: &str| {
+        let probe = format!("- id: own\n  enabled: {on}\n  command: [own]\n  missing: Own.\n");
+        let rule = consideration("rule", &format!("  satisfied: probes.own.ok\n{rule}"));
+        let found =
+            look(&[("probes.yaml", &probe), ("considerations.yaml", &rule)], Profile::Default);
+        render_compact(&found.findings).contains("PD620")
+    };
+    assert!(pack("false", ""));
+    assert!(!pack("true", ""));
+    assert!(!pack("false", "  enabled: false\n"));
+}
+
+#[test]
+fn no_shell_reads_a_command() {
+    let probe = |it: &str| format!("- id: own\n  command: {it}\n  missing: Own.\n");
+    check_made(
+        ("probes.yaml", probe),
+        "PD807",
+        &[
+            ("[\"echo hi\"]", "there is no program `echo hi`"),
+            ("[\"/opt/My Tools/state\"]", ""),
+            ("[git, log, \"|\", head]", "no shell reads `|`"),
+            ("[own, \"${session.branch}\"]", "no shell reads `${session.branch}`"),
+            ("[own, \"$(date)\"]", "no shell reads `$(date)`"),
+            ("[sh, -c, \"${HOME}/x\"]", ""),
+            ("[gh, pr, view, --json, state]", ""),
+        ],
+    );
+    check(
+        "escalation.yaml",
+        "PD807",
+        &[("channels:\n  - id: own\n    command: [\"mail -s alert\"]\n", "there is no program")],
+    );
+}
+
+#[test]
+fn options_are_no_operands() {
+    guarded(
+        "PD313",
+        &[
+            ("program.operands.contains(\"--force\")", "`--force` is an option, and no operand"),
+            ("\"-f\" in program.operands", "`-f` is an option, and no operand"),
+            ("program.operands.contains(\"-\")", ""),
+            ("program.args.contains(\"--force\")", ""),
+            ("program.value(\"repo\") == \"x\"", "`repo` is no option"),
+            ("program.values(\"-c\").len() > 0", ""),
+            ("program.names([\"main|master\"])", "`main|master` is one name"),
+            ("program.names([\"main\", \"release/*\"])", ""),
+            ("program.name == \"git push\"", "`git push` is never the name of a program"),
+            ("program.name == \"git\"", ""),
+        ],
+    );
+}
+
+#[test]
+fn a_signal_is_created_with_its_own_fields() {
+    let reaction = |it: &str| {
+        format!("- id: own\n  on: [stop_failure]\n  signal:\n    name: HUMAN_REVIEW_NEEDED\n{it}")
+    };
+    check_made(
+        ("reactions.yaml", reaction),
+        "PD129",
+        &[
+            ("    fields: {reason: x}\n", ""),
+            ("    fields: {reason: x, reeson: x}\n", "has no field `reeson`"),
+            ("    fields: {task_id: x}\n", "needs a field `reason`"),
+        ],
+    );
+}
+
+#[test]
+fn classes_of_failures_are_defined() {
+    let breaker = |it: &str| format!("api/own:\n  {it}\n");
+    check_made(
+        ("breakers.yaml", breaker),
+        "PD130",
+        &[
+            ("ignore: [bad_request]", ""),
+            ("ignore: [bad_requst]", "there is no class of failures `bad_requst`"),
+            ("permanent: [autentication]", "there is no class of failures `autentication`"),
+        ],
+    );
+}
+
+#[test]
+fn what_is_judged_does_something() {
+    let reaction = |it: &str| format!("- id: own\n  on: [stop_failure]\n{it}\n");
+    check_made(
+        ("reactions.yaml", reaction),
+        "PD141",
+        &[("  when: event.human", "`own` does nothing"), ("  say: Wait.", "")],
+    );
+    let channel = |it: &str| format!("channels:\n  - id: own\n{it}\n");
+    check_made(
+        ("escalation.yaml", channel),
+        "PD141",
+        &[("    timeout: 5s", "`own` does nothing"), ("    folder: alerts", "")],
+    );
+    check_made(
+        ("escalation.yaml", channel),
+        "PD142",
+        &[
+            ("    folder: alerts/mine", ""),
+            ("    folder: ~/alerts", "`~/alerts` does not lie in the folder"),
+            ("    folder: /var/alerts", "`/var/alerts` does not lie"),
+            ("    folder: ../alerts", "`../alerts` does not lie"),
+        ],
+    );
+}
+
+#[test]
+fn blanks_and_letters_of_patterns_are_those_that_are_typed() {
+    let commands = |it: &str| {
+        format!("- id: own\n  commands: [\"{it}\"]\n  decision: deny\n  message: Nö\u{a0}!\n")
+    };
+    check_made(
+        ("guards.yaml", commands),
+        "PD314",
+        &[("git\u{a0}push", "U+00A0 looks like a blank"), ("git push", "")],
+    );
+    // The second one has a Cyrillic letter.
+    check_made(
+        ("guards.yaml", commands),
+        "PD707",
+        &[
+            ("deploy", ""),
+            ("depl\u{43e}y", "mixes letters of several scripts"),
+            ("d\u{e9}ploie", ""),
+        ],
+    );
+    let message = |it: &str| {
+        format!("- id: own\n  commands: [deploy]\n  decision: deny\n  message: \"{it}\"\n")
+    };
+    check_made(
+        ("guards.yaml", message),
+        "PD706",
+        &[
+            ("\u{1f469}\u{200d}\u{1f4bb} only", ""),
+            ("\u{645}\u{6cc}\u{200c}\u{62e}", ""),
+            ("no\u{200b}thing", "U+200B cannot be seen"),
+            ("no\u{200d}thing", "U+200D cannot be seen"),
+        ],
+    );
+}
