@@ -428,6 +428,52 @@ fn what_a_case_changes_in_the_pack_ends_with_it() {
 }
 
 #[test]
+fn a_case_says_which_guards_decided_and_what_became_of_the_input() {
+    let guards = "- {id: clean, tools: [Bash], commands: [npm install], updated_input: {command: npm ci}}\n\
+                  - {id: never, commands: [git push], decision: deny, message: Never.}\n\
+                  - {id: asked, commands: [git], decision: ask, message: Sure?}\n";
+    let cases = r#"
+- name: the input is another one
+  on: {command: npm install}
+  expect: {decision: allow, updated_input: {command: npm ci}}
+- name: the strictest decides
+  on: {command: git push}
+  expect: {decision: block, decided_by: [never], updated_input: none}
+- name: without it the other one does
+  given: {pack: {disable: [never]}}
+  on: {command: git push}
+  expect: {decision: ask, decided_by: [asked]}
+- name: it is there again
+  on: {command: git push}
+  expect: {decided_by: [never]}
+- name: nobody decides
+  on: {command: ls}
+  expect: {decision: none, decided_by: []}
+"#;
+    let told = |cases: &str| {
+        let world = machine(&[("a.yaml", cases)]);
+        world.put("pack/guards.yaml", guards);
+        run(&world, &[])
+    };
+    let (code, out, error) = told(cases);
+    assert!(code == 0 && out.contains("5 passed, 0 failed"), "{out}{error}");
+    for (expectation, said) in [
+        (
+            "{updated_input: {command: npm install}}",
+            "updated_input.command: not as wanted",
+        ),
+        ("{updated_input: {comand: npm ci}}", "updated_input.comand: wanted npm ci"),
+        ("{updated_input: none}", "updated_input: wanted none"),
+        ("{decided_by: [never]}", "decided_by: wanted never, got clean"),
+        ("{decided_by: [nevr]}", "there is no guard `nevr` in this pack"),
+    ] {
+        let case = format!("- name: a\n  on: {{command: npm install}}\n  expect: {expectation}\n");
+        let (code, out, error) = told(&case);
+        assert!(code == 1 && format!("{out}{error}").contains(said), "{expectation}: {out}{error}");
+    }
+}
+
+#[test]
 fn nothing_of_the_machine_is_touched() {
     let world = machine(&[("a.yaml", PASSING)]);
     world.clear_log();

@@ -122,6 +122,11 @@ impl Covered {
             ["considerations", id, "why"] if wanted.test.says("not applicable") => {
                 self.silent.insert((RuleKind::Consideration, (*id).to_owned()));
             }
+            ["decided_by"] => {
+                let ids = if let Test::Is(ids) = &wanted.test { ids.as_array() } else { None };
+                let ids = ids.into_iter().flatten().filter_map(serde_json::Value::as_str);
+                self.firing.extend(ids.map(|it| (RuleKind::Guard, it.to_owned())));
+            }
             ["guards", id] => {
                 let rule = (RuleKind::Guard, (*id).to_owned());
                 if is("fired") {

@@ -178,6 +178,13 @@ impl Reader<'_> {
                 let known = self.known.guards.clone();
                 self.named(key, value, ("guard", "unknown-name"), &known);
             }
+            "decided_by" => {
+                for item in value.items().unwrap_or_default() {
+                    check_name(item, ("guard", "unknown-name"), &self.known.guards, self.findings);
+                }
+                self.is(&[key], value);
+            }
+            "updated_input" => self.updated_input(value),
             "breakers" => {
                 let known = self.known.breakers.clone();
                 self.named(key, value, ("breaker", "unknown-breaker"), &known);
@@ -261,6 +268,22 @@ impl Reader<'_> {
                     "status" | "consequence" => self.is(&path, value),
                     _ => self.says(&path, value),
                 }
+            }
+        }
+    }
+
+    /// Templates come to texts, whatever is in them.
+    fn updated_input(&mut self, node: &Node) {
+        let Some(fields) = node.entries() else { return self.is(&["updated_input"], node) };
+        for (key, value) in fields {
+            let path = ["updated_input", key.text().unwrap_or_default()];
+            match value.text() {
+                Some(text) => {
+                    let (equals, matches) = (Some(text.to_owned()), None);
+                    let (contains, lacks) = (Vec::new(), Vec::new());
+                    self.push(&path, value, Test::Says { equals, contains, lacks, matches });
+                }
+                None => self.is(&path, value),
             }
         }
     }

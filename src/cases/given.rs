@@ -53,15 +53,16 @@ fn breakers(node: Option<&Node>, known: &Known, findings: &mut Vec<Diagnostic>) 
 
 fn pack(node: Option<&Node>, known: &Known, findings: &mut Vec<Diagnostic>) -> PackChanges {
     let Some(node) = node else { return PackChanges::default() };
-    let mut switched = |key: &str| -> Vec<String> {
+    let mut switched = |key: &str, what: &str, known: &[String]| -> Vec<String> {
         let items = node.get(key).and_then(Node::items).unwrap_or_default();
         for item in items {
-            let what = ("consideration or probe", "unknown-name");
-            check_name(item, what, &known.switches(), findings);
+            check_name(item, (what, "unknown-name"), known, findings);
         }
         items.iter().filter_map(Node::text).map(str::to_owned).collect()
     };
-    let (enable, disable) = (switched("enable"), switched("disable"));
+    let enable = switched("enable", "consideration or probe", &known.switched_on());
+    let what = "consideration, probe or guard";
+    let disable = switched("disable", what, &known.switched_off());
     let voice = node.get("voice");
     if let Some(voice) = voice {
         check_name(voice, ("voice", "unknown-voice"), &known.voices, findings);

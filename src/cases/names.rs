@@ -53,9 +53,14 @@ impl Known {
         self.probes.iter().map(|(id, _)| id.clone()).collect()
     }
 
-    /// What can be switched on and off.
-    pub(super) fn switches(&self) -> Vec<String> {
+    /// What a case can switch on.
+    pub(super) fn switched_on(&self) -> Vec<String> {
         self.considerations.iter().cloned().chain(self.probe_ids()).collect()
+    }
+
+    /// What a case can switch off: guards that the pack switches off are not there.
+    pub(super) fn switched_off(&self) -> Vec<String> {
+        self.switched_on().into_iter().chain(self.guards.iter().cloned()).collect()
     }
 }
 

@@ -79,7 +79,7 @@ const STATE_BEFORE: &[Field] = &[
 
 const PACK_CHANGES: &[Field] = &[
     field("enable", TEXTS, "Considerations and probes that are switched on."),
-    field("disable", TEXTS, "Considerations and probes that are switched off."),
+    field("disable", TEXTS, "Considerations, probes and guards that are switched off."),
     field("voice", Kind::Text, "Voice of the messages."),
     field("preferences", Kind::Map(&Kind::Bool), "Fixed answers of preferences."),
 ];
@@ -246,6 +246,12 @@ const EXPECT: &[Field] = &[
         "guards",
         Kind::Map(&Kind::Choice(&["fired", "silent", "unknown"])),
         "What single guards come to, by id.",
+    ),
+    field("decided_by", TEXTS, "Guards whose answer the decision is, in their order."),
+    field(
+        "updated_input",
+        Kind::Either(&[Kind::Choice(&["none"]), Kind::Map(&Kind::Any)]),
+        "Fields of the input that the tool is to run with; `none` where it stays as it is.",
     ),
     field("preferences", Kind::Map(&Kind::Bool), "Preferences that were looked for."),
     field("effects", Kind::Record(EFFECTS), "What was done outside."),

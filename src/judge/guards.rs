@@ -61,6 +61,29 @@ impl GuardVerdict {
         if self.unknown.is_some() { "unknown" } else { "fired" }
     }
 
+    /// What it does as far as it is in force; nothing, where it is only recorded.
+    #[must_use]
+    pub const fn in_force(&self) -> Option<Verb> {
+        match self.mode {
+            Mode::Enforce => Some(self.verb),
+            Mode::Warn => Some(Verb::Warn),
+            Mode::Shadow => None,
+        }
+    }
+
+    /// The decision that this is; none, where it only says something.
+    #[must_use]
+    pub const fn decision(&self) -> Decision {
+        match self.in_force() {
+            Some(Verb::Allow) => Decision::Allow,
+            Some(Verb::Defer) => Decision::Defer,
+            Some(Verb::Ask) => Decision::Ask,
+            Some(Verb::Block) => Decision::Block,
+            Some(Verb::Halt) => Decision::Halt,
+            Some(Verb::Context | Verb::Warn) | None => Decision::None,
+        }
+    }
+
     /// What it says, with its name.
     #[must_use]
     pub fn said(&self) -> String {
@@ -206,13 +229,22 @@ fn may_stop(guard: &Guard) -> bool {
 }
 
 impl Guarded {
+    /// Ids of the guards whose answer the decision is, each once.
+    #[must_use]
+    pub fn decided_by(&self) -> Vec<&str> {
+        let deciding = self.verdicts.iter().filter(|it| it.decision() == self.decision);
+        let mut ids: Vec<&str> = Vec::new();
+        for verdict in deciding.filter(|_| self.decision != Decision::None) {
+            if !ids.contains(&verdict.id.as_str()) {
+                ids.push(&verdict.id);
+            }
+        }
+        ids
+    }
+
     fn add(&mut self, verdict: GuardVerdict, updated: Vec<(String, String)>, event: &Event) {
         let fallback = verdict.unknown.is_some();
-        let verb = match verdict.mode {
-            Mode::Enforce => Some(verdict.verb),
-            Mode::Warn => Some(Verb::Warn),
-            Mode::Shadow => None,
-        };
+        let (verb, decision) = (verdict.in_force(), verdict.decision());
         let said = verdict.said();
         let join = |into: &mut String, text: &str| {
             if !into.is_empty() {
@@ -220,22 +252,11 @@ impl Guarded {
             }
             into.push_str(text);
         };
-        let decision = match verb {
-            Some(Verb::Allow) => Decision::Allow,
-            Some(Verb::Defer) => Decision::Defer,
-            Some(Verb::Ask) => Decision::Ask,
-            Some(Verb::Block) => Decision::Block,
-            Some(Verb::Halt) => Decision::Halt,
-            Some(Verb::Context) => {
-                join(&mut self.context, &verdict.message);
-                Decision::None
-            }
-            Some(Verb::Warn) => {
-                join(&mut self.notice, &format!("policyd: {said}"));
-                Decision::None
-            }
-            None => Decision::None,
-        };
+        match verb {
+            Some(Verb::Context) => join(&mut self.context, &verdict.message),
+            Some(Verb::Warn) => join(&mut self.notice, &format!("policyd: {said}")),
+            Some(Verb::Allow | Verb::Defer | Verb::Ask | Verb::Block | Verb::Halt) | None => {}
+        }
         if decision != Decision::None {
             if decision > self.decision {
                 self.reason.clear();

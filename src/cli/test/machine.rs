@@ -18,6 +18,7 @@ use crate::facts::event::{Event, EventKind};
 use crate::hook::payload;
 use crate::id::SessionId;
 use crate::judge::Detail;
+use crate::judge::guards::Guarded;
 use crate::limits;
 use crate::policy::Policy;
 use crate::policy::guards::Guard;
@@ -258,6 +259,11 @@ impl<'a> Machine<'a> {
         });
         if let Value::Object(seen) = &mut seen {
             seen.insert("guards".to_owned(), guards(report, policy, event.kind));
+            let guarded = report.around.guarded.as_ref();
+            let decided_by = guarded.map(Guarded::decided_by).unwrap_or_default();
+            seen.insert("decided_by".to_owned(), decided_by.into());
+            let updated = report.answer.updated_input.clone();
+            seen.insert("updated_input".to_owned(), updated.unwrap_or_else(|| "none".into()));
             seen.extend(waits(&self.stores(project, None)));
         }
         seen
@@ -301,7 +307,11 @@ fn guards(report: &Report, policy: &Policy, kind: EventKind) -> Value {
     let said = report.around.guarded.iter().flat_map(|it| &it.verdicts);
     let said = said.map(|it| (it.id.clone(), it.status()));
     let asked = |it: &Guard| it.on.iter().any(|on| on == kind.name());
-    let unsaid = |it: &Guard| if asked(it) { "silent" } else { "not asked at this event" };
+    let unsaid = |it: &Guard| match it.on.as_slice() {
+        [] => "switched off in this case",
+        _ if asked(it) => "silent",
+        _ => "not asked at this event",
+    };
     let all = policy.guards.rules.iter().map(|it| (it.id.clone(), unsaid(it)));
     Value::Object(all.chain(said).map(|(id, status)| (id, status.into())).collect())
 }
@@ -319,6 +329,8 @@ struct Unchanged {
     considerations: Vec<bool>,
     probes: Vec<bool>,
     preferences: Vec<Option<bool>>,
+    /// The events of each guard.
+    guarded: Vec<Vec<String>>,
     voice: String,
 }
 
@@ -328,6 +340,7 @@ impl Unchanged {
             considerations: policy.considerations.iter().map(|it| it.enabled).collect(),
             probes: policy.probes.iter().map(|it| it.enabled).collect(),
             preferences: policy.preferences.iter().map(|it| it.value).collect(),
+            guarded: policy.guards.rules.iter().map(|it| it.on.clone()).collect(),
             voice: policy.settings.voice.clone(),
         }
     }
@@ -341,6 +354,9 @@ impl Unchanged {
         });
         policy.preferences.change(|all| {
             all.iter_mut().zip(&self.preferences).for_each(|(it, value)| it.value = *value);
+        });
+        policy.guards.change(|all| {
+            all.rules.iter_mut().zip(&self.guarded).for_each(|(it, on)| it.on.clone_from(on));
         });
         policy.settings.voice.clone_from(&self.voice);
     }
@@ -361,6 +377,11 @@ fn change(policy: &mut Policy, changes: &PackChanges) {
             let set = changes.preferences.iter().find(|(id, _)| *id == it.id);
             it.value = set.map_or(it.value, |(_, value)| Some(*value));
         }
+    });
+    policy.guards.change(|all| {
+        // One that is for no event is never asked.
+        let off = all.rules.iter_mut().filter(|it| changes.disable.contains(&it.id));
+        off.for_each(|it| it.on.clear());
     });
     if let Some(voice) = &changes.voice {
         policy.settings.voice.clone_from(voice);

@@ -35,13 +35,21 @@ pub(super) fn find(
     paths: &[PathBuf],
 ) -> (Vec<Suite>, Vec<String>) {
     let mut suites: Vec<Suite> = Vec::new();
-    let mut unreadable = Vec::new();
+    let mut unreadable: Vec<String> = Vec::new();
+    // A pack that is named twice is read twice; what is wrong with it is told once.
+    let mut note = |missing: Vec<String>| {
+        for why in missing {
+            if !unreadable.contains(&why) {
+                unreadable.push(why);
+            }
+        }
+    };
     let mut take = |packs: &[PathBuf], only: Option<&Path>| {
         let (packs, missing) = pack::find_all(world, project, packs);
-        unreadable.extend(missing);
+        note(missing);
         for pack in packs {
             let (found, missing) = suite(world, pack, only);
-            unreadable.extend(missing);
+            note(missing);
             match suites.iter_mut().find(|it| it.pack.name == found.pack.name) {
                 Some(known) => {
                     known.whole |= found.whole;
