@@ -458,10 +458,7 @@ fn a_case_says_which_guards_decided_and_what_became_of_the_input() {
     let (code, out, error) = told(cases);
     assert!(code == 0 && out.contains("5 passed, 0 failed"), "{out}{error}");
     for (expectation, said) in [
-        (
-            "{updated_input: {command: npm install}}",
-            "updated_input.command: not as wanted",
-        ),
+        ("{updated_input: {command: npm install}}", "updated_input.command: not as wanted"),
         ("{updated_input: {comand: npm ci}}", "updated_input.comand: wanted npm ci"),
         ("{updated_input: none}", "updated_input: wanted none"),
         ("{decided_by: [never]}", "decided_by: wanted never, got clean"),

@@ -90,7 +90,7 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD127", "misspelt-error", Warning, Default, "A class of failures names an error that is nearly one that hooks tell.", Some(failures::misspelt_error)),
     rule!("PD128", "overlapping-errors", Warning, Default, "Two classes of failures name the same error.", Some(failures::overlapping_errors)),
     rule!("PD129", "signal-field", Error, Default, "A signal is created with a field that it has not, or without one that it needs.", None),
-    rule!("PD130", "unknown-class", Error, Default, "A class of failures is named that nobody defines.", Some(breakers::unknown_class)),
+    rule!("PD130", "misspelt-class", Warning, Default, "A breaker names what is nearly a class of failures.", Some(breakers::misspelt_class)),
     rule!("PD131", "unknown-signal", Error, Default, "A signal is named that there is none of.", None),
     rule!("PD132", "bad-signal-name", Error, Default, "The name of a signal can be no name of a file.", None),
     rule!("PD133", "bad-field-name", Error, Default, "A field of a signal has a name that every signal has already.", None),

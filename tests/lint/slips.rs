@@ -146,15 +146,16 @@ fn a_signal_is_created_with_its_own_fields() {
 }
 
 #[test]
-fn classes_of_failures_are_defined() {
+fn classes_of_failures_are_written_as_they_are_defined() {
     let breaker = |it: &str| format!("api/own:\n  {it}\n");
     check_made(
         ("breakers.yaml", breaker),
         "PD130",
         &[
             ("ignore: [bad_request]", ""),
-            ("ignore: [bad_requst]", "there is no class of failures `bad_requst`"),
-            ("permanent: [autentication]", "there is no class of failures `autentication`"),
+            ("ignore: [bad_requst]", "`bad_requst` is nearly `bad_request`"),
+            ("permanent: [autentication]", "`autentication` is nearly `authentication`"),
+            ("permanent: [account_closed, rate_limit]", ""),
         ],
     );
 }

@@ -1,7 +1,9 @@
 //! Checks of circuit breakers: numbers that contradict each other, or have no effect.
 
 use crate::lint::{Findings, Subject};
+use crate::source::suggest;
 use crate::state::breaker::{Settings, Window};
+use crate::state::failure::ERROR_NAMES;
 
 /// Whether something is so of a breaker.
 type Holds = fn(&Settings) -> bool;
@@ -110,16 +112,19 @@ pub(in crate::lint) fn breaker_contradiction(subject: &Subject<'_>, out: &mut Fi
     }
 }
 
-pub(in crate::lint) fn unknown_class(subject: &Subject<'_>, out: &mut Findings) {
+/// Whoever tells a breaker of a failure may name classes of its own: what is nearly one that is known is a slip.
+pub(in crate::lint) fn misspelt_class(subject: &Subject<'_>, out: &mut Findings) {
+    let meant = &subject.reviewed.meant;
     for entry in subject.of("breakers.yaml") {
         for node in ["ignore", "permanent"].iter().filter_map(|key| entry.node.get(key)) {
             for item in node.one_or_items() {
                 let known: Vec<&str> =
-                    subject.reviewed.meant.ids("failures.yaml", "classes").collect();
+                    meant.ids("failures.yaml", "classes").chain(ERROR_NAMES).collect();
                 let name = item.text().unwrap_or_default();
-                if !known.contains(&name) {
-                    let message = format!("there is no class of failures `{name}`");
-                    out.add(item.span.clone(), message, |it| it.with_meant(name, &known));
+                let near = suggest::nearest(name, &known).filter(|_| !known.contains(&name));
+                if let Some(near) = near {
+                    let message = format!("`{name}` is nearly `{near}`, and no class of failures");
+                    out.add(item.span.clone(), message, |it| it.with_meant(name, &[near]));
                 }
             }
         }
