@@ -40,8 +40,8 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &LogA
         .filter(|it| !arguments.notable || is_notable(it))
         .collect();
     if arguments.summary {
-        let stops: Vec<&Value> = wanted.into_iter().filter(|it| !is_switch(it)).collect();
-        let summary = summary::Summary::of(&stops);
+        let judged: Vec<&Value> = wanted.into_iter().filter(|it| !is_switch(it)).collect();
+        let summary = summary::Summary::of(&judged);
         console.say(&match arguments.format {
             ListFormat::Json => format!("{:#}\n", summary.to_json()),
             ListFormat::Text | ListFormat::Compact => summary.to_text(),
@@ -72,28 +72,44 @@ fn is_switch(entry: &Value) -> bool {
     matches!(text(entry, "event"), "pause" | "resume")
 }
 
+/// What guards said, where the entry is of an event that they decided about.
+fn guards(entry: &Value) -> Option<&[Value]> {
+    entry.get("guards")?.as_array().map(Vec::as_slice)
+}
+
 fn is_notable(entry: &Value) -> bool {
     let problems = entry.get("problems").and_then(Value::as_array);
-    text(entry, "decision") == "block"
+    let unknown = |it: &Value| text(it, "status") == "unknown";
+    matches!(text(entry, "decision"), "block" | "halt" | "ask")
         || is_switch(entry)
+        || guards(entry).is_some_and(|it| it.iter().any(unknown))
         || !text(entry, "release").is_empty()
         || problems.is_some_and(|it| !it.is_empty())
 }
 
 /// `time  id  session  what  findings`
 fn line(entry: &Value) -> String {
+    let (what, findings) = match guards(entry) {
+        Some(guards) => of_guards(entry, guards),
+        None => of_stop(entry),
+    };
+    let problems = entry.get("problems").and_then(Value::as_array).map(Vec::as_slice);
+    let problems = problems.unwrap_or_default().iter().filter_map(Value::as_str).map(str::to_owned);
+    let said: Vec<String> = findings.into_iter().chain(problems).collect();
+    let session: String = text(entry, "session_id").chars().take(8).collect();
+    let (time, id) = (text(entry, "timestamp"), text(entry, "id"));
+    format!("{time}  {id:8}  {session:8}  {what:26}  {}\n", said.join("; "))
+}
+
+/// What became of a stop, and what was found at it.
+fn of_stop(entry: &Value) -> (String, Vec<String>) {
     let verdicts = entry.get("verdicts").and_then(Value::as_array).map(Vec::as_slice);
     let verdicts = verdicts.unwrap_or_default();
     let found = |consequence: &str, mark: &str| -> Vec<String> {
         let all = verdicts.iter().filter(|it| text(it, "consequence") == consequence);
         all.map(|it| format!("{mark}{}: {}", text(it, "id"), text(it, "details"))).collect()
     };
-    // What blocked stands first.
-    let findings = [found("blocks", ""), found("warns", "warns: ")].concat();
-    let problems = entry.get("problems").and_then(Value::as_array).map(Vec::as_slice);
-    let problems = problems.unwrap_or_default().iter().filter_map(Value::as_str).map(str::to_owned);
-    let release = text(entry, "release");
-    let what = match (text(entry, "decision"), release) {
+    let what = match (text(entry, "decision"), text(entry, "release")) {
         ("block", _) if entry.get("spoken") == Some(&Value::Bool(false)) => "not spoken".to_owned(),
         ("block", _) => "block".to_owned(),
         _ if is_switch(entry) => text(entry, "event").to_owned(),
@@ -103,8 +119,65 @@ fn line(entry: &Value) -> String {
         (_, why) => format!("let through ({why})"),
     };
     let silent = Some(text(entry, "no_opinion").to_owned()).filter(|it| !it.is_empty());
-    let said: Vec<String> = findings.into_iter().chain(silent).chain(problems).collect();
-    let session: String = text(entry, "session_id").chars().take(8).collect();
-    let (time, id) = (text(entry, "timestamp"), text(entry, "id"));
-    format!("{time}  {id:8}  {session:8}  {what:26}  {}\n", said.join("; "))
+    // What blocked stands first.
+    let findings = [found("blocks", ""), found("warns", "warns: ")].concat();
+    (what, findings.into_iter().chain(silent).collect())
+}
+
+/// What guards made of an event, and what each of them said, what decided first.
+fn of_guards(entry: &Value, guards: &[Value]) -> (String, Vec<String>) {
+    let decision = text(entry, "decision");
+    let said = |it: &Value| {
+        let mark = match (text(it, "mode"), text(it, "status")) {
+            ("shadow", _) => "only recorded: ".to_owned(),
+            ("warn", _) => "warns: ".to_owned(),
+            (_, "unknown") => "unknown: ".to_owned(),
+            _ if text(it, "decision") == decision => String::new(),
+            _ => format!("{}: ", text(it, "decision")),
+        };
+        let program = Some(text(it, "program")).filter(|it| !it.is_empty());
+        let program = program.map(|it| format!(" (`{it}`)")).unwrap_or_default();
+        let why = Some(text(it, "why")).filter(|it| !it.is_empty());
+        let why = why.map(|it| format!("{it}. ")).unwrap_or_default();
+        let message = text(it, "message").replace('\n', " ");
+        format!("{mark}{}{program}: {why}{message}", text(it, "id"))
+    };
+    let decided = |it: &&Value| text(it, "decision") == decision && text(it, "mode") == "enforce";
+    let (first, rest): (Vec<&Value>, Vec<&Value>) = guards.iter().partition(decided);
+    let tool = text(entry, "tool");
+    let about = if tool.is_empty() { text(entry, "event") } else { tool };
+    let word = if decision == "none" { "ok" } else { decision };
+    (format!("{word} {about}"), first.into_iter().chain(rest).map(said).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_line_tells_what_guards_said() {
+        let guard = |id: &str, decision: &str, mode: &str| {
+            json!({"id": id, "status": "fired", "decision": decision, "mode": mode, "message": "No.",
+                "program": "git push", "why": null})
+        };
+        let unknown = json!({"id": "odd", "status": "unknown", "decision": "warn", "mode": "enforce",
+            "message": "Odd.", "program": "", "why": "the line was not understood"});
+        let entry = json!({"timestamp": "T", "id": "a1", "session_id": "s", "decision": "block",
+            "tool": "Bash", "guards": [guard("seen", "block", "shadow"), unknown,
+            guard("asked", "ask", "enforce"), guard("never", "block", "enforce")]});
+        assert_eq!(
+            line(&entry),
+            "T  a1        s         block Bash                  \
+             never (`git push`): No.; only recorded: seen (`git push`): No.; \
+             unknown: odd: the line was not understood. Odd.; ask: asked (`git push`): No.\n"
+        );
+        assert!(is_notable(&entry));
+        let entry = json!({"timestamp": "T", "id": "a1", "session_id": "s", "decision": "none",
+            "event": "user_prompt_submit", "guards": [guard("told", "context", "enforce")]});
+        let told = line(&entry);
+        assert!(told.contains("ok user_prompt_submit") && told.contains("context: told"), "{told}");
+        assert!(!is_notable(&entry));
+    }
 }

@@ -1,16 +1,17 @@
-//! What the entries of the decision log come to: decisions, how often each check was satisfied,
-//! how often preferences were found.
+//! What the entries of the decision log come to: decisions about stops and about calls, how often each check
+//! was satisfied, what guards said, how often preferences were found.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{text, was_judged};
+use super::{guards, text, was_judged};
 
 /// Counts over entries of the decision log.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Summary {
     stops: usize,
+    /// Sessions of all entries.
     sessions: usize,
     blocked: usize,
     /// Let go although something was unsatisfied, by reason.
@@ -19,6 +20,16 @@ pub(super) struct Summary {
     with_problems: usize,
     checks: BTreeMap<String, Check>,
     preferences: BTreeMap<String, Preference>,
+    /// Events that guards said something about, by the decision.
+    guarded: BTreeMap<String, usize>,
+    guards: BTreeMap<String, Guard>,
+}
+
+/// How often a guard fired, and how often it could not be told whether it does.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Guard {
+    fired: usize,
+    unknown: usize,
 }
 
 /// How often a check came to what.
@@ -41,17 +52,31 @@ struct Preference {
 impl Summary {
     /// Counts entries.
     pub(super) fn of(entries: &[&Value]) -> Self {
-        let mut summary = Self { stops: entries.len(), ..Self::default() };
+        let mut summary = Self::default();
         let sessions: std::collections::BTreeSet<&str> =
             entries.iter().map(|it| text(it, "session_id")).collect();
         summary.sessions = sessions.len();
         for entry in entries {
-            summary.add(entry);
+            match guards(entry) {
+                Some(guards) => summary.add_guarded(entry, guards),
+                None => summary.add(entry),
+            }
         }
         summary
     }
 
+    /// Counts an event that guards decided about.
+    fn add_guarded(&mut self, entry: &Value, guards: &[Value]) {
+        *self.guarded.entry(text(entry, "decision").to_owned()).or_default() += 1;
+        for it in guards {
+            let guard = self.guards.entry(text(it, "id").to_owned()).or_default();
+            guard.fired += usize::from(text(it, "status") == "fired");
+            guard.unknown += usize::from(text(it, "status") == "unknown");
+        }
+    }
+
     fn add(&mut self, entry: &Value) {
+        self.stops += 1;
         let spoken = entry.get("spoken") == Some(&Value::Bool(true));
         self.blocked += usize::from(text(entry, "decision") == "block" && spoken);
         self.not_judged += usize::from(!was_judged(entry));
@@ -87,6 +112,9 @@ impl Summary {
         let preferences = self.preferences.iter();
         let preferences =
             preferences.map(|(id, it)| (id.clone(), json!({"asked": it.asked, "found": it.found})));
+        let guards = self.guards.iter();
+        let guards =
+            guards.map(|(id, it)| (id.clone(), json!({"fired": it.fired, "unknown": it.unknown})));
         json!({
             "version": 1,
             "stops": self.stops,
@@ -97,6 +125,8 @@ impl Summary {
             "with_problems": self.with_problems,
             "checks": checks.collect::<serde_json::Map<_, _>>(),
             "preferences": preferences.collect::<serde_json::Map<_, _>>(),
+            "guarded": self.guarded,
+            "guards": guards.collect::<serde_json::Map<_, _>>(),
         })
     }
 
@@ -117,7 +147,8 @@ impl Summary {
         lines.extend(released.map(|(why, count)| format!("  let through {count}x: {why}")));
         let mut checks: Vec<_> = self.checks.iter().collect();
         checks.sort_by_key(|(id, it)| (std::cmp::Reverse(it.unsatisfied), id.as_str()));
-        let width = self.checks.keys().chain(self.preferences.keys()).map(String::len).max();
+        let names = self.checks.keys().chain(self.preferences.keys()).chain(self.guards.keys());
+        let width = names.map(String::len).max();
         let width = width.unwrap_or(0).max("preference".len());
         if !checks.is_empty() {
             let head = "satisfied  unsatisfied  unknown  blocked  warned";
@@ -137,6 +168,18 @@ impl Summary {
         for (id, it) in &self.preferences {
             lines.push(format!("{id:width$}  {:5}  {:5}", it.asked, it.found));
         }
+        if !self.guards.is_empty() {
+            let all: usize = self.guarded.values().sum();
+            let decided = self.guarded.iter().map(|(it, count)| format!("{count} {it}"));
+            let decided: Vec<String> = decided.collect();
+            lines.push(format!("\n{all} call(s) that a guard spoke of: {}", decided.join(", ")));
+            lines.push(format!("\n{:width$}  fired  unknown", "guard"));
+        }
+        let mut guards: Vec<_> = self.guards.iter().collect();
+        guards.sort_by_key(|(id, it)| (std::cmp::Reverse(it.fired), id.as_str()));
+        for (id, it) in guards {
+            lines.push(format!("{id:width$}  {:5}  {:7}", it.fired, it.unknown));
+        }
         lines.join("\n") + "\n"
     }
 }
@@ -144,6 +187,24 @@ impl Summary {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn calls_are_no_stops() {
+        let guard = |id: &str, status: &str| json!({"id": id, "status": status});
+        let entries = [
+            json!({"session_id": "a", "decision": "block", "spoken": true,
+                "guards": [guard("no_force", "fired"), guard("odd", "unknown")]}),
+            json!({"session_id": "a", "decision": "none", "guards": [guard("odd", "fired")]}),
+        ];
+        let summary = Summary::of(&entries.iter().collect::<Vec<_>>());
+        let counted = summary.to_json();
+        assert_eq!((&counted["stops"], &counted["blocked"]), (&json!(0), &json!(0)));
+        assert_eq!(counted["guarded"], json!({"block": 1, "none": 1}));
+        assert_eq!(counted["guards"]["odd"], json!({"fired": 1, "unknown": 1}));
+        let shown = summary.to_text();
+        assert!(shown.contains("2 call(s) that a guard spoke of: 1 block, 1 none"), "{shown}");
+        assert!(shown.contains("odd             1        1"), "{shown}");
+    }
 
     #[test]
     fn entries_are_counted() {
