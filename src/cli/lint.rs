@@ -162,6 +162,7 @@ impl Ask<'_> {
             if place.may_hold_cases() { beside() } else { (vec![], vec![]) };
         let loaded = Reviewed::new(&pack, &self.base);
         let subject = Subject::new(&pack, &loaded, self.now).with_cases(cases);
+        let subject = subject.with_unread(place.unread(self.world, &pack.name));
         let subject = subject.for_harness(self.harness);
         let reviewed = lint::review(&subject, self.profile, self.ignores);
         Looked { name, files, reviewed, unreadable, unreadable_cases }

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use super::logic;
 use crate::harness::Harness;
 use crate::pairs::Pairs;
-use crate::policy::load::Pack;
-use crate::policy::records;
+use crate::policy::load::{self, Pack};
 use crate::policy::review::Reviewed;
 use crate::policy::shapes::{self, FileShape};
+use crate::policy::{Policy, builtin, records};
 use crate::script::template::{self, Piece};
 use crate::script::tree::Term;
 use crate::script::types::Names;
@@ -36,6 +36,10 @@ pub struct Subject<'a> {
     pub leaves: Vec<Leaf<'a>>,
     /// The case files beside it.
     pub cases: Vec<Arc<Source>>,
+    /// Policy files in folders below it, by their names alone: nobody reads them.
+    pub unread: Vec<String>,
+    /// All of the pack as its user has it, once somebody asked; nothing where it does not load.
+    policy: OnceCell<Option<Policy>>,
     /// Today.
     pub now: Timestamp,
     /// The client that the pack is looked at for, where one is named.
@@ -218,6 +222,8 @@ impl<'a> Subject<'a> {
             sites: vec![],
             leaves: vec![],
             cases: vec![],
+            unread: vec![],
+            policy: OnceCell::new(),
             now,
             harness: None,
         };
@@ -232,6 +238,18 @@ impl<'a> Subject<'a> {
     #[must_use]
     pub fn with_cases(self, cases: Vec<Arc<Source>>) -> Self {
         Self { cases, ..self }
+    }
+
+    /// The same with what lies in folders where nobody looks for policies.
+    #[must_use]
+    pub fn with_unread(self, unread: Vec<String>) -> Self {
+        Self { unread, ..self }
+    }
+
+    /// All of the pack as its user has it, together with those below it; nothing where it does not load.
+    pub fn policy(&self) -> Option<&Policy> {
+        let load = || load::load(self.pack, &builtin::pack()).policy;
+        self.policy.get_or_init(load).as_ref()
     }
 
     /// The same for one client.

@@ -40,6 +40,27 @@ fn text(world: &FakeWorld, path: &str) -> String {
 }
 
 #[test]
+fn policies_that_nobody_reads_are_told() {
+    let world = FakeWorld::new();
+    let rule = consideration("a", "  satisfied: todos.open == 0");
+    world.put("pack/considerations.yaml", rule.clone());
+    world.put("pack/team/considerations.yaml", rule.clone());
+    world.put("pack/test/cases.yaml", "[]\n");
+    // Cases, a pack of its own and what is no YAML are where they should be.
+    world.put("pack/tests/below/a.yaml", "- {name: a, expect: {decision: none}}\n");
+    world.put("pack/other/policyd.yaml", "version: 1\n");
+    world.put("pack/.git/x.yaml", "x\n");
+    world.put("pack/docs/README.md", "Read me.\n");
+    for arguments in [["pack"], ["pack/considerations.yaml"]] {
+        let (_, told, _) = lint(&world, &[&arguments[..], &["--format", "compact"]].concat());
+        let told: Vec<&str> = told.lines().filter(|it| it.contains("PD032")).collect();
+        let [one, other] = told.as_slice() else { panic!("{told:?}") };
+        assert!(one.starts_with("pack/team/considerations.yaml:1:1: warning[PD032]"), "{one}");
+        assert!(other.starts_with("pack/test/cases.yaml:1:1: warning[PD032]"), "{other}");
+    }
+}
+
+#[test]
 fn fixes_are_written_and_nothing_is_left_to_mend() {
     let world = two_packs();
     let (code, _, told) = lint(&world, &["packs", "--fix"]);

@@ -9,8 +9,8 @@ use policyd::report::diagnostics::render_compact;
 use crate::subjects::look;
 
 /// Rules whose example would be too large for a page (`tests/yaml_limits.rs` and `tests/policy_load.rs`
-/// make it), or that are asked for by an option (`tests/lint/clients.rs`).
-const WITHOUT_EXAMPLE: [&str; 5] = ["PD021", "PD022", "PD023", "PD024", "PD811"];
+/// make it), that need folders, or that are asked for by an option (`tests/lint/clients.rs`).
+const WITHOUT_EXAMPLE: [&str; 6] = ["PD021", "PD032", "PD022", "PD023", "PD024", "PD811"];
 
 /// The text of a page below a heading.
 fn part<'p>(rule: &'p Rule, heading: &str) -> &'p str {

@@ -3,11 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::cases;
 use crate::limits;
 use crate::policy::builtin;
 use crate::policy::load::Pack;
 use crate::source::Source;
 use crate::world::{FileKind, World, WorldError};
+
+/// The file by which a folder is a pack of its own.
+const MANIFEST: &str = "policyd.yaml";
 
 /// A folder that holds a pack, or is asked whether it does.
 #[derive(Debug)]
@@ -65,6 +69,23 @@ impl Folder {
         }
         (Pack { name: named(folder), files }, unreadable)
     }
+}
+
+/// Policy files in folders of a pack's folder, where nobody reads them: cases are no policies, and what has a
+/// manifest is a pack of its own.
+pub(in crate::cli) fn unread(world: &dyn World, folder: &Path, names: &[String]) -> Vec<String> {
+    let is_other = |it: &&String| {
+        !is_yaml(it) && !it.starts_with('.') && !it.eq_ignore_ascii_case(cases::shape::FOLDER)
+    };
+    let mut found = Vec::new();
+    for below in names.iter().filter(is_other).map(|it| folder.join(it)) {
+        let inside = world.list(&below).unwrap_or_default();
+        if !inside.iter().any(|it| it == MANIFEST) {
+            let files = inside.iter().filter(|it| is_yaml(it)).map(|it| below.join(it));
+            found.extend(files.map(|it| it.display().to_string()));
+        }
+    }
+    found
 }
 
 /// Whether a folder holds a policy file; an empty one is no pack.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::folder::{Folder, holds_policies};
+use super::folder::{self, Folder, holds_policies};
 use super::{PassedOver, find};
 use crate::cases;
 use crate::cli::project::Project;
@@ -38,6 +38,19 @@ impl Place {
                 names.iter().any(|it| it.eq_ignore_ascii_case(cases::shape::FOLDER))
             }
             Self::Folder(Folder { names: None, .. }) | Self::Usual => true,
+        }
+    }
+
+    /// Policy files below the pack that nobody reads; `name` is what the pack is called.
+    pub(in crate::cli) fn unread(&self, world: &dyn World, name: &str) -> Vec<String> {
+        match self {
+            Self::Folder(Folder { names: Some(names), .. }) => {
+                folder::unread(world, Path::new(name), names)
+            }
+            Self::Folder(Folder { names: None, .. }) | Self::Usual => {
+                let names = world.list(Path::new(name)).unwrap_or_default();
+                folder::unread(world, Path::new(name), &names)
+            }
         }
     }
 

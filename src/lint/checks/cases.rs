@@ -1,10 +1,11 @@
-//! Checks of what cases show: a rule that was never seen to fire, or never seen to be silent.
+//! Checks of case files, and of what they show: a rule that was never seen to fire, or never seen to be silent.
 
 use crate::cases::coverage::{Covered, RuleKind, covered_in};
+use crate::cases::names::Known;
+use crate::cases::read;
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
 use crate::policy::guards::FILES;
-use crate::policy::{builtin, load};
 
 /// Files whose entries are rules that a case can look at, and what a case says of one that fires and
 /// of one that is silent, where `NAME` is its name.
@@ -22,6 +23,17 @@ const RULES: [(&[&str], RuleKind, [&str; 2]); 4] = [
         ["preferences: {NAME: true}", "preferences: {NAME: false}"],
     ),
 ];
+
+/// What is wrong in case files, as `policyd test` tells it; a pack that does not load has other worries.
+pub(in crate::lint) fn broken_case(subject: &Subject<'_>, out: &mut Findings) {
+    let policy = if subject.cases.is_empty() { None } else { subject.policy() };
+    let Some(known) = policy.map(Known::of) else { return };
+    for source in &subject.cases {
+        for found in read::read(source, &known).1 {
+            out.add(found.span, found.message, |it| it.with_help_if(found.help));
+        }
+    }
+}
 
 pub(in crate::lint) fn no_firing_case(subject: &Subject<'_>, out: &mut Findings) {
     each_rule(subject, |entry, kind, covered| {
@@ -61,8 +73,8 @@ fn expectation(kind: RuleKind, name: &str, firing: bool) -> String {
 /// The rules that the pack writes itself, with what its cases show. A pack that does not load has
 /// other worries.
 fn each_rule(subject: &Subject<'_>, mut look: impl FnMut(&Entry<'_>, RuleKind, &Covered)) {
-    let Some(policy) = load::load(subject.pack, &builtin::pack()).policy else { return };
-    let covered = covered_in(&policy, &subject.cases);
+    let Some(policy) = subject.policy() else { return };
+    let covered = covered_in(policy, &subject.cases);
     for (files, kind, _) in RULES {
         let entries = files.iter().flat_map(|file| subject.of(file));
         for entry in entries.filter(|it| !it.is("enabled", false)) {

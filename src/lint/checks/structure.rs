@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::lint::{Findings, Subject};
 use crate::source::node::{Node, NodeKind};
 use crate::source::shape::Kind;
-use crate::source::{ScalarStyle, Span};
+use crate::source::{ScalarStyle, Source, Span};
 
 pub(in crate::lint) fn empty_file(subject: &Subject<'_>, out: &mut Findings) {
     for (file, source) in &subject.pack.files {
@@ -17,6 +17,19 @@ pub(in crate::lint) fn empty_file(subject: &Subject<'_>, out: &mut Findings) {
             let span = Span { source: source.clone(), start: 0, end: 0 };
             out.help(span, format!("`{file}` holds nothing"), "delete it, or write its entries");
         }
+    }
+}
+
+pub(in crate::lint) fn unread_folder(subject: &Subject<'_>, out: &mut Findings) {
+    for file in &subject.unread {
+        let source = Source { name: file.clone(), text: String::new() };
+        let span = Span { source: source.into(), start: 0, end: 0 };
+        out.add(span, format!("nobody reads `{file}`"), |it| {
+            it.with_note(
+                "a pack is the files of one folder; of those below it only `tests` is looked into",
+            )
+            .with_help("move its entries into the files of the pack, or cases into `tests`")
+        });
     }
 }
 
