@@ -1,6 +1,7 @@
 //! What the resilience files mean: when a task enters the dead-letter queue, what its review does,
 //! when a human is needed and how they are told.
 
+use std::path::{Component, Path};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -215,4 +216,12 @@ pub struct Channel {
     pub timeout: Duration,
     /// Name of its circuit breaker.
     pub breaker: String,
+}
+
+impl Channel {
+    /// Whether copies of alerts may be written to a folder: one below policyd's own, or none at all.
+    #[must_use]
+    pub fn may_write_to(folder: &str) -> bool {
+        Path::new(folder).components().all(|it| matches!(it, Component::Normal(_)))
+    }
 }

@@ -12,6 +12,7 @@ use super::load::{self, Files, Pack};
 use super::run::RunPolicy;
 use super::shared::Shared;
 use super::{Consideration, Settings};
+use crate::facts::glob::word_matches;
 use crate::script::types::Names;
 use crate::source::Diagnostic;
 use crate::source::node::Node;
@@ -126,6 +127,27 @@ impl Meant {
     /// Ids of the entries of a section of a file, those of the packs below among them.
     pub fn ids(&self, file: &'static str, section: &'static str) -> impl Iterator<Item = &str> {
         self.layers.section(file, section).iter().map(|it| it.id.as_str())
+    }
+
+    /// The fields that `signals.yaml` gives a signal, where it gives it some.
+    #[must_use]
+    pub fn signal_fields(&self, name: &str) -> Option<&[(Node, Node)]> {
+        let kinds = self.layers.section("signals.yaml", "signals");
+        kinds.iter().find(|it| word_matches(&it.id, name))?.get("fields")?.entries()
+    }
+
+    /// Names of breakers that something of the pack tells of calls or asks, beside those of probes; what a
+    /// template fills in is `*`.
+    pub fn told_breakers(&self) -> impl Iterator<Item = String> {
+        let reactions = self.layers.reactions.iter();
+        let channels = self.layers.section("escalation.yaml", "channels").iter();
+        let own = reactions.chain(channels).filter_map(|it| it.get("breaker")?.text());
+        let routes = self.layers.routes.iter().filter_map(|it| it.get("tiers")?.items());
+        let tiers = routes.flatten().filter_map(|it| it.get("breaker")?.text());
+        own.chain(tiers).map(|name| match name.split_once("${") {
+            Some((before, _)) => format!("{before}*"),
+            None => name.to_owned(),
+        })
     }
 
     /// Names of the breakers of probes.

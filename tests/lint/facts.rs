@@ -1,6 +1,9 @@
 //! What lint says of facts that an event does not have, and of names that nobody defines.
 
-use crate::subjects::{check, check_made, consideration};
+use policyd::lint::Profile;
+use policyd::report::diagnostics::render_compact;
+
+use crate::subjects::{check, check_made, consideration, look};
 
 /// A guard with these lines.
 fn guard(lines: &str) -> String {
@@ -144,7 +147,10 @@ fn a_name_that_nobody_defines_is_told() {
                 "  on: [stop_failure]\n  when: event.class == \"rate_limits\"",
                 "there is no class of",
             ),
-            ("  on: [stop_failure]\n  when: event.class in [\"rate_limit\", \"\"]", ""),
+            (
+                "  on: [stop_failure]\n  when: event.class in [\"rate_limit\", \"unknown\", \"\"]",
+                "",
+            ),
         ],
     );
     check(
@@ -181,10 +187,24 @@ fn a_value_that_is_nearly_a_known_one_is_told() {
                 "no client has `resumed`",
             ),
             ("  on: [session_start]\n  when: event.source == \"fork\"", ""),
+            ("  on: [session_start]\n  when: event.source == \"autopilot\"", ""),
+            ("  on: [post_tool_use_failure]\n  when: event.error == \"Timeout\"", ""),
             (
                 "  on: [stop_failure]\n  when: event.error == \"rate_limt\"",
                 "no client has `rate_limt`",
             ),
         ],
     );
+}
+
+#[test]
+fn a_breaker_that_somebody_tells_of_calls_is_there() {
+    let guard = guard("  commands: [own]\n  when: breakers[\"probe/hand\"].open");
+    let reaction =
+        "- id: own\n  on: [post_tool_use_failure]\n  breaker: probe/hand\n  result: failure\n";
+    let told = |files: &[(&str, &str)]| {
+        render_compact(&look(files, Profile::Default).findings).contains("PD231")
+    };
+    assert!(told(&[("guards.yaml", &guard)]));
+    assert!(!told(&[("guards.yaml", &guard), ("reactions.yaml", reaction)]));
 }

@@ -103,6 +103,16 @@ fn a_guard_that_a_stricter_one_takes_everything_from_is_told() {
                  mode: shadow",
                 "",
             ),
+            (
+                "  commands: [git push]\n  when: program.has([\"-f\"])\n  decision: ask\n  \
+                 on_error: ask",
+                "",
+            ),
+            (
+                "  commands: [git push]\n  when: program.has([\"-f\"])\n  decision: allow\n  \
+                 updated_input: {command: ls}",
+                "",
+            ),
         ],
     );
     // A condition of the stricter one that may not hold leaves something over.
@@ -146,6 +156,7 @@ fn a_guard_allows_something_that_it_names() {
             ("  tools: [Read]", ""),
             ("  tools: [Bash]\n  commands: [ls]", ""),
             ("  tools: [Bash]\n  when: action.command == \"make\"", ""),
+            ("  tools: [Bash]\n  mode: shadow", ""),
         ],
     );
 }
@@ -157,7 +168,7 @@ fn fields_of_tools_are_written_as_tools_take_them() {
         (GUARDS, own),
         "PD233",
         &[
-            ("  tools: [Bash]\n  updated_input: {comand: ls}", "no tool takes `comand`"),
+            ("  tools: [Bash]\n  updated_input: {comand: ls}", "no such tool takes `comand`"),
             ("  tools: [Bash]\n  updated_input: {command: ls}", ""),
             (
                 "  tools: [Bash]\n  updated_input: {file_path: ls}",
@@ -166,9 +177,16 @@ fn fields_of_tools_are_written_as_tools_take_them() {
             ("  tools: [Bash, Read]\n  updated_input: {file_path: ls}", ""),
             ("  tools: [Bash]\n  updated_input: {something_new: ls}", ""),
             ("  tools: [mcp__a__b]\n  updated_input: {query_text: ls}", ""),
+            ("  tools: [mcp__a__b]\n  updated_input: {paths: ls}", ""),
+            ("  tools: [Grep]\n  updated_input: {offset: \"5\"}", ""),
+            (
+                "  tools: [Edit]\n  when: event.input(\"file_paths\") != \"\"\n  decision: warn\n  \
+                 message: Look.",
+                "",
+            ),
             (
                 "  when: event.input(\"file_pth\") != \"\"\n  decision: warn\n  message: Look.",
-                "no tool takes `file_pth`",
+                "no known tool takes `file_pth`",
             ),
             ("  when: event.input(\"url\") != \"\"\n  decision: warn\n  message: Look.", ""),
         ],

@@ -51,6 +51,8 @@ fn what_may_be_zero_is_asked_before_it_divides() {
             ("files.count % todos.total == 0", "`todos.total` may be 0"),
             ("todos.total > 0 && files.count % todos.total == 0", ""),
             ("files.count / 2 < 5", ""),
+            ("files.count / (transcript.prompts + 1) < 5", ""),
+            ("files.count % now.weekday == 0", ""),
         ],
     );
     let asked = "  when: todos.total > 0\n  satisfied: files.count / todos.total < 5";
@@ -75,16 +77,19 @@ fn a_text_has_no_places() {
 
 #[test]
 fn a_probe_that_is_switched_off_answers_nobody() {
-    let pack = |on: &str, rule: &str| {
+    let asked = |on: &str, satisfied: &str, rule: &str| {
         let probe = format!("- id: own\n  enabled: {on}\n  command: [own]\n  missing: Own.\n");
-        let rule = consideration("rule", &format!("  satisfied: probes.own.ok\n{rule}"));
+        let rule = consideration("rule", &format!("  satisfied: '{satisfied}'\n{rule}"));
         let found =
             look(&[("probes.yaml", &probe), ("considerations.yaml", &rule)], Profile::Default);
         render_compact(&found.findings).contains("PD620")
     };
+    let pack = |on: &str, rule: &str| asked(on, "probes.own.ok", rule);
     assert!(pack("false", ""));
     assert!(!pack("true", ""));
     assert!(!pack("false", "  enabled: false\n"));
+    assert!(asked("false", "probes.own.text(\"state\") == \"x\"", ""));
+    assert!(!asked("false", "!probes.own.ok || todos.open == 0", ""));
 }
 
 #[test]
@@ -100,6 +105,10 @@ fn no_shell_reads_a_command() {
             ("[own, \"${session.branch}\"]", "no shell reads `${session.branch}`"),
             ("[own, \"$(date)\"]", "no shell reads `$(date)`"),
             ("[sh, -c, \"${HOME}/x\"]", ""),
+            ("[timeout, \"9\", bash.exe, -c, \"a && ${HOME}/x\"]", ""),
+            ("[ssh, host, cat, a, \"&&\", cat, b]", ""),
+            ("[cut, -d, \"|\", -f, \"2\", f]", ""),
+            ("[find, \".\", -exec, grep, -l, TODO, \"{}\", \";\"]", ""),
             ("[gh, pr, view, --json, state]", ""),
         ],
     );
@@ -116,13 +125,22 @@ fn options_are_no_operands() {
         "PD313",
         &[
             ("program.operands.contains(\"--force\")", "`--force` is an option, and no operand"),
-            ("\"-f\" in program.operands", "`-f` is an option, and no operand"),
-            ("program.operands.contains(\"-\")", ""),
+            ("\"--all\" in program.operands", "`--all` is an option, and no operand"),
+            ("program.operands.contains(\"-1\")", ""),
+            ("program.operands.contains(\"--\")", ""),
             ("program.args.contains(\"--force\")", ""),
             ("program.value(\"repo\") == \"x\"", "`repo` is no option"),
             ("program.values(\"-c\").len() > 0", ""),
             ("program.names([\"main|master\"])", "`main|master` is one name"),
             ("program.names([\"main\", \"release/*\"])", ""),
+            ("program.names([\"a[|]b\"])", ""),
+            ("program.names([\"^main$\"])", "`^main$` is read as a glob"),
+            ("program.names([\"release/.*\"])", "`release/.*` is read as a glob"),
+            ("program.names([\"main \"])", "no operand is `main `"),
+            ("action.programs.contains(\"/usr/bin/git\")", "is never the name of a program"),
+            ("action.sets([\"$LD_PRELOAD\"])", "no variable has the name `$LD_PRELOAD`"),
+            ("action.sets([\"CI=1\"])", "no variable has the name `CI=1`"),
+            ("action.sets([\"CI\"])", ""),
             ("program.name == \"git push\"", "`git push` is never the name of a program"),
             ("program.name == \"git\"", ""),
         ],
@@ -139,6 +157,7 @@ fn a_signal_is_created_with_its_own_fields() {
         "PD129",
         &[
             ("    fields: {reason: x}\n", ""),
+            ("    fields: {reeson: x, reason: x}\n  enabled: false\n", ""),
             ("    fields: {reason: x, reeson: x}\n", "has no field `reeson`"),
             ("    fields: {task_id: x}\n", "needs a field `reason`"),
         ],
@@ -179,7 +198,8 @@ fn what_is_judged_does_something() {
         "PD142",
         &[
             ("    folder: alerts/mine", ""),
-            ("    folder: ~/alerts", "`~/alerts` does not lie in the folder"),
+            ("    folder: ~/alerts", "`~/alerts` is a folder of that very name"),
+            ("    folder: ./alerts", "`./alerts` does not lie"),
             ("    folder: /var/alerts", "`/var/alerts` does not lie"),
             ("    folder: ../alerts", "`../alerts` does not lie"),
         ],
@@ -196,6 +216,7 @@ fn blanks_and_letters_of_patterns_are_those_that_are_typed() {
         "PD314",
         &[("git\u{a0}push", "U+00A0 looks like a blank"), ("git push", "")],
     );
+    guarded("PD314", &[("action.written.contains(\"\u{a0}\")", "")]);
     // The second one has a Cyrillic letter.
     check_made(
         ("guards.yaml", commands),

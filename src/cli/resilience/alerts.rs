@@ -49,10 +49,7 @@ impl Stores<'_> {
     }
 
     fn through(&self, channel: &Channel, it: &Escalation) -> std::result::Result<(), String> {
-        let inside = |it: &std::path::Path| {
-            it.components().all(|it| matches!(it, std::path::Component::Normal(_)))
-        };
-        if !inside(std::path::Path::new(&channel.folder)) {
+        if !Channel::may_write_to(&channel.folder) {
             return Err(format!("`folder: {}` is not inside the root", channel.folder));
         }
         if !channel.folder.is_empty() {

@@ -11,7 +11,7 @@ use crate::source::Span;
 use crate::source::node::Node;
 
 /// The events of a tool call.
-const CALLS: &[&str] = &[
+pub(super) const CALLS: &[&str] = &[
     "pre_tool_use",
     "permission_request",
     "permission_denied",
@@ -54,7 +54,7 @@ const AT_STOPS: [&str; 4] =
     ["considerations.yaml", "checkers.yaml", "session_types.yaml", "probes.yaml"];
 
 /// The kinds of events at which an entry is judged, where that is known.
-fn kinds(subject: &Subject<'_>, entry: &Entry<'_>) -> Vec<EventKind> {
+pub(super) fn kinds<'s>(subject: &Subject<'s>, entry: &Entry<'s>) -> Vec<EventKind> {
     let named = |node: &Node| -> Vec<EventKind> {
         let names = node.one_or_items().iter().filter_map(Node::text);
         names.filter_map(EventKind::find).collect()
@@ -136,6 +136,6 @@ fn tell(
     let what = if what.contains(' ') { what.to_owned() } else { format!("`{what}`") };
     out.add(span, format!("there is no {what} at {at}"), |it| {
         let events = listed(events.iter().copied());
-        it.with_note(format!("events that have it: {events}")).with_help(help)
+        it.with_note(format!("clients tell it at {events}")).with_help(help)
     });
 }

@@ -10,6 +10,7 @@ use super::terms::{
 use crate::lint::logic::type_of;
 use crate::lint::subject::Site;
 use crate::lint::{Findings, Subject, with_edit, with_edits};
+use crate::script::paths::range;
 use crate::script::tree::{Form, Relation, Term};
 use crate::script::types::Type;
 
@@ -369,7 +370,7 @@ pub(in crate::lint) fn share_and_percent(subject: &Subject<'_>, out: &mut Findin
 }
 
 pub(in crate::lint) fn unguarded_division(subject: &Subject<'_>, out: &mut Findings) {
-    for site in sound(subject).filter(|it| it.text.contains(['/', '%'])) {
+    for site in sound(subject).filter(|it| it.condition && it.text.contains(['/', '%'])) {
         // `when` may ask for it where `satisfied` divides.
         let of_rule = subject.entry_of(site).map(|it| subject.sites_of(it));
         let mut compared = BTreeSet::new();
@@ -382,7 +383,9 @@ pub(in crate::lint) fn unguarded_division(subject: &Subject<'_>, out: &mut Findi
         });
         site.visit(|term| {
             let Form::Arithmetic('/' | '%', _, divisor) = &term.form else { return };
-            if matches!(divisor.form, Form::Int(_)) || compared.contains(&divisor.canonical()) {
+            let names = site.names(subject.names());
+            let may_be_zero = path(divisor).is_some_and(|it| range(it, names).0 <= 0);
+            if !may_be_zero || compared.contains(&divisor.canonical()) {
                 return;
             }
             let fact = site.part(&divisor.range);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::lint::{Findings, Subject};
+use crate::policy::resilience::Channel;
 use crate::source::node::Node;
 use crate::source::suggest;
 use crate::state::failure::ERROR_NAMES;
@@ -92,17 +93,21 @@ pub(in crate::lint) fn contradiction(subject: &Subject<'_>, out: &mut Findings) 
     }
 }
 
-pub(in crate::lint) fn folder_outside(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn odd_folder(subject: &Subject<'_>, out: &mut Findings) {
     for entry in subject.of("escalation.yaml") {
         let Some(folder) = entry.node.get("folder") else { continue };
         let path = folder.text().unwrap_or_default();
-        let climbs = path.split(['/', '\\']).any(|it| it == "..");
-        let drive = path.get(1..2) == Some(":");
-        if climbs || drive || path.starts_with(['/', '\\', '~', '$']) {
+        let help = "write a folder below `.policyd/`: `folder: alerts`";
+        if !Channel::may_write_to(path) {
             let message = format!("`{path}` does not lie in the folder of policyd");
             out.add(folder.span.clone(), message, |it| {
-                it.with_note("copies of alerts are written below `.policyd/` alone")
-                    .with_help("write a folder below it: `folder: alerts`")
+                it.with_note("nothing is written there, and nobody is told by it").with_help(help)
+            });
+        } else if path.starts_with(['~', '$']) {
+            let message = format!("`{path}` is a folder of that very name");
+            out.add(folder.span.clone(), message, |it| {
+                it.with_note("no shell reads it; copies are written below `.policyd/` alone")
+                    .with_help(help)
             });
         }
     }

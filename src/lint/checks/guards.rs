@@ -1,9 +1,8 @@
 //! Checks of guards.
 
 use std::collections::BTreeSet;
-use std::rc::Rc;
 
-use crate::lint::logic::{Answer, possible};
+use super::events::{CALLS, kinds};
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
 use crate::policy::guards::FILES;
@@ -29,7 +28,7 @@ pub(in crate::lint) fn guard_always_fires(subject: &Subject<'_>, out: &mut Findi
                     matches!(it.term.as_ref().map(|it| &it.form), Some(Form::Bool(true)))
                 }),
             };
-        if !always || narrowed || entry.is("enabled", false) {
+        if !always || narrowed || entry.is("enabled", false) || !is_asked_of_calls(subject, entry) {
             continue;
         }
         let tools = subject.said(entry, "tools").map(Node::one_or_items);
@@ -38,6 +37,9 @@ pub(in crate::lint) fn guard_always_fires(subject: &Subject<'_>, out: &mut Findi
         let message = match (decision, tools) {
             ("deny" | "block" | "ask" | "halt" | "defer", None) => {
                 format!("`{name}` fires at every call of every tool")
+            }
+            ("allow", _) if subject.said(entry, "mode").is_some_and(|it| !it.says("enforce")) => {
+                continue;
             }
             ("allow", None) => format!("`{name}` allows every call of every tool"),
             ("allow", Some(_)) => match SHELLS.iter().find(|it| shell(it)) {
@@ -51,79 +53,104 @@ pub(in crate::lint) fn guard_always_fires(subject: &Subject<'_>, out: &mut Findi
     }
 }
 
+/// Whether a guard is asked about calls of tools, and not of prompts or compactions alone.
+fn is_asked_of_calls<'s>(subject: &Subject<'s>, entry: &Entry<'s>) -> bool {
+    kinds(subject, entry).iter().any(|it| CALLS.contains(&it.name()))
+}
+
 /// How strict a decision is; what only says something stands beside the others.
 fn strictness(decision: &str) -> Option<usize> {
     let ranks = [&["allow"][..], &["defer"], &["ask"], &["deny", "block"], &["halt"]];
     ranks.iter().position(|it| it.contains(&decision))
 }
 
-/// What a guard looks at under a key; everything, where it does not say.
-fn looked_at<'s>(subject: &Subject<'s>, entry: &Entry<'s>, key: &str) -> BTreeSet<&'s str> {
-    let list = subject.said(entry, key).map(Node::one_or_items).unwrap_or_default();
-    list.iter().filter_map(Node::text).collect()
+/// A guard that is in force, as far as it can be compared with another one.
+struct Deciding<'s> {
+    entry: &'s Entry<'s>,
+    rank: usize,
+    on: BTreeSet<&'s str>,
+    tools: BTreeSet<&'s str>,
+    commands: BTreeSet<&'s str>,
+    /// All of these hold where it fires.
+    when: Vec<&'s Term>,
+    /// Its exception as it is written.
+    unless: Option<&'s str>,
+    on_error: Option<&'s str>,
 }
 
-/// The condition under a key of a guard, read; nothing where it has none, or one that cannot be read.
-fn condition<'s>(
-    subject: &Subject<'s>,
-    entry: &Entry<'s>,
-    key: &str,
-) -> Result<Option<Rc<Term>>, ()> {
-    match subject.said(entry, key).and_then(Node::text) {
-        Some(text) => Term::parse(text).map(Some).ok_or(()),
-        None => Ok(None),
+impl<'s> Deciding<'s> {
+    fn of(subject: &'s Subject<'s>, entry: &'s Entry<'s>) -> Option<Self> {
+        let text = |key: &str| subject.said(entry, key).and_then(Node::text);
+        let soft = text("mode").is_some_and(|it| it != "enforce");
+        if soft || entry.is("enabled", false) || subject.said(entry, "expires").is_some() {
+            return None;
+        }
+        // What it does beside its decision is done, whoever else decides.
+        if subject.said(entry, "updated_input").is_some() || is_off(subject, entry.file) {
+            return None;
+        }
+        let list = |key: &str| {
+            let list = subject.said(entry, key).map(Node::one_or_items).unwrap_or_default();
+            list.iter().filter_map(Node::text).collect::<BTreeSet<_>>()
+        };
+        let on = Some(list("on")).filter(|it| !it.is_empty());
+        let when = match entry.node.get("when") {
+            Some(node) => conjunction(subject.site_of(Some(entry), node)?.term.as_deref()?),
+            None if text("when").is_some() => return None,
+            None => Vec::new(),
+        };
+        Some(Self {
+            entry,
+            rank: strictness(text("decision")?)?,
+            on: on.unwrap_or_else(|| BTreeSet::from(["pre_tool_use"])),
+            tools: list("tools"),
+            commands: list("commands"),
+            when,
+            unless: text("unless"),
+            on_error: text("on_error"),
+        })
+    }
+
+    /// Whether it fires wherever another one does. What cannot be known must be so for both: all that this one
+    /// asks, the other one asks, too.
+    fn covers(&self, other: &Self) -> bool {
+        let tools = self.tools.is_empty()
+            || (!other.tools.is_empty() && self.tools.is_superset(&other.tools));
+        let asks = |it: &&Term| {
+            let wanted = it.canonical();
+            other.when.iter().any(|it| it.canonical() == wanted)
+        };
+        self.on.is_superset(&other.on)
+            && tools
+            && self.commands.is_empty() == other.commands.is_empty()
+            && self.commands.is_superset(&other.commands)
+            && (self.unless.is_none() || self.unless == other.unless)
+            && (other.on_error.is_none() || self.on_error == other.on_error)
+            && self.when.iter().all(asks)
     }
 }
 
-/// Whether one guard fires wherever another one does.
-fn covers<'s>(subject: &Subject<'s>, wide: &Entry<'s>, narrow: &Entry<'s>) -> bool {
-    let list = |entry, key| looked_at(subject, entry, key);
-    let on = |entry| match list(entry, "on") {
-        named if named.is_empty() => BTreeSet::from(["pre_tool_use"]),
-        named => named,
-    };
-    let (programs, tools) = (list(wide, "commands"), list(wide, "tools"));
-    let same_programs = programs.is_empty() == list(narrow, "commands").is_empty();
-    let of_tools = list(narrow, "tools");
-    if !on(wide).is_superset(&on(narrow))
-        || !same_programs
-        || !programs.is_superset(&list(narrow, "commands"))
-        || !(tools.is_empty() || (!of_tools.is_empty() && tools.is_superset(&of_tools)))
-    {
-        return false;
-    }
-    let read = |entry, key| condition(subject, entry, key);
-    let all = [(narrow, "when"), (narrow, "unless"), (wide, "when"), (wide, "unless")];
-    let [Ok(when), Ok(unless), Ok(wide_when), Ok(wide_unless)] =
-        all.map(|(entry, key)| read(entry, key))
-    else {
-        return false;
-    };
-    let fires = [(when.as_deref(), true), (unless.as_deref(), false)];
-    let silent = [(wide_when.as_deref(), false), (wide_unless.as_deref(), true)];
-    silent.into_iter().filter_map(|(term, holds)| Some((term?, holds))).all(|silent| {
-        let said = fires.into_iter().filter_map(|(term, holds)| Some((term?, holds)));
-        let said: Vec<_> = said.chain([silent]).collect();
-        possible(&said, subject.names()) == Answer::Never
-    })
+/// Whether the pack switches the set of a file of guards off.
+fn is_off(subject: &Subject<'_>, file: &str) -> bool {
+    let sets = subject.file("policyd.yaml").and_then(|it| it.get("guard_sets"));
+    let set = sets.and_then(|it| it.get(file.trim_end_matches(".yaml")));
+    set.and_then(Node::bool) == Some(false)
 }
 
-/// Guards that are stricter than one beyond which nobody asks.
-const STRICTER_MAX: usize = 32;
+/// The parts that must all hold.
+fn conjunction(term: &Term) -> Vec<&Term> {
+    if let Form::And(items) = &term.form { items.iter().collect() } else { vec![term] }
+}
 
 pub(in crate::lint) fn outdone_guard(subject: &Subject<'_>, out: &mut Findings) {
-    let in_force = |entry: &&Entry<'_>| {
-        let soft = subject.said(entry, "mode").is_some_and(|it| !it.says("enforce"));
-        !soft && !entry.is("enabled", false) && subject.said(entry, "expires").is_none()
-    };
-    let rank = |entry: &Entry<'_>| strictness(subject.said(entry, "decision")?.text()?);
-    let all: Vec<_> = guards(subject).filter(in_force).collect();
-    for entry in &all {
-        let Some(own) = rank(entry) else { continue };
-        let stricter = all.iter().filter(|it| rank(it).is_some_and(|it| it > own));
-        if let Some(other) = stricter.take(STRICTER_MAX).find(|it| covers(subject, it, entry)) {
-            let message = format!("`{}` never decides: `{}` does", entry.name(), other.name());
-            out.add(entry.id.span.clone(), message, |it| {
+    let all: Vec<_> = guards(subject).filter_map(|it| Deciding::of(subject, it)).collect();
+    let strictest = all.iter().map(|it| it.rank).max();
+    for guard in all.iter().filter(|it| Some(it.rank) < strictest) {
+        let stricter = all.iter().filter(|it| it.rank > guard.rank);
+        if let Some(other) = stricter.take(STRICTER_MAX).find(|it| it.covers(guard)) {
+            let (name, other) = (guard.entry.name(), other.entry);
+            let message = format!("`{name}` never decides: `{}` does", other.name());
+            out.add(guard.entry.id.span.clone(), message, |it| {
                 it.with_related(other.id.span.clone(), "this fires wherever that one does")
                     .with_note("of several guards the strictest answer counts")
                     .with_help("leave out of the stricter one what is meant here, by `unless`")
@@ -132,14 +159,16 @@ pub(in crate::lint) fn outdone_guard(subject: &Subject<'_>, out: &mut Findings) 
     }
 }
 
+/// Stricter guards beyond which nobody asks.
+const STRICTER_MAX: usize = 1000;
+
 pub(in crate::lint) fn guard_without_message(subject: &Subject<'_>, out: &mut Findings) {
     for entry in guards(subject) {
         let says = |key: &str| {
             subject.said(entry, key).and_then(Node::text).is_some_and(|it| !it.trim().is_empty())
         };
-        let Some(decision) = entry.node.get("decision").filter(|it| !it.says("allow")) else {
-            continue;
-        };
+        let decision = entry.node.get("decision").filter(|it| !it.says("allow"));
+        let Some(decision) = decision.filter(|_| !entry.is("enabled", false)) else { continue };
         if !says("message") && !says("description") {
             let message = format!("`{}` does not say why", entry.name());
             out.add(decision.span.clone(), message, |it| {

@@ -121,8 +121,15 @@ const fn is_odd_blank(c: char) -> bool {
 
 /// Whether something is looked for by a text: people read all others.
 fn is_looked_for(leaf: &Leaf<'_>) -> bool {
-    let listed = ["commands", "tools", "programs", "program", "command", "globs", "files", "words"];
-    matches!(leaf.kind, Kind::Expression | Kind::Regex) || listed.contains(&leaf.key)
+    ["commands", "tools", "programs", "globs", "files"].contains(&leaf.key)
+        && !matches!(leaf.kind, Kind::Expression | Kind::Regex | Kind::Template)
+}
+
+/// Whether letters of a script that has the looks of Latin ones stand within a word of Latin ones.
+fn mixes_lookalikes(text: &str) -> bool {
+    let alike = |c: char| matches!(c, '\u{370}'..='\u{3ff}' | '\u{400}'..='\u{52f}');
+    let mut words = text.split(|c: char| !c.is_alphanumeric());
+    words.any(|it| it.contains(alike) && it.contains(|c: char| c.is_ascii_alphabetic()))
 }
 
 pub(in crate::lint) fn odd_blank(subject: &Subject<'_>, out: &mut Findings) {
@@ -152,10 +159,9 @@ pub(in crate::lint) fn confusable_id(subject: &Subject<'_>, out: &mut Findings) 
         }
     }
     // A program, a tool or a folder of such a name is never met.
-    let leaves = subject.leaves.iter().filter(|it| is_looked_for(it));
-    for leaf in leaves.filter(|it| !matches!(it.kind, Kind::Expression | Kind::Regex)) {
+    for leaf in subject.leaves.iter().filter(|it| is_looked_for(it)) {
         let text = leaf.node.text().unwrap_or_default();
-        if !text.is_ascii() && text.split_whitespace().any(|it| !it.is_single_script()) {
+        if !text.is_ascii() && mixes_lookalikes(text) {
             let message = format!("`{text}` mixes letters of several scripts");
             out.add(leaf.node.span.clone(), message, |it| {
                 it.with_note("what looks like it is written otherwise")

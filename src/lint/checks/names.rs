@@ -3,11 +3,14 @@
 
 use std::borrow::Cow;
 
+use super::events::kinds;
+use super::programs::is_slip;
 use super::terms::{asked, compared, each_part_with};
 use crate::facts::glob::word_matches;
 use crate::lint::{Findings, Subject, with_edit};
+use crate::source::node::Node;
 use crate::source::{secrets, suggest};
-use crate::state::failure::ERROR_NAMES;
+use crate::state::failure::{ERROR_NAMES, UNKNOWN};
 
 /// Names that a fact has, or that a list of facts holds.
 struct Named {
@@ -45,8 +48,17 @@ fn excuses<'s>(subject: &'s Subject<'_>) -> Vec<Cow<'s, str>> {
     ids(subject, "rationalizations.yaml", "entries")
 }
 
+/// Whatever begins like the breaker of a probe is one, or is told of calls by somebody.
 fn breakers<'s>(subject: &'s Subject<'_>) -> Vec<Cow<'s, str>> {
-    subject.reviewed.meant.probe_breakers().collect()
+    let meant = &subject.reviewed.meant;
+    meant.probe_breakers().chain(meant.told_breakers().map(Cow::Owned)).collect()
+}
+
+/// What is recognised by no class has one, too.
+fn classes<'s>(subject: &'s Subject<'_>) -> Vec<Cow<'s, str>> {
+    let mut known = ids(subject, "failures.yaml", "classes");
+    known.push(Cow::Borrowed(UNKNOWN));
+    known
 }
 
 const PROBES_BREAKER: &str = "breaker of a probe";
@@ -61,7 +73,7 @@ const DEFINED: &[Named] = &[
     named("breakers", "breakers", PROBES_BREAKER, breakers),
     named("breakers.open", "open", PROBES_BREAKER, breakers),
     named("breakers.needs_human", "needs_human", PROBES_BREAKER, breakers),
-    named("event.class", "class", "class of failures", |it| ids(it, "failures.yaml", "classes")),
+    named("event.class", "class", "class of failures", classes),
     named("task.trigger", "trigger", "trigger", |it| ids(it, "escalation.yaml", "triggers")),
     named("context.tier", "tier", "tier of the context", |it| {
         it.names().tiers.iter().map(|it| Cow::Borrowed(it.as_str())).collect()
@@ -127,12 +139,25 @@ pub(in crate::lint) fn undefined_name(subject: &Subject<'_>, out: &mut Findings)
     }
 }
 
+/// The known value that this one is with a letter too few, too many, in another case or place.
+fn slip<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
+    if known.contains(&name) {
+        return None;
+    }
+    let near = |it: &&&str| it.eq_ignore_ascii_case(name) || is_slip(it, name) || is_slip(name, it);
+    known.iter().find(near).copied()
+}
+
 pub(in crate::lint) fn misspelt_value(subject: &Subject<'_>, out: &mut Findings) {
     for (fact, member, known) in FOREIGN {
         each_part_with(subject, &[member], |site, term| {
-            for (name, range) in compared(term, |it| it == fact) {
-                let near = suggest::nearest(name, known).filter(|_| !known.contains(&name));
-                let Some(near) = near else { continue };
+            // What a tool said is a text like any other.
+            let of_tools = fact == "event.error"
+                && subject.entry_of(site).is_some_and(|it| {
+                    kinds(subject, it).iter().any(|it| it.name() == "post_tool_use_failure")
+                });
+            for (name, range) in compared(term, |it| it == fact && !of_tools) {
+                let Some(near) = slip(name, known) else { continue };
                 let message = format!("no client has `{name}` as `{fact}`");
                 let edit = site.edit(range, &format!("{near:?}"));
                 out.add(site.span(range), message, |it| {
@@ -140,5 +165,30 @@ pub(in crate::lint) fn misspelt_value(subject: &Subject<'_>, out: &mut Findings)
                 });
             }
         });
+    }
+}
+
+pub(in crate::lint) fn signal_field(subject: &Subject<'_>, out: &mut Findings) {
+    for entry in subject.of("reactions.yaml").filter(|it| !it.is("enabled", false)) {
+        let signal = entry.node.get("signal");
+        let Some(node) = signal.and_then(|it| it.get("name")) else { continue };
+        let name = node.text().unwrap_or_default();
+        let Some(fields) = subject.reviewed.meant.signal_fields(name) else { continue };
+        let known: Vec<&str> = fields.iter().filter_map(|(key, _)| key.text()).collect();
+        let given = signal.and_then(|it| it.get("fields")?.entries()).unwrap_or_default();
+        for (key, _) in given.iter().filter(|(key, _)| !known.iter().any(|it| key.says(it))) {
+            let field = key.text().unwrap_or_default();
+            let message = format!("the signal `{name}` has no field `{field}`");
+            out.add(key.span.clone(), message, |it| it.with_meant(field, &known));
+        }
+        let needed =
+            fields.iter().filter(|(_, it)| it.get("required").and_then(Node::bool) == Some(true));
+        for field in needed.filter_map(|(key, _)| key.text()) {
+            if !given.iter().any(|(key, _)| key.says(field)) {
+                let message = format!("the signal `{name}` needs a field `{field}`");
+                let help = format!("write `fields: {{{field}: …}}`");
+                out.help(node.span.clone(), message, help);
+            }
+        }
     }
 }

@@ -15,7 +15,8 @@ fn command<'s>(entry: &'s Entry<'_>) -> Vec<(&'s str, &'s Node)> {
 }
 
 fn base_name(program: &str) -> &str {
-    program.rsplit(['/', '\\']).next().unwrap_or(program)
+    let name = program.rsplit(['/', '\\']).next().unwrap_or(program);
+    name.strip_suffix(".exe").unwrap_or(name)
 }
 
 const SHELLS: [&str; 9] = ["sh", "bash", "zsh", "dash", "fish", "ksh", "cmd", "powershell", "pwsh"];
@@ -97,7 +98,11 @@ pub(in crate::lint) fn probe_without_cure(subject: &Subject<'_>, out: &mut Findi
 }
 
 /// What only a shell makes something of, where it is a word of its own.
-const OF_SHELLS: [&str; 10] = ["|", "||", "&&", ";", "&", ">", ">>", "<", "2>&1", "2>/dev/null"];
+const OF_SHELLS: [&str; 7] = ["|", "||", "&&", ">", ">>", "2>&1", "2>/dev/null"];
+
+/// Programs that hand their words to a shell, or read a language of their own.
+const INTERPRETERS: [&str; 10] =
+    ["ssh", "node", "deno", "bun", "python", "python3", "perl", "ruby", "awk", "jq"];
 
 pub(in crate::lint) fn shell_words(subject: &Subject<'_>, out: &mut Findings) {
     let commands = subject.entries.iter().filter(|it| {
@@ -116,10 +121,15 @@ pub(in crate::lint) fn shell_words(subject: &Subject<'_>, out: &mut Findings) {
                     .with_help(format!("write `command: [{}]`", split.join(", ")))
             });
         }
-        let shell = words.first().is_some_and(|(it, _)| SHELLS.contains(&base_name(it)));
-        for (word, node) in words.iter().skip(1).filter(|_| !shell) {
+        let reads = |it: &str| SHELLS.contains(&it) || INTERPRETERS.contains(&it);
+        if words.iter().any(|(it, _)| reads(base_name(it))) {
+            continue;
+        }
+        for pair in words.windows(2) {
+            let [(before, _), (word, node)] = pair else { continue };
             let hole = word.contains("${") || word.starts_with("$(") || word.starts_with('`');
-            if OF_SHELLS.contains(word) || hole {
+            // The value of an option may be a sign: `cut -d "|"`.
+            if (OF_SHELLS.contains(word) || hole) && !before.starts_with('-') {
                 out.add(node.span.clone(), format!("no shell reads `{word}`"), |it| {
                     it.with_note("the program gets it as a word like any other")
                         .with_help("ask the program itself, or name a script of yours that does")
@@ -163,13 +173,15 @@ pub(in crate::lint) fn disabled_probe(subject: &Subject<'_>, out: &mut Findings)
     for site in sound(subject).filter(|it| it.may_name(&["probes"])) {
         let own = subject.entry_of(site).filter(|it| !it.is("enabled", false));
         let Some(entry) = own.filter(|it| it.file != "checkers.yaml") else { continue };
-        let mut told = BTreeSet::new();
+        // Who asks, among other things, whether it answered goes on without it.
+        let alone = site.term.as_deref().is_some_and(|it| path(it).is_some());
+        let mut told = if alone { BTreeSet::new() } else { guarded(subject, entry) };
         site.visit(|term| {
             let Some((id, _)) = path(term).and_then(probe) else { return };
             if off.contains(id) && told.insert(id) {
                 let message = format!("the probe `{id}` is switched off");
                 out.add(site.span(&term.range), message, |it| {
-                    it.with_note(format!("`{}` cannot be judged by it", entry.name()))
+                    it.with_note("it is never run, and answers nobody")
                         .with_help("switch it on (`enabled: true`), or the rule off")
                 });
             }
@@ -183,18 +195,24 @@ fn probe(path: &str) -> Option<(&str, &str)> {
     Some((id, rest))
 }
 
-pub(in crate::lint) fn unguarded_probe(subject: &Subject<'_>, out: &mut Findings) {
+/// Probes of which an entry asks whether they answered.
+fn guarded<'s, 'a>(subject: &'s Subject<'a>, entry: &Entry<'a>) -> BTreeSet<&'s str> {
     let asks =
         |it: &str| ["ok", "error", "code", "verdict("].iter().any(|known| it.starts_with(known));
+    let mut guarded = BTreeSet::new();
+    for site in subject.sites_of(entry).iter().filter(|it| it.condition) {
+        site.visit(|term| {
+            let asked = path(term).and_then(probe).filter(|(_, rest)| asks(rest));
+            guarded.extend(asked.map(|(id, _)| id));
+        });
+    }
+    guarded
+}
+
+pub(in crate::lint) fn unguarded_probe(subject: &Subject<'_>, out: &mut Findings) {
     for entry in &subject.entries {
         let sites = || subject.sites_of(entry).iter().filter(|it| it.condition);
-        let mut guarded = BTreeSet::new();
-        for site in sites() {
-            site.visit(|term| {
-                let asked = path(term).and_then(probe).filter(|(_, rest)| asks(rest));
-                guarded.extend(asked.map(|(id, _)| id));
-            });
-        }
+        let guarded = guarded(subject, entry);
         let mut told = BTreeSet::new();
         for site in sites().filter(|it| matches!(it.key, "satisfied" | "blocking")) {
             site.visit(|term| {

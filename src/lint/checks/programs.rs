@@ -73,10 +73,12 @@ pub(super) fn slip_of<'k>(
     }
     let is_glob = |it: &str| it.contains(['*', '?', '{']);
     let alike = |it: &str| is_glob(it) == is_glob(word) && it.len() >= LETTERS_MIN;
-    known.find(|it| alike(it) && is_slip(word.as_bytes(), it.as_bytes()))
+    known.find(|it| alike(it) && is_slip(word, it))
 }
 
-fn is_slip(word: &[u8], meant: &[u8]) -> bool {
+/// Whether a word is another one with a letter left out, or with two that changed places.
+pub(super) fn is_slip(word: &str, meant: &str) -> bool {
+    let (word, meant) = (word.as_bytes(), meant.as_bytes());
     let same = word.iter().zip(meant).take_while(|(one, other)| one == other).count();
     let (rest, wanted) = (word.get(same..), meant.get(same..));
     let (Some(rest), Some(wanted)) = (rest, wanted) else { return false };
@@ -155,35 +157,65 @@ pub(in crate::lint) fn no_option(subject: &Subject<'_>, out: &mut Findings) {
     }
 }
 
+/// Programs whose options have no dash: `dd of=x`, `make V=1`.
+const WITHOUT_DASHES: [&str; 5] = ["dd", "make", "env", "sysctl", "defaults"];
+
 pub(in crate::lint) fn odd_operand(subject: &Subject<'_>, out: &mut Findings) {
-    each_part_with(subject, &["operands", "names", "value", "values", "name"], |site, term| {
+    let members = ["operands", "names", "value", "values", "name", "programs", "sets", "expands"];
+    each_part_with(subject, &members, |site, term| {
         let asked = asked(term).into_iter();
         let of_lists = asked.flat_map(|(fact, names)| names.into_iter().map(move |it| (fact, it)));
         let named = compared(term, |it| it == "program.name");
         let named = named.into_iter().map(|it| ("program.name", it));
+        let commands = subject.entry_of(site).and_then(|it| subject.said(it, "commands"));
+        let commands = commands.map(Node::one_or_items).unwrap_or_default();
         for (fact, (text, range)) in of_lists.chain(named) {
-            let begins = text.starts_with('-') && text.len() > 1;
-            let (message, help) = match fact {
-                "program.operands" if begins => {
-                    (format!("`{text}` is an option, and no operand"), "ask `program.has([…])`")
-                }
-                "program.value" | "program.values" if !text.starts_with(['-', '+', '/']) => (
-                    format!("`{text}` is no option: it begins with no dash"),
-                    "write the option as it is given: `--repo`",
-                ),
-                "program.names" if text.contains('|') => (
-                    format!("`{text}` is one name: `|` is part of it"),
-                    "name each in a text of its own",
-                ),
-                "program.name" if text.contains([' ', '/', '*']) => (
-                    format!("`{text}` is never the name of a program alone"),
-                    "write its words as a pattern under `commands`, or ask `action.runs(…)`",
-                ),
-                _ => continue,
-            };
-            out.help(site.span(range), message, help);
+            if let Some((message, help)) = oddity(fact, text, commands) {
+                out.help(site.span(range), message, help);
+            }
         }
     });
+}
+
+/// What is odd in a text that a fact about a program is asked for, and what to write.
+fn oddity(fact: &str, text: &str, commands: &[Node]) -> Option<(String, &'static str)> {
+    let of = |programs: &[&str]| {
+        let names = commands.iter().filter_map(|it| it.text()?.split(' ').next());
+        names.into_iter().any(|it| programs.contains(&it))
+    };
+    let plain =
+        |it: &str| !it.is_empty() && it.chars().all(|c| c.is_alphanumeric() || "-_/.*".contains(c));
+    Some(match fact {
+        "program.operands" if text.len() > 3 && text.starts_with("--") => {
+            (format!("`{text}` is an option, and no operand"), "ask `program.has([…])`")
+        }
+        "program.value" | "program.values"
+            if !text.starts_with(['-', '+', '/']) && !of(&WITHOUT_DASHES) =>
+        {
+            (
+                format!("`{text}` is no option: it begins with no dash"),
+                "write the option as it is given: `--repo`",
+            )
+        }
+        "program.names" if text.split('|').count() > 1 && text.split('|').all(plain) => {
+            (format!("`{text}` is one name: `|` is part of it"), "name each in a text of its own")
+        }
+        "program.names" if text.starts_with('^') || text.ends_with('$') || text.contains(".*") => (
+            format!("`{text}` is read as a glob, and no regular expression"),
+            "write `*` for any letters, and nothing for the ends",
+        ),
+        "program.names" if text.trim() != text || text.is_empty() => {
+            (format!("no operand is `{text}`"), "write it without blanks around it")
+        }
+        "program.name" | "action.programs" if text.contains([' ', '/']) => (
+            format!("`{text}` is never the name of a program alone"),
+            "write its words as a pattern under `commands`, or ask `action.runs(…)`",
+        ),
+        "action.sets" | "program.expands" if text.contains(['$', '=', '{']) => {
+            (format!("no variable has the name `{text}`"), "write the name alone: `LD_PRELOAD`")
+        }
+        _ => return None,
+    })
 }
 
 /// Facts that are asked about command patterns.

@@ -422,7 +422,7 @@ const ODDS: &[Odds] = &[
         first: ("when", true),
         second: ("unless", true),
         message: "`unless` never holds where `when` does",
-        note: "it makes no difference",
+        note: "it makes no difference where both are known",
     },
     Odds {
         files: &["considerations.yaml", "checkers.yaml"],
@@ -496,7 +496,10 @@ pub(in crate::lint) fn does_nothing(subject: &Subject<'_>, out: &mut Findings) {
                 let items = it.get(section).and_then(Node::items).unwrap_or_default();
                 items.iter().any(|it| std::ptr::eq(it, entry.node))
             });
-            if listed && !keys.iter().any(|it| subject.said(entry, it).is_some()) {
+            if listed
+                && !entry.is("enabled", false)
+                && !keys.iter().any(|it| subject.said(entry, it).is_some())
+            {
                 let message = format!("`{}` does nothing", entry.name());
                 out.help(entry.id.span.clone(), message, help);
             }

@@ -1,9 +1,12 @@
 //! Checks of the names of tools, and of what tools are given.
 
 use super::guards::guards;
+use super::programs::slip_of;
 use super::terms::{Constant, asked, compared, constant, each_part, each_part_with};
 use crate::facts::glob::word_matches;
+use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject, with_edit};
+use crate::policy::guards::FILES;
 use crate::script::tree::{Form, Term};
 use crate::source::node::Node;
 use crate::source::suggest;
@@ -142,57 +145,86 @@ pub(in crate::lint) fn unknown_guard_tool(subject: &Subject<'_>, out: &mut Findi
 
 /// What the tools of Claude Code take, by its tool definitions. Other tools take what they like.
 const INPUTS: [(&str, &[&str]); 13] = [
-    ("Bash", &["command", "description", "timeout", "run_in_background"]),
+    ("Bash", &["command", "description", "timeout", "timeout_ms", "workdir", "run_in_background"]),
     ("PowerShell", &["command", "description", "timeout", "run_in_background"]),
     ("Read", &["file_path", "offset", "limit", "pages"]),
     ("Write", &["file_path", "content"]),
-    ("Edit", &["file_path", "old_string", "new_string", "replace_all"]),
+    ("Edit", &["file_path", "file_paths", "old_string", "new_string", "replace_all"]),
     ("MultiEdit", &["file_path", "edits"]),
     ("NotebookEdit", &["notebook_path", "cell_id", "new_source", "cell_type", "edit_mode"]),
     ("Glob", &["pattern", "path"]),
-    ("Grep", &["pattern", "path", "glob", "type", "output_mode", "head_limit", "multiline"]),
+    (
+        "Grep",
+        &[
+            "pattern",
+            "path",
+            "glob",
+            "type",
+            "output_mode",
+            "head_limit",
+            "offset",
+            "multiline",
+            "-A",
+            "-B",
+            "-C",
+            "-i",
+            "-n",
+        ],
+    ),
     ("WebFetch", &["url", "prompt"]),
     ("WebSearch", &["query", "allowed_domains", "blocked_domains"]),
     ("Agent", &["description", "prompt", "subagent_type", "model", "run_in_background"]),
     ("Task", &["description", "prompt", "subagent_type", "model", "run_in_background"]),
 ];
 
-/// Fields of the tools that a guard looks at, where it names them and all of them are known; else of all that
-/// are known.
-fn inputs(tools: &[Node]) -> Vec<&'static str> {
-    let named = |name: &str| tools.is_empty() || tools.iter().any(|it| it.says(name));
-    let known = tools.iter().all(|it| INPUTS.iter().any(|(name, _)| it.says(name)));
-    let rows = INPUTS.iter().filter(|(name, _)| !known || named(name));
-    rows.flat_map(|(_, fields)| fields.iter().copied()).collect()
+/// Fields of the tools that a guard looks at, where it names them and all of them are known.
+fn inputs(tools: &[Node]) -> Option<Vec<&'static str>> {
+    let row = |it: &Node| INPUTS.iter().find(|(name, _)| it.says(name));
+    let rows: Option<Vec<_>> = tools.iter().map(row).collect();
+    let rows = rows.filter(|it| !it.is_empty())?;
+    Some(rows.into_iter().flat_map(|(_, fields)| fields.iter().copied()).collect())
+}
+
+/// What is wrong with the name of a field, and what to write. Tools of which nothing is known take what they
+/// like: for them only what is one letter from a known field is a slip.
+fn odd_input(name: &str, known: Option<&[&'static str]>) -> Option<(String, String)> {
+    let all = || INPUTS.iter().flat_map(|(_, fields)| fields.iter().copied());
+    let Some(known) = known else {
+        let near = slip_of(name, all())?;
+        return Some((format!("no known tool takes `{name}`"), format!("did you mean `{near}`?")));
+    };
+    if known.contains(&name) {
+        return None;
+    }
+    if let Some(near) = suggest::nearest(name, known) {
+        return Some((format!("no such tool takes `{name}`"), format!("did you mean `{near}`?")));
+    }
+    let message = format!("none of these tools takes `{name}`");
+    all().any(|it| it == name).then(|| (message, format!("they take {}", known.join(", "))))
 }
 
 pub(in crate::lint) fn misspelt_input(subject: &Subject<'_>, out: &mut Findings) {
-    let all = inputs(&[]);
+    let known = |entry: Option<&Entry<'_>>| {
+        let entry = entry.filter(|it| FILES.contains(&it.file))?;
+        inputs(subject.said(entry, "tools")?.items()?)
+    };
     for entry in guards(subject) {
-        let tools = subject.said(entry, "tools").and_then(Node::items).unwrap_or_default();
-        let known = inputs(tools);
-        for (key, _) in entry.node.get("updated_input").and_then(Node::entries).unwrap_or_default()
-        {
+        let fields = entry.node.get("updated_input").and_then(Node::entries).unwrap_or_default();
+        let known = if fields.is_empty() { None } else { known(Some(entry)) };
+        for (key, _) in fields {
             let name = key.text().unwrap_or_default();
-            let near = suggest::nearest(name, &known).filter(|_| !known.contains(&name));
-            if let Some(near) = near {
-                let message = format!("no tool takes `{name}`");
-                out.help(key.span.clone(), message, format!("did you mean `{near}`?"));
-            } else if all.contains(&name) && !known.contains(&name) {
-                let message = format!("none of these tools takes `{name}`");
-                out.help(key.span.clone(), message, format!("they take {}", known.join(", ")));
+            if let Some((message, help)) = odd_input(name, known.as_deref()) {
+                out.help(key.span.clone(), message, help);
             }
         }
     }
     each_part_with(subject, &["input"], |site, term| {
         let Some(("event.input", names)) = asked(term) else { return };
+        let known = known(subject.entry_of(site));
         for (name, range) in names {
-            let near = suggest::nearest(name, &all).filter(|_| !all.contains(&name));
-            let Some(near) = near else { continue };
-            let edit = site.edit(range, &format!("{near:?}"));
-            out.add(site.span(range), format!("no tool takes `{name}`"), |it| {
-                with_edit(it.with_help(format!("did you mean `{near}`?")), false, edit)
-            });
+            if let Some((message, help)) = odd_input(name, known.as_deref()) {
+                out.help(site.span(range), message, help);
+            }
         }
     });
 }

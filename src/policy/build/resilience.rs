@@ -12,7 +12,7 @@ use super::super::resilience::{
 use super::super::shapes::resilience::REVIEW_GROUPS;
 use super::{Builder, Entry, Expression, Foundation, Shared, breakers, failures, text, texts};
 use crate::policy::run::RunPolicy;
-use crate::policy::signals::{SignalKind, Signals};
+use crate::policy::signals::Signals;
 use crate::policy::{Place, Route};
 use crate::script::types::Type;
 use crate::source::Diagnostic;
@@ -183,33 +183,11 @@ impl Builder<'_> {
             self.known_signal(name, signals);
         }
         let fields = node.and_then(|it| it.get("fields")).and_then(Node::entries);
-        let fields = fields.unwrap_or_default();
-        if let Some((name, kind)) = name.and_then(|it| Some((it, signals.kind(it.text()?)?))) {
-            self.fields_of(name, kind, fields);
-        }
+        let fields = fields.unwrap_or_default().iter();
         let fields = fields
-            .iter()
             .filter_map(|(key, value)| Some((key.text()?.to_owned(), self.template(value)?)))
             .collect();
         (text(name), fields)
-    }
-
-    /// Complains about fields that a signal has not, and about those that it needs.
-    fn fields_of(&mut self, name: &Node, kind: &SignalKind, fields: &[(Node, Node)]) {
-        let known: Vec<&str> = kind.fields.iter().map(|it| it.name.as_str()).collect();
-        let given = |wanted: &str| fields.iter().any(|(key, _)| key.says(wanted));
-        for (key, _) in fields.iter().filter(|(key, _)| !known.iter().any(|it| key.says(it))) {
-            let field = key.text().unwrap_or_default();
-            let message = format!("the signal `{}` has no field `{field}`", kind.id);
-            let found = Diagnostic::error("signal-field", key.span.clone(), message);
-            self.diagnostics.push(found.with_meant(field, &known));
-        }
-        for field in kind.fields.iter().filter(|it| it.required && !given(&it.name)) {
-            let message = format!("the signal `{}` needs a field `{}`", kind.id, field.name);
-            let found = Diagnostic::error("signal-field", name.span.clone(), message);
-            let help = format!("write `fields: {{{}: …}}`", field.name);
-            self.diagnostics.push(found.with_help(help));
-        }
     }
 
     /// Complains about a signal that there is not.
