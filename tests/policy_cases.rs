@@ -471,6 +471,32 @@ fn a_case_says_which_guards_decided_and_what_became_of_the_input() {
 }
 
 #[test]
+fn what_nobody_hears_is_a_mistake() {
+    for (case, said) in [
+        (
+            "on: {event: stop, command: make}\n  expect: {decision: none}",
+            "`command` does not belong to",
+        ),
+        ("on: {event: stop, said: hello}\n  expect: {decision: none}", "`said` does not belong to"),
+        ("on: {tool: Write, command: make}\n  expect: {decision: none}", "another tool is named"),
+        ("expect: {reason: {matches: \".*\"}}", "it holds of every text"),
+    ] {
+        let case = format!("- name: a\n  {case}\n");
+        let (code, out, error) = run(&machine(&[("a.yaml", &case)]), &[]);
+        assert!(code == 1 && out.contains(said), "{case}: {out}{error}");
+    }
+    for on in [
+        "{event: post_tool_use, command: make}",
+        "{tool: PowerShell, command: make}",
+        "{event: user_prompt_submit, said: hello}",
+    ] {
+        let case = format!("- name: a\n  on: {on}\n  expect: {{decision: none}}\n");
+        let (code, out, error) = run(&machine(&[("a.yaml", &case)]), &[]);
+        assert_eq!(code, 0, "{on}: {out}{error}");
+    }
+}
+
+#[test]
 fn nothing_of_the_machine_is_touched() {
     let world = machine(&[("a.yaml", PASSING)]);
     world.clear_log();

@@ -325,11 +325,12 @@ impl Reader<'_> {
         if self.findings.len() > before {
             return;
         }
-        // An empty text is in every text: it would always pass.
+        // An empty text is in every text, and what matches it matches anywhere: it would always pass.
         let vacuous = contains.iter().chain(&lacks).any(String::is_empty)
+            || matches.as_ref().is_some_and(|it: &Regex| it.is_match(""))
             || (equals.is_none() && contains.is_empty() && lacks.is_empty() && matches.is_none());
         if vacuous {
-            let message = "an empty text says nothing: every text contains it";
+            let message = "this says nothing: it holds of every text";
             let finding = Diagnostic::error("empty-expectation", node.span.clone(), message);
             self.findings.push(finding.with_help("write `{equals: \"\"}` for no text at all"));
             return;

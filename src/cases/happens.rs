@@ -127,6 +127,9 @@ fn event(name: Option<&Node>, map: Option<&Node>, findings: &mut Vec<Diagnostic>
         let found = Diagnostic::error("unknown-event", node.span.clone(), message);
         findings.push(found.with_help_if(suggest::did_you_mean(name, &known)));
     }
+    if let (Some(kind), Some(map)) = (kind, map) {
+        complain_of_idle(kind, map, findings);
+    }
     let client = kind.map(EventKind::client_name).unwrap_or_default();
     let mut fields = Map::new();
     fields.insert("hook_event_name".to_owned(), client.into());
@@ -152,6 +155,43 @@ fn event(name: Option<&Node>, map: Option<&Node>, findings: &mut Vec<Diagnostic>
     }
     fields.extend(object(map.and_then(|it| it.get("fields"))));
     Happens::Event { name: kind.map(|it| it.name().to_owned()).unwrap_or_default(), fields }
+}
+
+/// Keys that only some events have, and the ends of the names of those.
+const PARTIAL: [(&str, &[&str]); 4] = [
+    ("command", CALLS),
+    ("tool", CALLS),
+    ("input", CALLS),
+    ("said", &["user_prompt_submit", "user_prompt_expansion"]),
+];
+
+const CALLS: &[&str] = &[
+    "pre_tool_use",
+    "permission_request",
+    "permission_denied",
+    "post_tool_use",
+    "post_tool_use_failure",
+];
+
+/// Complains about keys that an event does not have: what a case says by them is not heard.
+fn complain_of_idle(kind: EventKind, map: &Node, findings: &mut Vec<Diagnostic>) {
+    for (key, events) in PARTIAL {
+        let entries = map.entries().unwrap_or_default();
+        let found = entries.iter().find(|(it, _)| it.says(key));
+        if let Some((node, _)) = found.filter(|_| !events.contains(&kind.name())) {
+            let message = format!("`{key}` does not belong to `{}`", kind.name());
+            let found = Diagnostic::error("misplaced-key", node.span.clone(), message);
+            findings.push(found.with_help(format!("write `event: {}`", events.join("` or `"))));
+        }
+    }
+    let shell = |it: &Node| it.says("Bash") || it.says("PowerShell");
+    if let (Some(tool), Some(command)) = (map.get("tool"), map.get("command"))
+        && !shell(tool)
+    {
+        let message = "`command` is what `Bash` runs, and another tool is named";
+        let found = Diagnostic::error("misplaced-key", command.span.clone(), message);
+        findings.push(found.with_help("write `input:` for what the tool is given"));
+    }
 }
 
 fn object(node: Option<&Node>) -> Map<String, Value> {

@@ -42,6 +42,18 @@ mod vocabulary;
 
 /// A check is judged before there is an outcome.
 const AT_A_CHECK: &[&str] = &["outcome", "action", "program"];
+/// What type a session is of is not known while that is asked.
+const BEFORE_CLASSIFYING: &[&str] = &[
+    "session.type",
+    "prefs",
+    "probes",
+    "state",
+    "rule",
+    "outcome",
+    "rationalizations",
+    "action",
+    "program",
+];
 /// A session is classified, and questions are put, before anything is known from outside.
 const BEFORE_ASKING: &[&str] =
     &["prefs", "probes", "state", "rule", "outcome", "rationalizations", "action", "program"];
@@ -181,9 +193,10 @@ pub(super) fn build(
     let considerations = wanted(&layers.considerations);
     let considerations =
         considerations.filter_map(|it| builder.consideration(it, &named)).collect();
-    builder.unknown_here = BEFORE_ASKING;
+    builder.unknown_here = BEFORE_CLASSIFYING;
     let session_types = wanted(&layers.session_types);
     let session_types = session_types.filter_map(|it| builder.session_type(it)).collect();
+    builder.unknown_here = BEFORE_ASKING;
     let preferences = wanted(&layers.preferences);
     let preferences = preferences.filter_map(|it| builder.preference(it)).collect();
     let probes = wanted(&layers.probes);

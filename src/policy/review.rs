@@ -129,6 +129,16 @@ impl Meant {
         self.layers.section(file, section).iter().map(|it| it.id.as_str())
     }
 
+    /// Ids of all entries of a file that is a list of them, those of the packs below among them.
+    pub fn ids_of(&self, file: &'static str) -> impl Iterator<Item = &str> {
+        self.layers.lists(file).flat_map(|list| list.iter().map(|it| it.id.as_str()))
+    }
+
+    /// Tools that run commands.
+    pub fn shell_tools(&self) -> impl Iterator<Item = &str> {
+        self.vocabulary.lens.shell_tools.iter().map(String::as_str)
+    }
+
     /// The fields that `signals.yaml` gives a signal, where it gives it some.
     #[must_use]
     pub fn signal_fields(&self, name: &str) -> Option<&[(Node, Node)]> {

@@ -241,3 +241,189 @@ fn blanks_and_letters_of_patterns_are_those_that_are_typed() {
         ],
     );
 }
+
+#[test]
+fn lists_of_nothing_are_told() {
+    guarded(
+        "PD224",
+        &[
+            ("program.has([])", "`program.has` is asked for nothing"),
+            ("action.changes([])", "`action.changes` is asked for nothing"),
+            ("action.runs(\"\")", "`action.runs` is asked for nothing"),
+            ("program.has([\"-f\"])", ""),
+        ],
+    );
+}
+
+#[test]
+fn a_text_is_no_list() {
+    satisfied(
+        "PD237",
+        &[
+            (
+                "session.branch in \"main\"",
+                "this asks whether `session.branch` is a part of a text",
+            ),
+            ("session.branch in [\"main\"]", ""),
+            ("\"x\" in session.branch", ""),
+        ],
+    );
+}
+
+#[test]
+fn a_literal_is_no_pattern() {
+    satisfied(
+        "PD315",
+        &[
+            ("transcript.last_message.contains(\"done|finished\")", "`contains` looks for"),
+            ("transcript.last_message.contains(\"\\\\bdone\")", "`contains` looks for"),
+            ("transcript.last_message.ends_with(\"done$\")", "`ends_with` looks for"),
+            ("session.branch.starts_with(\"feat/*\")", "`starts_with` looks for"),
+            ("session.branch.starts_with(\"feat/\")", ""),
+            ("transcript.last_message.contains(\"a | b\")", ""),
+            ("transcript.last_message.matches(\"done|finished\")", ""),
+            ("commands.last(\"x\").text.contains(\"curl|sh\")", ""),
+        ],
+    );
+    let entry = |it: &str| {
+        format!("entries:\n  - id: own\n    {it}\n    wrong: No.\n    action: Mend it.\n")
+    };
+    check_made(
+        ("rationalizations.yaml", entry),
+        "PD315",
+        &[("phrases: [nobody .* notice]", "word by word"), ("phrases: [nobody will notice]", "")],
+    );
+    check_made(
+        ("rationalizations.yaml", entry),
+        "PD316",
+        &[
+            ("regexes: ['\\\\bnobody']", "a backslash and a `b`"),
+            ("regexes: [\"\\\\bnobody\"]", ""),
+            ("regexes: ['\\bnobody']", ""),
+        ],
+    );
+    check_made(
+        ("rationalizations.yaml", entry),
+        "PD304",
+        &[
+            ("regexes: ['.+']", "every text but the empty one"),
+            ("regexes: ['\\.']", ""),
+            ("regexes: [x]\n    unless: ['.']", "every text but the empty one"),
+        ],
+    );
+}
+
+#[test]
+fn programs_are_those_of_a_command_line() {
+    let tools = |it: &str| format!("- id: own\n{it}\n  decision: deny\n  message: No.\n");
+    check_made(
+        ("guards.yaml", tools),
+        "PD624",
+        &[
+            ("  tools: [Write]\n  commands: [deploy]", "none of these tools runs commands"),
+            ("  tools: [Write, Bash]\n  commands: [deploy]", ""),
+            ("  tools: [\"*\"]\n  commands: [deploy]", ""),
+            ("  tools: [mcp__shell__run]\n  commands: [deploy]", ""),
+            ("  commands: [deploy]", ""),
+        ],
+    );
+    let alone = [
+        ("policyd.yaml", "version: 1\nextends: []\n"),
+        ("guards.yaml", "- {id: own, commands: [deploy], decision: deny, message: No.}\n"),
+    ];
+    let told = render_compact(&look(&alone, Profile::Default).findings);
+    assert!(told.contains("PD624]: no tool of this pack runs commands"), "{told}");
+    check_made(
+        ("guards.yaml", tools),
+        "PD310",
+        &[("  commands: [\"rm, mv\"]", "a comma separates nothing"), ("  commands: [rm, mv]", "")],
+    );
+    check_made(
+        ("guards.yaml", tools),
+        "PD126",
+        &[("  commands: [Git push]", "`Git` is nearly `git`"), ("  commands: [Remove-Item]", "")],
+    );
+    check_made(
+        ("guards.yaml", tools),
+        "PD308",
+        &[
+            ("  when: action.writes([\"*.rs|*.ts\"])", "`|` separates nothing"),
+            ("  when: action.writes([\"^src\"])", "no regular expression"),
+            ("  when: action.writes([\"src/*.ts \"])", "begins or ends with a blank"),
+        ],
+    );
+    check_made(
+        ("guards.yaml", tools),
+        "PD225",
+        &[
+            ("  when: action.address.starts_with(\"https://docs.rs\")", "other hosts"),
+            ("  when: action.address.starts_with(\"https://docs.rs/\")", ""),
+            ("  when: action.address.starts_with(\"docs.rs\")", "no address begins with `docs.rs`"),
+            ("  when: action.address.starts_with(\"https://\")", ""),
+        ],
+    );
+}
+
+#[test]
+fn what_is_switched_off_is_told() {
+    check(
+        "policyd.yaml",
+        "PD801",
+        &[
+            ("version: 1\nenabled: false\n", "the whole pack is switched off"),
+            ("version: 1\nenabled: true\n", ""),
+        ],
+    );
+    let trigger =
+        |it: &str| format!("triggers:\n  - id: security_critical\n    override: true\n{it}\n");
+    check_made(
+        ("escalation.yaml", trigger),
+        "PD116",
+        &[
+            ("    enabled: false", "`security_critical` is made weaker"),
+            ("    blocking: false", "`security_critical` is made weaker"),
+            ("    severity: low", "`security_critical` is made weaker"),
+            ("    severity: low\n    description: We look at all of them anyway.", ""),
+            ("    answer_within: 2h", ""),
+        ],
+    );
+    let reaction = |it: &str| format!("- id: api_error\n  override: true\n{it}\n");
+    check_made(
+        ("reactions.yaml", reaction),
+        "PD116",
+        &[("  enabled: false", "`api_error` is made weaker"), ("  say: Wait.", "")],
+    );
+    check(
+        "session_types.yaml",
+        "PD110",
+        &[
+            (
+                "- {id: Development, when: files.count > 0}\n",
+                "`Development` is almost `DEVELOPMENT`",
+            ),
+            ("- {id: RELEASE, when: files.count > 0}\n", ""),
+        ],
+    );
+    check(
+        "session_types.yaml",
+        "PD210",
+        &[("- {id: RELEASE, when: session.type == \"DEVELOPMENT\"}\n", "is not known here")],
+    );
+}
+
+#[test]
+fn tasks_are_given_up_last() {
+    check(
+        "dead_letter.yaml",
+        "PD625",
+        &[
+            ("order: [abandon, human, wait, retry, escalate]\n", "before `human` is judged"),
+            ("order: [human, wait, retry, abandon, escalate]\n", "before `escalate` is judged"),
+            ("order: [human, wait, retry, escalate, abandon]\n", ""),
+            (
+                "review:\n  - {id: tired, group: human, when: task.idle_hours > 2, do: abandon}\n",
+                "a rule of `human` gives tasks up",
+            ),
+        ],
+    );
+}

@@ -202,7 +202,46 @@ pub(in crate::lint) fn pattern_from_text(subject: &Subject<'_>, out: &mut Findin
     });
 }
 
+/// Facts that are asked for one of several things, or for a program.
+const OF_LISTS: [&str; 17] = [
+    "program.has",
+    "program.names",
+    "program.fed_by",
+    "program.wrapped_by",
+    "program.expands",
+    "program.targets.any",
+    "program.changed.any",
+    "program.read.any",
+    "program.written.any",
+    "action.sets",
+    "action.reads",
+    "action.writes",
+    "action.deletes",
+    "action.changes",
+    "action.touches",
+    "action.changed.any",
+    "action.runs",
+];
+
+/// Lists of nothing, and patterns of no program.
+fn of_nothing(subject: &Subject<'_>, out: &mut Findings) {
+    for site in sound(subject).filter(|it| it.text.contains("[]") || it.text.contains("\"\"")) {
+        site.visit(|term| {
+            let Form::Fact(path, arguments) = &term.form else { return };
+            let Some((name, _)) = path.split_once('(') else { return };
+            let [argument] = arguments.as_slice() else { return };
+            let nothing = argument.form == Form::List(Vec::new())
+                || (name == "action.runs" && constant(argument).is_some_and(|it| it.0.is_empty()));
+            if nothing && OF_LISTS.contains(&name) {
+                let message = format!("`{name}` is asked for nothing, and never holds");
+                out.help(site.span(&argument.range), message, "name what is looked for");
+            }
+        });
+    }
+}
+
 pub(in crate::lint) fn empty_argument(subject: &Subject<'_>, out: &mut Findings) {
+    of_nothing(subject, out);
     let names = ["contains", "starts_with", "ends_with", "matches"];
     each_part_with(subject, &names, |site, term| {
         for name in names {
@@ -224,14 +263,40 @@ pub(in crate::lint) fn empty_argument(subject: &Subject<'_>, out: &mut Findings)
     });
 }
 
+/// An address that is recognised by less than its host, or by what no address begins with.
+fn address_by_prefix(site: &Site<'_>, (text, range): (&str, &Range<usize>), out: &mut Findings) {
+    match text.split_once("://") {
+        None => {
+            let message = format!("no address begins with `{text}`");
+            let help = format!("write its scheme: `https://{text}`");
+            out.help(site.span(range), message, help);
+        }
+        Some((_, host)) if !host.is_empty() && !host.contains('/') => {
+            let message = format!("`{text}` also begins the addresses of other hosts");
+            out.add(site.span(range), message, |it| {
+                let it = it
+                    .with_note(format!("`{text}.example.net` starts with it, too"))
+                    .with_help("end the host with `/`");
+                with_edit(it, false, site.edit(range, &format!("{:?}", format!("{text}/"))))
+            });
+        }
+        Some(_) => {}
+    }
+}
+
 pub(in crate::lint) fn path_by_prefix(subject: &Subject<'_>, out: &mut Findings) {
     each_part_with(subject, &["starts_with"], |site, term| {
         let Some((text, range)) = last_argument(term, "starts_with").and_then(constant) else {
             return;
         };
         let of_path = site.part(&term.range);
+        if of_path.starts_with("action.address.") {
+            return address_by_prefix(site, (text, range), out);
+        }
         let of_path = ["path\")", "_path.", "paths."].iter().any(|it| of_path.contains(it));
-        if of_path && text.contains('/') && !text.ends_with('/') {
+        // Whoever ends it so means the beginning of a name.
+        let begins_a_name = text.ends_with(|c: char| c.is_ascii_digit() || "-_.".contains(c));
+        if of_path && text.contains('/') && !text.ends_with('/') && !begins_a_name {
             let message = format!("`{text}` also begins the names of other folders and files");
             out.add(site.span(range), message, |it| {
                 let it = it
@@ -395,4 +460,25 @@ pub(in crate::lint) fn unguarded_division(subject: &Subject<'_>, out: &mut Findi
             });
         });
     }
+}
+
+pub(in crate::lint) fn in_text(subject: &Subject<'_>, out: &mut Findings) {
+    each_part(subject, |site, term| {
+        let Form::In(item, list) = &term.form else { return };
+        if let (Some(_), Some((text, range))) = (path(item), constant(list)) {
+            let fact = site.part(&item.range);
+            out.add(
+                site.span(range),
+                format!("this asks whether `{fact}` is a part of a text"),
+                |it| {
+                    let it = it
+                        .with_note(format!(
+                            "it holds of each part of `{text}`, and of the empty text"
+                        ))
+                        .with_help(format!("write `in [{text:?}]`"));
+                    with_edit(it, false, site.edit(range, &format!("[{text:?}]")))
+                },
+            );
+        }
+    });
 }

@@ -112,3 +112,35 @@ pub(in crate::lint) fn odd_folder(subject: &Subject<'_>, out: &mut Findings) {
         }
     }
 }
+
+/// What is judged before a task may be given up: a human's need.
+const BEFORE_ABANDONING: [&str; 2] = ["human", "escalate"];
+
+pub(in crate::lint) fn gives_up_first(subject: &Subject<'_>, out: &mut Findings) {
+    let Some(file) = subject.file("dead_letter.yaml") else { return };
+    let note = "a task that needs a human is then given up, and nobody is asked";
+    let order = file.get("order").and_then(Node::items).unwrap_or_default();
+    let place = |name: &str| order.iter().position(|it| it.says(name));
+    if let Some(abandon) = place("abandon")
+        && let Some(later) = BEFORE_ABANDONING.iter().find(|it| place(it) > Some(abandon))
+        && let Some(node) = order.get(abandon)
+    {
+        let message = format!("tasks are given up before `{later}` is judged");
+        out.add(node.span.clone(), message, |it| {
+            it.with_note(note).with_help("let `abandon` stand behind `human` and `escalate`")
+        });
+    }
+    for rule in file.get("review").and_then(Node::items).unwrap_or_default() {
+        let group = rule.get("group").filter(|it| BEFORE_ABANDONING.iter().any(|own| it.says(own)));
+        let gives_up = rule.get("do").is_some_and(|it| it.says("abandon"));
+        // A human who gave it up was asked.
+        let when = rule.get("when").and_then(Node::text).unwrap_or_default();
+        if let Some(group) = group.filter(|_| gives_up && !when.contains("task.human_")) {
+            let name = group.text().unwrap_or_default();
+            let message = format!("a rule of `{name}` gives tasks up");
+            out.add(group.span.clone(), message, |it| {
+                it.with_note(note).with_help("leave `group` out, or write another `do`")
+            });
+        }
+    }
+}

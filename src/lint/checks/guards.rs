@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::events::{CALLS, kinds};
+use crate::facts::glob::word_matches;
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
 use crate::policy::guards::FILES;
@@ -199,6 +200,32 @@ pub(in crate::lint) fn empty_filter(subject: &Subject<'_>, out: &mut Findings) {
             } else if let Some(empty) = empty {
                 let message = format!("`{key}` holds an empty name, which no {what} has");
                 out.help(empty.span.clone(), message, "delete it");
+            }
+        }
+    }
+}
+
+pub(in crate::lint) fn no_shell_tool(subject: &Subject<'_>, out: &mut Findings) {
+    for entry in guards(subject) {
+        let Some(commands) = entry.node.get("commands") else { continue };
+        let tools = subject.said(entry, "tools").map(Node::one_or_items);
+        let mut shells = subject.reviewed.meant.shell_tools().peekable();
+        if shells.peek().is_none() {
+            out.add(commands.span.clone(), "no tool of this pack runs commands", |it| {
+                it.with_note("a guard with `commands` is then never asked")
+                    .with_help("extend `builtin`, or name `shell_tools` in vocabulary.yaml")
+            });
+        } else if let Some(tools) = tools {
+            let mut names = tools.iter().filter_map(Node::text);
+            let runs = |glob: &str| {
+                glob.starts_with("mcp__")
+                    || subject.reviewed.meant.shell_tools().any(|it| word_matches(glob, it))
+            };
+            if !tools.is_empty() && !names.any(runs) {
+                out.add(commands.span.clone(), "none of these tools runs commands", |it| {
+                    it.with_note("a guard with `commands` looks at the programs of a command line")
+                        .with_help("name `Bash` under `tools`, or leave `commands` out")
+                });
             }
         }
     }

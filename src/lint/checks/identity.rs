@@ -10,6 +10,7 @@ use crate::lint::{Findings, Subject};
 use crate::policy::builtin;
 use crate::policy::guards::FILES;
 use crate::policy::layers::is_amplihacks;
+use crate::policy::shapes::resilience::SEVERITIES;
 use crate::source::node::Node;
 use crate::source::{Span, suggest};
 
@@ -28,6 +29,16 @@ pub(in crate::lint) fn ids_alike(subject: &Subject<'_>, out: &mut Findings) {
         let mut seen: BTreeMap<String, Entry<'_>> = BTreeMap::new();
         for entry in subject.of(file) {
             let folded = entry.name().to_lowercase().replace('-', "_");
+            let below = subject.reviewed.meant.ids_of(file);
+            let mut below = below.filter(|it| *it != entry.name());
+            let alike = |it: &&str| it.eq_ignore_ascii_case(entry.name());
+            if let Some(other) =
+                below.find(alike).filter(|it| !subject.of(file).any(|own| own.name() == *it))
+            {
+                let message = format!("`{}` is almost `{other}` of a pack below", entry.name());
+                let help = "write it as it is there, or give it a name that nobody confuses";
+                out.help(entry.id.span.clone(), message, help);
+            }
             if let Some(first) = seen.insert(folded, *entry)
                 && first.name() != entry.name()
             {
@@ -209,6 +220,28 @@ pub(in crate::lint) fn implicit_override(subject: &Subject<'_>, out: &mut Findin
 }
 
 pub(in crate::lint) fn loosened_without_reason(subject: &Subject<'_>, out: &mut Findings) {
+    for entry in subject.of("escalation.yaml").chain(subject.of("reactions.yaml")) {
+        let Some(below) = subject.inherited(entry) else { continue };
+        let was = |key: &str| below.get(key).and_then(Node::text);
+        let severity = |it: &str| SEVERITIES.iter().position(|known| *known == it);
+        let lower = entry.node.get("severity").filter(|it| {
+            let (now, before) = (it.text().and_then(severity), was("severity").and_then(severity));
+            now.zip(before).is_some_and(|(now, before)| now < before)
+        });
+        let off = |key: &str| {
+            let on = was(key) == Some("true") || (key == "enabled" && was(key).is_none());
+            entry.node.get(key).filter(|it| on && it.bool() == Some(false))
+        };
+        let said = entry.text("description").is_some() && !entry.is("enabled", false);
+        let found = [lower, off("enabled"), off("blocking")].into_iter().flatten().next();
+        if let Some(node) = found.filter(|_| !said) {
+            let message = format!("`{}` is made weaker, and nobody says why", entry.name());
+            out.add(node.span.clone(), message, |it| {
+                it.with_related(id_of(below).span.clone(), "the rule as it was")
+                    .with_help("say why in `description`, or ignore this with a reason")
+            });
+        }
+    }
     for entry in rules(subject) {
         let Some(below) = subject.inherited(entry) else { continue };
         if entry.text("reason").is_some() {

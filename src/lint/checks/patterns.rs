@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use regex_syntax::hir::{Hir, HirKind};
 
+use super::terms::{constant, each_part_with, last_argument};
 use crate::facts::glob::path_matches;
 use crate::lint::subject::{Leaf, Site};
 use crate::lint::{Findings, Subject, with_edit};
@@ -151,7 +152,13 @@ pub(in crate::lint) fn matches_everything(subject: &Subject<'_>, out: &mut Findi
     for pattern in regexes(subject) {
         let Some(hir) = hir(pattern.text) else { continue };
         let properties = hir.properties();
-        if properties.minimum_len() == Some(0) && properties.look_set().is_empty() {
+        // `.` and `.+` match whatever is not empty.
+        let anything =
+            matches!(pattern.text.trim_end_matches(['+', '?', '*']), "." | "^." | "[^\\n]");
+        if anything && properties.minimum_len() == Some(1) {
+            let help = "say what is looked for: a pattern matches anywhere";
+            out.help(pattern.span(), "this matches every text but the empty one", help);
+        } else if properties.minimum_len() == Some(0) && properties.look_set().is_empty() {
             out.add(pattern.span(), "this matches the empty text, and so everything", |it| {
                 it.with_help("demand at least one character: `+` in place of `*`, no empty branch")
             });
@@ -207,8 +214,10 @@ const AT_PATHS: [&str; 11] = [
 /// Path globs of the pack: of files in the vocabulary, of preferences, and in expressions.
 fn path_globs<'s>(subject: &'s Subject<'_>) -> Vec<Pattern<'s>> {
     let mut found = arguments(subject, &AT_PATHS);
-    let of_preference = |it: &Leaf<'_>| it.file == "preferences.yaml" && it.key == "files";
-    found.extend(leaves(subject, of_preference));
+    let listed = |it: &Leaf<'_>| {
+        matches!((it.file, it.key), ("preferences.yaml", "files") | ("context.yaml", "notes"))
+    };
+    found.extend(leaves(subject, listed));
     for (_, list) in section(subject, "files") {
         found.extend(
             list.into_iter().map(|(text, node)| Pattern { text, place: Place::Node(node) }),
@@ -268,6 +277,15 @@ pub(in crate::lint) fn glob_cannot_match(subject: &Subject<'_>, out: &mut Findin
             Some(("no path ends with `/`", "end it with `/**` for everything in the folder"))
         } else if text.contains("//") {
             Some(("no path holds `//`", "write `/`"))
+        } else if text.trim() != text {
+            Some(("it begins or ends with a blank", "write it without"))
+        } else if text.starts_with('^') || text.ends_with('$') {
+            Some((
+                "it is no regular expression",
+                "write the path alone; `*` stands for any letters",
+            ))
+        } else if text.contains('|') {
+            Some(("`|` separates nothing in it", "write a list of globs, or `{a,b}`"))
         } else {
             None
         };
@@ -349,6 +367,67 @@ pub(in crate::lint) fn unescaped_dot(subject: &Subject<'_>, out: &mut Findings) 
             let rest = pattern.text.get(at..).unwrap_or_default();
             let message = format!("the dot of `{rest}` stands for any character");
             out.help(pattern.part(at..at + 1), message, "write `\\.`");
+        }
+    }
+}
+
+/// What only regular expressions make something of.
+const OF_REGEXES: [&str; 9] = ["\\b", "\\s", "\\d", "\\w", ".*", ".+", "[a-z", "(?i)", "\\."];
+
+/// Functions that take a text as it stands.
+const LITERAL: [&str; 3] = ["contains", "starts_with", "ends_with"];
+
+pub(in crate::lint) fn regex_in_literal(subject: &Subject<'_>, out: &mut Findings) {
+    each_part_with(subject, &LITERAL, |site, term| {
+        for name in LITERAL {
+            let Some((text, range)) = last_argument(term, name).and_then(constant) else {
+                continue;
+            };
+            let ends = match name {
+                "starts_with" => text.starts_with('^') || text.ends_with('*'),
+                "ends_with" => text.ends_with('$') || text.starts_with('*'),
+                _ => text.starts_with('^') && text.ends_with('$'),
+            };
+            // What commands and files say may well be written like this.
+            let owner = site.part(&term.range);
+            let prose = ["transcript.", "event.prompt", "session."];
+            let prose = prose.iter().any(|it| owner.starts_with(it));
+            let words = |it: &str| {
+                let plain = it.chars().all(|c| c.is_alphanumeric() || c == ' ');
+                plain && !it.is_empty() && it.trim() == it
+            };
+            let either = text.contains('|') && text.split('|').all(words);
+            let of_regex = OF_REGEXES.iter().any(|it| text.contains(it)) || either;
+            if (ends && text.len() > 1) || (of_regex && prose) {
+                out.add(
+                    site.span(range),
+                    format!("`{name}` looks for `{text}` as it stands"),
+                    |it| {
+                        it.with_note("it is no pattern here")
+                            .with_help("use `matches`, or write the text alone")
+                    },
+                );
+            }
+        }
+    });
+    for phrase in leaves(subject, |it| it.key == "phrases") {
+        let text = phrase.text;
+        if text.contains(".*") || text.contains("\\b") || text.split('|').count() > 1 {
+            out.add(phrase.span(), "a phrase is looked for word by word", |it| {
+                it.with_note("it is no regular expression").with_help("write it under `regexes`")
+            });
+        }
+    }
+}
+
+pub(in crate::lint) fn doubled_backslash(subject: &Subject<'_>, out: &mut Findings) {
+    for pattern in regexes(subject) {
+        let text = pattern.text;
+        if text.starts_with("\\\\b") || text.ends_with("\\\\b") {
+            out.add(pattern.span(), "this looks for a backslash and a `b`", |it| {
+                it.with_note("a backslash is doubled within double quotes only")
+                    .with_help("write `\\b` for the end of a word")
+            });
         }
     }
 }

@@ -31,6 +31,7 @@ pub(in crate::lint) fn misspelt_program(subject: &Subject<'_>, out: &mut Finding
                 Some((program.len(), sub.to_owned(), slip_of(sub, all(subs))?.to_owned()))
             }),
             None => slip_of(name, all(known.keys()))
+                .or_else(|| in_small(name, known))
                 .map(|it| (own, name.to_owned(), it.to_owned()))
                 .or_else(|| moved_blank(name, next?, known).map(|(is, was)| (own, is, was))),
         };
@@ -44,6 +45,12 @@ pub(in crate::lint) fn misspelt_program(subject: &Subject<'_>, out: &mut Finding
                 .with_word(&written, &meant)
         });
     }
+}
+
+/// The known program that this one is in small letters; programs of Windows have capitals of their own.
+fn in_small<'k>(name: &str, known: &'k Programs) -> Option<&'k str> {
+    let small = name.to_lowercase();
+    known.get_key_value(&small).filter(|_| small != name).map(|(it, _)| it.as_str())
 }
 
 /// An unknown program and its word that are known ones where the blank moves by one letter: `dockerc ompose`.
@@ -96,7 +103,12 @@ const SHELL: [&str; 8] = ["|", "&&", ";", ">", "<", "$(", "`", "\""];
 
 pub(in crate::lint) fn shell_in_pattern(subject: &Subject<'_>, out: &mut Findings) {
     for pattern in command_patterns(subject) {
-        if let Some(sign) = SHELL.iter().find(|it| pattern.text.contains(**it)) {
+        if pattern.text.contains(", ") {
+            out.add(pattern.span(), "a comma separates nothing in a pattern", |it| {
+                it.with_note("no program has one in its name")
+                    .with_help("write each pattern as a text of its own")
+            });
+        } else if let Some(sign) = SHELL.iter().find(|it| pattern.text.contains(**it)) {
             let message = format!("`{sign}` belongs to the shell, and no program sees it");
             out.add(pattern.span(), message, |it| {
                 it.with_note("each program of a command line is looked at for itself")

@@ -1,6 +1,7 @@
 //! Checks of settings that may do harm.
 
 use crate::lint::{Findings, Subject};
+use crate::source::node::Node;
 
 pub(in crate::lint) fn block_on_error(subject: &Subject<'_>, out: &mut Findings) {
     let manifest = subject.file("policyd.yaml").and_then(|it| it.get("on_error"));
@@ -10,5 +11,18 @@ pub(in crate::lint) fn block_on_error(subject: &Subject<'_>, out: &mut Findings)
             it.with_note("the agent cannot mend a fault of the pack")
                 .with_help("write `allow` or `warn`, or ignore this with a reason")
         });
+    }
+}
+
+pub(in crate::lint) fn guard_set_off(subject: &Subject<'_>, out: &mut Findings) {
+    let sets = subject.file("policyd.yaml").and_then(|it| it.get("guard_sets"));
+    for (name, value) in sets.and_then(Node::entries).unwrap_or_default() {
+        if value.bool() == Some(false) {
+            let message = format!("the guards of `{}` are off", name.text().unwrap_or_default());
+            out.add(value.span.clone(), message, |it| {
+                it.with_note("all of them, and those that later versions add")
+                    .with_help("switch single guards off with a `reason`, or ignore this with one")
+            });
+        }
     }
 }

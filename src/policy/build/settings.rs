@@ -26,6 +26,7 @@ pub(super) fn settings(manifests: &[Shared<Node>], diagnostics: &mut Vec<Diagnos
     let delays = part("durability", "retry_delays").and_then(Node::items);
     let delays = delays.map(|it| it.iter().filter_map(Node::duration).collect());
     let sessions = part("sessions", "max_count").and_then(Node::int);
+    warn_unsafe(get("enabled"), "nothing is judged: the whole pack is switched off", diagnostics);
     let forgotten = get("when_forgotten").filter(|it| it.text() == Some("block"));
     if let Some(node) = forgotten {
         let message = "unsafe setting: a guard that forgets may hold the agent for ever";
