@@ -2,6 +2,7 @@
 
 use crate::facts::glob::word_matches;
 use crate::policy::Policy;
+use crate::policy::review::Meant;
 use crate::source::node::Node;
 use crate::source::{Diagnostic, suggest};
 
@@ -46,6 +47,26 @@ impl Known {
             signals: policy.signals.kinds.iter().map(|it| it.id.clone()).collect(),
             guards: policy.guards.rules.iter().map(|it| it.id.clone()).collect(),
             classes: policy.failures.classes.iter().map(|it| it.id.clone()).collect(),
+        }
+    }
+
+    /// The same of a pack that somebody looks closer at, as far as that knows them.
+    #[must_use]
+    pub fn of_meant(meant: &Meant) -> Self {
+        let texts = |ids: &mut dyn Iterator<Item = &str>| ids.map(str::to_owned).collect();
+        let ids = |file| texts(&mut meant.ids_of(file));
+        Self {
+            considerations: ids("considerations.yaml"),
+            session_types: ids("session_types.yaml"),
+            preferences: ids("preferences.yaml"),
+            probes: meant.all_probes().map(|(id, on)| (id.to_owned(), on)).collect(),
+            // Which of them somebody looks at is known where the pack is loaded.
+            breakers: vec!["*".to_owned()],
+            voices: texts(&mut meant.voices().chain([meant.settings.voice.as_str()])),
+            tables: ids("tables.yaml"),
+            signals: texts(&mut meant.ids("signals.yaml", "signals")),
+            guards: texts(&mut meant.guards()),
+            classes: texts(&mut meant.ids("failures.yaml", "classes")),
         }
     }
 

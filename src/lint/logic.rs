@@ -80,11 +80,23 @@ pub(super) enum Limit {
     Truth(bool),
     /// A number between these, and none of those.
     Number { least: i64, greatest: i64, not: BTreeSet<i64> },
+    /// A number with a fraction between these.
+    Decimal { least: Bound, greatest: Bound },
     /// One of these texts (any, where absent), and none of those.
     Text { only: Option<BTreeSet<String>>, not: BTreeSet<String> },
     /// How one value stands to another: less, equal, greater.
     Order { less: bool, equal: bool, greater: bool },
 }
+
+/// An end of a range, and whether it is left out itself.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Bound {
+    at: f64,
+    open: bool,
+}
+
+/// Ends are never no number.
+impl Eq for Bound {}
 
 type Conjunction<'t> = Vec<(Cow<'t, str>, Limit)>;
 
@@ -154,13 +166,19 @@ fn comparison<'t>(
             let key = format!("{} {} {}", one.canonical(), relation.as_str(), other.canonical());
             (key.into(), constants(relation, &one.form, &other.form))
         }
-        (Form::Int(_) | Form::Text(_) | Form::Bool(_), _) => {
+        (Form::Int(_) | Form::Decimal(_) | Form::Text(_) | Form::Bool(_), _)
+            if !matches!(other.form, Form::Decimal(_)) =>
+        {
             comparison(relation.mirrored(), other, one, names)
         }
         (_, Form::Int(value)) => {
             let fact = one.canonical();
             let limit = number(&fact, relation, *value, names);
             (fact, limit)
+        }
+        (_, Form::Decimal(text)) if text.parse::<f64>().is_ok_and(f64::is_finite) => {
+            let value = text.parse().unwrap_or_default();
+            (one.canonical(), decimal(relation, value))
         }
         (_, Form::Text(text)) => match relation {
             Relation::Equal => (one.canonical(), texts(one, Some([text.clone()].into()), names)),
@@ -220,6 +238,26 @@ fn constants(relation: Relation, one: &Form, other: &Form) -> Limit {
         equal: equal && ordering.is_eq(),
         greater: greater && ordering.is_gt(),
     }
+}
+
+fn decimal(relation: Relation, value: f64) -> Limit {
+    let (at, open) = (|at| Bound { at, open: false }, |at| Bound { at, open: true });
+    let (least, greatest) = (at(f64::NEG_INFINITY), at(f64::INFINITY));
+    match relation {
+        Relation::Equal => Limit::Decimal { least: at(value), greatest: at(value) },
+        Relation::NotEqual => Limit::Decimal { least, greatest },
+        Relation::Less => Limit::Decimal { least, greatest: open(value) },
+        Relation::AtMost => Limit::Decimal { least, greatest: at(value) },
+        Relation::Greater => Limit::Decimal { least: open(value), greatest },
+        Relation::AtLeast => Limit::Decimal { least: at(value), greatest },
+    }
+}
+
+/// The end that leaves less of a range over, of two on one side of it.
+fn narrower(one: Bound, other: Bound, upper: bool) -> Bound {
+    let less = if upper { one.at < other.at } else { one.at > other.at };
+    let same = one.at.total_cmp(&other.at).is_eq();
+    if less || (same && one.open) { one } else { other }
 }
 
 fn number(path: &str, relation: Relation, value: i64, names: &Names) -> Limit {
@@ -305,6 +343,12 @@ fn both(one: &Limit, other: &Limit) -> Option<Limit> {
             greatest: *greatest.min(high),
             not: not.union(more).copied().collect(),
         }),
+        (Limit::Decimal { least, greatest }, Limit::Decimal { least: low, greatest: high }) => {
+            Some(Limit::Decimal {
+                least: narrower(*least, *low, false),
+                greatest: narrower(*greatest, *high, true),
+            })
+        }
         (Limit::Text { only, not }, Limit::Text { only: some, not: more }) => {
             let only = match (only, some) {
                 (Some(one), Some(other)) => Some(one.intersection(other).cloned().collect()),
@@ -324,6 +368,7 @@ fn both(one: &Limit, other: &Limit) -> Option<Limit> {
 enum Value<'l> {
     Truth(bool),
     Number(i64),
+    Decimal(f64),
     Text(&'l str),
     AnotherText,
     AsCompared,
@@ -334,6 +379,7 @@ impl Display for Value<'_> {
         match self {
             Self::Truth(value) => write!(f, "{value}"),
             Self::Number(value) => write!(f, "{value}"),
+            Self::Decimal(value) => write!(f, "{value}"),
             Self::Text(text) => write!(f, "\"{text}\""),
             Self::AnotherText => f.write_str("another text"),
             Self::AsCompared => f.write_str("as compared"),
@@ -355,6 +401,7 @@ fn value(limit: &Limit) -> Option<Value<'_>> {
             };
             up.or_else(down).map(Value::Number)
         }
+        Limit::Decimal { least, greatest } => between(*least, *greatest).map(Value::Decimal),
         Limit::Text { only: Some(only), not } => {
             only.difference(not).next().map(|it| Value::Text(it))
         }
@@ -366,6 +413,26 @@ fn value(limit: &Limit) -> Option<Value<'_>> {
             (*less || *equal || *greater).then_some(Value::AsCompared)
         }
     }
+}
+
+/// A number of a range, where there is one: an end of it, or what lies in the middle.
+fn between(least: Bound, greatest: Bound) -> Option<f64> {
+    if least.at > greatest.at {
+        return None;
+    }
+    if !least.at.is_finite() && !greatest.at.is_finite() {
+        return Some(0.0);
+    }
+    let inner = [(least, 1.0), (greatest, -1.0)].into_iter().find_map(|(end, aside)| {
+        let at = if end.open { end.at + aside } else { end.at };
+        let fits = at > least.at || (!least.open && at >= least.at);
+        let below = at < greatest.at || (!greatest.open && at <= greatest.at);
+        (at.is_finite() && fits && below).then_some(at)
+    });
+    inner.or_else(|| {
+        let middle = least.at.midpoint(greatest.at);
+        (middle.is_finite() && least.at < middle && middle < greatest.at).then_some(middle)
+    })
 }
 
 /// The type of a part, as the loader sees it.
@@ -405,6 +472,9 @@ mod tests {
             "tools.total < tools.total",
             "session.type != \"DEVELOPMENT\" && session.type != \"SIMPLE\" && session.type != \"\"",
             "files.count > 0 && 2 < 1",
+            "task.confidence > 0.7 && task.confidence < 0.4",
+            "task.confidence >= 0.4 && 0.4 > task.confidence",
+            "task.confidence == 0.5 && task.confidence > 0.5",
         ] {
             assert_eq!(ask(&read(text), true), Answer::Never, "{text}");
         }
@@ -419,6 +489,7 @@ mod tests {
             "session.branch != \"a\" || session.branch != \"b\"",
             "todos.seen || !todos.seen",
             "now.weekday <= 7",
+            "task.confidence < 0.5 || task.confidence >= 0.5",
         ] {
             assert_eq!(ask(&read(text), false), Answer::Never, "{text}");
         }
@@ -433,6 +504,9 @@ mod tests {
         );
         assert_eq!(example("files.count != 0"), "`files.count` is 1");
         assert_eq!(example("probes.pr.code < 0"), "`probes.pr.code` is -2147483648");
+        assert_eq!(example("task.confidence < 0.5"), "`task.confidence` is -0.5");
+        assert_eq!(example("task.confidence != 0.5"), "`task.confidence` is 0");
+        assert_eq!(example("0.2 < x.y && x.y < 0.3"), "`x.y` is 0.25");
         assert_eq!(example("session.branch in [\"b\"]"), "`session.branch` is \"b\"");
     }
 

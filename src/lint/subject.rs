@@ -114,8 +114,37 @@ pub struct Site<'a> {
     record: Option<&'a Names>,
     /// What its text can name.
     pairs: Pairs,
+    /// Whether a text constant stands in it.
+    quotes: bool,
+    /// What may be called in it.
+    calls: Calls,
     /// Whether it is always true or always false, once somebody asked.
     truth: OnceCell<Option<bool>>,
+}
+
+/// Names of functions, of which some share a bit: what is not among them is called nowhere.
+#[derive(Debug, Clone, Copy)]
+pub struct Calls(u64);
+
+impl Calls {
+    /// The names before parentheses in a text.
+    fn of_text(text: &str) -> Self {
+        let opens = memchr::memchr_iter(b'(', text.as_bytes());
+        Self::of(opens.map(|at| {
+            let before = text.get(..at).unwrap_or_default().trim_end();
+            let name = before.rfind(|c: char| !(c.is_alphanumeric() || c == '_'));
+            before.get(name.map_or(0, |it| it + 1)..).unwrap_or_default()
+        }))
+    }
+
+    /// These names.
+    pub fn of<'n>(names: impl Iterator<Item = &'n str>) -> Self {
+        Self(names.fold(0, |bits, name| {
+            let byte = |it: Option<&u8>| it.copied().map_or(0, usize::from);
+            let (first, last) = (byte(name.as_bytes().first()), byte(name.as_bytes().last()));
+            bits | 1 << ((first * 3 + last * 5 + name.len() * 11) % 64)
+        }))
+    }
 }
 
 /// Where in a pack a value is.
@@ -142,7 +171,23 @@ impl<'a> Site<'a> {
     fn new(at: At<'a>, node: &'a Node, (start, text): (usize, &'a str), condition: bool) -> Self {
         let At { file, entry, key, record } = at;
         let (term, pairs, truth) = (Term::parse(text), Pairs::of(text), OnceCell::new());
-        Self { file, entry, key, condition, node, start, text, term, record, pairs, truth }
+        let quotes = memchr::memchr(b'"', text.as_bytes()).is_some();
+        let calls = Calls::of_text(text);
+        Self {
+            file,
+            entry,
+            key,
+            condition,
+            node,
+            start,
+            text,
+            term,
+            record,
+            pairs,
+            quotes,
+            calls,
+            truth,
+        }
     }
 
     /// The names it sees: those of its record, or what the pack defines.
@@ -156,6 +201,16 @@ impl<'a> Site<'a> {
     /// Whether one of these members may be asked for somewhere in it: most are turned away.
     pub fn may_name(&self, members: &[&str]) -> bool {
         members.iter().any(|it| self.pairs.may_hold(it))
+    }
+
+    /// Whether one of these members may be asked for a text constant in it.
+    pub fn may_ask(&self, members: &[&str]) -> bool {
+        self.quotes && self.may_name(members)
+    }
+
+    /// Whether one of these may be called with a text constant in it.
+    pub fn may_call(&self, calls: Calls) -> bool {
+        self.quotes && self.calls.0 & calls.0 != 0
     }
 
     /// Where a part of it is written.

@@ -134,6 +134,16 @@ impl Meant {
         self.layers.lists(file).flat_map(|list| list.iter().map(|it| it.id.as_str()))
     }
 
+    /// Ids of the guards that may be asked, those of the packs below among them.
+    pub fn guards(&self) -> impl Iterator<Item = &str> {
+        self.layers.guards.iter().filter(|it| it.is_used()).map(|it| it.id.as_str())
+    }
+
+    /// Probes, and whether each is switched on.
+    pub fn all_probes(&self) -> impl Iterator<Item = (&str, bool)> {
+        self.layers.probes.iter().map(|it| (it.id.as_str(), it.is_used()))
+    }
+
     /// Tools that run commands.
     pub fn shell_tools(&self) -> impl Iterator<Item = &str> {
         self.vocabulary.lens.shell_tools.iter().map(String::as_str)

@@ -192,3 +192,27 @@ fn fields_of_tools_are_written_as_tools_take_them() {
         ],
     );
 }
+
+#[test]
+fn numbers_with_a_fraction_have_an_order() {
+    let table = |rows: &str| {
+        format!(
+            "- id: own\n  inputs: {{risk: {{type: decimal}}}}\n  rows:\n{rows}  \
+             otherwise: {{answer: low}}\n"
+        )
+    };
+    check_made(
+        ("tables.yaml", table),
+        "PD615",
+        &[
+            (
+                "    - {when: given.risk >= 0.4, answer: some}\n    - {when: given.risk >= 0.7, answer: more}\n",
+                "row 2 never decides",
+            ),
+            (
+                "    - {when: given.risk >= 0.7, answer: more}\n    - {when: given.risk >= 0.4, answer: some}\n",
+                "",
+            ),
+        ],
+    );
+}

@@ -427,3 +427,68 @@ fn tasks_are_given_up_last() {
         ],
     );
 }
+
+#[test]
+fn breakers_are_written_as_others_write_them() {
+    check_made(
+        ("breakers.yaml", |it: &str| format!("{it}:\n  threshold: 5\n")),
+        "PD125",
+        &[
+            ("api/claud", "`api/claud` is nearly the breaker `api/claude`"),
+            ("api/claude", ""),
+            ("api/own", ""),
+            ("api/*", ""),
+        ],
+    );
+    satisfied(
+        "PD125",
+        &[
+            ("!breakers[\"api/cluade\"].open", "`api/cluade` is nearly the breaker `api/claude`"),
+            ("!breakers.open.contains(\"api/claud\")", "is nearly the breaker `api/claude`"),
+            ("!breakers[\"api/claude\"].open && !breakers[\"api/own\"].open", ""),
+        ],
+    );
+    let reaction =
+        |it: &str| format!("- id: own\n  on: [stop]\n  breaker: {it}\n  result: success\n");
+    check_made(
+        ("reactions.yaml", reaction),
+        "PD125",
+        &[
+            ("api/claud", "is nearly the breaker `api/claude`"),
+            ("api/claude", ""),
+            ("api/x${event.tool}", ""),
+        ],
+    );
+}
+
+#[test]
+fn a_case_lets_happen_what_clients_do() {
+    let pack = |on: &str| {
+        let rule = consideration("own", "  satisfied: todos.open == 0");
+        let case = format!("- name: a\n  {on}\n  expect: {{decision: none}}\n");
+        let files = [("considerations.yaml", rule.as_str()), ("tests/a.yaml", case.as_str())];
+        render_compact(&look(&files, Profile::Default).findings)
+    };
+    for (on, said) in [
+        ("on: {tool: Wirte, input: {file_path: a}}", "no client has a tool `Wirte`"),
+        ("on: {tool: Rad, input: {file_path: a}}", "did you mean `Read`?"),
+        ("on: {tool: Bash, input: {comand: ls}}", "no such tool takes `comand`"),
+        ("on: {command: crago test}", "`crago` is nearly `cargo`"),
+        ("on: {event: stop, permission_mode: acceptedits}", "no client has the permission mode"),
+        ("transcript: [{tool: read, input: {}}]", "no client has a tool `read`"),
+        ("transcript: [{ran: git puhs}]", "is nearly `push`"),
+    ] {
+        let told = pack(on);
+        assert!(told.contains("PD714") && told.contains(said), "{on}: {told}");
+    }
+    for on in [
+        "on: {tool: mcp__a__b, input: {paths: a}}",
+        "on: {tool: Write, input: {file_path: a}}",
+        "on: {tool: SomethingNew, input: {x: a}}",
+        "on: {command: cargo test}",
+        "transcript: [{ran: ./check.sh}]",
+    ] {
+        let told = pack(on);
+        assert!(!told.contains("PD714"), "{on}: {told}");
+    }
+}

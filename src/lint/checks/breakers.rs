@@ -1,7 +1,11 @@
 //! Checks of circuit breakers: numbers that contradict each other, or have no effect.
 
+use std::borrow::Cow;
+
+use super::programs::is_slip;
+use super::terms::{asked, each_part_asking};
 use crate::lint::{Findings, Subject};
-use crate::source::suggest;
+use crate::source::{Span, suggest};
 use crate::state::breaker::{Settings, Window};
 use crate::state::failure::ERROR_NAMES;
 
@@ -128,5 +132,51 @@ pub(in crate::lint) fn misspelt_class(subject: &Subject<'_>, out: &mut Findings)
                 }
             }
         }
+    }
+}
+
+/// Names of breakers that the pack writes, with their places: in rules, as keys, and where one is told of calls.
+fn named<'s>(subject: &'s Subject<'_>) -> Vec<(&'s str, Span)> {
+    let mut found = Vec::new();
+    each_part_asking(subject, &["breakers"], |site, term| {
+        let names = asked(term).filter(|(fact, _)| {
+            matches!(*fact, "breakers" | "breakers.open" | "breakers.needs_human")
+        });
+        let names = names.map(|(_, names)| names).unwrap_or_default();
+        found.extend(names.into_iter().map(|(name, range)| (name, site.span(range))));
+    });
+    found.extend(subject.of("breakers.yaml").map(|it| (it.name(), it.id.span.clone())));
+    for entry in ["reactions.yaml", "escalation.yaml"].iter().flat_map(|it| subject.of(it)) {
+        found.extend(entry.node.get("breaker").and_then(|it| Some((it.text()?, it.span.clone()))));
+    }
+    for tier in subject.of("routes.yaml").filter_map(|it| it.node.get("tiers")?.items()).flatten() {
+        found.extend(tier.get("breaker").and_then(|it| Some((it.text()?, it.span.clone()))));
+    }
+    found.retain(|(name, _)| !name.contains(['*', '$', '?']));
+    found
+}
+
+pub(in crate::lint) fn misspelt_breaker(subject: &Subject<'_>, out: &mut Findings) {
+    let names = named(subject);
+    if names.is_empty() {
+        return;
+    }
+    let meant = &subject.reviewed.meant;
+    let own = meant.breakers().iter().map(|(name, _)| name.clone());
+    let known: Vec<String> = meant
+        .told_breakers()
+        .chain(own)
+        .chain(meant.probe_breakers().map(Cow::into_owned))
+        .filter(|it| !it.contains('*'))
+        .collect();
+    for (name, span) in names {
+        // Of what nothing tells, an entry of its own may be the slip itself.
+        let near = |it: &&String| is_slip(name, it) || is_slip(it, name);
+        let Some(near) = known.iter().find(near) else { continue };
+        let message = format!("`{name}` is nearly the breaker `{near}`");
+        out.add(span, message, |it| {
+            it.with_note("what is told of one is not known of the other")
+                .with_help(format!("did you mean `{near}`?"))
+        });
     }
 }

@@ -1,11 +1,16 @@
 //! Checks of case files, and of what they show: a rule that was never seen to fire, or never seen to be silent.
 
+use super::names::{MODES, slip};
+use super::programs::slip_of_program;
+use super::tools::{inputs, odd_input, odd_tool};
 use crate::cases::coverage::{Covered, RuleKind, covered_in};
 use crate::cases::names::Known;
 use crate::cases::read;
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
 use crate::policy::guards::FILES;
+use crate::source::node::Node;
+use crate::source::{Level, yaml};
 
 /// Files whose entries are rules that a case can look at, and what a case says of one that fires and
 /// of one that is silent, where `NAME` is its name.
@@ -26,12 +31,64 @@ const RULES: [(&[&str], RuleKind, [&str; 2]); 4] = [
 
 /// What is wrong in case files, as `policyd test` tells it; a pack that does not load has other worries.
 pub(in crate::lint) fn broken_case(subject: &Subject<'_>, out: &mut Findings) {
-    let policy = if subject.cases.is_empty() { None } else { subject.policy() };
-    let Some(known) = policy.map(Known::of) else { return };
+    let broken = subject.reviewed.diagnostics.iter().any(|it| it.level == Level::Error);
+    if broken || subject.cases.is_empty() {
+        return;
+    }
+    let known = Known::of_meant(&subject.reviewed.meant);
     for source in &subject.cases {
         for found in read::read(source, &known).1 {
             out.add(found.span, found.message, |it| it.with_help_if(found.help));
         }
+    }
+}
+
+pub(in crate::lint) fn odd_case(subject: &Subject<'_>, out: &mut Findings) {
+    for source in &subject.cases {
+        let Some(file) = yaml::parse(source).0 else { continue };
+        for case in file.items().unwrap_or_default() {
+            let steps = case.get("steps").and_then(Node::items).unwrap_or_default();
+            for step in [case].into_iter().chain(steps) {
+                let happened = step.get("transcript").and_then(Node::items).unwrap_or_default();
+                let reported = step.get("on").into_iter();
+                reported.chain(happened).for_each(|it| odd_happening(subject, it, out));
+            }
+        }
+    }
+}
+
+/// What is odd in what happens: its tool, what that is given, the programs it runs, the mode of the client.
+fn odd_happening(subject: &Subject<'_>, node: &Node, out: &mut Findings) {
+    // What `each` fills in is known later.
+    let plain = |it: &&Node| it.text().is_some_and(|it| !it.contains("{{"));
+    let said = |key: &str| node.get(key).filter(plain);
+    let tool = said("tool");
+    if let Some((node, (message, help))) =
+        tool.and_then(|it| Some((it, odd_tool(subject, it.text()?)?)))
+    {
+        out.help(node.span.clone(), message, help);
+    }
+    let known = tool.and_then(|it| inputs(std::slice::from_ref(it)));
+    for (key, _) in node.get("input").and_then(Node::entries).unwrap_or_default() {
+        let name = key.text().unwrap_or_default();
+        if let Some((message, help)) = odd_input(name, known.as_deref()) {
+            out.help(key.span.clone(), message, help);
+        }
+    }
+    for node in ["command", "ran"].into_iter().filter_map(said) {
+        let text = node.text().unwrap_or_default();
+        if let Some(meant) = slip_of_program(subject, text) {
+            let word = text.split_whitespace().next().unwrap_or_default();
+            let message = format!("`{word}` is nearly `{meant}`, and nothing that is known");
+            out.help(node.span.clone(), message, format!("did you mean `{meant}`?"));
+        }
+    }
+    if let Some((node, near)) =
+        said("permission_mode").and_then(|it| Some((it, slip(it.text()?, &MODES)?)))
+    {
+        let mode = node.text().unwrap_or_default();
+        let message = format!("no client has the permission mode `{mode}`");
+        out.help(node.span.clone(), message, format!("did you mean `{near}`?"));
     }
 }
 

@@ -2,7 +2,7 @@
 //! which they are judged do not have.
 
 use super::guards::guards;
-use super::terms::{compared, each_part_with, path};
+use super::terms::{compared, each_part_asking, each_part_with, path};
 use crate::facts::event::EventKind;
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
@@ -80,7 +80,7 @@ fn listed<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
 }
 
 pub(in crate::lint) fn other_event(subject: &Subject<'_>, out: &mut Findings) {
-    each_part_with(subject, &["kind"], |site, term| {
+    each_part_asking(subject, &["kind"], |site, term| {
         let Some(entry) = subject.entry_of(site) else { return };
         let asked = compared(term, |it| it == "event.kind");
         let kinds = if asked.is_empty() { Vec::new() } else { kinds(subject, entry) };

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::terms::{
-    Constant, compared, constant, each_part, each_part_with, last_argument, path, sound,
+    Constant, compared, constant, each_part, each_part_asking, each_part_with, last_argument, path,
 };
 use crate::lint::logic::type_of;
 use crate::lint::subject::Site;
@@ -225,7 +225,8 @@ const OF_LISTS: [&str; 17] = [
 
 /// Lists of nothing, and patterns of no program.
 fn of_nothing(subject: &Subject<'_>, out: &mut Findings) {
-    for site in sound(subject).filter(|it| it.text.contains("[]") || it.text.contains("\"\"")) {
+    let empty = |it: &&Site<'_>| it.text.contains("[]") || it.text.contains("\"\"");
+    for site in subject.sites.iter().filter(empty).filter(|it| !subject.has_error(it)) {
         site.visit(|term| {
             let Form::Fact(path, arguments) = &term.form else { return };
             let Some((name, _)) = path.split_once('(') else { return };
@@ -243,7 +244,7 @@ fn of_nothing(subject: &Subject<'_>, out: &mut Findings) {
 pub(in crate::lint) fn empty_argument(subject: &Subject<'_>, out: &mut Findings) {
     of_nothing(subject, out);
     let names = ["contains", "starts_with", "ends_with", "matches"];
-    each_part_with(subject, &names, |site, term| {
+    each_part_asking(subject, &names, |site, term| {
         for name in names {
             let argument = last_argument(term, name)
                 .filter(|it| constant(it).is_some_and(|it| it.0.is_empty()));
@@ -285,7 +286,7 @@ fn address_by_prefix(site: &Site<'_>, (text, range): (&str, &Range<usize>), out:
 }
 
 pub(in crate::lint) fn path_by_prefix(subject: &Subject<'_>, out: &mut Findings) {
-    each_part_with(subject, &["starts_with"], |site, term| {
+    each_part_asking(subject, &["starts_with"], |site, term| {
         let Some((text, range)) = last_argument(term, "starts_with").and_then(constant) else {
             return;
         };
@@ -326,7 +327,7 @@ fn compared_paths(term: &Term) -> Vec<Constant<'_>> {
 }
 
 pub(in crate::lint) fn relative_path(subject: &Subject<'_>, out: &mut Findings) {
-    each_part_with(subject, &["last_path", "paths"], |site, term| {
+    each_part_asking(subject, &["last_path", "paths"], |site, term| {
         for (text, range) in compared_paths(term) {
             let drive = text.get(1..2) == Some(":");
             if !text.is_empty() && !text.starts_with(['/', '~', '\\']) && !drive {
@@ -347,7 +348,7 @@ pub(in crate::lint) fn relative_path(subject: &Subject<'_>, out: &mut Findings) 
 
 pub(in crate::lint) fn case_never_met(subject: &Subject<'_>, out: &mut Findings) {
     let is_lower = |it: &Term| path(it).is_some_and(|it| it.ends_with(".lower()"));
-    each_part_with(subject, &["lower"], |site, term| {
+    each_part_asking(subject, &["lower"], |site, term| {
         let mut found = Vec::new();
         if let Form::Compare(_, one, other) = &term.form {
             found.extend(constant(other).filter(|_| is_lower(one)));
@@ -434,8 +435,13 @@ pub(in crate::lint) fn share_and_percent(subject: &Subject<'_>, out: &mut Findin
     });
 }
 
+fn divides(text: &str) -> bool {
+    memchr::memchr2(b'/', b'%', text.as_bytes()).is_some()
+}
+
 pub(in crate::lint) fn unguarded_division(subject: &Subject<'_>, out: &mut Findings) {
-    for site in sound(subject).filter(|it| it.condition && it.text.contains(['/', '%'])) {
+    let dividing = subject.sites.iter().filter(|it| it.condition && divides(it.text));
+    for site in dividing.filter(|it| !subject.has_error(it)) {
         // `when` may ask for it where `satisfied` divides.
         let of_rule = subject.entry_of(site).map(|it| subject.sites_of(it));
         let mut compared = BTreeSet::new();

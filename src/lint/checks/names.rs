@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use super::events::kinds;
 use super::programs::is_slip;
-use super::terms::{asked, compared, each_part_with};
+use super::terms::{asked, compared, each_part_asking};
 use crate::facts::glob::word_matches;
 use crate::lint::{Findings, Subject, with_edit};
 use crate::source::node::Node;
@@ -86,7 +86,7 @@ const DEFINED: &[Named] = &[
 /// How a session begins, by the clients' documentation.
 const SOURCES: [&str; 5] = ["startup", "resume", "clear", "compact", "fork"];
 /// Permission modes of the clients.
-const MODES: [&str; 11] = [
+pub(super) const MODES: [&str; 11] = [
     "default",
     "plan",
     "acceptEdits",
@@ -118,7 +118,7 @@ fn is_known(row: &Named, name: &str, known: &[Cow<'_, str>]) -> bool {
 
 pub(in crate::lint) fn undefined_name(subject: &Subject<'_>, out: &mut Findings) {
     for row in DEFINED {
-        each_part_with(subject, &[row.member], |site, term| {
+        each_part_asking(subject, &[row.member], |site, term| {
             let of_list = asked(term).filter(|(fact, _)| *fact == row.fact).map(|(_, it)| it);
             let held = of_list.unwrap_or_else(|| compared(term, |it| it == row.fact));
             if held.is_empty() {
@@ -140,7 +140,7 @@ pub(in crate::lint) fn undefined_name(subject: &Subject<'_>, out: &mut Findings)
 }
 
 /// The known value that this one is with a letter too few, too many, in another case or place.
-fn slip<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
+pub(super) fn slip<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     if known.contains(&name) {
         return None;
     }
@@ -150,7 +150,7 @@ fn slip<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
 
 pub(in crate::lint) fn misspelt_value(subject: &Subject<'_>, out: &mut Findings) {
     for (fact, member, known) in FOREIGN {
-        each_part_with(subject, &[member], |site, term| {
+        each_part_asking(subject, &[member], |site, term| {
             // What a tool said is a text like any other.
             let of_tools = fact == "event.error"
                 && subject.entry_of(site).is_some_and(|it| {

@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use regex_syntax::hir::{Hir, HirKind};
 
-use super::terms::{constant, each_part_with, last_argument};
+use super::terms::{constant, each_part_asking, last_argument};
 use crate::facts::glob::path_matches;
-use crate::lint::subject::{Leaf, Site};
+use crate::lint::subject::{Calls, Leaf, Site};
 use crate::lint::{Findings, Subject, with_edit};
 use crate::script::tree::{Form, Term};
 use crate::source::node::Node;
@@ -66,8 +66,8 @@ fn last_name(call: &str) -> &str {
 /// Constant arguments of the calls of these functions, and texts of lists, anywhere in an expression.
 pub(super) fn arguments<'s>(subject: &'s Subject<'_>, functions: &[&str]) -> Vec<Pattern<'s>> {
     let mut found = Vec::new();
-    let members: Vec<&str> = functions.iter().map(|it| last_name(it)).collect();
-    for site in subject.sites.iter().filter(|it| it.may_name(&members)) {
+    let calls = Calls::of(functions.iter().map(|it| last_name(it)));
+    for site in subject.sites.iter().filter(|it| it.may_call(calls)) {
         site.visit(|term| {
             let Form::Fact(path, arguments) = &term.form else { return };
             for argument in arguments {
@@ -378,7 +378,7 @@ const OF_REGEXES: [&str; 9] = ["\\b", "\\s", "\\d", "\\w", ".*", ".+", "[a-z", "
 const LITERAL: [&str; 3] = ["contains", "starts_with", "ends_with"];
 
 pub(in crate::lint) fn regex_in_literal(subject: &Subject<'_>, out: &mut Findings) {
-    each_part_with(subject, &LITERAL, |site, term| {
+    each_part_asking(subject, &LITERAL, |site, term| {
         for name in LITERAL {
             let Some((text, range)) = last_argument(term, name).and_then(constant) else {
                 continue;

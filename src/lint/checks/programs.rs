@@ -3,7 +3,7 @@
 
 use super::guards::guards;
 use super::patterns::{Pattern, Place, arguments};
-use super::terms::{asked, compared, each_part_with};
+use super::terms::{asked, compared, each_part_asking};
 use crate::facts::shell::is_assignment;
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
@@ -44,6 +44,17 @@ pub(in crate::lint) fn misspelt_program(subject: &Subject<'_>, out: &mut Finding
                 .with_help(format!("did you mean `{meant}`?"))
                 .with_word(&written, &meant)
         });
+    }
+}
+
+/// The known program, or its word, that the first ones of a command line are slips of.
+pub(super) fn slip_of_program(subject: &Subject<'_>, line: &str) -> Option<String> {
+    let known = subject.reviewed.meant.known_programs();
+    let mut words = line.split_whitespace();
+    let program = words.next()?;
+    match known.get(program) {
+        Some(subs) => slip_of(words.next()?, all(subs)).map(str::to_owned),
+        None => slip_of(program, all(known.keys())).map(str::to_owned),
     }
 }
 
@@ -174,7 +185,7 @@ const WITHOUT_DASHES: [&str; 5] = ["dd", "make", "env", "sysctl", "defaults"];
 
 pub(in crate::lint) fn odd_operand(subject: &Subject<'_>, out: &mut Findings) {
     let members = ["operands", "names", "value", "values", "name", "programs", "sets", "expands"];
-    each_part_with(subject, &members, |site, term| {
+    each_part_asking(subject, &members, |site, term| {
         let asked = asked(term).into_iter();
         let of_lists = asked.flat_map(|(fact, names)| names.into_iter().map(move |it| (fact, it)));
         let named = compared(term, |it| it == "program.name");

@@ -30,6 +30,16 @@ pub(super) fn each_part_with<'s>(
     sites.for_each(|site| site.visit(|term| look(site, term)));
 }
 
+/// The same of those that may ask one of these members for a text constant.
+pub(super) fn each_part_asking<'s>(
+    subject: &'s Subject<'_>,
+    members: &[&str],
+    mut look: impl FnMut(&'s Site<'s>, &'s Term),
+) {
+    let sites = subject.sites.iter().filter(|it| it.may_ask(members) && !subject.has_error(it));
+    sites.for_each(|site| site.visit(|term| look(site, term)));
+}
+
 /// The path of a fact.
 pub(super) fn path(term: &Term) -> Option<&str> {
     if let Form::Fact(path, _) = &term.form { Some(path) } else { None }

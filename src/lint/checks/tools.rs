@@ -2,7 +2,7 @@
 
 use super::guards::guards;
 use super::programs::slip_of;
-use super::terms::{Constant, asked, compared, constant, each_part, each_part_with};
+use super::terms::{Constant, asked, compared, constant, each_part, each_part_asking};
 use crate::facts::glob::word_matches;
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject, with_edit};
@@ -106,6 +106,16 @@ pub(in crate::lint) fn unknown_tool(subject: &Subject<'_>, out: &mut Findings) {
     });
 }
 
+/// What is wrong with the name of a tool that a case lets an agent call, and what to write.
+pub(super) fn odd_tool(subject: &Subject<'_>, name: &str) -> Option<(String, String)> {
+    let known: Vec<&str> = subject.reviewed.meant.tools().chain(TOOLS).collect();
+    if name.starts_with("mcp__") || known.contains(&name) {
+        return None;
+    }
+    let near = real_tool(name).or_else(|| suggest::nearest(name, &known))?;
+    Some((format!("no client has a tool `{name}`"), format!("did you mean `{near}`?")))
+}
+
 /// Whether a name can be that of a tool of an MCP server: `mcp__server__tool`, up to `*`.
 fn is_mcp(name: &str) -> bool {
     let Some(rest) = name.strip_prefix("mcp__") else { return false };
@@ -178,7 +188,7 @@ const INPUTS: [(&str, &[&str]); 13] = [
 ];
 
 /// Fields of the tools that a guard looks at, where it names them and all of them are known.
-fn inputs(tools: &[Node]) -> Option<Vec<&'static str>> {
+pub(super) fn inputs(tools: &[Node]) -> Option<Vec<&'static str>> {
     let row = |it: &Node| INPUTS.iter().find(|(name, _)| it.says(name));
     let rows: Option<Vec<_>> = tools.iter().map(row).collect();
     let rows = rows.filter(|it| !it.is_empty())?;
@@ -187,7 +197,7 @@ fn inputs(tools: &[Node]) -> Option<Vec<&'static str>> {
 
 /// What is wrong with the name of a field, and what to write. Tools of which nothing is known take what they
 /// like: for them only what is one letter from a known field is a slip.
-fn odd_input(name: &str, known: Option<&[&'static str]>) -> Option<(String, String)> {
+pub(super) fn odd_input(name: &str, known: Option<&[&'static str]>) -> Option<(String, String)> {
     let all = || INPUTS.iter().flat_map(|(_, fields)| fields.iter().copied());
     let Some(known) = known else {
         let near = slip_of(name, all())?;
@@ -218,7 +228,7 @@ pub(in crate::lint) fn misspelt_input(subject: &Subject<'_>, out: &mut Findings)
             }
         }
     }
-    each_part_with(subject, &["input"], |site, term| {
+    each_part_asking(subject, &["input"], |site, term| {
         let Some(("event.input", names)) = asked(term) else { return };
         let known = known(subject.entry_of(site));
         for (name, range) in names {
