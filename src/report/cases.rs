@@ -45,7 +45,7 @@ pub fn to_text(summaries: &[Summary], color: bool) -> String {
         for (count, what) in [
             (skipped, "skipped"),
             (summary.filtered, "left out"),
-            (summary.findings.len(), "mistake(s), whose cases were not run"),
+            (summary.findings.len(), "mistake(s) in case files"),
         ] {
             if count > 0 && !summary.broken {
                 line.push_str(&format!(", {count} {what}"));

@@ -9,7 +9,7 @@ use rhai::{ASTFlags, Expr, FnCallExpr, Position, Stmt};
 use super::members::{self, Member};
 use super::paths::closed_values;
 use super::pattern::compile_regex;
-use super::tokens::{operand_text, other_spelling, token_length};
+use super::tokens::{cure, operand_text, other_spelling, token_length};
 use super::types::{Domain, Evidence, Names, Type};
 use super::{ScriptError, byte_offset, lately};
 use crate::source::{Diagnostic, Span, suggest};
@@ -99,8 +99,10 @@ fn unreadable(text: &str, error: ScriptError) -> Typed {
     let names = Names::default();
     let mut checker = Checker::new(text, &names, false);
     let start = error.offset.unwrap_or(0).min(text.len());
-    let rest = text.get(start..).unwrap_or_default();
-    let help = other_spelling(rest).map(|it| format!("write `{it}`"));
+    let help = match error.message.contains("escape sequence") {
+        true => Some("a backslash within a text is written twice: `\\\\b`".to_owned()),
+        false => cure(text, start),
+    };
     checker.report("expression-syntax", start, error.message, help);
     checker.typed(Type::Any)
 }
@@ -249,8 +251,13 @@ impl<'a> Checker<'a> {
         if let Some(row) = members::find(Type::Global, name) {
             return row.result;
         }
-        let known = members::tables().filter(|it| it.owner == Type::Global).map(|it| it.name);
         let start = byte_offset(self.text, position).unwrap_or(0);
+        if let Some(spelling) = other_spelling(name) {
+            let message = format!("there is no fact `{name}`");
+            self.report("unknown-fact", start, message, Some(format!("write `{spelling}`")));
+            return Type::Any;
+        }
+        let known = members::tables().filter(|it| it.owner == Type::Global).map(|it| it.name);
         let found = ("unknown-fact", start, format!("there is no fact `{name}`"));
         self.report_word(found, (name, &known.collect::<Vec<_>>()));
         Type::Any
@@ -437,8 +444,15 @@ impl<'a> Checker<'a> {
                     .filter(|it| matches!(it.owner, Type::Global))
                     .map(|it| it.name)
                     .collect();
-                let help =
-                    suggest::nearest(&call.name, &known).map(|it| format!("did you mean `{it}`?"));
+                let method = members::find(Type::Text, &call.name)
+                    .or_else(|| members::find(Type::Texts, &call.name));
+                let help = other_spelling(&call.name)
+                    .map(|it| format!("write `{it}`"))
+                    .or_else(|| method.map(|it| format!("ask a value for it: `{}`", it.example)))
+                    .or_else(|| {
+                        suggest::nearest(&call.name, &known)
+                            .map(|it| format!("did you mean `{it}`?"))
+                    });
                 let text = format!("there is no function or operator `{}`", call.name);
                 self.report("unknown-function", start, text, help);
                 Type::Any

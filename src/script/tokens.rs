@@ -46,16 +46,75 @@ pub(super) fn token_length(rest: &str) -> usize {
     run(|c| "=!<>&|+-*/%?".contains(c)).max(first.len_utf8())
 }
 
-/// What other languages write otherwise.
-pub(super) fn other_spelling(rest: &str) -> Option<&'static str> {
+/// What is to be written in place of what other languages write, where an expression cannot be read at `at`.
+pub(super) fn cure(text: &str, at: usize) -> Option<String> {
+    let (before, rest) = (text.get(..at)?.trim_end(), text.get(at..)?);
     let word = rest.get(..token_length(rest)).unwrap_or_default();
+    let last = before.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    if let Some(spelling) = other_spelling(word).filter(|_| !rest.starts_with("=~")) {
+        return Some(format!("write `{spelling}`"));
+    }
+    if last == "not" {
+        return Some("write `!`".to_owned());
+    }
+    let help = match rest.chars().next() {
+        Some('\'') => "a text stands in double quotes: `\"main\"`",
+        Some('`') => "a text stands in double quotes",
+        Some('$') => "an expression stands alone here; `${…}` belongs into texts",
+        Some('?') => "write `if … { … } else { … }`",
+        Some(';') => "leave it out: an expression is one value",
+        Some('~') => "write `.matches(\"…\")`",
+        Some('"') => "close the text with `\"`; a backslash in it is written twice",
+        _ if rest.starts_with("=>") => "write `>=`",
+        _ if rest.starts_with("=<") => "write `<=`",
+        _ if rest.starts_with("=~") || word == "like" => "write `.matches(\"…\")`",
+        _ if word == "between" => "compare twice: `files.count >= 1 && files.count <= 2`",
+        _ if rest.trim().is_empty() => "something is missing at its end",
+        _ => return None,
+    };
+    Some(help.to_owned())
+}
+
+/// What other languages write otherwise.
+pub(super) fn other_spelling(word: &str) -> Option<&'static str> {
     match word {
-        "or" => Some("||"),
+        "or" | "|" => Some("||"),
         "and" | "&" => Some("&&"),
         "not" => Some("!"),
         "=" | "is" | "===" => Some("=="),
         "<>" | "!==" => Some("!="),
         "null" | "None" | "nil" => Some("\"\""),
+        "True" | "TRUE" => Some("true"),
+        "False" | "FALSE" => Some("false"),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_other_languages_write_has_a_cure() {
+        for (text, at, help) in [
+            ("commands.ran('x')", 13, Some("double quotes")),
+            ("not todos.seen", 4, Some("write `!`")),
+            ("${{ todos.seen }}", 0, Some("belongs into texts")),
+            ("todos.seen ? true : false", 11, Some("if … {")),
+            ("files.count => 1", 12, Some("write `>=`")),
+            ("files.count == 1;", 16, Some("leave it out")),
+            ("session.branch =~ \"x\"", 15, Some("matches")),
+            ("todos.seen and files.count > 1", 11, Some("write `&&`")),
+            ("todos.seen ||", 13, Some("missing at its end")),
+            ("todos.seen todos.seen", 11, None),
+        ] {
+            let found = cure(text, at);
+            match help {
+                Some(help) => {
+                    assert!(found.as_ref().is_some_and(|it| it.contains(help)), "{text}: {found:?}")
+                }
+                None => assert_eq!(found, None, "{text}"),
+            }
+        }
     }
 }

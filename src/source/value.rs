@@ -123,8 +123,17 @@ fn check_number(node: &Node, kind: &Kind, min: f64, max: f64) -> Option<Diagnost
     }
 }
 
-fn out_of_range<T: std::fmt::Display>(node: &Node, value: T, min: T, max: T) -> Diagnostic {
-    error("out-of-range", node, format!("{value} is not between {min} and {max}"))
+fn out_of_range<T: std::fmt::Display + PartialEq>(
+    node: &Node,
+    value: T,
+    min: T,
+    max: T,
+) -> Diagnostic {
+    let message = match min == max {
+        true => format!("{value} is not {min}, which is all that this version knows"),
+        false => format!("{value} is not between {min} and {max}"),
+    };
+    error("out-of-range", node, message)
 }
 
 fn check_choice(node: &Node, words: &[&str]) -> Option<Diagnostic> {
