@@ -15,8 +15,6 @@ use crate::state::failure::{ERROR_NAMES, UNKNOWN};
 /// Names that a fact has, or that a list of facts holds.
 struct Named {
     fact: &'static str,
-    /// Its last step, to turn most expressions away.
-    member: &'static str,
     /// What such a name is.
     what: &'static str,
     known: for<'s> fn(&'s Subject<'_>) -> Vec<Cow<'s, str>>,
@@ -24,11 +22,10 @@ struct Named {
 
 const fn named(
     fact: &'static str,
-    member: &'static str,
     what: &'static str,
     known: for<'s> fn(&'s Subject<'_>) -> Vec<Cow<'s, str>>,
 ) -> Named {
-    Named { fact, member, what, known }
+    Named { fact, what, known }
 }
 
 /// Ids of a section of a file.
@@ -65,23 +62,25 @@ const PROBES_BREAKER: &str = "breaker of a probe";
 
 /// Facts that have names which somebody defines, and no others.
 const DEFINED: &[Named] = &[
-    named("signals.count", "count", "signal", signals),
-    named("signals.pending", "pending", "signal", signals),
-    named("rationalizations.names", "names", "excuse", excuses),
-    named("rationalizations.proven", "proven", "excuse", excuses),
-    named("dead_letter.alarms", "alarms", "alarm", |it| ids(it, "dead_letter.yaml", "alarms")),
-    named("breakers", "breakers", PROBES_BREAKER, breakers),
-    named("breakers.open", "open", PROBES_BREAKER, breakers),
-    named("breakers.needs_human", "needs_human", PROBES_BREAKER, breakers),
-    named("event.class", "class", "class of failures", classes),
-    named("task.trigger", "trigger", "trigger", |it| ids(it, "escalation.yaml", "triggers")),
-    named("context.tier", "tier", "tier of the context", |it| {
+    named("signals.count", "signal", signals),
+    named("signals.pending", "signal", signals),
+    named("rationalizations.names", "excuse", excuses),
+    named("rationalizations.proven", "excuse", excuses),
+    named("dead_letter.alarms", "alarm", |it| ids(it, "dead_letter.yaml", "alarms")),
+    named("breakers", PROBES_BREAKER, breakers),
+    named("breakers.open", PROBES_BREAKER, breakers),
+    named("breakers.needs_human", PROBES_BREAKER, breakers),
+    named("event.class", "class of failures", classes),
+    named("task.trigger", "trigger", |it| ids(it, "escalation.yaml", "triggers")),
+    named("context.tier", "tier of the context", |it| {
         it.names().tiers.iter().map(|it| Cow::Borrowed(it.as_str())).collect()
     }),
-    named("action.secrets", "secrets", "kind of secrets", |_| {
-        secrets::names().map(Cow::Borrowed).collect()
-    }),
+    named("action.secrets", "kind of secrets", |_| secrets::names().map(Cow::Borrowed).collect()),
 ];
+
+/// What those facts are of, to turn most expressions away.
+const MEMBERS: [&str; 8] =
+    ["signals", "rationalizations", "alarms", "breakers", "class", "trigger", "tier", "secrets"];
 
 /// How a session begins, by the clients' documentation.
 const SOURCES: [&str; 5] = ["startup", "resume", "clear", "compact", "fork"];
@@ -117,12 +116,15 @@ fn is_known(row: &Named, name: &str, known: &[Cow<'_, str>]) -> bool {
 }
 
 pub(in crate::lint) fn undefined_name(subject: &Subject<'_>, out: &mut Findings) {
-    for row in DEFINED {
-        each_part_asking(subject, &[row.member], |site, term| {
-            let of_list = asked(term).filter(|(fact, _)| *fact == row.fact).map(|(_, it)| it);
-            let held = of_list.unwrap_or_else(|| compared(term, |it| it == row.fact));
+    each_part_asking(subject, &MEMBERS, |site, term| {
+        let of_list = asked(term);
+        for row in DEFINED {
+            let held = match &of_list {
+                Some((fact, names)) if *fact == row.fact => names.clone(),
+                _ => compared(term, |it| it == row.fact),
+            };
             if held.is_empty() {
-                return;
+                continue;
             }
             let known = (row.known)(subject);
             for (name, range) in held.into_iter().filter(|(name, _)| !is_known(row, name, &known)) {
@@ -135,8 +137,8 @@ pub(in crate::lint) fn undefined_name(subject: &Subject<'_>, out: &mut Findings)
                     with_edit(it.with_help_if(help), false, edit)
                 });
             }
-        });
-    }
+        }
+    });
 }
 
 /// The known value that this one is with a letter too few, too many, in another case or place.
@@ -189,6 +191,18 @@ pub(in crate::lint) fn signal_field(subject: &Subject<'_>, out: &mut Findings) {
                 let help = format!("write `fields: {{{field}: …}}`");
                 out.help(node.span.clone(), message, help);
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_fact_is_turned_away_unseen() {
+        for row in DEFINED {
+            assert!(MEMBERS.iter().any(|it| row.fact.contains(it)), "{}", row.fact);
         }
     }
 }

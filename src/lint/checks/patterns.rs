@@ -77,13 +77,23 @@ pub(super) fn arguments<'s>(subject: &'s Subject<'_>, functions: &[&str]) -> Vec
                 } else {
                     (site.part(&argument.range), std::slice::from_ref(argument))
                 };
-                if functions.iter().any(|it| path.contains(&format!("{it}{begins}"))) {
+                if calls_with(path, functions, begins) {
                     found.extend(texts.iter().filter_map(|it| text_of(site, it)));
                 }
             }
         });
     }
     found
+}
+
+/// Whether a path calls one of these functions with what begins so.
+fn calls_with(path: &str, functions: &[&str], begins: &str) -> bool {
+    memchr::memchr_iter(b'(', path.as_bytes()).any(|open| {
+        let (Some(call), Some(rest)) = (path.get(..=open), path.get(open + 1..)) else {
+            return false;
+        };
+        rest.starts_with(begins) && functions.iter().any(|it| call.ends_with(it))
+    })
 }
 
 /// A constant text of an expression as a pattern.
