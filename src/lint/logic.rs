@@ -435,6 +435,56 @@ fn between(least: Bound, greatest: Bound) -> Option<f64> {
     })
 }
 
+/// Functions that hold where one of the texts of their list does.
+const ANY_OF: [&str; 12] = [
+    ".has(",
+    ".names(",
+    ".any(",
+    ".any_in(",
+    ".sets(",
+    ".reads(",
+    ".writes(",
+    ".deletes(",
+    ".changes(",
+    ".touches(",
+    ".fed_by(",
+    ".wrapped_by(",
+];
+
+/// The same condition, with each question about one of several texts as a question about each of them:
+/// `program.has(["-f", "--force"])` follows from `program.has(["-f"])`.
+pub(super) fn one_by_one(term: &Term) -> Term {
+    let all = |items: &[Term]| items.iter().map(one_by_one).collect::<Vec<_>>();
+    let form = match &term.form {
+        Form::And(items) => Form::And(all(items)),
+        Form::Or(items) => Form::Or(all(items)),
+        Form::Not(inner) => Form::Not(Box::new(one_by_one(inner))),
+        Form::Fact(path, arguments) => match asked_each(path, arguments) {
+            Some(each) => Form::Or(each.map(|form| Term { form, ..term.clone() }).collect()),
+            None => term.form.clone(),
+        },
+        other @ (Form::Compare(..)
+        | Form::In(..)
+        | Form::Arithmetic(..)
+        | Form::Bool(_)
+        | Form::Int(_)
+        | Form::Decimal(_)
+        | Form::Text(_)
+        | Form::List(_)
+        | Form::Other(_)) => other.clone(),
+    };
+    Term { form, ..term.clone() }
+}
+
+/// The question about each text of a list, where a path ends in one about any of them.
+fn asked_each<'t>(path: &'t str, arguments: &'t [Term]) -> Option<impl Iterator<Item = Form> + 't> {
+    let [Term { form: Form::List(items), .. }] = arguments else { return None };
+    let (call, _) = path.split_once('[').filter(|_| items.len() > 1 && path.ends_with("])"))?;
+    ANY_OF.iter().any(|it| call.ends_with(it)).then(|| {
+        items.iter().map(move |it| Form::Fact(format!("{call}[{}])", it.canonical()), Vec::new()))
+    })
+}
+
 /// The type of a part, as the loader sees it.
 pub(super) fn type_of(term: &Term, text: &str, names: &Names) -> Type {
     text.get(term.range.clone()).map_or(Type::Any, |part| check::check(part, names).result)
@@ -522,6 +572,16 @@ mod tests {
         let (called, asked) =
             (read("[\"a\"].contains(session.branch)"), "session.branch in [\"a\"]");
         assert_eq!(called.canonical(), read(asked).canonical());
+    }
+
+    #[test]
+    fn one_of_a_list_follows_from_one_of_its_texts() {
+        let one = r#"program.has(["-f"]) && files.count > 1"#;
+        let more = r#"program.has(["--force", "-f"])"#;
+        let (one, more) = (one_by_one(&read(one)), one_by_one(&read(more)));
+        let names = Names::default();
+        assert_eq!(possible(&[(&one, true), (&more, false)], &names), Answer::Never);
+        assert_ne!(possible(&[(&one, false), (&more, true)], &names), Answer::Never);
     }
 
     #[test]

@@ -20,6 +20,11 @@ fn conditions_of_one_guard_leave_something_to_each_other() {
                 "`unless` holds wherever `when` does",
             ),
             (
+                "  when: program.has([\"-f\"])\n  unless: program.has([\"--force\", \"-f\"])",
+                "`unless` holds wherever `when` does",
+            ),
+            ("  when: program.has([\"-f\", \"-n\"])\n  unless: program.has([\"-n\"])", ""),
+            (
                 "  when: program.has([\"-f\"]) && files.count > 3\n  unless: files.count > 2",
                 "`unless` holds wherever `when` does",
             ),

@@ -32,8 +32,9 @@ pub(in crate::lint) fn ids_alike(subject: &Subject<'_>, out: &mut Findings) {
         let below: Vec<&str> = below.into_iter().flatten().filter(|it| !own.contains(it)).collect();
         for entry in subject.of(file) {
             let folded = entry.name().to_lowercase().replace('-', "_");
-            if let Some(other) = below.iter().find(|it| it.eq_ignore_ascii_case(entry.name())) {
-                let message = format!("`{}` is almost `{other}` of a pack below", entry.name());
+            let name = entry.name();
+            if let Some(other) = below.iter().find(|it| it.eq_ignore_ascii_case(name)) {
+                let message = format!("`{name}` is almost `{other}` of a pack below");
                 let help = "write it as it is there, or give it a name that nobody confuses";
                 out.help(entry.id.span.clone(), message, help);
             }

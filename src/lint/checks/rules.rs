@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use crate::lint::logic::{Answer, possible, truth};
+use crate::lint::logic::{Answer, one_by_one, possible, truth};
 use crate::lint::subject::{Entry, Site};
 use crate::lint::{Findings, Subject};
 use crate::policy::{guards, records};
@@ -442,8 +442,11 @@ pub(in crate::lint) fn conditions_at_odds(subject: &Subject<'_>, out: &mut Findi
             else {
                 continue;
             };
-            let said = [(first, odds.first.1), (second, odds.second.1)];
-            if possible(&said, subject.names()) == Answer::Never {
+            let never = |first: &Term, second: &Term| {
+                let said = [(first, odds.first.1), (second, odds.second.1)];
+                possible(&said, subject.names()) == Answer::Never
+            };
+            if never(first, second) || never(&one_by_one(first), &one_by_one(second)) {
                 out.add(other.whole(), odds.message, |it| {
                     it.with_related(site.whole(), format!("`{}`", odds.first.0))
                         .with_note(odds.note)
