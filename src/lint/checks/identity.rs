@@ -1,6 +1,6 @@
 //! Checks of names: what is defined, used, changed and switched off.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::guards::guards;
 use super::programs::slip_of;
@@ -27,13 +27,13 @@ const LISTS: [&str; 6] = [
 pub(in crate::lint) fn ids_alike(subject: &Subject<'_>, out: &mut Findings) {
     for file in LISTS {
         let mut seen: BTreeMap<String, Entry<'_>> = BTreeMap::new();
-        let own: BTreeSet<&str> = subject.of(file).map(Entry::name).collect();
-        let below = Some(subject.reviewed.meant.ids_of(file)).filter(|_| !own.is_empty());
-        let below: Vec<&str> = below.into_iter().flatten().filter(|it| !own.contains(it)).collect();
         for entry in subject.of(file) {
             let folded = entry.name().to_lowercase().replace('-', "_");
             let name = entry.name();
-            if let Some(other) = below.iter().find(|it| it.eq_ignore_ascii_case(name)) {
+            let alike = |it: &&str| it.eq_ignore_ascii_case(name) && *it != name;
+            let below = subject.reviewed.meant.ids_of(file).find(alike);
+            // Two of the pack's own are told below.
+            if let Some(other) = below.filter(|it| !subject.of(file).any(|own| own.name() == *it)) {
                 let message = format!("`{name}` is almost `{other}` of a pack below");
                 let help = "write it as it is there, or give it a name that nobody confuses";
                 out.help(entry.id.span.clone(), message, help);
