@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::names::{Known, check_name};
 use super::shape::DEEDS;
-use crate::facts::event::{EVENTS, EventKind};
+use crate::facts::event::{CALLS, EVENTS, EventKind, PROMPTS};
 use crate::source::node::Node;
 use crate::source::{Diagnostic, suggest};
 
@@ -157,21 +157,9 @@ fn event(name: Option<&Node>, map: Option<&Node>, findings: &mut Vec<Diagnostic>
     Happens::Event { name: kind.map(|it| it.name().to_owned()).unwrap_or_default(), fields }
 }
 
-/// Keys that only some events have, and the ends of the names of those.
-const PARTIAL: [(&str, &[&str]); 4] = [
-    ("command", CALLS),
-    ("tool", CALLS),
-    ("input", CALLS),
-    ("said", &["user_prompt_submit", "user_prompt_expansion"]),
-];
-
-const CALLS: &[&str] = &[
-    "pre_tool_use",
-    "permission_request",
-    "permission_denied",
-    "post_tool_use",
-    "post_tool_use_failure",
-];
+/// Keys that only some events have, and those.
+const PARTIAL: [(&str, &[&str]); 4] =
+    [("command", CALLS), ("tool", CALLS), ("input", CALLS), ("said", PROMPTS)];
 
 /// Complains about keys that an event does not have: what a case says by them is not heard.
 fn complain_of_idle(kind: EventKind, map: &Node, findings: &mut Vec<Diagnostic>) {

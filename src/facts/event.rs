@@ -53,6 +53,18 @@ pub const EVENTS: [EventRow; 33] = [
     EventRow { name: "post_model_switch", client: "PostModelSwitch" },
 ];
 
+/// Events of a tool call.
+pub const CALLS: &[&str] = &[
+    "pre_tool_use",
+    "permission_request",
+    "permission_denied",
+    "post_tool_use",
+    "post_tool_use_failure",
+];
+
+/// Events of a prompt by a human.
+pub const PROMPTS: &[&str] = &["user_prompt_submit", "user_prompt_expansion"];
+
 /// What kind of thing happened, whatever a client calls it: a row of [`EVENTS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventKind(&'static EventRow);

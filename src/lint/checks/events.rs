@@ -3,37 +3,19 @@
 
 use super::guards::guards;
 use super::terms::{compared, each_part_asking, each_part_with, path};
-use crate::facts::event::EventKind;
+use crate::facts::event::{CALLS, EventKind, PROMPTS};
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
 use crate::policy::guards::FILES;
 use crate::source::Span;
 use crate::source::node::Node;
 
-/// The events of a tool call.
-pub(super) const CALLS: &[&str] = &[
-    "pre_tool_use",
-    "permission_request",
-    "permission_denied",
-    "post_tool_use",
-    "post_tool_use_failure",
-];
-const PROMPTS: &[&str] = &["user_prompt_submit", "user_prompt_expansion"];
 const STOPS: &[&str] = &["stop", "subagent_stop"];
-const CALLS_AND_PROMPTS: &[&str] = &[
-    "pre_tool_use",
-    "permission_request",
-    "permission_denied",
-    "post_tool_use",
-    "post_tool_use_failure",
-    "user_prompt_submit",
-    "user_prompt_expansion",
-];
 const FAILURES: &[&str] = &["post_tool_use_failure", "stop_failure"];
 const NAME_A_CALL: &str = "name an event of a tool call under `on`";
 const NAME_A_FAILURE: &str = "name an event that reports a failure under `on`";
 
-/// Facts that only some events have, those events, and what is asked at others; the first that fits.
+/// Facts that only some events have, those events, and what is asked at others.
 const PARTIAL: &[(&str, &[&str], &str)] = &[
     ("event.tool", CALLS, "`tools.last` and `tools.count(…)` tell of the calls before it"),
     ("event.input", CALLS, "`commands` and `files` tell what was done before it"),
@@ -45,7 +27,6 @@ const PARTIAL: &[(&str, &[&str], &str)] = &[
     ("event.class", FAILURES, NAME_A_FAILURE),
     ("event.permanent", FAILURES, NAME_A_FAILURE),
     ("event.human", FAILURES, NAME_A_FAILURE),
-    ("action.secrets", CALLS_AND_PROMPTS, NAME_A_CALL),
     ("action", CALLS, NAME_A_CALL),
 ];
 
@@ -102,7 +83,10 @@ pub(in crate::lint) fn other_event(subject: &Subject<'_>, out: &mut Findings) {
 
 /// Whether a path asks for a fact, or for something of it.
 fn asks_for(path: &str, fact: &str) -> bool {
+    // Secrets are looked for in prompts, too.
     path.strip_prefix(fact).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '(']))
+        && path != "action.secrets"
+        && !path.starts_with("action.secrets.")
 }
 
 pub(in crate::lint) fn not_at_event(subject: &Subject<'_>, out: &mut Findings) {

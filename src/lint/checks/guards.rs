@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::events::{CALLS, kinds};
+use super::events::kinds;
+use crate::facts::event::CALLS;
 use crate::facts::glob::word_matches;
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
