@@ -485,6 +485,11 @@ fn what_nobody_hears_is_a_mistake() {
         let (code, out, error) = run(&machine(&[("a.yaml", &case)]), &[]);
         assert!(code == 1 && out.contains(said), "{case}: {out}{error}");
     }
+    for expect in ["{reason: {matches: '^$'}}", "{reason: {matches: '^[^!]*$'}}"] {
+        let case = format!("- name: a\n  expect: {expect}\n");
+        let (code, out, error) = run(&machine(&[("a.yaml", &case)]), &[]);
+        assert_eq!(code, 0, "{expect}: {out}{error}");
+    }
     for on in [
         "{event: post_tool_use, command: make}",
         "{tool: PowerShell, command: make}",

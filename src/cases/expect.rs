@@ -325,10 +325,12 @@ impl Reader<'_> {
         if self.findings.len() > before {
             return;
         }
-        // An empty text is in every text, and what matches it matches anywhere: it would always pass.
+        // An empty text is in every text, and what matches it may match anywhere: it would always pass.
         let vacuous = contains.iter().chain(&lacks).any(String::is_empty)
-            || matches.as_ref().is_some_and(|it: &Regex| it.is_match(""))
-            || (equals.is_none() && contains.is_empty() && lacks.is_empty() && matches.is_none());
+            || (equals.is_none()
+                && contains.is_empty()
+                && lacks.is_empty()
+                && matches.as_ref().is_none_or(holds_always));
         if vacuous {
             let message = "this says nothing: it holds of every text";
             let finding = Diagnostic::error("empty-expectation", node.span.clone(), message);
@@ -348,4 +350,12 @@ impl Reader<'_> {
             }
         }
     }
+}
+
+/// Whether a regex matches the empty text, wherever that is: so it matches within every text.
+fn holds_always(regex: &Regex) -> bool {
+    regex_syntax::parse(regex.as_str()).is_ok_and(|it| {
+        let properties = it.properties();
+        properties.minimum_len() == Some(0) && properties.look_set().is_empty()
+    })
 }

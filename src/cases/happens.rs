@@ -150,7 +150,7 @@ fn event(name: Option<&Node>, map: Option<&Node>, findings: &mut Vec<Diagnostic>
         }
     }
     if let Some(command) = map.and_then(|it| it.get("command")) {
-        fields.insert("tool_name".to_owned(), "Bash".into());
+        fields.entry("tool_name").or_insert_with(|| "Bash".into());
         fields.insert("tool_input".to_owned(), serde_json::json!({"command": command.json()}));
     }
     fields.extend(object(map.and_then(|it| it.get("fields"))));

@@ -5,6 +5,7 @@ mod summary;
 use serde_json::Value;
 
 use super::{Console, EXIT_OK, EXIT_USAGE, ListFormat, LogArguments, pack, project, recorded};
+use crate::facts::event::EventKind;
 use crate::time::{Timestamp, parse_duration};
 use crate::world::World;
 
@@ -75,6 +76,12 @@ fn is_switch(entry: &Value) -> bool {
 /// What guards said, where the entry is of an event that they decided about.
 fn guards(entry: &Value) -> Option<&[Value]> {
     entry.get("guards")?.as_array().map(Vec::as_slice)
+}
+
+/// Whether an entry is of a stop.
+fn is_stop(entry: &Value) -> bool {
+    let kind = EventKind::find(text(entry, "event"));
+    guards(entry).is_none() && kind.is_none_or(EventKind::is_stop)
 }
 
 fn is_notable(entry: &Value) -> bool {

@@ -173,7 +173,14 @@ fn comparison<'t>(
         }
         (_, Form::Int(value)) => {
             let fact = one.canonical();
-            let limit = number(&fact, relation, *value, names);
+            let limit = if paths::is_decimal(&fact, names) {
+                // Beyond what a fraction tells apart, anything may be.
+                let value = i32::try_from(*value).map(f64::from);
+                let anything = decimal(Relation::NotEqual, 0.0);
+                value.map_or(anything, |it| decimal(relation, it))
+            } else {
+                number(&fact, relation, *value, names)
+            };
             (fact, limit)
         }
         (_, Form::Decimal(text)) if text.parse::<f64>().is_ok_and(f64::is_finite) => {
@@ -423,16 +430,16 @@ fn between(least: Bound, greatest: Bound) -> Option<f64> {
     if !least.at.is_finite() && !greatest.at.is_finite() {
         return Some(0.0);
     }
-    let inner = [(least, 1.0), (greatest, -1.0)].into_iter().find_map(|(end, aside)| {
-        let at = if end.open { end.at + aside } else { end.at };
-        let fits = at > least.at || (!least.open && at >= least.at);
-        let below = at < greatest.at || (!greatest.open && at <= greatest.at);
-        (at.is_finite() && fits && below).then_some(at)
-    });
-    inner.or_else(|| {
-        let middle = least.at.midpoint(greatest.at);
-        (middle.is_finite() && least.at < middle && middle < greatest.at).then_some(middle)
-    })
+    let (low, high) = (least.at, greatest.at);
+    let middle = low.midpoint(high);
+    let fits = |it: &f64| {
+        let above = *it > low || (!least.open && *it >= low);
+        let below = *it < high || (!greatest.open && *it <= high);
+        it.is_finite() && above && below
+    };
+    [low, high, low + 1.0, high - 1.0, middle, low.next_up(), high.next_down()]
+        .into_iter()
+        .find(fits)
 }
 
 /// Functions that hold where one of the texts of their list does.
@@ -555,6 +562,7 @@ mod tests {
         assert_eq!(example("files.count != 0"), "`files.count` is 1");
         assert_eq!(example("probes.pr.code < 0"), "`probes.pr.code` is -2147483648");
         assert_eq!(example("task.confidence < 0.5"), "`task.confidence` is -0.5");
+        assert_eq!(example("x.y > 9007199254740992.0"), "`x.y` is 9007199254740994");
         assert_eq!(example("task.confidence != 0.5"), "`task.confidence` is 0");
         assert_eq!(example("0.2 < x.y && x.y < 0.3"), "`x.y` is 0.25");
         assert_eq!(example("session.branch in [\"b\"]"), "`session.branch` is \"b\"");

@@ -153,7 +153,9 @@ impl Meant {
     #[must_use]
     pub fn signal_fields(&self, name: &str) -> Option<&[(Node, Node)]> {
         let kinds = self.layers.section("signals.yaml", "signals");
-        kinds.iter().find(|it| word_matches(&it.id, name))?.get("fields")?.entries()
+        let exact = kinds.iter().find(|it| it.id == name);
+        let fitting = kinds.iter().filter(|it| word_matches(&it.id, name));
+        exact.or_else(|| fitting.max_by_key(|it| it.id.len()))?.get("fields")?.entries()
     }
 
     /// Names of breakers that something of the pack tells of calls or asks, beside those of probes; what a

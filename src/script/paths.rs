@@ -30,6 +30,13 @@ pub fn range(path: &str, names: &Names) -> (i64, i64) {
     last_member(path).map_or((i64::MIN, i64::MAX), |row| row.range)
 }
 
+/// Whether a fact is a number with a fraction, so that something lies between 0 and 1.
+#[must_use]
+pub fn is_decimal(path: &str, names: &Names) -> bool {
+    let field = names.record.as_ref().and_then(|it| it.at(path)).map(|it| it.result);
+    field.or_else(|| Some(last_member(path)?.result)) == Some(Type::Decimal)
+}
+
 /// The row of the last name of a path.
 fn last_member(path: &str) -> Option<&'static Member> {
     let mut owner = Type::Global;

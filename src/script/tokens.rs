@@ -50,21 +50,28 @@ pub(super) fn token_length(rest: &str) -> usize {
 pub(super) fn cure(text: &str, at: usize) -> Option<String> {
     let (before, rest) = (text.get(..at)?.trim_end(), text.get(at..)?);
     let word = rest.get(..token_length(rest)).unwrap_or_default();
-    let last = before.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
-    if let Some(spelling) = other_spelling(word).filter(|_| !rest.starts_with("=~")) {
+    let last =
+        before.rsplit(|c: char| !(c.is_alphanumeric() || c == '_')).next().unwrap_or_default();
+    let closure = before.ends_with('(') && word == "|";
+    let known = other_spelling(word).filter(|_| !rest.starts_with("=~") && !closure);
+    if let Some(spelling) = known {
         return Some(format!("write `{spelling}`"));
     }
     if last == "not" {
-        return Some("write `!`".to_owned());
+        let help = if word == "in" { "write `!(… in […])`" } else { "write `!`" };
+        return Some(help.to_owned());
     }
+    let closed = word.len() > 1 && word.ends_with('"');
+    let begins = before.is_empty() || before.ends_with(['(', '&', '|']);
     let help = match rest.chars().next() {
         Some('\'') => "a text stands in double quotes: `\"main\"`",
         Some('`') => "a text stands in double quotes",
         Some('$') => "an expression stands alone here; `${…}` belongs into texts",
         Some('?') => "write `if … { … } else { … }`",
         Some(';') => "leave it out: an expression is one value",
+        Some('~') if begins => "write `!`",
         Some('~') => "write `.matches(\"…\")`",
-        Some('"') => "close the text with `\"`; a backslash in it is written twice",
+        Some('"') if !closed => "close the text with `\"`; a backslash in it is written twice",
         _ if rest.starts_with("=>") => "write `>=`",
         _ if rest.starts_with("=<") => "write `<=`",
         _ if rest.starts_with("=~") || word == "like" => "write `.matches(\"…\")`",
@@ -78,9 +85,9 @@ pub(super) fn cure(text: &str, at: usize) -> Option<String> {
 /// What other languages write otherwise.
 pub(super) fn other_spelling(word: &str) -> Option<&'static str> {
     match word {
-        "or" | "|" => Some("||"),
-        "and" | "&" => Some("&&"),
-        "not" => Some("!"),
+        "or" | "OR" | "|" => Some("||"),
+        "and" | "AND" | "&" => Some("&&"),
+        "not" | "NOT" => Some("!"),
         "=" | "is" | "===" => Some("=="),
         "<>" | "!==" => Some("!="),
         "null" | "None" | "nil" => Some("\"\""),
@@ -106,6 +113,10 @@ mod tests {
             ("session.branch =~ \"x\"", 15, Some("matches")),
             ("todos.seen and files.count > 1", 11, Some("write `&&`")),
             ("todos.seen ||", 13, Some("missing at its end")),
+            ("session.branch == \"a\" \"b\"", 22, None),
+            ("any(|x| x)", 4, None),
+            ("~todos.seen", 0, Some("write `!`")),
+            ("session.branch not in [\"a\"]", 19, Some("!(… in")),
             ("todos.seen todos.seen", 11, None),
         ] {
             let found = cure(text, at);

@@ -221,3 +221,24 @@ fn numbers_with_a_fraction_have_an_order() {
         ],
     );
 }
+
+#[test]
+fn between_two_whole_numbers_lies_a_fraction() {
+    let trigger = |it: &str| format!("triggers:\n  - id: own\n    when: {it}\n    reason: Own.\n");
+    for code in ["PD601", "PD602", "PD603", "PD615"] {
+        check_made(
+            ("escalation.yaml", trigger),
+            code,
+            &[
+                ("task.confidence > 0 && task.confidence < 1", ""),
+                ("task.confidence <= 0 || task.confidence >= 1", ""),
+                ("task.confidence > 9007199254740992.0", ""),
+            ],
+        );
+    }
+    check_made(
+        ("escalation.yaml", trigger),
+        "PD601",
+        &[("task.confidence > 0.5 && task.confidence < 0.25", "this never holds")],
+    );
+}

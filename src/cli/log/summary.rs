@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{guards, text, was_judged};
+use super::{guards, is_stop, text, was_judged};
 
 /// Counts over entries of the decision log.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -57,9 +57,9 @@ impl Summary {
             entries.iter().map(|it| text(it, "session_id")).collect();
         summary.sessions = sessions.len();
         for entry in entries {
-            match guards(entry) {
-                Some(guards) => summary.add_guarded(entry, guards),
-                None => summary.add(entry),
+            match is_stop(entry) {
+                true => summary.add(entry),
+                false => summary.add_guarded(entry, guards(entry).unwrap_or_default()),
             }
         }
         summary
@@ -168,11 +168,13 @@ impl Summary {
         for (id, it) in &self.preferences {
             lines.push(format!("{id:width$}  {:5}  {:5}", it.asked, it.found));
         }
-        if !self.guards.is_empty() {
+        if !self.guarded.is_empty() {
             let all: usize = self.guarded.values().sum();
             let decided = self.guarded.iter().map(|(it, count)| format!("{count} {it}"));
             let decided: Vec<String> = decided.collect();
-            lines.push(format!("\n{all} call(s) that a guard spoke of: {}", decided.join(", ")));
+            lines.push(format!("\n{all} other event(s): {}", decided.join(", ")));
+        }
+        if !self.guards.is_empty() {
             lines.push(format!("\n{:width$}  fired  unknown", "guard"));
         }
         let mut guards: Vec<_> = self.guards.iter().collect();
@@ -202,7 +204,7 @@ mod tests {
         assert_eq!(counted["guarded"], json!({"block": 1, "none": 1}));
         assert_eq!(counted["guards"]["odd"], json!({"fired": 1, "unknown": 1}));
         let shown = summary.to_text();
-        assert!(shown.contains("2 call(s) that a guard spoke of: 1 block, 1 none"), "{shown}");
+        assert!(shown.contains("2 other event(s): 1 block, 1 none"), "{shown}");
         assert!(shown.contains("odd             1        1"), "{shown}");
     }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::cases;
 use crate::limits;
-use crate::policy::builtin;
 use crate::policy::load::Pack;
+use crate::policy::{builtin, shapes};
 use crate::source::Source;
 use crate::world::{FileKind, World, WorldError};
 
@@ -81,7 +81,12 @@ pub(in crate::cli) fn unread(world: &dyn World, folder: &Path, names: &[String])
     for below in names.iter().filter(is_other).map(|it| folder.join(it)) {
         let inside = world.list(&below).unwrap_or_default();
         if !inside.iter().any(|it| it == MANIFEST) {
-            let files = inside.iter().filter(|it| is_yaml(it)).map(|it| below.join(it));
+            // Other YAML is somebody else's, but for cases in a folder that is nearly theirs.
+            let cases = below.file_name().is_some_and(|it| it == "test");
+            let own = |it: &&String| {
+                is_yaml(it) && (cases || shapes::FILES.iter().any(|file| file.file == **it))
+            };
+            let files = inside.iter().filter(own).map(|it| below.join(it));
             found.extend(files.map(|it| it.display().to_string()));
         }
     }

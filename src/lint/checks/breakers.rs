@@ -135,7 +135,7 @@ pub(in crate::lint) fn misspelt_class(subject: &Subject<'_>, out: &mut Findings)
     }
 }
 
-/// Names of breakers that the pack writes, with their places: in rules, as keys, and where one is told of calls.
+/// Names of breakers that the pack asks for or gives numbers to, with their places.
 fn named<'s>(subject: &'s Subject<'_>) -> Vec<(&'s str, Span)> {
     let mut found = Vec::new();
     each_part_asking(subject, &["breakers"], |site, term| {
@@ -146,12 +146,6 @@ fn named<'s>(subject: &'s Subject<'_>) -> Vec<(&'s str, Span)> {
         found.extend(names.into_iter().map(|(name, range)| (name, site.span(range))));
     });
     found.extend(subject.of("breakers.yaml").map(|it| (it.name(), it.id.span.clone())));
-    for entry in ["reactions.yaml", "escalation.yaml"].iter().flat_map(|it| subject.of(it)) {
-        found.extend(entry.node.get("breaker").and_then(|it| Some((it.text()?, it.span.clone()))));
-    }
-    for tier in subject.of("routes.yaml").filter_map(|it| it.node.get("tiers")?.items()).flatten() {
-        found.extend(tier.get("breaker").and_then(|it| Some((it.text()?, it.span.clone()))));
-    }
     found.retain(|(name, _)| !name.contains(['*', '$', '?']));
     found
 }
@@ -162,21 +156,19 @@ pub(in crate::lint) fn misspelt_breaker(subject: &Subject<'_>, out: &mut Finding
         return;
     }
     let meant = &subject.reviewed.meant;
-    let own = meant.breakers().iter().map(|(name, _)| name.clone());
-    let known: Vec<String> = meant
-        .told_breakers()
-        .chain(own)
-        .chain(meant.probe_breakers().map(Cow::into_owned))
-        .filter(|it| !it.contains('*'))
-        .collect();
+    let told = meant.told_breakers().chain(meant.probe_breakers().map(Cow::into_owned));
+    let told: Vec<String> = told.filter(|it| !it.contains('*')).collect();
+    let letters = |it: &str| it.replace(|c: char| c.is_ascii_digit(), "");
     for (name, span) in names {
-        // Of what nothing tells, an entry of its own may be the slip itself.
-        let near = |it: &&String| is_slip(name, it) || is_slip(it, name);
-        let Some(near) = known.iter().find(near) else { continue };
-        let message = format!("`{name}` is nearly the breaker `{near}`");
-        out.add(span, message, |it| {
-            it.with_note("what is told of one is not known of the other")
-                .with_help(format!("did you mean `{near}`?"))
-        });
+        if told.iter().any(|it| it == name) {
+            continue;
+        }
+        // `db/1` and `db/12` are two.
+        let slip = |it: &&String| is_slip(name, it) || is_slip(it, name);
+        let near = told.iter().filter(slip).find(|it| letters(it) != letters(name));
+        let Some(near) = near else { continue };
+        let message =
+            format!("`{name}` is nearly the breaker `{near}`, and nobody tells it of calls");
+        out.add(span, message, |it| it.with_help(format!("did you mean `{near}`?")));
     }
 }

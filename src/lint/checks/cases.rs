@@ -77,8 +77,7 @@ fn odd_happening(subject: &Subject<'_>, node: &Node, out: &mut Findings) {
     }
     for node in ["command", "ran"].into_iter().filter_map(said) {
         let text = node.text().unwrap_or_default();
-        if let Some(meant) = slip_of_program(subject, text) {
-            let word = text.split_whitespace().next().unwrap_or_default();
+        if let Some((word, meant)) = slip_of_program(subject, text) {
             let message = format!("`{word}` is nearly `{meant}`, and nothing that is known");
             out.help(node.span.clone(), message, format!("did you mean `{meant}`?"));
         }

@@ -264,15 +264,25 @@ pub(in crate::lint) fn empty_argument(subject: &Subject<'_>, out: &mut Findings)
     });
 }
 
-/// An address that is recognised by less than its host, or by what no address begins with.
-fn address_by_prefix(site: &Site<'_>, (text, range): (&str, &Range<usize>), out: &mut Findings) {
+/// An address that is recognised by less than its host where something is let through by it, or by a host alone.
+fn address_by_prefix(
+    site: &Site<'_>,
+    (text, range): (&str, &Range<usize>),
+    lets_through: bool,
+    out: &mut Findings,
+) {
     match text.split_once("://") {
-        None => {
-            let message = format!("no address begins with `{text}`");
+        None if text.contains('.') && !text.contains(':') && !text.starts_with("www.") => {
+            let message = format!("most addresses begin with their scheme, and not with `{text}`");
             let help = format!("write its scheme: `https://{text}`");
             out.help(site.span(range), message, help);
         }
-        Some((_, host)) if !host.is_empty() && !host.contains('/') => {
+        Some((_, host))
+            if lets_through
+                && host.contains('.')
+                && !host.contains(['/', ':'])
+                && host.ends_with(|c: char| c.is_alphabetic()) =>
+        {
             let message = format!("`{text}` also begins the addresses of other hosts");
             out.add(site.span(range), message, |it| {
                 let it = it
@@ -281,7 +291,7 @@ fn address_by_prefix(site: &Site<'_>, (text, range): (&str, &Range<usize>), out:
                 with_edit(it, false, site.edit(range, &format!("{:?}", format!("{text}/"))))
             });
         }
-        Some(_) => {}
+        None | Some(_) => {}
     }
 }
 
@@ -292,7 +302,9 @@ pub(in crate::lint) fn path_by_prefix(subject: &Subject<'_>, out: &mut Findings)
         };
         let of_path = site.part(&term.range);
         if of_path.starts_with("action.address.") {
-            return address_by_prefix(site, (text, range), out);
+            let allows =
+                subject.entry_of(site).is_some_and(|it| it.text("decision") == Some("allow"));
+            return address_by_prefix(site, (text, range), allows || site.key == "unless", out);
         }
         let of_path = ["path\")", "_path.", "paths."].iter().any(|it| of_path.contains(it));
         // Whoever ends it so means the beginning of a name.

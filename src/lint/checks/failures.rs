@@ -130,12 +130,16 @@ pub(in crate::lint) fn gives_up_first(subject: &Subject<'_>, out: &mut Findings)
             it.with_note(note).with_help("let `abandon` stand behind `human` and `escalate`")
         });
     }
-    for rule in file.get("review").and_then(Node::items).unwrap_or_default() {
+    let used = |it: &&Node| it.get("enabled").and_then(Node::bool) != Some(false);
+    let rules = file.get("review").and_then(Node::items).unwrap_or_default();
+    for rule in rules.iter().filter(used) {
         let group = rule.get("group").filter(|it| BEFORE_ABANDONING.iter().any(|own| it.says(own)));
         let gives_up = rule.get("do").is_some_and(|it| it.says("abandon"));
         // A human who gave it up was asked.
         let when = rule.get("when").and_then(Node::text).unwrap_or_default();
-        if let Some(group) = group.filter(|_| gives_up && !when.contains("task.human_")) {
+        if let Some(group) = group.filter(|_| {
+            gives_up && !when.contains("task.human_") && !when.contains("task.escalated")
+        }) {
             let name = group.text().unwrap_or_default();
             let message = format!("a rule of `{name}` gives tasks up");
             out.add(group.span.clone(), message, |it| {

@@ -231,7 +231,7 @@ pub(in crate::lint) fn loosened_without_reason(subject: &Subject<'_>, out: &mut 
             let on = was(key) == Some("true") || (key == "enabled" && was(key).is_none());
             entry.node.get(key).filter(|it| on && it.bool() == Some(false))
         };
-        let said = entry.text("description").is_some() && !entry.is("enabled", false);
+        let said = entry.text("description").is_some();
         let found = [lower, off("enabled"), off("blocking")].into_iter().flatten().next();
         if let Some(node) = found.filter(|_| !said) {
             let message = format!("`{}` is made weaker, and nobody says why", entry.name());

@@ -289,12 +289,7 @@ pub(in crate::lint) fn glob_cannot_match(subject: &Subject<'_>, out: &mut Findin
             Some(("no path holds `//`", "write `/`"))
         } else if text.trim() != text {
             Some(("it begins or ends with a blank", "write it without"))
-        } else if text.starts_with('^') || text.ends_with('$') {
-            Some((
-                "it is no regular expression",
-                "write the path alone; `*` stands for any letters",
-            ))
-        } else if text.contains('|') {
+        } else if text.contains("|*") {
             Some(("`|` separates nothing in it", "write a list of globs, or `{a,b}`"))
         } else {
             None
@@ -382,7 +377,7 @@ pub(in crate::lint) fn unescaped_dot(subject: &Subject<'_>, out: &mut Findings) 
 }
 
 /// What only regular expressions make something of.
-const OF_REGEXES: [&str; 9] = ["\\b", "\\s", "\\d", "\\w", ".*", ".+", "[a-z", "(?i)", "\\."];
+const OF_REGEXES: [&str; 6] = ["\\s+", "\\d+", "\\w+", ".*", ".+", "(?i)"];
 
 /// Functions that take a text as it stands.
 const LITERAL: [&str; 3] = ["contains", "starts_with", "ends_with"];
@@ -394,10 +389,13 @@ pub(in crate::lint) fn regex_in_literal(subject: &Subject<'_>, out: &mut Finding
                 continue;
             };
             let ends = match name {
-                "starts_with" => text.starts_with('^') || text.ends_with('*'),
-                "ends_with" => text.ends_with('$') || text.starts_with('*'),
+                "starts_with" => {
+                    text.starts_with('^') || (text.ends_with('*') && !text.starts_with('*'))
+                }
+                "ends_with" => text.ends_with('$'),
                 _ => text.starts_with('^') && text.ends_with('$'),
             };
+            let ends = ends || text.starts_with("\\b") || text.ends_with("\\b");
             // What commands and files say may well be written like this.
             let owner = site.part(&term.range);
             let prose = ["transcript.", "event.prompt", "session."];
@@ -408,7 +406,7 @@ pub(in crate::lint) fn regex_in_literal(subject: &Subject<'_>, out: &mut Finding
             };
             let either = text.contains('|') && text.split('|').all(words);
             let of_regex = OF_REGEXES.iter().any(|it| text.contains(it)) || either;
-            if (ends && text.len() > 1) || (of_regex && prose) {
+            if prose && text.len() > 1 && (ends || of_regex) {
                 out.add(
                     site.span(range),
                     format!("`{name}` looks for `{text}` as it stands"),
@@ -433,7 +431,8 @@ pub(in crate::lint) fn regex_in_literal(subject: &Subject<'_>, out: &mut Finding
 pub(in crate::lint) fn doubled_backslash(subject: &Subject<'_>, out: &mut Findings) {
     for pattern in regexes(subject) {
         let text = pattern.text;
-        if text.starts_with("\\\\b") || text.ends_with("\\\\b") {
+        // What begins so may be a path of Windows.
+        if text.ends_with("\\\\b") {
             out.add(pattern.span(), "this looks for a backslash and a `b`", |it| {
                 it.with_note("a backslash is doubled within double quotes only")
                     .with_help("write `\\b` for the end of a word")

@@ -101,8 +101,10 @@ pub(in crate::lint) fn probe_without_cure(subject: &Subject<'_>, out: &mut Findi
 const OF_SHELLS: [&str; 7] = ["|", "||", "&&", ">", ">>", "2>&1", "2>/dev/null"];
 
 /// Programs that hand their words to a shell, or read a language of their own.
-const INTERPRETERS: [&str; 10] =
-    ["ssh", "node", "deno", "bun", "python", "python3", "perl", "ruby", "awk", "jq"];
+const INTERPRETERS: [&str; 13] = [
+    "ssh", "node", "deno", "bun", "python", "python3", "perl", "ruby", "awk", "gawk", "jq", "expr",
+    "envsubst",
+];
 
 pub(in crate::lint) fn shell_words(subject: &Subject<'_>, out: &mut Findings) {
     let commands = subject.entries.iter().filter(|it| {

@@ -47,15 +47,19 @@ pub(in crate::lint) fn misspelt_program(subject: &Subject<'_>, out: &mut Finding
     }
 }
 
-/// The known program, or its word, that the first ones of a command line are slips of.
-pub(super) fn slip_of_program(subject: &Subject<'_>, line: &str) -> Option<String> {
+/// The word of a command line that is nearly a known program, or a word of one, and that.
+pub(super) fn slip_of_program<'l>(
+    subject: &Subject<'_>,
+    line: &'l str,
+) -> Option<(&'l str, String)> {
     let known = subject.reviewed.meant.known_programs();
     let mut words = line.split_whitespace();
     let program = words.next()?;
-    match known.get(program) {
-        Some(subs) => slip_of(words.next()?, all(subs)).map(str::to_owned),
-        None => slip_of(program, all(known.keys())).map(str::to_owned),
-    }
+    let (word, meant) = match known.get(program) {
+        Some(subs) => words.next().and_then(|it| Some((it, slip_of(it, all(subs))?)))?,
+        None => (program, slip_of(program, all(known.keys()))?),
+    };
+    Some((word, meant.to_owned()))
 }
 
 /// The known program that this one is in small letters; programs of Windows have capitals of their own.
@@ -114,7 +118,10 @@ const SHELL: [&str; 8] = ["|", "&&", ";", ">", "<", "$(", "`", "\""];
 
 pub(in crate::lint) fn shell_in_pattern(subject: &Subject<'_>, out: &mut Findings) {
     for pattern in command_patterns(subject) {
-        if pattern.text.contains(", ") {
+        let known = subject.reviewed.meant.known_programs();
+        let mut parts = pattern.text.split(", ").skip(1);
+        let program = |it: &str| it.split(' ').next().is_some_and(|it| known.contains_key(it));
+        if parts.any(program) {
             out.add(pattern.span(), "a comma separates nothing in a pattern", |it| {
                 it.with_note("no program has one in its name")
                     .with_help("write each pattern as a text of its own")
@@ -192,8 +199,9 @@ pub(in crate::lint) fn odd_operand(subject: &Subject<'_>, out: &mut Findings) {
         let named = named.into_iter().map(|it| ("program.name", it));
         let commands = subject.entry_of(site).and_then(|it| subject.said(it, "commands"));
         let commands = commands.map(Node::one_or_items).unwrap_or_default();
+        let known = subject.reviewed.meant.known_programs();
         for (fact, (text, range)) in of_lists.chain(named) {
-            if let Some((message, help)) = oddity(fact, text, commands) {
+            if let Some((message, help)) = oddity((fact, text), commands, known) {
                 out.help(site.span(range), message, help);
             }
         }
@@ -201,19 +209,24 @@ pub(in crate::lint) fn odd_operand(subject: &Subject<'_>, out: &mut Findings) {
 }
 
 /// What is odd in a text that a fact about a program is asked for, and what to write.
-fn oddity(fact: &str, text: &str, commands: &[Node]) -> Option<(String, &'static str)> {
-    let of = |programs: &[&str]| {
-        let names = commands.iter().filter_map(|it| it.text()?.split(' ').next());
-        names.into_iter().any(|it| programs.contains(&it))
-    };
+fn oddity(
+    (fact, text): (&str, &str),
+    commands: &[Node],
+    known: &Programs,
+) -> Option<(String, &'static str)> {
+    let mut names = commands.iter().filter_map(|it| it.text()?.split(' ').next());
+    let without_dashes =
+        names.any(|it| WITHOUT_DASHES.contains(&it) || it.ends_with("make") || it.contains('*'));
     let plain =
         |it: &str| !it.is_empty() && it.chars().all(|c| c.is_alphanumeric() || "-_/.*".contains(c));
+    let anchored = text.starts_with('^') && text.ends_with('$');
+    let first = text.split([' ', '/']).find(|it| !it.is_empty()).unwrap_or_default();
     Some(match fact {
         "program.operands" if text.len() > 3 && text.starts_with("--") => {
             (format!("`{text}` is an option, and no operand"), "ask `program.has([…])`")
         }
         "program.value" | "program.values"
-            if !text.starts_with(['-', '+', '/']) && !of(&WITHOUT_DASHES) =>
+            if !text.starts_with(['-', '+', '/']) && !without_dashes =>
         {
             (
                 format!("`{text}` is no option: it begins with no dash"),
@@ -223,18 +236,22 @@ fn oddity(fact: &str, text: &str, commands: &[Node]) -> Option<(String, &'static
         "program.names" if text.split('|').count() > 1 && text.split('|').all(plain) => {
             (format!("`{text}` is one name: `|` is part of it"), "name each in a text of its own")
         }
-        "program.names" if text.starts_with('^') || text.ends_with('$') || text.contains(".*") => (
+        "program.names" if anchored || text.contains("/.*") => (
             format!("`{text}` is read as a glob, and no regular expression"),
             "write `*` for any letters, and nothing for the ends",
         ),
-        "program.names" if text.trim() != text || text.is_empty() => {
+        "program.names" if text.trim() != text => {
             (format!("no operand is `{text}`"), "write it without blanks around it")
         }
-        "program.name" | "action.programs" if text.contains([' ', '/']) => (
-            format!("`{text}` is never the name of a program alone"),
-            "write its words as a pattern under `commands`, or ask `action.runs(…)`",
-        ),
-        "action.sets" | "program.expands" if text.contains(['$', '=', '{']) => {
+        "program.name" | "action.programs"
+            if text.starts_with('/') || (text.contains(' ') && known.contains_key(first)) =>
+        {
+            (
+                format!("`{text}` is never the name of a program alone"),
+                "write its words as a pattern under `commands`, or ask `action.runs(…)`",
+            )
+        }
+        "action.sets" | "program.expands" if text.contains(['$', '=']) => {
             (format!("no variable has the name `{text}`"), "write the name alone: `LD_PRELOAD`")
         }
         _ => return None,

@@ -24,7 +24,7 @@ pub(in crate::lint) fn unread_folder(subject: &Subject<'_>, out: &mut Findings) 
     for file in &subject.unread {
         let source = Source { name: file.clone(), text: String::new() };
         let span = Span { source: source.into(), start: 0, end: 0 };
-        out.add(span, format!("nobody reads `{file}`"), |it| {
+        out.add(span, format!("this pack does not read `{file}`"), |it| {
             it.with_note(
                 "a pack is the files of one folder; of those below it only `tests` is looked into",
             )

@@ -1,6 +1,8 @@
 //! Checks of the names of tools, and of what tools are given.
 
+use super::events::kinds;
 use super::guards::guards;
+use super::names::slip;
 use super::programs::slip_of;
 use super::terms::{Constant, asked, compared, constant, each_part, each_part_asking};
 use crate::facts::glob::word_matches;
@@ -112,7 +114,7 @@ pub(super) fn odd_tool(subject: &Subject<'_>, name: &str) -> Option<(String, Str
     if name.starts_with("mcp__") || known.contains(&name) {
         return None;
     }
-    let near = real_tool(name).or_else(|| suggest::nearest(name, &known))?;
+    let near = slip(name, &known)?;
     Some((format!("no client has a tool `{name}`"), format!("did you mean `{near}`?")))
 }
 
@@ -195,12 +197,15 @@ pub(super) fn inputs(tools: &[Node]) -> Option<Vec<&'static str>> {
     Some(rows.into_iter().flat_map(|(_, fields)| fields.iter().copied()).collect())
 }
 
+/// Shorter fields are one letter from too many others: `page` is none of `pages`.
+const TELLING_MIN: usize = 7;
+
 /// What is wrong with the name of a field, and what to write. Tools of which nothing is known take what they
 /// like: for them only what is one letter from a known field is a slip.
 pub(super) fn odd_input(name: &str, known: Option<&[&'static str]>) -> Option<(String, String)> {
     let all = || INPUTS.iter().flat_map(|(_, fields)| fields.iter().copied());
     let Some(known) = known else {
-        let near = slip_of(name, all())?;
+        let near = slip_of(name, all().filter(|it| it.len() >= TELLING_MIN))?;
         return Some((format!("no known tool takes `{name}`"), format!("did you mean `{near}`?")));
     };
     if known.contains(&name) {
@@ -230,8 +235,17 @@ pub(in crate::lint) fn misspelt_input(subject: &Subject<'_>, out: &mut Findings)
     }
     each_part_asking(subject, &["input"], |site, term| {
         let Some(("event.input", names)) = asked(term) else { return };
-        let known = known(subject.entry_of(site));
+        // What a tool was given is told by some clients in their own words.
+        let before = subject.entry_of(site).filter(|it| {
+            let kinds = kinds(subject, it);
+            kinds.iter().all(|it| it.name() == "pre_tool_use")
+        });
+        let known = known(before).filter(|it| !it.is_empty());
+        let own = |name: &str| known.as_ref().is_some_and(|it| slip(name, it).is_some());
         for (name, range) in names {
+            if known.is_some() && !own(name) {
+                continue;
+            }
             if let Some((message, help)) = odd_input(name, known.as_deref()) {
                 out.help(site.span(range), message, help);
             }

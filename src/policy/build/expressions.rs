@@ -96,7 +96,8 @@ impl Builder<'_> {
                 let text = node.text().unwrap_or_default();
                 let start = text.find(used.as_str()).unwrap_or(0);
                 let span = node.sub_span(start..start.saturating_add(used.len()));
-                let message = format!("`{global}` is not known here");
+                let what = if unknown(global) { global } else { used };
+                let message = format!("`{what}` is not known here");
                 let found = Diagnostic::error("unknown-here", span, message);
                 self.diagnostics.push(found.with_help(KNOWN_LATER));
             }
