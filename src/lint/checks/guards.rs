@@ -144,6 +144,9 @@ fn conjunction(term: &Term) -> Vec<&Term> {
     if let Form::And(items) = &term.form { items.iter().collect() } else { vec![term] }
 }
 
+/// Stricter guards beyond which nobody asks.
+const STRICTER_MAX: usize = 1000;
+
 pub(in crate::lint) fn outdone_guard(subject: &Subject<'_>, out: &mut Findings) {
     let all: Vec<_> = guards(subject).filter_map(|it| Deciding::of(subject, it)).collect();
     let strictest = all.iter().map(|it| it.rank).max();
@@ -161,9 +164,6 @@ pub(in crate::lint) fn outdone_guard(subject: &Subject<'_>, out: &mut Findings) 
     }
 }
 
-/// Stricter guards beyond which nobody asks.
-const STRICTER_MAX: usize = 1000;
-
 pub(in crate::lint) fn guard_without_message(subject: &Subject<'_>, out: &mut Findings) {
     for entry in guards(subject) {
         let says = |key: &str| {
@@ -174,10 +174,8 @@ pub(in crate::lint) fn guard_without_message(subject: &Subject<'_>, out: &mut Fi
         if !says("message") && !says("description") {
             let message = format!("`{}` does not say why", entry.name());
             out.add(decision.span.clone(), message, |it| {
-                it.with_note(
-                    "the agent learns the id of the guard, and tries the next way around it",
-                )
-                .with_help("write `message: …`: why, and what to do instead")
+                it.with_note("whoever is told learns the id of the guard, and nothing else")
+                    .with_help("write `message: …`: why, and what to do instead")
             });
         }
     }
