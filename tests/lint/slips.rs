@@ -520,3 +520,26 @@ fn a_case_lets_happen_what_clients_do() {
         assert!(!told.contains("PD714"), "{on}: {told}");
     }
 }
+
+#[test]
+fn times_of_humans_are_no_seconds() {
+    let trigger = |it: &str| {
+        format!(
+            "triggers:\n  - id: own\n    when: task.security\n    reason: Own.\n    answer_within: {it}\n"
+        )
+    };
+    check_made(
+        ("escalation.yaml", trigger),
+        "PD503",
+        &[("24s", "24s is very short for `answer_within`"), ("24h", ""), ("30m", "")],
+    );
+    check(
+        "dead_letter.yaml",
+        "PD503",
+        &[
+            ("review_every: 24m\n", "24m is very short for `review_every`"),
+            ("review_every: 24h\n", ""),
+            ("redrive: {rate: 5, per: 1s}\n", "1s is very short for `per`"),
+        ],
+    );
+}

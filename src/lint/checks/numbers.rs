@@ -21,7 +21,7 @@ const HOUR: u64 = 3_600;
 const DAY: u64 = 24 * HOUR;
 
 /// Keys with the times between which their values commonly lie.
-const COMMON: [(&str, Duration, Duration); 16] = [
+const COMMON: [(&str, Duration, Duration); 20] = [
     ("timeout", Duration::from_millis(50), Duration::from_secs(120)),
     ("deadline", Duration::from_millis(50), Duration::from_secs(120)),
     ("lock_wait", Duration::from_millis(50), Duration::from_secs(60)),
@@ -37,6 +37,10 @@ const COMMON: [(&str, Duration, Duration); 16] = [
     ("grace", Duration::from_millis(100), Duration::from_secs(600)),
     ("breaker_wait", Duration::from_secs(1), Duration::from_secs(DAY)),
     ("cache", Duration::from_secs(1), Duration::from_secs(2 * DAY)),
+    ("answer_within", Duration::from_secs(300), Duration::from_secs(60 * DAY)),
+    ("review_every", Duration::from_secs(HOUR), Duration::from_secs(31 * DAY)),
+    ("expires", Duration::from_secs(60), Duration::from_secs(366 * DAY)),
+    ("per", Duration::from_secs(60), Duration::from_secs(31 * DAY)),
     ("max_age", Duration::from_secs(HOUR), Duration::from_secs(10 * 365 * DAY)),
 ];
 
