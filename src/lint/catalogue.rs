@@ -4,8 +4,8 @@
 
 use super::checks::{
     breakers, cases, clients, events, expressions, failures, guards, hygiene, identity, messages,
-    names, numbers, patterns, probes, programs, rules, safety, structure, supervision, tables,
-    tools,
+    names, numbers, odds, patterns, probes, programs, rules, safety, structure, supervision,
+    tables, tools,
 };
 use super::{Check, Profile, Rule};
 use crate::source::Level;
@@ -187,10 +187,10 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD610", "blocking-without-effect", Warning, Default, "`blocking` stands at a rule that never blocks.", Some(rules::blocking_without_effect)),
     rule!("PD611", "mode-without-effect", Note, Strict, "`mode: warn` stands at a rule that only warns.", Some(rules::mode_without_effect)),
     rule!("PD612", "redundant-session-type", Warning, Default, "A session type is named twice, or beside `*`.", Some(rules::redundant_session_type)),
-    rule!("PD613", "never-fires", Warning, Default, "Where a rule applies it is always satisfied.", Some(rules::never_fires)),
+    rule!("PD613", "never-fires", Warning, Default, "Where a rule applies it is always satisfied.", Some(odds::never_fires)),
     rule!("PD614", "checker-and-satisfied", Warning, Default, "A named checker is not used, since the rule has a condition of its own.", Some(rules::checker_and_satisfied)),
     rule!("PD615", "unreachable-rule", Warning, Default, "Earlier rules of a list leave nothing to this one.", Some(rules::unreachable_rule)),
-    rule!("PD616", "conditions-at-odds", Warning, Default, "Two conditions of a rule leave nothing to each other.", Some(rules::conditions_at_odds)),
+    rule!("PD616", "conditions-at-odds", Warning, Default, "Two conditions of a rule leave nothing to each other.", Some(odds::conditions_at_odds)),
     rule!("PD617", "unreachable-class", Warning, Default, "Nothing is ever of a class of failures.", Some(failures::unreachable_class)),
     rule!("PD619", "unused-input", Warning, Default, "No row of a table looks at an input.", Some(tables::unused_input)),
     rule!("PD618", "words-only-proof", Warning, Default, "The proof against an excuse rests on words alone.", None),

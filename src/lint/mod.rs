@@ -7,6 +7,7 @@ mod catalogue;
 mod checks;
 pub mod fix;
 mod ignore;
+mod limit;
 mod logic;
 mod subject;
 

@@ -12,6 +12,7 @@ pub(super) mod identity;
 pub(super) mod messages;
 pub(super) mod names;
 pub(super) mod numbers;
+pub(super) mod odds;
 pub(super) mod patterns;
 pub(super) mod probes;
 pub(super) mod programs;

@@ -1,0 +1,204 @@
+//! What one fact must be: intervals of numbers, sets of texts, truth values, orders; and a value that is so.
+
+use std::collections::BTreeSet;
+use std::fmt::{self, Display, Formatter};
+
+use crate::script::paths;
+use crate::script::tree::{Form, Relation};
+use crate::script::types::Names;
+
+/// What one fact must be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Limit {
+    /// A truth value.
+    Truth(bool),
+    /// A number between these, and none of those.
+    Number { least: i64, greatest: i64, not: BTreeSet<i64> },
+    /// A number with a fraction between these.
+    Decimal { least: Bound, greatest: Bound },
+    /// One of these texts (any, where absent), and none of those.
+    Text { only: Option<BTreeSet<String>>, not: BTreeSet<String> },
+    /// How one value stands to another: less, equal, greater.
+    Order { less: bool, equal: bool, greater: bool },
+}
+
+/// An end of a range, and whether it is left out itself.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Bound {
+    at: f64,
+    open: bool,
+}
+
+/// Ends are never no number.
+impl Eq for Bound {}
+
+pub(super) const fn order(relation: Relation) -> Limit {
+    Limit::Order {
+        less: matches!(relation, Relation::Less | Relation::AtMost | Relation::NotEqual),
+        equal: matches!(relation, Relation::Equal | Relation::AtMost | Relation::AtLeast),
+        greater: matches!(relation, Relation::Greater | Relation::AtLeast | Relation::NotEqual),
+    }
+}
+
+/// A value compared with itself.
+pub(super) const fn same(relation: Relation) -> Limit {
+    let equal = matches!(relation, Relation::Equal | Relation::AtMost | Relation::AtLeast);
+    Limit::Order { less: false, equal, greater: false }
+}
+
+/// Two constants compared: an order that is possible, or not.
+pub(super) fn constants(relation: Relation, one: &Form, other: &Form) -> Limit {
+    let ordering = match (one, other) {
+        (Form::Int(one), Form::Int(other)) => one.cmp(other),
+        (Form::Text(one), Form::Text(other)) => one.cmp(other),
+        (Form::Bool(one), Form::Bool(other)) => one.cmp(other),
+        _ => return order(relation),
+    };
+    let Limit::Order { less, equal, greater } = order(relation) else { return order(relation) };
+    Limit::Order {
+        less: less && ordering.is_lt(),
+        equal: equal && ordering.is_eq(),
+        greater: greater && ordering.is_gt(),
+    }
+}
+
+pub(super) fn decimal(relation: Relation, value: f64) -> Limit {
+    let (at, open) = (|at| Bound { at, open: false }, |at| Bound { at, open: true });
+    let (least, greatest) = (at(f64::NEG_INFINITY), at(f64::INFINITY));
+    match relation {
+        Relation::Equal => Limit::Decimal { least: at(value), greatest: at(value) },
+        Relation::NotEqual => Limit::Decimal { least, greatest },
+        Relation::Less => Limit::Decimal { least, greatest: open(value) },
+        Relation::AtMost => Limit::Decimal { least, greatest: at(value) },
+        Relation::Greater => Limit::Decimal { least: open(value), greatest },
+        Relation::AtLeast => Limit::Decimal { least: at(value), greatest },
+    }
+}
+
+/// The end that leaves less of a range over, of two on one side of it.
+fn narrower(one: Bound, other: Bound, upper: bool) -> Bound {
+    let less = if upper { one.at < other.at } else { one.at > other.at };
+    let same = one.at.total_cmp(&other.at).is_eq();
+    if less || (same && one.open) { one } else { other }
+}
+
+pub(super) fn number(path: &str, relation: Relation, value: i64, names: &Names) -> Limit {
+    let (least, greatest) = paths::range(path, names);
+    let mut not = BTreeSet::new();
+    let (low, high) = match relation {
+        Relation::Equal => (value, value),
+        Relation::NotEqual => {
+            not.insert(value);
+            (least, greatest)
+        }
+        Relation::Less => (least, value.saturating_sub(1)),
+        Relation::AtMost => (least, value),
+        Relation::Greater => (value.saturating_add(1), greatest),
+        Relation::AtLeast => (value, greatest),
+    };
+    Limit::Number { least: low.max(least), greatest: high.min(greatest), not }
+}
+
+/// Both limits at once; nothing where they cannot be of one fact.
+pub(super) fn both(one: &Limit, other: &Limit) -> Option<Limit> {
+    match (one, other) {
+        (Limit::Truth(one), Limit::Truth(other)) => (one == other).then_some(Limit::Truth(*one)),
+        (
+            Limit::Number { least, greatest, not },
+            Limit::Number { least: low, greatest: high, not: more },
+        ) => Some(Limit::Number {
+            least: *least.max(low),
+            greatest: *greatest.min(high),
+            not: not.union(more).copied().collect(),
+        }),
+        (Limit::Decimal { least, greatest }, Limit::Decimal { least: low, greatest: high }) => {
+            Some(Limit::Decimal {
+                least: narrower(*least, *low, false),
+                greatest: narrower(*greatest, *high, true),
+            })
+        }
+        (Limit::Text { only, not }, Limit::Text { only: some, not: more }) => {
+            let only = match (only, some) {
+                (Some(one), Some(other)) => Some(one.intersection(other).cloned().collect()),
+                (one, other) => one.clone().or_else(|| other.clone()),
+            };
+            Some(Limit::Text { only, not: not.union(more).cloned().collect() })
+        }
+        (Limit::Order { less, equal, greater }, Limit::Order { less: l, equal: e, greater: g }) => {
+            Some(Limit::Order { less: *less && *l, equal: *equal && *e, greater: *greater && *g })
+        }
+        // A fact has one type; a faulty expression may give it two.
+        _ => Some(one.clone()),
+    }
+}
+
+/// A value within a limit.
+pub(super) enum Value<'l> {
+    Truth(bool),
+    Number(i64),
+    Decimal(f64),
+    Text(&'l str),
+    AnotherText,
+    AsCompared,
+}
+
+impl Display for Value<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Truth(value) => write!(f, "{value}"),
+            Self::Number(value) => write!(f, "{value}"),
+            Self::Decimal(value) => write!(f, "{value}"),
+            Self::Text(text) => write!(f, "\"{text}\""),
+            Self::AnotherText => f.write_str("another text"),
+            Self::AsCompared => f.write_str("as compared"),
+        }
+    }
+}
+
+/// A value within a limit, where there is one.
+pub(super) fn value(limit: &Limit) -> Option<Value<'_>> {
+    match limit {
+        Limit::Truth(value) => Some(Value::Truth(*value)),
+        Limit::Number { least, greatest, .. } if least > greatest => None,
+        Limit::Number { least, greatest, not } => {
+            let from = if *least <= 0 && *greatest >= 0 { 0 } else { *least };
+            let up =
+                (from..=*greatest).take(not.len().saturating_add(1)).find(|it| !not.contains(it));
+            let down = || {
+                (*least..=from).rev().take(not.len().saturating_add(1)).find(|it| !not.contains(it))
+            };
+            up.or_else(down).map(Value::Number)
+        }
+        Limit::Decimal { least, greatest } => between(*least, *greatest).map(Value::Decimal),
+        Limit::Text { only: Some(only), not } => {
+            only.difference(not).next().map(|it| Value::Text(it))
+        }
+        Limit::Text { only: None, not } => {
+            let free = ["", "x", "y"].into_iter().find(|it| !not.contains(*it));
+            Some(free.map_or(Value::AnotherText, Value::Text))
+        }
+        Limit::Order { less, equal, greater } => {
+            (*less || *equal || *greater).then_some(Value::AsCompared)
+        }
+    }
+}
+
+/// A number of a range, where there is one: an end of it, or what lies in the middle.
+fn between(least: Bound, greatest: Bound) -> Option<f64> {
+    if least.at > greatest.at {
+        return None;
+    }
+    if !least.at.is_finite() && !greatest.at.is_finite() {
+        return Some(0.0);
+    }
+    let (low, high) = (least.at, greatest.at);
+    let middle = low.midpoint(high);
+    let fits = |it: &f64| {
+        let above = *it > low || (!least.open && *it >= low);
+        let below = *it < high || (!greatest.open && *it <= high);
+        it.is_finite() && above && below
+    };
+    [low, high, low + 1.0, high - 1.0, middle, low.next_up(), high.next_down()]
+        .into_iter()
+        .find(fits)
+}
