@@ -4,7 +4,7 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::names::{Known, check_name};
-use crate::script::pattern::compile_regex;
+use crate::script::pattern::{compile_regex, matches_every_text};
 use crate::source::node::Node;
 use crate::source::{Diagnostic, Span};
 
@@ -352,10 +352,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a regex matches the empty text, wherever that is: so it matches within every text.
+/// Whether a regex matches within every text.
 fn holds_always(regex: &Regex) -> bool {
-    regex_syntax::parse(regex.as_str()).is_ok_and(|it| {
-        let properties = it.properties();
-        properties.minimum_len() == Some(0) && properties.look_set().is_empty()
-    })
+    regex_syntax::parse(regex.as_str()).is_ok_and(|it| matches_every_text(&it))
 }

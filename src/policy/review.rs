@@ -182,17 +182,8 @@ impl Meant {
 
     /// Probes whose answer is a text.
     pub fn text_probes(&self) -> impl Iterator<Item = &str> {
-        self.probes(|it| it.get("parse").is_some_and(|it| it.says("text")))
-    }
-
-    /// Probes that are switched off.
-    pub fn disabled_probes(&self) -> impl Iterator<Item = &str> {
-        self.probes(|it| !it.is_used())
-    }
-
-    fn probes(&self, wanted: impl Fn(&Entry) -> bool) -> impl Iterator<Item = &str> {
-        let probes = self.layers.probes.iter().filter(move |it| wanted(it));
-        probes.map(|it| it.id.as_str())
+        let says = |it: &&Arc<Entry>| it.get("parse").is_some_and(|it| it.says("text"));
+        self.layers.probes.iter().filter(says).map(|it| it.id.as_str())
     }
 
     /// Programs that the base knows.

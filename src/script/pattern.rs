@@ -4,6 +4,7 @@
 use std::cell::OnceCell;
 
 use regex::{Regex, RegexBuilder};
+use regex_syntax::hir::Hir;
 use serde::{Deserialize, Serialize};
 
 use super::prose::{Phrase, Prose, Sentence};
@@ -126,6 +127,13 @@ pub fn prose_regex(source: &str) -> LazyRegex {
         rest = less;
     }
     LazyRegex::new(&format!("(?im){rest}"))
+}
+
+/// Whether a regex matches the empty text wherever that is, and so within every text.
+#[must_use]
+pub fn matches_every_text(regex: &Hir) -> bool {
+    let properties = regex.properties();
+    properties.minimum_len() == Some(0) && properties.look_set().is_empty()
 }
 
 /// Proves a regex of a pack: bounded size, linear time.

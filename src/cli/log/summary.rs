@@ -20,7 +20,7 @@ pub(super) struct Summary {
     with_problems: usize,
     checks: BTreeMap<String, Check>,
     preferences: BTreeMap<String, Preference>,
-    /// Events that guards said something about, by the decision.
+    /// Events that are no stops, by the decision.
     guarded: BTreeMap<String, usize>,
     guards: BTreeMap<String, Guard>,
 }
@@ -59,14 +59,14 @@ impl Summary {
         for entry in entries {
             match is_stop(entry) {
                 true => summary.add(entry),
-                false => summary.add_guarded(entry, guards(entry).unwrap_or_default()),
+                false => summary.add_other(entry, guards(entry).unwrap_or_default()),
             }
         }
         summary
     }
 
-    /// Counts an event that guards decided about.
-    fn add_guarded(&mut self, entry: &Value, guards: &[Value]) {
+    /// Counts an event that is no stop, and what guards said to it.
+    fn add_other(&mut self, entry: &Value, guards: &[Value]) {
         *self.guarded.entry(text(entry, "decision").to_owned()).or_default() += 1;
         for it in guards {
             let guard = self.guards.entry(text(it, "id").to_owned()).or_default();

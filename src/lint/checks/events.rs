@@ -94,7 +94,8 @@ pub(in crate::lint) fn not_at_event(subject: &Subject<'_>, out: &mut Findings) {
         let Some(path) = path(term) else { return };
         let row = PARTIAL.iter().find(|(fact, ..)| asks_for(path, fact));
         if let (Some((fact, events, help)), Some(entry)) = (row, subject.entry_of(site)) {
-            tell(out, (&kinds(subject, entry), events), (site.span(&term.range), fact, help));
+            let what = format!("`{fact}`");
+            tell(out, (&kinds(subject, entry), events), (site.span(&term.range), &what, help));
         }
     });
     for entry in guards(subject) {
@@ -117,7 +118,6 @@ fn tell(
         return;
     }
     let at = listed(kinds.iter().map(|it| it.name()));
-    let what = if what.contains(' ') { what.to_owned() } else { format!("`{what}`") };
     out.add(span, format!("there is no {what} at {at}"), |it| {
         let events = listed(events.iter().copied());
         it.with_note(format!("clients tell it at {events}")).with_help(help)

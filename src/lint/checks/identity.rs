@@ -234,11 +234,8 @@ pub(in crate::lint) fn loosened_without_reason(subject: &Subject<'_>, out: &mut 
         let said = entry.text("description").is_some();
         let found = [lower, off("enabled"), off("blocking")].into_iter().flatten().next();
         if let Some(node) = found.filter(|_| !said) {
-            let message = format!("`{}` is made weaker, and nobody says why", entry.name());
-            out.add(node.span.clone(), message, |it| {
-                it.with_related(id_of(below).span.clone(), "the rule as it was")
-                    .with_help("say why in `description`, or ignore this with a reason")
-            });
+            let help = "say why in `description`, or ignore this with a reason";
+            made_weaker((entry, below), node, help, out);
         }
     }
     for entry in rules(subject) {
@@ -260,13 +257,16 @@ pub(in crate::lint) fn loosened_without_reason(subject: &Subject<'_>, out: &mut 
             entry.node.get(key).filter(|it| it.text() == Some(value))
         });
         for node in weaker.chain(narrowed(entry, below)).chain(softened(entry, below)) {
-            let message = format!("`{}` is made weaker, and nobody says why", entry.name());
-            out.add(node.span.clone(), message, |it| {
-                it.with_related(id_of(below).span.clone(), "the rule as it was")
-                    .with_help("write `reason: …`")
-            });
+            made_weaker((entry, below), node, "write `reason: …`", out);
         }
     }
+}
+
+fn made_weaker((entry, below): (&Entry<'_>, &Node), node: &Node, help: &str, out: &mut Findings) {
+    let message = format!("`{}` is made weaker, and nobody says why", entry.name());
+    out.add(node.span.clone(), message, |it| {
+        it.with_related(id_of(below).span.clone(), "the rule as it was").with_help(help)
+    });
 }
 
 /// The considerations and guards that the pack itself writes.

@@ -9,6 +9,7 @@ use super::terms::{constant, each_part_asking, last_argument};
 use crate::facts::glob::path_matches;
 use crate::lint::subject::{Calls, Leaf, Site};
 use crate::lint::{Findings, Subject, with_edit};
+use crate::script::pattern::matches_every_text;
 use crate::script::tree::{Form, Term};
 use crate::source::node::Node;
 use crate::source::shape::Kind;
@@ -161,14 +162,13 @@ pub(in crate::lint) fn backspace(subject: &Subject<'_>, out: &mut Findings) {
 pub(in crate::lint) fn matches_everything(subject: &Subject<'_>, out: &mut Findings) {
     for pattern in regexes(subject) {
         let Some(hir) = hir(pattern.text) else { continue };
-        let properties = hir.properties();
         // `.` and `.+` match whatever is not empty.
         let anything =
             matches!(pattern.text.trim_end_matches(['+', '?', '*']), "." | "^." | "[^\\n]");
-        if anything && properties.minimum_len() == Some(1) {
+        if anything && hir.properties().minimum_len() == Some(1) {
             let help = "say what is looked for: a pattern matches anywhere";
             out.help(pattern.span(), "this matches every text but the empty one", help);
-        } else if properties.minimum_len() == Some(0) && properties.look_set().is_empty() {
+        } else if matches_every_text(&hir) {
             out.add(pattern.span(), "this matches the empty text, and so everything", |it| {
                 it.with_help("demand at least one character: `+` in place of `*`, no empty branch")
             });
