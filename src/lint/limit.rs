@@ -3,9 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::{self, Display, Formatter};
 
-use crate::script::paths;
 use crate::script::tree::{Form, Relation};
-use crate::script::types::Names;
 
 /// What one fact must be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,8 +80,7 @@ fn narrower(one: Bound, other: Bound, upper: bool) -> Bound {
     if less || (same && one.open) { one } else { other }
 }
 
-pub(super) fn number(path: &str, relation: Relation, value: i64, names: &Names) -> Limit {
-    let (least, greatest) = paths::range(path, names);
+pub(super) fn number((least, greatest): (i64, i64), relation: Relation, value: i64) -> Limit {
     let mut not = BTreeSet::new();
     let (low, high) = match relation {
         Relation::Equal => (value, value),

@@ -148,13 +148,14 @@ fn comparison<'t>(
         }
         (_, Form::Int(value)) => {
             let fact = one.canonical();
-            let limit = if paths::is_decimal(&fact, names) {
+            let known = paths::number(&fact, names);
+            let limit = if known.is_decimal {
                 // Beyond what a fraction tells apart, anything may be.
                 let value = i32::try_from(*value).map(f64::from);
                 let anything = decimal(Relation::NotEqual, 0.0);
                 value.map_or(anything, |it| decimal(relation, it))
             } else {
-                number(&fact, relation, *value, names)
+                number(known.range, relation, *value)
             };
             (fact, limit)
         }

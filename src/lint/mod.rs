@@ -154,9 +154,9 @@ pub fn review(subject: &Subject<'_>, profile: Profile, ignores: bool) -> Reviewe
     findings.retain(|it| find(it.code).is_none_or(|rule| rule.profile <= profile));
     for rule in catalogue::ROWS.iter().filter(|it| it.profile <= profile) {
         if let Some(check) = rule.check {
-            let mut out = Findings { rule, found: Vec::new() };
+            let mut out = Findings { rule, found: findings };
             check(subject, &mut out);
-            findings.append(&mut out.found);
+            findings = out.found;
         }
     }
     let mut reviewed = ignore::apply(subject, findings, profile, ignores);

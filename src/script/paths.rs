@@ -21,20 +21,23 @@ pub fn closed_values<'n>(path: &str, names: &'n Names) -> Vec<&'n str> {
     last_member(path).map(|row| row.values.to_vec()).unwrap_or_default()
 }
 
-/// The least and the greatest number a fact can be.
-#[must_use]
-pub fn range(path: &str, names: &Names) -> (i64, i64) {
-    if let Some(field) = names.record.as_ref().and_then(|it| it.at(path)) {
-        return field.range;
-    }
-    last_member(path).map_or((i64::MIN, i64::MAX), |row| row.range)
+/// What is known of a fact that is compared with a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Number {
+    /// The least and the greatest whole number it can be.
+    pub range: (i64, i64),
+    /// Whether it has a fraction, so that something lies between 0 and 1.
+    pub is_decimal: bool,
 }
 
-/// Whether a fact is a number with a fraction, so that something lies between 0 and 1.
+/// Which numbers a fact can be; `path` is its text.
 #[must_use]
-pub fn is_decimal(path: &str, names: &Names) -> bool {
-    let field = names.record.as_ref().and_then(|it| it.at(path)).map(|it| it.result);
-    field.or_else(|| Some(last_member(path)?.result)) == Some(Type::Decimal)
+pub fn number(path: &str, names: &Names) -> Number {
+    let field = names.record.as_ref().and_then(|it| it.at(path)).map(|it| (it.range, it.result));
+    let (range, result) = field
+        .or_else(|| last_member(path).map(|it| (it.range, it.result)))
+        .unwrap_or(((i64::MIN, i64::MAX), Type::Any));
+    Number { range, is_decimal: result == Type::Decimal }
 }
 
 /// The row of the last name of a path.

@@ -18,6 +18,14 @@ pub enum Meaning {
     Text,
 }
 
+/// Whether `scalar` means nothing: what is asked of most.
+#[must_use]
+#[inline]
+pub fn is_nothing(scalar: &Scalar) -> bool {
+    scalar.style == ScalarStyle::Plain
+        && matches!(scalar.text.as_str(), "" | "~" | "null" | "Null" | "NULL")
+}
+
 /// What `scalar` means. Quoted and block scalars are text.
 #[must_use]
 pub fn meaning(scalar: &Scalar) -> Meaning {
@@ -25,15 +33,13 @@ pub fn meaning(scalar: &Scalar) -> Meaning {
     if scalar.style != ScalarStyle::Plain {
         return Meaning::Text;
     }
-    let Some(first) = text.bytes().next() else { return Meaning::Null };
-    if !matches!(
-        first,
-        b'0'..=b'9' | b'n' | b'N' | b't' | b'T' | b'f' | b'F' | b'~' | b'+' | b'-' | b'.'
-    ) {
+    if is_nothing(scalar) {
+        return Meaning::Null;
+    }
+    if !text.starts_with(|first: char| first.is_ascii_digit() || "tTfF+-.".contains(first)) {
         return Meaning::Text; // Nothing below begins so.
     }
     match text {
-        "null" | "Null" | "NULL" => return Meaning::Null,
         "true" | "True" | "TRUE" => return Meaning::Bool(true),
         "false" | "False" | "FALSE" => return Meaning::Bool(false),
         _ if !may_be_no_text(text) => return Meaning::Text,
@@ -71,11 +77,10 @@ fn small_number(text: &str) -> Option<i64> {
 /// dashes and dots alone would be read as a document marker when it stands alone.
 fn may_be_no_text(text: &str) -> bool {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let possible = |c: char| c.is_ascii_alphanumeric() || "+-._~".contains(c);
-    text == "~"
-        || unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.')
-            && text.chars().all(possible)
-            && !text.chars().all(|c| c == '-' || c == '.')
+    let possible = |c: char| c.is_ascii_alphanumeric() || "+-._".contains(c);
+    unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.')
+        && text.chars().all(possible)
+        && !text.chars().all(|c| c == '-' || c == '.')
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::meaning::{Meaning, meaning};
+use super::meaning::{Meaning, is_nothing, meaning};
 use super::{Source, Span, scalar};
 use crate::time::{Timestamp, parse_duration};
 
@@ -79,7 +79,7 @@ impl Node {
     /// Whether nothing is written here (`key:`), or `null`.
     #[must_use]
     pub fn is_null(&self) -> bool {
-        self.scalar().is_some_and(|it| meaning(it) == Meaning::Null)
+        self.scalar().is_some_and(is_nothing)
     }
 
     /// The scalar, if it is one.
@@ -94,14 +94,14 @@ impl Node {
     /// The text of a scalar that is not null; numbers and truth values as they are written.
     #[must_use]
     pub fn text(&self) -> Option<&str> {
-        self.scalar().filter(|it| meaning(it) != Meaning::Null).map(|it| it.text.as_str())
+        self.scalar().filter(|it| !is_nothing(it)).map(|it| it.text.as_str())
     }
 
     /// Whether it is a scalar with this text.
     #[must_use]
     pub fn says(&self, text: &str) -> bool {
         // The text first: what a scalar means takes longer to tell.
-        self.scalar().is_some_and(|it| it.text == text && meaning(it) != Meaning::Null)
+        self.scalar().is_some_and(|it| it.text == text && !is_nothing(it))
     }
 
     /// The truth value.

@@ -132,7 +132,9 @@ fn names_a_value(Searched { text, .. }: &Searched<'_>) -> bool {
         while let [before @ .., b'"' | b'\'' | b'\\'] = named {
             named = before;
         }
-        NAMES.iter().any(|name| {
+        let last = named.last().map(u8::to_ascii_lowercase);
+        // Most names end in another letter.
+        NAMES.iter().filter(|it| it.as_bytes().last().copied() == last).any(|name| {
             let start = named.len().checked_sub(name.len());
             let end = start.and_then(|it| named.get(it..));
             end.is_some_and(|it| it.eq_ignore_ascii_case(name.as_bytes()))

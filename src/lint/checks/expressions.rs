@@ -10,7 +10,7 @@ use super::terms::{
 use crate::lint::logic::type_of;
 use crate::lint::subject::Site;
 use crate::lint::{Findings, Subject, with_edit, with_edits};
-use crate::script::paths::range;
+use crate::script::paths::number;
 use crate::script::tree::{Form, Relation, Term};
 use crate::script::types::Type;
 
@@ -467,7 +467,7 @@ pub(in crate::lint) fn unguarded_division(subject: &Subject<'_>, out: &mut Findi
         site.visit(|term| {
             let Form::Arithmetic('/' | '%', _, divisor) = &term.form else { return };
             let names = site.names(subject.names());
-            let may_be_zero = path(divisor).is_some_and(|it| range(it, names).0 <= 0);
+            let may_be_zero = path(divisor).is_some_and(|it| number(it, names).range.0 <= 0);
             if !may_be_zero || compared.contains(&divisor.canonical()) {
                 return;
             }
