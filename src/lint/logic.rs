@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::limit::{Limit, both, constants, decimal, number, order, same, value};
 use crate::script::check;
 use crate::script::paths::{self, closed_values};
+use crate::script::relations::{self, Relation as Related};
 use crate::script::tree::{Form, Relation, Term};
 use crate::script::types::{Names, Type};
 
@@ -38,13 +39,30 @@ impl Answer<'_> {
 /// Whether all these conditions can be as they are said to be.
 #[must_use]
 pub(super) fn possible<'t>(conditions: &[(&'t Term, bool)], names: &Names) -> Answer<'t> {
-    // Most questions are about one constraint.
+    possible_by(relations::ALWAYS, conditions, names)
+}
+
+/// Whether a condition is as it is said to be wherever another one is, by what the two say: that a fact
+/// needs another one is no reason to leave that out.
+pub(super) fn follows(one: (&Term, bool), from: (&Term, bool), names: &Names) -> bool {
+    possible_by(&[], &[from, (one.0, !one.1)], names) == Answer::Never
+}
+
+/// Whether all these conditions can be as they are said to be, where facts are related so.
+fn possible_by<'t>(
+    relations: &[Related],
+    conditions: &[(&'t Term, bool)],
+    names: &Names,
+) -> Answer<'t> {
+    // Most questions are about one constraint on one fact.
     if let [(term, holds)] = conditions
         && !matches!(term.form, Form::Bool(_) | Form::Not(_) | Form::And(_) | Form::Or(_))
     {
         let (fact, limit) = atom(term, *holds, names);
-        let can_be = value(&limit).is_some();
-        return if can_be { Answer::Example([(fact, limit)].into()) } else { Answer::Never };
+        if !matches!(limit, Limit::Order { .. }) {
+            let can_be = value(&limit).is_some();
+            return if can_be { Answer::Example([(fact, limit)].into()) } else { Answer::Never };
+        }
     }
     let mut conjunctions = vec![Vec::new()];
     for (term, holds) in conditions {
@@ -52,7 +70,8 @@ pub(super) fn possible<'t>(conditions: &[(&'t Term, bool)], names: &Names) -> An
         let Some(joined) = product(conjunctions, more) else { return Answer::Unknown };
         conjunctions = joined;
     }
-    match conjunctions.into_iter().find_map(solve) {
+    let mut solved = conjunctions.into_iter().filter_map(solve);
+    match solved.find(|it| agree(it, relations, names)) {
         Some(example) => Answer::Example(example),
         None => Answer::Never,
     }
@@ -72,6 +91,9 @@ pub(super) fn truth(term: &Term, names: &Names) -> Option<bool> {
     }
     is_never(term, false, names).then_some(true)
 }
+
+/// Stands between the names of two facts that are compared.
+const BETWEEN: &str = " to ";
 
 type Conjunction<'t> = Vec<(Cow<'t, str>, Limit)>;
 
@@ -188,7 +210,7 @@ fn comparison<'t>(
                 relation = relation.mirrored();
             }
             let limit = if left == right { same(relation) } else { order(relation) };
-            (format!("{left} to {right}").into(), limit)
+            (format!("{left}{BETWEEN}{right}").into(), limit)
         }
     }
 }
@@ -245,6 +267,25 @@ fn solve(conjunction: Conjunction<'_>) -> Option<Limits<'_>> {
         limits.insert(fact, joined);
     }
     limits.values().all(|it| value(it).is_some()).then_some(limits)
+}
+
+/// Whether these limits leave room for what always holds of the facts they are of.
+fn agree(limits: &Limits<'_>, relations: &[Related], names: &Names) -> bool {
+    let facts: Vec<&str> = limits
+        .iter()
+        .flat_map(|(fact, limit)| match (limit, fact.split_once(BETWEEN)) {
+            (Limit::Order { .. }, Some((one, other))) => vec![one, other],
+            _ => vec![fact.as_ref()],
+        })
+        .collect();
+    let fits = |(fact, limit): &(Cow<'_, str>, Limit)| match limits.get(fact) {
+        Some(known) => both(known, limit).is_some_and(|it| value(&it).is_some()),
+        None => value(limit).is_some(),
+    };
+    relations::between(&facts, relations).iter().all(|relation| {
+        alternatives(relation, true, names)
+            .is_none_or(|all| all.iter().any(|it| it.iter().all(fits)))
+    })
 }
 
 /// Functions that hold where one of the texts of their list does.
@@ -337,6 +378,12 @@ mod tests {
             "task.confidence > 0.7 && task.confidence < 0.4",
             "task.confidence >= 0.4 && 0.4 > task.confidence",
             "task.confidence == 0.5 && task.confidence > 0.5",
+            "commands.kind(\"test\").passed && commands.kind(\"test\").failed",
+            "commands.kind(\"test\").passed && commands.kind(\"test\").count == 0",
+            "todos.open > todos.total",
+            "todos.total == 0 && todos.open > 2",
+            "probes.pr.ok && probes.pr.code > 0",
+            "files.kind(\"code\").count > 0 && files.kind(\"code\").edits == 0",
         ] {
             assert_eq!(ask(&read(text), true), Answer::Never, "{text}");
         }
@@ -352,6 +399,8 @@ mod tests {
             "todos.seen || !todos.seen",
             "now.weekday <= 7",
             "task.confidence < 0.5 || task.confidence >= 0.5",
+            "!commands.kind(\"test\").passed || !commands.kind(\"test\").failed",
+            "todos.total >= todos.open",
         ] {
             assert_eq!(ask(&read(text), false), Answer::Never, "{text}");
         }
@@ -375,9 +424,13 @@ mod tests {
 
     #[test]
     fn what_has_no_name_of_its_own_is_not_judged() {
-        for text in
-            ["1 == 1 && 2 < 3", "session.type != \"DEVELOPMENT\" && session.type != \"SIMPLE\""]
-        {
+        for text in [
+            "1 == 1 && 2 < 3",
+            "session.type != \"DEVELOPMENT\" && session.type != \"SIMPLE\"",
+            "commands.kind(\"test\").passed && commands.kind(\"lint\").failed",
+            "todos.open == todos.total && todos.total > 0",
+            "!probes.pr.ok && probes.pr.code != 0",
+        ] {
             assert_ne!(ask(&read(text), true), Answer::Never, "{text}");
         }
         // A chain that begins in parentheses has no tree.
@@ -385,6 +438,16 @@ mod tests {
         let (called, asked) =
             (read("[\"a\"].contains(session.branch)"), "session.branch in [\"a\"]");
         assert_eq!(called.canonical(), read(asked).canonical());
+    }
+
+    #[test]
+    fn what_a_fact_needs_does_not_follow_from_what_is_written() {
+        let (count, passed) =
+            (read("commands.kind(\"test\").count > 0"), read("commands.kind(\"test\").passed"));
+        let names = Names::default();
+        assert_eq!(possible(&[(&passed, true), (&count, false)], &names), Answer::Never);
+        assert!(!follows((&count, true), (&passed, true), &names));
+        assert!(follows((&count, true), (&count, true), &names));
     }
 
     #[test]

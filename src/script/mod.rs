@@ -26,6 +26,7 @@ pub mod program_facts;
 pub mod prose;
 pub mod queue_facts;
 pub mod record;
+pub mod relations;
 pub mod reply;
 mod session_facts;
 pub mod signal_facts;

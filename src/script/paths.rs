@@ -40,8 +40,19 @@ pub fn number(path: &str, names: &Names) -> Number {
     Number { range, is_decimal: result == Type::Decimal }
 }
 
+/// The type of a fact; `None` where the table does not have it.
+#[must_use]
+pub fn type_of(path: &str) -> Option<Type> {
+    last(path).map(|(result, _)| result)
+}
+
 /// The row of the last name of a path.
 fn last_member(path: &str) -> Option<&'static Member> {
+    last(path)?.1
+}
+
+/// The type of a path, and the row of its last name: names that the pack gives have none.
+fn last(path: &str) -> Option<(Type, Option<&'static Member>)> {
     let mut owner = Type::Global;
     let mut row = None;
     for step in steps(path) {
@@ -55,7 +66,7 @@ fn last_member(path: &str) -> Option<&'static Member> {
             (_, None) => return None,
         };
     }
-    row
+    Some((owner, row))
 }
 
 /// The names of a path with their arguments: `commands`, `kind("a.b")`, `count`.

@@ -1,4 +1,5 @@
-//! What lint calls clean never raises a type error: generated conditions over generated events.
+//! What lint calls clean never raises a type error: generated conditions over generated events. What it takes
+//! for granted of facts holds: generated sessions.
 
 use std::rc::Rc;
 
@@ -13,6 +14,7 @@ use policyd::policy::load;
 use policyd::script::breaker_facts::Standing;
 use policyd::script::context::Reading;
 use policyd::script::members;
+use policyd::script::relations;
 use policyd::script::signal_facts::Waiting;
 use policyd::script::types::{Domain, Type};
 use policyd::script::{Evaluator, Value};
@@ -128,12 +130,16 @@ thread_local! {
     });
 }
 
-fn evaluator((kind, payload): (&str, &str), reading: Reading) -> Evaluator {
+fn evaluator(event: (&str, &str), reading: Reading) -> Evaluator {
+    evaluator_of(Facts::default(), event, reading)
+}
+
+fn evaluator_of(facts: Facts, (kind, payload): (&str, &str), reading: Reading) -> Evaluator {
     let event = wire::parse(payload.as_bytes(), EventKind::find(kind).unwrap()).unwrap();
     let situation = Situation {
         gauged: true,
         event,
-        facts: Facts::default(),
+        facts,
         transcript_problem: None,
         interactive: true,
         recorded: false,
@@ -196,4 +202,83 @@ fn the_generator_makes_both_kinds() {
         all += 1;
     }
     assert!(clean > 60 && clean < 240, "{clean} of {all} are clean");
+}
+
+/// One call of a tool and its result, as a transcript has them.
+fn exchange() -> impl Strategy<Value = [serde_json::Value; 2]> {
+    let command =
+        select(vec!["cargo test", "cargo clippy", "git push", "ls", "cargo test; git push"]);
+    let shell = command.prop_map(|it| ("Bash", serde_json::json!({ "command": it })));
+    let file = select(vec!["/work/src/a.rs", "/work/b.md"]);
+    let edit = file.prop_map(|it| {
+        ("Edit", serde_json::json!({"file_path": it, "old_string": "a", "new_string": "b"}))
+    });
+    let status = select(vec!["pending", "completed", "in_progress"]);
+    let todos = prop::collection::vec(status, 0..4).prop_map(|all| {
+        let all: Vec<_> =
+            all.iter().map(|it| serde_json::json!({"content": "x", "status": it})).collect();
+        ("TodoWrite", serde_json::json!({ "todos": all }))
+    });
+    let said = select(vec![
+        "test result: ok. 3 passed; 0 failed",
+        "test result: FAILED. 1 passed; 2 failed",
+        "The user doesn't want to proceed with this tool use",
+        "",
+    ]);
+    let call = prop_oneof![3 => shell, 2 => edit, 1 => todos];
+    (call, said, any::<bool>(), any::<u32>()).prop_map(|((tool, input), said, failed, id)| {
+        let (id, at) = (format!("t{id}"), "2026-07-01T10:00:00Z");
+        let used = serde_json::json!({"type": "tool_use", "id": id, "name": tool, "input": input});
+        let result = serde_json::json!(
+            {"type": "tool_result", "tool_use_id": id, "content": said, "is_error": failed}
+        );
+        [("assistant", used), ("user", result)].map(|(by, part)| {
+            serde_json::json!(
+                {"type": by, "timestamp": at, "message": {"role": by, "content": [part]}}
+            )
+        })
+    })
+}
+
+/// Owners that relations speak of, as expressions name them.
+const OWNERS: [(&str, Type); 8] = [
+    ("commands.kind(\"test\")", Type::CommandKind),
+    ("commands.kind(\"lint\")", Type::CommandKind),
+    ("commands.kind(\"test\").last", Type::Command),
+    ("commands.last(\"git push\")", Type::Command),
+    ("files", Type::Files),
+    ("files.kind(\"code\")", Type::Files),
+    ("todos", Type::Todos),
+    ("probes.pr", Type::Probe),
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_always_holds_of_facts_holds_in_every_session(
+        session in prop::collection::vec((exchange(), any::<bool>()), 1..12), code in -1_i32..3,
+    ) {
+        let lens = POLICY.with(|policy| CompiledLens::new(policy.lens.clone()));
+        let mut facts = Facts::default();
+        for ([call, result], answered) in session {
+            facts.absorb(call.to_string().as_bytes(), &lens);
+            if answered {
+                facts.absorb(result.to_string().as_bytes(), &lens);
+            }
+            let value = serde_json::Value::Null;
+            for reading in [Reading::Answer { code, value }, Reading::Failed("no".to_owned())] {
+                let mut evaluator = evaluator_of(facts.clone(), EVENTS[0], reading);
+                for relation in relations::ALWAYS {
+                    let owners = OWNERS.iter().filter(|(_, it)| *it == relation.owner);
+                    let holds: Vec<String> = owners.map(|(it, _)| relation.of(it)).collect();
+                    prop_assert!(!holds.is_empty(), "{relation:?}");
+                    for text in holds {
+                        let value = evaluator.eval(&text);
+                        prop_assert!(matches!(value, Ok(Value::Bool(true))), "{text}: {value:?}");
+                    }
+                }
+            }
+        }
+    }
 }

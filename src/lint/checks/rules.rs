@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use crate::lint::logic::{Answer, possible, truth};
+use crate::lint::logic::{Answer, follows, possible, truth};
 use crate::lint::subject::{Entry, Site};
 use crate::lint::{Findings, Subject};
 use crate::policy::records;
@@ -116,7 +116,7 @@ fn redundant<'t>(items: &'t [Term], all: bool, names: &Names) -> Option<(&'t Ter
             let follows = number != at
                 && is_open(at)
                 && is_open(number)
-                && possible(&[(other, all), (item, !all)], names) == Answer::Never;
+                && follows((item, all), (other, all), names);
             if follows {
                 return Some((item, other));
             }
