@@ -5,7 +5,7 @@
 use super::checks::{
     breakers, cases, clients, events, expressions, failures, guards, hygiene, identity, messages,
     names, numbers, odds, patterns, probes, programs, rules, safety, structure, supervision,
-    tables, tools,
+    tables, tools, vocabulary,
 };
 use super::{Check, Profile, Rule};
 use crate::source::Level;
@@ -84,7 +84,7 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD119", "expires-without-reason", Warning, Strict, "A rule expires and does not say why.", Some(identity::expires_without_reason)),
     rule!("PD120", "disabled-without-reason", Warning, Strict, "A rule is switched off and does not say why.", Some(identity::disabled_without_reason)),
     rule!("PD121", "unmatched-breaker", Warning, Default, "A breaker of a probe matches no probe.", Some(identity::unmatched_breaker)),
-    rule!("PD122", "unknown-voice", Warning, Default, "The voice is one that no message has.", Some(identity::unknown_voice)),
+    rule!("PD122", "unknown-voice", Warning, Default, "A voice is one that no message has, or nearly another one.", Some(identity::unknown_voice)),
     rule!("PD123", "implicit-override", Warning, Default, "An entry takes the place of an inherited one without saying so.", Some(identity::implicit_override)),
     rule!("PD124", "incomplete-order", Error, Default, "An order leaves out a group that has rules.", None),
     rule!("PD125", "misspelt-breaker", Warning, Default, "The name of a breaker is nearly that of another one.", Some(breakers::misspelt_breaker)),
@@ -104,6 +104,7 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD140", "looked-through", Warning, Default, "A command pattern names what starts other programs, which are seen in its place.", Some(programs::looked_through)),
     rule!("PD141", "does-nothing", Warning, Default, "An entry says when, and not what.", Some(rules::does_nothing)),
     rule!("PD142", "odd-folder", Warning, Default, "The folder of a channel is none that alerts are written to.", Some(failures::odd_folder)),
+    rule!("PD143", "odd-name", Warning, Default, "A list of the vocabulary has a name that nothing is called by.", Some(vocabulary::odd_name)),
     rule!("PD201", "expression-syntax", Error, Default, "An expression cannot be read.", None),
     rule!("PD202", "unknown-fact", Error, Default, "A fact or field is named that does not exist.", None),
     rule!("PD203", "unknown-function", Error, Default, "A function or operator is named that does not exist.", None),
@@ -157,6 +158,7 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD314", "odd-blank", Warning, Default, "A blank is none that anybody types.", Some(hygiene::odd_blank)),
     rule!("PD315", "regex-in-literal", Warning, Default, "A regular expression is looked for as it stands.", Some(patterns::regex_in_literal)),
     rule!("PD316", "doubled-backslash", Warning, Default, "A backslash is doubled where it need not be.", Some(patterns::doubled_backslash)),
+    rule!("PD317", "excused-pattern", Warning, Default, "A pattern is excused wherever it is found.", Some(vocabulary::excused_pattern)),
     rule!("PD401", "no-fallback-text", Note, Pedantic, "None of several texts is used where no condition holds.", Some(messages::no_fallback)),
     rule!("PD402", "unreachable-text", Warning, Default, "A text stands behind one that always comes first.", Some(messages::unreachable_text)),
     rule!("PD403", "no-guidance", Warning, Strict, "A blocker does not say what to do.", Some(messages::no_guidance)),
@@ -175,6 +177,7 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD512", "failure-contradiction", Warning, Default, "Numbers about failures contradict each other.", Some(failures::contradiction)),
     rule!("PD513", "context-contradiction", Warning, Default, "Numbers of context.yaml contradict each other, or have no effect.", Some(supervision::context_contradiction)),
     rule!("PD514", "run-contradiction", Warning, Default, "Numbers of run.yaml contradict each other, or have no effect.", Some(supervision::run_contradiction)),
+    rule!("PD515", "signal-contradiction", Warning, Default, "Times of a signal contradict each other, or have no effect.", Some(supervision::signal_contradiction)),
     rule!("PD601", "never-true", Warning, Default, "A condition can never hold.", Some(rules::never_true)),
     rule!("PD602", "always-true", Warning, Default, "A condition always holds.", Some(rules::always_true)),
     rule!("PD603", "constant-part", Warning, Default, "A part of a condition is always the same.", Some(rules::constant_part)),

@@ -13,6 +13,7 @@ use super::tokens::{cure, operand_text, other_spelling, token_length};
 use super::types::{Domain, Evidence, Names, Type};
 use super::{ScriptError, byte_offset, lately};
 use crate::source::{Diagnostic, Span, suggest};
+use crate::time::Timestamp;
 
 mod brackets;
 
@@ -120,12 +121,13 @@ fn number_in_quotes(sides: [&Expr; 2]) -> Option<String> {
     })
 }
 
-/// Whether a text is a date as `now.date` is one; the beginning of one orders as it should.
+/// Whether a text is a day of the calendar as `now.date` is one; the beginning of one orders as it should.
 fn is_date(text: &str) -> bool {
     let form = "0000-00-00";
     let fits = |(one, other): (u8, u8)| one == other || (one == b'0' && other.is_ascii_digit());
     let parts = [4, 7, 10].contains(&text.len());
-    parts && form.bytes().zip(text.bytes()).all(fits)
+    let day = format!("{text}{}", "0000-01-01".get(text.len()..).unwrap_or_default());
+    parts && form.bytes().zip(text.bytes()).all(fits) && Timestamp::parse(&day).is_some()
 }
 
 struct Checker<'a> {

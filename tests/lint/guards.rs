@@ -152,6 +152,9 @@ fn dates_are_compared_in_one_form() {
         ("now.date < \"01/31/2027\"", "is compared as a text"),
         ("now.date > \"2026-9-30\"", "is compared as a text"),
         ("now.date == \"31.12.2026\"", "is compared as a text"),
+        ("now.date == \"2026-02-30\"", "is never like \"2026-02-30\""),
+        ("now.date < \"2026-13\"", "is never like \"2026-13\""),
+        ("now.date == \"2028-02-29\"", ""),
         ("session.type in [\"DEVELOPMENT\", \"MAINTENENCE\"]", "is never \"MAINTENENCE\""),
         ("'[\"DEVELOPMENT\", \"MAINTENENCE\"].contains(session.type)'", "is never \"MAINTENENCE\""),
     ] {

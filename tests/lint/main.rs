@@ -26,3 +26,4 @@ mod soundness;
 mod subjects;
 mod supervision;
 mod trees;
+mod vocabulary;

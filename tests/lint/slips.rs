@@ -425,6 +425,16 @@ fn what_is_switched_off_is_told() {
         "PD116",
         &[("  enabled: false", "`api_error` is made weaker"), ("  say: Wait.", "")],
     );
+    let class = |it: &str| format!("classes:\n  - {{id: overloaded, override: true, {it}}}\n");
+    check_made(
+        ("failures.yaml", class),
+        "PD116",
+        &[
+            ("effect: ignore", "`overloaded` is made weaker"),
+            ("effect: ignore, description: It is over in a minute.", ""),
+            ("errors: [busy]", ""),
+        ],
+    );
     check(
         "session_types.yaml",
         "PD110",
@@ -540,6 +550,8 @@ fn times_of_humans_are_no_seconds() {
             ("review_every: 24m\n", "24m is very short for `review_every`"),
             ("review_every: 24h\n", ""),
             ("redrive: {rate: 5, per: 1s}\n", "1s is very short for `per`"),
+            ("retention: {max_age: 1h}\n", "1h is very short for `max_age`"),
+            ("retention: {max_age: 30d}\n", ""),
         ],
     );
 }

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::guards::guards;
+use super::names::slip;
 use super::programs::slip_of;
 use crate::facts::glob::word_matches;
-use crate::lint::subject::Entry;
+use crate::lint::subject::{Entry, Leaf};
 use crate::lint::{Findings, Subject};
 use crate::policy::builtin;
 use crate::policy::guards::FILES;
@@ -218,8 +219,18 @@ pub(in crate::lint) fn implicit_override(subject: &Subject<'_>, out: &mut Findin
     }
 }
 
+/// Files whose entries look after the agent; they say why in `description`.
+const SUPERVISING: [&str; 6] = [
+    "escalation.yaml",
+    "reactions.yaml",
+    "failures.yaml",
+    "dead_letter.yaml",
+    "signals.yaml",
+    "rationalizations.yaml",
+];
+
 pub(in crate::lint) fn loosened_without_reason(subject: &Subject<'_>, out: &mut Findings) {
-    for entry in subject.of("escalation.yaml").chain(subject.of("reactions.yaml")) {
+    for entry in SUPERVISING.iter().flat_map(|it| subject.of(it)) {
         let Some(below) = subject.inherited(entry) else { continue };
         let was = |key: &str| below.get(key).and_then(Node::text);
         let severity = |it: &str| SEVERITIES.iter().position(|known| *known == it);
@@ -231,8 +242,13 @@ pub(in crate::lint) fn loosened_without_reason(subject: &Subject<'_>, out: &mut 
             let on = was(key) == Some("true") || (key == "enabled" && was(key).is_none());
             entry.node.get(key).filter(|it| on && it.bool() == Some(false))
         };
+        // A failure that counted, or was told to a human, is let be.
+        let ignored = entry
+            .node
+            .get("effect")
+            .filter(|it| it.says("ignore") && was("effect") != Some("ignore"));
         let said = entry.text("description").is_some();
-        let found = [lower, off("enabled"), off("blocking")].into_iter().flatten().next();
+        let found = [lower, off("enabled"), off("blocking"), ignored].into_iter().flatten().next();
         if let Some(node) = found.filter(|_| !said) {
             let help = "say why in `description`, or ignore this with a reason";
             made_weaker((entry, below), node, help, out);
@@ -393,12 +409,31 @@ pub(in crate::lint) fn unmatched_breaker(subject: &Subject<'_>, out: &mut Findin
 }
 
 pub(in crate::lint) fn unknown_voice(subject: &Subject<'_>, out: &mut Findings) {
-    let voice = subject.file("policyd.yaml").and_then(|it| it.get("voice"));
-    let Some((node, name)) = voice.and_then(|it| Some((it, it.text()?))) else { return };
+    let chosen = subject.file("policyd.yaml").and_then(|it| it.get("voice"));
+    let chosen = chosen.and_then(|it| Some((it, it.text()?)));
     let voices: Vec<&str> = subject.reviewed.meant.voices().chain(["plain"]).collect();
-    if !voices.contains(&name) {
+    if let Some((node, name)) = chosen.filter(|(_, it)| !voices.contains(it)) {
         out.add(node.span.clone(), format!("no message has the voice `{name}`"), |it| {
             it.with_meant(name, &voices)
         });
+    }
+    // A text with a voice that nobody chooses is never said; it may be meant for others, who choose it.
+    let is_voice = |it: &&Leaf<'_>| it.key == "voice" && it.file == "messages.yaml";
+    let own: Vec<_> = subject.leaves.iter().filter(is_voice).map(|it| it.node).collect();
+    let times = |name: &str| own.iter().filter(|it| it.says(name)).count();
+    for node in &own {
+        let name = node.text().unwrap_or_default();
+        let others = voices.iter().copied().chain(chosen.map(|(_, it)| it));
+        let others: Vec<&str> = others.filter(|it| *it != name).collect();
+        // Of two that the pack has, the rarer one is the slip.
+        let meant = slip(name, &others).filter(|it| times(it) == 0 || times(name) < times(it));
+        if let Some(meant) = meant {
+            let message = format!("the voice `{name}` is nearly `{meant}`");
+            out.add(node.span.clone(), message, |it| {
+                it.with_note("the text is not said where that voice is chosen")
+                    .with_help(format!("did you mean `{meant}`?"))
+                    .with_word(name, meant)
+            });
+        }
     }
 }

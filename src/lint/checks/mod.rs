@@ -23,3 +23,4 @@ pub(super) mod supervision;
 pub(super) mod tables;
 pub(super) mod terms;
 pub(super) mod tools;
+pub(super) mod vocabulary;

@@ -20,8 +20,20 @@ pub(in crate::lint) fn zero_duration(subject: &Subject<'_>, out: &mut Findings) 
 const HOUR: u64 = 3_600;
 const DAY: u64 = 24 * HOUR;
 
+/// A key with the times between which its values commonly lie.
+type Common = (&'static str, Duration, Duration);
+
+/// Keys that mean longer or shorter times in one file than in others.
+const COMMON_IN: [(&str, Common); 1] = [
+    // Whoever looks after the weekend finds what was given up before it.
+    (
+        "dead_letter.yaml",
+        ("max_age", Duration::from_secs(3 * DAY), Duration::from_secs(10 * 365 * DAY)),
+    ),
+];
+
 /// Keys with the times between which their values commonly lie.
-const COMMON: [(&str, Duration, Duration); 20] = [
+const COMMON: [Common; 20] = [
     ("timeout", Duration::from_millis(50), Duration::from_secs(120)),
     ("deadline", Duration::from_millis(50), Duration::from_secs(120)),
     ("lock_wait", Duration::from_millis(50), Duration::from_secs(60)),
@@ -46,7 +58,8 @@ const COMMON: [(&str, Duration, Duration); 20] = [
 
 pub(in crate::lint) fn suspicious_unit(subject: &Subject<'_>, out: &mut Findings) {
     for leaf in subject.leaves.iter().filter(|it| matches!(it.kind, Kind::Duration)) {
-        let common = COMMON.iter().find(|(key, ..)| *key == leaf.key);
+        let common = COMMON_IN.iter().filter(|(file, _)| *file == leaf.file).map(|(_, row)| row);
+        let common = common.chain(&COMMON).find(|(key, ..)| *key == leaf.key);
         let (Some((key, least, most)), Some(value)) = (common, leaf.node.duration()) else {
             continue;
         };

@@ -116,7 +116,7 @@ fn regexes<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = Pattern<'s>> {
     own.chain(arguments(subject, &["matches("]))
 }
 
-fn hir(text: &str) -> Option<Hir> {
+pub(super) fn hir(text: &str) -> Option<Hir> {
     regex_syntax::parse(text).ok()
 }
 

@@ -9,11 +9,16 @@ use crate::state::context::{ACT, Measured};
 use crate::state::run::stuckness::{KEPT, SIGNS};
 use crate::time::duration_text;
 
+/// The file about contexts.
+const FILE: &str = "context.yaml";
+
 pub(in crate::lint) fn context_contradiction(subject: &Subject<'_>, out: &mut Findings) {
-    let Some(file) = subject.file("context.yaml") else { return };
+    let Some(file) = subject.file(FILE) else { return };
     let rules = subject.reviewed.meant.context();
     tiers(file, rules, out);
+    moved_tiers(subject, rules, out);
     models(file, out);
+    windows(file, out);
     let plain = rules.window;
     for (name, value) in file.get("variants").and_then(Node::entries).unwrap_or_default() {
         let window = value.int().and_then(|it| u64::try_from(it).ok()).unwrap_or(u64::MAX);
@@ -60,6 +65,46 @@ fn tiers(file: &Node, rules: &ContextRules, out: &mut Findings) {
     }
 }
 
+/// Tiers of a pack below that an override puts on the other side of one another.
+fn moved_tiers(subject: &Subject<'_>, rules: &ContextRules, out: &mut Findings) {
+    let order: Vec<&str> = subject.reviewed.meant.ids(FILE, "tiers").collect();
+    let place = |id: &str| order.iter().position(|it| *it == id);
+    for entry in subject.of(FILE).filter(|it| subject.inherited(it).is_some()) {
+        let Some(node) = entry.node.get("at") else { continue };
+        let (name, at) = (entry.name(), node.number().unwrap_or_default());
+        if at <= rules.settings.hysteresis {
+            continue; // It is told what is wrong with that.
+        }
+        let passed = rules.settings.tiers.iter().find(|other| {
+            let was_below = place(name) < place(&other.id);
+            other.id != name && ((was_below && at > other.at) || (!was_below && at < other.at))
+        });
+        if let Some(other) = passed {
+            let side = if at > other.at { "above" } else { "below" };
+            let message =
+                format!("`{name}` stands at {at} %, {side} `{}` at {} %", other.id, other.at);
+            let help = "tiers are reached as they rise: move the other one, too";
+            out.help(node.span.clone(), message, help);
+        }
+    }
+}
+
+/// Fewer tokens than any model holds.
+const WINDOW_MIN: i64 = 1_000;
+
+fn windows(file: &Node, out: &mut Findings) {
+    let models = file.get("models").and_then(Node::entries).unwrap_or_default();
+    let variants = file.get("variants").and_then(Node::entries).unwrap_or_default();
+    let of_models = models.iter().filter_map(|(_, it)| it.get("window"));
+    let all =
+        file.get("window").into_iter().chain(of_models).chain(variants.iter().map(|(_, it)| it));
+    for node in all {
+        let Some(tokens) = node.int().filter(|it| *it < WINDOW_MIN) else { continue };
+        let message = format!("no model holds only {tokens} tokens");
+        out.help(node.span.clone(), message, format!("write {tokens}000 for {tokens} thousand"));
+    }
+}
+
 fn models(file: &Node, out: &mut Findings) {
     let all = file.get("models").and_then(Node::entries).unwrap_or_default();
     for (at, (name, model)) in all.iter().enumerate() {
@@ -91,6 +136,29 @@ fn models(file: &Node, out: &mut Findings) {
                 let message = format!("`{key}` of `{glob}` costs {much} than its input");
                 out.help(node.span.clone(), message, "are the two mixed up?");
             }
+        }
+    }
+}
+
+pub(in crate::lint) fn signal_contradiction(subject: &Subject<'_>, out: &mut Findings) {
+    for entry in subject.of("signals.yaml").filter(|it| !it.is("enabled", false)) {
+        let own = |keys: [&str; 2]| keys.into_iter().find_map(|it| entry.node.get(it));
+        let time = |key: &str| subject.said(entry, key).and_then(Node::duration);
+        let (answered, expires) = (time("answer_within"), time("expires"));
+        if let Some((answered, expires)) = answered.zip(expires).filter(|(one, other)| other < one)
+            && let Some(node) = own(["expires", "answer_within"])
+        {
+            let (answered, expires) = (duration_text(answered), duration_text(expires));
+            let message =
+                format!("it is void after {expires}, before its {answered} to be answered in end");
+            out.add(node.span.clone(), message, |it| {
+                it.with_note("nobody is told that it was not answered")
+                    .with_help("let `expires` be longer than `answer_within`")
+            });
+        }
+        if let Some(node) = entry.node.get("on_timeout").filter(|_| answered.is_none()) {
+            let message = "nobody has to answer it, so nothing is ever done";
+            out.help(node.span.clone(), message, "write `answer_within`: the time it counts from");
         }
     }
 }

@@ -69,6 +69,11 @@ fn named_tools(term: &Term) -> Vec<Constant<'_>> {
     found
 }
 
+/// Tools that clients have by all that is known.
+pub(super) fn known_tools() -> &'static [&'static str] {
+    &TOOLS
+}
+
 /// The tool that a name means up to case.
 fn real_tool(name: &str) -> Option<&'static str> {
     TOOLS.iter().find(|it| it.eq_ignore_ascii_case(name)).copied()

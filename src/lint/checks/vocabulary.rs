@@ -1,0 +1,141 @@
+//! Checks of the plain lists of `vocabulary.yaml`: names that nothing is ever called by, patterns that are
+//! excused wherever they are found.
+
+use regex_syntax::hir::HirKind;
+
+use super::names::slip;
+use super::patterns::hir;
+use super::tools::known_tools;
+use crate::lint::{Findings, Subject};
+use crate::script::pattern::compile_regex;
+use crate::source::node::Node;
+
+const FILE: &str = "vocabulary.yaml";
+
+/// Lists of tools, by their whole names.
+const TOOLS: [&str; 3] = ["shell_tools", "edit_tools", "read_tools"];
+
+/// What is wrong with a name, and what to write in its place.
+type Wrong = (String, String);
+
+pub(in crate::lint) fn odd_name(subject: &Subject<'_>, out: &mut Findings) {
+    let Some(file) = subject.file(FILE) else { return };
+    let mut judge = |list: Option<&Node>, wrong: &dyn Fn(&str) -> Option<Wrong>| {
+        for node in list.and_then(Node::items).unwrap_or_default() {
+            if let Some((message, help)) = node.text().and_then(wrong) {
+                out.help(node.span.clone(), message, help);
+            }
+        }
+    };
+    for key in TOOLS {
+        judge(file.get(key), &|name| wrong_tool(name));
+    }
+    judge(file.get("main_branches"), &wrong_branch);
+    for (_, parts) in file.get("forges").and_then(Node::entries).unwrap_or_default() {
+        judge(Some(parts), &wrong_host);
+    }
+}
+
+fn wrong_tool(name: &str) -> Option<Wrong> {
+    if name.contains(['*', '?']) {
+        let message = format!("`{name}` is no name of a tool, and names are compared whole");
+        return Some((message, "write the name of each tool".to_owned()));
+    }
+    // Other clients write them in small letters; the pack makes others known by naming them here.
+    let near = slip(name, known_tools()).filter(|it| !it.eq_ignore_ascii_case(name))?;
+    Some((format!("no client has a tool `{name}`"), format!("did you mean `{near}`?")))
+}
+
+fn wrong_branch(name: &str) -> Option<Wrong> {
+    let whole = "branches are compared with it whole";
+    if name.contains(['*', '?', '[', '^', '$', ' ', '\\']) {
+        let message = format!("no branch is called `{name}`: {whole}");
+        return Some((message, "write the name of each branch".to_owned()));
+    }
+    let prefix = ["refs/heads/", "refs/remotes/", "origin/"];
+    let rest = prefix.iter().find_map(|it| name.strip_prefix(it))?;
+    Some((format!("no branch is called `{name}`: {whole}"), format!("write `{rest}`")))
+}
+
+fn wrong_host(part: &str) -> Option<Wrong> {
+    let message = format!("no host contains `{part}`");
+    if part.contains(['/', ':', '@', '*', ' ', '\\', '^', '$', '|']) {
+        let rest = part.rsplit_once("://").map_or(part, |(_, rest)| rest);
+        let rest = rest.split('/').next().unwrap_or(rest);
+        let host = rest.rsplit('@').next().unwrap_or(rest).split(':').next().unwrap_or(rest);
+        let plain =
+            !host.is_empty() && host.chars().all(|c| c.is_alphanumeric() || "-.".contains(c));
+        let help = if plain {
+            format!("write `{}`", host.to_lowercase())
+        } else {
+            "write a part of the host: `git.example.com`".to_owned()
+        };
+        return Some((message, help));
+    }
+    let small = part.to_lowercase();
+    (small != part)
+        .then(|| (format!("{message}: hosts are in small letters"), format!("write `{small}`")))
+}
+
+/// Entries that list patterns and what excuses them: of which key and file, and whether case counts.
+fn rows<'s>(subject: &'s Subject<'_>) -> Vec<(&'s Node, bool)> {
+    let file = subject.file(FILE);
+    let mapped = |key: &str| {
+        let entries = file.and_then(|it| it.get(key)?.entries()).unwrap_or_default();
+        entries.iter().map(|(_, row)| row)
+    };
+    let listed =
+        ["failures.yaml", "rationalizations.yaml"].into_iter().flat_map(|it| subject.of(it));
+    let prose = mapped("texts").chain(listed.map(|it| it.node)).map(|it| (it, false));
+    prose.chain(mapped("contents").map(|it| (it, true))).collect()
+}
+
+pub(in crate::lint) fn excused_pattern(subject: &Subject<'_>, out: &mut Findings) {
+    for (row, case) in rows(subject) {
+        let list = |key: &str| row.get(key).map(Node::one_or_items).unwrap_or_default();
+        let excuses: Vec<_> =
+            list("unless").iter().filter_map(|it| Some((it, it.text()?))).collect();
+        for (key, whole_words) in [("phrases", true), ("regexes", false)] {
+            for node in list(key) {
+                let Some(text) = node.text() else { continue };
+                let excused = excuses.iter().find(|(_, it)| {
+                    (*it == text && !whole_words) || excuses_all(it, text, whole_words, case)
+                });
+                if let Some((by, _)) = excused {
+                    out.add(
+                        node.span.clone(),
+                        format!("`{text}` is excused wherever it is found"),
+                        |it| {
+                            it.with_related(by.span.clone(), "this is found there, too")
+                                .with_note("it is looked for in vain")
+                                .with_help(
+                                    "say in `unless` what else stands there, or leave one out",
+                                )
+                        },
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Whether an excuse is found wherever a pattern is: in the phrase, or in the only text that a regex matches.
+fn excuses_all(excuse: &str, pattern: &str, whole_words: bool, case: bool) -> bool {
+    let found = if whole_words {
+        pattern.to_owned()
+    } else {
+        match hir(pattern).as_ref().map(regex_syntax::hir::Hir::kind) {
+            Some(HirKind::Literal(text)) => String::from_utf8_lossy(&text.0).into_owned(),
+            _ => return false,
+        }
+    };
+    let looks = hir(excuse).map(|it| it.properties().look_set());
+    // Around a phrase words end; around anything else nobody knows what stands.
+    let open = |it: regex_syntax::hir::LookSet| {
+        if whole_words { !it.contains_anchor() } else { it.is_empty() }
+    };
+    let flags = if case { "" } else { "(?im)" };
+    looks.is_some_and(open)
+        && !found.trim().is_empty()
+        && compile_regex(&format!("{flags}{excuse}")).is_ok_and(|it| it.is_match(&found))
+}

@@ -1,0 +1,94 @@
+//! What lint says of lists in `vocabulary.yaml`, of what excuses a pattern, of voices and of signals' times.
+
+use crate::subjects::{check, check_made};
+
+#[test]
+fn branches_hosts_and_tools_are_named_as_they_are_called() {
+    check(
+        "vocabulary.yaml",
+        "PD143",
+        &[
+            ("main_branches: [develop, release/1.2, integration]\n", ""),
+            ("main_branches: [release/*]\n", "no branch is called `release/*`"),
+            ("main_branches: [origin/main]\n", "(write `main`)"),
+            ("main_branches: [refs/heads/main]\n", "(write `main`)"),
+            ("main_branches: [^main$]\n", "no branch is called `^main$`"),
+            ("forges: {gitlab: [git.example.com, gitlab]}\n", ""),
+            (
+                "forges: {gitlab: [\"https://me@git.example.com:8443/a\"]}\n",
+                "(write `git.example.com`)",
+            ),
+            ("forges: {gitlab: [\"git@git.example.com:a/b\"]}\n", "(write `git.example.com`)"),
+            ("forges: {gitlab: [\"*.example.com\"]}\n", "(write a part of the host"),
+            ("forges: {gitlab: [GitLab]}\n", "(write `gitlab`)"),
+            ("shell_tools: [Bash, bash, run_it]\n", ""),
+            ("shell_tools: [PowrShell]\n", "(did you mean `PowerShell`?)"),
+            ("edit_tools: [\"mcp__fs__*\"]\n", "names are compared whole"),
+            ("read_tools: [mcp__fs__read_file]\n", ""),
+        ],
+    );
+}
+
+#[test]
+fn what_is_excused_wherever_it_is_found_is_never_found() {
+    let made = |it: &str| format!("texts:\n  own:\n    {it}\n");
+    check_made(
+        ("vocabulary.yaml", made),
+        "PD317",
+        &[
+            ("{phrases: [later on], unless: [now]}", ""),
+            ("{phrases: [later on], unless: [LATER]}", "`later on` is excused"),
+            ("{phrases: [later on], unless: ['\\blater\\b']}", "`later on` is excused"),
+            // A sentence may begin otherwise.
+            ("{phrases: [later on], unless: [^later]}", ""),
+            ("{regexes: [wip], unless: [wip]}", "`wip` is excused"),
+            ("{regexes: ['w.p'], unless: ['w.p']}", "`w.p` is excused"),
+            ("{regexes: ['w.p'], unless: [wip]}", ""),
+            ("{regexes: [wip], unless: ['\\bwip\\b']}", ""),
+        ],
+    );
+    let content = |it: &str| format!("contents:\n  own:\n    {it}\n");
+    check_made(
+        ("vocabulary.yaml", content),
+        "PD317",
+        &[
+            ("{regexes: [TODO], unless: [TODO]}", "`TODO` is excused"),
+            // Case counts in files.
+            ("{regexes: [TODO], unless: [todo]}", ""),
+        ],
+    );
+    let class = "classes:\n  - {id: own, regexes: [no quota], unless: [quota]}\n";
+    check("failures.yaml", "PD317", &[(class, "`no quota` is excused")]);
+    let excuse = "entries:\n  - {id: own, phrases: [it is flaky], unless: [flaky], wrong: x}\n";
+    check("rationalizations.yaml", "PD317", &[(excuse, "`it is flaky` is excused")]);
+}
+
+#[test]
+fn a_voice_is_written_as_it_is_chosen() {
+    let made = |it: &str| format!("summary:\n  - {{voice: {it}, text: Own.}}\n  - text: Other.\n");
+    check_made(
+        ("messages.yaml", made),
+        "PD122",
+        &[
+            ("pirate", ""),
+            ("formal", ""),
+            ("pirat", "nearly `pirate`"),
+            ("Pirate", "nearly `pirate`"),
+        ],
+    );
+}
+
+#[test]
+fn a_signal_is_void_after_it_had_to_be_answered() {
+    let made = |it: &str| format!("signals:\n  - {{id: OWN, {it}}}\n");
+    check_made(
+        ("signals.yaml", made),
+        "PD515",
+        &[
+            ("answer_within: 1d, on_timeout: [alert], expires: 2d", ""),
+            ("answer_within: 2d, on_timeout: [alert], expires: 1d", "it is void after 1d"),
+            ("on_timeout: [alert]", "nobody has to answer it"),
+            ("expires: 1d", ""),
+        ],
+    );
+}
