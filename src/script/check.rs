@@ -281,7 +281,9 @@ impl<'a> Checker<'a> {
             }
             _ => {
                 let text = "this form is not part of the expression language";
-                self.at(expr, "expression-syntax", text, None);
+                let help = "a list is asked by `.first()`, `.len()`, `.contains(…)` and `in`";
+                let help = matches!(expr, Expr::Index(..)).then(|| help.to_owned());
+                self.at(expr, "expression-syntax", text, help);
                 Type::Any
             }
         }

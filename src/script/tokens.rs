@@ -52,8 +52,12 @@ pub(super) fn cure(text: &str, at: usize) -> Option<String> {
     let word = rest.get(..token_length(rest)).unwrap_or_default();
     let last =
         before.rsplit(|c: char| !(c.is_alphanumeric() || c == '_')).next().unwrap_or_default();
-    let closure = before.ends_with('(') && word == "|";
-    let known = other_spelling(word).filter(|_| !rest.starts_with("=~") && !closure);
+    let begins_closure = before.ends_with('(') && word == "|";
+    let closure = begins_closure || takes_argument(before, rest, last);
+    if closure {
+        return Some(NO_CLOSURES.to_owned());
+    }
+    let known = other_spelling(word).filter(|_| !rest.starts_with("=~"));
     if let Some(spelling) = known {
         return Some(format!("write `{spelling}`"));
     }
@@ -66,6 +70,9 @@ pub(super) fn cure(text: &str, at: usize) -> Option<String> {
     let help = match rest.chars().next() {
         Some('\'') => "a text stands in double quotes: `\"main\"`",
         Some('`') => "a text stands in double quotes",
+        Some('“' | '”' | '„' | '‘' | '’' | '«') => {
+            "a text stands in straight quotes: `\"main\"`"
+        }
         Some('$') => "an expression stands alone here; `${…}` belongs into texts",
         Some('?') => "write `if … { … } else { … }`",
         Some(';') => "leave it out: an expression is one value",
@@ -80,6 +87,16 @@ pub(super) fn cure(text: &str, at: usize) -> Option<String> {
         _ => return None,
     };
     Some(help.to_owned())
+}
+
+/// What to do without what other languages call with each value of a list.
+const NO_CLOSURES: &str =
+    "ask the list itself: `\"a\" in files.paths`, `files.matching(\"**/*.md\").count > 0`";
+
+/// Whether what is read is the arrow behind the argument of a closure: `any(x => …)`.
+fn takes_argument(before: &str, rest: &str, argument: &str) -> bool {
+    let opens = before.strip_suffix(argument).is_some_and(|it| it.trim_end().ends_with('('));
+    opens && !argument.is_empty() && (rest.starts_with("=>") || rest.starts_with("->"))
 }
 
 /// What other languages write otherwise.
@@ -114,7 +131,11 @@ mod tests {
             ("todos.seen and files.count > 1", 11, Some("write `&&`")),
             ("todos.seen ||", 13, Some("missing at its end")),
             ("session.branch == \"a\" \"b\"", 22, None),
-            ("any(|x| x)", 4, None),
+            ("files.paths.any(|x| x)", 16, Some("ask the list")),
+            ("files.paths.any(x => x)", 18, Some("ask the list")),
+            ("files.paths.any(x -> x)", 18, Some("ask the list")),
+            ("(files.count => 1)", 13, Some("write `>=`")),
+            ("session.branch == “main”", 18, Some("straight quotes")),
             ("~todos.seen", 0, Some("write `!`")),
             ("session.branch not in [\"a\"]", 19, Some("!(… in")),
             ("todos.seen todos.seen", 11, None),
