@@ -142,6 +142,7 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD235", "unguarded-division", Warning, Default, "A number is divided by one that may be zero.", Some(expressions::unguarded_division)),
     rule!("PD236", "place-in-text", Warning, Default, "A place is asked for in an answer that is a text.", Some(probes::place_in_text)),
     rule!("PD237", "in-text", Warning, Default, "A fact is looked for within a text, where a list may be meant.", Some(expressions::in_text)),
+    rule!("PD238", "not-of-tool", Warning, Default, "A guard asks for what its tools do not do.", Some(tools::not_of_tool)),
     rule!("PD301", "bad-regex", Error, Default, "A regular expression cannot be read.", None),
     rule!("PD302", "pattern-ends-in-newline", Error, Default, "A pattern from a block scalar ends in a line break and can match nothing.", Some(patterns::ends_in_newline)),
     rule!("PD303", "backspace-in-pattern", Error, Default, "`\\b` in double quotes is a backspace.", Some(patterns::backspace)),

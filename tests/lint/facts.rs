@@ -208,3 +208,18 @@ fn a_breaker_that_somebody_tells_of_calls_is_there() {
     assert!(told(&[("guards.yaml", &guard)]));
     assert!(!told(&[("guards.yaml", &guard), ("reactions.yaml", reaction)]));
 }
+
+#[test]
+fn names_of_a_file_that_cannot_be_read_are_not_missed() {
+    let rule = consideration("own", "  satisfied: signals.count(\"OWN\") == 0");
+    let signals = |id: &str| format!("signals:\n  - {{id: {id}}}\n");
+    let found = |signals: &str| {
+        let files = [("considerations.yaml", rule.as_str()), ("signals.yaml", signals)];
+        let found = look(&files, Profile::Default).findings;
+        found.iter().any(|it| it.code == "undefined-name")
+    };
+    assert!(found(&signals("OTHER")));
+    assert!(!found(&signals("OWN")));
+    assert!(!found(&signals("[OWN")));
+    assert!(!found("signals: 3\n"));
+}

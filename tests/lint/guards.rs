@@ -195,3 +195,57 @@ fn a_row_of_a_table_says_when_it_answers() {
     let found = look(&[("tables.yaml", table)], Profile::Default).findings;
     assert_eq!(found.iter().map(|it| it.code).collect::<Vec<_>>(), ["missing-key"], "{found:?}");
 }
+
+#[test]
+fn what_no_tool_of_a_guard_does_is_not_asked() {
+    let made = |it: &str| format!("- id: own\n  {it}\n  decision: deny\n  message: No.\n");
+    check_made(
+        ("guards.yaml", made),
+        "PD238",
+        &[
+            ("tools: [Write]\n  when: action.address != \"\"", "fetches an address"),
+            ("tools: [WebFetch]\n  when: action.address != \"\"", ""),
+            ("tools: [Write, WebFetch]\n  when: action.address != \"\"", ""),
+            ("tools: [Write]\n  when: action.runs(\"git push\")", "runs commands"),
+            ("tools: [Write, Bash]\n  when: action.runs(\"git push\")", ""),
+            ("tools: [Read]\n  when: action.writes([\"*.pem\"])", "changes a file"),
+            ("tools: [Read]\n  when: action.changed.outside", "changes a file"),
+            ("tools: [Read]\n  when: action.reads([\"*.pem\"])", ""),
+            ("tools: [Bash]\n  when: action.writes([\"*.pem\"])", ""),
+            ("tools: [\"mcp__*\"]\n  when: action.runs(\"git push\")", ""),
+            ("tools: [\"*\"]\n  when: action.runs(\"git push\")", ""),
+            ("when: action.runs(\"git push\")", ""),
+        ],
+    );
+}
+
+#[test]
+fn words_of_a_pattern_are_no_operands() {
+    let made = |it: &str| format!("- id: own\n  {it}\n  decision: deny\n  message: No.\n");
+    check_made(
+        ("guards.yaml", made),
+        "PD313",
+        &[
+            (
+                "commands: [git push]\n  when: program.operands.first() == \"push\"",
+                "`push` belongs to the pattern `git push`",
+            ),
+            ("commands: [git push]\n  when: program.names([\"push\"])", "belongs to the pattern"),
+            (
+                "commands: [git push]\n  when: '\"push\" in program.operands'",
+                "belongs to the pattern",
+            ),
+            ("commands: [git]\n  when: program.operands.first() == \"push\"", ""),
+            ("commands: [git push, git fetch]\n  when: program.names([\"push\"])", ""),
+            ("commands: [git push]\n  when: program.names([\"origin\"])", ""),
+        ],
+    );
+    check_made(
+        ("guards.yaml", made),
+        "PD312",
+        &[
+            ("commands: [git push]\n  when: program.has([\"--force*\"])", "no option is called"),
+            ("commands: [git push]\n  when: program.has([\"--force\"])", ""),
+        ],
+    );
+}

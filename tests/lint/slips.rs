@@ -108,6 +108,8 @@ fn no_shell_reads_a_command() {
             ("[timeout, \"9\", bash.exe, -c, \"a && ${HOME}/x\"]", ""),
             ("[ssh, host, cat, a, \"&&\", cat, b]", ""),
             ("[cut, -d, \"|\", -f, \"2\", f]", ""),
+            ("[git, grep, \"|\"]", ""),
+            ("[git, grep, TODO, \"|\", wc]", "no shell reads `|`"),
             ("[find, \".\", -exec, grep, -l, TODO, \"{}\", \";\"]", ""),
             ("[gh, pr, view, --json, state]", ""),
         ],

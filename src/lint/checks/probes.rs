@@ -100,6 +100,9 @@ pub(in crate::lint) fn probe_without_cure(subject: &Subject<'_>, out: &mut Findi
 /// What only a shell makes something of, where it is a word of its own.
 const OF_SHELLS: [&str; 7] = ["|", "||", "&&", ">", ">>", "2>&1", "2>/dev/null"];
 
+/// Programs that look for the word behind them: `git grep "|"`.
+const SEARCHING: [&str; 6] = ["grep", "egrep", "fgrep", "rg", "ag", "ack"];
+
 /// Programs that hand their words to a shell, or read a language of their own.
 const INTERPRETERS: [&str; 13] = [
     "ssh", "node", "deno", "bun", "python", "python3", "perl", "ruby", "awk", "gawk", "jq", "expr",
@@ -131,7 +134,8 @@ pub(in crate::lint) fn shell_words(subject: &Subject<'_>, out: &mut Findings) {
             let [(before, _), (word, node)] = pair else { continue };
             let hole = word.contains("${") || word.starts_with("$(") || word.starts_with('`');
             // The value of an option may be a sign: `cut -d "|"`.
-            if (OF_SHELLS.contains(word) || hole) && !before.starts_with('-') {
+            let sign = OF_SHELLS.contains(word) && !SEARCHING.contains(&base_name(before));
+            if (sign || hole) && !before.starts_with('-') {
                 out.add(node.span.clone(), format!("no shell reads `{word}`"), |it| {
                     it.with_note("the program gets it as a word like any other")
                         .with_help("ask the program itself, or name a script of yours that does")

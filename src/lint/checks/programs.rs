@@ -175,6 +175,14 @@ pub(in crate::lint) fn no_option(subject: &Subject<'_>, out: &mut Findings) {
         let text = pattern.text;
         // Programs of Windows take `/s`, and some of Unix `+x`.
         if text.starts_with(['-', '+', '/']) {
+            if text.len() > 2 && text.ends_with('*') {
+                out.add(pattern.span(), format!("no option is called `{text}`"), |it| {
+                    it.with_note(
+                        "`*` stands for itself; a long option that is shortened is met anyway",
+                    )
+                    .with_help("name each option whole: `--force`, `--force-with-lease`")
+                });
+            }
             continue;
         }
         let name = text.trim_start_matches(|it: char| !it.is_alphanumeric());
@@ -195,17 +203,40 @@ pub(in crate::lint) fn odd_operand(subject: &Subject<'_>, out: &mut Findings) {
     each_part_asking(subject, &members, |site, term| {
         let asked = asked(term).into_iter();
         let of_lists = asked.flat_map(|(fact, names)| names.into_iter().map(move |it| (fact, it)));
-        let named = compared(term, |it| it == "program.name");
-        let named = named.into_iter().map(|it| ("program.name", it));
+        let single = ["program.name", FIRST_OPERAND].into_iter();
+        let named = single
+            .flat_map(|fact| compared(term, |it| it == fact).into_iter().map(move |it| (fact, it)));
         let commands = subject.entry_of(site).and_then(|it| subject.said(it, "commands"));
         let commands = commands.map(Node::one_or_items).unwrap_or_default();
         let known = subject.reviewed.meant.known_programs();
         for (fact, (text, range)) in of_lists.chain(named) {
             if let Some((message, help)) = oddity((fact, text), commands, known) {
                 out.help(site.span(range), message, help);
+            } else if OPERANDS.contains(&fact)
+                && let Some(pattern) = own_word(text, commands)
+            {
+                out.add(
+                    site.span(range),
+                    format!("`{text}` belongs to the pattern `{pattern}`"),
+                    |it| {
+                        it.with_note("operands are what stands behind the words of the pattern")
+                            .with_help("leave it out, or write a pattern without it")
+                    },
+                );
             }
         }
     });
+}
+
+/// The first operand alone.
+const FIRST_OPERAND: &str = "program.operands.first()";
+/// Facts about operands.
+const OPERANDS: [&str; 3] = ["program.operands", "program.names", FIRST_OPERAND];
+
+/// The first of the patterns of a guard, where all of them have this word behind the program.
+fn own_word<'s>(word: &str, commands: &'s [Node]) -> Option<&'s str> {
+    let has = |it: &Node| it.text().is_some_and(|it| it.split(' ').skip(1).any(|it| it == word));
+    commands.first().filter(|_| commands.iter().all(has))?.text()
 }
 
 /// What is odd in a text that a fact about a program is asked for, and what to write.

@@ -4,7 +4,7 @@ use super::events::kinds;
 use super::guards::guards;
 use super::names::slip;
 use super::programs::slip_of;
-use super::terms::{Constant, asked, compared, constant, each_part, each_part_asking};
+use super::terms::{Constant, asked, compared, constant, each_part, each_part_asking, path};
 use crate::facts::glob::word_matches;
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject, with_edit};
@@ -200,6 +200,48 @@ pub(super) fn inputs(tools: &[Node]) -> Option<Vec<&'static str>> {
     let rows: Option<Vec<_>> = tools.iter().map(row).collect();
     let rows = rows.filter(|it| !it.is_empty())?;
     Some(rows.into_iter().flat_map(|(_, fields)| fields.iter().copied()).collect())
+}
+
+/// Facts about command lines.
+const OF_COMMANDS: [&str; 6] = ["command", "understood", "endless", "programs", "runs", "sets"];
+/// Facts about files that are changed.
+const OF_CHANGES: [&str; 5] = ["written", "writes", "deletes", "changes", "changed"];
+
+pub(in crate::lint) fn not_of_tool(subject: &Subject<'_>, out: &mut Findings) {
+    let meant = &subject.reviewed.meant;
+    for entry in guards(subject) {
+        let tools = subject.said(entry, "tools").map(Node::one_or_items).unwrap_or_default();
+        let names: Vec<&str> = tools.iter().filter_map(Node::text).collect();
+        let takes = |name: &str| INPUTS.iter().find(|(it, _)| *it == name).map(|(_, it)| *it);
+        // Of other tools nobody knows what they do.
+        let inputs: Option<Vec<_>> = names.iter().map(|it| takes(it)).collect();
+        let Some(inputs) = inputs.filter(|it| !it.is_empty()) else { continue };
+        let runs = meant.shell_tools().any(|it| names.contains(&it));
+        let changes = meant.tools().any(|it| names.contains(&it));
+        let fetches = inputs.iter().any(|it| it.contains(&"url"));
+        for site in subject.sites_of(entry).iter().filter(|it| !subject.has_error(it)) {
+            site.visit(|term| {
+                let fact = path(term).and_then(|it| it.strip_prefix("action.")).unwrap_or_default();
+                let fact = fact.split(['.', '(']).next().unwrap_or_default();
+                let what = match fact {
+                    _ if OF_COMMANDS.contains(&fact) && !runs => "runs commands",
+                    _ if OF_CHANGES.contains(&fact) && !changes => "changes a file",
+                    "address" if !fetches => "fetches an address",
+                    _ => return,
+                };
+                let message = format!("none of the tools of `{}` {what}", entry.name());
+                let list = tools.first().map(|it| it.span.clone());
+                out.add(site.span(&term.range), message, |it| {
+                    let it = match list {
+                        Some(list) => it.with_related(list, "these are looked at"),
+                        None => it,
+                    };
+                    it.with_note(format!("`action.{fact}` says nothing of them"))
+                        .with_help("name another tool under `tools`, or ask for something else")
+                });
+            });
+        }
+    }
 }
 
 /// Shorter fields are one letter from too many others: `page` is none of `pages`.
