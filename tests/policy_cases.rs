@@ -443,9 +443,9 @@ fn a_case_says_which_guards_decided_and_what_became_of_the_input() {
   given: {pack: {disable: [never]}}
   on: {command: git push}
   expect: {decision: ask, decided_by: [asked]}
-- name: it is there again
+- name: it is there again, and denies as it says itself
   on: {command: git push}
-  expect: {decided_by: [never]}
+  expect: {decision: deny, decided_by: [never]}
 - name: nobody decides
   on: {command: ls}
   expect: {decision: none, decided_by: []}

@@ -163,6 +163,8 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn entry(&mut self, key: &str, value: &Node) {
         match key {
+            // As guards say it.
+            "decision" if value.says("deny") => self.push(&[key], value, Test::Is("block".into())),
             "decision" | "release" => self.is(&[key], value),
             "session_type" => {
                 let known = &self.known.session_types;

@@ -222,8 +222,8 @@ const STATE_AFTER: &[Field] = &[
 const EXPECT: &[Field] = &[
     field(
         "decision",
-        Kind::Choice(&["none", "allow", "defer", "ask", "block", "halt"]),
-        "What the client is told; `none` lets the agent stop.",
+        Kind::Choice(&["none", "allow", "defer", "ask", "block", "deny", "halt"]),
+        "What the client is told; `none` lets the agent stop, `deny` is `block`.",
     ),
     field(
         "release",

@@ -18,7 +18,7 @@ use crate::script::types::Names;
 use crate::source::check;
 use crate::source::node::Node;
 use crate::source::shape::Kind;
-use crate::source::{Diagnostic, Level, ScalarStyle, Source, Span};
+use crate::source::{Diagnostic, Level, ScalarStyle, Source, Span, yaml};
 use crate::time::Timestamp;
 
 /// Everything lint looks at.
@@ -36,6 +36,8 @@ pub struct Subject<'a> {
     pub leaves: Vec<Leaf<'a>>,
     /// The case files beside it.
     pub cases: Vec<Arc<Source>>,
+    /// The same as they are read, once somebody asked.
+    case_trees: OnceCell<Vec<Node>>,
     /// Policy files in folders below it, by their names alone: nobody reads them.
     pub unread: Vec<String>,
     /// All of the pack as its user has it, once somebody asked; nothing where it does not load.
@@ -277,6 +279,7 @@ impl<'a> Subject<'a> {
             sites: vec![],
             leaves: vec![],
             cases: vec![],
+            case_trees: OnceCell::new(),
             unread: vec![],
             policy: OnceCell::new(),
             now,
@@ -293,6 +296,12 @@ impl<'a> Subject<'a> {
     #[must_use]
     pub fn with_cases(self, cases: Vec<Arc<Source>>) -> Self {
         Self { cases, ..self }
+    }
+
+    /// What the case files hold that can be read.
+    pub fn case_trees(&self) -> impl Iterator<Item = &Node> {
+        let read = || self.cases.iter().filter_map(|it| yaml::parse(it).0).collect();
+        self.case_trees.get_or_init(read).iter()
     }
 
     /// The same with what lies in folders where nobody looks for policies.

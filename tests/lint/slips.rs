@@ -521,7 +521,10 @@ fn a_case_lets_happen_what_clients_do() {
         let told = pack(on);
         assert!(told.contains("PD714") && told.contains(said), "{on}: {told}");
     }
+    let braces = "each: [{file: a.md}]\n  transcript: [{edit: \"{file}\"}]";
+    assert!(pack(braces).contains("(write `{{file}}`)"), "{}", pack(braces));
     for on in [
+        "each: [{file: a.md}]\n  transcript: [{edit: \"{{file}}\", text: \"{x} ${file}\"}]",
         "on: {tool: mcp__a__b, input: {paths: a}}",
         "on: {tool: Write, input: {file_path: a}}",
         "on: {tool: SomethingNew, input: {x: a}}",
@@ -531,6 +534,21 @@ fn a_case_lets_happen_what_clients_do() {
         let told = pack(on);
         assert!(!told.contains("PD714"), "{on}: {told}");
     }
+}
+
+#[test]
+fn a_case_file_says_what_it_means() {
+    let rule = consideration("own", "  satisfied: todos.open == 0");
+    let told = |cases: &str| {
+        let files = [("considerations.yaml", rule.as_str()), ("tests/a.yaml", cases)];
+        render_compact(&look(&files, Profile::Default).findings)
+    };
+    let case = |command: &str| {
+        format!("- name: a\n  on:\n    command: {command}\n  expect: {{decision: none}}\n")
+    };
+    assert!(told("# - name: a\n").contains("holds nothing"));
+    assert!(told(&case("gh issue close #12")).contains("PD031"));
+    assert_eq!(told(&case("\"gh issue close #12\"")), "");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::names::{MODES, slip};
 use super::programs::slip_of_program;
+use super::structure::each_scalar;
 use super::tools::{inputs, odd_input, odd_tool};
 use crate::cases::coverage::{Covered, RuleKind, covered_in};
 use crate::cases::names::Known;
@@ -9,8 +10,8 @@ use crate::cases::read;
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
 use crate::policy::guards::FILES;
+use crate::source::Level;
 use crate::source::node::Node;
-use crate::source::{Level, yaml};
 
 /// Files whose entries are rules that a case can look at, and what a case says of one that fires and
 /// of one that is silent, where `NAME` is its name.
@@ -44,8 +45,7 @@ pub(in crate::lint) fn broken_case(subject: &Subject<'_>, out: &mut Findings) {
 }
 
 pub(in crate::lint) fn odd_case(subject: &Subject<'_>, out: &mut Findings) {
-    for source in &subject.cases {
-        let Some(file) = yaml::parse(source).0 else { continue };
+    for file in subject.case_trees() {
         for case in file.items().unwrap_or_default() {
             let steps = case.get("steps").and_then(Node::items).unwrap_or_default();
             for step in [case].into_iter().chain(steps) {
@@ -53,7 +53,36 @@ pub(in crate::lint) fn odd_case(subject: &Subject<'_>, out: &mut Findings) {
                 let reported = step.get("on").into_iter();
                 reported.chain(happened).for_each(|it| odd_happening(subject, it, out));
             }
+            unfilled(case, out);
         }
+    }
+}
+
+/// Values of `each` that a case names in single braces.
+fn unfilled(case: &Node, out: &mut Findings) {
+    let rows = case.get("each").and_then(Node::items).unwrap_or_default();
+    let keys = rows.iter().filter_map(Node::entries).flatten().filter_map(|(key, _)| key.text());
+    let mut holes: Vec<String> = keys.map(|it| format!("{{{it}}}")).collect();
+    holes.sort();
+    holes.dedup();
+    let parts = case.entries().unwrap_or_default().iter().filter(|(key, _)| !key.says("each"));
+    for (_, part) in parts.filter(|_| !holes.is_empty()) {
+        each_scalar(part, &mut |node| {
+            let text = node.text().unwrap_or_default();
+            for hole in &holes {
+                let doubled = format!("{{{hole}}}");
+                let Some(at) = text.find(hole.as_str()).filter(|_| !text.contains(&doubled)) else {
+                    continue;
+                };
+                // `${name}` is of a shell or a template.
+                if text.get(..at).is_some_and(|it| it.ends_with('$')) {
+                    continue;
+                }
+                let span = node.sub_span(at..at + hole.len());
+                let message = format!("`{hole}` is text, and no value of `each`");
+                out.help(span, message, format!("write `{doubled}`"));
+            }
+        });
     }
 }
 

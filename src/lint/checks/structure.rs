@@ -1,6 +1,7 @@
 //! Checks of files as YAML: what is legal and yet read differently than it was meant.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::lint::{Findings, Subject};
 use crate::source::node::{Node, NodeKind};
@@ -8,13 +9,15 @@ use crate::source::shape::Kind;
 use crate::source::{ScalarStyle, Source, Span};
 
 pub(in crate::lint) fn empty_file(subject: &Subject<'_>, out: &mut Findings) {
-    for (file, source) in &subject.pack.files {
+    let files = subject.pack.files.iter().map(|(file, source)| (file.as_str(), source));
+    let cases = subject.cases.iter().map(|source| (source.name.as_str(), source));
+    for (file, source) in files.chain(cases) {
         let says_nothing = |line: &str| {
             let line = line.trim_start_matches('\u{feff}').trim();
             line.is_empty() || line.starts_with('#') || line == "---"
         };
         if source.text.lines().all(says_nothing) {
-            let span = Span { source: source.clone(), start: 0, end: 0 };
+            let span = Span { source: Arc::clone(source), start: 0, end: 0 };
             out.help(span, format!("`{file}` holds nothing"), "delete it, or write its entries");
         }
     }
@@ -78,24 +81,41 @@ fn each_map<'n>(node: &'n Node, look: &mut impl FnMut(&'n [(Node, Node)])) {
     }
 }
 
+/// Calls `look` with every scalar that is no key.
+pub(super) fn each_scalar<'n>(node: &'n Node, look: &mut impl FnMut(&'n Node)) {
+    match &node.kind {
+        NodeKind::Map(entries) => entries.iter().for_each(|(_, value)| each_scalar(value, look)),
+        NodeKind::List(items) => items.iter().for_each(|it| each_scalar(it, look)),
+        NodeKind::Scalar(_) => look(node),
+        NodeKind::Invalid => {}
+    }
+}
+
 pub(in crate::lint) fn cut_by_comment(subject: &Subject<'_>, out: &mut Findings) {
-    for leaf in &subject.leaves {
-        let plain = leaf.node.scalar().is_some_and(|it| it.style == ScalarStyle::Plain);
-        let span = &leaf.node.span;
-        let rest = span.source.text.get(span.end..).unwrap_or_default();
-        let comment = rest.trim_start_matches([' ', '\t']);
-        // People write a blank behind the `#` of a comment, and none in `#12` and `#releases`.
-        let is_name =
-            comment.strip_prefix('#').is_some_and(|it| it.starts_with(char::is_alphanumeric));
-        if plain && is_name && matches!(leaf.kind, Kind::Text | Kind::Template) {
-            let start = span.end + (rest.len() - comment.len());
-            let end = start + comment.lines().next().unwrap_or_default().len();
-            let cut = Span { source: span.source.clone(), start, end };
-            out.add(cut, "this is a comment, and no part of the text before it", |it| {
-                it.with_related(span.clone(), "the text ends here")
-                    .with_help("write the text in quotes, or a blank behind `#`")
-            });
-        }
+    let texts = subject.leaves.iter().filter(|it| matches!(it.kind, Kind::Text | Kind::Template));
+    texts.for_each(|it| cut_text(it.node, out));
+    for file in subject.case_trees() {
+        each_scalar(file, &mut |it| cut_text(it, out));
+    }
+}
+
+/// Tells where a comment cuts a text.
+fn cut_text(node: &Node, out: &mut Findings) {
+    let plain = node.scalar().is_some_and(|it| it.style == ScalarStyle::Plain);
+    let is_text = plain && node.bool().is_none() && node.number().is_none();
+    let span = &node.span;
+    let rest = span.source.text.get(span.end..).unwrap_or_default();
+    let comment = rest.trim_start_matches([' ', '\t']);
+    // People write a blank behind the `#` of a comment, and none in `#12` and `#releases`.
+    let is_name = comment.strip_prefix('#').is_some_and(|it| it.starts_with(char::is_alphanumeric));
+    if is_name && is_text {
+        let start = span.end + (rest.len() - comment.len());
+        let end = start + comment.lines().next().unwrap_or_default().len();
+        let cut = Span { source: span.source.clone(), start, end };
+        out.add(cut, "this is a comment, and no part of the text before it", |it| {
+            it.with_related(span.clone(), "the text ends here")
+                .with_help("write the text in quotes, or a blank behind `#`")
+        });
     }
 }
 
