@@ -54,15 +54,11 @@ fn possible_by<'t>(
     conditions: &[(&'t Term, bool)],
     names: &Names,
 ) -> Answer<'t> {
-    // Most questions are about one constraint on one fact.
     if let [(term, holds)] = conditions
-        && !matches!(term.form, Form::Bool(_) | Form::Not(_) | Form::And(_) | Form::Or(_))
+        && let Some((fact, limit)) = alone(term, *holds, names)
     {
-        let (fact, limit) = atom(term, *holds, names);
-        if !matches!(limit, Limit::Order { .. }) {
-            let can_be = value(&limit).is_some();
-            return if can_be { Answer::Example([(fact, limit)].into()) } else { Answer::Never };
-        }
+        let can_be = value(&limit).is_some();
+        return if can_be { Answer::Example([(fact, limit)].into()) } else { Answer::Never };
     }
     let mut conjunctions = vec![Vec::new()];
     for (term, holds) in conditions {
@@ -80,7 +76,20 @@ fn possible_by<'t>(
 /// Whether a condition can be true, and whether it can be false.
 #[must_use]
 pub(super) fn is_never(term: &Term, holds: bool, names: &Names) -> bool {
-    possible(&[(term, holds)], names) == Answer::Never
+    // Most questions are about one constraint on one fact.
+    match alone(term, holds, names) {
+        Some((_, limit)) => value(&limit).is_none(),
+        None => possible(&[(term, holds)], names) == Answer::Never,
+    }
+}
+
+/// The one fact that a condition is about, and what that must be.
+fn alone<'t>(term: &'t Term, holds: bool, names: &Names) -> Option<(Cow<'t, str>, Limit)> {
+    if matches!(term.form, Form::Bool(_) | Form::Not(_) | Form::And(_) | Form::Or(_)) {
+        return None;
+    }
+    let (fact, limit) = atom(term, holds, names);
+    (!matches!(limit, Limit::Order { .. })).then_some((fact, limit))
 }
 
 /// Whether a condition is always true or always false.

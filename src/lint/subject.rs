@@ -140,12 +140,42 @@ impl Calls {
     }
 
     /// These names.
-    pub fn of<'n>(names: impl Iterator<Item = &'n str>) -> Self {
+    fn of<'n>(names: impl Iterator<Item = &'n str>) -> Self {
         Self(names.fold(0, |bits, name| {
-            let byte = |it: Option<&u8>| it.copied().map_or(0, usize::from);
+            let byte = |it: Option<&u8>| it.copied().unwrap_or(0);
             let (first, last) = (byte(name.as_bytes().first()), byte(name.as_bytes().last()));
-            bits | 1 << ((first * 3 + last * 5 + name.len() * 11) % 64)
+            bits | Self::bit(first, last, name.len())
         }))
+    }
+
+    /// The names that calls such as `commands.last(` end with.
+    pub const fn of_ends(mut ends: &[&str]) -> Self {
+        let mut bits = 0;
+        while let [end, others @ ..] = ends {
+            let (mut first, mut last, mut length) = (0, 0, 0);
+            let mut bytes = end.as_bytes();
+            while let [byte, rest @ ..] = bytes {
+                match *byte {
+                    b'.' => length = 0,
+                    b'(' => {}
+                    other => {
+                        if length == 0 {
+                            first = other;
+                        }
+                        last = other;
+                        length += 1;
+                    }
+                }
+                bytes = rest;
+            }
+            bits |= Self::bit(first, last, length);
+            ends = others;
+        }
+        Self(bits)
+    }
+
+    const fn bit(first: u8, last: u8, length: usize) -> u64 {
+        1 << ((first as usize * 3 + last as usize * 5 + length * 11) % 64)
     }
 }
 
@@ -498,5 +528,20 @@ impl<'a> Subject<'a> {
         if !told && line(&finding.span) != line(&entry.id.span) {
             finding.related.push((entry.id.span.clone(), String::new()));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Calls;
+
+    #[test]
+    fn a_call_is_known_by_how_it_ends() {
+        let ends = Calls::of_ends(&["matches(", "action.reads(", "any("]);
+        for text in ["files.paths.any([\"a\"])", "x.matches (\"a\")", "action.reads(x)"] {
+            assert_ne!(ends.0 & Calls::of_text(text).0, 0, "{text}");
+        }
+        assert_eq!(ends.0 & Calls::of_text("files.count > 0").0, 0);
+        assert_eq!(ends.0.count_ones(), 3);
     }
 }

@@ -409,7 +409,11 @@ pub(in crate::lint) fn unmatched_breaker(subject: &Subject<'_>, out: &mut Findin
 }
 
 pub(in crate::lint) fn unknown_voice(subject: &Subject<'_>, out: &mut Findings) {
-    let chosen = subject.file("policyd.yaml").and_then(|it| it.get("voice"));
+    let (manifest, messages) = (subject.file("policyd.yaml"), subject.file("messages.yaml"));
+    if manifest.is_none() && messages.is_none() {
+        return;
+    }
+    let chosen = manifest.and_then(|it| it.get("voice"));
     let chosen = chosen.and_then(|it| Some((it, it.text()?)));
     let voices: Vec<&str> = subject.reviewed.meant.voices().chain(["plain"]).collect();
     if let Some((node, name)) = chosen.filter(|(_, it)| !voices.contains(it)) {

@@ -58,17 +58,25 @@ impl Pattern<'_> {
     }
 }
 
-/// The member that a call such as `commands.last(` asks for; blanks may stand around it.
-fn last_name(call: &str) -> &str {
-    let call = call.trim_end_matches('(');
-    call.rsplit_once('.').map_or(call, |(_, name)| name)
+/// Functions whose arguments are patterns, by how their calls end.
+pub(super) struct Functions {
+    ends: &'static [&'static str],
+    calls: Calls,
 }
 
+impl Functions {
+    pub(super) const fn new(ends: &'static [&'static str]) -> Self {
+        Self { ends, calls: Calls::of_ends(ends) }
+    }
+}
+
+/// What takes a regular expression.
+const MATCHES: Functions = Functions::new(&["matches("]);
+
 /// Constant arguments of the calls of these functions, and texts of lists, anywhere in an expression.
-pub(super) fn arguments<'s>(subject: &'s Subject<'_>, functions: &[&str]) -> Vec<Pattern<'s>> {
+pub(super) fn arguments<'s>(subject: &'s Subject<'_>, functions: &Functions) -> Vec<Pattern<'s>> {
     let mut found = Vec::new();
-    let calls = Calls::of(functions.iter().map(|it| last_name(it)));
-    for site in subject.sites.iter().filter(|it| it.may_call(calls)) {
+    for site in subject.sites.iter().filter(|it| it.may_call(functions.calls)) {
         site.visit(|term| {
             let Form::Fact(path, arguments) = &term.form else { return };
             for argument in arguments {
@@ -78,7 +86,7 @@ pub(super) fn arguments<'s>(subject: &'s Subject<'_>, functions: &[&str]) -> Vec
                 } else {
                     (site.part(&argument.range), std::slice::from_ref(argument))
                 };
-                if calls_with(path, functions, begins) {
+                if calls_with(path, functions.ends, begins) {
                     found.extend(texts.iter().filter_map(|it| text_of(site, it)));
                 }
             }
@@ -113,7 +121,7 @@ fn leaves<'s>(
 
 fn regexes<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = Pattern<'s>> {
     let own = leaves(subject, |it| matches!(it.kind, Kind::Regex));
-    own.chain(arguments(subject, &["matches("]))
+    own.chain(arguments(subject, &MATCHES))
 }
 
 pub(super) fn hir(text: &str) -> Option<Hir> {
@@ -177,7 +185,7 @@ pub(in crate::lint) fn matches_everything(subject: &Subject<'_>, out: &mut Findi
 }
 
 pub(in crate::lint) fn regex_without_pattern(subject: &Subject<'_>, out: &mut Findings) {
-    for pattern in arguments(subject, &["matches("]) {
+    for pattern in arguments(subject, &MATCHES) {
         let plain = hir(pattern.text).is_some_and(|it| matches!(it.kind(), HirKind::Literal(_)));
         if plain {
             let help = "use `contains`, which counts case; or keep it where case must not count";
@@ -207,7 +215,7 @@ pub(in crate::lint) fn redundant_affix(subject: &Subject<'_>, out: &mut Findings
 }
 
 /// Facts that are asked about globs over paths.
-const AT_PATHS: [&str; 11] = [
+const AT_PATHS: Functions = Functions::new(&[
     "matching(",
     "action.reads(",
     "action.writes(",
@@ -219,7 +227,7 @@ const AT_PATHS: [&str; 11] = [
     "changed.any(",
     "written.any(",
     "fed_from.any(",
-];
+]);
 
 /// Path globs of the pack: of files in the vocabulary, of preferences, and in expressions.
 fn path_globs<'s>(subject: &'s Subject<'_>) -> Vec<Pattern<'s>> {

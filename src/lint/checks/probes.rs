@@ -172,6 +172,9 @@ pub(in crate::lint) fn place_in_text(subject: &Subject<'_>, out: &mut Findings) 
 }
 
 pub(in crate::lint) fn disabled_probe(subject: &Subject<'_>, out: &mut Findings) {
+    if !subject.sites.iter().any(|it| it.may_name(&["probes"])) {
+        return;
+    }
     let probes = subject.reviewed.meant.all_probes();
     let off: BTreeSet<&str> = probes.filter(|(_, on)| !on).map(|(id, _)| id).collect();
     if off.is_empty() {

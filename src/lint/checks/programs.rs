@@ -2,7 +2,7 @@
 //! program ever sees.
 
 use super::guards::guards;
-use super::patterns::{Pattern, Place, arguments};
+use super::patterns::{Functions, Pattern, Place, arguments};
 use super::terms::{asked, compared, each_part_asking};
 use crate::facts::shell::is_assignment;
 use crate::lint::subject::Entry;
@@ -171,7 +171,7 @@ fn look_through(subject: &Subject<'_>, pattern: &Pattern<'_>, alone: bool, out: 
 }
 
 pub(in crate::lint) fn no_option(subject: &Subject<'_>, out: &mut Findings) {
-    for pattern in arguments(subject, &["program.has("]) {
+    for pattern in arguments(subject, &OPTIONS) {
         let text = pattern.text;
         // Programs of Windows take `/s`, and some of Unix `+x`.
         if text.starts_with(['-', '+', '/']) {
@@ -290,7 +290,9 @@ fn oddity(
 }
 
 /// Facts that are asked about command patterns.
-const ASKED: [&str; 4] = ["ran(", "commands.last(", "action.runs(", "fed_by("];
+const ASKED: Functions = Functions::new(&["ran(", "commands.last(", "action.runs(", "fed_by("]);
+/// What is asked about options.
+const OPTIONS: Functions = Functions::new(&["program.has("]);
 
 /// The command patterns of the pack's own guards.
 fn of_guards<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = (&'s Entry<'s>, Pattern<'s>)> {
