@@ -120,7 +120,7 @@ fn of_stop(entry: &Value) -> (String, Vec<String>) {
         ("block", _) if entry.get("spoken") == Some(&Value::Bool(false)) => "not spoken".to_owned(),
         ("block", _) => "block".to_owned(),
         _ if is_switch(entry) => text(entry, "event").to_owned(),
-        _ if !text(entry, "no_opinion").is_empty() => "paused".to_owned(),
+        _ if text(entry, "no_opinion").starts_with("paused") => "paused".to_owned(),
         _ if !was_judged(entry) => "not judged".to_owned(),
         (_, "") => "ok".to_owned(),
         (_, why) => format!("let through ({why})"),
@@ -162,6 +162,20 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_stop_that_nobody_judged_is_paused_where_somebody_paused_it() {
+        for (why, what) in [
+            ("paused until 12:00 (5m left)", "paused  "),
+            ("the pack does not load: policies/a.yaml:1:1", "not judged  "),
+            ("the agent is planning", "not judged  "),
+        ] {
+            let entry = json!({"timestamp": "T", "id": "a", "session_id": "s", "event": "stop",
+                "decision": "none", "no_opinion": why});
+            let told = line(&entry);
+            assert!(told.contains(what) && told.contains(why), "{told}");
+        }
+    }
 
     #[test]
     fn a_line_tells_what_guards_said() {
