@@ -1,10 +1,10 @@
 //! Placeholders: `{{name}}` in a case that runs once for `each` of several maps of values.
 //! A name that no map has is an error, and so is a value that nothing names.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::source::node::{Node, NodeKind, Scalar};
-use crate::source::{Diagnostic, suggest};
+use crate::source::{Diagnostic, Span, suggest};
 
 /// The number of a repetition (`times`); it is filled later than the values of `each`.
 pub(super) const NUMBER: &str = "n";
@@ -50,12 +50,14 @@ pub(super) fn names_in(text: &str) -> bool {
 pub(super) struct Filling<'a> {
     pub(super) values: &'a [(Node, Node)],
     pub(super) used: BTreeSet<String>,
+    /// Where a name stands in single braces, which are text.
+    single: BTreeMap<String, Span>,
     pub(super) findings: Vec<Diagnostic>,
 }
 
 impl<'a> Filling<'a> {
     pub(super) fn new(values: &'a [(Node, Node)]) -> Self {
-        Self { values, used: BTreeSet::new(), findings: Vec::new() }
+        Self { values, used: BTreeSet::new(), single: BTreeMap::new(), findings: Vec::new() }
     }
 
     /// The node with its placeholders filled. A text that is one placeholder and nothing else
@@ -73,6 +75,7 @@ impl<'a> Filling<'a> {
     }
 
     fn scalar(&mut self, node: &Node, scalar: &Scalar) -> Node {
+        self.note_single(node, &scalar.text);
         let pieces = pieces(&scalar.text);
         if let [Piece::Name { name, start }] = pieces.as_slice() {
             return self.value(node, name, *start).cloned().unwrap_or_else(|| node.clone());
@@ -91,6 +94,16 @@ impl<'a> Filling<'a> {
             }
         }
         Node { span: node.span.clone(), kind: NodeKind::Scalar(Scalar { text, ..scalar.clone() }) }
+    }
+
+    fn note_single(&mut self, node: &Node, text: &str) {
+        for name in self.values.iter().filter_map(|(key, _)| key.text()) {
+            let hole = format!("{{{name}}}");
+            if let Some(at) = text.find(&hole) {
+                let span = node.sub_span(at..at + hole.len());
+                self.single.entry(name.to_owned()).or_insert(span);
+            }
+        }
     }
 
     fn value(&mut self, node: &Node, name: &str, start: usize) -> Option<&'a Node> {
@@ -115,13 +128,18 @@ impl<'a> Filling<'a> {
 
     /// What nothing asked for.
     pub(super) fn unused(self) -> Vec<Diagnostic> {
-        let Self { values, used, mut findings } = self;
+        let Self { values, used, single, mut findings } = self;
         for (key, _) in values {
             let name = key.text().unwrap_or_default();
             if !used.contains(name) {
                 let message = format!("nothing in the case is `{{{{{name}}}}}`");
                 let finding = Diagnostic::error("unused-value", key.span.clone(), message);
-                findings.push(finding.with_help("name it in the case, or take it out"));
+                findings.push(match single.get(name) {
+                    Some(span) => finding
+                        .with_related(span.clone(), "single braces are text")
+                        .with_help(format!("write `{{{{{name}}}}}` there")),
+                    None => finding.with_help("name it in the case, or take it out"),
+                });
             }
         }
         findings

@@ -31,9 +31,18 @@ impl CommandPattern {
     }
 
     /// How many operands of the program it names: 1 for `git push`.
+    /// The value of an option is none.
     #[must_use]
-    pub fn operands(&self) -> usize {
-        self.words().skip(1).filter(|it| !it.starts_with('-')).count()
+    pub fn operands(&self, value_options: &[ValueOptions]) -> usize {
+        let words = || self.words().skip(1);
+        // Most name no option.
+        if !words().any(|it| it.starts_with('-')) {
+            return words().count();
+        }
+        let values = ValuesOf { program: self.program(), rows: value_options };
+        let arguments = Arguments::read(words(), &values);
+        let toolchains = arguments.options.iter().filter(|it| it.name.starts_with('+'));
+        arguments.positional.len() + toolchains.count()
     }
 
     /// The name of the program, maybe with `*`.
@@ -241,6 +250,21 @@ mod tests {
     fn a_program_is_named_without_its_folder() {
         for written in ["slashed", " slashed ", "/usr/bin/slashed x", "bin/ slashed"] {
             assert!(CommandPattern::parse(written).names("slashed"), "{written}");
+        }
+    }
+
+    #[test]
+    fn the_value_of_an_option_is_no_operand() {
+        let rows = [ValueOptions { program: "python".to_owned(), options: vec!["-m".to_owned()] }];
+        for (pattern, operands) in [
+            ("git", 0),
+            ("git push", 1),
+            ("python -m pytest", 0),
+            ("python -m pytest run", 1),
+            ("git push --force", 1),
+            ("cargo +nightly test -q", 2),
+        ] {
+            assert_eq!(CommandPattern::parse(pattern).operands(&rows), operands, "{pattern}");
         }
     }
 

@@ -129,6 +129,21 @@ pub(super) fn both(one: &Limit, other: &Limit) -> Option<Limit> {
     }
 }
 
+/// Whether numbers within two limits can stand to each other as a third says.
+pub(super) const fn in_order(one: &Limit, other: &Limit, stand: &Limit) -> bool {
+    let (
+        Limit::Number { least, greatest, .. },
+        Limit::Number { least: low, greatest: high, .. },
+        Limit::Order { less, equal, greater },
+    ) = (one, other, stand)
+    else {
+        return true;
+    };
+    (*less && *least < *high)
+        || (*equal && *least <= *high && *low <= *greatest)
+        || (*greater && *greatest > *low)
+}
+
 /// A value within a limit.
 pub(super) enum Value<'l> {
     Truth(bool),

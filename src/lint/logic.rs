@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::limit::{Limit, both, constants, decimal, number, order, same, value};
+use super::limit::{Limit, both, constants, decimal, in_order, number, order, same, value};
 use crate::script::check;
 use crate::script::paths::{self, closed_values};
 use crate::script::relations::{self, Relation as Related};
@@ -287,9 +287,15 @@ fn agree(limits: &Limits<'_>, relations: &[Related], names: &Names) -> bool {
             _ => vec![fact.as_ref()],
         })
         .collect();
-    let fits = |(fact, limit): &(Cow<'_, str>, Limit)| match limits.get(fact) {
-        Some(known) => both(known, limit).is_some_and(|it| value(&it).is_some()),
-        None => value(limit).is_some(),
+    let fits = |(fact, limit): &(Cow<'_, str>, Limit)| {
+        let of_each = fact
+            .split_once(BETWEEN)
+            .and_then(|(one, other)| Some(in_order(limits.get(one)?, limits.get(other)?, limit)));
+        of_each != Some(false)
+            && match limits.get(fact) {
+                Some(known) => both(known, limit).is_some_and(|it| value(&it).is_some()),
+                None => value(limit).is_some(),
+            }
     };
     relations::between(&facts, relations).iter().all(|relation| {
         alternatives(relation, true, names)
@@ -391,6 +397,9 @@ mod tests {
             "commands.kind(\"test\").passed && commands.kind(\"test\").count == 0",
             "todos.open > todos.total",
             "todos.total == 0 && todos.open > 2",
+            "todos.open > 5 && todos.total < 3",
+            "files.edits < files.count",
+            "files.count > 0 && files.last_at == 0",
             "probes.pr.ok && probes.pr.code > 0",
             "files.kind(\"code\").count > 0 && files.kind(\"code\").edits == 0",
         ] {
@@ -438,6 +447,7 @@ mod tests {
             "session.type != \"DEVELOPMENT\" && session.type != \"SIMPLE\"",
             "commands.kind(\"test\").passed && commands.kind(\"lint\").failed",
             "todos.open == todos.total && todos.total > 0",
+            "todos.open > 2 && todos.total < 4",
             "!probes.pr.ok && probes.pr.code != 0",
         ] {
             assert_ne!(ask(&read(text), true), Answer::Never, "{text}");

@@ -121,13 +121,12 @@ fn number_in_quotes(sides: [&Expr; 2]) -> Option<String> {
     })
 }
 
-/// Whether a text is a day of the calendar as `now.date` is one; the beginning of one orders as it should.
+/// Whether a text is written as `now.date` is; the beginning of one orders as it should.
 fn is_date(text: &str) -> bool {
     let form = "0000-00-00";
     let fits = |(one, other): (u8, u8)| one == other || (one == b'0' && other.is_ascii_digit());
     let parts = [4, 7, 10].contains(&text.len());
-    let day = format!("{text}{}", "0000-01-01".get(text.len()..).unwrap_or_default());
-    parts && form.bytes().zip(text.bytes()).all(fits) && Timestamp::parse(&day).is_some()
+    parts && form.bytes().zip(text.bytes()).all(fits)
 }
 
 struct Checker<'a> {
@@ -281,8 +280,9 @@ impl<'a> Checker<'a> {
             }
             _ => {
                 let text = "this form is not part of the expression language";
+                let of_list = matches!(expr, Expr::Index(part, ..) if self.chain(owner, path, &part.lhs) == Type::Texts);
                 let help = "a list is asked by `.first()`, `.len()`, `.contains(…)` and `in`";
-                let help = matches!(expr, Expr::Index(..)).then(|| help.to_owned());
+                let help = of_list.then(|| help.to_owned());
                 self.at(expr, "expression-syntax", text, help);
                 Type::Any
             }
@@ -498,7 +498,22 @@ impl<'a> Checker<'a> {
         }
         self.closed_value(one, other);
         self.closed_value(other, one);
+        if plain_equality(name) {
+            self.calendar_day(one, other);
+            self.calendar_day(other, one);
+        }
         Type::Bool
+    }
+
+    /// `now.date == "2026-02-31"`, which no day is; such a text orders as it should.
+    fn calendar_day(&mut self, fact: &Expr, value: &Expr) {
+        let Expr::StringConstant(text, _) = value else { return };
+        if self.slice(fact) == "now.date" && is_date(text) && Timestamp::parse(text).is_none() {
+            let start = byte_offset(self.text, value.start_position()).unwrap_or(0);
+            let message = format!("`now.date` is never \"{text}\"");
+            let help = Some("write a day of the calendar: \"2027-01-31\"".to_owned());
+            self.report("impossible-value", start, message, help);
+        }
     }
 
     /// `fact == "value"` where the fact can only have certain values.

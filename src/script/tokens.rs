@@ -52,8 +52,8 @@ pub(super) fn cure(text: &str, at: usize) -> Option<String> {
     let word = rest.get(..token_length(rest)).unwrap_or_default();
     let last =
         before.rsplit(|c: char| !(c.is_alphanumeric() || c == '_')).next().unwrap_or_default();
-    let begins_closure = before.ends_with('(') && word == "|";
-    let closure = begins_closure || takes_argument(before, rest, last);
+    let begins_closure = before.ends_with('(') && matches!(word, "|" | "||");
+    let closure = begins_closure || takes_argument(before, rest);
     if closure {
         return Some(NO_CLOSURES.to_owned());
     }
@@ -93,10 +93,15 @@ pub(super) fn cure(text: &str, at: usize) -> Option<String> {
 const NO_CLOSURES: &str =
     "ask the list itself: `\"a\" in files.paths`, `files.matching(\"**/*.md\").count > 0`";
 
-/// Whether what is read is the arrow behind the argument of a closure: `any(x => …)`.
-fn takes_argument(before: &str, rest: &str, argument: &str) -> bool {
-    let opens = before.strip_suffix(argument).is_some_and(|it| it.trim_end().ends_with('('));
-    opens && !argument.is_empty() && (rest.starts_with("=>") || rest.starts_with("->"))
+/// Whether what is read is the arrow behind the argument of a closure: `any(x => …)`, `any((x) => …)`.
+fn takes_argument(before: &str, rest: &str) -> bool {
+    let is_name = |c: char| c.is_alphanumeric() || c == '_';
+    let inner = before.strip_suffix(')').unwrap_or(before);
+    let called = inner.trim_end_matches(is_name).trim_end_matches('(');
+    let opens = inner.len() - called.len() > inner.len() - inner.trim_end_matches(is_name).len();
+    // `if (count => 1)` calls nothing.
+    let call = called.ends_with(is_name) && !called.ends_with("if");
+    opens && call && (rest.starts_with("=>") || rest.starts_with("->"))
 }
 
 /// What other languages write otherwise.
@@ -134,7 +139,11 @@ mod tests {
             ("files.paths.any(|x| x)", 16, Some("ask the list")),
             ("files.paths.any(x => x)", 18, Some("ask the list")),
             ("files.paths.any(x -> x)", 18, Some("ask the list")),
+            ("files.paths.any((x) => x)", 20, Some("ask the list")),
+            ("files.paths.any(|| true)", 16, Some("ask the list")),
             ("(files.count => 1)", 13, Some("write `>=`")),
+            ("(count => 1)", 7, Some("write `>=`")),
+            ("if(count => 1) { true }", 9, Some("write `>=`")),
             ("session.branch == “main”", 18, Some("straight quotes")),
             ("~todos.seen", 0, Some("write `!`")),
             ("session.branch not in [\"a\"]", 19, Some("!(… in")),

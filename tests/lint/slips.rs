@@ -438,6 +438,19 @@ fn what_is_switched_off_is_told() {
         ],
     );
     check(
+        "dead_letter.yaml",
+        "PD116",
+        &[
+            (
+                "alarms:\n  - {id: depth, override: true, enabled: false}\n",
+                "`depth` is made weaker",
+            ),
+            ("alarms:\n  - {id: depth, override: true, enabled: false, description: X.}\n", ""),
+            // It gives tasks up.
+            ("review:\n  - {id: max_attempts, override: true, enabled: false}\n", ""),
+        ],
+    );
+    check(
         "session_types.yaml",
         "PD110",
         &[
@@ -522,7 +535,7 @@ fn a_case_lets_happen_what_clients_do() {
         assert!(told.contains("PD714") && told.contains(said), "{on}: {told}");
     }
     let braces = "each: [{file: a.md}]\n  transcript: [{edit: \"{file}\"}]";
-    assert!(pack(braces).contains("(write `{{file}}`)"), "{}", pack(braces));
+    assert!(pack(braces).contains("(write `{{file}}` there)"), "{}", pack(braces));
     for on in [
         "each: [{file: a.md}]\n  transcript: [{edit: \"{{file}}\", text: \"{x} ${file}\"}]",
         "on: {tool: mcp__a__b, input: {paths: a}}",
@@ -549,6 +562,7 @@ fn a_case_file_says_what_it_means() {
     assert!(told("# - name: a\n").contains("holds nothing"));
     assert!(told(&case("gh issue close #12")).contains("PD031"));
     assert_eq!(told(&case("\"gh issue close #12\"")), "");
+    assert_eq!(told(&case("ls").replace("{decision: none}", "\n    decision: none #ok")), "");
 }
 
 #[test]

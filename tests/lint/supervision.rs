@@ -21,6 +21,15 @@ fn tiers_variants_and_models_that_contradict_each_other() {
             (&format!("{tier}at: 60, say: x}}\n"), "`act` stands at 60 %, below `warn` at 65 %"),
             ("tiers:\n  - {id: notice, override: true, at: 68}\n", "above `warn` at 65 %"),
             ("tiers:\n  - {id: notice, override: true, at: 40}\n", ""),
+            // Where a new one belongs its percentage says.
+            (
+                "tiers:\n  - {id: early, at: 40, say: x}\n  - {id: act, override: true, at: 80}\n",
+                "",
+            ),
+            (
+                "tiers:\n  - {id: warn, override: true, at: 90}\n  - {id: act, override: true, at: 85}\n",
+                "the tier at 85 % is written after one at 90 %",
+            ),
             ("window: 200\n", "(write 200000 for 200 thousand)"),
             ("window: 32000\n", ""),
             ("variants: {\"[big]\": 100000}\n", "the variant `[big]` holds no more"),

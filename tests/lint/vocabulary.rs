@@ -1,6 +1,8 @@
 //! What lint says of lists in `vocabulary.yaml`, of what excuses a pattern, of voices and of signals' times.
 
-use crate::subjects::{check, check_made};
+use policyd::lint::Profile;
+
+use crate::subjects::{check, check_made, look};
 
 #[test]
 fn branches_hosts_and_tools_are_named_as_they_are_called() {
@@ -39,6 +41,8 @@ fn what_is_excused_wherever_it_is_found_is_never_found() {
             ("{phrases: [later on], unless: [now]}", ""),
             ("{phrases: [later on], unless: [LATER]}", "`later on` is excused"),
             ("{phrases: [later on], unless: ['\\blater\\b']}", "`later on` is excused"),
+            ("{phrases: ['next steps:'], unless: ['steps:']}", ""),
+            ("{phrases: [as is], unless: ['as is']}", ""),
             // A sentence may begin otherwise.
             ("{phrases: [later on], unless: [^later]}", ""),
             ("{regexes: [wip], unless: [wip]}", "`wip` is excused"),
@@ -76,6 +80,19 @@ fn a_voice_is_written_as_it_is_chosen() {
             ("Pirate", "nearly `pirate`"),
         ],
     );
+    // What the manifest chooses is no slip of another one, and its own slip is told there.
+    let found = |chosen: &str, [one, other]: [&str; 2]| {
+        let manifest = format!("version: 1\nextends: [builtin]\nvoice: {chosen}\n");
+        let texts = format!(
+            "summary: [{{voice: {one}, text: A.}}]\nrelease: [{{voice: {other}, text: B.}}]\n"
+        );
+        let files = [("policyd.yaml", manifest.as_str()), ("messages.yaml", texts.as_str())];
+        let found = look(&files, Profile::Default).findings.into_iter();
+        found.filter(|it| it.code == "unknown-voice").map(|it| it.message).collect::<Vec<_>>()
+    };
+    assert_eq!(found("formla", ["formal", "formal"]), ["no message has the voice `formla`"]);
+    assert_eq!(found("pirates", ["pirates", "pirates"]), Vec::<String>::new());
+    assert_eq!(found("formal", ["formal", "formla"]), ["the voice `formla` is nearly `formal`"]);
 }
 
 #[test]

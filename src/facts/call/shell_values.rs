@@ -28,8 +28,8 @@ impl Scanner<'_> {
             let Some(pattern) = pattern else { continue };
             let given: Vec<Text> = match row.options.is_empty() {
                 true => {
-                    let operands = program.operands(values).into_iter().skip(pattern.operands());
-                    operands.cloned().collect()
+                    let named = pattern.operands(values);
+                    program.operands(values).into_iter().skip(named).cloned().collect()
                 }
                 false => row.options.iter().flat_map(|it| program.values(it)).collect(),
             };

@@ -172,7 +172,8 @@ impl Facts {
         let restored = match undo.before {
             None if file.edits <= 1 => return,
             Some(before) if file.last_seq == seq => before,
-            None | Some(_) => EditedFile { edits: file.edits - 1, ..file },
+            // What is known of it may be of later edits alone.
+            None | Some(_) => EditedFile { edits: file.edits.saturating_sub(1).max(1), ..file },
         };
         let place = self.files.partition_point(|file| file.last_seq <= restored.last_seq);
         self.files.insert(place, restored);

@@ -2,7 +2,6 @@
 
 use super::names::{MODES, slip};
 use super::programs::slip_of_program;
-use super::structure::each_scalar;
 use super::tools::{inputs, odd_input, odd_tool};
 use crate::cases::coverage::{Covered, RuleKind, covered_in};
 use crate::cases::names::Known;
@@ -53,36 +52,7 @@ pub(in crate::lint) fn odd_case(subject: &Subject<'_>, out: &mut Findings) {
                 let reported = step.get("on").into_iter();
                 reported.chain(happened).for_each(|it| odd_happening(subject, it, out));
             }
-            unfilled(case, out);
         }
-    }
-}
-
-/// Values of `each` that a case names in single braces.
-fn unfilled(case: &Node, out: &mut Findings) {
-    let rows = case.get("each").and_then(Node::items).unwrap_or_default();
-    let keys = rows.iter().filter_map(Node::entries).flatten().filter_map(|(key, _)| key.text());
-    let mut holes: Vec<String> = keys.map(|it| format!("{{{it}}}")).collect();
-    holes.sort();
-    holes.dedup();
-    let parts = case.entries().unwrap_or_default().iter().filter(|(key, _)| !key.says("each"));
-    for (_, part) in parts.filter(|_| !holes.is_empty()) {
-        each_scalar(part, &mut |node| {
-            let text = node.text().unwrap_or_default();
-            for hole in &holes {
-                let doubled = format!("{{{hole}}}");
-                let Some(at) = text.find(hole.as_str()).filter(|_| !text.contains(&doubled)) else {
-                    continue;
-                };
-                // `${name}` is of a shell or a template.
-                if text.get(..at).is_some_and(|it| it.ends_with('$')) {
-                    continue;
-                }
-                let span = node.sub_span(at..at + hole.len());
-                let message = format!("`{hole}` is text, and no value of `each`");
-                out.help(span, message, format!("write `{doubled}`"));
-            }
-        });
     }
 }
 

@@ -229,9 +229,22 @@ const SUPERVISING: [&str; 6] = [
     "rationalizations.yaml",
 ];
 
+/// Whether the agent is held or somebody told by an entry: a review that gives tasks up, or a signal that
+/// others create, does neither.
+fn looks_after(file: &str, entry: &Node) -> bool {
+    match file {
+        "signals.yaml" => entry.get("when").is_some(),
+        "dead_letter.yaml" => {
+            entry.get("do").is_none_or(|it| ["escalate", "wait"].iter().any(|does| it.says(does)))
+        }
+        _ => true,
+    }
+}
+
 pub(in crate::lint) fn loosened_without_reason(subject: &Subject<'_>, out: &mut Findings) {
     for entry in SUPERVISING.iter().flat_map(|it| subject.of(it)) {
-        let Some(below) = subject.inherited(entry) else { continue };
+        let below = subject.inherited(entry).filter(|it| looks_after(entry.file, it));
+        let Some(below) = below else { continue };
         let was = |key: &str| below.get(key).and_then(Node::text);
         let severity = |it: &str| SEVERITIES.iter().position(|known| *known == it);
         let lower = entry.node.get("severity").filter(|it| {
@@ -422,16 +435,21 @@ pub(in crate::lint) fn unknown_voice(subject: &Subject<'_>, out: &mut Findings) 
         });
     }
     // A text with a voice that nobody chooses is never said; it may be meant for others, who choose it.
+    let chosen = chosen.map(|(_, it)| it).filter(|it| voices.contains(it));
     let is_voice = |it: &&Leaf<'_>| it.key == "voice" && it.file == "messages.yaml";
     let own: Vec<_> = subject.leaves.iter().filter(is_voice).map(|it| it.node).collect();
     let times = |name: &str| own.iter().filter(|it| it.says(name)).count();
     for node in &own {
         let name = node.text().unwrap_or_default();
-        let others = voices.iter().copied().chain(chosen.map(|(_, it)| it));
-        let others: Vec<&str> = others.filter(|it| *it != name).collect();
-        // Of two that the pack has, the rarer one is the slip.
-        let meant = slip(name, &others).filter(|it| times(it) == 0 || times(name) < times(it));
-        if let Some(meant) = meant {
+        let others: Vec<&str> = voices.iter().copied().filter(|it| *it != name).collect();
+        // Of two that the pack has, the rarer one is the slip; what is chosen is none.
+        let meant = slip(name, &others).filter(|it| {
+            let of_others = times(it) == 0;
+            of_others
+                || times(name) < times(it)
+                || (Some(*it) == chosen && times(name) == times(it))
+        });
+        if let Some(meant) = meant.filter(|_| chosen != Some(name)) {
             let message = format!("the voice `{name}` is nearly `{meant}`");
             out.add(node.span.clone(), message, |it| {
                 it.with_note("the text is not said where that voice is chosen")

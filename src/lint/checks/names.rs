@@ -17,15 +17,17 @@ struct Named {
     fact: &'static str,
     /// What such a name is.
     what: &'static str,
+    /// The file that defines them; none where the program does.
+    file: &'static str,
     known: for<'s> fn(&'s Subject<'_>) -> Vec<Cow<'s, str>>,
 }
 
 const fn named(
     fact: &'static str,
-    what: &'static str,
+    (what, file): (&'static str, &'static str),
     known: for<'s> fn(&'s Subject<'_>) -> Vec<Cow<'s, str>>,
 ) -> Named {
-    Named { fact, what, known }
+    Named { fact, what, file, known }
 }
 
 /// Ids of a section of a file.
@@ -62,20 +64,26 @@ const PROBES_BREAKER: &str = "breaker of a probe";
 
 /// Facts that have names which somebody defines, and no others.
 const DEFINED: &[Named] = &[
-    named("signals.count", "signal", signals),
-    named("signals.pending", "signal", signals),
-    named("rationalizations.names", "excuse", excuses),
-    named("rationalizations.proven", "excuse", excuses),
-    named("dead_letter.alarms", "alarm", |it| ids(it, "dead_letter.yaml", "alarms")),
-    named("breakers", PROBES_BREAKER, breakers),
-    named("breakers.open", PROBES_BREAKER, breakers),
-    named("breakers.needs_human", PROBES_BREAKER, breakers),
-    named("event.class", "class of failures", classes),
-    named("task.trigger", "trigger", |it| ids(it, "escalation.yaml", "triggers")),
-    named("context.tier", "tier of the context", |it| {
+    named("signals.count", ("signal", "signals.yaml"), signals),
+    named("signals.pending", ("signal", "signals.yaml"), signals),
+    named("rationalizations.names", ("excuse", "rationalizations.yaml"), excuses),
+    named("rationalizations.proven", ("excuse", "rationalizations.yaml"), excuses),
+    named("dead_letter.alarms", ("alarm", "dead_letter.yaml"), |it| {
+        ids(it, "dead_letter.yaml", "alarms")
+    }),
+    named("breakers", (PROBES_BREAKER, "probes.yaml"), breakers),
+    named("breakers.open", (PROBES_BREAKER, "probes.yaml"), breakers),
+    named("breakers.needs_human", (PROBES_BREAKER, "probes.yaml"), breakers),
+    named("event.class", ("class of failures", "failures.yaml"), classes),
+    named("task.trigger", ("trigger", "escalation.yaml"), |it| {
+        ids(it, "escalation.yaml", "triggers")
+    }),
+    named("context.tier", ("tier of the context", "context.yaml"), |it| {
         it.names().tiers.iter().map(|it| Cow::Borrowed(it.as_str())).collect()
     }),
-    named("action.secrets", "kind of secrets", |_| secrets::names().map(Cow::Borrowed).collect()),
+    named("action.secrets", ("kind of secrets", ""), |_| {
+        secrets::names().map(Cow::Borrowed).collect()
+    }),
 ];
 
 /// What those facts are of, to turn most expressions away.
@@ -116,10 +124,6 @@ fn is_known(row: &Named, name: &str, known: &[Cow<'_, str>]) -> bool {
 }
 
 pub(in crate::lint) fn undefined_name(subject: &Subject<'_>, out: &mut Findings) {
-    // What stands in a file that cannot be read nobody knows.
-    if subject.pack.files.len() > subject.reviewed.own.len() {
-        return;
-    }
     each_part_asking(subject, &MEMBERS, |site, term| {
         let of_list = asked(term);
         for row in DEFINED {
@@ -127,7 +131,12 @@ pub(in crate::lint) fn undefined_name(subject: &Subject<'_>, out: &mut Findings)
                 Some((fact, names)) if *fact == row.fact => names.clone(),
                 _ => compared(term, |it| it == row.fact),
             };
-            if held.is_empty() {
+            // What stands in a file that cannot be read nobody knows.
+            let unread = || {
+                let written = subject.pack.files.iter().any(|(file, _)| file == row.file);
+                written && subject.file(row.file).is_none()
+            };
+            if held.is_empty() || unread() {
                 continue;
             }
             let known = (row.known)(subject);

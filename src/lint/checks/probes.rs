@@ -101,12 +101,12 @@ pub(in crate::lint) fn probe_without_cure(subject: &Subject<'_>, out: &mut Findi
 const OF_SHELLS: [&str; 7] = ["|", "||", "&&", ">", ">>", "2>&1", "2>/dev/null"];
 
 /// Programs that look for the word behind them: `git grep "|"`.
-const SEARCHING: [&str; 6] = ["grep", "egrep", "fgrep", "rg", "ag", "ack"];
+const SEARCHING: [&str; 7] = ["grep", "egrep", "fgrep", "rg", "ag", "ack", "tr"];
 
 /// Programs that hand their words to a shell, or read a language of their own.
-const INTERPRETERS: [&str; 13] = [
-    "ssh", "node", "deno", "bun", "python", "python3", "perl", "ruby", "awk", "gawk", "jq", "expr",
-    "envsubst",
+const INTERPRETERS: [&str; 15] = [
+    "test", "[", "ssh", "node", "deno", "bun", "python", "python3", "perl", "ruby", "awk", "gawk",
+    "jq", "expr", "envsubst",
 ];
 
 pub(in crate::lint) fn shell_words(subject: &Subject<'_>, out: &mut Findings) {

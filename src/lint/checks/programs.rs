@@ -217,7 +217,7 @@ pub(in crate::lint) fn odd_operand(subject: &Subject<'_>, out: &mut Findings) {
             {
                 out.add(
                     site.span(range),
-                    format!("`{text}` belongs to the pattern `{pattern}`"),
+                    format!("`{text}` is a word of the pattern `{pattern}` already"),
                     |it| {
                         it.with_note("operands are what stands behind the words of the pattern")
                             .with_help("leave it out, or write a pattern without it")
@@ -236,7 +236,8 @@ const OPERANDS: [&str; 3] = ["program.operands", "program.names", FIRST_OPERAND]
 /// The first of the patterns of a guard, where all of them have this word behind the program.
 fn own_word<'s>(word: &str, commands: &'s [Node]) -> Option<&'s str> {
     let has = |it: &Node| it.text().is_some_and(|it| it.split(' ').skip(1).any(|it| it == word));
-    commands.first().filter(|_| commands.iter().all(has))?.text()
+    let plain = !word.contains(['*', '?', '{']);
+    commands.first().filter(|_| plain && commands.iter().all(has))?.text()
 }
 
 /// What is odd in a text that a fact about a program is asked for, and what to write.

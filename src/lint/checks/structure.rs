@@ -81,21 +81,30 @@ fn each_map<'n>(node: &'n Node, look: &mut impl FnMut(&'n [(Node, Node)])) {
     }
 }
 
-/// Calls `look` with every scalar that is no key.
-pub(super) fn each_scalar<'n>(node: &'n Node, look: &mut impl FnMut(&'n Node)) {
-    match &node.kind {
-        NodeKind::Map(entries) => entries.iter().for_each(|(_, value)| each_scalar(value, look)),
-        NodeKind::List(items) => items.iter().for_each(|it| each_scalar(it, look)),
-        NodeKind::Scalar(_) => look(node),
-        NodeKind::Invalid => {}
-    }
-}
+/// What people say and programs get in a case: other keys name something, and no `#` stands in a name.
+const TEXTS_OF_CASES: [&str; 10] = [
+    "user",
+    "assistant",
+    "said",
+    "last_message",
+    "ran",
+    "command",
+    "text",
+    "prints",
+    "result",
+    "failure",
+];
 
 pub(in crate::lint) fn cut_by_comment(subject: &Subject<'_>, out: &mut Findings) {
     let texts = subject.leaves.iter().filter(|it| matches!(it.kind, Kind::Text | Kind::Template));
     texts.for_each(|it| cut_text(it.node, out));
     for file in subject.case_trees() {
-        each_scalar(file, &mut |it| cut_text(it, out));
+        each_map(file, &mut |entries| {
+            let texts = TEXTS_OF_CASES.iter();
+            let named = |key: &Node| texts.clone().any(|it| key.says(it));
+            let values = entries.iter().filter(|(key, _)| named(key));
+            values.for_each(|(_, value)| cut_text(value, out));
+        });
     }
 }
 

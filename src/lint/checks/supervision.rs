@@ -69,6 +69,8 @@ fn tiers(file: &Node, rules: &ContextRules, out: &mut Findings) {
 fn moved_tiers(subject: &Subject<'_>, rules: &ContextRules, out: &mut Findings) {
     let order: Vec<&str> = subject.reviewed.meant.ids(FILE, "tiers").collect();
     let place = |id: &str| order.iter().position(|it| *it == id);
+    // In which order the pack writes its own is looked at above.
+    let own = |id: &str| subject.of(FILE).any(|it| it.name() == id);
     for entry in subject.of(FILE).filter(|it| subject.inherited(it).is_some()) {
         let Some(node) = entry.node.get("at") else { continue };
         let (name, at) = (entry.name(), node.number().unwrap_or_default());
@@ -77,7 +79,7 @@ fn moved_tiers(subject: &Subject<'_>, rules: &ContextRules, out: &mut Findings) 
         }
         let passed = rules.settings.tiers.iter().find(|other| {
             let was_below = place(name) < place(&other.id);
-            other.id != name && ((was_below && at > other.at) || (!was_below && at < other.at))
+            !own(&other.id) && ((was_below && at > other.at) || (!was_below && at < other.at))
         });
         if let Some(other) = passed {
             let side = if at > other.at { "above" } else { "below" };

@@ -218,6 +218,7 @@ pub(in crate::lint) fn not_of_tool(subject: &Subject<'_>, out: &mut Findings) {
         let Some(inputs) = inputs.filter(|it| !it.is_empty()) else { continue };
         let runs = meant.shell_tools().any(|it| names.contains(&it));
         let changes = meant.tools().any(|it| names.contains(&it));
+        let mut told: Vec<&str> = Vec::new();
         let fetches = inputs.iter().any(|it| it.contains(&"url"));
         for site in subject.sites_of(entry).iter().filter(|it| !subject.has_error(it)) {
             site.visit(|term| {
@@ -229,6 +230,10 @@ pub(in crate::lint) fn not_of_tool(subject: &Subject<'_>, out: &mut Findings) {
                     "address" if !fetches => "fetches an address",
                     _ => return,
                 };
+                if told.contains(&what) {
+                    return;
+                }
+                told.push(what);
                 let message = format!("none of the tools of `{}` {what}", entry.name());
                 let list = tools.first().map(|it| it.span.clone());
                 out.add(site.span(&term.range), message, |it| {

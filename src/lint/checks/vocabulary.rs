@@ -46,15 +46,20 @@ fn wrong_tool(name: &str) -> Option<Wrong> {
     Some((format!("no client has a tool `{name}`"), format!("did you mean `{near}`?")))
 }
 
+/// What git lets stand in no name of a branch (`git check-ref-format`).
+const IN_NO_BRANCH: [char; 8] = ['*', '?', '[', '^', ' ', '\\', '~', ':'];
+
 fn wrong_branch(name: &str) -> Option<Wrong> {
-    let whole = "branches are compared with it whole";
-    if name.contains(['*', '?', '[', '^', '$', ' ', '\\']) {
-        let message = format!("no branch is called `{name}`: {whole}");
-        return Some((message, "write the name of each branch".to_owned()));
+    if name.contains(IN_NO_BRANCH) {
+        let message = format!("no branch is called `{name}`");
+        return Some((
+            message,
+            "write the name of each branch: they are compared whole".to_owned(),
+        ));
     }
     let prefix = ["refs/heads/", "refs/remotes/", "origin/"];
     let rest = prefix.iter().find_map(|it| name.strip_prefix(it))?;
-    Some((format!("no branch is called `{name}`: {whole}"), format!("write `{rest}`")))
+    Some((format!("`{name}` is no branch of a checkout"), format!("write `{rest}`")))
 }
 
 fn wrong_host(part: &str) -> Option<Wrong> {
@@ -122,10 +127,13 @@ pub(in crate::lint) fn excused_pattern(subject: &Subject<'_>, out: &mut Findings
 /// Whether an excuse is found wherever a pattern is: in the phrase, or in the only text that a regex matches.
 fn excuses_all(excuse: &str, pattern: &str, whole_words: bool, case: bool) -> bool {
     let found = if whole_words {
-        pattern.to_owned()
+        // Between the words of a phrase stands what people write there.
+        let words: Vec<&str> =
+            pattern.split(|c: char| !c.is_alphanumeric()).filter(|it| !it.is_empty()).collect();
+        [" ", ", ", "-"].map(|it| words.join(it)).to_vec()
     } else {
         match hir(pattern).as_ref().map(regex_syntax::hir::Hir::kind) {
-            Some(HirKind::Literal(text)) => String::from_utf8_lossy(&text.0).into_owned(),
+            Some(HirKind::Literal(text)) => vec![String::from_utf8_lossy(&text.0).into_owned()],
             _ => return false,
         }
     };
@@ -136,6 +144,7 @@ fn excuses_all(excuse: &str, pattern: &str, whole_words: bool, case: bool) -> bo
     };
     let flags = if case { "" } else { "(?im)" };
     looks.is_some_and(open)
-        && !found.trim().is_empty()
-        && compile_regex(&format!("{flags}{excuse}")).is_ok_and(|it| it.is_match(&found))
+        && found.iter().all(|it| !it.trim().is_empty())
+        && compile_regex(&format!("{flags}{excuse}"))
+            .is_ok_and(|it| found.iter().all(|found| it.is_match(found)))
 }

@@ -58,8 +58,14 @@ const REVIEW: &[Field] = &[
     OVERRIDE,
 ];
 
-const ALARM: &[Field] =
-    &[ID, WHEN, field("text", Kind::Template, "What is said where it holds."), ENABLED, OVERRIDE];
+const ALARM: &[Field] = &[
+    ID,
+    WHEN,
+    field("text", Kind::Template, "What is said where it holds."),
+    DESCRIPTION,
+    ENABLED,
+    OVERRIDE,
+];
 
 const RETENTION: &[Field] = &[
     field("max_age", Kind::Duration, "Abandoned tasks are kept for that long."),
