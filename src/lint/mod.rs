@@ -9,6 +9,7 @@ pub mod fix;
 mod ignore;
 mod limit;
 mod logic;
+mod site;
 mod subject;
 
 use std::collections::BTreeMap;
@@ -16,7 +17,8 @@ use std::collections::BTreeMap;
 use crate::source::{Diagnostic, Fix, Level, Span};
 
 pub use ignore::Ignored;
-pub use subject::{Site, Subject};
+pub use site::Site;
+pub use subject::Subject;
 
 /// How much a pack is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,24 +1,20 @@
-//! A pack as lint sees it: its own files as they were read, its entries, its expressions as trees.
+//! A pack as lint sees it: its own files as they were read, its entries, its expressions.
 
 use std::cell::OnceCell;
-use std::ops::Range;
-use std::rc::Rc;
 use std::sync::Arc;
 
-use super::logic;
+use super::site::{At, Site};
 use crate::harness::Harness;
-use crate::pairs::Pairs;
 use crate::policy::load::{self, Pack};
 use crate::policy::review::Reviewed;
 use crate::policy::shapes::{self, FileShape};
 use crate::policy::{Policy, builtin, records};
 use crate::script::template::{self, Piece};
-use crate::script::tree::Term;
 use crate::script::types::Names;
 use crate::source::check;
 use crate::source::node::Node;
 use crate::source::shape::Kind;
-use crate::source::{Diagnostic, Level, ScalarStyle, Source, Span, yaml};
+use crate::source::{Diagnostic, Level, Source, Span, yaml};
 use crate::time::Timestamp;
 
 /// Everything lint looks at.
@@ -93,209 +89,9 @@ pub struct Leaf<'a> {
     pub node: &'a Node,
 }
 
-/// One expression.
-#[derive(Debug)]
-pub struct Site<'a> {
-    /// File of the pack it is in.
-    pub file: &'static str,
-    /// The entry it belongs to, by its number in `Subject::entries`.
-    pub entry: Option<usize>,
-    /// The key it is the value of, or is in the template of.
-    pub key: &'a str,
-    /// Whether it must be true or false; a hole of a template need not.
-    pub condition: bool,
-    /// The scalar it is written in.
-    pub node: &'a Node,
-    /// Where it begins in the decoded text of the scalar.
-    pub start: usize,
-    /// Its text.
-    pub text: &'a str,
-    /// Its parts, where it can be read.
-    pub term: Option<Rc<Term>>,
-    /// The names it sees, where it speaks of a record; else it sees what the pack defines.
-    record: Option<&'a Names>,
-    /// What its text can name.
-    pairs: Pairs,
-    /// Whether a text constant stands in it.
-    quotes: bool,
-    /// What may be called in it.
-    calls: Calls,
-    /// Whether it is always true or always false, once somebody asked.
-    truth: OnceCell<Option<bool>>,
-}
-
-/// Names of functions, of which some share a bit: what is not among them is called nowhere.
-#[derive(Debug, Clone, Copy)]
-pub struct Calls(u64);
-
-impl Calls {
-    /// The names before parentheses in a text.
-    fn of_text(text: &str) -> Self {
-        let opens = memchr::memchr_iter(b'(', text.as_bytes());
-        Self::of(opens.map(|at| {
-            let before = text.get(..at).unwrap_or_default().trim_end();
-            let name = before.rfind(|c: char| !(c.is_alphanumeric() || c == '_'));
-            before.get(name.map_or(0, |it| it + 1)..).unwrap_or_default()
-        }))
-    }
-
-    /// These names.
-    fn of<'n>(names: impl Iterator<Item = &'n str>) -> Self {
-        Self(names.fold(0, |bits, name| {
-            let byte = |it: Option<&u8>| it.copied().unwrap_or(0);
-            let (first, last) = (byte(name.as_bytes().first()), byte(name.as_bytes().last()));
-            bits | Self::bit(first, last, name.len())
-        }))
-    }
-
-    /// The names that calls such as `commands.last(` end with.
-    pub const fn of_ends(mut ends: &[&str]) -> Self {
-        let mut bits = 0;
-        while let [end, others @ ..] = ends {
-            let (mut first, mut last, mut length) = (0, 0, 0);
-            let mut bytes = end.as_bytes();
-            while let [byte, rest @ ..] = bytes {
-                match *byte {
-                    b'.' => length = 0,
-                    b'(' => {}
-                    other => {
-                        if length == 0 {
-                            first = other;
-                        }
-                        last = other;
-                        length += 1;
-                    }
-                }
-                bytes = rest;
-            }
-            bits |= Self::bit(first, last, length);
-            ends = others;
-        }
-        Self(bits)
-    }
-
-    const fn bit(first: u8, last: u8, length: usize) -> u64 {
-        1 << ((first as usize * 3 + last as usize * 5 + length * 11) % 64)
-    }
-}
-
-/// Where in a pack a value is.
-#[derive(Debug, Clone, Copy)]
-struct At<'a> {
-    file: &'static str,
-    entry: Option<usize>,
-    key: &'a str,
-    record: Option<&'a Names>,
-}
-
 /// The names that expressions of a section see, where they speak of a record.
 fn record_of(file: &str, section: &str) -> Option<&'static Names> {
     records::names(file, section).map(AsRef::as_ref)
-}
-
-impl<'a> Site<'a> {
-    /// Whether it speaks of the record of this name.
-    pub fn speaks_of(&self, name: &str) -> bool {
-        let record = self.record.and_then(|it| it.record.as_ref());
-        record.is_some_and(|it| it.name == name)
-    }
-
-    fn new(at: At<'a>, node: &'a Node, (start, text): (usize, &'a str), condition: bool) -> Self {
-        let At { file, entry, key, record } = at;
-        let (term, pairs, truth) = (Term::parse(text), Pairs::of(text), OnceCell::new());
-        let quotes = memchr::memchr(b'"', text.as_bytes()).is_some();
-        let calls = Calls::of_text(text);
-        Self {
-            file,
-            entry,
-            key,
-            condition,
-            node,
-            start,
-            text,
-            term,
-            record,
-            pairs,
-            quotes,
-            calls,
-            truth,
-        }
-    }
-
-    /// The names it sees: those of its record, or what the pack defines.
-    pub fn names<'n>(&self, pack: &'n Names) -> &'n Names
-    where
-        'a: 'n,
-    {
-        self.record.unwrap_or(pack)
-    }
-
-    /// Whether one of these members may be asked for somewhere in it: most are turned away.
-    pub fn may_name(&self, members: &[&str]) -> bool {
-        members.iter().any(|it| self.pairs.may_hold(it))
-    }
-
-    /// Whether one of these members may be asked for a text constant in it.
-    pub fn may_ask(&self, members: &[&str]) -> bool {
-        self.quotes && self.may_name(members)
-    }
-
-    /// Whether one of these may be called with a text constant in it.
-    pub fn may_call(&self, calls: Calls) -> bool {
-        self.quotes && self.calls.0 & calls.0 != 0
-    }
-
-    /// Where a part of it is written.
-    #[must_use]
-    pub fn span(&self, range: &Range<usize>) -> Span {
-        self.node.sub_span(self.start + range.start..self.start + range.end)
-    }
-
-    /// Where all of it is written.
-    #[must_use]
-    pub fn whole(&self) -> Span {
-        self.span(&(0..self.text.trim_end().len()))
-    }
-
-    /// Whether it is always true or always false.
-    pub fn truth(&self, names: &Names) -> Option<bool> {
-        let term = self.term.as_deref();
-        let names = self.names(names);
-        *self.truth.get_or_init(|| term.and_then(|it| logic::truth(it, names)))
-    }
-
-    /// What a part of it is written as.
-    pub fn part(&self, range: &Range<usize>) -> &'_ str {
-        self.text.get(range.clone()).unwrap_or_default()
-    }
-
-    /// Another text in the place of a part, written as its scalar is; nothing where that cannot be
-    /// written so.
-    pub fn edit(&self, range: &Range<usize>, text: &str) -> Option<(Span, String)> {
-        let style = self.node.scalar()?.style;
-        if text.contains('\n') && style != ScalarStyle::DoubleQuoted {
-            return None; // Its lines would have to be indented.
-        }
-        let written = match style {
-            ScalarStyle::DoubleQuoted => {
-                text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
-            }
-            ScalarStyle::SingleQuoted => text.replace('\'', "''"),
-            // What begins a plain scalar must not mean something to YAML.
-            ScalarStyle::Plain if self.start + range.start == 0 => text
-                .starts_with(|c: char| c.is_alphanumeric() || c == '(')
-                .then(|| text.to_owned())?,
-            ScalarStyle::Plain | ScalarStyle::Literal | ScalarStyle::Folded => text.to_owned(),
-        };
-        Some((self.span(range), written))
-    }
-
-    /// Calls `look` with every part of it.
-    pub fn visit<'s>(&'s self, mut look: impl FnMut(&'s Term)) {
-        if let Some(term) = &self.term {
-            term.visit(&mut look);
-        }
-    }
 }
 
 impl<'a> Subject<'a> {
@@ -528,20 +324,5 @@ impl<'a> Subject<'a> {
         if !told && line(&finding.span) != line(&entry.id.span) {
             finding.related.push((entry.id.span.clone(), String::new()));
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Calls;
-
-    #[test]
-    fn a_call_is_known_by_how_it_ends() {
-        let ends = Calls::of_ends(&["matches(", "action.reads(", "any("]);
-        for text in ["files.paths.any([\"a\"])", "x.matches (\"a\")", "action.reads(x)"] {
-            assert_ne!(ends.0 & Calls::of_text(text).0, 0, "{text}");
-        }
-        assert_eq!(ends.0 & Calls::of_text("files.count > 0").0, 0);
-        assert_eq!(ends.0.count_ones(), 3);
     }
 }

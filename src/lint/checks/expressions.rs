@@ -8,7 +8,7 @@ use super::terms::{
     Constant, compared, constant, each_part, each_part_asking, each_part_with, last_argument, path,
 };
 use crate::lint::logic::type_of;
-use crate::lint::subject::Site;
+use crate::lint::site::Site;
 use crate::lint::{Findings, Subject, with_edit, with_edits};
 use crate::script::paths::number;
 use crate::script::tree::{Form, Relation, Term};

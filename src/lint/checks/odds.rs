@@ -1,7 +1,8 @@
 //! Checks of the conditions of one rule: where they leave nothing to each other.
 
 use crate::lint::logic::{Answer, one_by_one, possible};
-use crate::lint::subject::{Entry, Site};
+use crate::lint::site::Site;
+use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
 use crate::policy::guards;
 use crate::script::tree::Term;

@@ -7,7 +7,8 @@ use regex_syntax::hir::{Hir, HirKind};
 
 use super::terms::{constant, each_part_asking, last_argument};
 use crate::facts::glob::path_matches;
-use crate::lint::subject::{Calls, Leaf, Site};
+use crate::lint::site::{Calls, Site};
+use crate::lint::subject::Leaf;
 use crate::lint::{Findings, Subject, with_edit};
 use crate::script::pattern::matches_every_text;
 use crate::script::tree::{Form, Term};

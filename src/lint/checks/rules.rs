@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::lint::logic::{Answer, follows, possible, truth};
-use crate::lint::subject::{Entry, Site};
+use crate::lint::site::Site;
+use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
 use crate::policy::records;
 use crate::script::tree::{Form, Term};

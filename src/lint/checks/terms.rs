@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::lint::Subject;
-use crate::lint::subject::Site;
+use crate::lint::site::Site;
 use crate::script::tree::{Form, Relation, Term};
 
 /// The expressions that the loader has nothing against: what follows from a mistake is not worth a second
