@@ -1,7 +1,9 @@
 //! The checks, by what they look at. A check adds what it finds; it never stops another one.
 
+pub(super) mod arithmetic;
 pub(super) mod breakers;
 pub(super) mod cases;
+pub(super) mod changes;
 pub(super) mod clients;
 pub(super) mod events;
 pub(super) mod expressions;
@@ -22,5 +24,6 @@ pub(super) mod structure;
 pub(super) mod supervision;
 pub(super) mod tables;
 pub(super) mod terms;
+pub(super) mod texts;
 pub(super) mod tools;
 pub(super) mod vocabulary;

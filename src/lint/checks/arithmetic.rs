@@ -1,0 +1,91 @@
+//! Checks of numbers in expressions: what they are divided by and compared with.
+
+use std::collections::BTreeSet;
+
+use super::terms::{each_part, each_part_with, path};
+use crate::lint::{Findings, Subject};
+use crate::script::paths::number;
+use crate::script::tree::{Form, Term};
+
+pub(in crate::lint) fn division_by_zero(subject: &Subject<'_>, out: &mut Findings) {
+    each_part(subject, |site, term| {
+        if let Form::Arithmetic('/' | '%', _, divisor) = &term.form
+            && divisor.form == Form::Int(0)
+        {
+            let message = "this divides by zero, which is an error at each evaluation";
+            out.help(site.span(&divisor.range), message, "divide by another number");
+        }
+    });
+}
+
+/// Facts that are shares, 0 to 1.
+const SHARES: [&str; 2] = ["task.confidence", "run.confidence"];
+/// Facts that are percentages.
+const PERCENTAGES: [&str; 5] = [
+    "context.percent",
+    "context.measured",
+    "context.cumulative_pct",
+    "context.threshold",
+    "run.health",
+];
+
+/// The number that a part is.
+fn decimal(term: &Term) -> Option<f64> {
+    if let Form::Int(value) = &term.form {
+        return i32::try_from(*value).ok().map(f64::from);
+    }
+    if let Form::Decimal(text) = &term.form { text.parse().ok() } else { None }
+}
+
+pub(in crate::lint) fn share_and_percent(subject: &Subject<'_>, out: &mut Findings) {
+    let members = ["confidence", "percent", "measured", "cumulative_pct", "threshold", "health"];
+    each_part_with(subject, &members, |site, term| {
+        let Form::Compare(_, one, other) = &term.form else { return };
+        for (fact, number) in [(one, other), (other, one)] {
+            let (Some(fact), Some(value)) = (path(fact), decimal(number)) else { continue };
+            let message = if SHARES.contains(&fact) && value > 1.0 {
+                format!("`{fact}` is a share, from 0 to 1")
+            } else if PERCENTAGES.contains(&fact) && value > 0.0 && value < 1.0 {
+                format!("`{fact}` is a percentage, from 0 to 100")
+            } else {
+                continue;
+            };
+            let meant = if value > 1.0 { value / 100.0 } else { value * 100.0 };
+            let help = format!("write `{meant}`, if that is meant");
+            out.help(site.span(&number.range), message, help);
+        }
+    });
+}
+
+fn divides(text: &str) -> bool {
+    memchr::memchr2(b'/', b'%', text.as_bytes()).is_some()
+}
+
+pub(in crate::lint) fn unguarded_division(subject: &Subject<'_>, out: &mut Findings) {
+    let dividing = subject.sites.iter().filter(|it| it.condition && divides(it.text));
+    for site in dividing.filter(|it| !subject.has_error(it)) {
+        // `when` may ask for it where `satisfied` divides.
+        let of_rule = subject.entry_of(site).map(|it| subject.sites_of(it));
+        let mut compared = BTreeSet::new();
+        of_rule.unwrap_or(std::slice::from_ref(site)).iter().for_each(|site| {
+            site.visit(|term| {
+                if let Form::Compare(_, one, other) = &term.form {
+                    compared.extend([one.canonical(), other.canonical()]);
+                }
+            });
+        });
+        site.visit(|term| {
+            let Form::Arithmetic('/' | '%', _, divisor) = &term.form else { return };
+            let names = site.names(subject.names());
+            let may_be_zero = path(divisor).is_some_and(|it| number(it, names).range.0 <= 0);
+            if !may_be_zero || compared.contains(&divisor.canonical()) {
+                return;
+            }
+            let fact = site.part(&divisor.range);
+            out.add(site.span(&divisor.range), format!("`{fact}` may be 0"), |it| {
+                it.with_note("dividing by 0 is an error: the rule cannot be judged then")
+                    .with_help(format!("ask for it first: `{fact} > 0 && …`"))
+            });
+        });
+    }
+}

@@ -1,0 +1,246 @@
+//! Checks of what becomes of rules: overrides that change nothing or make one weaker, rules that end or are
+//! switched off.
+
+use super::guards::guards;
+use super::identity::LISTS;
+use crate::lint::subject::Entry;
+use crate::lint::{Findings, Subject};
+use crate::policy::guards::FILES;
+use crate::policy::layers::is_amplihacks;
+use crate::policy::shapes::resilience::SEVERITIES;
+use crate::source::Span;
+use crate::source::node::Node;
+
+pub(in crate::lint) fn override_without_effect(subject: &Subject<'_>, out: &mut Findings) {
+    for entry in &subject.entries {
+        let Some(below) = subject.inherited(entry) else { continue };
+        if is_amplihacks(entry.node) {
+            continue; // A file of amplihack's says everything again.
+        }
+        let own = entry.node.entries().unwrap_or_default();
+        let said = |key: &Node| !matches!(key.text(), Some("id" | "override" | "reason"));
+        let changes = own.iter().filter(|(key, _)| said(key)).any(|(key, value)| {
+            let name = key.text().unwrap_or_default();
+            below.get(name).is_none_or(|it| !same(it, value))
+        });
+        if !changes {
+            let message = format!("this says of `{}` what is said already", entry.name());
+            out.add(entry.id.span.clone(), message, |it| {
+                it.with_related(id_of(below).span.clone(), "said here").with_help("delete it")
+            });
+        }
+    }
+}
+
+/// The id of an entry of a list; an entry of a map stands for itself.
+fn id_of(entry: &Node) -> &Node {
+    entry.get("id").unwrap_or(entry)
+}
+
+/// Whether two values say the same, wherever and however they are written.
+fn same(one: &Node, other: &Node) -> bool {
+    match (one.items(), other.items(), one.entries(), other.entries()) {
+        (Some(one), Some(other), ..) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+        }
+        (_, _, Some(one), Some(other)) => {
+            one.len() == other.len()
+                && one.iter().zip(other).all(|((key, one), (name, other))| {
+                    key.text() == name.text() && same(one, other)
+                })
+        }
+        _ => one.text().is_some() && one.text() == other.text(),
+    }
+}
+
+pub(in crate::lint) fn implicit_override(subject: &Subject<'_>, out: &mut Findings) {
+    let listed = |it: &&Entry<'_>| LISTS.contains(&it.file) || FILES.contains(&it.file);
+    for entry in subject.entries.iter().filter(listed) {
+        let Some(below) = subject.inherited(entry) else { continue };
+        if entry.node.get("override").is_none() && !is_amplihacks(entry.node) {
+            let message =
+                format!("`{}` changes an inherited entry and does not say so", entry.name());
+            out.add(entry.id.span.clone(), message, |it| {
+                it.with_related(id_of(below).span.clone(), "this one")
+                    .with_note("what it leaves out stays as it is there")
+                    .with_help("write `override: true`, or give it a name of its own")
+            });
+        }
+    }
+}
+
+/// Files whose entries look after the agent; they say why in `description`.
+const SUPERVISING: [&str; 6] = [
+    "escalation.yaml",
+    "reactions.yaml",
+    "failures.yaml",
+    "dead_letter.yaml",
+    "signals.yaml",
+    "rationalizations.yaml",
+];
+
+/// Whether the agent is held or somebody told by an entry: a review that gives tasks up, or a signal that
+/// others create, does neither.
+fn looks_after(file: &str, entry: &Node) -> bool {
+    match file {
+        "signals.yaml" => entry.get("when").is_some(),
+        "dead_letter.yaml" => {
+            entry.get("do").is_none_or(|it| ["escalate", "wait"].iter().any(|does| it.says(does)))
+        }
+        _ => true,
+    }
+}
+
+pub(in crate::lint) fn loosened_without_reason(subject: &Subject<'_>, out: &mut Findings) {
+    for entry in SUPERVISING.iter().flat_map(|it| subject.of(it)) {
+        let below = subject.inherited(entry).filter(|it| looks_after(entry.file, it));
+        let Some(below) = below else { continue };
+        let was = |key: &str| below.get(key).and_then(Node::text);
+        let severity = |it: &str| SEVERITIES.iter().position(|known| *known == it);
+        let lower = entry.node.get("severity").filter(|it| {
+            let (now, before) = (it.text().and_then(severity), was("severity").and_then(severity));
+            now.zip(before).is_some_and(|(now, before)| now < before)
+        });
+        let off = |key: &str| {
+            let on = was(key) == Some("true") || (key == "enabled" && was(key).is_none());
+            entry.node.get(key).filter(|it| on && it.bool() == Some(false))
+        };
+        // A failure that counted, or was told to a human, is let be.
+        let ignored = entry
+            .node
+            .get("effect")
+            .filter(|it| it.says("ignore") && was("effect") != Some("ignore"));
+        let said = entry.text("description").is_some();
+        let found = [lower, off("enabled"), off("blocking"), ignored].into_iter().flatten().next();
+        if let Some(node) = found.filter(|_| !said) {
+            let help = "say why in `description`, or ignore this with a reason";
+            made_weaker((entry, below), node, help, out);
+        }
+    }
+    for entry in rules(subject) {
+        let Some(below) = subject.inherited(entry) else { continue };
+        if entry.text("reason").is_some() {
+            continue;
+        }
+        let was = |key: &str, value: &str| {
+            below.get(key).and_then(Node::text).is_none_or(|it| it == value)
+        };
+        let weaker = [
+            ("enabled", "false", was("enabled", "true")),
+            ("severity", "warning", was("severity", "blocker")),
+            ("mode", "warn", was("mode", "enforce")),
+            ("mode", "shadow", below.get("mode").and_then(Node::text) != Some("shadow")),
+        ];
+        let weaker = weaker.into_iter().filter(|(_, _, stronger)| *stronger);
+        let weaker = weaker.filter_map(|(key, value, _)| {
+            entry.node.get(key).filter(|it| it.text() == Some(value))
+        });
+        for node in weaker.chain(narrowed(entry, below)).chain(softened(entry, below)) {
+            made_weaker((entry, below), node, "write `reason: …`", out);
+        }
+    }
+}
+
+fn made_weaker((entry, below): (&Entry<'_>, &Node), node: &Node, help: &str, out: &mut Findings) {
+    let message = format!("`{}` is made weaker, and nobody says why", entry.name());
+    out.add(node.span.clone(), message, |it| {
+        it.with_related(id_of(below).span.clone(), "the rule as it was").with_help(help)
+    });
+}
+
+/// The considerations and guards that the pack itself writes.
+fn rules<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = &'s Entry<'s>> {
+    subject.of("considerations.yaml").chain(guards(subject))
+}
+
+/// Lists that name less than they did: where a rule looks. What is not named any more is let through.
+fn narrowed<'s>(entry: &Entry<'s>, below: &Node) -> Vec<&'s Node> {
+    if is_amplihacks(entry.node) {
+        return Vec::new(); // A file of amplihack's says everything again, in its own way.
+    }
+    let keys = ["commands", "tools", "on", "applicable_session_types"];
+    let lists = keys.into_iter().filter_map(|key| Some((key, entry.node.get(key)?)));
+    let holds = |list: &Node, wanted: &Node| {
+        let mut names = list.one_or_items().iter().filter_map(Node::text);
+        names.any(|it| it == "*" || Some(it) == wanted.text())
+    };
+    let less = lists.filter(|(key, own)| match below.get(key) {
+        Some(was) => !was.one_or_items().iter().all(|it| holds(own, it)),
+        // Without a list of tools or programs it looked at all of them.
+        None => {
+            let any = own.one_or_items().iter().any(|it| it.text() == Some("*"));
+            matches!(*key, "commands" | "tools") && !any
+        }
+    });
+    less.map(|(_, own)| own).collect()
+}
+
+/// Exceptions that a guard did not have, and a decision or fallback that stops less.
+fn softened<'s>(entry: &Entry<'s>, below: &Node) -> Vec<&'s Node> {
+    let strength = |text: &str| match text {
+        "deny" | "block" | "halt" => 3,
+        "ask" | "defer" => 2,
+        "warn" | "context" => 1,
+        _ => 0,
+    };
+    let stopped = below.get("decision").and_then(Node::text).map(strength);
+    let decision = entry.node.get("decision").filter(|it| {
+        let now = it.text().map(strength);
+        stopped.is_some() && now < stopped
+    });
+    let unless = entry.node.get("unless").filter(|_| below.get("unless").is_none());
+    [decision, unless].into_iter().flatten().collect()
+}
+
+/// Days before its end in which a rule is said to expire soon.
+const SOON_DAYS: i64 = 14;
+const DAY: i64 = 86_400_000;
+
+/// Entries that expire, with the days that remain.
+fn expiring<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = (&'s Entry<'s>, Span, i64)> {
+    rules(subject).filter_map(|entry| {
+        let node = entry.node.get("expires")?;
+        let left = node.date()?.millis().saturating_sub(subject.now.millis());
+        Some((entry, node.span.clone(), left.div_euclid(DAY)))
+    })
+}
+
+pub(in crate::lint) fn expired(subject: &Subject<'_>, out: &mut Findings) {
+    for (entry, span, days) in expiring(subject) {
+        if days < 0 {
+            let message = format!("`{}` has expired", entry.name());
+            out.add(span, message, |it| {
+                it.with_help("delete the rule, or decide on a new date")
+                    .with_note("it is not judged any more")
+            });
+        }
+    }
+}
+
+pub(in crate::lint) fn expires_soon(subject: &Subject<'_>, out: &mut Findings) {
+    for (entry, span, days) in expiring(subject) {
+        if (0..SOON_DAYS).contains(&days) {
+            let message = format!("`{}` expires in {days} day(s)", entry.name());
+            out.help(span, message, "decide whether it is still needed");
+        }
+    }
+}
+
+pub(in crate::lint) fn expires_without_reason(subject: &Subject<'_>, out: &mut Findings) {
+    for (entry, span, _) in expiring(subject) {
+        if entry.text("reason").is_none() {
+            let message = format!("`{}` expires, and nobody says why", entry.name());
+            out.help(span, message, "write `reason: …`");
+        }
+    }
+}
+
+pub(in crate::lint) fn disabled_without_reason(subject: &Subject<'_>, out: &mut Findings) {
+    for entry in rules(subject).filter(|it| it.is("enabled", false)) {
+        let told = entry.text("reason").is_some() || entry.text("description").is_some();
+        if let (false, Some(node)) = (told, entry.node.get("enabled")) {
+            let message = format!("`{}` is switched off, and nobody says why", entry.name());
+            out.help(node.span.clone(), message, "write `reason: …`");
+        }
+    }
+}

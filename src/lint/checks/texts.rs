@@ -1,0 +1,240 @@
+//! Checks of texts in expressions: what they are compared with, looked for in and asked for.
+
+use std::ops::Range;
+
+use super::terms::{
+    Constant, compared, constant, each_part, each_part_asking, last_argument, path,
+};
+use crate::lint::logic::type_of;
+use crate::lint::site::Site;
+use crate::lint::{Findings, Subject, with_edit};
+use crate::script::tree::{Form, Term};
+use crate::script::types::Type;
+
+/// Facts that somebody else words.
+const FOREIGN: [&str; 6] =
+    ["event.", "transcript.", "commands.", "session.branch", "files.", "probes."];
+
+pub(in crate::lint) fn pattern_from_text(subject: &Subject<'_>, out: &mut Findings) {
+    each_part(subject, |site, term| {
+        let Some(argument) = last_argument(term, "matches") else { return };
+        argument.visit(&mut |part| {
+            let text = site.part(&part.range);
+            if path(part).is_some() && FOREIGN.iter().any(|it| text.starts_with(it)) {
+                out.add(
+                    site.span(&part.range),
+                    "somebody's text becomes a part of a pattern",
+                    |it| {
+                        it.with_note("a dot or a bracket in it changes what is matched")
+                            .with_help("use `contains`, `starts_with` or `==`")
+                    },
+                );
+            }
+        });
+    });
+}
+
+/// Facts that are asked for one of several things, or for a program.
+const OF_LISTS: [&str; 17] = [
+    "program.has",
+    "program.names",
+    "program.fed_by",
+    "program.wrapped_by",
+    "program.expands",
+    "program.targets.any",
+    "program.changed.any",
+    "program.read.any",
+    "program.written.any",
+    "action.sets",
+    "action.reads",
+    "action.writes",
+    "action.deletes",
+    "action.changes",
+    "action.touches",
+    "action.changed.any",
+    "action.runs",
+];
+
+/// Lists of nothing, and patterns of no program.
+fn of_nothing(subject: &Subject<'_>, out: &mut Findings) {
+    let empty = |it: &&Site<'_>| it.text.contains("[]") || it.text.contains("\"\"");
+    for site in subject.sites.iter().filter(empty).filter(|it| !subject.has_error(it)) {
+        site.visit(|term| {
+            let Form::Fact(path, arguments) = &term.form else { return };
+            let Some((name, _)) = path.split_once('(') else { return };
+            let [argument] = arguments.as_slice() else { return };
+            let nothing = argument.form == Form::List(Vec::new())
+                || (name == "action.runs" && constant(argument).is_some_and(|it| it.0.is_empty()));
+            if nothing && OF_LISTS.contains(&name) {
+                let message = format!("`{name}` is asked for nothing, and never holds");
+                out.help(site.span(&argument.range), message, "name what is looked for");
+            }
+        });
+    }
+}
+
+pub(in crate::lint) fn empty_argument(subject: &Subject<'_>, out: &mut Findings) {
+    of_nothing(subject, out);
+    let names = ["contains", "starts_with", "ends_with", "matches"];
+    each_part_asking(subject, &names, |site, term| {
+        for name in names {
+            let argument = last_argument(term, name)
+                .filter(|it| constant(it).is_some_and(|it| it.0.is_empty()));
+            let Some(argument) = argument else { continue };
+            // A list may well contain an empty text.
+            let receiver = site.part(&term.range).rsplit_once(&format!(".{name}"));
+            let on_text =
+                receiver.and_then(|(receiver, _)| Term::parse(receiver)).is_some_and(|it| {
+                    let names = site.names(subject.names());
+                    type_of(&it, receiver.map_or("", |(r, _)| r), names) == Type::Text
+                });
+            if on_text {
+                let message = format!("`{name}(\"\")` holds of every text");
+                out.help(site.span(&argument.range), message, "name what is looked for");
+            }
+        }
+    });
+}
+
+/// An address that is recognised by less than its host where something is let through by it, or by a host alone.
+fn address_by_prefix(
+    site: &Site<'_>,
+    (text, range): (&str, &Range<usize>),
+    lets_through: bool,
+    out: &mut Findings,
+) {
+    match text.split_once("://") {
+        None if text.contains('.') && !text.contains(':') && !text.starts_with("www.") => {
+            let message = format!("most addresses begin with their scheme, and not with `{text}`");
+            let help = format!("write its scheme: `https://{text}`");
+            out.help(site.span(range), message, help);
+        }
+        Some((_, host))
+            if lets_through
+                && host.contains('.')
+                && !host.contains(['/', ':'])
+                && host.ends_with(|c: char| c.is_alphabetic()) =>
+        {
+            let message = format!("`{text}` also begins the addresses of other hosts");
+            out.add(site.span(range), message, |it| {
+                let it = it
+                    .with_note(format!("`{text}.example.net` starts with it, too"))
+                    .with_help("end the host with `/`");
+                with_edit(it, false, site.edit(range, &format!("{:?}", format!("{text}/"))))
+            });
+        }
+        None | Some(_) => {}
+    }
+}
+
+pub(in crate::lint) fn path_by_prefix(subject: &Subject<'_>, out: &mut Findings) {
+    each_part_asking(subject, &["starts_with"], |site, term| {
+        let Some((text, range)) = last_argument(term, "starts_with").and_then(constant) else {
+            return;
+        };
+        let of_path = site.part(&term.range);
+        if of_path.starts_with("action.address.") {
+            let allows =
+                subject.entry_of(site).is_some_and(|it| it.text("decision") == Some("allow"));
+            return address_by_prefix(site, (text, range), allows || site.key == "unless", out);
+        }
+        let of_path = ["path\")", "_path.", "paths."].iter().any(|it| of_path.contains(it));
+        // Whoever ends it so means the beginning of a name.
+        let begins_a_name = text.ends_with(|c: char| c.is_ascii_digit() || "-_.".contains(c));
+        if of_path && text.contains('/') && !text.ends_with('/') && !begins_a_name {
+            let message = format!("`{text}` also begins the names of other folders and files");
+            out.add(site.span(range), message, |it| {
+                let it = it
+                    .with_note(format!("`{text}-old` starts with it, too"))
+                    .with_help("end the folder with `/`, or compare with `==`");
+                with_edit(it, false, site.edit(range, &format!("{:?}", format!("{text}/"))))
+            });
+        }
+    });
+}
+
+/// A part that compares the path of an edited file: the constants it is compared with.
+fn compared_paths(term: &Term) -> Vec<Constant<'_>> {
+    if let Form::In(item, list) = &term.form
+        && path(list).is_some_and(|it| it.ends_with(".paths"))
+    {
+        return constant(item).into_iter().collect();
+    }
+    let found = compared(term, |it| it.ends_with(".last_path"));
+    let called = |name: &str, owner: &str| {
+        let argument = last_argument(term, name)?;
+        let (owned, _) = path(term)?.rsplit_once(&format!(".{name}("))?;
+        constant(argument).filter(|_| owned.ends_with(owner))
+    };
+    let begins = called("starts_with", ".last_path");
+    found.into_iter().chain(begins.or_else(|| called("contains", ".paths"))).collect()
+}
+
+pub(in crate::lint) fn relative_path(subject: &Subject<'_>, out: &mut Findings) {
+    each_part_asking(subject, &["last_path", "paths"], |site, term| {
+        for (text, range) in compared_paths(term) {
+            let drive = text.get(1..2) == Some(":");
+            if !text.is_empty() && !text.starts_with(['/', '~', '\\']) && !drive {
+                let message = format!("`{text}` is no path from the root on");
+                let folder = text.trim_end_matches('/');
+                let begins = site.part(&term.range).contains("starts_with(");
+                let glob = if begins { format!("{folder}/**") } else { text.to_owned() };
+                out.add(site.span(range), message, |it| {
+                    it.with_note(
+                        "clients name what they edit by its whole path: this is hardly ever met",
+                    )
+                    .with_help(format!("write `files.matching({glob:?}).count > 0`"))
+                });
+            }
+        }
+    });
+}
+
+pub(in crate::lint) fn case_never_met(subject: &Subject<'_>, out: &mut Findings) {
+    let is_lower = |it: &Term| path(it).is_some_and(|it| it.ends_with(".lower()"));
+    each_part_asking(subject, &["lower"], |site, term| {
+        let mut found = Vec::new();
+        if let Form::Compare(_, one, other) = &term.form {
+            found.extend(constant(other).filter(|_| is_lower(one)));
+            found.extend(constant(one).filter(|_| is_lower(other)));
+        }
+        let lowered = path(term).filter(|it| it.contains(".lower()."));
+        for name in ["contains", "starts_with", "ends_with"] {
+            let owner = lowered.and_then(|it| it.rsplit_once(&format!(".{name}(")));
+            let lower = owner.is_some_and(|(it, _)| it.ends_with(".lower()"));
+            found.extend(last_argument(term, name).and_then(constant).filter(|_| lower));
+        }
+        for (text, range) in found {
+            let small = text.to_lowercase();
+            if small != text {
+                out.add(site.span(range), format!("`{text}` has capital letters"), |it| {
+                    let it = it
+                        .with_note("a text in lower case never has them")
+                        .with_help(format!("write `{small:?}`"));
+                    with_edit(it, false, site.edit(range, &format!("{small:?}")))
+                });
+            }
+        }
+    });
+}
+
+pub(in crate::lint) fn in_text(subject: &Subject<'_>, out: &mut Findings) {
+    each_part(subject, |site, term| {
+        let Form::In(item, list) = &term.form else { return };
+        if let (Some(_), Some((text, range))) = (path(item), constant(list)) {
+            let fact = site.part(&item.range);
+            out.add(
+                site.span(range),
+                format!("this asks whether `{fact}` is a part of a text"),
+                |it| {
+                    let it = it
+                        .with_note(format!(
+                            "it holds of each part of `{text}`, and of the empty text"
+                        ))
+                        .with_help(format!("write `in [{text:?}]`"));
+                    with_edit(it, false, site.edit(range, &format!("[{text:?}]")))
+                },
+            );
+        }
+    });
+}
