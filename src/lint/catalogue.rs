@@ -160,6 +160,7 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD315", "regex-in-literal", Warning, Default, "A regular expression is looked for as it stands.", Some(patterns::regex_in_literal)),
     rule!("PD316", "doubled-backslash", Warning, Default, "A backslash is doubled where it need not be.", Some(patterns::doubled_backslash)),
     rule!("PD317", "excused-pattern", Warning, Default, "A pattern is excused wherever it is found.", Some(vocabulary::excused_pattern)),
+    rule!("PD318", "common-phrase", Warning, Default, "A phrase is one of the commonest words.", Some(vocabulary::common_phrase)),
     rule!("PD401", "no-fallback-text", Note, Pedantic, "None of several texts is used where no condition holds.", Some(messages::no_fallback)),
     rule!("PD402", "unreachable-text", Warning, Default, "A text stands behind one that always comes first.", Some(messages::unreachable_text)),
     rule!("PD403", "no-guidance", Warning, Strict, "A blocker does not say what to do.", Some(messages::no_guidance)),

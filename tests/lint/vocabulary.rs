@@ -68,6 +68,21 @@ fn what_is_excused_wherever_it_is_found_is_never_found() {
 }
 
 #[test]
+fn the_commonest_words_are_no_phrases() {
+    let made = |it: &str| format!("texts:\n  own:\n    phrases: {it}\n");
+    check_made(
+        ("vocabulary.yaml", made),
+        "PD318",
+        &[
+            ("[not sure, but, should work]", "`but` is found in nearly every text"),
+            ("[\"not sure, but\", should work]", ""),
+            ("[The]", "`The` is found in nearly every text"),
+            ("[later]", ""),
+        ],
+    );
+}
+
+#[test]
 fn a_voice_is_written_as_it_is_chosen() {
     let made = |it: &str| format!("summary:\n  - {{voice: {it}, text: Own.}}\n  - text: Other.\n");
     check_made(

@@ -124,6 +124,26 @@ pub(in crate::lint) fn excused_pattern(subject: &Subject<'_>, out: &mut Findings
     }
 }
 
+/// Words that stand in nearly every text.
+const COMMON: [&str; 32] = [
+    "a", "all", "an", "and", "are", "as", "at", "be", "but", "by", "can", "for", "from", "i", "if",
+    "in", "is", "it", "not", "of", "on", "or", "so", "that", "the", "then", "this", "to", "was",
+    "we", "with", "you",
+];
+
+pub(in crate::lint) fn common_phrase(subject: &Subject<'_>, out: &mut Findings) {
+    for leaf in subject.leaves.iter().filter(|it| it.key == "phrases") {
+        let text = leaf.node.text().unwrap_or_default();
+        if COMMON.iter().any(|word| word.eq_ignore_ascii_case(text.trim())) {
+            let message = format!("`{text}` is found in nearly every text");
+            out.add(leaf.node.span.clone(), message, |it| {
+                it.with_note("in a list a comma ends a text, unless that stands in quotes")
+                    .with_help("write the whole phrase: `\"not sure, but\"`")
+            });
+        }
+    }
+}
+
 /// Whether an excuse is found wherever a pattern is: in the phrase, or in the only text that a regex matches.
 fn excuses_all(excuse: &str, pattern: &str, whole_words: bool, case: bool) -> bool {
     let found = if whole_words {
