@@ -12,6 +12,7 @@ use crate::report::drawing;
 use crate::report::mask::mask_json;
 use crate::script::members::{self, Member};
 use crate::script::parts::{Found, Part};
+use crate::script::record::Shape;
 use crate::script::types::{Names, Type};
 use crate::script::{Evaluator, Value};
 use crate::world::World;
@@ -108,17 +109,17 @@ fn record_json((file, sections, names): &(&str, &[&str], &'static LazyLock<Arc<N
 
 /// The same for people. A record that two files speak of is listed once.
 fn say_records(console: &mut Console<'_>) {
-    let mut told: Vec<&'static str> = Vec::new();
+    let mut told: Vec<&Shape> = Vec::new();
     for (file, sections, names) in records::PLACES {
         let shape = records::shape(names);
         let of =
             if sections.is_empty() { String::new() } else { format!(" ({})", sections.join(", ")) };
         console.say(&format!("\n`{}`, what rules of {file}{of} speak of\n", shape.name));
-        if told.contains(&shape.name.as_str()) {
+        if told.iter().any(|it| std::ptr::eq(*it, shape)) {
             console.say("  as above\n");
             continue;
         }
-        told.push(&shape.name);
+        told.push(shape);
         for it in &shape.fields {
             let values = it.values.iter().filter(|it| !it.is_empty());
             let values: Vec<&str> = values.map(String::as_str).collect();

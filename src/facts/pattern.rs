@@ -30,16 +30,22 @@ impl CommandPattern {
         &self.0
     }
 
-    /// How many operands of the program it names: 1 for `git push`.
+    /// Whether it has no word beside the name of the program and options.
+    #[must_use]
+    pub fn is_bare(&self) -> bool {
+        self.words().skip(1).all(|it| it.starts_with('-'))
+    }
+
+    /// How many operands of a program of this name it names: 1 for `git push`.
     /// The value of an option is none.
     #[must_use]
-    pub fn operands(&self, value_options: &[ValueOptions]) -> usize {
+    pub fn operands(&self, program: &str, value_options: &[ValueOptions]) -> usize {
         let words = || self.words().skip(1);
         // Most name no option.
         if !words().any(|it| it.starts_with('-')) {
             return words().count();
         }
-        let values = ValuesOf { program: self.program(), rows: value_options };
+        let values = ValuesOf { program, rows: value_options };
         let arguments = Arguments::read(words(), &values);
         let toolchains = arguments.options.iter().filter(|it| it.name.starts_with('+'));
         arguments.positional.len() + toolchains.count()
@@ -261,10 +267,24 @@ mod tests {
             ("git push", 1),
             ("python -m pytest", 0),
             ("python -m pytest run", 1),
+            ("py* -m pytest run", 1),
             ("git push --force", 1),
             ("cargo +nightly test -q", 2),
         ] {
-            assert_eq!(CommandPattern::parse(pattern).operands(&rows), operands, "{pattern}");
+            assert_eq!(
+                CommandPattern::parse(pattern).operands("python", &rows),
+                operands,
+                "{pattern}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_bare_pattern_names_nothing_but_options() {
+        for (pattern, bare) in
+            [("gpg", true), ("gpg --export", true), ("git push", false), ("kubectl -n prod", false)]
+        {
+            assert_eq!(CommandPattern::parse(pattern).is_bare(), bare, "{pattern}");
         }
     }
 

@@ -163,7 +163,7 @@ fn pattern_of<'g>(
     }
     let mut patterns = guard.commands.iter();
     match may_be_any(program) {
-        true => patterns.find(|it| it.operands(values) == 0).filter(|_| guard.body.when.is_some()),
+        true => patterns.find(|it| it.is_bare()).filter(|_| guard.body.when.is_some()),
         false => patterns.find(|it| program.is(it, values)),
     }
 }
@@ -324,7 +324,7 @@ impl Judging<'_> {
             let Some(pattern) = pattern_of(self.guard, program, values) else { continue };
             let (body, dark) = (&*self.guard.body, may_be_any(program));
             concerned = true;
-            let recognised = Recognised { at, named: pattern.operands(values) };
+            let recognised = Recognised { at, named: pattern.operands(&program.name, values) };
             self.context.learned.borrow_mut().program = Some(recognised);
             match self.holds(body) {
                 Ok(true) if !dark => return self.fires(body, &line(program)),

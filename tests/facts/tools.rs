@@ -82,6 +82,28 @@ fn an_edit_that_did_not_happen_is_none() {
 }
 
 #[test]
+fn edits_of_one_file_that_were_all_refused_are_none_in_any_order() {
+    let edit = |id: &str| {
+        call(id, "Edit", json!({"file_path": "/work/a.rs", "old_string": "a", "new_string": "b"}))
+    };
+    let no = |id: &str| result(id, "<tool_use_error>File has not been read yet", true);
+    for order in [["a", "b", "c"], ["c", "b", "a"], ["b", "a", "c"], ["c", "a", "b"]] {
+        let calls = [edit("a"), edit("b"), edit("c")];
+        let lines: Vec<_> = calls.into_iter().chain(order.map(no)).collect();
+        assert_eq!(facts(&lines).files, [], "{order:?}");
+        // One that happened stays, wherever it stands.
+        for kept in ["a", "b", "c"] {
+            let others = order.into_iter().filter(|it| *it != kept).map(no);
+            let calls = [edit("a"), edit("b"), edit("c")];
+            let lines: Vec<_> = calls.into_iter().chain(others).collect();
+            let files = facts(&lines).files;
+            let edits: Vec<u64> = files.iter().map(|it| it.edits).collect();
+            assert_eq!(edits, [1], "{order:?} without {kept}");
+        }
+    }
+}
+
+#[test]
 fn findings_follow_the_text() {
     let write = |text: &str| call("w", "Write", json!({"file_path": "a.py", "content": text}));
     let edit = |old: &str, new: &str| {

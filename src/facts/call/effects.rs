@@ -66,7 +66,7 @@ impl Scanner<'_> {
         for row in rows {
             // The words that name the program itself are no files.
             let pattern = row.programs.iter().find(|it| program.is(it, values));
-            let named = pattern.map_or(0, |it| it.operands(values));
+            let named = pattern.map_or(0, |it| it.operands(&program.name, values));
             let options: Vec<(Use, &Vec<String>)> =
                 vec![(Use::Reads, &row.read_options), (Use::Writes, &row.write_options)];
             let mut taken: Vec<Text> = Vec::new();

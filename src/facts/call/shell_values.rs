@@ -28,7 +28,7 @@ impl Scanner<'_> {
             let Some(pattern) = pattern else { continue };
             let given: Vec<Text> = match row.options.is_empty() {
                 true => {
-                    let named = pattern.operands(values);
+                    let named = pattern.operands(&program.name, values);
                     program.operands(values).into_iter().skip(named).cloned().collect()
                 }
                 false => row.options.iter().flat_map(|it| program.values(it)).collect(),

@@ -167,17 +167,29 @@ impl Facts {
             keep_finding(&mut self.findings, finding);
         }
         self.findings.sort_by_key(|finding| finding.seq);
+        // What later calls would restore was known with this edit in it.
+        let later = self.pending.iter_mut().filter(|it| it.seq > seq);
+        for other in later.flat_map(|it| &mut it.edited).filter(|it| it.path == undo.path) {
+            other.before = match other.before.take() {
+                Some(before) if before.last_seq == seq => undo.before.clone(),
+                before => before.map(without_one),
+            };
+        }
         let Some(index) = self.files.iter().position(|file| file.path == undo.path) else { return };
         let file = self.files.remove(index);
         let restored = match undo.before {
             None if file.edits <= 1 => return,
             Some(before) if file.last_seq == seq => before,
-            // What is known of it may be of later edits alone.
-            None | Some(_) => EditedFile { edits: file.edits.saturating_sub(1).max(1), ..file },
+            None | Some(_) => without_one(file),
         };
         let place = self.files.partition_point(|file| file.last_seq <= restored.last_seq);
         self.files.insert(place, restored);
     }
+}
+
+/// A file with an edit less; what is known of it may be of later edits alone.
+fn without_one(file: EditedFile) -> EditedFile {
+    EditedFile { edits: file.edits.saturating_sub(1).max(1), ..file }
 }
 
 /// Appends a finding; over the bound the oldest of the same pattern goes, so that a pattern that
