@@ -110,6 +110,8 @@ fn globs_over_the_paths_of_a_call_are_looked_at() {
     for (code, glob, said) in [
         ("PD307", "src/{a,b/**", "has no partner"),
         ("PD308", "src/generated/", "ends with `/`"),
+        ("PD308", "a.rs,b.rs", "a comma separates nothing"),
+        ("PD308", "*.{ts|tsx}", "`|` separates nothing"),
         ("PD308", "./.env", "do not begin with `./`"),
         ("PD308", "$HOME/.ssh/*", "variables are not replaced"),
         ("PD308", "*.rs, *.toml", "a comma separates nothing"),
@@ -156,6 +158,7 @@ fn dates_are_compared_in_one_form() {
         // What is compared as a text may end a month.
         ("now.date <= \"2026-02-31\"", ""),
         ("now.date == \"2028-02-29\"", ""),
+        ("now.date in [\"2026-02-30\"]", "is never \"2026-02-30\""),
         ("session.type in [\"DEVELOPMENT\", \"MAINTENENCE\"]", "is never \"MAINTENENCE\""),
         ("'[\"DEVELOPMENT\", \"MAINTENENCE\"].contains(session.type)'", "is never \"MAINTENENCE\""),
     ] {
@@ -252,6 +255,53 @@ fn words_of_a_pattern_are_no_operands() {
         &[
             ("commands: [git push]\n  when: program.has([\"--force*\"])", "no option is called"),
             ("commands: [git push]\n  when: program.has([\"--force\"])", ""),
+            ("commands: [rm]\n  when: program.has([\"-*\"])", "no option is called"),
+            ("commands: [rm]\n  when: program.has([\"-r -f\"])", "as one option"),
+            ("commands: [rm]\n  when: program.has([\"-f|--force\"])", "as one option"),
+        ],
+    );
+}
+
+#[test]
+fn patterns_are_written_where_they_are_understood() {
+    let made = |it: &str| format!("- id: own\n  {it}\n  decision: deny\n  message: No.\n");
+    check_made(
+        ("guards.yaml", made),
+        "PD315",
+        &[
+            ("commands: [\"^git push\"]", "a command pattern, and no regular expression"),
+            ("commands: [\"git push.*\"]", "a command pattern, and no regular expression"),
+            ("commands: [\"git push *\"]", ""),
+            ("commands: [\"mkfs.*\"]", ""),
+            (
+                "commands: [git push]\n  when: program.operands.contains(\"release/*\")",
+                "`release/*` is compared as it stands",
+            ),
+            ("commands: [rm]\n  when: program.operands.contains(\"*\")", ""),
+            ("commands: [git push]\n  when: program.names([\"release/*\"])", ""),
+        ],
+    );
+    let branch = |it: &str| consideration("own", &format!("  satisfied: '{it}'"));
+    check_made(
+        ("considerations.yaml", branch),
+        "PD315",
+        &[
+            ("session.branch in [\"main\", \"release/*\"]", "no branch is called `release/*`"),
+            ("session.branch == \"origin/main\"", "(write `main`)"),
+            ("session.branch == \"main\"", ""),
+            ("files.last_path == \"/work/*.md\"", "`/work/*.md` is compared as it stands"),
+        ],
+    );
+    check_made(
+        ("guards.yaml", made),
+        "PD313",
+        &[
+            (
+                "commands: [make]\n  when: program.names([\"--prod\"])",
+                "is an option, and no operand",
+            ),
+            ("commands: [git push]\n  when: program.names([\"main,master\"])", "is one name"),
+            ("commands: [a]\n  when: program.value(\"--env=prod\") != \"\"", "its value is what"),
         ],
     );
 }

@@ -561,6 +561,10 @@ fn a_case_file_says_what_it_means() {
     };
     assert!(told("# - name: a\n").contains("holds nothing"));
     assert!(told(&case("gh issue close #12")).contains("PD031"));
+    let said = case("ls").replace("{decision: none}", "\n    reason:\n      - ticket is #4711");
+    assert!(told(&said).contains("PD031"));
+    let file = format!("{}  given:\n    files:\n      a.md: see #12\n", case("ls"));
+    assert!(told(&file).contains("PD031"));
     assert_eq!(told(&case("\"gh issue close #12\"")), "");
     assert_eq!(told(&case("ls").replace("{decision: none}", "\n    decision: none #ok")), "");
 }

@@ -2,7 +2,7 @@
 
 use policyd::lint::Profile;
 
-use crate::subjects::{check, check_made, look};
+use crate::subjects::{check, check_made, consideration, look};
 
 #[test]
 fn branches_hosts_and_tools_are_named_as_they_are_called() {
@@ -121,6 +121,40 @@ fn a_signal_is_void_after_it_had_to_be_answered() {
             ("answer_within: 2d, on_timeout: [alert], expires: 1d", "it is void after 1d"),
             ("on_timeout: [alert]", "nobody has to answer it"),
             ("expires: 1d", ""),
+        ],
+    );
+}
+
+#[test]
+fn options_are_listed_one_by_one() {
+    check(
+        "vocabulary.yaml",
+        "PD312",
+        &[
+            ("value_options: {own: [-n, --namespace, -S*]}\n", ""),
+            (
+                "value_options: {own: [\"-n,--namespace\"]}\n",
+                "no option is called `-n,--namespace`",
+            ),
+            ("value_options: {own: [\"--namespace=\"]}\n", "(leave `=` out"),
+        ],
+    );
+}
+
+#[test]
+fn a_position_is_no_number() {
+    let made = |it: &str| consideration("own", &format!("  satisfied: '{it}'"));
+    check_made(
+        ("considerations.yaml", made),
+        "PD239",
+        &[
+            ("files.count < commands.kind(\"test\").last_passed_at", "`files.count` is none"),
+            ("files.last_at < commands.kind(\"test\").last_passed_at", ""),
+            ("commands.last(\"git push\").at > transcript.prompts", "is a position"),
+            ("patterns.prompted_at(\"simple\") < files.last_at", ""),
+            ("patterns.prompted_at(\"simple\") < files.edits", "`files.edits` is none"),
+            ("files.last_at > 0", ""),
+            ("files.count < files.edits", ""),
         ],
     );
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use super::terms::{each_part, each_part_with, path};
 use crate::lint::{Findings, Subject};
-use crate::script::paths::number;
+use crate::script::paths::{number, type_of};
 use crate::script::tree::{Form, Term};
+use crate::script::types::Type;
 
 pub(in crate::lint) fn division_by_zero(subject: &Subject<'_>, out: &mut Findings) {
     each_part(subject, |site, term| {
@@ -14,6 +15,42 @@ pub(in crate::lint) fn division_by_zero(subject: &Subject<'_>, out: &mut Finding
         {
             let message = "this divides by zero, which is an error at each evaluation";
             out.help(site.span(&divisor.range), message, "divide by another number");
+        }
+    });
+}
+
+/// Facts that are positions in the transcript, by their last names.
+const POSITIONS: [&str; 7] = [
+    "at",
+    "last_at",
+    "last_passed_at",
+    "last_prompt_at",
+    "compacted_at",
+    "prompted_at",
+    "position",
+];
+
+/// Whether a fact is a position in the transcript; nothing where it is no fact that is counted.
+fn is_position(term: &Term) -> Option<bool> {
+    let path = path(term).filter(|it| type_of(it) == Some(Type::Int))?;
+    let name = path.split('(').next().unwrap_or_default();
+    let called = path.ends_with(')');
+    let last = if called { name } else { path };
+    Some(POSITIONS.contains(&last.rsplit('.').next().unwrap_or_default()))
+}
+
+pub(in crate::lint) fn position_and_number(subject: &Subject<'_>, out: &mut Findings) {
+    each_part_with(subject, &POSITIONS, |site, term| {
+        let Form::Compare(_, one, other) = &term.form else { return };
+        let (Some(left), Some(right)) = (is_position(one), is_position(other)) else { return };
+        if left != right {
+            let (place, number) = if left { (one, other) } else { (other, one) };
+            let (place, number) = (site.part(&place.range), site.part(&number.range));
+            let message = format!("`{place}` is a position, and `{number}` is none");
+            out.add(site.span(&term.range), message, |it| {
+                it.with_note("positions count lines of the transcript and tool calls")
+                    .with_help("compare two positions, such as `files.last_at`, or two numbers")
+            });
         }
     });
 }
@@ -87,5 +124,22 @@ pub(in crate::lint) fn unguarded_division(subject: &Subject<'_>, out: &mut Findi
                     .with_help(format!("ask for it first: `{fact} > 0 && …`"))
             });
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::POSITIONS;
+    use crate::script::members;
+
+    #[test]
+    fn every_position_is_known() {
+        for row in members::tables() {
+            // How far the transcript goes is a position, too.
+            let is_position = row.doc.starts_with("Position of")
+                || row.doc.starts_with("Its position")
+                || row.doc.starts_with("How far");
+            assert_eq!(POSITIONS.contains(&row.name), is_position, "{}", row.name);
+        }
     }
 }

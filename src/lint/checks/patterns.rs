@@ -5,7 +5,9 @@ use std::ops::Range;
 
 use regex_syntax::hir::{Hir, HirKind};
 
-use super::terms::{constant, each_part_asking, last_argument};
+use super::programs::command_patterns;
+use super::terms::{asked, compared, constant, each_part_asking, last_argument};
+use super::vocabulary::wrong_branch;
 use crate::facts::glob::path_matches;
 use crate::lint::site::{Calls, Site};
 use crate::lint::subject::Leaf;
@@ -277,12 +279,26 @@ pub(in crate::lint) fn bad_glob(subject: &Subject<'_>, out: &mut Findings) {
     }
 }
 
+/// A glob without what stands in braces.
+fn outside_braces(glob: &str) -> String {
+    let mut depth = 0_usize;
+    let outside = glob.chars().filter(|c| {
+        match c {
+            '{' => depth = depth.saturating_add(1),
+            '}' => depth = depth.saturating_sub(1),
+            _ => return depth == 0,
+        }
+        false
+    });
+    outside.collect()
+}
+
 pub(in crate::lint) fn glob_cannot_match(subject: &Subject<'_>, out: &mut Findings) {
     for glob in path_globs(subject) {
         let text = glob.text.strip_prefix('!').unwrap_or(glob.text);
         let why = if text.is_empty() {
             Some(("no path is empty", "name what is meant, or leave it out"))
-        } else if text.contains(", ") {
+        } else if outside_braces(text).contains(',') {
             Some(("a comma separates nothing in it", "write a list of globs, or `{a,b}`"))
         } else if text.starts_with('$') {
             Some(("variables are not replaced", "write `~/` for the home folder, or `**/name`"))
@@ -298,7 +314,7 @@ pub(in crate::lint) fn glob_cannot_match(subject: &Subject<'_>, out: &mut Findin
             Some(("no path holds `//`", "write `/`"))
         } else if text.trim() != text {
             Some(("it begins or ends with a blank", "write it without"))
-        } else if text.contains("|*") {
+        } else if text.contains("|*") || (text.contains('{') && text.contains('|')) {
             Some(("`|` separates nothing in it", "write a list of globs, or `{a,b}`"))
         } else {
             None
@@ -385,6 +401,66 @@ pub(in crate::lint) fn unescaped_dot(subject: &Subject<'_>, out: &mut Findings) 
     }
 }
 
+/// Command patterns that are written as regular expressions.
+fn regex_as_command(subject: &Subject<'_>, out: &mut Findings) {
+    for pattern in command_patterns(subject) {
+        let text = pattern.text;
+        let mut words = text.split_whitespace();
+        let known = words.next().and_then(|it| subject.reviewed.meant.known_programs().get(it));
+        // `mkfs.*` is a glob; no word that is known goes on with a dot.
+        let of_regex = |it: &str| {
+            let stem = it.strip_suffix(".*");
+            stem.is_some_and(|it| it.is_empty() || known.is_some_and(|known| known.contains(it)))
+        };
+        let ends = text.starts_with('^') || text.ends_with('$') || text.contains("\\b");
+        if ends || words.any(of_regex) {
+            let message = format!("`{text}` is a command pattern, and no regular expression");
+            out.add(pattern.span(), message, |it| {
+                it.with_note("no program is met by it").with_help(
+                    "write the words of the program: `git push`; `*` stands for any letters",
+                )
+            });
+        }
+    }
+}
+
+/// Facts that are compared whole, of which none holds a `*`, or hardly.
+const WHOLE: [&str; 6] = [
+    "session.branch",
+    "files.last_path",
+    "program.operands",
+    "program.operands.first()",
+    "program.args",
+    "program.name",
+];
+
+/// Globs, and names of branches that no checkout has, among what facts are compared with.
+fn glob_as_text(subject: &Subject<'_>, out: &mut Findings) {
+    each_part_asking(
+        subject,
+        &["branch", "last_path", "operands", "args", "name"],
+        |site, term| {
+            let whole = |it: &str| WHOLE.contains(&it);
+            let named = asked(term).filter(|(fact, _)| whole(fact)).map(|(_, it)| it);
+            let of_branch = !compared(term, |it| it == "session.branch").is_empty();
+            for (text, range) in named.into_iter().flatten().chain(compared(term, whole)) {
+                let wrong = if of_branch { wrong_branch(text) } else { None };
+                let glob = text.contains('*') && text.contains(char::is_alphanumeric);
+                let (message, help) = match wrong {
+                    Some(wrong) => wrong,
+                    None if glob => (
+                        format!("`{text}` is compared as it stands"),
+                        "ask `program.names`, `matching` or `matches`, which know patterns"
+                            .to_owned(),
+                    ),
+                    None => continue,
+                };
+                out.help(site.span(range), message, help);
+            }
+        },
+    );
+}
+
 /// What only regular expressions make something of.
 const OF_REGEXES: [&str; 6] = ["\\s+", "\\d+", "\\w+", ".*", ".+", "(?i)"];
 
@@ -392,6 +468,8 @@ const OF_REGEXES: [&str; 6] = ["\\s+", "\\d+", "\\w+", ".*", ".+", "(?i)"];
 const LITERAL: [&str; 3] = ["contains", "starts_with", "ends_with"];
 
 pub(in crate::lint) fn regex_in_literal(subject: &Subject<'_>, out: &mut Findings) {
+    regex_as_command(subject, out);
+    glob_as_text(subject, out);
     each_part_asking(subject, &LITERAL, |site, term| {
         for name in LITERAL {
             let Some((text, range)) = last_argument(term, name).and_then(constant) else {

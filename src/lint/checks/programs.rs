@@ -119,7 +119,7 @@ const SHELL: [&str; 8] = ["|", "&&", ";", ">", "<", "$(", "`", "\""];
 pub(in crate::lint) fn shell_in_pattern(subject: &Subject<'_>, out: &mut Findings) {
     for pattern in command_patterns(subject) {
         let known = subject.reviewed.meant.known_programs();
-        let mut parts = pattern.text.split(", ").skip(1);
+        let mut parts = pattern.text.split(',').skip(1).map(str::trim_start);
         let program = |it: &str| it.split(' ').next().is_some_and(|it| known.contains_key(it));
         if parts.any(program) {
             out.add(pattern.span(), "a comma separates nothing in a pattern", |it| {
@@ -170,12 +170,54 @@ fn look_through(subject: &Subject<'_>, pattern: &Pattern<'_>, alone: bool, out: 
     }
 }
 
+/// Lists of options in the vocabulary, by the file's section and their key.
+const OPTION_LISTS: [(&str, &str); 6] = [
+    ("wrappers", "value_options"),
+    ("interpreters", "code"),
+    ("interpreters", "other"),
+    ("file_effects", "read_options"),
+    ("file_effects", "write_options"),
+    ("shell_values", "options"),
+];
+
+/// Options that the vocabulary lists.
+fn listed_options<'s>(subject: &'s Subject<'_>) -> Vec<&'s Node> {
+    let Some(file) = subject.file("vocabulary.yaml") else { return Vec::new() };
+    let by_program = file.get("value_options").and_then(Node::entries).unwrap_or_default();
+    let rows = OPTION_LISTS.iter().flat_map(|(section, key)| {
+        let rows = file.get(section).and_then(Node::items).unwrap_or_default();
+        rows.iter().filter_map(move |row| row.get(key))
+    });
+    by_program.iter().map(|(_, list)| list).chain(rows).flat_map(Node::one_or_items).collect()
+}
+
+fn no_listed_option(subject: &Subject<'_>, out: &mut Findings) {
+    for node in listed_options(subject) {
+        let text = node.text().unwrap_or_default();
+        let help = if text.contains([',', ' ']) {
+            "write each in a text of its own"
+        } else if text.ends_with('=') {
+            "leave `=` out: a value behind it is found anyway"
+        } else {
+            continue;
+        };
+        out.help(node.span.clone(), format!("no option is called `{text}`"), help);
+    }
+}
+
 pub(in crate::lint) fn no_option(subject: &Subject<'_>, out: &mut Findings) {
+    no_listed_option(subject, out);
     for pattern in arguments(subject, &OPTIONS) {
         let text = pattern.text;
         // Programs of Windows take `/s`, and some of Unix `+x`.
         if text.starts_with(['-', '+', '/']) {
-            if text.len() > 2 && text.ends_with('*') {
+            if text.contains([' ', ',', '|']) {
+                let first = text.split([' ', ',', '|']).next().unwrap_or_default();
+                out.add(pattern.span(), format!("`{text}` is looked for as one option"), |it| {
+                    it.with_note("no option has a blank, a comma or `|` in its name")
+                        .with_help(format!("write each in a text of its own: `[\"{first}\", …]`"))
+                });
+            } else if text.len() > 1 && text.ends_with('*') {
                 out.add(pattern.span(), format!("no option is called `{text}`"), |it| {
                     it.with_note(
                         "`*` stands for itself; a long option that is shortened is met anyway",
@@ -254,7 +296,7 @@ fn oddity(
     let anchored = text.starts_with('^') && text.ends_with('$');
     let first = text.split([' ', '/']).find(|it| !it.is_empty()).unwrap_or_default();
     Some(match fact {
-        "program.operands" if text.len() > 3 && text.starts_with("--") => {
+        _ if OPERANDS.contains(&fact) && text.len() > 3 && text.starts_with("--") => {
             (format!("`{text}` is an option, and no operand"), "ask `program.has([…])`")
         }
         "program.value" | "program.values"
@@ -265,8 +307,16 @@ fn oddity(
                 "write the option as it is given: `--repo`",
             )
         }
-        "program.names" if text.split('|').count() > 1 && text.split('|').all(plain) => {
-            (format!("`{text}` is one name: `|` is part of it"), "name each in a text of its own")
+        "program.value" | "program.values" if text.contains([' ', '=']) => (
+            format!("`{text}` is no option: its value is what is asked for"),
+            "write the option alone: `program.value(\"--env\") == \"prod\"`",
+        ),
+        "program.names"
+            if ['|', ',']
+                .iter()
+                .any(|it| text.split(*it).count() > 1 && text.split(*it).all(plain)) =>
+        {
+            (format!("`{text}` is one name"), "name each in a text of its own")
         }
         "program.names" if anchored || text.contains("/.*") => (
             format!("`{text}` is read as a glob, and no regular expression"),
@@ -308,7 +358,7 @@ fn of_node(node: &Node) -> Option<Pattern<'_>> {
 }
 
 /// Every command pattern that the pack itself writes.
-fn command_patterns<'s>(subject: &'s Subject<'_>) -> Vec<Pattern<'s>> {
+pub(super) fn command_patterns<'s>(subject: &'s Subject<'_>) -> Vec<Pattern<'s>> {
     let mut nodes: Vec<&Node> = Vec::new();
     let mut keys: Vec<&Node> = Vec::new();
     if let Some(file) = subject.file("vocabulary.yaml") {

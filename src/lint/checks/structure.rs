@@ -81,8 +81,9 @@ fn each_map<'n>(node: &'n Node, look: &mut impl FnMut(&'n [(Node, Node)])) {
     }
 }
 
-/// What people say and programs get in a case: other keys name something, and no `#` stands in a name.
-const TEXTS_OF_CASES: [&str; 10] = [
+/// What people say and programs get in a case, and what is said: other keys name something, and no `#` stands
+/// in a name.
+const TEXTS_OF_CASES: [&str; 19] = [
     "user",
     "assistant",
     "said",
@@ -93,6 +94,15 @@ const TEXTS_OF_CASES: [&str; 10] = [
     "prints",
     "result",
     "failure",
+    "reason",
+    "notice",
+    "context",
+    "summary",
+    "details",
+    "evidence",
+    "contains",
+    "lacks",
+    "equals",
 ];
 
 pub(in crate::lint) fn cut_by_comment(subject: &Subject<'_>, out: &mut Findings) {
@@ -103,7 +113,10 @@ pub(in crate::lint) fn cut_by_comment(subject: &Subject<'_>, out: &mut Findings)
             let texts = TEXTS_OF_CASES.iter();
             let named = |key: &Node| texts.clone().any(|it| key.says(it));
             let values = entries.iter().filter(|(key, _)| named(key));
-            values.for_each(|(_, value)| cut_text(value, out));
+            let values = values.flat_map(|(_, value)| value.one_or_items());
+            let files = entries.iter().filter(|(key, _)| key.says("files"));
+            let files = files.filter_map(|(_, files)| files.entries()).flatten();
+            values.chain(files.map(|(_, text)| text)).for_each(|it| cut_text(it, out));
         });
     }
 }

@@ -49,7 +49,7 @@ fn wrong_tool(name: &str) -> Option<Wrong> {
 /// What git lets stand in no name of a branch (`git check-ref-format`).
 const IN_NO_BRANCH: [char; 8] = ['*', '?', '[', '^', ' ', '\\', '~', ':'];
 
-fn wrong_branch(name: &str) -> Option<Wrong> {
+pub(super) fn wrong_branch(name: &str) -> Option<Wrong> {
     if name.contains(IN_NO_BRANCH) {
         let message = format!("no branch is called `{name}`");
         return Some((

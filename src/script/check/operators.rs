@@ -77,7 +77,10 @@ impl Checker<'_> {
             self.at(list, "type-mismatch", &format!("`in` needs a list, not a {found}"), None);
         }
         if let Expr::Array(items, _) = list {
-            items.iter().for_each(|it| self.closed_value(item, it));
+            for it in items {
+                self.closed_value(item, it);
+                self.calendar_day(item, it);
+            }
         }
         Type::Bool
     }
@@ -111,7 +114,7 @@ impl Checker<'_> {
     }
 
     /// `now.date == "2026-02-31"`, which no day is; such a text orders as it should.
-    fn calendar_day(&mut self, fact: &Expr, value: &Expr) {
+    pub(super) fn calendar_day(&mut self, fact: &Expr, value: &Expr) {
         let Expr::StringConstant(text, _) = value else { return };
         if self.slice(fact) == "now.date" && is_date(text) && Timestamp::parse(text).is_none() {
             let start = byte_offset(self.text, value.start_position()).unwrap_or(0);
