@@ -30,10 +30,24 @@ impl CommandPattern {
         &self.0
     }
 
-    /// Whether it has no word beside the name of the program and options.
+    /// Whether a program of an unknown name may be one of those meant: it names no operand, and the values that
+    /// it names are given. A name that cannot be known may bring options of its own.
     #[must_use]
-    pub fn is_bare(&self) -> bool {
-        self.words().skip(1).all(|it| it.starts_with('-'))
+    pub fn may_be<'p>(
+        &self,
+        args: impl Iterator<Item = &'p str>,
+        value_options: &[ValueOptions],
+    ) -> bool {
+        let words = || self.words().skip(1);
+        if words().all(|it| it.starts_with('-')) {
+            return true;
+        }
+        let values = ValuesOf { program: self.program(), rows: value_options };
+        let wanted = Arguments::read(words(), &values);
+        wanted.positional.is_empty() && {
+            let found = Arguments::read(args, &values);
+            wanted.options.iter().all(|it| found.has(it))
+        }
     }
 
     /// How many operands of a program of this name it names: 1 for `git push`.
@@ -280,11 +294,20 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_pattern_names_nothing_but_options() {
-        for (pattern, bare) in
-            [("gpg", true), ("gpg --export", true), ("git push", false), ("kubectl -n prod", false)]
-        {
-            assert_eq!(CommandPattern::parse(pattern).is_bare(), bare, "{pattern}");
+    fn an_unknown_program_may_be_one_that_goes_by_its_options() {
+        let rows =
+            [ValueOptions { program: "docker".to_owned(), options: vec!["--context".to_owned()] }];
+        for (pattern, args, may_be) in [
+            ("gpg", &["-x"][..], true),
+            ("gpg --export", &[], true),
+            ("git push", &["push"], false),
+            ("docker --context prod", &["--context", "prod", "rm"], true),
+            ("docker --context prod", &["--context", "test", "rm"], false),
+            ("docker --context prod", &["rm"], false),
+            ("docker --context=prod", &["rm"], true),
+        ] {
+            let args = args.iter().copied();
+            assert_eq!(CommandPattern::parse(pattern).may_be(args, &rows), may_be, "{pattern}");
         }
     }
 

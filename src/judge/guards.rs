@@ -163,7 +163,10 @@ fn pattern_of<'g>(
     }
     let mut patterns = guard.commands.iter();
     match may_be_any(program) {
-        true => patterns.find(|it| it.is_bare()).filter(|_| guard.body.when.is_some()),
+        true => {
+            let args = || program.args.iter().map(|it| it.text.as_str());
+            patterns.find(|it| it.may_be(args(), values)).filter(|_| guard.body.when.is_some())
+        }
         false => patterns.find(|it| program.is(it, values)),
     }
 }

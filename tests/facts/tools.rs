@@ -104,6 +104,22 @@ fn edits_of_one_file_that_were_all_refused_are_none_in_any_order() {
 }
 
 #[test]
+fn what_refused_edits_put_in_and_took_out_is_not_there() {
+    let edit = |id: &str, old: &str, new: &str| {
+        let input = json!({"file_path": "/work/a.rs", "old_string": old, "new_string": new});
+        call(id, "Edit", input)
+    };
+    let no = |id: &str| result(id, "<tool_use_error>File has not been read yet", true);
+    assert_eq!(findings(&facts(&[edit("a", "x", "# TODO")])).len(), 1);
+    for order in [["a", "b"], ["b", "a"]] {
+        let lines = [edit("a", "x", "# TODO"), edit("b", "# TODO", "y")];
+        let lines: Vec<_> = lines.into_iter().chain(order.map(no)).collect();
+        let facts = facts(&lines);
+        assert_eq!((findings(&facts), facts.files.len()), (vec![], 0), "{order:?}");
+    }
+}
+
+#[test]
 fn findings_follow_the_text() {
     let write = |text: &str| call("w", "Write", json!({"file_path": "a.py", "content": text}));
     let edit = |old: &str, new: &str| {

@@ -111,6 +111,8 @@ fn globs_over_the_paths_of_a_call_are_looked_at() {
         ("PD307", "src/{a,b/**", "has no partner"),
         ("PD308", "src/generated/", "ends with `/`"),
         ("PD308", "a.rs,b.rs", "a comma separates nothing"),
+        ("PD308", "**/*,v", ""),
+        ("PD308", "*.{a,b}", ""),
         ("PD308", "*.{ts|tsx}", "`|` separates nothing"),
         ("PD308", "./.env", "do not begin with `./`"),
         ("PD308", "$HOME/.ssh/*", "variables are not replaced"),
@@ -258,6 +260,8 @@ fn words_of_a_pattern_are_no_operands() {
             ("commands: [rm]\n  when: program.has([\"-*\"])", "no option is called"),
             ("commands: [rm]\n  when: program.has([\"-r -f\"])", "as one option"),
             ("commands: [rm]\n  when: program.has([\"-f|--force\"])", "as one option"),
+            ("commands: [rm]\n  when: program.has([\"-r,-f\"])", "as one option"),
+            ("commands: [gcc]\n  when: program.has([\"-Wl,-z,now\"])", ""),
         ],
     );
 }
@@ -273,10 +277,10 @@ fn patterns_are_written_where_they_are_understood() {
             ("commands: [\"git push.*\"]", "a command pattern, and no regular expression"),
             ("commands: [\"git push *\"]", ""),
             ("commands: [\"mkfs.*\"]", ""),
-            (
-                "commands: [git push]\n  when: program.operands.contains(\"release/*\")",
-                "`release/*` is compared as it stands",
-            ),
+            ("commands: [\"rm .*\"]", ""),
+            ("commands: [\"make test.*\"]", ""),
+            ("commands: [git push]\n  when: program.operands.contains(\"a/*:b/*\")", ""),
+            ("commands: [git]\n  when: program.name == \"g*\"", "`g*` is compared as it stands"),
             ("commands: [rm]\n  when: program.operands.contains(\"*\")", ""),
             ("commands: [git push]\n  when: program.names([\"release/*\"])", ""),
         ],
@@ -298,9 +302,9 @@ fn patterns_are_written_where_they_are_understood() {
         &[
             (
                 "commands: [make]\n  when: program.names([\"--prod\"])",
-                "is an option, and no operand",
+                "is an option, and an operand behind `--` only",
             ),
-            ("commands: [git push]\n  when: program.names([\"main,master\"])", "is one name"),
+            ("commands: [kubectl]\n  when: program.names([\"pvc,pv\"])", ""),
             ("commands: [a]\n  when: program.value(\"--env=prod\") != \"\"", "its value is what"),
         ],
     );

@@ -10,6 +10,7 @@
 mod support;
 
 mod built_in;
+mod cases;
 mod clients;
 mod command;
 mod facts;

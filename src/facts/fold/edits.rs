@@ -170,6 +170,7 @@ impl Facts {
         // What later calls would restore was known with this edit in it.
         let later = self.pending.iter_mut().filter(|it| it.seq > seq);
         for other in later.flat_map(|it| &mut it.edited).filter(|it| it.path == undo.path) {
+            other.removed.retain(|it| it.path != undo.path || it.seq != seq);
             other.before = match other.before.take() {
                 Some(before) if before.last_seq == seq => undo.before.clone(),
                 before => before.map(without_one),

@@ -33,6 +33,9 @@ const POSITIONS: [&str; 7] = [
 /// Whether a fact is a position in the transcript; nothing where it is no fact that is counted.
 fn is_position(term: &Term) -> Option<bool> {
     let path = path(term).filter(|it| type_of(it) == Some(Type::Int))?;
+    if path.starts_with("probes.") {
+        return None; // What a program prints may be a position.
+    }
     let name = path.split('(').next().unwrap_or_default();
     let called = path.ends_with(')');
     let last = if called { name } else { path };

@@ -6,7 +6,7 @@ use std::ops::Range;
 use regex_syntax::hir::{Hir, HirKind};
 
 use super::programs::command_patterns;
-use super::terms::{asked, compared, constant, each_part_asking, last_argument};
+use super::terms::{compared, constant, each_part_asking, last_argument};
 use super::vocabulary::wrong_branch;
 use crate::facts::glob::path_matches;
 use crate::lint::site::{Calls, Site};
@@ -279,8 +279,17 @@ pub(in crate::lint) fn bad_glob(subject: &Subject<'_>, out: &mut Findings) {
     }
 }
 
+/// Whether commas stand between what are globs of their own; some names of files have one (`main.c,v`).
+fn separated(glob: &str) -> bool {
+    let outside = outside_braces(glob);
+    let is_glob = |it: &str| it.starts_with(' ') || it.contains(['/', '*', '.']);
+    glob.matches('{').count() == glob.matches('}').count()
+        && outside.contains(',')
+        && outside.split(',').skip(1).all(is_glob)
+}
+
 /// A glob without what stands in braces.
-fn outside_braces(glob: &str) -> String {
+pub(super) fn outside_braces(glob: &str) -> String {
     let mut depth = 0_usize;
     let outside = glob.chars().filter(|c| {
         match c {
@@ -298,10 +307,10 @@ pub(in crate::lint) fn glob_cannot_match(subject: &Subject<'_>, out: &mut Findin
         let text = glob.text.strip_prefix('!').unwrap_or(glob.text);
         let why = if text.is_empty() {
             Some(("no path is empty", "name what is meant, or leave it out"))
-        } else if outside_braces(text).contains(',') {
-            Some(("a comma separates nothing in it", "write a list of globs, or `{a,b}`"))
         } else if text.starts_with('$') {
             Some(("variables are not replaced", "write `~/` for the home folder, or `**/name`"))
+        } else if separated(text) {
+            Some(("a comma separates nothing in it", "write a list of globs, or `{a,b}`"))
         } else if text.starts_with("./") {
             Some(("paths do not begin with `./`", "leave `./` out"))
         } else if text.split('/').any(|it| it == "..") {
@@ -401,19 +410,22 @@ pub(in crate::lint) fn unescaped_dot(subject: &Subject<'_>, out: &mut Findings) 
     }
 }
 
+/// Programs that run what a project calls as it likes: `npm run test.unit`.
+const RUNNERS: [&str; 8] = ["make", "gmake", "just", "rake", "npm", "yarn", "pnpm", "bun"];
+
 /// Command patterns that are written as regular expressions.
 fn regex_as_command(subject: &Subject<'_>, out: &mut Findings) {
     for pattern in command_patterns(subject) {
         let text = pattern.text;
         let mut words = text.split_whitespace();
-        let known = words.next().and_then(|it| subject.reviewed.meant.known_programs().get(it));
-        // `mkfs.*` is a glob; no word that is known goes on with a dot.
-        let of_regex = |it: &str| {
-            let stem = it.strip_suffix(".*");
-            stem.is_some_and(|it| it.is_empty() || known.is_some_and(|known| known.contains(it)))
-        };
-        let ends = text.starts_with('^') || text.ends_with('$') || text.contains("\\b");
-        if ends || words.any(of_regex) {
+        let program = words.next().filter(|it| !RUNNERS.contains(it));
+        let known = program.and_then(|it| subject.reviewed.meant.known_programs().get(it));
+        // `mkfs.*` is a glob; no word of `git` goes on with a dot.
+        let stem = words.next().and_then(|it| it.strip_suffix(".*"));
+        let of_regex = stem.zip(known).is_some_and(|(it, known)| known.contains(it));
+        let ends = text.starts_with('^') || text.starts_with("\\b") || text.ends_with("\\b");
+        // What belongs to the shell is told already.
+        if (ends || text.ends_with('$') || of_regex) && !text.contains('|') {
             let message = format!("`{text}` is a command pattern, and no regular expression");
             out.add(pattern.span(), message, |it| {
                 it.with_note("no program is met by it").with_help(
@@ -424,41 +436,29 @@ fn regex_as_command(subject: &Subject<'_>, out: &mut Findings) {
     }
 }
 
-/// Facts that are compared whole, of which none holds a `*`, or hardly.
-const WHOLE: [&str; 6] = [
-    "session.branch",
-    "files.last_path",
-    "program.operands",
-    "program.operands.first()",
-    "program.args",
-    "program.name",
+/// Facts that are compared whole, of which hardly one holds a `*`, and what knows patterns in their place.
+const WHOLE: [(&str, &str); 3] = [
+    ("session.branch", "ask `session.branch.matches(…)`"),
+    ("files.last_path", "ask `files.matching(…)`"),
+    ("program.name", "write it as a pattern under `commands`"),
 ];
 
 /// Globs, and names of branches that no checkout has, among what facts are compared with.
 fn glob_as_text(subject: &Subject<'_>, out: &mut Findings) {
-    each_part_asking(
-        subject,
-        &["branch", "last_path", "operands", "args", "name"],
-        |site, term| {
-            let whole = |it: &str| WHOLE.contains(&it);
-            let named = asked(term).filter(|(fact, _)| whole(fact)).map(|(_, it)| it);
-            let of_branch = !compared(term, |it| it == "session.branch").is_empty();
-            for (text, range) in named.into_iter().flatten().chain(compared(term, whole)) {
-                let wrong = if of_branch { wrong_branch(text) } else { None };
+    each_part_asking(subject, &["branch", "last_path", "name"], |site, term| {
+        for (fact, instead) in WHOLE {
+            for (text, range) in compared(term, |it| it == fact) {
+                let wrong = if fact == "session.branch" { wrong_branch(text) } else { None };
                 let glob = text.contains('*') && text.contains(char::is_alphanumeric);
-                let (message, help) = match wrong {
-                    Some(wrong) => wrong,
-                    None if glob => (
-                        format!("`{text}` is compared as it stands"),
-                        "ask `program.names`, `matching` or `matches`, which know patterns"
-                            .to_owned(),
-                    ),
-                    None => continue,
-                };
-                out.help(site.span(range), message, help);
+                // That a name has no folder is told already.
+                let glob = glob && (fact != "program.name" || !text.contains(['/', ' ']));
+                let told = || (format!("`{text}` is compared as it stands"), instead.to_owned());
+                if let Some((message, help)) = wrong.or_else(|| glob.then(told)) {
+                    out.help(site.span(range), message, help);
+                }
             }
-        },
-    );
+        }
+    });
 }
 
 /// What only regular expressions make something of.

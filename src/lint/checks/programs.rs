@@ -2,7 +2,7 @@
 //! program ever sees.
 
 use super::guards::guards;
-use super::patterns::{Functions, Pattern, Place, arguments};
+use super::patterns::{Functions, Pattern, Place, arguments, outside_braces};
 use super::terms::{asked, compared, each_part_asking};
 use crate::facts::shell::is_assignment;
 use crate::lint::subject::Entry;
@@ -119,7 +119,8 @@ const SHELL: [&str; 8] = ["|", "&&", ";", ">", "<", "$(", "`", "\""];
 pub(in crate::lint) fn shell_in_pattern(subject: &Subject<'_>, out: &mut Findings) {
     for pattern in command_patterns(subject) {
         let known = subject.reviewed.meant.known_programs();
-        let mut parts = pattern.text.split(',').skip(1).map(str::trim_start);
+        let outside = outside_braces(pattern.text);
+        let mut parts = outside.split(',').skip(1).map(str::trim_start);
         let program = |it: &str| it.split(' ').next().is_some_and(|it| known.contains_key(it));
         if parts.any(program) {
             out.add(pattern.span(), "a comma separates nothing in a pattern", |it| {
@@ -196,7 +197,7 @@ fn no_listed_option(subject: &Subject<'_>, out: &mut Findings) {
         let text = node.text().unwrap_or_default();
         let help = if text.contains([',', ' ']) {
             "write each in a text of its own"
-        } else if text.ends_with('=') {
+        } else if text.starts_with("--") && text.ends_with('=') {
             "leave `=` out: a value behind it is found anyway"
         } else {
             continue;
@@ -211,7 +212,10 @@ pub(in crate::lint) fn no_option(subject: &Subject<'_>, out: &mut Findings) {
         let text = pattern.text;
         // Programs of Windows take `/s`, and some of Unix `+x`.
         if text.starts_with(['-', '+', '/']) {
-            if text.contains([' ', ',', '|']) {
+            let first = text.split(',').next().unwrap_or_default();
+            // Some programs take a list behind a letter: `-Wl,-z,now`.
+            let listed = first.len() < text.len() && (first.len() == 2 || first.starts_with("--"));
+            if text.contains([' ', '|']) || listed {
                 let first = text.split([' ', ',', '|']).next().unwrap_or_default();
                 out.add(pattern.span(), format!("`{text}` is looked for as one option"), |it| {
                     it.with_note("no option has a blank, a comma or `|` in its name")
@@ -297,7 +301,8 @@ fn oddity(
     let first = text.split([' ', '/']).find(|it| !it.is_empty()).unwrap_or_default();
     Some(match fact {
         _ if OPERANDS.contains(&fact) && text.len() > 3 && text.starts_with("--") => {
-            (format!("`{text}` is an option, and no operand"), "ask `program.has([…])`")
+            let message = format!("`{text}` is an option, and an operand behind `--` only");
+            (message, "ask `program.has([…])`")
         }
         "program.value" | "program.values"
             if !text.starts_with(['-', '+', '/']) && !without_dashes =>
@@ -307,15 +312,16 @@ fn oddity(
                 "write the option as it is given: `--repo`",
             )
         }
-        "program.value" | "program.values" if text.contains([' ', '=']) => (
-            format!("`{text}` is no option: its value is what is asked for"),
-            "write the option alone: `program.value(\"--env\") == \"prod\"`",
-        ),
-        "program.names"
-            if ['|', ',']
-                .iter()
-                .any(|it| text.split(*it).count() > 1 && text.split(*it).all(plain)) =>
+        "program.value" | "program.values"
+            if text.starts_with('-')
+                && (text.contains(' ') || (text.starts_with("--") && text.contains('='))) =>
         {
+            (
+                format!("`{text}` is no option: its value is what is asked for"),
+                "write the option alone: `program.value(\"--env\") == \"prod\"`",
+            )
+        }
+        "program.names" if text.split('|').count() > 1 && text.split('|').all(plain) => {
             (format!("`{text}` is one name"), "name each in a text of its own")
         }
         "program.names" if anchored || text.contains("/.*") => (

@@ -59,7 +59,8 @@ pub(super) fn wrong_branch(name: &str) -> Option<Wrong> {
     }
     let prefix = ["refs/heads/", "refs/remotes/", "origin/"];
     let rest = prefix.iter().find_map(|it| name.strip_prefix(it))?;
-    Some((format!("`{name}` is no branch of a checkout"), format!("write `{rest}`")))
+    let message = format!("`{name}` is how git calls a branch elsewhere, and not in a checkout");
+    Some((message, format!("write `{rest}`")))
 }
 
 fn wrong_host(part: &str) -> Option<Wrong> {
