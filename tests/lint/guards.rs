@@ -277,6 +277,7 @@ fn patterns_are_written_where_they_are_understood() {
             ("commands: [\"git push.*\"]", "a command pattern, and no regular expression"),
             ("commands: [\"git push *\"]", ""),
             ("commands: [\"mkfs.*\"]", ""),
+            ("commands: [\"{npm,yarn,pnpm} publish\"]", ""),
             ("commands: [\"rm .*\"]", ""),
             ("commands: [\"make test.*\"]", ""),
             ("commands: [git push]\n  when: program.operands.contains(\"a/*:b/*\")", ""),
@@ -301,11 +302,26 @@ fn patterns_are_written_where_they_are_understood() {
         "PD313",
         &[
             (
-                "commands: [make]\n  when: program.names([\"--prod\"])",
+                "commands: [make]\n  when: program.operands.first() == \"--prod\"",
                 "is an option, and an operand behind `--` only",
             ),
             ("commands: [kubectl]\n  when: program.names([\"pvc,pv\"])", ""),
             ("commands: [a]\n  when: program.value(\"--env=prod\") != \"\"", "its value is what"),
+        ],
+    );
+}
+
+#[test]
+fn a_comma_in_a_command_pattern_separates_nothing() {
+    let made =
+        |it: &str| format!("- id: own\n  commands: [\"{it}\"]\n  decision: deny\n  message: No.\n");
+    check_made(
+        ("guards.yaml", made),
+        "PD310",
+        &[
+            ("git push,git commit", "a comma separates nothing in a pattern"),
+            ("{npm,yarn,pnpm} publish", ""),
+            ("git commit", ""),
         ],
     );
 }

@@ -2,7 +2,7 @@
 //! program ever sees.
 
 use super::guards::guards;
-use super::patterns::{Functions, Pattern, Place, arguments, outside_braces};
+use super::patterns::{Functions, Pattern, Place, arguments};
 use super::terms::{asked, compared, each_part_asking};
 use crate::facts::shell::is_assignment;
 use crate::lint::subject::Entry;
@@ -115,6 +115,20 @@ pub(super) fn is_slip(word: &str, meant: &str) -> bool {
 
 /// What a shell takes away before a program runs.
 const SHELL: [&str; 8] = ["|", "&&", ";", ">", "<", "$(", "`", "\""];
+
+/// A pattern without what stands in braces.
+fn outside_braces(pattern: &str) -> String {
+    let mut depth = 0_usize;
+    let outside = pattern.chars().filter(|c| {
+        match c {
+            '{' => depth = depth.saturating_add(1),
+            '}' => depth = depth.saturating_sub(1),
+            _ => return depth == 0,
+        }
+        false
+    });
+    outside.collect()
+}
 
 pub(in crate::lint) fn shell_in_pattern(subject: &Subject<'_>, out: &mut Findings) {
     for pattern in command_patterns(subject) {
@@ -300,7 +314,7 @@ fn oddity(
     let anchored = text.starts_with('^') && text.ends_with('$');
     let first = text.split([' ', '/']).find(|it| !it.is_empty()).unwrap_or_default();
     Some(match fact {
-        _ if OPERANDS.contains(&fact) && text.len() > 3 && text.starts_with("--") => {
+        "program.operands" | FIRST_OPERAND if text.len() > 3 && text.starts_with("--") => {
             let message = format!("`{text}` is an option, and an operand behind `--` only");
             (message, "ask `program.has([…])`")
         }
