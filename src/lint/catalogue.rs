@@ -3,9 +3,9 @@
 //! in `docs`.
 
 use super::checks::{
-    arithmetic, breakers, cases, changes, clients, events, expressions, failures, guards, hygiene,
-    identity, messages, names, numbers, odds, patterns, probes, programs, rules, safety, structure,
-    supervision, tables, texts, tools, vocabulary,
+    arithmetic, breakers, cases, changes, clients, events, expressions, failures, globs, guards,
+    hygiene, identity, messages, names, numbers, odds, patterns, probes, programs, rules, safety,
+    structure, supervision, tables, texts, tools, vocabulary,
 };
 use super::{Check, Profile, Rule};
 use crate::source::Level;
@@ -150,8 +150,8 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD304", "matches-everything", Warning, Default, "A regular expression matches the empty text, and so everything.", Some(patterns::matches_everything)),
     rule!("PD305", "regex-without-pattern", Note, Strict, "A regular expression has nothing but letters.", Some(patterns::regex_without_pattern)),
     rule!("PD306", "redundant-affix", Warning, Strict, "A regular expression begins or ends with `.*`.", Some(patterns::redundant_affix)),
-    rule!("PD307", "bad-glob", Error, Default, "A glob has a brace that is not closed, or brackets.", Some(patterns::bad_glob)),
-    rule!("PD308", "glob-cannot-match", Error, Default, "A glob is of a form that no path has.", Some(patterns::glob_cannot_match)),
+    rule!("PD307", "bad-glob", Error, Default, "A glob has a brace that is not closed, or brackets.", Some(globs::bad_glob)),
+    rule!("PD308", "glob-cannot-match", Error, Default, "A glob is of a form that no path has.", Some(globs::glob_cannot_match)),
     rule!("PD309", "covered-pattern", Warning, Default, "A pattern of a list is covered by another one of it.", Some(patterns::covered_pattern)),
     rule!("PD310", "shell-in-pattern", Error, Default, "A command pattern holds what the shell takes away.", Some(programs::shell_in_pattern)),
     rule!("PD311", "unescaped-dot", Note, Pedantic, "A dot in a regular expression looks like that of a name.", Some(patterns::unescaped_dot)),

@@ -8,6 +8,7 @@ pub(super) mod clients;
 pub(super) mod events;
 pub(super) mod expressions;
 pub(super) mod failures;
+pub(super) mod globs;
 pub(super) mod guards;
 pub(super) mod hygiene;
 pub(super) mod identity;

@@ -1,5 +1,5 @@
 //! Checks of the plain lists of `vocabulary.yaml`: names that nothing is ever called by, patterns that are
-//! excused wherever they are found.
+//! excused wherever they are found or found everywhere.
 
 use regex_syntax::hir::HirKind;
 
@@ -83,7 +83,7 @@ fn wrong_host(part: &str) -> Option<Wrong> {
         .then(|| (format!("{message}: hosts are in small letters"), format!("write `{small}`")))
 }
 
-/// Entries that list patterns and what excuses them: of which key and file, and whether case counts.
+/// Entries that list patterns and what excuses them, with whether case counts.
 fn rows<'s>(subject: &'s Subject<'_>) -> Vec<(&'s Node, bool)> {
     let file = subject.file(FILE);
     let mapped = |key: &str| {
@@ -107,19 +107,13 @@ pub(in crate::lint) fn excused_pattern(subject: &Subject<'_>, out: &mut Findings
                 let excused = excuses.iter().find(|(_, it)| {
                     (*it == text && !whole_words) || excuses_all(it, text, whole_words, case)
                 });
-                if let Some((by, _)) = excused {
-                    out.add(
-                        node.span.clone(),
-                        format!("`{text}` is excused wherever it is found"),
-                        |it| {
-                            it.with_related(by.span.clone(), "this is found there, too")
-                                .with_note("it is looked for in vain")
-                                .with_help(
-                                    "say in `unless` what else stands there, or leave one out",
-                                )
-                        },
-                    );
-                }
+                let Some((by, _)) = excused else { continue };
+                let message = format!("`{text}` is excused wherever it is found");
+                out.add(node.span.clone(), message, |it| {
+                    it.with_related(by.span.clone(), "this is found there, too")
+                        .with_note("it is looked for in vain")
+                        .with_help("say in `unless` what else stands there, or leave one out")
+                });
             }
         }
     }
