@@ -47,7 +47,8 @@ pub fn type_of(path: &str) -> Option<Type> {
 }
 
 /// The row of the last name of a path.
-fn last_member(path: &str) -> Option<&'static Member> {
+#[must_use]
+pub fn last_member(path: &str) -> Option<&'static Member> {
     last(path)?.1
 }
 

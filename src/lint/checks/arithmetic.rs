@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::terms::{each_part, each_part_with, path};
 use crate::lint::{Findings, Subject};
-use crate::script::paths::{number, type_of};
+use crate::script::paths::{last_member, number};
 use crate::script::tree::{Form, Term};
 use crate::script::types::Type;
 
@@ -32,14 +32,10 @@ const POSITIONS: [&str; 7] = [
 
 /// Whether a fact is a position in the transcript; nothing where it is no fact that is counted.
 fn is_position(term: &Term) -> Option<bool> {
-    let path = path(term).filter(|it| type_of(it) == Some(Type::Int))?;
-    if path.starts_with("probes.") {
-        return None; // What a program prints may be a position.
-    }
-    let name = path.split('(').next().unwrap_or_default();
-    let called = path.ends_with(')');
-    let last = if called { name } else { path };
-    Some(POSITIONS.contains(&last.rsplit('.').next().unwrap_or_default()))
+    let row = last_member(path(term)?)?;
+    // What a probe's program prints may be a position.
+    let counts = row.result == Type::Int && row.owner != Type::Probe;
+    counts.then(|| POSITIONS.contains(&row.name))
 }
 
 pub(in crate::lint) fn position_and_number(subject: &Subject<'_>, out: &mut Findings) {

@@ -220,28 +220,32 @@ fn no_listed_option(subject: &Subject<'_>, out: &mut Findings) {
     }
 }
 
+/// What is wrong with a text that begins as an option does: the message, why, and what to write.
+fn not_one_option(text: &str) -> Option<(String, &'static str, String)> {
+    let before_comma = text.split(',').next().unwrap_or_default();
+    // Some programs take a list behind a letter: `-Wl,-z,now`.
+    let listed = before_comma != text && (before_comma.len() == 2 || text.starts_with("--"));
+    if text.contains([' ', '|']) || listed {
+        let first = text.split([' ', ',', '|']).next().unwrap_or_default();
+        let message = format!("`{text}` is looked for as one option");
+        let help = format!("write each in a text of its own: `[\"{first}\", …]`");
+        return Some((message, "no option has a blank, a comma or `|` in its name", help));
+    }
+    (text.len() > 1 && text.ends_with('*')).then(|| {
+        let note = "`*` stands for itself; a long option that is shortened is met anyway";
+        let help = "name each option whole: `--force`, `--force-with-lease`";
+        (format!("no option is called `{text}`"), note, help.to_owned())
+    })
+}
+
 pub(in crate::lint) fn no_option(subject: &Subject<'_>, out: &mut Findings) {
     no_listed_option(subject, out);
     for pattern in arguments(subject, &OPTIONS) {
         let text = pattern.text;
         // Programs of Windows take `/s`, and some of Unix `+x`.
         if text.starts_with(['-', '+', '/']) {
-            let first = text.split(',').next().unwrap_or_default();
-            // Some programs take a list behind a letter: `-Wl,-z,now`.
-            let listed = first.len() < text.len() && (first.len() == 2 || first.starts_with("--"));
-            if text.contains([' ', '|']) || listed {
-                let first = text.split([' ', ',', '|']).next().unwrap_or_default();
-                out.add(pattern.span(), format!("`{text}` is looked for as one option"), |it| {
-                    it.with_note("no option has a blank, a comma or `|` in its name")
-                        .with_help(format!("write each in a text of its own: `[\"{first}\", …]`"))
-                });
-            } else if text.len() > 1 && text.ends_with('*') {
-                out.add(pattern.span(), format!("no option is called `{text}`"), |it| {
-                    it.with_note(
-                        "`*` stands for itself; a long option that is shortened is met anyway",
-                    )
-                    .with_help("name each option whole: `--force`, `--force-with-lease`")
-                });
+            if let Some((message, note, help)) = not_one_option(text) {
+                out.add(pattern.span(), message, |it| it.with_note(note).with_help(help));
             }
             continue;
         }

@@ -110,8 +110,7 @@ pub(in crate::lint) fn cut_by_comment(subject: &Subject<'_>, out: &mut Findings)
     texts.for_each(|it| cut_text(it.node, out));
     for file in subject.case_trees() {
         each_map(file, &mut |entries| {
-            let texts = TEXTS_OF_CASES.iter();
-            let named = |key: &Node| texts.clone().any(|it| key.says(it));
+            let named = |key: &Node| key.text().is_some_and(|it| TEXTS_OF_CASES.contains(&it));
             let values = entries.iter().filter(|(key, _)| named(key));
             let values = values.flat_map(|(_, value)| value.one_or_items());
             let files = entries.iter().filter(|(key, _)| key.says("files"));

@@ -1,7 +1,5 @@
 //! Checks of texts in expressions: what they are compared with, looked for in and asked for.
 
-use std::ops::Range;
-
 use super::terms::{
     Constant, compared, constant, each_part, each_part_asking, last_argument, path,
 };
@@ -10,6 +8,7 @@ use crate::lint::site::Site;
 use crate::lint::{Findings, Subject, with_edit};
 use crate::script::tree::{Form, Term};
 use crate::script::types::Type;
+use crate::source::Span;
 
 /// Facts that somebody else words.
 const FOREIGN: [&str; 6] =
@@ -97,9 +96,14 @@ pub(in crate::lint) fn empty_argument(subject: &Subject<'_>, out: &mut Findings)
 }
 
 /// An address that is recognised by less than its host where something is let through by it, or by a host alone.
+/// The beginning of an address or a path with a slash at its end.
+fn ended(site: &Site<'_>, (text, range): Constant<'_>) -> Option<(Span, String)> {
+    site.edit(range, &format!("{:?}", format!("{text}/")))
+}
+
 fn address_by_prefix(
     site: &Site<'_>,
-    (text, range): (&str, &Range<usize>),
+    (text, range): Constant<'_>,
     lets_through: bool,
     out: &mut Findings,
 ) {
@@ -120,7 +124,7 @@ fn address_by_prefix(
                 let it = it
                     .with_note(format!("`{text}.example.net` starts with it, too"))
                     .with_help("end the host with `/`");
-                with_edit(it, false, site.edit(range, &format!("{:?}", format!("{text}/"))))
+                with_edit(it, false, ended(site, (text, range)))
             });
         }
         None | Some(_) => {}
@@ -147,7 +151,7 @@ pub(in crate::lint) fn path_by_prefix(subject: &Subject<'_>, out: &mut Findings)
                 let it = it
                     .with_note(format!("`{text}-old` starts with it, too"))
                     .with_help("end the folder with `/`, or compare with `==`");
-                with_edit(it, false, site.edit(range, &format!("{:?}", format!("{text}/"))))
+                with_edit(it, false, ended(site, (text, range)))
             });
         }
     });

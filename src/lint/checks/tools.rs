@@ -212,14 +212,12 @@ pub(in crate::lint) fn not_of_tool(subject: &Subject<'_>, out: &mut Findings) {
     for entry in guards(subject) {
         let tools = subject.said(entry, "tools").map(Node::one_or_items).unwrap_or_default();
         let names: Vec<&str> = tools.iter().filter_map(Node::text).collect();
-        let takes = |name: &str| INPUTS.iter().find(|(it, _)| *it == name).map(|(_, it)| *it);
         // Of other tools nobody knows what they do.
-        let inputs: Option<Vec<_>> = names.iter().map(|it| takes(it)).collect();
-        let Some(inputs) = inputs.filter(|it| !it.is_empty()) else { continue };
+        let (Some(fields), [first, ..]) = (inputs(tools), tools) else { continue };
         let runs = meant.shell_tools().any(|it| names.contains(&it));
         let changes = meant.tools().any(|it| names.contains(&it));
+        let fetches = fields.contains(&"url");
         let mut told: Vec<&str> = Vec::new();
-        let fetches = inputs.iter().any(|it| it.contains(&"url"));
         for site in subject.sites_of(entry).iter().filter(|it| !subject.has_error(it)) {
             site.visit(|term| {
                 let fact = path(term).and_then(|it| it.strip_prefix("action.")).unwrap_or_default();
@@ -235,12 +233,8 @@ pub(in crate::lint) fn not_of_tool(subject: &Subject<'_>, out: &mut Findings) {
                 }
                 told.push(what);
                 let message = format!("none of the tools of `{}` {what}", entry.name());
-                let list = tools.first().map(|it| it.span.clone());
                 out.add(site.span(&term.range), message, |it| {
-                    let it = match list {
-                        Some(list) => it.with_related(list, "these are looked at"),
-                        None => it,
-                    };
+                    let it = it.with_related(first.span.clone(), "these are looked at");
                     it.with_note(format!("`action.{fact}` says nothing of them"))
                         .with_help("name another tool under `tools`, or ask for something else")
                 });

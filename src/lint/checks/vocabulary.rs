@@ -28,7 +28,7 @@ pub(in crate::lint) fn odd_name(subject: &Subject<'_>, out: &mut Findings) {
         }
     };
     for key in TOOLS {
-        judge(file.get(key), &|name| wrong_tool(name));
+        judge(file.get(key), &wrong_tool);
     }
     judge(file.get("main_branches"), &wrong_branch);
     for (_, parts) in file.get("forges").and_then(Node::entries).unwrap_or_default() {
