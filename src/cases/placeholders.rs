@@ -1,7 +1,7 @@
 //! Placeholders: `{{name}}` in a case that runs once for `each` of several maps of values.
 //! A name that no map has is an error, and so is a value that nothing names.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::source::node::{Node, NodeKind, Scalar};
 use crate::source::{Diagnostic, Span, suggest};
@@ -50,14 +50,12 @@ pub(super) fn names_in(text: &str) -> bool {
 pub(super) struct Filling<'a> {
     pub(super) values: &'a [(Node, Node)],
     pub(super) used: BTreeSet<String>,
-    /// Where a name stands in single braces, which are text.
-    single: BTreeMap<String, Span>,
     pub(super) findings: Vec<Diagnostic>,
 }
 
 impl<'a> Filling<'a> {
     pub(super) fn new(values: &'a [(Node, Node)]) -> Self {
-        Self { values, used: BTreeSet::new(), single: BTreeMap::new(), findings: Vec::new() }
+        Self { values, used: BTreeSet::new(), findings: Vec::new() }
     }
 
     /// The node with its placeholders filled. A text that is one placeholder and nothing else
@@ -75,7 +73,6 @@ impl<'a> Filling<'a> {
     }
 
     fn scalar(&mut self, node: &Node, scalar: &Scalar) -> Node {
-        self.note_single(node, &scalar.text);
         let pieces = pieces(&scalar.text);
         if let [Piece::Name { name, start }] = pieces.as_slice() {
             return self.value(node, name, *start).cloned().unwrap_or_else(|| node.clone());
@@ -94,16 +91,6 @@ impl<'a> Filling<'a> {
             }
         }
         Node { span: node.span.clone(), kind: NodeKind::Scalar(Scalar { text, ..scalar.clone() }) }
-    }
-
-    fn note_single(&mut self, node: &Node, text: &str) {
-        for name in self.values.iter().filter_map(|(key, _)| key.text()) {
-            let hole = format!("{{{name}}}");
-            if let Some(at) = text.find(&hole) {
-                let span = node.sub_span(at..at + hole.len());
-                self.single.entry(name.to_owned()).or_insert(span);
-            }
-        }
     }
 
     fn value(&mut self, node: &Node, name: &str, start: usize) -> Option<&'a Node> {
@@ -126,23 +113,38 @@ impl<'a> Filling<'a> {
         None
     }
 
-    /// What nothing asked for.
-    pub(super) fn unused(self) -> Vec<Diagnostic> {
-        let Self { values, used, single, mut findings } = self;
+    /// What nothing in the case asked for.
+    pub(super) fn unused(self, case: &Node) -> Vec<Diagnostic> {
+        let Self { values, used, mut findings } = self;
         for (key, _) in values {
             let name = key.text().unwrap_or_default();
             if !used.contains(name) {
                 let message = format!("nothing in the case is `{{{{{name}}}}}`");
                 let finding = Diagnostic::error("unused-value", key.span.clone(), message);
-                findings.push(match single.get(name) {
+                findings.push(match found_in(case, &format!("{{{name}}}")) {
                     Some(span) => finding
-                        .with_related(span.clone(), "single braces are text")
+                        .with_related(span, "single braces are text")
                         .with_help(format!("write `{{{{{name}}}}}` there")),
                     None => finding.with_help("name it in the case, or take it out"),
                 });
             }
         }
         findings
+    }
+}
+
+/// Where a text stands first in the scalars of a node.
+fn found_in(node: &Node, text: &str) -> Option<Span> {
+    match &node.kind {
+        NodeKind::Scalar(scalar) => {
+            let at = scalar.text.find(text)?;
+            Some(node.sub_span(at..at.saturating_add(text.len())))
+        }
+        NodeKind::List(items) => items.iter().find_map(|it| found_in(it, text)),
+        NodeKind::Map(entries) => entries
+            .iter()
+            .find_map(|(key, value)| found_in(key, text).or_else(|| found_in(value, text))),
+        NodeKind::Invalid => None,
     }
 }
 

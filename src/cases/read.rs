@@ -63,7 +63,7 @@ fn instances(item: &Node, findings: &mut Vec<Diagnostic>) -> Vec<Node> {
     for (index, row) in rows.iter().enumerate() {
         let mut filling = Filling::new(row.entries().unwrap_or_default());
         let mut instance = filling.fill(&rest);
-        findings.extend(filling.unused());
+        findings.extend(filling.unused(&rest));
         if !named {
             number(&mut instance, index.saturating_add(1));
         }
