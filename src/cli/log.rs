@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::{Console, EXIT_OK, EXIT_USAGE, ListFormat, LogArguments, pack, project, recorded};
 use crate::facts::event::EventKind;
+use crate::store::pause::Pause;
 use crate::time::{Timestamp, parse_duration};
 use crate::world::World;
 
@@ -120,7 +121,7 @@ fn of_stop(entry: &Value) -> (String, Vec<String>) {
         ("block", _) if entry.get("spoken") == Some(&Value::Bool(false)) => "not spoken".to_owned(),
         ("block", _) => "block".to_owned(),
         _ if is_switch(entry) => text(entry, "event").to_owned(),
-        _ if text(entry, "no_opinion").starts_with("paused") => "paused".to_owned(),
+        _ if Pause::is_told_by(text(entry, "no_opinion")) => "paused".to_owned(),
         _ if !was_judged(entry) => "not judged".to_owned(),
         (_, "") => "ok".to_owned(),
         (_, why) => format!("let through ({why})"),

@@ -56,6 +56,12 @@ impl Pause {
         )
     }
 
+    /// Whether a reason for judging nothing is the [`Self::text`] of a pause.
+    #[must_use]
+    pub fn is_told_by(why: &str) -> bool {
+        why.starts_with("paused")
+    }
+
     fn read(value: &Value) -> Option<Self> {
         let text = |key: &str| value.get(key).and_then(Value::as_str);
         let session = match text("session") {

@@ -4,12 +4,13 @@
 use super::speech::Report;
 use super::{NO_RULE, Ready, Request, SWITCHED_OFF, enter, nothing_to_judge};
 use crate::state::run::Switched;
+use crate::store::pause::Pause;
 use crate::world::World;
 
 /// Whether nothing was judged because a human wants nothing judged, by the reason of a silent
 /// [`Report`]. A pause that an agent made for itself is none.
 pub(in crate::cli) fn is_off(why: &str) -> bool {
-    let paused = why.starts_with("paused") && !why.contains("from an agent's shell");
+    let paused = Pause::is_told_by(why) && !why.contains("from an agent's shell");
     paused || why == NO_RULE || why == SWITCHED_OFF || why.starts_with("switched off")
 }
 
