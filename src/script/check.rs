@@ -155,7 +155,7 @@ impl<'a> Checker<'a> {
                 if let (Expr::Array(items, _), Expr::MethodCall(call, _)) = (&chain.lhs, &chain.rhs)
                     && let ("contains", [item]) = (call.name.as_str(), call.args.as_slice())
                 {
-                    items.iter().for_each(|it| self.closed_value(item, it));
+                    items.iter().for_each(|it| self.closed_value(item, it, true));
                 }
                 let owner = self.infer(&chain.lhs);
                 let path = self.slice(&chain.lhs).to_owned();

@@ -161,6 +161,7 @@ fn dates_are_compared_in_one_form() {
         ("now.date <= \"2026-02-31\"", ""),
         ("now.date == \"2028-02-29\"", ""),
         ("now.date in [\"2026-02-30\"]", "is never \"2026-02-30\""),
+        ("'[\"2026-02-30\"].contains(now.date)'", "is never \"2026-02-30\""),
         ("session.type in [\"DEVELOPMENT\", \"MAINTENENCE\"]", "is never \"MAINTENENCE\""),
         ("'[\"DEVELOPMENT\", \"MAINTENENCE\"].contains(session.type)'", "is never \"MAINTENENCE\""),
     ] {

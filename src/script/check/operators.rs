@@ -77,10 +77,7 @@ impl Checker<'_> {
             self.at(list, "type-mismatch", &format!("`in` needs a list, not a {found}"), None);
         }
         if let Expr::Array(items, _) = list {
-            for it in items {
-                self.closed_value(item, it);
-                self.calendar_day(item, it);
-            }
+            items.iter().for_each(|it| self.closed_value(item, it, true));
         }
         Type::Bool
     }
@@ -104,42 +101,33 @@ impl Checker<'_> {
             let text = format!("`{name}` cannot compare true and false");
             self.report("type-mismatch", start, text, None);
         }
-        self.closed_value(one, other);
-        self.closed_value(other, one);
-        if plain_equality(name) {
-            self.calendar_day(one, other);
-            self.calendar_day(other, one);
-        }
+        let equal = plain_equality(name);
+        self.closed_value(one, other, equal);
+        self.closed_value(other, one, equal);
         Type::Bool
     }
 
-    /// `now.date == "2026-02-31"`, which no day is; such a text orders as it should.
-    pub(super) fn calendar_day(&mut self, fact: &Expr, value: &Expr) {
-        let Expr::StringConstant(text, _) = value else { return };
-        if self.slice(fact) == "now.date" && is_date(text) && Timestamp::parse(text).is_none() {
-            let start = byte_offset(self.text, value.start_position()).unwrap_or(0);
-            let message = format!("`now.date` is never \"{text}\"");
-            let help = Some("write a day of the calendar: \"2027-01-31\"".to_owned());
-            self.report("impossible-value", start, message, help);
-        }
-    }
-
-    /// `fact == "value"` where the fact can only have certain values.
-    pub(super) fn closed_value(&mut self, fact: &Expr, value: &Expr) {
+    /// `fact == "value"` where the fact can only have certain values. What is compared by its order
+    /// (`equal` is false) may be no day of the calendar: `now.date <= "2026-02-31"`.
+    pub(super) fn closed_value(&mut self, fact: &Expr, value: &Expr, equal: bool) {
         let Expr::StringConstant(text, _) = value else { return };
         let path = self.slice(fact);
+        let start = || byte_offset(self.text, value.start_position()).unwrap_or(0);
         if path == "now.date" && !is_date(text) {
-            let start = byte_offset(self.text, value.start_position()).unwrap_or(0);
             let message = format!("`now.date` is never like \"{text}\", and is compared as a text");
             let help = Some("write the year, the month and the day: \"2027-01-31\"".to_owned());
-            return self.report("impossible-value", start, message, help);
+            return self.report("impossible-value", start(), message, help);
+        }
+        if path == "now.date" && equal && Timestamp::parse(text).is_none() {
+            let message = format!("`now.date` is never \"{text}\"");
+            let help = Some("write a day of the calendar: \"2027-01-31\"".to_owned());
+            return self.report("impossible-value", start(), message, help);
         }
         let known = closed_values(&path, self.names);
         if !known.is_empty() && !known.contains(&text.as_str()) {
-            let start = byte_offset(self.text, value.start_position()).unwrap_or(0);
             let named: Vec<&str> = known.into_iter().filter(|it| !it.is_empty()).collect();
             let message = format!("`{}` is never \"{text}\"", self.slice(fact));
-            self.report_word(("impossible-value", start, message), (text, &named));
+            self.report_word(("impossible-value", start(), message), (text, &named));
         }
     }
 
