@@ -59,3 +59,14 @@ fn a_case_file_says_what_it_means() {
     assert_eq!(told(&case("\"gh issue close #12\"")), "");
     assert_eq!(told(&case("ls").replace("{decision: none}", "\n    decision: none #ok")), "");
 }
+
+#[test]
+fn a_mistake_in_a_case_shows_all_its_places() {
+    let rule = consideration("own", "  satisfied: todos.open == 0");
+    let case = "- name: a {file}\n  each: [{file: a.md}]\n  expect: {decision: none}\n";
+    let files = [("considerations.yaml", rule.as_str()), ("tests/a.yaml", case)];
+    let found = look(&files, Profile::Default).findings;
+    let found = found.iter().find(|it| it.code == "broken-case").unwrap();
+    let places: Vec<_> = found.related.iter().map(|(span, text)| (span.text(), &**text)).collect();
+    assert_eq!(places, [("{file}", "single braces are text")]);
+}

@@ -9,8 +9,8 @@ use crate::cases::read;
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
 use crate::policy::guards::FILES;
-use crate::source::Level;
 use crate::source::node::Node;
+use crate::source::{Diagnostic, Level};
 
 /// Files whose entries are rules that a case can look at, and what a case says of one that fires and
 /// of one that is silent, where `NAME` is its name.
@@ -38,7 +38,11 @@ pub(in crate::lint) fn broken_case(subject: &Subject<'_>, out: &mut Findings) {
     let known = Known::of_meant(&subject.reviewed.meant);
     for source in &subject.cases {
         for found in read::read(source, &known).1 {
-            out.add(found.span, found.message, |it| it.with_help_if(found.help));
+            out.add(found.span, found.message, |it| Diagnostic {
+                related: found.related,
+                help: found.help,
+                ..it
+            });
         }
     }
 }
