@@ -1,6 +1,6 @@
 //! What a hook call costs, as ratios to an empty Rust process of the same link mode in the same
-//! run: `cargo bench`. Another binary (a static one): `cargo bench -- --binary PATH`. Lint alone:
-//! `cargo bench --bench ratios -- lint`.
+//! run, both copied as an installation does: `cargo bench`. Another binary (a static one):
+//! `cargo bench -- --binary PATH`. Lint alone: `cargo bench --bench ratios -- lint`.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -49,7 +49,6 @@ fn main() {
     machine.guards("guarded", GUARDS);
     machine.breakers(&sessions[0]);
 
-    println!("{} {}", machine.binary.display(), if machine.is_static { "(static)" } else { "" });
     let [small, middle, large] = &sessions;
     let mut cases = vec![
         Case::empty(&machine),
@@ -268,7 +267,6 @@ struct Machine {
     folder: tempfile::TempDir,
     binary: PathBuf,
     empty: PathBuf,
-    is_static: bool,
 }
 
 impl Machine {
@@ -276,14 +274,19 @@ impl Machine {
         let folder = tempfile::tempdir().unwrap();
         let arguments: Vec<String> = std::env::args().collect();
         let named = arguments.iter().skip_while(|it| *it != "--binary").nth(1);
-        let binary = PathBuf::from(named.map_or(env!("CARGO_BIN_EXE_policyd"), String::as_str));
+        let named = PathBuf::from(named.map_or(env!("CARGO_BIN_EXE_policyd"), String::as_str));
+        let binary = installed(&named, &folder.path().join("policyd"));
         // A dynamic program names its loader near its beginning.
         let mut start = Vec::new();
         File::open(&binary).unwrap().take(4096).read_to_end(&mut start).unwrap();
         let is_static = memchr::memmem::find(&start, b"/ld-").is_none();
-        let empty = empty_program(folder.path(), is_static);
+        let empty = installed(
+            &empty_program(folder.path(), is_static),
+            &folder.path().join("empty_installed"),
+        );
         fs::create_dir(folder.path().join("home")).unwrap();
-        Self { folder, binary, empty, is_static }
+        println!("{} {}", named.display(), if is_static { "(static)" } else { "" });
+        Self { folder, binary, empty }
     }
 
     fn project(&self, name: &str) -> PathBuf {
@@ -424,6 +427,14 @@ impl Machine {
         let output = child.wait_with_output().ok()?;
         String::from_utf8(output.stderr).ok()?.trim().parse().ok()
     }
+}
+
+/// A program as it lies where it is installed: copied. What a linker leaves in the page cache lies there in
+/// small pieces, and its pages are mapped one by one: a hook of it takes a seventh longer, until the file is
+/// read from disk again.
+fn installed(program: &Path, place: &Path) -> PathBuf {
+    fs::copy(program, place).unwrap();
+    place.to_path_buf()
 }
 
 /// Compiles `fn main() {}` in the link mode of the program it is compared with.
