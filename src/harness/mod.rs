@@ -171,6 +171,15 @@ const fn moment(
     Moment { native, event, ways }
 }
 
+/// What is left of a name whatever its spelling: `PreToolUse`, `pre_tool_use` and `pre-tool-use` are one.
+fn letters(name: &str) -> impl Iterator<Item = u8> {
+    name.bytes().filter(|it| !matches!(it, b'-' | b'_')).map(|it| it.to_ascii_lowercase())
+}
+
+fn spelled_alike(one: &str, other: &str) -> bool {
+    letters(one).eq(letters(other))
+}
+
 /// Moves a field to its neutral name, where that is free.
 fn rename(fields: &mut Map<String, Value>, native: &str, neutral: &str) {
     if let Some(value) = fields.shift_remove(native) {
@@ -204,14 +213,12 @@ impl Harness {
     /// The event of this name, the client's or the neutral one, in any spelling.
     #[must_use]
     pub fn moment(&self, name: &str) -> Option<&'static Moment> {
-        let plain = |text: &str| text.replace(['-', '_'], "").to_ascii_lowercase();
-        let wanted = plain(name);
-        if wanted.is_empty() {
-            return None;
-        }
+        letters(name).next()?;
         let native = self.moments.iter().find(|it| it.native == name);
-        let spelled = || self.moments.iter().find(|it| plain(it.native) == wanted);
-        native.or_else(spelled).or_else(|| self.moments.iter().find(|it| plain(it.event) == wanted))
+        let spelled = || self.moments.iter().find(|it| spelled_alike(it.native, name));
+        native
+            .or_else(spelled)
+            .or_else(|| self.moments.iter().find(|it| spelled_alike(it.event, name)))
     }
 
     /// Where a neutral event is reported; the first of several.
