@@ -115,6 +115,45 @@ fn a_pipe_never_blocks() {
 }
 
 #[test]
+fn looking_into_a_folder_says_what_asking_twice_says() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = temp.path().join("folder");
+    fs::create_dir_all(folder.join("below")).unwrap();
+    ["b.yaml", "a.yaml", ".hidden"].iter().for_each(|it| fs::write(folder.join(it), "").unwrap());
+    symlink(&folder, temp.path().join("link")).unwrap();
+    let pipe = temp.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let world = RealWorld::new();
+    let identity = world.stat(&folder).unwrap().identity;
+    let names = world.list(&folder).unwrap();
+    assert_eq!(names, [".hidden", "a.yaml", "b.yaml", "below"]);
+    for path in [folder.clone(), temp.path().join("link")] {
+        assert_eq!(world.look_into(&path), Ok((identity, names.clone())));
+    }
+    for none in [folder.join("a.yaml"), folder.join("none"), pipe] {
+        assert_eq!(world.look_into(&none), Err(WorldError::Missing), "{}", none.display());
+    }
+}
+
+#[test]
+fn files_are_read_whole_whatever_length_they_tell() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("file");
+    let world = RealWorld::new();
+    for length in [0, 1, 8192, 300_000] {
+        let bytes: Vec<u8> = (0..length).map(|it: usize| it.to_le_bytes()[0]).collect();
+        fs::write(&path, &bytes).unwrap();
+        assert_eq!(world.read(&path, 300_000), Ok(bytes));
+    }
+    // One that tells none.
+    if cfg!(target_os = "linux") {
+        let maps = Path::new("/proc/self/maps");
+        assert!(world.read(maps, 1_000_000).unwrap().len() > 100);
+        assert_eq!(world.read(maps, 10), Err(WorldError::TooLarge(11)));
+    }
+}
+
+#[test]
 fn a_held_lock_times_out_and_a_deleted_lock_file_protects_nobody() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("lock");

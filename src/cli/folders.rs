@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::cores;
-use crate::world::{FileKind, World};
+use crate::world::World;
 
 /// How far below the first one folders are looked into.
 const DEEP_MAX: usize = 16;
@@ -21,18 +21,14 @@ pub(super) fn walk(
     let mut level = vec![first.to_path_buf()];
     for deep in 0..=DEEP_MAX {
         let mut below = Vec::new();
-        for listed in cores::on_all(cores, &level, |it| list(world, it)) {
-            let Some((identity, path, names)) = listed else { continue };
+        let listed = cores::on_all(cores, &level, |it| world.look_into(it));
+        for (path, listed) in level.into_iter().zip(listed) {
+            // What is no folder, or cannot be looked into, holds nothing.
+            let Ok((identity, names)) = listed else { continue };
             if identity == 0 || entered.insert(identity) {
                 below.extend(look(deep, path, names));
             }
         }
         level = below;
     }
-}
-
-/// Which folder a path leads to, and what lies in it; nothing where it leads to none.
-fn list(world: &dyn World, path: &Path) -> Option<(u64, PathBuf, Vec<String>)> {
-    let stat = world.stat(path).ok().filter(|it| it.kind == FileKind::Folder)?;
-    Some((stat.identity, path.to_path_buf(), world.list(path).unwrap_or_default()))
 }

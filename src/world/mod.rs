@@ -209,6 +209,17 @@ pub trait World: Sync {
     /// # Errors
     /// `Missing`, or what the machine said.
     fn list(&self, folder: &Path) -> Result<Vec<String>, WorldError>;
+    /// Which folder `path` leads to (its identity, as [`FileStat`] has it), and the names in it, sorted.
+    ///
+    /// # Errors
+    /// `Missing`, also where it is no folder, or what the machine said.
+    fn look_into(&self, path: &Path) -> Result<(u64, Vec<String>), WorldError> {
+        let stat = self.stat(path)?;
+        match stat.kind {
+            FileKind::Folder => Ok((stat.identity, self.list(path)?)),
+            FileKind::File | FileKind::Special => Err(WorldError::Missing),
+        }
+    }
 
     /// Makes a folder and its parents, private to the user (0700).
     ///

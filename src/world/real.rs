@@ -113,9 +113,8 @@ impl World for RealWorld {
         if length > bound {
             return Err(WorldError::TooLarge(length));
         }
-        let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
-        // One byte more than allowed: a file that grows meanwhile is noticed.
-        file.take(bound.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| said(&error))?;
+        let known = usize::try_from(length).unwrap_or(0);
+        let bytes = content(file, known, bound).map_err(|error| said(&error))?;
         if bytes.len() > bytes_max {
             return Err(WorldError::TooLarge(u64::try_from(bytes.len()).unwrap_or(u64::MAX)));
         }
@@ -130,6 +129,26 @@ impl World for RealWorld {
         }
         names.sort();
         Ok(names)
+    }
+
+    /// The folder is opened once, where asking for it by its path and listing it would find it twice.
+    #[cfg(unix)]
+    fn look_into(&self, path: &Path) -> Result<(u64, Vec<String>), WorldError> {
+        use rustix::fs::{Dir, Mode, OFlags};
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let opened = rustix::fs::open(path, flags, Mode::empty());
+        let folder = File::from(opened.map_err(|error| said(&error.into()))?);
+        let identity = identity(&folder.metadata().map_err(|error| said(&error))?);
+        let mut names = Vec::new();
+        for entry in Dir::new(folder).map_err(|error| said(&error.into()))? {
+            let entry = entry.map_err(|error| said(&error.into()))?;
+            let name = entry.file_name().to_string_lossy();
+            if name != "." && name != ".." {
+                names.push(name.into_owned());
+            }
+        }
+        names.sort();
+        Ok((identity, names))
     }
 
     fn create_folder(&self, path: &Path) -> Result<(), WorldError> {
@@ -272,6 +291,28 @@ impl OpenFile for RealFile {
         self.0.seek(SeekFrom::Start(offset)).map_err(|error| said(&error))?;
         self.0.read(buffer).map_err(|error| said(&error))
     }
+}
+
+/// The `known` bytes that a file had when it was opened, in one reading where the machine gives them at once:
+/// no second one asks for the end. Of one that tells no length, as those of `/proc`, all up to the `bound` and
+/// one more.
+fn content(mut file: File, known: usize, bound: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; known];
+    let mut filled = 0;
+    while let Some(rest) = bytes.get_mut(filled..).filter(|it| !it.is_empty()) {
+        match file.read(rest) {
+            // It was cut meanwhile.
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    bytes.truncate(filled);
+    if known == 0 {
+        file.take(bound.saturating_add(1)).read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
 }
 
 /// What to do with a symbolic link as the last part of a path.
