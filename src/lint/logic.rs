@@ -54,11 +54,9 @@ fn possible_by<'t>(
     conditions: &[(&'t Term, bool)],
     names: &Names,
 ) -> Answer<'t> {
-    if let [(term, holds)] = conditions
-        && let Some((fact, limit)) = alone(term, *holds, names)
-    {
-        let can_be = value(&limit).is_some();
-        return if can_be { Answer::Example([(fact, limit)].into()) } else { Answer::Never };
+    if let Some(limits) = apart(conditions, names) {
+        let can_be = limits.values().all(|it| value(it).is_some());
+        return if can_be { Answer::Example(limits) } else { Answer::Never };
     }
     let mut conjunctions = vec![Vec::new()];
     for (term, holds) in conditions {
@@ -90,6 +88,17 @@ fn alone<'t>(term: &'t Term, holds: bool, names: &Names) -> Option<(Cow<'t, str>
     }
     let (fact, limit) = atom(term, holds, names);
     (!matches!(limit, Limit::Order { .. })).then_some((fact, limit))
+}
+
+/// What each fact must be, where each condition is about one and no two facts have the same owner: nothing that
+/// is said of one then says anything of another.
+fn apart<'t>(conditions: &[(&'t Term, bool)], names: &Names) -> Option<Limits<'t>> {
+    let alone = |(term, holds): &(&'t Term, bool)| alone(term, *holds, names);
+    let found: Vec<(Cow<'t, str>, Limit)> = conditions.iter().map(alone).collect::<Option<_>>()?;
+    let owner = |fact: &str| fact.rsplit_once('.').map(|(owner, _)| owner.len());
+    let owners = || found.iter().map(|(fact, _)| fact.get(..owner(fact).unwrap_or(fact.len())));
+    let differ = owners().enumerate().all(|(at, one)| owners().skip(at + 1).all(|it| it != one));
+    differ.then(|| found.into_iter().collect())
 }
 
 /// Whether a condition is always true or always false.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::terms::{each_part, each_part_with, path};
+use crate::lint::site::Site;
 use crate::lint::{Findings, Subject};
 use crate::script::paths::{last_member, number};
 use crate::script::tree::{Form, Term};
@@ -18,6 +19,9 @@ pub(in crate::lint) fn division_by_zero(subject: &Subject<'_>, out: &mut Finding
         }
     });
 }
+
+/// What stands in every path to one of them.
+const AT_POSITIONS: [&str; 3] = [".at", "_at", ".position"];
 
 /// Facts that are positions in the transcript, by their last names.
 const POSITIONS: [&str; 7] = [
@@ -39,7 +43,7 @@ fn is_position(term: &Term) -> Option<bool> {
 }
 
 pub(in crate::lint) fn position_and_number(subject: &Subject<'_>, out: &mut Findings) {
-    each_part_with(subject, &POSITIONS, |site, term| {
+    each_part_with(subject, &AT_POSITIONS, |site, term| {
         let Form::Compare(_, one, other) = &term.form else { return };
         let (Some(left), Some(right)) = (is_position(one), is_position(other)) else { return };
         if left != right {
@@ -93,12 +97,17 @@ pub(in crate::lint) fn share_and_percent(subject: &Subject<'_>, out: &mut Findin
     });
 }
 
-fn divides(text: &str) -> bool {
-    memchr::memchr2(b'/', b'%', text.as_bytes()).is_some()
+/// Whether something is divided in an expression: most signs of it stand in texts.
+fn divides(site: &Site<'_>) -> bool {
+    let mut found = false;
+    if memchr::memchr2(b'/', b'%', site.text.as_bytes()).is_some() {
+        site.visit(|term| found |= matches!(term.form, Form::Arithmetic('/' | '%', ..)));
+    }
+    found
 }
 
 pub(in crate::lint) fn unguarded_division(subject: &Subject<'_>, out: &mut Findings) {
-    let dividing = subject.sites.iter().filter(|it| it.condition && divides(it.text));
+    let dividing = subject.sites.iter().filter(|it| it.condition && divides(it));
     for site in dividing.filter(|it| !subject.has_error(it)) {
         // `when` may ask for it where `satisfied` divides.
         let of_rule = subject.entry_of(site).map(|it| subject.sites_of(it));
@@ -128,7 +137,7 @@ pub(in crate::lint) fn unguarded_division(subject: &Subject<'_>, out: &mut Findi
 
 #[cfg(test)]
 mod tests {
-    use super::POSITIONS;
+    use super::{AT_POSITIONS, POSITIONS};
     use crate::script::members;
 
     #[test]
@@ -139,6 +148,8 @@ mod tests {
                 || row.doc.starts_with("Its position")
                 || row.doc.starts_with("How far");
             assert_eq!(POSITIONS.contains(&row.name), is_position, "{}", row.name);
+            let path = format!("owner.{}", row.name);
+            assert!(!is_position || AT_POSITIONS.iter().any(|it| path.contains(it)), "{path}");
         }
     }
 }
