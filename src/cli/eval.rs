@@ -270,7 +270,7 @@ fn react(
         return;
     }
     let (store, own) = project::sessions(world, project, &policy.settings);
-    Reacting { world, request, policy, own: (&own, &store.durability) }.react(report);
+    Reacting { world, request, policy, own: (&own, &store.durability), model: "" }.react(report);
 }
 
 /// Why nothing is judged where the pack says so.
@@ -467,7 +467,8 @@ impl Stopping<'_> {
     /// Notes what the pack says about a stop that was judged.
     fn react(&self, outcome: &Outcome, facts: &Facts, report: &mut Report) {
         let (world, request, policy) = (self.world, self.request, self.policy);
-        let reacting = Reacting { world, request, policy, own: (self.own, &self.store.durability) };
+        let (own, model) = ((self.own, &self.store.durability), &facts.tokens.meters.model);
+        let reacting = Reacting { world, request, policy, own, model };
         if policy.considerations.iter().any(|it| !it.emit.is_empty()) {
             reacting.emit_for(outcome, report);
         }

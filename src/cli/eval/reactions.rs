@@ -51,6 +51,8 @@ pub(super) struct Reacting<'a> {
     pub(super) policy: &'a Policy,
     /// The root of our own, and how it is written.
     pub(super) own: (&'a Path, &'a Durability),
+    /// The model that was called last, where that is known already; else empty.
+    pub(super) model: &'a str,
 }
 
 impl Reacting<'_> {
@@ -179,6 +181,9 @@ impl Reacting<'_> {
 
     /// The model that was called last, where a call of it failed or worked.
     fn model(&self) -> String {
+        if !self.model.is_empty() {
+            return self.model.to_owned();
+        }
         let event = &self.request.event;
         let called = event.kind.is_stop() || event.kind.name() == "stop_failure";
         let transcript = event.transcript.as_deref().filter(|_| called);
