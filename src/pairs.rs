@@ -58,6 +58,28 @@ impl<'t> Searched<'t> {
     }
 }
 
+/// Whether a text holds a word of ASCII letters in any ASCII case.
+#[must_use]
+pub fn holds_in_any_case(text: &str, word: &str) -> bool {
+    let (text, word) = (text.as_bytes(), word.as_bytes());
+    let Some(first) = word.first() else { return true };
+    let (lower, upper) = (first.to_ascii_lowercase(), first.to_ascii_uppercase());
+    memchr::memchr2_iter(lower, upper, text).any(|start| {
+        text.get(start..start + word.len()).is_some_and(|found| found.eq_ignore_ascii_case(word))
+    })
+}
+
+/// The letters beyond ASCII that are ASCII letters in another case, as Unicode folds it: the long `s` and the
+/// sign of Kelvin.
+const FOLDED: [&str; 2] = ["\u{17f}", "\u{212a}"];
+
+/// Whether a text may hold a word of ASCII letters that its bytes do not show.
+#[must_use]
+pub fn folds_into_ascii(text: &str) -> bool {
+    !text.is_ascii()
+        && FOLDED.iter().any(|it| memmem::find(text.as_bytes(), it.as_bytes()).is_some())
+}
+
 /// Where the bit of each pair is.
 fn pairs(text: &str) -> impl Iterator<Item = (usize, u64)> {
     let mut bytes = text.bytes();
@@ -73,7 +95,7 @@ fn pairs(text: &str) -> impl Iterator<Item = (usize, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Pairs, SHORT, Searched};
+    use super::{FOLDED, Pairs, SHORT, Searched, folds_into_ascii, holds_in_any_case};
     use proptest::prelude::*;
 
     #[test]
@@ -95,6 +117,28 @@ mod tests {
             {
                 assert_eq!(searched.holds(word), there, "{word}");
             }
+        }
+    }
+
+    #[test]
+    fn no_other_letters_fold_into_ascii() {
+        let letters = regex::Regex::new("(?i)^[a-z]$").unwrap();
+        let beyond = ('\u{80}'..=char::MAX).map(String::from).filter(|it| letters.is_match(it));
+        let found: Vec<String> = beyond.collect();
+        assert_eq!(found, FOLDED);
+        assert!(found.iter().all(|it| folds_into_ascii(&format!("a — {it}"))));
+        assert!(!folds_into_ascii("an em dash — is none"));
+    }
+
+    #[test]
+    fn a_word_is_found_in_any_case() {
+        for (text, word, there) in [
+            ("— Not Done", "not done", true),
+            ("not", "nots", false),
+            ("", "a", false),
+            ("x", "", true),
+        ] {
+            assert_eq!(holds_in_any_case(text, word), there, "{text} {word}");
         }
     }
 

@@ -10,6 +10,7 @@ use memchr::memmem;
 use regex::{Regex, RegexBuilder};
 
 use crate::limits::{REGEX_COMPILED_MAX, REGEX_SOURCE_MAX};
+use crate::pairs::{folds_into_ascii, holds_in_any_case};
 use literals::{Needs, needs};
 
 /// A regex that costs nothing until a text could match it.
@@ -112,7 +113,7 @@ impl LazyRegex {
     pub fn can_match(&self, text: &str) -> bool {
         let needs = self.needs.get_or_init(|| needs(&self.source));
         self.may_match(text, |literal| match needs.ignore_case {
-            true => contains_ignoring_case(text.as_bytes(), literal.as_bytes()),
+            true => holds_in_any_case(text, literal),
             false => memmem::find(text.as_bytes(), literal.as_bytes()).is_some(),
         })
     }
@@ -121,8 +122,8 @@ impl LazyRegex {
     #[must_use]
     pub fn may_match(&self, text: &str, may_hold: impl Fn(&str) -> bool) -> bool {
         let needs = self.needs.get_or_init(|| needs(&self.source));
-        if needs.any_of.is_empty() || (needs.ignore_case && !text.is_ascii()) {
-            return true; // beyond ASCII, letters fold in ways a byte search does not know
+        if needs.any_of.is_empty() || (needs.ignore_case && folds_into_ascii(text)) {
+            return true; // a byte search does not know those letters
         }
         let holds = |literal: &String| may_hold(literal);
         needs.any_of.iter().any(holds) && needs.also.iter().all(|set| set.iter().any(holds))
@@ -138,15 +139,6 @@ impl LazyRegex {
             })
             .as_ref()
     }
-}
-
-fn contains_ignoring_case(text: &[u8], literal: &[u8]) -> bool {
-    let Some(first) = literal.first() else { return true };
-    let (lower, upper) = (first.to_ascii_lowercase(), first.to_ascii_uppercase());
-    memchr::memchr2_iter(lower, upper, text).any(|start| {
-        text.get(start..start + literal.len())
-            .is_some_and(|found| found.eq_ignore_ascii_case(literal))
-    })
 }
 
 #[cfg(test)]
@@ -201,9 +193,9 @@ mod tests {
         fn nothing_that_matches_is_turned_away(
             pieces in proptest::collection::vec(proptest::sample::select(vec![
                 "a", "b", "ab", "(", ")", "(?:", "|", "*", "+", "?", ".", "^", "$", "\\b", "\\.",
-                "[ab]", "[^a]", "{2}", "{0,1}", "\\s", " ", "(?i)", "k",
+                "[ab]", "[^a]", "{2}", "{0,1}", "\\s", " ", "(?i)", "k", "s", "é",
             ]), 0..9),
-            text in "[abkAB. \n\u{212a}]{0,8}",
+            text in "[abksABÉ—. \n\u{17f}\u{212a}]{0,8}",
         ) {
             let source = pieces.concat();
             if let Ok(regex) = Regex::new(&source) {

@@ -9,13 +9,12 @@ use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::deferred::Deferred;
 use crate::facts::Facts;
 use crate::facts::compiled::CompiledLens;
 use crate::facts::event::Event;
 use crate::policy::Policy;
 use crate::script::context::{Context, Learned, Spoken};
-use crate::script::pattern::{Sought, TextPattern, TextPatternSource};
+use crate::script::pattern::{KeptPattern, Sought, TextPattern};
 use crate::state::context::Overrides;
 use crate::time::Timestamp;
 
@@ -58,7 +57,7 @@ pub struct Words {
 impl Words {
     /// Takes a pack's vocabulary.
     #[must_use]
-    pub fn new(lens: CompiledLens, texts: BTreeMap<String, Deferred<TextPatternSource>>) -> Self {
+    pub fn new(lens: CompiledLens, texts: BTreeMap<String, KeptPattern>) -> Self {
         let patterns = texts.into_iter().map(|(id, it)| (id, TextPattern::new(it)));
         Self { lens: Rc::new(lens), patterns: Rc::new(patterns.collect()), sought: Rc::default() }
     }

@@ -32,7 +32,7 @@ use crate::facts::cursor::Key;
 use crate::facts::glob::{specificity, word_matches};
 use crate::facts::lens::Lens;
 use crate::script::Written;
-use crate::script::pattern::TextPatternSource;
+use crate::script::pattern::KeptPattern;
 use crate::script::plain::Kept;
 use crate::state::breaker;
 use crate::state::failure::Failures;
@@ -68,7 +68,7 @@ pub struct Policy {
     /// What a cursor depends on of it; made here so that no call has to.
     pub lens_key: Key,
     /// Text patterns by name.
-    pub texts: BTreeMap<String, Deferred<TextPatternSource>>,
+    pub texts: BTreeMap<String, KeptPattern>,
     /// Words that are never significant in a question.
     pub stop_words: Deferred<Vec<String>>,
     /// Branches that everybody builds on.

@@ -7,7 +7,7 @@ use regex::{Regex, RegexBuilder};
 use regex_syntax::hir::Hir;
 use serde::{Deserialize, Serialize};
 
-use super::prose::{Phrase, Prose, Sentence};
+use super::prose::{self, Phrase, Prose, Sentence};
 use crate::deferred::Deferred;
 use crate::facts::lazy::LazyRegex;
 use crate::limits;
@@ -23,10 +23,49 @@ pub struct TextPatternSource {
     pub unless: Vec<String>,
 }
 
-/// The set, prepared when it is first looked for.
+impl TextPatternSource {
+    /// Words in small letters of which every text that the set matches holds one; none, where that cannot be
+    /// told.
+    #[must_use]
+    pub fn words(&self) -> Vec<String> {
+        let longest = |phrase: &String| {
+            let word = prose::words(phrase).max_by_key(|it| it.len());
+            word.map(|it| vec![it.to_lowercase()]).unwrap_or_default()
+        };
+        let phrases = self.phrases.iter().map(longest);
+        let lower = |it: &String| it.to_lowercase();
+        let literals = |it: &String| prose_regex(it).literals().iter().map(lower).collect();
+        let sets: Vec<Vec<String>> = phrases.chain(self.regexes.iter().map(literals)).collect();
+        if sets.iter().any(Vec::is_empty) { Vec::new() } else { sets.concat() }
+    }
+}
+
+/// A set as a compiled pack keeps it: most texts hold none of its words, and then it stays encoded.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptPattern {
+    /// Its words, one per line; empty where they cannot be told.
+    words: String,
+    source: Deferred<TextPatternSource>,
+}
+
+impl KeptPattern {
+    /// The set as it is written.
+    #[must_use]
+    pub fn source(&self) -> &TextPatternSource {
+        &self.source
+    }
+}
+
+impl From<TextPatternSource> for KeptPattern {
+    fn from(source: TextPatternSource) -> Self {
+        Self { words: source.words().join("\n"), source: source.into() }
+    }
+}
+
+/// The set, prepared when a text that it may match is met.
 #[derive(Debug)]
 pub struct TextPattern {
-    source: Deferred<TextPatternSource>,
+    kept: KeptPattern,
     prepared: OnceCell<Prepared>,
 }
 
@@ -40,8 +79,8 @@ struct Prepared {
 impl TextPattern {
     /// Takes a set as it is; nothing is prepared yet.
     #[must_use]
-    pub fn new(source: impl Into<Deferred<TextPatternSource>>) -> Self {
-        Self { source: source.into(), prepared: OnceCell::new() }
+    pub fn new(kept: impl Into<KeptPattern>) -> Self {
+        Self { kept: kept.into(), prepared: OnceCell::new() }
     }
 
     /// The first sentence or line that the set matches.
@@ -57,7 +96,11 @@ impl TextPattern {
         text: &'t Prose,
         counts: impl Fn(&str) -> bool,
     ) -> Option<&'t str> {
-        let prepared = self.prepared.get_or_init(|| Prepared::new(&self.source));
+        let KeptPattern { words, source } = &self.kept;
+        if !words.is_empty() && !text.may_hold_one(words) {
+            return None;
+        }
+        let prepared = self.prepared.get_or_init(|| Prepared::new(source));
         // What cannot stand in the text as a whole is not looked for in its sentences.
         let phrases = prepared.phrases.iter().filter(|it| text.may_hold_phrase(it));
         let may_hold = |literal: &str| text.may_hold(literal);
@@ -95,7 +138,9 @@ impl Sought {
         number: usize,
         source: impl FnOnce() -> TextPatternSource,
     ) -> Option<&TextPattern> {
-        Some(self.rows.get(number)?.get_or_init(|| TextPattern::new(source())))
+        // Whoever asks has looked for its words.
+        let kept = || KeptPattern { words: String::new(), source: source().into() };
+        Some(self.rows.get(number)?.get_or_init(|| TextPattern::new(kept())))
     }
 }
 
@@ -153,6 +198,8 @@ pub fn compile_regex(source: &str) -> Result<Regex, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use proptest::sample;
 
     fn quote(phrases: &[&str], regexes: &[&str], unless: &[&str], text: &str) -> Option<String> {
         let own = |it: &[&str]| it.iter().map(|it| (*it).to_owned()).collect();
@@ -208,6 +255,30 @@ mod tests {
     fn code_is_not_prose() {
         let text = "Done. `next steps`\n```\nnext steps\n```\n";
         assert_eq!(quote(&["next steps"], &[], &[], text), None);
+    }
+
+    proptest! {
+        #[test]
+        fn words_turn_away_nothing_that_matches(
+            phrases in proptest::collection::vec(
+                sample::select(vec!["next steps", "Sync", "ask", "nächste", "k-s", "don't"]), 0..3),
+            regexes in proptest::collection::vec(
+                sample::select(vec!["(task|ask) me", "so?s", "\\bÄrger", "s$", "(?i)Sky|x"]), 0..3),
+            pieces in proptest::collection::vec(
+                sample::select(vec![
+                    "Next", "STEPS", "sync", "aſk", "a\u{212a}", "ask", "TASK me", "NÄCHSTE", "ärger", "—",
+                    "soſ", "K-S", "don't", "x", ".", "`ask`",
+                ]), 0..6),
+        ) {
+            let text = pieces.join(" ");
+            let own = |it: &[&str]| it.iter().map(|it| (*it).to_owned()).collect();
+            let source =
+                TextPatternSource { phrases: own(&phrases), regexes: own(&regexes), unless: vec![] };
+            let without = KeptPattern { words: String::new(), source: source.clone().into() };
+            let prose = Prose::new(&text);
+            let found = TextPattern::new(source).quote(&prose).map(str::to_owned);
+            prop_assert_eq!(found, TextPattern::new(without).quote(&prose).map(str::to_owned));
+        }
     }
 
     #[test]

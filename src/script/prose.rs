@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::checksum::fingerprint;
-use crate::pairs::Pairs;
+use crate::pairs::{Pairs, folds_into_ascii, holds_in_any_case};
 
 /// A text, cut into sentences when it is first looked at.
 #[derive(Debug)]
@@ -85,6 +85,15 @@ impl Prose {
     #[must_use]
     pub fn may_hold(&self, bytes: &str) -> bool {
         self.pairs.get_or_init(|| Pairs::of(&self.text)).may_hold(bytes)
+    }
+
+    /// Whether one of these words in small letters, one per line, may stand in it in any case.
+    #[must_use]
+    pub fn may_hold_one(&self, words: &str) -> bool {
+        let may_hold = |word: &str| {
+            !word.is_ascii() || (self.may_hold(word) && holds_in_any_case(&self.text, word))
+        };
+        folds_into_ascii(&self.text) || words.split('\n').any(may_hold)
     }
 
     /// Whether a phrase may stand in one of its sentences: a quick look.

@@ -1,12 +1,10 @@
 //! What `rationalizations.yaml` means.
 
 use super::{Builder, text, texts};
-use crate::facts::lazy::LazyRegex;
 use crate::policy::builtin;
 use crate::policy::layers::{Entry, Layers, wanted};
 use crate::policy::rationalizations::{EXCUSE, Rationalization, Rationalizations, Row};
-use crate::script::pattern::{TextPatternSource, compile_regex, prose_regex};
-use crate::script::prose;
+use crate::script::pattern::{TextPatternSource, compile_regex};
 use crate::script::types::Type;
 use crate::source::Diagnostic;
 use crate::source::node::Node;
@@ -66,7 +64,7 @@ impl Builder<'_> {
                 .push(found.with_help("ask for what happened: commands, files, results"));
         }
         let enabled = entry.is_used();
-        let words = words(&pattern).join("\n");
+        let words = pattern.words().join("\n");
         let meant = Rationalization {
             id: entry.id.clone(),
             family: entry.get("family").and_then(Node::text).unwrap_or(EXCUSE).to_owned(),
@@ -89,21 +87,4 @@ impl Builder<'_> {
             }
         }
     }
-}
-
-/// Words in small letters of which every text that the pattern matches holds one; none, where that
-/// cannot be told.
-fn words(pattern: &TextPatternSource) -> Vec<String> {
-    let longest = |phrase: &String| {
-        let word = prose::words(phrase).max_by_key(|it| it.len());
-        word.map(|it| vec![it.to_lowercase()]).unwrap_or_default()
-    };
-    let phrases = pattern.phrases.iter().map(longest);
-    let lower = |it: &String| it.to_lowercase();
-    let regexes = pattern.regexes.iter().map(|it| {
-        let regex: LazyRegex = prose_regex(it);
-        regex.literals().iter().map(lower).collect()
-    });
-    let sets: Vec<Vec<String>> = phrases.chain(regexes).collect();
-    if sets.iter().any(|it| it.is_empty()) { Vec::new() } else { sets.concat() }
 }

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::{Shared, patterns, text, texts};
-use crate::deferred::Deferred;
 use crate::facts::call::{CodeCall, FileEffect, Interpreter, Knowledge, ShellValue, Which};
 use crate::facts::lens::{CommandKind, ContentPattern, FileKindRow, Lens, ValueOptions, Wrapper};
 use crate::facts::pattern::CommandPattern;
 use crate::policy::builtin;
-use crate::script::pattern::{TextPatternSource, compile_regex};
+use crate::script::pattern::{KeptPattern, TextPatternSource, compile_regex};
 use crate::source::Diagnostic;
 use crate::source::node::Node;
 
@@ -33,7 +32,7 @@ fn check_file_kinds(nodes: &[Shared<Node>], lens: &Lens, diagnostics: &mut Vec<D
 #[derive(Debug, Clone)]
 pub(in crate::policy) struct Vocabulary {
     pub(in crate::policy) lens: Lens,
-    pub(in crate::policy) texts: BTreeMap<String, Deferred<TextPatternSource>>,
+    pub(in crate::policy) texts: BTreeMap<String, KeptPattern>,
     pub(in crate::policy) stop_words: Vec<String>,
     pub(in crate::policy) main_branches: Vec<String>,
     /// Forges by name, with what the host of a remote there contains.
