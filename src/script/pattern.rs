@@ -2,6 +2,7 @@
 //! A phrase matches whole words only, without regard to case and spacing; it compiles nothing.
 
 use std::cell::OnceCell;
+use std::sync::OnceLock;
 
 use regex::{Regex, RegexBuilder};
 use regex_syntax::hir::Hir;
@@ -41,9 +42,17 @@ impl TextPatternSource {
 }
 
 /// A set as a compiled pack keeps it: most texts hold none of its words, and then it stays encoded.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(from = "Encoded", into = "Encoded")]
 pub struct KeptPattern {
     /// Its words, one per line; empty where they cannot be told.
+    words: OnceLock<String>,
+    source: Deferred<TextPatternSource>,
+}
+
+/// A set with its words, as a compiled pack keeps it.
+#[derive(Serialize, Deserialize)]
+struct Encoded {
     words: String,
     source: Deferred<TextPatternSource>,
 }
@@ -54,13 +63,38 @@ impl KeptPattern {
     pub fn source(&self) -> &TextPatternSource {
         &self.source
     }
+
+    fn words(&self) -> &str {
+        self.words.get_or_init(|| self.source.words().join("\n"))
+    }
 }
 
 impl From<TextPatternSource> for KeptPattern {
     fn from(source: TextPatternSource) -> Self {
-        Self { words: source.words().join("\n"), source: source.into() }
+        Self { words: OnceLock::new(), source: source.into() }
     }
 }
+
+impl From<KeptPattern> for Encoded {
+    fn from(kept: KeptPattern) -> Self {
+        Self { words: kept.words().to_owned(), source: kept.source }
+    }
+}
+
+impl From<Encoded> for KeptPattern {
+    fn from(Encoded { words, source }: Encoded) -> Self {
+        Self { words: words.into(), source }
+    }
+}
+
+/// Its words say nothing of their own.
+impl PartialEq for KeptPattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.source == other.source
+    }
+}
+
+impl Eq for KeptPattern {}
 
 /// The set, prepared when a text that it may match is met.
 #[derive(Debug)]
@@ -96,11 +130,11 @@ impl TextPattern {
         text: &'t Prose,
         counts: impl Fn(&str) -> bool,
     ) -> Option<&'t str> {
-        let KeptPattern { words, source } = &self.kept;
+        let words = self.kept.words();
         if !words.is_empty() && !text.may_hold_one(words) {
             return None;
         }
-        let prepared = self.prepared.get_or_init(|| Prepared::new(source));
+        let prepared = self.prepared.get_or_init(|| Prepared::new(self.kept.source()));
         // What cannot stand in the text as a whole is not looked for in its sentences.
         let phrases = prepared.phrases.iter().filter(|it| text.may_hold_phrase(it));
         let may_hold = |literal: &str| text.may_hold(literal);
@@ -139,7 +173,7 @@ impl Sought {
         source: impl FnOnce() -> TextPatternSource,
     ) -> Option<&TextPattern> {
         // Whoever asks has looked for its words.
-        let kept = || KeptPattern { words: String::new(), source: source().into() };
+        let kept = || KeptPattern { words: OnceLock::from(String::new()), source: source().into() };
         Some(self.rows.get(number)?.get_or_init(|| TextPattern::new(kept())))
     }
 }
@@ -274,7 +308,8 @@ mod tests {
             let own = |it: &[&str]| it.iter().map(|it| (*it).to_owned()).collect();
             let source =
                 TextPatternSource { phrases: own(&phrases), regexes: own(&regexes), unless: vec![] };
-            let without = KeptPattern { words: String::new(), source: source.clone().into() };
+            let without =
+                KeptPattern { words: OnceLock::from(String::new()), source: source.clone().into() };
             let prose = Prose::new(&text);
             let found = TextPattern::new(source).quote(&prose).map(str::to_owned);
             prop_assert_eq!(found, TextPattern::new(without).quote(&prose).map(str::to_owned));
