@@ -326,3 +326,29 @@ fn a_comma_in_a_command_pattern_separates_nothing() {
         ],
     );
 }
+
+#[test]
+fn an_override_moves_a_guard_to_where_its_condition_knows_something() {
+    let moved = |it: &str| format!("- id: fetched_address\n  override: true\n  {it}\n");
+    let own = |it: &str| moved(&format!("tools: [Read]\n  when: {it}"));
+    check_made(
+        ("network-exfiltration.yaml", moved),
+        "PD238",
+        &[
+            ("tools: [Read]", "none of the tools of `fetched_address` fetches an address"),
+            ("tools: [Read, WebFetch]", ""),
+            ("tools: [mcp__web__fetch]", ""),
+            ("mode: warn", ""),
+        ],
+    );
+    let of_its_own = [("action.reads([\"/etc/**\"])", "")];
+    check_made(("network-exfiltration.yaml", own), "PD238", &of_its_own);
+    check_made(
+        ("network-exfiltration.yaml", moved),
+        "PD230",
+        &[
+            ("on: [user_prompt_submit]", "there is no `action` at `user_prompt_submit`"),
+            ("on: [pre_tool_use, permission_request]", ""),
+        ],
+    );
+}

@@ -158,3 +158,138 @@ fn a_position_is_no_number() {
         ],
     );
 }
+
+#[test]
+fn a_program_and_its_word_are_one_text() {
+    let guard = |commands: &str| {
+        format!("- id: own\n  commands: {commands}\n  decision: ask\n  message: No.\n")
+    };
+    check_made(
+        ("guards.yaml", guard),
+        "PD144",
+        &[
+            ("[git, push]", "`push` is taken for a program of its own (write `git push`)"),
+            ("[npm, git, push]", "write `git push`"),
+            ("[git push]", ""),
+            ("[git, docker]", ""),
+            ("[git push, git]", ""),
+            ("[git, frobnicate]", ""),
+            ("[push, git]", ""),
+        ],
+    );
+    let fed = |it: &str| {
+        format!(
+            "- id: own\n  commands: [sh]\n  when: program.fed_by({it})\n  decision: ask\n  message: No.\n"
+        )
+    };
+    check_made(
+        ("guards.yaml", fed),
+        "PD144",
+        &[("[\"git\", \"push\"]", "write `git push`"), ("[\"curl\", \"git push\"]", "")],
+    );
+}
+
+#[test]
+fn answers_of_a_table_are_written_alike() {
+    let table = |answers: &str| {
+        let answers: Vec<&str> = answers.split(' ').collect();
+        let row = |(at, it): (usize, &&str)| {
+            format!("    - when: given.lines > {}\n      answer: {it}\n", 900 - at)
+        };
+        let (last, rows) = answers.split_last().unwrap();
+        let rows: String = rows.iter().enumerate().map(row).collect();
+        format!("- id: own\n  inputs: {{lines: {{}}}}\n  rows:\n{rows}  otherwise: {last}\n")
+    };
+    check_made(
+        ("tables.yaml", table),
+        "PD145",
+        &[
+            ("HIGH HIHG", "`HIHG` is nearly the answer `HIGH`"),
+            (
+                "supervisr supervisor human supervisor",
+                "`supervisr` is nearly the answer `supervisor`",
+            ),
+            ("high HIGH", "`HIGH` is nearly the answer `high`"),
+            ("LOW SLOW", ""),
+            ("step_1 step_2 step_12", ""),
+            ("HIGH MEDIUM LOW HIGH", ""),
+        ],
+    );
+}
+
+#[test]
+fn what_the_rows_leave_is_answered_otherwise() {
+    let table = |when: &str| {
+        let rows = format!(
+            "    - when: given.lines > 10\n      answer: a\n    - when: {when}\n      answer: b\n"
+        );
+        format!("- id: own\n  inputs: {{lines: {{}}}}\n  rows:\n{rows}  otherwise: c\n")
+    };
+    check_made(
+        ("tables.yaml", table),
+        "PD615",
+        &[("given.lines <= 10", "`otherwise` never answers"), ("given.lines < 10", "")],
+    );
+}
+
+#[test]
+fn what_is_never_said_or_done_is_told() {
+    let signal = |it: &str| format!("signals:\n  - id: OWN\n    {it}\n");
+    check_made(
+        ("signals.yaml", signal),
+        "PD515",
+        &[
+            ("text: It waits.", "this is never said"),
+            ("text: It waits.\n    shown: true", ""),
+            ("approves: OWN", "a signal is no answer to itself"),
+        ],
+    );
+    let class = |it: &str| format!("classes:\n  - id: own\n    errors: [own]\n    {it}\n");
+    check_made(
+        ("failures.yaml", class),
+        "PD512",
+        &[
+            ("effect: permanent\n    retry: {max: 3}", "what is permanent is never tried again"),
+            ("effect: permanent\n    retry: {max: 0}", ""),
+            ("effect: trip\n    retry: {max: 3}", ""),
+        ],
+    );
+    let review = |it: &str| {
+        format!(
+            "review:\n  - id: own\n    when: task.attempts > 3\n    {it}\n    strategy: permanent_abandon\n"
+        )
+    };
+    check_made(
+        ("dead_letter.yaml", review),
+        "PD512",
+        &[
+            ("do: abandon\n    fresh: true", "only what is tried again"),
+            ("do: retry\n    fresh: true", ""),
+            ("do: abandon\n    fresh: false", ""),
+        ],
+    );
+}
+
+#[test]
+fn texts_without_holes_are_said_as_they_stand() {
+    let trigger = |it: &str| {
+        format!("triggers:\n  - id: own\n    when: task.attempts > 3\n    reason: {it}\n")
+    };
+    check_made(
+        ("escalation.yaml", trigger),
+        "PD406",
+        &[
+            (
+                "\"${task.id} failed\"",
+                "only `details`, `evidence`, `error` and messages have holes",
+            ),
+            (
+                "\"{{task.id}} failed\"",
+                "only `details`, `evidence`, `error` and messages have holes",
+            ),
+            ("\"see ${HOME}\"", ""),
+            ("\"write {task: done}\"", ""),
+            ("It failed.", ""),
+        ],
+    );
+}

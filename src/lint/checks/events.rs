@@ -1,7 +1,7 @@
 //! Checks of what rules ask of an event: kinds at which they are not judged, and facts that the kinds at
 //! which they are judged do not have.
 
-use super::guards::guards;
+use super::guards::{guards, left_as_they_are};
 use super::terms::{compared, each_part_asking, each_part_with, path};
 use crate::facts::event::{CALLS, EventKind, PROMPTS};
 use crate::lint::subject::Entry;
@@ -99,6 +99,20 @@ pub(in crate::lint) fn not_at_event(subject: &Subject<'_>, out: &mut Findings) {
         }
     });
     for entry in guards(subject) {
+        let moved = entry.node.get("on").into_iter();
+        let conditions =
+            moved.flat_map(|it| left_as_they_are(subject, entry).map(move |c| (it, c)));
+        for (on, condition) in conditions {
+            condition.visit(&mut |term| {
+                let asked =
+                    path(term).and_then(|it| PARTIAL.iter().find(|(fact, ..)| asks_for(it, fact)));
+                if let Some((fact, events, _)) = asked {
+                    let what = format!("`{fact}`");
+                    let help = "write a condition for this event: the one below stays as it was";
+                    tell(out, (&kinds(subject, entry), events), (on.span.clone(), &what, help));
+                }
+            });
+        }
         for key in ["tools", "commands"] {
             if let Some(list) = entry.node.get(key) {
                 let kinds = kinds(subject, entry);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
 use crate::policy::resilience::Channel;
 use crate::source::node::Node;
@@ -60,7 +61,18 @@ pub(in crate::lint) fn unreachable_class(subject: &Subject<'_>, out: &mut Findin
     }
 }
 
+/// Only what is tried again can be tried afresh.
+fn idle_fresh(subject: &Subject<'_>, out: &mut Findings) {
+    let retries = |it: &Entry<'_>| subject.said(it, "do").is_some_and(|it| it.says("retry"));
+    let rules = subject.of("dead_letter.yaml").filter(|it| !retries(it));
+    for node in rules.filter_map(|it| it.node.get("fresh")).filter(|it| it.bool() == Some(true)) {
+        let message = "only what is tried again counts its failures from 0";
+        out.help(node.span.clone(), message, "write `do: retry`, or leave `fresh` out");
+    }
+}
+
 pub(in crate::lint) fn contradiction(subject: &Subject<'_>, out: &mut Findings) {
+    idle_fresh(subject, out);
     let Some(file) = subject.file(FILE) else { return };
     let labels = file.get("profiles").and_then(Node::entries).unwrap_or_default().iter();
     let labels = labels.filter_map(|(_, labels)| labels.items()).flatten();
@@ -72,6 +84,16 @@ pub(in crate::lint) fn contradiction(subject: &Subject<'_>, out: &mut Findings) 
         if let Some((node, _)) = cap.filter(|(_, cap)| *cap < initial) {
             let message = format!("the first wait, {}, is above the cap", duration_text(initial));
             out.help(node.span.clone(), message, "raise `cap`, or begin with less");
+        }
+    }
+    for entry in subject.of(FILE) {
+        let permanent = subject.said(entry, "effect").is_some_and(|it| it.says("permanent"));
+        let retry = entry.node.get("retry").filter(|_| permanent);
+        // `max: 0` says the same.
+        let never = |it: &Node| it.get("max").and_then(Node::int) == Some(0);
+        if let Some(node) = retry.filter(|it| !never(it)) {
+            let message = "what is permanent is never tried again";
+            out.help(node.span.clone(), message, "leave `retry` out, or write another `effect`");
         }
     }
     let numbers = |section: &str, low: &str, high: &str| {

@@ -1,6 +1,7 @@
 //! Checks of guards.
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use super::events::kinds;
 use crate::facts::event::CALLS;
@@ -14,6 +15,19 @@ use crate::source::node::Node;
 /// The guards that the pack itself writes.
 pub(super) fn guards<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = &'s Entry<'s>> {
     FILES.iter().flat_map(|file| subject.of(file))
+}
+
+/// The conditions that a guard leaves as they are in the one that it changes.
+pub(super) fn left_as_they_are<'s>(
+    subject: &'s Subject<'_>,
+    entry: &'s Entry<'_>,
+) -> impl Iterator<Item = Rc<Term>> + 's {
+    let below = subject.inherited(entry).into_iter();
+    let kept = below.flat_map(|below| {
+        let kept = ["when", "unless"].into_iter().filter(|it| entry.node.get(it).is_none());
+        kept.filter_map(|it| below.get(it))
+    });
+    kept.filter_map(|it| Term::parse(it.text()?))
 }
 
 /// Tools that start whatever they are told to.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::names::slip;
-use super::programs::slip_of;
+use super::programs::{LETTERS_MIN, is_slip, slip_of};
 use crate::facts::glob::word_matches;
 use crate::lint::subject::{Entry, Leaf};
 use crate::lint::{Findings, Subject};
@@ -20,6 +20,35 @@ pub(super) const LISTS: [&str; 6] = [
     "probes.yaml",
     "routes.yaml",
 ];
+
+pub(in crate::lint) fn misspelt_answer(subject: &Subject<'_>, out: &mut Findings) {
+    for table in subject.of("tables.yaml") {
+        let rows = table.node.get("rows").and_then(Node::items).unwrap_or_default();
+        let last = table.node.get("otherwise").map(|it| it.get("answer").unwrap_or(it));
+        let answers = rows.iter().filter_map(|it| it.get("answer")).chain(last);
+        let answers: Vec<(&str, &Node)> = answers.filter_map(|it| Some((it.text()?, it))).collect();
+        let letters = |it: &str| it.replace(|c: char| c.is_ascii_digit(), "");
+        let times = |text: &str| answers.iter().filter(|(it, _)| *it == text).count();
+        for (at, (text, node)) in answers.iter().enumerate() {
+            let slips = |it: &str| {
+                let long = it.len().min(text.len()) >= LETTERS_MIN;
+                let near = long && (is_slip(text, it) || is_slip(it, text));
+                letters(it) != letters(text) && (near || it.eq_ignore_ascii_case(text))
+            };
+            // Of two the rarer one is the slip, or the later.
+            let meant = answers.iter().enumerate().find(|(other, (it, _))| {
+                let (own, theirs) = (times(text), times(it));
+                slips(it) && (own < theirs || (own == theirs && *other < at))
+            });
+            let Some((_, (meant, other))) = meant else { continue };
+            out.add(node.span.clone(), format!("`{text}` is nearly the answer `{meant}`"), |it| {
+                it.with_related(other.span.clone(), "answered here")
+                    .with_note("whoever asks the table takes them for two answers")
+                    .with_help(format!("did you mean `{meant}`?"))
+            });
+        }
+    }
+}
 
 pub(in crate::lint) fn ids_alike(subject: &Subject<'_>, out: &mut Findings) {
     for file in LISTS {

@@ -6,9 +6,10 @@ use crate::limits::SPOKEN_CHARS_MAX;
 use crate::lint::logic::{Answer, possible};
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
+use crate::policy::records;
 use crate::script::members;
 use crate::script::tree::Term;
-use crate::script::types::Type;
+use crate::script::types::{Names, Type};
 use crate::source::node::Node;
 use crate::source::shape::Kind;
 
@@ -142,38 +143,53 @@ pub(in crate::lint) fn text_too_long(subject: &Subject<'_>, out: &mut Findings) 
     }
 }
 
+/// Whether expressions of some file speak of a record of this name, as those of tables do of `given`.
+fn names_record(word: &str) -> bool {
+    let is_record = |names: &'static Names| records::shape(names).name == word;
+    matches!(word, "given" | "signal") || records::PLACES.iter().any(|(.., it)| is_record(it))
+}
+
 /// Where a text has a hole that nothing fills, and what to write.
 fn foreign(text: &str, template: bool) -> Option<(std::ops::Range<usize>, &'static str)> {
     let names_fact = |rest: &str| {
         let word = rest.trim_start();
         let end = word.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(word.len());
-        word.get(..end).is_some_and(|it| members::find(Type::Global, it).is_some())
+        let (word, next) = word.split_at_checked(end).unwrap_or_default();
+        members::find(Type::Global, word).is_some() || (next.starts_with('.') && names_record(word))
+    };
+    let cure = if template {
+        "write `${…}`"
+    } else {
+        "only `details`, `evidence`, `error` and messages have holes"
     };
     for (at, _) in text.match_indices('{') {
         let (before, rest) = (text.get(..at)?, text.get(at + 1..)?);
         let end = |close: &str| rest.find(close).map_or(text.len(), |it| at + 1 + it + close.len());
         if before.ends_with('$') {
             if !template && names_fact(rest) {
-                return Some((
-                    at - 1..end("}"),
-                    "only `details`, `evidence`, `error` and messages have holes",
-                ));
+                return Some((at - 1..end("}"), cure));
             }
         } else if let Some(inner) = rest.strip_prefix('{') {
             if names_fact(inner) {
-                return Some((at..end("}}"), "write `${…}`"));
+                return Some((at..end("}}"), cure));
             }
         } else if names_fact(rest) && !before.ends_with('{') {
-            return Some((at..end("}"), "write `${…}`"));
+            return Some((at..end("}"), cure));
         }
     }
     None
 }
 
+/// Texts for people that have no holes, by their keys.
+const SAID_AS_IT_STANDS: [&str; 10] = [
+    "guidance", "message", "question", "category", "wrong", "action", "missing", "reason",
+    "purpose", "answer",
+];
+
 pub(in crate::lint) fn foreign_hole(subject: &Subject<'_>, out: &mut Findings) {
     for leaf in &subject.leaves {
         let template = matches!(leaf.kind, Kind::Template);
-        if !template && !matches!(leaf.key, "guidance" | "message" | "question") {
+        if !template && !SAID_AS_IT_STANDS.contains(&leaf.key) {
             continue;
         }
         let text = leaf.node.text().unwrap_or_default();

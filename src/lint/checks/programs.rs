@@ -8,10 +8,11 @@ use crate::facts::shell::is_assignment;
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
 use crate::policy::review::Programs;
+use crate::source::Span;
 use crate::source::node::Node;
 
 /// Shorter names are one letter from too many others: `gt`, `nm` and `ip` are programs, too.
-const LETTERS_MIN: usize = 4;
+pub(super) const LETTERS_MIN: usize = 4;
 /// Programs and words behind programs that are no slip of the names they are near.
 const REAL: [&str; 20] = [
     "argo", "elm", "ent", "erl", "fpc", "ionic", "isntall", "lld", "nim", "nvm", "pic", "pnp",
@@ -111,6 +112,52 @@ pub(super) fn is_slip(word: &str, meant: &str) -> bool {
         ([a, b, rest @ ..], [x, y, wanted @ ..]) => a == y && b == x && rest == wanted,
         _ => false,
     }
+}
+
+/// The second of two texts side by side, where it is a word of the first, which is a program, and no program
+/// itself: with the two as one pattern.
+fn word_of_the_one_before<'t>(
+    texts: &[&'t str],
+    known: &Programs,
+) -> Option<(usize, &'t str, String)> {
+    let is_name = |it: &str| !it.contains([' ', '*']);
+    texts.windows(2).enumerate().find_map(|(at, pair)| {
+        let [program, word] = pair else { return None };
+        let follows = known.get(*program).is_some_and(|it| it.contains(*word));
+        let alone = follows && is_name(word) && !known.contains_key(*word);
+        alone.then(|| (at + 1, *word, format!("{program} {word}")))
+    })
+}
+
+pub(in crate::lint) fn word_as_program(subject: &Subject<'_>, out: &mut Findings) {
+    let known = subject.reviewed.meant.known_programs();
+    let mut tell = |span: Span, (word, meant): (&str, String)| {
+        let message = format!("`{word}` is taken for a program of its own");
+        out.add(span, message, |it| {
+            it.with_note("each text of the list is a program, with its words: any of them is meant")
+                .with_help(format!("write `{meant}`"))
+        });
+    };
+    for entry in guards(subject) {
+        let nodes = entry.node.get("commands").map(Node::one_or_items).unwrap_or_default();
+        let texts: Vec<&str> = nodes.iter().map(|it| it.text().unwrap_or_default()).collect();
+        if let Some((at, word, meant)) = word_of_the_one_before(&texts, known)
+            && let Some(node) = nodes.get(at)
+        {
+            tell(node.span.clone(), (word, meant));
+        }
+    }
+    each_part_asking(subject, &["fed_by"], |site, term| {
+        let Some((_, names)) = asked(term).filter(|(fact, _)| *fact == "program.fed_by") else {
+            return;
+        };
+        let texts: Vec<&str> = names.iter().map(|(text, _)| *text).collect();
+        if let Some((at, word, meant)) = word_of_the_one_before(&texts, known)
+            && let Some((_, range)) = names.get(at)
+        {
+            tell(site.span(range), (word, meant));
+        }
+    });
 }
 
 /// What a shell takes away before a program runs.

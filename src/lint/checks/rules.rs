@@ -204,7 +204,16 @@ pub(in crate::lint) fn unreachable_rule(subject: &Subject<'_>, out: &mut Finding
             Some(Ranked { name: format!("row {number}"), place, group: None, when })
         });
         if let Some(names) = names {
-            nothing_left(&rows.collect::<Vec<_>>(), names, out);
+            let rows: Vec<Ranked<'_>> = rows.collect();
+            nothing_left(&rows, names, out);
+            let none: Vec<(&Term, bool)> = rows.iter().map(|it| (&*it.when, false)).collect();
+            let otherwise = table.node.get("otherwise").filter(|_| rows.len() <= BEFORE_MAX);
+            if let Some(node) = otherwise.filter(|_| possible(&none, names) == Answer::Never) {
+                out.add(node.span.clone(), "`otherwise` never answers", |it| {
+                    it.with_note("one of the rows holds whatever is asked")
+                        .with_help("leave it out, or see whether a row says too much")
+                });
+            }
         }
     }
 }

@@ -143,6 +143,8 @@ fn models(file: &Node, out: &mut Findings) {
 }
 
 pub(in crate::lint) fn signal_contradiction(subject: &Subject<'_>, out: &mut Findings) {
+    let signals = subject.file("signals.yaml").and_then(|it| it.get("signals")?.items());
+    let signals = signals.unwrap_or_default();
     for entry in subject.of("signals.yaml").filter(|it| !it.is("enabled", false)) {
         let own = |keys: [&str; 2]| keys.into_iter().find_map(|it| entry.node.get(it));
         let time = |key: &str| subject.said(entry, key).and_then(Node::duration);
@@ -161,6 +163,17 @@ pub(in crate::lint) fn signal_contradiction(subject: &Subject<'_>, out: &mut Fin
         if let Some(node) = entry.node.get("on_timeout").filter(|_| answered.is_none()) {
             let message = "nobody has to answer it, so nothing is ever done";
             out.help(node.span.clone(), message, "write `answer_within`: the time it counts from");
+        }
+        let shown = subject.said(entry, "shown").and_then(Node::bool) == Some(true);
+        // What a drift leads to is always said.
+        let is_signal = signals.iter().any(|it| std::ptr::eq(it, entry.node));
+        if let Some(node) = entry.node.get("text").filter(|_| is_signal && !shown) {
+            let message = "this is never said: the agent is not told of the signal";
+            out.help(node.span.clone(), message, "write `shown: true`, or leave the text out");
+        }
+        if let Some(node) = entry.node.get("approves").filter(|it| it.says(entry.name())) {
+            let message = "a signal is no answer to itself";
+            out.help(node.span.clone(), message, "name the request that a human says yes to");
         }
     }
 }
