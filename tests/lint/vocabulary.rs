@@ -271,6 +271,18 @@ fn what_is_never_said_or_done_is_told() {
 }
 
 #[test]
+fn a_verdict_of_a_run_is_one_of_few() {
+    let prompt = |it: &str| {
+        format!("prompt:\n  - id: own\n    when: run.verdict == \"{it}\"\n    text: Own.\n")
+    };
+    check_made(
+        ("run.yaml", prompt),
+        "PD209",
+        &[("intervine", "did you mean `intervene`?"), ("intervene", ""), ("", "")],
+    );
+}
+
+#[test]
 fn texts_without_holes_are_said_as_they_stand() {
     let trigger = |it: &str| {
         format!("triggers:\n  - id: own\n    when: task.attempts > 3\n    reason: {it}\n")

@@ -2,8 +2,9 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::{number, only, text};
+use super::{number, only, or_none, text};
 use crate::script::types::Names;
+use crate::state::run::health::Verdict;
 
 /// A run before a turn.
 pub static RUN: LazyLock<Arc<Names>> = LazyLock::new(|| {
@@ -22,10 +23,7 @@ pub static RUN: LazyLock<Arc<Names>> = LazyLock::new(|| {
             text("feedback", "What the gate said to the last claim, else empty."),
             text("error", "What the last turn failed with, else empty."),
             number("health", "How it is doing, of 100; 100 before the first turn."),
-            text(
-                "verdict",
-                "What that says: `continue`, `warn`, `intervene`, `abort`; empty before.",
-            ),
+            text("verdict", "What that says; empty before.").of_values(&or_none(Verdict::NAMES)),
             text("stuck", "Why the run seems stuck, else empty."),
         ],
     )

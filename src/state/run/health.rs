@@ -21,6 +21,14 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// Their names.
+    pub const NAMES: &[&str] = &[
+        Self::Continue.as_str(),
+        Self::Warn.as_str(),
+        Self::Intervene.as_str(),
+        Self::Abort.as_str(),
+    ];
+
     /// Its name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
