@@ -1,24 +1,17 @@
 //! What a client cannot do with a pack, where the client is named.
 
 use policyd::harness;
-use policyd::lint::{self, Profile, Subject};
-use policyd::policy::builtin;
-use policyd::policy::review::{Base, Reviewed};
-use policyd::time::Timestamp;
+use policyd::lint::Profile;
 
-use crate::subjects::{TODAY, consideration, pack};
+use crate::subjects::{consideration, look_for};
 
 /// What `policyd lint --harness NAME` says of a consideration with these lines.
 fn found(name: &str, lines: &str) -> Vec<String> {
     let text = consideration("mine", &format!("  satisfied: todos.open == 0\n{lines}"));
     let text = text.replace("severity: warning", "severity: blocker");
-    let pack = pack(&[("considerations.yaml", &text)]);
-    let base = Base::new(&builtin::pack());
-    let reviewed = Reviewed::new(&pack, &base);
-    assert!(reviewed.diagnostics.is_empty(), "{:?}", reviewed.diagnostics);
-    let subject = Subject::new(&pack, &reviewed, Timestamp::parse(TODAY).unwrap());
-    let subject = subject.for_harness(harness::find(name));
-    let found = lint::review(&subject, Profile::Default, true).findings.into_iter();
+    let reviewed =
+        look_for(harness::find(name), &[("considerations.yaml", &text)], Profile::Default);
+    let found = reviewed.findings.into_iter();
     found.filter(|it| it.code == "not-in-harness").map(|it| it.message).collect()
 }
 

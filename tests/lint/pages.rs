@@ -3,14 +3,25 @@
 
 use std::collections::BTreeMap;
 
+use policyd::harness::{self, Harness};
 use policyd::lint::{self, Rule};
 use policyd::report::diagnostics::render_compact;
 
-use crate::subjects::look;
+use crate::subjects::look_for;
 
-/// Rules whose example would be too large for a page (`tests/yaml_limits.rs` and `tests/policy_load.rs`
-/// make it), that need folders, or that are asked for by an option (`tests/lint/clients.rs`).
-const WITHOUT_EXAMPLE: [&str; 6] = ["PD021", "PD032", "PD022", "PD023", "PD024", "PD811"];
+/// The rule that is told after others: its example raises those, too.
+const AFTER_OTHERS: &str = "PD023";
+
+/// What a part of a page shows.
+#[derive(Default)]
+struct Shown {
+    /// Its files, by name.
+    files: BTreeMap<String, String>,
+    /// Where the mark is: `yaml considerations.yaml at 5:14`.
+    mark: Option<String>,
+    /// The client it is looked at for: `yaml considerations.yaml at 5:14 for opencode`.
+    client: Option<&'static Harness>,
+}
 
 /// The text of a page below a heading.
 fn part<'p>(rule: &'p Rule, heading: &str) -> &'p str {
@@ -19,27 +30,28 @@ fn part<'p>(rule: &'p Rule, heading: &str) -> &'p str {
     below.split_once("\n## ").map_or(below, |(part, _)| part).trim()
 }
 
-/// Files of a part, by name, and where the mark is: `yaml considerations.yaml at 5:14`.
-fn files(rule: &Rule, heading: &str) -> (BTreeMap<String, String>, Option<String>) {
-    let (mut files, mut mark) = (BTreeMap::new(), None);
+fn shown(rule: &Rule, heading: &str) -> Shown {
+    let mut shown = Shown::default();
     let part = format!("\n{}", part(rule, heading));
     for block in part.split("\n```yaml ").skip(1) {
         let (info, rest) = block.split_once('\n').unwrap();
         let mut words = info.split(' ');
         let file = words.next().unwrap().to_owned();
-        match (words.next(), words.next()) {
-            (None, _) => {}
-            (Some("at"), Some(place)) => mark = Some(format!("policies/{file}:{place}")),
-            other => panic!("{}: {other:?}", rule.code),
+        while let Some(word) = words.next() {
+            match (word, words.next()) {
+                ("at", Some(place)) => shown.mark = Some(format!("policies/{file}:{place}")),
+                ("for", Some(name)) => shown.client = Some(harness::find(name).unwrap()),
+                other => panic!("{}: {other:?}", rule.code),
+            }
         }
         let end = if rest.starts_with("```") { 0 } else { rest.find("\n```").unwrap() + 1 };
-        files.insert(file, visible(rest.get(..end).unwrap()));
+        shown.files.insert(file, visible(rest.get(..end).unwrap()));
     }
-    (files, mark)
+    shown
 }
 
 /// A page is plain text: `‹U+202E›` stands for the character, `‹U+000D›` for one that ends lines,
-/// `‹×4100 x›` for that many letters.
+/// `‹×4100 x›` for that many letters, or texts, with their number in place of each `№`.
 fn visible(text: &str) -> String {
     let mut pieces = text.split('‹');
     let mut all = pieces.next().unwrap().to_owned();
@@ -49,7 +61,8 @@ fn visible(text: &str) -> String {
             all.push(char::from_u32(u32::from_str_radix(number, 16).unwrap()).unwrap());
         } else {
             let (number, letter) = sign.strip_prefix('×').unwrap().split_once(' ').unwrap();
-            all.push_str(&letter.repeat(number.parse().unwrap()));
+            let count: usize = number.parse().unwrap();
+            all.extend((1..=count).map(|it| letter.replace('№', &it.to_string())));
         }
         all.push_str(rest);
     }
@@ -57,9 +70,9 @@ fn visible(text: &str) -> String {
 }
 
 /// Each finding as `place: code`.
-fn found(rule: &Rule, files: &BTreeMap<String, String>) -> (Vec<(String, String)>, String) {
-    let files: Vec<(&str, &str)> = files.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
-    let reviewed = look(&files, rule.profile);
+fn found(rule: &Rule, pack: &Shown) -> (Vec<(String, String)>, String) {
+    let files = pack.files.iter().map(|(name, text)| (name.as_str(), text.as_str()));
+    let reviewed = look_for(pack.client, &files.collect::<Vec<_>>(), rule.profile);
     let codes =
         reviewed.findings.iter().map(|it| (it.span.place(), lint::code_of(it.code).to_owned()));
     (codes.collect(), render_compact(&reviewed.findings))
@@ -77,26 +90,19 @@ fn every_page_has_its_parts() {
     }
 }
 
-/// The rules that can be shown, each with its example and where that is marked.
-fn shown() -> impl Iterator<Item = (&'static Rule, BTreeMap<String, String>, Option<String>)> {
-    let rules = lint::rules().iter().filter(|it| !WITHOUT_EXAMPLE.contains(&it.code));
-    rules.map(|rule| {
-        let (example, mark) = files(rule, "Example");
-        (rule, example, mark)
-    })
-}
-
 #[test]
 fn every_example_raises_its_rule_there() {
     let mut wrong = Vec::new();
-    for (rule, example, mark) in shown() {
-        let Some(mark) = mark else {
+    for rule in lint::rules() {
+        let example = shown(rule, "Example");
+        let Some(mark) = &example.mark else {
             wrong.push(format!("{}: no place is marked", rule.code));
             continue;
         };
         let (codes, told) = found(rule, &example);
-        let right = codes.iter().all(|(_, code)| code == rule.code);
-        if !right || !codes.iter().any(|(place, _)| *place == mark) {
+        let others = codes.iter().any(|(_, code)| code != rule.code) && rule.code != AFTER_OTHERS;
+        let is_marked = |(place, code): &(String, String)| place == mark && code == rule.code;
+        if others || !codes.iter().any(is_marked) {
             wrong.push(format!("{} at {mark}:\n{told}", rule.code));
         }
     }
@@ -106,17 +112,17 @@ fn every_example_raises_its_rule_there() {
 #[test]
 fn every_fix_leaves_nothing_to_find() {
     let mut wrong = Vec::new();
-    for (rule, mut pack, _) in shown() {
-        let (fixed, _) = files(rule, "Fix");
+    for rule in lint::rules() {
+        let (mut pack, fixed) = (shown(rule, "Example"), shown(rule, "Fix").files);
         if fixed.is_empty() {
             wrong.push(format!("{}: its fix changes no file", rule.code));
         }
         // A file that the fix shows empty is deleted.
         for (file, text) in fixed {
             if text.is_empty() {
-                pack.remove(&file)
+                pack.files.remove(&file)
             } else {
-                pack.insert(file, text)
+                pack.files.insert(file, text)
             };
         }
         let (codes, told) = found(rule, &pack);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use policyd::harness::Harness;
 use policyd::lint::{self, Profile, Reviewed, Subject};
 use policyd::policy::builtin;
 use policyd::policy::load::Pack;
@@ -30,9 +31,26 @@ fn source((name, text): &(&str, &str)) -> Arc<Source> {
 /// What lint finds in a pack; files in `tests/` are its cases. A pack without any is looked at for
 /// something else than for what its cases show.
 pub(crate) fn look(files: &[(&str, &str)], profile: Profile) -> Reviewed {
+    look_for(None, files, profile)
+}
+
+/// The same for one client; files in other folders are read by nobody.
+pub(crate) fn look_for(
+    client: Option<&'static Harness>,
+    files: &[(&str, &str)],
+    profile: Profile,
+) -> Reviewed {
     let is_case = |it: &(&str, &str)| it.0.starts_with("tests/");
     let (cases, files): (Vec<_>, Vec<_>) = files.iter().copied().partition(is_case);
-    let mut found = look_with(&pack(&files), cases.iter().map(source).collect(), profile, true);
+    let (unread, files): (Vec<_>, Vec<_>) = files.into_iter().partition(|it| it.0.contains('/'));
+    let unread: Vec<String> = unread.iter().map(|(name, _)| format!("policies/{name}")).collect();
+    let read: Vec<_> = cases.iter().map(source).collect();
+    let mut found = look_with(
+        &pack(&files),
+        |it| it.with_cases(read.clone()).with_unread(unread.clone()).for_harness(client),
+        profile,
+        true,
+    );
     if cases.is_empty() {
         found.findings.retain(|it| !matches!(it.code, "no-firing-case" | "no-silent-case"));
     }
@@ -41,14 +59,19 @@ pub(crate) fn look(files: &[(&str, &str)], profile: Profile) -> Reviewed {
 
 /// What lint finds in a pack, with or without its ignores.
 pub(crate) fn look_at(pack: &Pack, profile: Profile, ignores: bool) -> Reviewed {
-    look_with(pack, Vec::new(), profile, ignores)
+    look_with(pack, |it| it, profile, ignores)
 }
 
-fn look_with(pack: &Pack, cases: Vec<Arc<Source>>, profile: Profile, ignores: bool) -> Reviewed {
+fn look_with(
+    pack: &Pack,
+    around: impl for<'s> Fn(Subject<'s>) -> Subject<'s>,
+    profile: Profile,
+    ignores: bool,
+) -> Reviewed {
     let now = Timestamp::parse(TODAY).unwrap();
     BASE.with(|base| {
         let reviewed = review::Reviewed::new(pack, base);
-        let subject = Subject::new(pack, &reviewed, now).with_cases(cases);
+        let subject = around(Subject::new(pack, &reviewed, now));
         lint::review(&subject, profile, ignores)
     })
 }
