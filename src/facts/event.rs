@@ -65,6 +65,16 @@ pub const CALLS: &[&str] = &[
 /// Events of a prompt by a human.
 pub const PROMPTS: &[&str] = &["user_prompt_submit", "user_prompt_expansion"];
 
+/// Whether two names of events differ in nothing but spelling, as `PreToolUse` and `pre-tool-use` do.
+#[must_use]
+pub fn spelled_alike(one: &str, other: &str) -> bool {
+    // Compared as they stand: every hook asks, and most names differ in their first letter.
+    fn plain(text: &str) -> impl Iterator<Item = u8> {
+        text.bytes().filter(|it| !matches!(it, b'-' | b'_')).map(|it| it.to_ascii_lowercase())
+    }
+    plain(one).eq(plain(other))
+}
+
 /// What kind of thing happened, whatever a client calls it: a row of [`EVENTS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventKind(&'static EventRow);
@@ -73,11 +83,7 @@ impl EventKind {
     /// The kind of this name, in any spelling: `stop`, `Stop`, `pre-tool-use`, `PreToolUse`.
     #[must_use]
     pub fn find(name: &str) -> Option<Self> {
-        // Compared as they stand: every hook asks, and most rows differ in their first letter.
-        fn plain(text: &str) -> impl Iterator<Item = u8> {
-            text.bytes().filter(|it| !matches!(it, b'-' | b'_')).map(|it| it.to_ascii_lowercase())
-        }
-        EVENTS.iter().find(|row| plain(row.client).eq(plain(name))).map(Self)
+        EVENTS.iter().find(|row| spelled_alike(row.client, name)).map(Self)
     }
 
     /// Neutral name: `pre_tool_use`.

@@ -14,7 +14,7 @@ pub mod plain;
 
 use serde_json::{Map, Value};
 
-use crate::facts::event::EventKind;
+use crate::facts::event::{EventKind, spelled_alike};
 
 /// Something that can be said to a client at an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -171,15 +171,6 @@ const fn moment(
     Moment { native, event, ways }
 }
 
-/// What is left of a name whatever its spelling: `PreToolUse`, `pre_tool_use` and `pre-tool-use` are one.
-fn letters(name: &str) -> impl Iterator<Item = u8> {
-    name.bytes().filter(|it| !matches!(it, b'-' | b'_')).map(|it| it.to_ascii_lowercase())
-}
-
-fn spelled_alike(one: &str, other: &str) -> bool {
-    letters(one).eq(letters(other))
-}
-
 /// Moves a field to its neutral name, where that is free.
 fn rename(fields: &mut Map<String, Value>, native: &str, neutral: &str) {
     if let Some(value) = fields.shift_remove(native) {
@@ -213,7 +204,9 @@ impl Harness {
     /// The event of this name, the client's or the neutral one, in any spelling.
     #[must_use]
     pub fn moment(&self, name: &str) -> Option<&'static Moment> {
-        letters(name).next()?;
+        if spelled_alike(name, "") {
+            return None;
+        }
         let native = self.moments.iter().find(|it| it.native == name);
         let spelled = || self.moments.iter().find(|it| spelled_alike(it.native, name));
         native
