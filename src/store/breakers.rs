@@ -3,11 +3,9 @@
 //!
 //! Lives here: the file and its lock. `record` says how a breaker is written.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::file::{self, Durability};
@@ -54,13 +52,13 @@ impl<'a> BreakerStore<'a> {
     /// A breaker as it stands, without a lock.
     #[must_use]
     pub fn peek(&self, key: &str) -> Breaker {
-        self.look_up(key).as_ref().map(breaker_of).unwrap_or_default()
+        self.read().get(key).map(breaker_of).unwrap_or_default()
     }
 
     /// Whether the file has a record of this name.
     #[must_use]
     pub fn knows(&self, key: &str) -> bool {
-        self.look_up(key).is_some()
+        self.read().contains_key(key)
     }
 
     /// Whether there is a file of breakers: without one nothing ever failed.
@@ -151,13 +149,6 @@ impl<'a> BreakerStore<'a> {
     /// The records by key, for those who only look; a file that cannot be read says nothing.
     fn read(&self) -> Map<String, Value> {
         self.records().ok().flatten().unwrap_or_default()
-    }
-
-    /// One record; the others stay as they are written.
-    fn look_up(&self, key: &str) -> Option<Value> {
-        let bytes = self.world.read(&self.root.join(FILE), BREAKER_FILE_BYTES_MAX).ok()?;
-        let records: BTreeMap<String, &RawValue> = serde_json::from_slice(&bytes).ok()?;
-        serde_json::from_str(records.get(key)?.get()).ok()
     }
 
     /// The records by key; `None` where the file is damaged.
