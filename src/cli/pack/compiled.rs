@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::compiled_by::COMPILED_BY;
 use super::{Found, user_folder};
-use crate::checksum::{checksum, hex};
+use crate::checksum::{checksum, checksum_of_cache, hex};
 use crate::cli::project::is_on;
 use crate::deferred;
 use crate::limits;
@@ -40,7 +40,7 @@ impl Kept {
         let bytes = world.read(&self.path, limits::POLICY_FILE_BYTES_MAX.saturating_mul(8)).ok()?;
         let (key, rest) = bytes.split_at_checked(32)?;
         let (proof, body) = rest.split_at_checked(8)?;
-        let current = key == self.key && proof == checksum(&[body]);
+        let current = key == self.key && proof == checksum_of_cache(body);
         let body = bytes.len().saturating_sub(body.len())..bytes.len();
         if current { deferred::decode(&Arc::new(bytes), body) } else { None }
     }
@@ -48,7 +48,7 @@ impl Kept {
     /// Keeps a policy; where that fails, the next call loads it again.
     pub(super) fn write(&self, world: &dyn World, policy: &Policy) {
         let Ok(body) = postcard::to_stdvec(policy) else { return };
-        let bytes = [self.key.as_slice(), &checksum(&[&body]), &body].concat();
+        let bytes = [self.key.as_slice(), &checksum_of_cache(&body), &body].concat();
         let folder = self.path.parent().map_or(Ok(()), |it| world.create_folder(it));
         drop(folder.and_then(|()| world.write(&self.path, &bytes)));
     }
