@@ -180,6 +180,16 @@ mod tests {
     }
 
     #[test]
+    fn of_what_is_understood_in_part_nothing_is_known() {
+        for source in ["(todo|fixme)[[:space:]]|later", r"(a1|b2)\x41|later", "(a1|b2)(?-i)X|later"]
+        {
+            let pattern = LazyRegex::new(source);
+            assert!(pattern.literals().is_empty(), "{source}");
+            assert!(pattern.is_match("do it later"), "{source}");
+        }
+    }
+
+    #[test]
     fn letters_that_fold_beyond_ascii_are_found() {
         assert!(LazyRegex::new("(?i)kelvin").is_match("\u{212a}elvin"));
         assert!(LazyRegex::new("(?i)\u{212a}elvin").is_match("kelvin"));

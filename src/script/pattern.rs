@@ -297,7 +297,8 @@ mod tests {
             phrases in proptest::collection::vec(
                 sample::select(vec!["next steps", "Sync", "ask", "nächste", "k-s", "don't"]), 0..3),
             regexes in proptest::collection::vec(
-                sample::select(vec!["(task|ask) me", "so?s", "\\bÄrger", "s$", "(?i)Sky|x"]), 0..3),
+                sample::select(vec!["(task|ask) me", "so?s", "\\bÄrger", "s$", "(?i)Sky|x", "(next|ask)[[:space:]]|so",
+                    "(next|ask)\\x41|sync", "(ask|x)\\p{P}|TASK", "(ask|x)(?P<n>y)|so", "(ask|x)(?-i)Y|so"]), 0..3),
             pieces in proptest::collection::vec(
                 sample::select(vec![
                     "Next", "STEPS", "sync", "aſk", "a\u{212a}", "ask", "TASK me", "NÄCHSTE", "ärger", "—",

@@ -20,9 +20,9 @@ pub(super) fn needs(source: &str) -> Needs {
     let (body, ignore_case) = ignoring.map_or((source, false), |body| (body, true));
     let mut reader =
         LiteralReader { rest: body.chars().peekable(), depth: 0, branches: 0, sets: Vec::new() };
-    let any_of = match reader.alternation() {
-        Some(found) if reader.rest.next().is_none() => found,
-        Some(_) | None => Vec::new(),
+    // Of what was not understood to its end, nothing is known.
+    let Some(any_of) = reader.alternation().filter(|_| reader.rest.next().is_none()) else {
+        return Needs { ignore_case, ..Needs::default() };
     };
     let foldable = |set: &[String]| !ignore_case || set.iter().all(|literal| literal.is_ascii());
     let any_of = if foldable(&any_of) { any_of } else { Vec::new() };
