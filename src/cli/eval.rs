@@ -467,7 +467,7 @@ impl Stopping<'_> {
     /// Notes what the pack says about a stop that was judged.
     fn react(&self, outcome: &Outcome, facts: &Facts, report: &mut Report) {
         let (world, request, policy) = (self.world, self.request, self.policy);
-        let (own, model) = ((self.own, &self.store.durability), &facts.tokens.meters.model);
+        let (own, model) = ((self.own, &self.store.durability), &facts.tokens.called);
         let reacting = Reacting { world, request, policy, own, model };
         if policy.considerations.iter().any(|it| !it.emit.is_empty()) {
             reacting.emit_for(outcome, report);

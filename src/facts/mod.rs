@@ -260,4 +260,6 @@ pub struct Tokens {
     pub counted: Vec<String>,
     /// Output of the newest of them, as far as it was counted.
     pub last_output: u64,
+    /// The model that was called last, also where its client counts no tokens.
+    pub called: String,
 }

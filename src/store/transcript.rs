@@ -184,27 +184,35 @@ pub fn find_said(
 const LAST_CALL_BYTES: u64 = 256 * 1024;
 
 /// The model that was called last, as the client names it; nothing where the end of the transcript
-/// does not tell.
+/// does not tell. Of a subagent's own transcript every record is a side chain, of others none counts that is.
 #[must_use]
-pub fn last_model(world: &dyn World, transcript: &Path, deadline: Duration) -> Option<String> {
+pub fn last_model(
+    world: &dyn World,
+    (transcript, of_subagent): (&Path, bool),
+    deadline: Duration,
+) -> Option<String> {
     let mut file = world.open(transcript).ok()?;
     let length = file.stat().ok()?.length;
     let (mut lines, mut found) = (Lines::default(), None);
     let start = length.saturating_sub(LAST_CALL_BYTES);
-    tail(world, file.as_mut(), start..length, deadline, |chunk| {
-        lines.push(chunk, |piece| {
-            let Piece::Line(line) = piece else { return };
-            // The first line may be the rest of one, which is no record.
-            let entries = record::read(line.trim_ascii()).map(|it| it.entries).unwrap_or_default();
-            for entry in &entries {
-                if let Entry::Usage(usage) = entry
-                    && !usage.model.is_empty()
-                {
-                    found = Some(usage.model.to_string());
-                }
+    let mut look = |line: &[u8]| {
+        // The first line may be the rest of one, which is no record.
+        let record = record::read(line.trim_ascii()).filter(|it| it.sidechain == of_subagent);
+        for entry in record.iter().flat_map(|it| &it.entries) {
+            if let Entry::Usage(usage) = entry
+                && !usage.model.is_empty()
+            {
+                found = Some(usage.model.to_string());
             }
+        }
+    };
+    tail(world, file.as_mut(), start..length, deadline, |chunk| {
+        lines.push(chunk, |piece| match piece {
+            Piece::Line(line) => look(line),
+            Piece::TooLong => {}
         });
     });
+    look(lines.unfinished());
     found
 }
 

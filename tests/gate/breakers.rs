@@ -61,3 +61,37 @@ fn nobody_looks_at_breakers_for_a_pack_that_does_not_ask() {
     scene.stop();
     assert!(looked_at_breakers(&scene));
 }
+
+/// Breakers of two models that failed, and whose next call is let through to see whether they work again.
+const HALF_OPEN: &str = r#"{
+  "api/claude/opus": {"state": "HALF_OPEN", "failure_count": 3, "last_failure_time": "2026-01-01T00:00:00Z"},
+  "api/claude/haiku": {"state": "HALF_OPEN", "failure_count": 3, "last_failure_time": "2026-01-01T00:00:00Z"}
+}"#;
+
+#[test]
+fn a_stop_tells_the_breaker_of_the_model_that_was_called_last() {
+    let call = |id: &str, model: &str, usage: u32, side: bool| {
+        json!({"type": "assistant", "isSidechain": side, "message": {"id": id, "role": "assistant",
+            "model": model, "content": [{"type": "text", "text": "It is done."}],
+            "usage": {"input_tokens": usage, "output_tokens": usage}}})
+    };
+    let told = |calls: &[serde_json::Value]| {
+        let mut scene = edited();
+        calls.iter().for_each(|it| {
+            scene.raw(it);
+        });
+        scene.world.put("/work/.policyd/state/circuit-breakers.json", HALF_OPEN);
+        for _ in 0..3 {
+            scene.stop();
+        }
+        let kept = scene.world.get("/work/.policyd/state/circuit-breakers.json").unwrap();
+        let kept: serde_json::Value = serde_json::from_slice(&kept).unwrap();
+        let closed = |it: &&str| kept[format!("api/claude/{it}")]["state"] == "CLOSED";
+        ["opus", "haiku"].into_iter().filter(closed).collect::<Vec<_>>()
+    };
+    let opus = call("a", "claude-opus-4", 5, false);
+    assert_eq!(told(std::slice::from_ref(&opus)), ["opus"]);
+    // A client that counts no tokens names its model all the same; a subagent's is its own.
+    assert_eq!(told(&[opus.clone(), call("b", "claude-haiku-4", 0, false)]), ["haiku"]);
+    assert_eq!(told(&[opus, call("b", "claude-haiku-4", 5, true)]), ["opus"]);
+}

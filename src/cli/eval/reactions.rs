@@ -188,7 +188,9 @@ impl Reacting<'_> {
         let called = event.kind.is_stop() || event.kind.name() == "stop_failure";
         let transcript = event.transcript.as_deref().filter(|_| called);
         let deadline = self.world.elapsed().saturating_add(MODEL_WAIT);
-        let found = transcript.and_then(|it| transcript::last_model(self.world, it, deadline));
+        let found = transcript.and_then(|it| {
+            transcript::last_model(self.world, (it, event.subagent_transcript), deadline)
+        });
         found.unwrap_or_default()
     }
 

@@ -215,6 +215,10 @@ impl Messages {
 
 impl Tokens {
     fn add(&mut self, usage: &TokenUse<'_>) {
+        let model = cut(&usage.model, NAME_TEXT_MAX);
+        if !model.is_empty() {
+            model.clone_into(&mut self.called);
+        }
         let tokens = Usage {
             input: usage.input,
             output: usage.output,
@@ -224,7 +228,6 @@ impl Tokens {
         if tokens.total() == 0 {
             return; // Written by the client itself: no model was asked.
         }
-        let model = cut(&usage.model, NAME_TEXT_MAX);
         if self.is_counted(&usage.id) {
             // While a message is streamed, its blocks tell of more and more output.
             let more = tokens.output.saturating_sub(self.last_output);
