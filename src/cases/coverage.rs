@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::expect::{Test, Wanted};
 use super::names::Known;
-use super::{Case, Expect, read};
+use super::{Case, Expect, Happens, read};
 use crate::policy::{Choice, Expression, Place, Policy, builtin};
 use crate::script::branches::Branch;
 use crate::script::watch::{Watch, Ways};
@@ -104,6 +104,32 @@ pub fn covered_in(policy: &Policy, files: &[Arc<Source>]) -> Covered {
     let known = Known::of(policy);
     let cases: Vec<Case> = files.iter().flat_map(|it| read::read(it, &known).0).collect();
     covered(&cases, &known)
+}
+
+/// The guards that cases of these files want to be silent, each with the tool that is called there; none, where
+/// no tool is named.
+#[must_use]
+pub fn silent_guards(policy: &Policy, files: &[Arc<Source>]) -> Vec<(String, Option<String>)> {
+    let known = Known::of(policy);
+    let cases = files.iter().flat_map(|it| read::read(it, &known).0);
+    let steps = cases.filter(|it| it.skip.is_none()).flat_map(|it| it.steps);
+    let mut found = Vec::new();
+    for step in steps {
+        let (Happens::Event { fields, .. }, Expect::Wanted(wanted)) = (&step.on, &step.expect)
+        else {
+            continue;
+        };
+        let tool = fields.get("tool_name").and_then(serde_json::Value::as_str).map(str::to_owned);
+        for it in wanted {
+            if let [kind, id] = it.path.as_slice()
+                && kind == "guards"
+                && matches!(&it.test, Test::Is(value) if value == "silent")
+            {
+                found.push((id.clone(), tool.clone()));
+            }
+        }
+    }
+    found
 }
 
 impl Covered {

@@ -155,7 +155,7 @@ pub(super) const EVENT: &[&str] = &[
 ];
 
 /// What can happen, each with the keys that may stand beside it; the first that is there counts.
-pub(crate) const DEEDS: &[(&str, &[&str])] = &[
+pub(super) const DEEDS: &[(&str, &[&str])] = &[
     ("event", EVENT),
     ("table", &["inputs"]),
     ("run", &[]),

@@ -223,7 +223,6 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD712", "expired-ignore", Warning, Default, "An ignore has expired.", Some(IGNORES)),
     rule!("PD713", "malformed-ignore", Warning, Default, "A comment for lint cannot be read.", Some(IGNORES)),
     rule!("PD714", "odd-case", Warning, Default, "A case lets something happen that no client does.", Some(cases::odd_case)),
-    rule!("PD715", "idle-silence", Warning, Default, "A case expects a guard to be silent where it is never asked.", Some(cases::idle_silence)),
     rule!("PD801", "unsafe-setting", Warning, Default, "A safety is switched off.", None),
     rule!("PD802", "block-on-error", Warning, Default, "What cannot be judged holds the agent.", Some(safety::block_on_error)),
     rule!("PD803", "shell-probe", Warning, Default, "A probe runs a shell.", Some(probes::shell_probe)),

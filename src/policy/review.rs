@@ -139,16 +139,12 @@ impl Meant {
         self.layers.guards.iter().filter(|it| it.is_used()).map(|it| it.id.as_str())
     }
 
-    /// The events and the tools of a guard that may be asked; of all tools, where it names none.
+    /// The tools that a guard looks at, by glob; none, where it looks at all.
     #[must_use]
-    pub fn guard(&self, id: &str) -> Option<(Vec<&str>, Vec<&str>)> {
-        let entry = self.layers.guards.iter().find(|it| it.id == id && it.is_used())?;
-        let listed = |key: &str| {
-            let nodes = entry.get(key).map(Node::one_or_items).unwrap_or_default();
-            nodes.iter().filter_map(Node::text).collect::<Vec<&str>>()
-        };
-        let events = if entry.get("on").is_some() { listed("on") } else { vec!["pre_tool_use"] };
-        Some((events, listed("tools")))
+    pub fn tools_of(&self, guard: &str) -> Vec<&str> {
+        let entry = self.layers.guards.iter().find(|it| it.id == guard);
+        let nodes = entry.and_then(|it| it.get("tools")).map(Node::one_or_items);
+        nodes.unwrap_or_default().iter().filter_map(Node::text).collect()
     }
 
     /// Probes, and whether each is switched on.

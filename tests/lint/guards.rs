@@ -346,9 +346,50 @@ fn an_override_moves_a_guard_to_where_its_condition_knows_something() {
     check_made(
         ("network-exfiltration.yaml", moved),
         "PD230",
+        &[("on: [pre_tool_use, permission_request]", "")],
+    );
+    let changed = |it: &str| format!("- id: {it}\n");
+    check_made(
+        ("protected-paths.yaml", changed),
+        "PD230",
         &[
-            ("on: [user_prompt_submit]", "there is no `action` at `user_prompt_submit`"),
-            ("on: [pre_tool_use, permission_request]", ""),
+            (
+                "shell_profile\n  override: true\n  on: [user_prompt_submit]",
+                "there is no `action` at",
+            ),
+            ("shell_profile\n  override: true\n  on: [post_tool_use]\n  decision: warn", ""),
         ],
+    );
+    // What stands in `unless`, or beside another one, is no need.
+    check_made(
+        ("protected-paths.yaml", changed),
+        "PD238",
+        &[
+            ("git_folder_written\n  override: true\n  tools: [Write, Edit]", ""),
+            ("policies_switched_off\n  override: true\n  tools: [Write, Edit]", ""),
+            ("shell_profile\n  override: true\n  tools: [WebFetch]", "changes a file"),
+        ],
+    );
+    // Programs are looked for in calls of shells.
+    let moved = |it: &str| format!("- id: git_push_force\n  override: true\n  {it}\n");
+    check_made(
+        ("git-discipline.yaml", moved),
+        "PD230",
+        &[("on: [user_prompt_submit]", "there is no tool call at `user_prompt_submit`")],
+    );
+    check_made(
+        ("git-discipline.yaml", moved),
+        "PD624",
+        &[("tools: [Write]", "none of these tools runs commands"), ("tools: [Bash]", "")],
+    );
+    let secret = |it: &str| {
+        format!(
+            "- id: own\n  on: [{it}]\n  when: action.secrets.len() > 0\n  decision: warn\n  message: No.\n"
+        )
+    };
+    check_made(
+        ("guards.yaml", secret),
+        "PD230",
+        &[("session_start", "there is no `action.secrets` at"), ("user_prompt_submit", "")],
     );
 }

@@ -175,6 +175,8 @@ fn a_program_and_its_word_are_one_text() {
             ("[git push, git]", ""),
             ("[git, frobnicate]", ""),
             ("[push, git]", ""),
+            ("[make, check]", ""),
+            ("[systemctl, stop]", ""),
         ],
     );
     let fed = |it: &str| {
@@ -212,6 +214,9 @@ fn answers_of_a_table_are_written_alike() {
             ("high HIGH", "`HIGH` is nearly the answer `high`"),
             ("LOW SLOW", ""),
             ("step_1 step_2 step_12", ""),
+            ("gpt-4o gpt-4 gtp-4", ""),
+            ("user users approve approved", ""),
+            ("S s", ""),
             ("HIGH MEDIUM LOW HIGH", ""),
         ],
     );
@@ -291,14 +296,10 @@ fn texts_without_holes_are_said_as_they_stand() {
         ("escalation.yaml", trigger),
         "PD406",
         &[
-            (
-                "\"${task.id} failed\"",
-                "only `details`, `evidence`, `error` and messages have holes",
-            ),
-            (
-                "\"{{task.id}} failed\"",
-                "only `details`, `evidence`, `error` and messages have holes",
-            ),
+            ("\"${task.id} failed\"", "nothing is filled in here"),
+            ("\"{{task.id}} failed\"", "nothing is filled in here"),
+            ("\"see queue/{task.json,run.json} and ${files[@]}\"", ""),
+            ("\"see {session}\"", ""),
             ("\"see ${HOME}\"", ""),
             ("\"write {task: done}\"", ""),
             ("It failed.", ""),

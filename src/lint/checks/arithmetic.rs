@@ -38,7 +38,7 @@ const POSITIONS: [&str; 7] = [
 fn is_position(term: &Term) -> Option<bool> {
     let row = last_member(path(term)?)?;
     // What a probe's program prints may be a position.
-    let counts = row.result == Type::Int && row.owner != Type::Probe;
+    let counts = row.result == Type::Int && row.name != "number";
     counts.then(|| POSITIONS.contains(&row.name))
 }
 

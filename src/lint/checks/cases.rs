@@ -1,13 +1,14 @@
 //! Checks of case files, and of what they show: a rule that was never seen to fire, or never seen to be silent.
 
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
+
 use super::names::{MODES, slip};
 use super::programs::slip_of_program;
 use super::tools::{inputs, odd_input, odd_tool};
-use crate::cases::coverage::{Covered, RuleKind, covered_in};
+use crate::cases::coverage::{Covered, RuleKind, covered_in, silent_guards};
 use crate::cases::names::Known;
 use crate::cases::read;
-use crate::cases::shape::DEEDS;
-use crate::facts::event::EventKind;
 use crate::facts::glob::word_matches;
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
@@ -97,59 +98,17 @@ fn odd_happening(subject: &Subject<'_>, node: &Node, out: &mut Findings) {
     }
 }
 
-/// What can happen at a step beside an event.
-fn other_deeds() -> impl Iterator<Item = &'static str> {
-    DEEDS.iter().map(|(deed, _)| *deed).filter(|it| *it != "event")
-}
-
-/// The event that happens at a step, and the tool that is called at it; nothing where that is known later, or
-/// where something else happens.
-fn happening(step: &Node) -> Option<(EventKind, Option<&str>)> {
-    let Some(on) = step.get("on") else { return Some((EventKind::find("stop")?, None)) };
-    let said = |key: &str| on.get(key).and_then(Node::text);
-    let (tool, command) = (said("tool"), said("command"));
-    if on.get("fields").is_some() || other_deeds().any(|it| on.get(it).is_some()) {
-        return None;
-    }
-    let calls = tool.is_some() || command.is_some();
-    let usual = if calls { "pre_tool_use" } else { "stop" };
-    let event = on.text().or_else(|| said("event")).unwrap_or(usual);
-    Some((EventKind::find(event)?, tool.or(command.map(|_| "Bash"))))
-}
-
-pub(in crate::lint) fn idle_silence(subject: &Subject<'_>, out: &mut Findings) {
-    let meant = &subject.reviewed.meant;
-    for file in subject.case_trees() {
-        for case in file.items().unwrap_or_default() {
-            let steps = case.get("steps").and_then(Node::items).unwrap_or_default();
-            for step in [case].into_iter().chain(steps) {
-                let wanted = step.get("expect").and_then(|it| it.get("guards")?.entries());
-                let silent = wanted.unwrap_or_default().iter().filter(|(_, it)| it.says("silent"));
-                for (node, _) in silent {
-                    let guard = node.text().and_then(|it| meant.guard(it));
-                    let Some((events, tools)) = guard else { continue };
-                    let Some((event, tool)) = happening(step) else { continue };
-                    let name = node.text().unwrap_or_default();
-                    let other = |it: &str| !tools.iter().any(|glob| word_matches(glob, it));
-                    let tool =
-                        tool.filter(|it| !it.contains("{{") && !tools.is_empty() && other(it));
-                    let message = match tool {
-                        _ if !events.contains(&event.name()) => {
-                            format!("`{name}` is never asked at `{}`", event.name())
-                        }
-                        Some(tool) => format!("`{name}` never looks at the tool `{tool}`"),
-                        None => continue,
-                    };
-                    out.add(node.span.clone(), message, |it| {
-                        it.with_note(
-                            "it is silent there whatever it says, so the case shows nothing",
-                        )
-                        .with_help("let something happen that it looks at and lets through")
-                    });
-                }
-            }
-        }
-    }
+/// The guards that a case wants to be silent at a call of a tool that they look at: at another one they are
+/// silent whatever they say.
+fn silent_where_looked(subject: &Subject<'_>) -> BTreeSet<String> {
+    let Some(policy) = subject.policy() else { return BTreeSet::new() };
+    let looks = |(guard, tool): &(String, Option<String>)| {
+        let tools = subject.reviewed.meant.tools_of(guard);
+        let other = |it: &String| !tools.iter().any(|glob| word_matches(glob, it));
+        tools.is_empty() || !tool.as_ref().is_some_and(other)
+    };
+    let silent = silent_guards(policy, &subject.cases).into_iter();
+    silent.filter(looks).map(|(guard, _)| guard).collect()
 }
 
 pub(in crate::lint) fn no_firing_case(subject: &Subject<'_>, out: &mut Findings) {
@@ -168,13 +127,26 @@ pub(in crate::lint) fn no_firing_case(subject: &Subject<'_>, out: &mut Findings)
 }
 
 pub(in crate::lint) fn no_silent_case(subject: &Subject<'_>, out: &mut Findings) {
+    let looked = OnceCell::new();
     each_rule(subject, |entry, kind, covered| {
-        let key = (kind, entry.name().to_owned());
+        let (what, name) = (kind.as_str(), entry.name());
+        let key = (kind, name.to_owned());
         // What no case looks at is told already.
-        if covered.firing.contains(&key) && !covered.silent.contains(&key) {
-            let (what, name) = (kind.as_str(), entry.name());
+        if !covered.firing.contains(&key) {
+            return;
+        }
+        let help = expectation(kind, name, false);
+        if !covered.silent.contains(&key) {
             let message = format!("no case has the {what} `{name}` find nothing");
-            out.help(entry.id.span.clone(), message, expectation(kind, name, false));
+            out.help(entry.id.span.clone(), message, help);
+        } else if kind == RuleKind::Guard
+            && !looked.get_or_init(|| silent_where_looked(subject)).contains(name)
+        {
+            let message = format!("no case has the {what} `{name}` find nothing where it looks");
+            out.add(entry.id.span.clone(), message, |it| {
+                it.with_note("at a call of another tool it is silent whatever it says")
+                    .with_help(help)
+            });
         }
     });
 }

@@ -1,7 +1,7 @@
 //! Checks of what rules ask of an event: kinds at which they are not judged, and facts that the kinds at
 //! which they are judged do not have.
 
-use super::guards::{guards, left_as_they_are};
+use super::guards::{guards, left_as_they_are, needed};
 use super::terms::{compared, each_part_asking, each_part_with, path};
 use crate::facts::event::{CALLS, EventKind, PROMPTS};
 use crate::lint::subject::Entry;
@@ -16,7 +16,20 @@ const NAME_A_CALL: &str = "name an event of a tool call under `on`";
 const NAME_A_FAILURE: &str = "name an event that reports a failure under `on`";
 
 /// Facts that only some events have, those events, and what is asked at others.
-const PARTIAL: &[(&str, &[&str], &str)] = &[
+type Partial = (&'static str, &'static [&'static str], &'static str);
+
+/// Secrets are looked for in prompts, too.
+const CALLS_AND_PROMPTS: &[&str] = &[
+    "pre_tool_use",
+    "permission_request",
+    "permission_denied",
+    "post_tool_use",
+    "post_tool_use_failure",
+    "user_prompt_submit",
+    "user_prompt_expansion",
+];
+
+const PARTIAL: &[Partial] = &[
     ("event.tool", CALLS, "`tools.last` and `tools.count(…)` tell of the calls before it"),
     ("event.input", CALLS, "`commands` and `files` tell what was done before it"),
     ("event.prompt", PROMPTS, "`transcript.last_prompt` is what was asked for"),
@@ -27,6 +40,7 @@ const PARTIAL: &[(&str, &[&str], &str)] = &[
     ("event.class", FAILURES, NAME_A_FAILURE),
     ("event.permanent", FAILURES, NAME_A_FAILURE),
     ("event.human", FAILURES, NAME_A_FAILURE),
+    ("action.secrets", CALLS_AND_PROMPTS, NAME_A_CALL),
     ("action", CALLS, NAME_A_CALL),
 ];
 
@@ -83,41 +97,54 @@ pub(in crate::lint) fn other_event(subject: &Subject<'_>, out: &mut Findings) {
 
 /// Whether a path asks for a fact, or for something of it.
 fn asks_for(path: &str, fact: &str) -> bool {
-    // Secrets are looked for in prompts, too.
     path.strip_prefix(fact).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '(']))
-        && path != "action.secrets"
-        && !path.starts_with("action.secrets.")
+}
+
+/// What only some events have, where a path asks for it.
+fn partial(path: &str) -> Option<&'static Partial> {
+    PARTIAL.iter().find(|(fact, ..)| asks_for(path, fact))
 }
 
 pub(in crate::lint) fn not_at_event(subject: &Subject<'_>, out: &mut Findings) {
     each_part_with(subject, &["event", "action"], |site, term| {
-        let Some(path) = path(term) else { return };
-        let row = PARTIAL.iter().find(|(fact, ..)| asks_for(path, fact));
+        let row = path(term).and_then(partial);
         if let (Some((fact, events, help)), Some(entry)) = (row, subject.entry_of(site)) {
             let what = format!("`{fact}`");
             tell(out, (&kinds(subject, entry), events), (site.span(&term.range), &what, help));
         }
     });
     for entry in guards(subject) {
-        let moved = entry.node.get("on").into_iter();
-        let conditions =
-            moved.flat_map(|it| left_as_they_are(subject, entry).map(move |c| (it, c)));
-        for (on, condition) in conditions {
-            condition.visit(&mut |term| {
-                let asked =
-                    path(term).and_then(|it| PARTIAL.iter().find(|(fact, ..)| asks_for(it, fact)));
-                if let Some((fact, events, _)) = asked {
-                    let what = format!("`{fact}`");
-                    let help = "write a condition for this event: the one below stays as it was";
-                    tell(out, (&kinds(subject, entry), events), (on.span.clone(), &what, help));
-                }
-            });
+        let kinds = kinds(subject, entry);
+        if let Some(on) = entry.node.get("on") {
+            left_as_it_was(subject, (entry, &kinds), on, out);
         }
+        // What is inherited is looked at where the events change.
+        let moved = entry.node.get("on");
         for key in ["tools", "commands"] {
-            if let Some(list) = entry.node.get(key) {
-                let kinds = kinds(subject, entry);
-                tell(out, (&kinds, CALLS), (list.span.clone(), "tool call", NAME_A_CALL));
+            let inherited = subject.said(entry, key).and(moved);
+            if let Some(place) = entry.node.get(key).or(inherited) {
+                tell(out, (&kinds, CALLS), (place.span.clone(), "tool call", NAME_A_CALL));
+                break;
             }
+        }
+    }
+}
+
+/// Tells where a guard is moved to events (`on`) at which the condition that it keeps never holds.
+fn left_as_it_was(
+    subject: &Subject<'_>,
+    (entry, kinds): (&Entry<'_>, &[EventKind]),
+    on: &Node,
+    out: &mut Findings,
+) {
+    let told = |events: &[&str]| kinds.iter().any(|it| events.contains(&it.name()));
+    let is_missing = |it: &str| partial(it).is_some_and(|(_, events, _)| !told(events));
+    for condition in left_as_they_are(subject, entry) {
+        let row = needed(&condition, &is_missing).and_then(path).and_then(partial);
+        if let Some((fact, events, _)) = row {
+            let what = format!("`{fact}`");
+            let help = "write a condition for this event: the one below stays as it was";
+            tell(out, (kinds, events), (on.span.clone(), &what, help));
         }
     }
 }

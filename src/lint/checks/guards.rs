@@ -9,7 +9,7 @@ use crate::facts::glob::word_matches;
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
 use crate::policy::guards::FILES;
-use crate::script::tree::{Form, Term};
+use crate::script::tree::{Form, Relation, Term};
 use crate::source::node::Node;
 
 /// The guards that the pack itself writes.
@@ -17,17 +17,40 @@ pub(super) fn guards<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = &'s E
     FILES.iter().flat_map(|file| subject.of(file))
 }
 
-/// The conditions that a guard leaves as they are in the one that it changes.
+/// The condition that a guard leaves as it is in the one that it changes.
 pub(super) fn left_as_they_are<'s>(
     subject: &'s Subject<'_>,
     entry: &'s Entry<'_>,
 ) -> impl Iterator<Item = Rc<Term>> + 's {
     let below = subject.inherited(entry).into_iter();
-    let kept = below.flat_map(|below| {
-        let kept = ["when", "unless"].into_iter().filter(|it| entry.node.get(it).is_none());
-        kept.filter_map(|it| below.get(it))
-    });
+    // Where it cannot be told whether it is excused, it fires all the same.
+    let kept = below.filter_map(|it| it.get("when")).filter(|_| entry.node.get("when").is_none());
     kept.filter_map(|it| Term::parse(it.text()?))
+}
+
+/// A part of a condition that is about such facts, where it never holds without them.
+pub(super) fn needed<'t>(term: &'t Term, is_such: &impl Fn(&str) -> bool) -> Option<&'t Term> {
+    match &term.form {
+        Form::And(items) => items.iter().find_map(|it| needed(it, is_such)),
+        Form::Or(items) => {
+            let all: Option<Vec<_>> = items.iter().map(|it| needed(it, is_such)).collect();
+            all?.first().copied()
+        }
+        Form::Fact(path, _) => is_such(path).then_some(term),
+        Form::Compare(relation, one, other) if *relation != Relation::NotEqual => {
+            [one, other].into_iter().find_map(|it| needed(it, is_such))
+        }
+        Form::Not(_)
+        | Form::Compare(..)
+        | Form::In(..)
+        | Form::Arithmetic(..)
+        | Form::Bool(_)
+        | Form::Int(_)
+        | Form::Decimal(_)
+        | Form::Text(_)
+        | Form::List(_)
+        | Form::Other(_) => None,
+    }
 }
 
 /// Tools that start whatever they are told to.
@@ -220,7 +243,10 @@ pub(in crate::lint) fn empty_filter(subject: &Subject<'_>, out: &mut Findings) {
 
 pub(in crate::lint) fn no_shell_tool(subject: &Subject<'_>, out: &mut Findings) {
     for entry in guards(subject) {
-        let Some(commands) = entry.node.get("commands") else { continue };
+        // Where an override names other tools, the inherited commands are looked for in vain.
+        let own = entry.node.get("commands");
+        let moved = subject.said(entry, "commands").and_then(|_| entry.node.get("tools"));
+        let Some(commands) = own.or(moved) else { continue };
         let tools = subject.said(entry, "tools").map(Node::one_or_items);
         let mut shells = subject.reviewed.meant.shell_tools().peekable();
         if shells.peek().is_none() {

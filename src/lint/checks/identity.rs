@@ -24,16 +24,19 @@ pub(super) const LISTS: [&str; 6] = [
 pub(in crate::lint) fn misspelt_answer(subject: &Subject<'_>, out: &mut Findings) {
     for table in subject.of("tables.yaml") {
         let rows = table.node.get("rows").and_then(Node::items).unwrap_or_default();
-        let last = table.node.get("otherwise").map(|it| it.get("answer").unwrap_or(it));
+        let last = subject.said(table, "otherwise").map(|it| it.get("answer").unwrap_or(it));
         let answers = rows.iter().filter_map(|it| it.get("answer")).chain(last);
         let answers: Vec<(&str, &Node)> = answers.filter_map(|it| Some((it.text()?, it))).collect();
-        let letters = |it: &str| it.replace(|c: char| c.is_ascii_digit(), "");
         let times = |text: &str| answers.iter().filter(|(it, _)| *it == text).count();
         for (at, (text, node)) in answers.iter().enumerate() {
             let slips = |it: &str| {
                 let long = it.len().min(text.len()) >= LETTERS_MIN;
-                let near = long && (is_slip(text, it) || is_slip(it, text));
-                letters(it) != letters(text) && (near || it.eq_ignore_ascii_case(text))
+                // `user` and `users`, `approve` and `approved` are two.
+                let longer = it.starts_with(text) || text.starts_with(it);
+                let near = !longer && (is_slip(text, it) || is_slip(it, text));
+                let numbered =
+                    [it, *text].iter().any(|it| it.contains(|c: char| c.is_ascii_digit()));
+                it != *text && long && !numbered && (near || it.eq_ignore_ascii_case(text))
             };
             // Of two the rarer one is the slip, or the later.
             let meant = answers.iter().enumerate().find(|(other, (it, _))| {

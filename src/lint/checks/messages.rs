@@ -7,9 +7,9 @@ use crate::lint::logic::{Answer, possible};
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
 use crate::policy::records;
-use crate::script::members;
+use crate::script::paths;
 use crate::script::tree::Term;
-use crate::script::types::{Names, Type};
+use crate::script::types::Names;
 use crate::source::node::Node;
 use crate::source::shape::Kind;
 
@@ -143,24 +143,23 @@ pub(in crate::lint) fn text_too_long(subject: &Subject<'_>, out: &mut Findings) 
     }
 }
 
-/// Whether expressions of some file speak of a record of this name, as those of tables do of `given`.
-fn names_record(word: &str) -> bool {
-    let is_record = |names: &'static Names| records::shape(names).name == word;
-    matches!(word, "given" | "signal") || records::PLACES.iter().any(|(.., it)| is_record(it))
+/// Whether a text begins with the path of a fact, or of a field of a record: a name alone is none.
+fn names_fact(text: &str) -> bool {
+    let text = text.trim_start();
+    let end = text.find(|c: char| !c.is_ascii_alphanumeric() && !"_.".contains(c));
+    let path = text.get(..end.unwrap_or(text.len())).unwrap_or_default().trim_end_matches('.');
+    let is_field = |names: &'static Names| records::shape(names).at(path).is_some();
+    let of_record = || records::PLACES.iter().any(|(.., names)| is_field(names));
+    path.contains('.')
+        && (path.starts_with("given.") || paths::type_of(path).is_some() || of_record())
 }
 
 /// Where a text has a hole that nothing fills, and what to write.
 fn foreign(text: &str, template: bool) -> Option<(std::ops::Range<usize>, &'static str)> {
-    let names_fact = |rest: &str| {
-        let word = rest.trim_start();
-        let end = word.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(word.len());
-        let (word, next) = word.split_at_checked(end).unwrap_or_default();
-        members::find(Type::Global, word).is_some() || (next.starts_with('.') && names_record(word))
-    };
     let cure = if template {
         "write `${…}`"
     } else {
-        "only `details`, `evidence`, `error` and messages have holes"
+        "nothing is filled in here: say it without, or in a text that has holes, such as `details`"
     };
     for (at, _) in text.match_indices('{') {
         let (before, rest) = (text.get(..at)?, text.get(at + 1..)?);
@@ -181,9 +180,19 @@ fn foreign(text: &str, template: bool) -> Option<(std::ops::Range<usize>, &'stat
 }
 
 /// Texts for people that have no holes, by their keys.
-const SAID_AS_IT_STANDS: [&str; 10] = [
-    "guidance", "message", "question", "category", "wrong", "action", "missing", "reason",
-    "purpose", "answer",
+const SAID_AS_IT_STANDS: [&str; 12] = [
+    "guidance",
+    "message",
+    "question",
+    "category",
+    "wrong",
+    "action",
+    "missing",
+    "reason",
+    "purpose",
+    "answer",
+    "created_by",
+    "consumed_by",
 ];
 
 pub(in crate::lint) fn foreign_hole(subject: &Subject<'_>, out: &mut Findings) {

@@ -124,10 +124,15 @@ fn word_of_the_one_before<'t>(
     texts.windows(2).enumerate().find_map(|(at, pair)| {
         let [program, word] = pair else { return None };
         let follows = known.get(*program).is_some_and(|it| it.contains(*word));
-        let alone = follows && is_name(word) && !known.contains_key(*word);
+        let is_program = known.contains_key(*word) || PROGRAMS_TOO.contains(word);
+        let alone = follows && is_name(word) && !is_program;
         alone.then(|| (at + 1, *word, format!("{program} {word}")))
     })
 }
+
+/// Words of programs that are programs themselves, too.
+const PROGRAMS_TOO: [&str; 9] =
+    ["check", "format", "merge", "purge", "start", "stat", "stop", "sync", "trust"];
 
 pub(in crate::lint) fn word_as_program(subject: &Subject<'_>, out: &mut Findings) {
     let known = subject.reviewed.meant.known_programs();

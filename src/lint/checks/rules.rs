@@ -211,7 +211,7 @@ pub(in crate::lint) fn unreachable_rule(subject: &Subject<'_>, out: &mut Finding
             if let Some(node) = otherwise.filter(|_| possible(&none, names) == Answer::Never) {
                 out.add(node.span.clone(), "`otherwise` never answers", |it| {
                     it.with_note("one of the rows holds whatever is asked")
-                        .with_help("leave it out, or see whether a row says too much")
+                        .with_help("see whether a row says too much; else let it give the answer of the last one")
                 });
             }
         }

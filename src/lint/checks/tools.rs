@@ -1,7 +1,7 @@
 //! Checks of the names of tools, and of what tools are given.
 
 use super::events::kinds;
-use super::guards::{guards, left_as_they_are};
+use super::guards::{guards, left_as_they_are, needed};
 use super::names::slip;
 use super::programs::slip_of;
 use super::terms::{Constant, asked, compared, constant, each_part, each_part_asking, path};
@@ -218,38 +218,40 @@ pub(in crate::lint) fn not_of_tool(subject: &Subject<'_>, out: &mut Findings) {
         let changes = meant.tools().any(|it| names.contains(&it));
         let fetches = fields.contains(&"url");
         let mut told: Vec<&str> = Vec::new();
-        // What is asked for that none of the tools does, each once.
-        let mut missing = |term: &Term| -> Option<(&'static str, String)> {
-            let fact = path(term)?.strip_prefix("action.")?.split(['.', '(']).next()?;
+        // What a fact asks for that none of the tools does, and its name.
+        let lacking = |path: &str| -> Option<(&'static str, String)> {
+            let fact = path.strip_prefix("action.")?.split(['.', '(']).next()?;
             let what = match fact {
                 _ if OF_COMMANDS.contains(&fact) && !runs => "runs commands",
                 _ if OF_CHANGES.contains(&fact) && !changes => "changes a file",
                 "address" if !fetches => "fetches an address",
                 _ => return None,
             };
-            let is_new = !told.contains(&what);
-            told.push(what);
-            is_new.then(|| (what, format!("`action.{fact}` says nothing of them")))
+            Some((what, fact.to_owned()))
         };
         let message = |what: &str| format!("none of the tools of `{}` {what}", entry.name());
         for site in subject.sites_of(entry).iter().filter(|it| !subject.has_error(it)) {
             site.visit(|term| {
-                let Some((what, note)) = missing(term) else { return };
+                let Some((what, fact)) = path(term).and_then(lacking) else { return };
+                if told.contains(&what) {
+                    return;
+                }
+                told.push(what);
                 out.add(site.span(&term.range), message(what), |it| {
                     let it = it.with_related(first.span.clone(), "these are looked at");
-                    it.with_note(note)
+                    it.with_note(format!("`action.{fact}` says nothing of them"))
                         .with_help("name another tool under `tools`, or ask for something else")
                 });
             });
         }
         let Some(moved) = entry.node.get("tools") else { continue };
         for condition in left_as_they_are(subject, entry) {
-            condition.visit(&mut |term| {
-                let Some((what, note)) = missing(term) else { return };
-                out.add(moved.span.clone(), message(what), |it| {
-                    it.with_note(format!("the condition stays as it was: {note}"))
-                        .with_help("write a condition for these tools, or a guard of its own")
-                });
+            let is_missing = |it: &str| lacking(it).is_some();
+            let Some(fact) = needed(&condition, &is_missing).and_then(path) else { continue };
+            let Some((what, fact)) = lacking(fact) else { continue };
+            out.add(moved.span.clone(), message(what), |it| {
+                it.with_note(format!("the condition stays as it was, and needs `action.{fact}`"))
+                    .with_help("write a condition for these tools, or a guard of its own")
             });
         }
     }
