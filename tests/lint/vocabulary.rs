@@ -300,6 +300,7 @@ fn texts_without_holes_are_said_as_they_stand() {
             ("\"{{task.id}} failed\"", "nothing is filled in here"),
             ("\"see queue/{task.json,run.json} and ${files[@]}\"", ""),
             ("\"see {session}\"", ""),
+            ("\"see {probes.yaml,checkers.yaml}\"", ""),
             ("\"see ${HOME}\"", ""),
             ("\"write {task: done}\"", ""),
             ("It failed.", ""),

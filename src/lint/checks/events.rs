@@ -15,33 +15,24 @@ const FAILURES: &[&str] = &["post_tool_use_failure", "stop_failure"];
 const NAME_A_CALL: &str = "name an event of a tool call under `on`";
 const NAME_A_FAILURE: &str = "name an event that reports a failure under `on`";
 
-/// Facts that only some events have, those events, and what is asked at others.
-type Partial = (&'static str, &'static [&'static str], &'static str);
+/// A fact that only some events have, those events, and what is asked at others.
+type Partial = (&'static str, &'static [&'static [&'static str]], &'static str);
 
-/// Secrets are looked for in prompts, too.
-const CALLS_AND_PROMPTS: &[&str] = &[
-    "pre_tool_use",
-    "permission_request",
-    "permission_denied",
-    "post_tool_use",
-    "post_tool_use_failure",
-    "user_prompt_submit",
-    "user_prompt_expansion",
-];
-
+/// All of them; the first that fits decides.
 const PARTIAL: &[Partial] = &[
-    ("event.tool", CALLS, "`tools.last` and `tools.count(…)` tell of the calls before it"),
-    ("event.input", CALLS, "`commands` and `files` tell what was done before it"),
-    ("event.prompt", PROMPTS, "`transcript.last_prompt` is what was asked for"),
-    ("event.background_running", STOPS, "ask it in considerations.yaml"),
-    ("event.source", &["session_start"], "name `session_start` under `on`"),
-    ("event.failed", FAILURES, NAME_A_FAILURE),
-    ("event.interrupted", FAILURES, NAME_A_FAILURE),
-    ("event.class", FAILURES, NAME_A_FAILURE),
-    ("event.permanent", FAILURES, NAME_A_FAILURE),
-    ("event.human", FAILURES, NAME_A_FAILURE),
-    ("action.secrets", CALLS_AND_PROMPTS, NAME_A_CALL),
-    ("action", CALLS, NAME_A_CALL),
+    ("event.tool", &[CALLS], "`tools.last` and `tools.count(…)` tell of the calls before it"),
+    ("event.input", &[CALLS], "`commands` and `files` tell what was done before it"),
+    ("event.prompt", &[PROMPTS], "`transcript.last_prompt` is what was asked for"),
+    ("event.background_running", &[STOPS], "ask it in considerations.yaml"),
+    ("event.source", &[&["session_start"]], "name `session_start` under `on`"),
+    ("event.failed", &[FAILURES], NAME_A_FAILURE),
+    ("event.interrupted", &[FAILURES], NAME_A_FAILURE),
+    ("event.class", &[FAILURES], NAME_A_FAILURE),
+    ("event.permanent", &[FAILURES], NAME_A_FAILURE),
+    ("event.human", &[FAILURES], NAME_A_FAILURE),
+    // Secrets are looked for in prompts, too.
+    ("action.secrets", &[CALLS, PROMPTS], NAME_A_CALL),
+    ("action", &[CALLS], NAME_A_CALL),
 ];
 
 /// Files whose entries are judged at stops, where they do not say otherwise.
@@ -123,7 +114,7 @@ pub(in crate::lint) fn not_at_event(subject: &Subject<'_>, out: &mut Findings) {
         for key in ["tools", "commands"] {
             let inherited = subject.said(entry, key).and(moved);
             if let Some(place) = entry.node.get(key).or(inherited) {
-                tell(out, (&kinds, CALLS), (place.span.clone(), "tool call", NAME_A_CALL));
+                tell(out, (&kinds, &[CALLS]), (place.span.clone(), "tool call", NAME_A_CALL));
                 break;
             }
         }
@@ -137,8 +128,7 @@ fn left_as_it_was(
     on: &Node,
     out: &mut Findings,
 ) {
-    let told = |events: &[&str]| kinds.iter().any(|it| events.contains(&it.name()));
-    let is_missing = |it: &str| partial(it).is_some_and(|(_, events, _)| !told(events));
+    let is_missing = |it: &str| partial(it).is_some_and(|(_, events, _)| !have(kinds, events));
     for condition in left_as_they_are(subject, entry) {
         let row = needed(&condition, &is_missing).and_then(path).and_then(partial);
         if let Some((fact, events, _)) = row {
@@ -149,18 +139,23 @@ fn left_as_it_was(
     }
 }
 
+/// Whether one of the kinds of events is one of these.
+fn have(kinds: &[EventKind], events: &[&[&str]]) -> bool {
+    kinds.iter().any(|kind| events.iter().any(|it| it.contains(&kind.name())))
+}
+
 /// Tells that none of the kinds of events is one of those that have something.
 fn tell(
     out: &mut Findings,
-    (kinds, events): (&[EventKind], &[&str]),
+    (kinds, events): (&[EventKind], &[&[&str]]),
     (span, what, help): (Span, &str, &str),
 ) {
-    if kinds.is_empty() || kinds.iter().any(|it| events.contains(&it.name())) {
+    if kinds.is_empty() || have(kinds, events) {
         return;
     }
     let at = listed(kinds.iter().map(|it| it.name()));
     out.add(span, format!("there is no {what} at {at}"), |it| {
-        let events = listed(events.iter().copied());
+        let events = listed(events.concat());
         it.with_note(format!("clients tell it at {events}")).with_help(help)
     });
 }

@@ -151,7 +151,7 @@ fn names_fact(text: &str) -> bool {
     let is_field = |names: &'static Names| records::shape(names).at(path).is_some();
     let of_record = || records::PLACES.iter().any(|(.., names)| is_field(names));
     path.contains('.')
-        && (path.starts_with("given.") || paths::type_of(path).is_some() || of_record())
+        && (path.starts_with("given.") || paths::last_member(path).is_some() || of_record())
 }
 
 /// Where a text has a hole that nothing fills, and what to write.
