@@ -15,16 +15,18 @@ const OWN_VARIABLE: &str = "policies";
 
 /// Reads the arguments; an option that is not given may be set by its variable.
 pub(super) fn parse(arguments: &[OsString]) -> Result<Arguments, clap::Error> {
-    let mut matches = described().try_get_matches_from(arguments)?;
+    let mut matches = described(arguments).try_get_matches_from(arguments)?;
     Arguments::from_arg_matches_mut(&mut matches)
 }
 
-/// All commands, each option with its variable: `--fail-level` of `lint` is
-/// `POLICYD_LINT_FAIL_LEVEL`.
-fn described() -> clap::Command {
+/// All commands; of those that may be meant each option with its variable: `--fail-level` of `lint` is
+/// `POLICYD_LINT_FAIL_LEVEL`. To give all of them theirs takes as long as to read the arguments.
+fn described(arguments: &[OsString]) -> clap::Command {
     let command = Arguments::command().mut_args(|it| with_variable(it, "POLICYD"));
+    let may_be = |it: &clap::Command| arguments.iter().any(|word| word == it.get_name());
     command.mut_subcommands(|it| {
-        if it.get_name() == HOOK_COMMAND { it } else { with_variables(it, "POLICYD") }
+        let has_none = it.get_name() == HOOK_COMMAND || !may_be(&it);
+        if has_none { it } else { with_variables(it, "POLICYD") }
     })
 }
 
