@@ -307,3 +307,22 @@ fn texts_without_holes_are_said_as_they_stand() {
         ],
     );
 }
+
+#[test]
+fn a_list_is_asked_for_whole_texts() {
+    let rule = |it: &str| consideration("own", &format!("  satisfied: '{it}'"));
+    check_made(
+        ("considerations.yaml", rule),
+        "PD240",
+        &[
+            (
+                "!todos.open_list.contains(\"tests\")",
+                "no text of `todos.open_list` is `tests` alone",
+            ),
+            ("!(\"cargo test\" in commands.recent)", "no text of `commands.recent` is"),
+            ("!todos.open_list.contains(\"[pending] tests\")", ""),
+            ("!todos.open_list.join(\";\").contains(\"tests\")", ""),
+            ("files.paths.contains(\"/a/b\")", ""),
+        ],
+    );
+}

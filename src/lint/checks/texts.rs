@@ -1,7 +1,7 @@
 //! Checks of texts in expressions: what they are compared with, looked for in and asked for.
 
 use super::terms::{
-    Constant, compared, constant, each_part, each_part_asking, last_argument, path,
+    Constant, asked, compared, constant, each_part, each_part_asking, last_argument, path,
 };
 use crate::lint::logic::type_of;
 use crate::lint::site::Site;
@@ -218,6 +218,31 @@ pub(in crate::lint) fn case_never_met(subject: &Subject<'_>, out: &mut Findings)
                     with_edit(it, false, site.edit(range, &format!("{small:?}")))
                 });
             }
+        }
+    });
+}
+
+/// A list whose texts are made of more than one thing: whether a text may be one of it, and how they are written.
+type Made = (&'static str, fn(&str) -> bool, &'static str);
+
+const MADE: &[Made] = &[
+    ("todos.open_list", |it| it.starts_with('['), "[status] text"),
+    ("commands.recent", |it| it.ends_with(')'), "command (what it came to)"),
+    ("outcome.failed_details", |it| it.contains(": "), "id: what is wrong"),
+];
+
+pub(in crate::lint) fn more_than_asked(subject: &Subject<'_>, out: &mut Findings) {
+    each_part_asking(subject, &["open_list", "recent", "failed_details"], |site, term| {
+        let Some((list, texts)) = asked(term) else { return };
+        let Some((_, may_be, form)) = MADE.iter().find(|(fact, ..)| *fact == list) else { return };
+        for (text, range) in texts.into_iter().filter(|(it, _)| !may_be(it)) {
+            let message = format!("no text of `{list}` is `{text}` alone");
+            out.add(site.span(range), message, |it| {
+                it.with_note(format!("each is written as `{form}`, and compared as a whole"))
+                    .with_help(format!(
+                        "look within them: `{list}.join(\"; \").contains({text:?})`"
+                    ))
+            });
         }
     });
 }
