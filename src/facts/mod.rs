@@ -169,6 +169,8 @@ pub struct EditUndo {
     pub before: Option<EditedFile>,
     /// Findings that the edit removed.
     pub removed: Vec<Finding>,
+    /// Whether it made or replaced the file as a whole.
+    pub whole: bool,
 }
 
 /// Shell commands.
@@ -204,8 +206,8 @@ pub struct EditedFile {
     pub path: String,
     /// Edits so far.
     pub edits: u64,
-    /// Whether a whole-file write made or replaced it.
-    pub written: bool,
+    /// How often a whole-file write made or replaced it.
+    pub written: u64,
     /// Position of the first edit.
     pub first_seq: u64,
     /// Position of the last edit.

@@ -113,7 +113,7 @@ pub(super) const ROWS: &[Member] = &[
         Type::Files,
         Structure,
         ["Those made or replaced as a whole.", "files.written.count > 0"],
-        |it, _| Ok(some_files(it, |file| file.written)),
+        |it, _| Ok(some_files(it, |file| file.written > 0)),
     ),
     method(
         Type::Files,

@@ -75,10 +75,7 @@ fn an_edit_that_did_not_happen_is_none() {
     let after = facts(&lines);
     assert_eq!(findings(&after), [("todo", "# TODO x")]);
     let file = &after.files[0];
-    assert_eq!(
-        (file.edits, file.last_seq, file.tool.as_str(), file.written),
-        (1, 1, "Write", true)
-    );
+    assert_eq!((file.edits, file.last_seq, file.tool.as_str(), file.written), (1, 1, "Write", 1));
 }
 
 #[test]
@@ -101,6 +98,32 @@ fn edits_of_one_file_that_were_all_refused_are_none_in_any_order() {
             assert_eq!(edits, [1], "{order:?} without {kept}");
         }
     }
+}
+
+#[test]
+fn a_file_is_written_by_the_writes_that_happened() {
+    let write = |id: &str| call(id, "Write", json!({"file_path": "/work/a.rs", "content": "x"}));
+    let edit = |id: &str| {
+        call(id, "Edit", json!({"file_path": "/work/a.rs", "old_string": "a", "new_string": "b"}))
+    };
+    let yes = |id: &str| result(id, "ok", false);
+    let no = |id: &str| result(id, "<tool_use_error>File has not been read yet", true);
+    let calls = [write("w"), edit("e")];
+    for (answers, written) in [
+        ([no("w"), yes("e")], 0),
+        ([yes("e"), no("w")], 0),
+        ([yes("w"), no("e")], 1),
+        ([no("e"), yes("w")], 1),
+        ([yes("w"), yes("e")], 1),
+    ] {
+        let files = facts(&calls.iter().chain(&answers).cloned().collect::<Vec<_>>()).files;
+        let found: Vec<_> = files.iter().map(|it| (it.edits, it.written)).collect();
+        let edits =
+            if written == 1 && answers[0] == yes("w") && answers[1] == yes("e") { 2 } else { 1 };
+        assert_eq!(found, [(edits, written)], "{answers:?}");
+    }
+    let twice = [write("a"), write("b"), edit("c"), no("b"), yes("a"), yes("c")];
+    assert_eq!(facts(&twice).files[0].written, 1);
 }
 
 #[test]

@@ -87,10 +87,14 @@ impl Facts {
         let path = cut(change.path, NAME_TEXT_MAX);
         if !undos.iter().any(|undo| undo.path == path) {
             let before = self.touch(path, tool, lens);
-            undos.push(EditUndo { path: path.to_owned(), before, removed: Vec::new() });
+            let path = path.to_owned();
+            undos.push(EditUndo { path, before, removed: Vec::new(), whole: false });
         }
         let Some(file) = self.files.last_mut().filter(|file| file.path == path) else { return };
-        file.written |= change.whole;
+        if let Some(undo) = undos.iter_mut().find(|undo| undo.path == path) {
+            file.written += u64::from(change.whole && !undo.whole);
+            undo.whole |= change.whole;
+        }
         let kinds = file.kinds.clone();
         let removed = self.remove_findings(path, change, lens);
         let known: BTreeSet<String> = removed.iter().map(|it| it.excerpt.clone()).collect();
@@ -173,7 +177,7 @@ impl Facts {
             other.removed.retain(|it| it.path != undo.path || it.seq != seq);
             other.before = match other.before.take() {
                 Some(before) if before.last_seq == seq => undo.before.clone(),
-                before => before.map(without_one),
+                before => before.map(|it| without_one(it, undo.whole)),
             };
         }
         let Some(index) = self.files.iter().position(|file| file.path == undo.path) else { return };
@@ -181,16 +185,18 @@ impl Facts {
         let restored = match undo.before {
             None if file.edits <= 1 => return,
             Some(before) if file.last_seq == seq => before,
-            None | Some(_) => without_one(file),
+            None | Some(_) => without_one(file, undo.whole),
         };
         let place = self.files.partition_point(|file| file.last_seq <= restored.last_seq);
         self.files.insert(place, restored);
     }
 }
 
-/// A file with an edit less; what is known of it may be of later edits alone.
-fn without_one(file: EditedFile) -> EditedFile {
-    EditedFile { edits: file.edits.saturating_sub(1).max(1), ..file }
+/// A file with an edit less, which replaced it as a `whole` or did not; what is known of it may be of later edits
+/// alone.
+fn without_one(file: EditedFile, whole: bool) -> EditedFile {
+    let edits = file.edits.saturating_sub(1).max(1);
+    EditedFile { edits, written: file.written.saturating_sub(u64::from(whole)), ..file }
 }
 
 /// Appends a finding; over the bound the oldest of the same pattern goes, so that a pattern that
