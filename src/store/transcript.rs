@@ -180,8 +180,9 @@ pub fn find_said(
     found
 }
 
-/// Bytes at the end of a transcript in which the model of the last call is looked for.
-const LAST_CALL_BYTES: u64 = 256 * 1024;
+/// Bytes at the end of a transcript in which the model of the last call is looked for, and those where these do
+/// not tell: one result may be longer than the first.
+const LAST_CALL_BYTES: [u64; 2] = [256 * 1024, 8 * 1024 * 1024];
 
 /// The model that was called last, as the client names it; nothing where the end of the transcript
 /// does not tell. Of a subagent's own transcript every record is a side chain, of others none counts that is.
@@ -193,20 +194,36 @@ pub fn last_model(
 ) -> Option<String> {
     let mut file = world.open(transcript).ok()?;
     let length = file.stat().ok()?.length;
+    LAST_CALL_BYTES.into_iter().find_map(|bytes| {
+        let rest = length.saturating_sub(bytes)..length;
+        model_in(world, file.as_mut(), rest, of_subagent, deadline)
+    })
+}
+
+fn model_in(
+    world: &dyn World,
+    file: &mut dyn OpenFile,
+    rest: Range<u64>,
+    of_subagent: bool,
+    deadline: Duration,
+) -> Option<String> {
     let (mut lines, mut found) = (Lines::default(), None);
-    let start = length.saturating_sub(LAST_CALL_BYTES);
     let mut look = |line: &[u8]| {
         // The first line may be the rest of one, which is no record.
-        let record = record::read(line.trim_ascii()).filter(|it| it.sidechain == of_subagent);
-        for entry in record.iter().flat_map(|it| &it.entries) {
-            if let Entry::Usage(usage) = entry
-                && !usage.model.is_empty()
-            {
-                found = Some(usage.model.to_string());
-            }
+        let line: Vec<u8> = line.iter().copied().filter(|it| *it != 0).collect();
+        let told = record::read_repaired(line.trim_ascii(), |record| {
+            let model = |it: &Entry<'_>| {
+                let Entry::Usage(usage) = it else { return None };
+                (!usage.model.is_empty()).then(|| usage.model.to_string())
+            };
+            let last = record.entries.iter().rev().find_map(model);
+            last.filter(|_| record.sidechain == of_subagent)
+        });
+        if let Some(model) = told.flatten() {
+            found = Some(model);
         }
     };
-    tail(world, file.as_mut(), start..length, deadline, |chunk| {
+    tail(world, file, rest, deadline, |chunk| {
         lines.push(chunk, |piece| match piece {
             Piece::Line(line) => look(line),
             Piece::TooLong => {}

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::forge::verdict;
-use crate::scene::Scene;
+use crate::scene::{Scene, TRANSCRIPT};
 
 const RULE: &str = r#"
 - id: api_is_up
@@ -94,4 +94,36 @@ fn a_stop_tells_the_breaker_of_the_model_that_was_called_last() {
     // A client that counts no tokens names its model all the same; a subagent's is its own.
     assert_eq!(told(&[opus.clone(), call("b", "claude-haiku-4", 0, false)]), ["haiku"]);
     assert_eq!(told(&[opus, call("b", "claude-haiku-4", 5, true)]), ["opus"]);
+}
+
+#[test]
+fn a_failed_stop_tells_the_breaker_of_the_same_model() {
+    let call = |model: &str, side: bool| {
+        json!({"type": "assistant", "isSidechain": side, "message": {"role": "assistant",
+            "model": model, "content": [{"type": "text", "text": "It is done."}],
+            "usage": {"input_tokens": 0, "output_tokens": 0}}})
+    };
+    let long = json!({"type": "user", "message": {"role": "user", "content": "x".repeat(300_000)}});
+    let cut = json!({"type": "assistant", "message": {"model": "claude-haiku-4", "role": "assistant",
+        "content": [{"type": "text", "text": "CUT"}], "usage": {"input_tokens": 1}}});
+    let cut = cut.to_string().replace("CUT", "\\ud83d");
+    let told = |lines: &[String]| {
+        let scene = edited();
+        let text = lines.iter().map(|it| format!("{it}\n")).collect::<String>();
+        scene.world.put(TRANSCRIPT, text);
+        let failure = json!({"hook_event_name": "StopFailure", "error": "overloaded"}).to_string();
+        let payload = scene.payload(&serde_json::from_str(&failure).unwrap());
+        scene.run(&["policyd", "eval", "--hook", "stop-failure"], payload.to_string().as_bytes());
+        let kept = scene.world.get("/work/.policyd/state/circuit-breakers.json").unwrap();
+        let kept: serde_json::Value = serde_json::from_slice(&kept).unwrap();
+        let failed = |it: &&str| kept.get(format!("api/claude/{it}")).is_some();
+        ["opus", "haiku"].into_iter().filter(failed).collect::<Vec<_>>()
+    };
+    let opus = call("claude-opus-4", false).to_string();
+    let side = call("claude-haiku-4", true).to_string();
+    assert_eq!(told(std::slice::from_ref(&opus)), ["opus"]);
+    assert_eq!(told(&[opus.clone(), side]), ["opus"]);
+    assert_eq!(told(&[opus.clone(), long.to_string()]), ["opus"], "far from the end");
+    assert_eq!(told(&[opus.clone(), cut]), ["haiku"], "cut within a character");
+    assert_eq!(told(&[opus, format!("\0\0{}", call("claude-haiku-4", false))]), ["haiku"]);
 }

@@ -71,18 +71,13 @@ impl Facts {
             self.seq += 1;
             return;
         }
-        let mut take = |record: Record<'_>| {
+        let taken = record::read_repaired(line, |record| {
             before(self, &record);
             self.seq += 1;
             self.apply(record, lens);
-        };
-        if let Some(record) = record::read(line) {
-            return take(record);
-        }
-        let repaired = record::repaired(line);
-        match repaired.as_deref().and_then(record::read) {
-            Some(record) => take(record),
-            None => self.skip_line(),
+        });
+        if taken.is_none() {
+            self.skip_line();
         }
     }
 

@@ -182,6 +182,14 @@ fn decoded(line: &[u8]) -> Option<Line<'_>> {
     }
 }
 
+/// What is made of what a line says; where a strict reader refuses it, of what it says with that replaced.
+pub fn read_repaired<R>(line: &[u8], take: impl FnOnce(Record<'_>) -> R) -> Option<R> {
+    if let Some(record) = read(line) {
+        return Some(take(record));
+    }
+    repaired(line).as_deref().and_then(read).map(take)
+}
+
 /// The line with what a strict reader refuses replaced: invalid UTF-8 and halves of surrogate
 /// pairs, which clients write when they cut text in the middle of a character. `None` when there
 /// was nothing to replace.
