@@ -81,7 +81,11 @@ fn a_guard_is_silent_where_it_looks() {
         let all = render_compact(&look(&files, Profile::Strict).findings);
         all.lines().filter(|it| it.contains("PD702")).collect::<String>()
     };
-    for on in ["on: {command: ls}", "on: {tool: Read, input: {file_path: gen/a}}"] {
+    for on in [
+        "on: {command: ls}",
+        "on: {tool: Read, input: {file_path: gen/a}}",
+        "on: {event: user_prompt_submit, said: hi}",
+    ] {
         assert!(told(on).contains("find nothing where it looks"), "{on}: {}", told(on));
     }
     for on in [

@@ -368,6 +368,7 @@ fn an_override_moves_a_guard_to_where_its_condition_knows_something() {
             ("git_folder_written\n  override: true\n  tools: [Write, Edit]", ""),
             ("policies_switched_off\n  override: true\n  tools: [Write, Edit]", ""),
             ("shell_profile\n  override: true\n  tools: [WebFetch]", "changes a file"),
+            ("shell_profile\n  override: true\n  tools: [Edit, Bash]", ""),
         ],
     );
     // Programs are looked for in calls of shells.
@@ -391,5 +392,23 @@ fn an_override_moves_a_guard_to_where_its_condition_knows_something() {
         ("guards.yaml", secret),
         "PD230",
         &[("session_start", "there is no `action.secrets` at"), ("user_prompt_submit", "")],
+    );
+    let away = |it: &str| format!("- id: moved_away\n  override: true\n  {it}\n");
+    check_made(
+        ("destructive-commands.yaml", away),
+        "PD238",
+        &[("tools: [Edit, Write]", "deletes a file"), ("tools: [Bash, Write]", "")],
+    );
+    let reaction = |it: &str| {
+        format!("- id: own\n  on: [{it}]\n  when: event.tier == \"opus\"\n  say: It is.\n")
+    };
+    check_made(
+        ("reactions.yaml", reaction),
+        "PD230",
+        &[
+            ("session_start", "there is no `event.tier` at `session_start`"),
+            ("stop_failure", ""),
+            ("stop", ""),
+        ],
     );
 }

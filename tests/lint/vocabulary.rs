@@ -214,11 +214,24 @@ fn answers_of_a_table_are_written_alike() {
             ("high HIGH", "`HIGH` is nearly the answer `high`"),
             ("LOW SLOW", ""),
             ("step_1 step_2 step_12", ""),
-            ("gpt-4o gpt-4 gtp-4", ""),
+            ("gpt-4o gpt-4", ""),
+            ("v1_stable v1_stabel", "is nearly the answer `v1_stable`"),
+            ("yes Yes", "`Yes` is nearly the answer `yes`"),
+            ("wait await", ""),
             ("user users approve approved", ""),
             ("S s", ""),
             ("HIGH MEDIUM LOW HIGH", ""),
         ],
+    );
+}
+
+#[test]
+fn of_two_answers_the_pack_s_own_is_the_slip() {
+    let text = "- id: context_reminder\n  override: true\n  rows:\n    - {when: given.iteration > 90, answer: noen}\n";
+    check(
+        "tables.yaml",
+        "PD145",
+        &[(text, "policies/tables.yaml:4:44: warning[PD145]: `noen` is nearly the answer `none`")],
     );
 }
 
@@ -301,6 +314,7 @@ fn texts_without_holes_are_said_as_they_stand() {
             ("\"see queue/{task.json,run.json} and ${files[@]}\"", ""),
             ("\"see {session}\"", ""),
             ("\"see {probes.yaml,checkers.yaml}\"", ""),
+            ("\"see src/{task.text,other}.rs\"", ""),
             ("\"see ${HOME}\"", ""),
             ("\"write {task: done}\"", ""),
             ("It failed.", ""),

@@ -104,8 +104,8 @@ fn silent_where_looked(subject: &Subject<'_>) -> BTreeSet<String> {
     let Some(policy) = subject.policy() else { return BTreeSet::new() };
     let looks = |(guard, tool): &(String, Option<String>)| {
         let tools = subject.reviewed.meant.tools_of(guard);
-        let other = |it: &String| !tools.iter().any(|glob| word_matches(glob, it));
-        tools.is_empty() || !tool.as_ref().is_some_and(other)
+        let looked_at = |it: &String| tools.iter().any(|glob| word_matches(glob, it));
+        tools.is_empty() || tool.as_ref().is_some_and(looked_at)
     };
     let silent = silent_guards(policy, &subject.cases).into_iter();
     silent.filter(looks).map(|(guard, _)| guard).collect()
@@ -144,7 +144,7 @@ pub(in crate::lint) fn no_silent_case(subject: &Subject<'_>, out: &mut Findings)
         {
             let message = format!("no case has the {what} `{name}` find nothing where it looks");
             out.add(entry.id.span.clone(), message, |it| {
-                it.with_note("at a call of another tool it is silent whatever it says")
+                it.with_note("where none of its tools is called it is silent whatever it says")
                     .with_help(help)
             });
         }

@@ -12,6 +12,8 @@ use crate::source::node::Node;
 
 const STOPS: &[&str] = &["stop", "subagent_stop"];
 const FAILURES: &[&str] = &["post_tool_use_failure", "stop_failure"];
+const FAILED_STOP: &[&str] = &["stop_failure"];
+const NAME_A_STOP: &str = "name `stop` or `stop_failure` under `on`";
 const NAME_A_CALL: &str = "name an event of a tool call under `on`";
 const NAME_A_FAILURE: &str = "name an event that reports a failure under `on`";
 
@@ -30,6 +32,10 @@ const PARTIAL: &[Partial] = &[
     ("event.class", &[FAILURES], NAME_A_FAILURE),
     ("event.permanent", &[FAILURES], NAME_A_FAILURE),
     ("event.human", &[FAILURES], NAME_A_FAILURE),
+    ("event.counts", &[FAILURES], NAME_A_FAILURE),
+    ("event.error", &[FAILURES], NAME_A_FAILURE),
+    ("event.model", &[STOPS, FAILED_STOP], NAME_A_STOP),
+    ("event.tier", &[STOPS, FAILED_STOP], NAME_A_STOP),
     // Secrets are looked for in prompts, too.
     ("action.secrets", &[CALLS, PROMPTS], NAME_A_CALL),
     ("action", &[CALLS], NAME_A_CALL),
@@ -106,11 +112,10 @@ pub(in crate::lint) fn not_at_event(subject: &Subject<'_>, out: &mut Findings) {
     });
     for entry in guards(subject) {
         let kinds = kinds(subject, entry);
-        if let Some(on) = entry.node.get("on") {
-            left_as_it_was(subject, (entry, &kinds), on, out);
-        }
+        let on = entry.node.get("on");
+        let told = on.is_some_and(|on| left_as_it_was(subject, (entry, &kinds), on, out));
         // What is inherited is looked at where the events change.
-        let moved = entry.node.get("on");
+        let moved = on.filter(|_| !told);
         for key in ["tools", "commands"] {
             let inherited = subject.said(entry, key).and(moved);
             if let Some(place) = entry.node.get(key).or(inherited) {
@@ -121,13 +126,15 @@ pub(in crate::lint) fn not_at_event(subject: &Subject<'_>, out: &mut Findings) {
     }
 }
 
-/// Tells where a guard is moved to events (`on`) at which the condition that it keeps never holds.
+/// Tells where a guard is moved to events (`on`) at which the condition that it keeps never holds; says whether
+/// it is so.
 fn left_as_it_was(
     subject: &Subject<'_>,
     (entry, kinds): (&Entry<'_>, &[EventKind]),
     on: &Node,
     out: &mut Findings,
-) {
+) -> bool {
+    let mut told = false;
     let is_missing = |it: &str| partial(it).is_some_and(|(_, events, _)| !have(kinds, events));
     for condition in left_as_they_are(subject, entry) {
         let row = needed(&condition, &is_missing).and_then(path).and_then(partial);
@@ -135,8 +142,10 @@ fn left_as_it_was(
             let what = format!("`{fact}`");
             let help = "write a condition for this event: the one below stays as it was";
             tell(out, (kinds, events), (on.span.clone(), &what, help));
+            told = true;
         }
     }
+    told
 }
 
 /// Whether one of the kinds of events is one of these.

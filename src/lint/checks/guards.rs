@@ -263,7 +263,11 @@ pub(in crate::lint) fn no_shell_tool(subject: &Subject<'_>, out: &mut Findings) 
             if !tools.is_empty() && !names.any(runs) {
                 out.add(commands.span.clone(), "none of these tools runs commands", |it| {
                     it.with_note("a guard with `commands` looks at the programs of a command line")
-                        .with_help("name `Bash` under `tools`, or leave `commands` out")
+                        .with_help(if own.is_some() {
+                            "name `Bash` under `tools`, or leave `commands` out"
+                        } else {
+                            "name `Bash` under `tools`, too, or write a guard of its own"
+                        })
                 });
             }
         }

@@ -1,6 +1,7 @@
 //! Checks of names: what is defined and used.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::names::slip;
 use super::programs::{LETTERS_MIN, is_slip, slip_of};
@@ -27,21 +28,24 @@ pub(in crate::lint) fn misspelt_answer(subject: &Subject<'_>, out: &mut Findings
         let last = subject.said(table, "otherwise").map(|it| it.get("answer").unwrap_or(it));
         let answers = rows.iter().filter_map(|it| it.get("answer")).chain(last);
         let answers: Vec<(&str, &Node)> = answers.filter_map(|it| Some((it.text()?, it))).collect();
+        let letters = |it: &str| it.replace(|c: char| c.is_ascii_digit(), "");
         let times = |text: &str| answers.iter().filter(|(it, _)| *it == text).count();
-        for (at, (text, node)) in answers.iter().enumerate() {
+        let is_own = |node: &Node| Arc::ptr_eq(&node.span.source, &table.id.span.source);
+        for (at, (text, node)) in answers.iter().enumerate().filter(|(_, (_, it))| is_own(it)) {
             let slips = |it: &str| {
                 let long = it.len().min(text.len()) >= LETTERS_MIN;
-                // `user` and `users`, `approve` and `approved` are two.
-                let longer = it.starts_with(text) || text.starts_with(it);
-                let near = !longer && (is_slip(text, it) || is_slip(it, text));
-                let numbered =
-                    [it, *text].iter().any(|it| it.contains(|c: char| c.is_ascii_digit()));
-                it != *text && long && !numbered && (near || it.eq_ignore_ascii_case(text))
+                let (short, whole) = if it.len() < text.len() { (it, *text) } else { (*text, it) };
+                // `user` and `users`, `wait` and `await` are two.
+                let longer = whole.starts_with(short) || whole.ends_with(short);
+                let near = long && !longer && (is_slip(text, it) || is_slip(it, text));
+                let cased = it.len() > 1 && it.eq_ignore_ascii_case(text);
+                letters(it) != letters(text) && (near || cased)
             };
-            // Of two the rarer one is the slip, or the later.
-            let meant = answers.iter().enumerate().find(|(other, (it, _))| {
+            // Of two the rarer one is the slip, or the later; what is inherited is none.
+            let meant = answers.iter().enumerate().find(|(other, (it, place))| {
                 let (own, theirs) = (times(text), times(it));
-                slips(it) && (own < theirs || (own == theirs && *other < at))
+                let later = own == theirs && (*other < at || !is_own(place));
+                slips(it) && (own < theirs || later)
             });
             let Some((_, (meant, other))) = meant else { continue };
             out.add(node.span.clone(), format!("`{text}` is nearly the answer `{meant}`"), |it| {

@@ -143,19 +143,27 @@ pub(in crate::lint) fn text_too_long(subject: &Subject<'_>, out: &mut Findings) 
     }
 }
 
-/// Whether a text begins with the path of a fact, or of a field of a record: a name alone is none.
-fn names_fact(text: &str) -> bool {
+/// Whether a text begins with what would be a hole: the path of a fact, or of a field of a record that expressions
+/// of this file speak of, of any file where there is none; a name alone is no path.
+fn begins_hole(text: &str, file: Option<&str>) -> bool {
     let text = text.trim_start();
     let end = text.find(|c: char| !c.is_ascii_alphanumeric() && !"_.".contains(c));
-    let path = text.get(..end.unwrap_or(text.len())).unwrap_or_default().trim_end_matches('.');
+    let (path, rest) = text.split_at_checked(end.unwrap_or(text.len())).unwrap_or_default();
     let is_field = |names: &'static Names| records::shape(names).at(path).is_some();
-    let of_record = || records::PLACES.iter().any(|(.., names)| is_field(names));
+    let seen = |of: &str| file.is_none_or(|file| file == of);
+    let of_record = || records::PLACES.iter().any(|(of, _, it)| seen(of) && is_field(it));
+    let own = [("given.", "tables.yaml"), ("signal.", "signals.yaml")];
+    let of_own = || own.iter().any(|(it, of)| seen(of) && path.starts_with(it));
     path.contains('.')
-        && (path.starts_with("given.") || paths::last_member(path).is_some() || of_record())
+        && rest.starts_with(['}', '(', '[', ' '])
+        && (of_own() || paths::last_member(path).is_some() || of_record())
 }
 
-/// Where a text has a hole that nothing fills, and what to write.
-fn foreign(text: &str, template: bool) -> Option<(std::ops::Range<usize>, &'static str)> {
+/// Where a text of a file has a hole that nothing fills, and what to write; of a template the file says which
+/// records there are.
+fn foreign(text: &str, template: Option<&str>) -> Option<(std::ops::Range<usize>, &'static str)> {
+    let names_fact = |text: &str| begins_hole(text, template);
+    let template = template.is_some();
     let cure = if template {
         "write `${…}`"
     } else {
@@ -202,7 +210,7 @@ pub(in crate::lint) fn foreign_hole(subject: &Subject<'_>, out: &mut Findings) {
             continue;
         }
         let text = leaf.node.text().unwrap_or_default();
-        if let Some((range, help)) = foreign(text, template) {
+        if let Some((range, help)) = foreign(text, template.then_some(leaf.file)) {
             let hole = text.get(range.clone()).unwrap_or_default();
             let message = format!("`{hole}` is said as it stands here");
             out.help(leaf.node.sub_span(range), message, help);

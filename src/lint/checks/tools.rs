@@ -207,6 +207,9 @@ const OF_COMMANDS: [&str; 6] = ["command", "understood", "endless", "programs", 
 /// Facts about files that are changed.
 const OF_CHANGES: [&str; 5] = ["written", "writes", "deletes", "changes", "changed"];
 
+/// Tools that change a file, or read it, and leave it there.
+const NEVER_DELETE: [&str; 5] = ["Edit", "MultiEdit", "NotebookEdit", "Read", "Write"];
+
 pub(in crate::lint) fn not_of_tool(subject: &Subject<'_>, out: &mut Findings) {
     let meant = &subject.reviewed.meant;
     for entry in guards(subject) {
@@ -224,6 +227,9 @@ pub(in crate::lint) fn not_of_tool(subject: &Subject<'_>, out: &mut Findings) {
             let what = match fact {
                 _ if OF_COMMANDS.contains(&fact) && !runs => "runs commands",
                 _ if OF_CHANGES.contains(&fact) && !changes => "changes a file",
+                "deletes" if !runs && names.iter().all(|it| NEVER_DELETE.contains(it)) => {
+                    "deletes a file"
+                }
                 "address" if !fetches => "fetches an address",
                 _ => return None,
             };
