@@ -7,7 +7,7 @@ use super::terms::{asked, compared, each_part_asking};
 use crate::facts::shell::is_assignment;
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
-use crate::policy::review::Programs;
+use crate::policy::review::{Meant, Programs};
 use crate::source::Span;
 use crate::source::node::Node;
 
@@ -118,8 +118,10 @@ pub(super) fn is_slip(word: &str, meant: &str) -> bool {
 /// itself: with the two as one pattern.
 fn word_of_the_one_before<'t>(
     texts: &[&'t str],
-    known: &Programs,
+    meant: &Meant,
 ) -> Option<(usize, &'t str, String)> {
+    // What is known is read where somebody asks: most packs have no such list.
+    let known = (texts.len() > 1).then(|| meant.known_programs())?;
     let is_name = |it: &str| !it.contains([' ', '*']);
     texts.windows(2).enumerate().find_map(|(at, pair)| {
         let [program, word] = pair else { return None };
@@ -135,7 +137,7 @@ const PROGRAMS_TOO: [&str; 9] =
     ["check", "format", "merge", "purge", "start", "stat", "stop", "sync", "trust"];
 
 pub(in crate::lint) fn word_as_program(subject: &Subject<'_>, out: &mut Findings) {
-    let known = subject.reviewed.meant.known_programs();
+    let meant = &subject.reviewed.meant;
     let mut tell = |span: Span, (word, meant): (&str, String)| {
         let message = format!("`{word}` is taken for a program of its own");
         out.add(span, message, |it| {
@@ -146,7 +148,7 @@ pub(in crate::lint) fn word_as_program(subject: &Subject<'_>, out: &mut Findings
     for entry in guards(subject) {
         let nodes = entry.node.get("commands").map(Node::one_or_items).unwrap_or_default();
         let texts: Vec<&str> = nodes.iter().map(|it| it.text().unwrap_or_default()).collect();
-        if let Some((at, word, meant)) = word_of_the_one_before(&texts, known)
+        if let Some((at, word, meant)) = word_of_the_one_before(&texts, meant)
             && let Some(node) = nodes.get(at)
         {
             tell(node.span.clone(), (word, meant));
@@ -157,7 +159,7 @@ pub(in crate::lint) fn word_as_program(subject: &Subject<'_>, out: &mut Findings
             return;
         };
         let texts: Vec<&str> = names.iter().map(|(text, _)| *text).collect();
-        if let Some((at, word, meant)) = word_of_the_one_before(&texts, known)
+        if let Some((at, word, meant)) = word_of_the_one_before(&texts, meant)
             && let Some((_, range)) = names.get(at)
         {
             tell(site.span(range), (word, meant));
