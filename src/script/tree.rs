@@ -160,6 +160,21 @@ impl Term {
         }
     }
 
+    /// A fact among these without which the condition never holds, by its path: one of what `&&` joins, or of each
+    /// that `||` joins. A fact that stands in a comparison is none: that may hold of nothing, too.
+    pub fn needs<'t>(&'t self, is_such: &impl Fn(&str) -> bool) -> Option<&'t str> {
+        if let Form::And(items) = &self.form {
+            items.iter().find_map(|it| it.needs(is_such))
+        } else if let Form::Or(items) = &self.form {
+            let of_each: Option<Vec<&str>> = items.iter().map(|it| it.needs(is_such)).collect();
+            of_each?.first().copied()
+        } else if let Form::Fact(path, _) = &self.form {
+            is_such(path).then_some(path.as_str())
+        } else {
+            None
+        }
+    }
+
     /// Its text without blanks and parentheses around parts: equal texts mean the same.
     #[must_use]
     pub fn canonical(&self) -> Cow<'_, str> {

@@ -79,6 +79,7 @@ pub(super) const COMPILED_BY: u64 = fingerprint(&[
     include_str!("../../../src/script/session_facts.rs"),
     include_str!("../../../src/script/signal_facts.rs"),
     include_str!("../../../src/script/text_list.rs"),
+    include_str!("../../../src/script/tree.rs"),
     include_str!("../../../src/script/types.rs"),
     include_str!("../../../src/script/work_facts.rs"),
     include_str!("../../../src/state/breaker/settings.rs"),

@@ -1,7 +1,7 @@
 //! Checks of what rules ask of an event: kinds at which they are not judged, and facts that the kinds at
 //! which they are judged do not have.
 
-use super::guards::{guards, left_as_they_are, needed};
+use super::guards::{guards, kept_condition};
 use super::terms::{compared, each_part_asking, each_part_with, path};
 use crate::facts::event::{CALLS, EventKind, PROMPTS};
 use crate::lint::subject::Entry;
@@ -134,18 +134,15 @@ fn left_as_it_was(
     on: &Node,
     out: &mut Findings,
 ) -> bool {
-    let mut told = false;
     let is_missing = |it: &str| partial(it).is_some_and(|(_, events, _)| !have(kinds, events));
-    for condition in left_as_they_are(subject, entry) {
-        let row = needed(&condition, &is_missing).and_then(path).and_then(partial);
-        if let Some((fact, events, _)) = row {
-            let what = format!("`{fact}`");
-            let help = "write a condition for this event: the one below stays as it was";
-            tell(out, (kinds, events), (on.span.clone(), &what, help));
-            told = true;
-        }
+    let kept = kept_condition(subject, entry);
+    let row = kept.as_ref().and_then(|it| it.needs(&is_missing)).and_then(partial);
+    if let Some((fact, events, _)) = row {
+        let what = format!("`{fact}`");
+        let help = "write a condition for this event: the one below stays as it was";
+        tell(out, (kinds, events), (on.span.clone(), &what, help));
     }
-    told
+    row.is_some()
 }
 
 /// Whether one of the kinds of events is one of these.

@@ -9,7 +9,7 @@ use crate::facts::glob::word_matches;
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
 use crate::policy::guards::FILES;
-use crate::script::tree::{Form, Relation, Term};
+use crate::script::tree::{Form, Term};
 use crate::source::node::Node;
 
 /// The guards that the pack itself writes.
@@ -17,40 +17,11 @@ pub(super) fn guards<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = &'s E
     FILES.iter().flat_map(|file| subject.of(file))
 }
 
-/// The condition that a guard leaves as it is in the one that it changes.
-pub(super) fn left_as_they_are<'s>(
-    subject: &'s Subject<'_>,
-    entry: &'s Entry<'_>,
-) -> impl Iterator<Item = Rc<Term>> + 's {
-    let below = subject.inherited(entry).into_iter();
-    // Where it cannot be told whether it is excused, it fires all the same.
-    let kept = below.filter_map(|it| it.get("when")).filter(|_| entry.node.get("when").is_none());
-    kept.filter_map(|it| Term::parse(it.text()?))
-}
-
-/// A part of a condition that is about such facts, where it never holds without them.
-pub(super) fn needed<'t>(term: &'t Term, is_such: &impl Fn(&str) -> bool) -> Option<&'t Term> {
-    match &term.form {
-        Form::And(items) => items.iter().find_map(|it| needed(it, is_such)),
-        Form::Or(items) => {
-            let all: Option<Vec<_>> = items.iter().map(|it| needed(it, is_such)).collect();
-            all?.first().copied()
-        }
-        Form::Fact(path, _) => is_such(path).then_some(term),
-        Form::Compare(relation, one, other) if *relation != Relation::NotEqual => {
-            [one, other].into_iter().find_map(|it| needed(it, is_such))
-        }
-        Form::Not(_)
-        | Form::Compare(..)
-        | Form::In(..)
-        | Form::Arithmetic(..)
-        | Form::Bool(_)
-        | Form::Int(_)
-        | Form::Decimal(_)
-        | Form::Text(_)
-        | Form::List(_)
-        | Form::Other(_) => None,
-    }
+/// The condition of the guard that this one changes, where it stays as it was.
+pub(super) fn kept_condition(subject: &Subject<'_>, entry: &Entry<'_>) -> Option<Rc<Term>> {
+    // Where it cannot be told whether it is excused (`unless`), it fires all the same.
+    let kept = subject.inherited(entry).filter(|_| entry.node.get("when").is_none())?;
+    Term::parse(kept.get("when")?.text()?)
 }
 
 /// Tools that start whatever they are told to.

@@ -1,7 +1,7 @@
 //! Checks of the names of tools, and of what tools are given.
 
 use super::events::kinds;
-use super::guards::{guards, left_as_they_are, needed};
+use super::guards::{guards, kept_condition};
 use super::names::slip;
 use super::programs::slip_of;
 use super::terms::{Constant, asked, compared, constant, each_part, each_part_asking, path};
@@ -251,10 +251,9 @@ pub(in crate::lint) fn not_of_tool(subject: &Subject<'_>, out: &mut Findings) {
             });
         }
         let Some(moved) = entry.node.get("tools") else { continue };
-        for condition in left_as_they_are(subject, entry) {
-            let is_missing = |it: &str| lacking(it).is_some();
-            let Some(fact) = needed(&condition, &is_missing).and_then(path) else { continue };
-            let Some((what, fact)) = lacking(fact) else { continue };
+        let kept = kept_condition(subject, entry);
+        let missing = kept.as_ref().and_then(|it| it.needs(&|it| lacking(it).is_some()));
+        if let Some((what, fact)) = missing.and_then(lacking) {
             out.add(moved.span.clone(), message(what), |it| {
                 it.with_note(format!("the condition stays as it was, and needs `action.{fact}`"))
                     .with_help("write a condition for these tools, or a guard of its own")

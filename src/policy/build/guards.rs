@@ -7,7 +7,7 @@ use crate::harness::{Ability, HARNESSES, plain};
 use crate::policy::guards::{Fallback, Guard, GuardBody, Verb, set_of};
 use crate::policy::layers::{Layers, wanted};
 use crate::policy::{Expression, Mode};
-use crate::script::tree::{Form, Term};
+use crate::script::tree::Term;
 use crate::script::types::Type;
 use crate::source::Diagnostic;
 use crate::source::node::Node;
@@ -73,23 +73,9 @@ fn mode(entry: &Entry) -> Mode {
     }
 }
 
-/// Whether a condition is false of every call without effects.
-fn needs_effects(term: &Term) -> bool {
-    match &term.form {
-        Form::And(items) => items.iter().any(needs_effects),
-        Form::Or(items) => items.iter().all(needs_effects),
-        Form::Fact(text, _) => EFFECTS.iter().any(|it| text.starts_with(it)),
-        Form::Not(_)
-        | Form::Compare(..)
-        | Form::In(..)
-        | Form::Arithmetic(..)
-        | Form::Bool(_)
-        | Form::Int(_)
-        | Form::Decimal(_)
-        | Form::Text(_)
-        | Form::List(_)
-        | Form::Other(_) => false,
-    }
+/// Whether a fact, by its path, is an effect of a call.
+fn is_effect(fact: &str) -> bool {
+    EFFECTS.iter().any(|it| fact.starts_with(it))
 }
 
 /// Whether some client can be told something at an event; the plain protocol takes whatever is said.
@@ -159,7 +145,7 @@ impl Builder<'_> {
         let told = |it: &String| FROM_TRANSCRIPT.iter().any(|fact| it.starts_with(fact));
         let source = entry.layers.last().map(|it| it.span.source.name.as_str()).unwrap_or_default();
         let tree = when.as_ref().and_then(|it| Term::parse(&it.text));
-        let needs_effects = tree.is_some_and(|it| needs_effects(&it));
+        let needs_effects = tree.is_some_and(|it| it.needs(&is_effect).is_some());
         let message =
             if message.trim().is_empty() { text(entry.get("description")) } else { message };
         let body = GuardBody {
