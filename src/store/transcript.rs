@@ -210,8 +210,7 @@ fn model_in(
     let (mut lines, mut found) = (Lines::default(), None);
     let mut look = |line: &[u8]| {
         // The first line may be the rest of one, which is no record.
-        let line: Vec<u8> = line.iter().copied().filter(|it| *it != 0).collect();
-        let told = record::read_repaired(line.trim_ascii(), |record| {
+        let told = record::read_repaired(&record::trimmed(line), |record| {
             let model = |it: &Entry<'_>| {
                 let Entry::Usage(usage) = it else { return None };
                 (!usage.model.is_empty()).then(|| usage.model.to_string())

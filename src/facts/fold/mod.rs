@@ -45,11 +45,7 @@ impl Facts {
         lens: &CompiledLens,
         before: impl FnMut(&mut Self, &Record<'_>),
     ) {
-        if memchr::memchr(0, line).is_some() {
-            let clean: Vec<u8> = line.iter().copied().filter(|byte| *byte != 0).collect();
-            return self.absorb_clean(clean.trim_ascii(), lens, before);
-        }
-        self.absorb_clean(line.trim_ascii(), lens, before);
+        self.absorb_trimmed(&record::trimmed(line), lens, before);
     }
 
     /// Counts a line that was too long to be read.
@@ -58,7 +54,7 @@ impl Facts {
         self.lines_skipped += 1;
     }
 
-    fn absorb_clean(
+    fn absorb_trimmed(
         &mut self,
         line: &[u8],
         lens: &CompiledLens,

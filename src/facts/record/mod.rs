@@ -182,6 +182,16 @@ fn decoded(line: &[u8]) -> Option<Line<'_>> {
     }
 }
 
+/// A line without the bytes of nothing that a file system leaves where a write was cut, and without blanks around.
+#[must_use]
+pub fn trimmed(line: &[u8]) -> Cow<'_, [u8]> {
+    if memchr::memchr(0, line).is_none() {
+        return Cow::Borrowed(line.trim_ascii());
+    }
+    let clean: Vec<u8> = line.iter().copied().filter(|byte| *byte != 0).collect();
+    Cow::Owned(clean.trim_ascii().to_vec())
+}
+
 /// What is made of what a line says; where a strict reader refuses it, of what it says with that replaced.
 pub fn read_repaired<R>(line: &[u8], take: impl FnOnce(Record<'_>) -> R) -> Option<R> {
     if let Some(record) = read(line) {
