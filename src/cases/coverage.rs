@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::expect::{Test, Wanted};
 use super::names::Known;
-use super::{Case, Expect, Happens, read};
+use super::{Case, Expect, read};
 use crate::policy::{Choice, Expression, Place, Policy, builtin};
 use crate::script::branches::Branch;
 use crate::script::watch::{Watch, Ways};
@@ -81,6 +81,8 @@ pub struct Covered {
     /// A consideration that is wanted satisfied or not applicable, another session type, a
     /// preference that is wanted not to be found.
     pub silent: BTreeSet<(RuleKind, String)>,
+    /// Guards that are wanted silent, each with the tool that is called there; empty where none is.
+    pub silent_at: BTreeSet<(String, String)>,
 }
 
 /// What cases that are run expect of the rules. Only what is expected by name counts: a rule that
@@ -91,7 +93,7 @@ pub fn covered<'c>(cases: impl IntoIterator<Item = &'c Case>, known: &Known) -> 
     let run = cases.into_iter().filter(|it| it.skip.is_none());
     for step in run.flat_map(|it| &it.steps) {
         if let Expect::Wanted(wanted) = &step.expect {
-            wanted.iter().for_each(|it| covered.add(it, known));
+            wanted.iter().for_each(|it| covered.add(it, step.on.tool(), known));
         }
     }
     covered
@@ -106,34 +108,8 @@ pub fn covered_in(policy: &Policy, files: &[Arc<Source>]) -> Covered {
     covered(&cases, &known)
 }
 
-/// The guards that cases of these files want to be silent, each with the tool that is called there; none, where
-/// no tool is named.
-#[must_use]
-pub fn silent_guards(policy: &Policy, files: &[Arc<Source>]) -> Vec<(String, Option<String>)> {
-    let known = Known::of(policy);
-    let cases = files.iter().flat_map(|it| read::read(it, &known).0);
-    let steps = cases.filter(|it| it.skip.is_none()).flat_map(|it| it.steps);
-    let mut found = Vec::new();
-    for step in steps {
-        let (Happens::Event { fields, .. }, Expect::Wanted(wanted)) = (&step.on, &step.expect)
-        else {
-            continue;
-        };
-        let tool = fields.get("tool_name").and_then(serde_json::Value::as_str).map(str::to_owned);
-        for it in wanted {
-            if let [kind, id] = it.path.as_slice()
-                && kind == "guards"
-                && matches!(&it.test, Test::Is(value) if value == "silent")
-            {
-                found.push((id.clone(), tool.clone()));
-            }
-        }
-    }
-    found
-}
-
 impl Covered {
-    fn add(&mut self, wanted: &Wanted, known: &Known) {
+    fn add(&mut self, wanted: &Wanted, tool: &str, known: &Known) {
         let path: Vec<&str> = wanted.path.iter().map(String::as_str).collect();
         let is = |text: &str| matches!(&wanted.test, Test::Is(value) if value == text);
         match path.as_slice() {
@@ -158,6 +134,7 @@ impl Covered {
                 if is("fired") {
                     self.firing.insert(rule);
                 } else if is("silent") {
+                    self.silent_at.insert(((*id).to_owned(), tool.to_owned()));
                     self.silent.insert(rule);
                 }
             }
@@ -451,7 +428,7 @@ mod tests {
   expect: {considerations: {todos_complet: satisfied}}
 ";
         let source = Source { name: "a.yaml".to_owned(), text: text.to_owned() };
-        let Covered { firing, silent } = covered_in(&policy, &[Arc::new(source)]);
+        let Covered { firing, silent, .. } = covered_in(&policy, &[Arc::new(source)]);
         let ids = |rules: &BTreeSet<(RuleKind, String)>, kind: RuleKind| -> Vec<String> {
             rules.iter().filter(|(it, _)| *it == kind).map(|(_, id)| id.clone()).collect()
         };

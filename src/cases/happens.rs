@@ -46,6 +46,15 @@ pub enum Happens {
     },
 }
 
+impl Happens {
+    /// The tool that is called; empty where none is.
+    #[must_use]
+    pub fn tool(&self) -> &str {
+        let Self::Event { fields, .. } = self else { return "" };
+        fields.get("tool_name").and_then(Value::as_str).unwrap_or_default()
+    }
+}
+
 /// An attempt at a task that fails.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FailedTask {

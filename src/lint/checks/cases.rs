@@ -1,12 +1,9 @@
 //! Checks of case files, and of what they show: a rule that was never seen to fire, or never seen to be silent.
 
-use std::cell::OnceCell;
-use std::collections::BTreeSet;
-
 use super::names::{MODES, slip};
 use super::programs::slip_of_program;
 use super::tools::{inputs, odd_input, odd_tool};
-use crate::cases::coverage::{Covered, RuleKind, covered_in, silent_guards};
+use crate::cases::coverage::{Covered, RuleKind, covered_in};
 use crate::cases::names::Known;
 use crate::cases::read;
 use crate::facts::glob::word_matches;
@@ -98,17 +95,13 @@ fn odd_happening(subject: &Subject<'_>, node: &Node, out: &mut Findings) {
     }
 }
 
-/// The guards that a case wants to be silent at a call of a tool that they look at: at another one they are
-/// silent whatever they say.
-fn silent_where_looked(subject: &Subject<'_>) -> BTreeSet<String> {
-    let Some(policy) = subject.policy() else { return BTreeSet::new() };
-    let looks = |(guard, tool): &(String, Option<String>)| {
-        let tools = subject.reviewed.meant.tools_of(guard);
-        let looked_at = |it: &String| tools.iter().any(|glob| word_matches(glob, it));
-        tools.is_empty() || tool.as_ref().is_some_and(looked_at)
-    };
-    let silent = silent_guards(policy, &subject.cases).into_iter();
-    silent.filter(looks).map(|(guard, _)| guard).collect()
+/// Whether a guard is wanted silent at a call of a tool that it looks at: at another one it is silent whatever it
+/// says.
+fn is_silent_where_it_looks(subject: &Subject<'_>, guard: &str, covered: &Covered) -> bool {
+    let tools = subject.reviewed.meant.tools_of(guard);
+    let looked_at = |tool: &str| tools.iter().any(|glob| word_matches(glob, tool));
+    let mut silent = covered.silent_at.iter().filter(|(it, _)| it == guard);
+    silent.any(|(_, tool)| tools.is_empty() || (!tool.is_empty() && looked_at(tool)))
 }
 
 pub(in crate::lint) fn no_firing_case(subject: &Subject<'_>, out: &mut Findings) {
@@ -127,7 +120,6 @@ pub(in crate::lint) fn no_firing_case(subject: &Subject<'_>, out: &mut Findings)
 }
 
 pub(in crate::lint) fn no_silent_case(subject: &Subject<'_>, out: &mut Findings) {
-    let looked = OnceCell::new();
     each_rule(subject, |entry, kind, covered| {
         let (what, name) = (kind.as_str(), entry.name());
         let key = (kind, name.to_owned());
@@ -139,9 +131,7 @@ pub(in crate::lint) fn no_silent_case(subject: &Subject<'_>, out: &mut Findings)
         if !covered.silent.contains(&key) {
             let message = format!("no case has the {what} `{name}` find nothing");
             out.help(entry.id.span.clone(), message, help);
-        } else if kind == RuleKind::Guard
-            && !looked.get_or_init(|| silent_where_looked(subject)).contains(name)
-        {
+        } else if kind == RuleKind::Guard && !is_silent_where_it_looks(subject, name, covered) {
             let message = format!("no case has the {what} `{name}` find nothing where it looks");
             out.add(entry.id.span.clone(), message, |it| {
                 it.with_note("where none of its tools is called it is silent whatever it says")
