@@ -147,6 +147,7 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD238", "not-of-tool", Warning, Default, "A guard asks for what its tools do not do.", Some(tools::not_of_tool)),
     rule!("PD239", "position-and-number", Warning, Default, "A position in the transcript is compared with a number of something.", Some(arithmetic::position_and_number)),
     rule!("PD240", "more-than-asked", Warning, Default, "A list holds more in each text than what it is asked for.", Some(texts::more_than_asked)),
+    rule!("PD241", "not-for-rule", Warning, Default, "A rule asks for a tool or a session type that it is not for.", Some(odds::not_for_rule)),
     rule!("PD301", "bad-regex", Error, Default, "A regular expression cannot be read.", None),
     rule!("PD302", "pattern-ends-in-newline", Error, Default, "A pattern from a block scalar ends in a line break and can match nothing.", Some(patterns::ends_in_newline)),
     rule!("PD303", "backspace-in-pattern", Error, Default, "`\\b` in double quotes is a backspace.", Some(patterns::backspace)),

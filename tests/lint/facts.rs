@@ -63,6 +63,32 @@ fn an_event_at_which_a_rule_is_not_judged_is_told() {
 }
 
 #[test]
+fn a_tool_or_a_session_type_that_a_rule_is_not_for_is_told() {
+    let not = "`own` is not for the tool `Write`";
+    guards(
+        "PD241",
+        &[
+            ("  tools: [Edit]\n  when: event.tool == \"Write\"", not),
+            ("  tools: [Edit]\n  when: event.tool in [\"Edit\", \"Write\"]", not),
+            ("  tools: [Bash, Edit]\n  when: event.tool != \"Write\" || todos.open > 0", not),
+            ("  tools: [\"*dit\", Write]\n  when: event.tool in [\"MultiEdit\", \"Write\"]", ""),
+            ("  tools: [\"mcp__db__*\"]\n  when: event.tool != \"mcp__db__read\"", ""),
+            ("  when: event.tool == \"Write\"", ""),
+            // What no client has is told as such.
+            ("  tools: [Edit]\n  when: event.tool == \"Edti\"", ""),
+        ],
+    );
+    let not = "`own` is not for the session type `OPERATIONS`";
+    satisfied(
+        "PD241",
+        &[
+            ("session.type == \"OPERATIONS\" || todos.open == 0", not),
+            ("session.type == \"DEVELOPMENT\" || todos.open == 0", ""),
+        ],
+    );
+}
+
+#[test]
 fn what_an_event_does_not_have_is_told() {
     satisfied(
         "PD230",

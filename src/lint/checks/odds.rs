@@ -1,5 +1,8 @@
-//! Checks of the conditions of one rule: where they leave nothing to each other.
+//! Checks of the conditions of one rule: where they leave nothing to each other, or to what the rule is for.
 
+use super::terms::{compared, each_part_asking};
+use super::tools::odd_tool;
+use crate::facts::glob::word_matches;
 use crate::lint::logic::{Answer, one_by_one, possible};
 use crate::lint::site::Site;
 use crate::lint::subject::Entry;
@@ -95,24 +98,86 @@ pub(in crate::lint) fn conditions_at_odds(subject: &Subject<'_>, out: &mut Findi
     }
 }
 
-/// A `when` that holds for no session of the types that a consideration is for.
 fn never_applies<'a>(subject: &Subject<'a>, entry: &Entry<'a>, out: &mut Findings) {
-    if entry.file != "considerations.yaml" {
-        return;
-    }
-    let types = subject.said(entry, "applicable_session_types").and_then(Node::items);
-    let types: Vec<&str> = types.unwrap_or_default().iter().filter_map(Node::text).collect();
-    let when = open(subject, entry, "when").filter(|(site, _)| site.may_name(&["type"]));
-    let Some((site, term)) = when else { return };
-    // amplihack's default is DEVELOPMENT only.
-    let types = if types.is_empty() { vec!["DEVELOPMENT"] } else { types };
-    let of_types = Term::parse(&format!("session.type in {types:?}"));
-    if let (Some(of_types), false) = (of_types, types.contains(&"*"))
-        && possible(&[(&of_types, true), (term, true)], subject.names()) == Answer::Never
-    {
+    if let Some((site, types)) = for_no_session(subject, entry) {
         out.add(site.whole(), "this holds for no session that the rule is for", |it| {
             it.with_note(format!("`applicable_session_types` has {}", types.join(", ")))
                 .with_help("let the two speak of the same types")
         });
     }
+}
+
+/// A `when` that holds for no session of the types that a consideration is for, and those.
+fn for_no_session<'s, 'a>(
+    subject: &'s Subject<'a>,
+    entry: &Entry<'a>,
+) -> Option<(&'s Site<'a>, Vec<&'a str>)> {
+    let (site, term) = open(subject, entry, "when").filter(|(it, _)| it.may_name(&["type"]))?;
+    let types = session_types_of(subject, entry)?;
+    let of_types = Term::parse(&format!("session.type in {types:?}"))?;
+    let said = [(&*of_types, true), (term, true)];
+    (possible(&said, subject.names()) == Answer::Never).then_some((site, types))
+}
+
+/// The session types that a consideration is for; nothing where it is for all, or no consideration.
+fn session_types_of<'a>(subject: &Subject<'a>, entry: &Entry<'a>) -> Option<Vec<&'a str>> {
+    if entry.file != "considerations.yaml" {
+        return None;
+    }
+    let types = subject.said(entry, "applicable_session_types").and_then(Node::items);
+    let types: Vec<&str> = types.unwrap_or_default().iter().filter_map(Node::text).collect();
+    // amplihack's default is DEVELOPMENT only.
+    let types = if types.is_empty() { vec!["DEVELOPMENT"] } else { types };
+    (!types.contains(&"*")).then_some(types)
+}
+
+/// The tools that a guard looks at, by glob; nothing where it looks at all, or is no guard.
+fn tools_of<'a>(subject: &Subject<'a>, entry: &Entry<'a>) -> Option<Vec<&'a str>> {
+    let named = subject.said(entry, "tools").filter(|_| guards::FILES.contains(&entry.file))?;
+    let globs: Vec<&str> = named.one_or_items().iter().filter_map(Node::text).collect();
+    (!globs.is_empty()).then_some(globs)
+}
+
+/// What an entry is for.
+struct Scope {
+    fact: &'static str,
+    /// The key that says it, and what is asked for.
+    key: &'static str,
+    what: &'static str,
+    /// Globs over what the entry is for, where it is not for all.
+    of: for<'a> fn(&Subject<'a>, &Entry<'a>) -> Option<Vec<&'a str>>,
+}
+
+const SCOPES: [Scope; 2] = [
+    Scope { fact: "event.tool", key: "tools", what: "tool", of: tools_of },
+    Scope {
+        fact: "session.type",
+        key: "applicable_session_types",
+        what: "session type",
+        of: session_types_of,
+    },
+];
+
+pub(in crate::lint) fn not_for_rule(subject: &Subject<'_>, out: &mut Findings) {
+    each_part_asking(subject, &["tool", "type"], |site, term| {
+        let Some(entry) = subject.entry_of(site) else { return };
+        for scope in SCOPES {
+            let asked = compared(term, |it| it == scope.fact);
+            let globs = if asked.is_empty() { None } else { (scope.of)(subject, entry) };
+            let Some(globs) = globs else { continue };
+            if for_no_session(subject, entry).is_some_and(|(it, _)| std::ptr::eq(it, site)) {
+                continue; // Nothing of it matters.
+            }
+            let is_for = |name: &str| globs.iter().any(|glob| word_matches(glob, name));
+            // What no client has is told as such.
+            let odd = |name: &str| scope.key == "tools" && odd_tool(subject, name).is_some();
+            for (name, range) in asked.into_iter().filter(|(it, _)| !is_for(it) && !odd(it)) {
+                let message = format!("`{}` is not for the {} `{name}`", entry.name(), scope.what);
+                out.add(site.span(range), message, |it| {
+                    it.with_note(format!("`{}` has {}", scope.key, globs.join(", ")))
+                        .with_help(format!("name it under `{}`, or leave this out", scope.key))
+                });
+            }
+        }
+    });
 }
