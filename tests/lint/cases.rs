@@ -72,6 +72,23 @@ fn a_mistake_in_a_case_shows_all_its_places() {
 }
 
 #[test]
+fn a_guard_of_commands_is_silent_where_some_are_run() {
+    let guard = "- id: own\n  commands: [git push]\n  decision: deny\n  message: No.\n";
+    let told = |on: &str| {
+        let fires =
+            "- name: a\n  on: {command: git push}\n  expect: {guards: {own: fired}}\n".to_owned();
+        let case = format!("{fires}- name: b\n  {on}\n  expect: {{guards: {{own: silent}}}}\n");
+        let files = [("guards.yaml", guard), ("tests/a.yaml", case.as_str())];
+        let all = render_compact(&look(&files, Profile::Strict).findings);
+        all.lines().filter(|it| it.contains("PD702")).collect::<String>()
+    };
+    let edit = told("on: {tool: Write, input: {file_path: a}}");
+    assert!(edit.contains("find nothing where it looks"), "{edit}");
+    assert_eq!(told("on: {command: git status}"), "");
+    assert_eq!(told("on: {tool: shell, input: {command: git status}}"), "");
+}
+
+#[test]
 fn a_guard_is_silent_where_it_looks() {
     let guard = "- id: own\n  tools: [Edit, Write, mcp__*]\n  when: action.changes([\"gen/**\"])\n  decision: deny\n  message: No.\n";
     let told = |on: &str| {

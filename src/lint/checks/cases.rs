@@ -95,13 +95,22 @@ fn odd_happening(subject: &Subject<'_>, node: &Node, out: &mut Findings) {
     }
 }
 
-/// Whether a guard is wanted silent at a call of a tool that it looks at: at another one it is silent whatever it
-/// says.
-fn is_silent_where_it_looks(subject: &Subject<'_>, guard: &str, covered: &Covered) -> bool {
-    let tools = subject.reviewed.meant.tools_of(guard);
-    let looked_at = |tool: &str| tools.iter().any(|glob| word_matches(glob, tool));
-    let mut silent = covered.silent_at.iter().filter(|(it, _)| it == guard);
-    silent.any(|(_, tool)| tools.is_empty() || (!tool.is_empty() && looked_at(tool)))
+/// Whether a guard is wanted silent at a call of a tool that it looks at, and that runs commands where it looks at
+/// those: at another one it is silent whatever it says.
+fn is_silent_where_it_looks<'a>(
+    subject: &Subject<'a>,
+    guard: &Entry<'a>,
+    covered: &Covered,
+) -> bool {
+    let meant = &subject.reviewed.meant;
+    let tools = meant.tools_of(guard.name());
+    let of_commands = subject.said(guard, "commands").is_some();
+    let looked_at = |tool: &str| {
+        (tools.is_empty() || (!tool.is_empty() && tools.iter().any(|it| word_matches(it, tool))))
+            && (!of_commands || meant.shell_tools().any(|it| it == tool))
+    };
+    let mut silent = covered.silent_at.iter().filter(|(it, _)| it == guard.name());
+    silent.any(|(_, tool)| looked_at(tool))
 }
 
 pub(in crate::lint) fn no_firing_case(subject: &Subject<'_>, out: &mut Findings) {
@@ -131,11 +140,13 @@ pub(in crate::lint) fn no_silent_case(subject: &Subject<'_>, out: &mut Findings)
         if !covered.silent.contains(&key) {
             let message = format!("no case has the {what} `{name}` find nothing");
             out.help(entry.id.span.clone(), message, help);
-        } else if kind == RuleKind::Guard && !is_silent_where_it_looks(subject, name, covered) {
+        } else if kind == RuleKind::Guard && !is_silent_where_it_looks(subject, entry, covered) {
             let message = format!("no case has the {what} `{name}` find nothing where it looks");
             out.add(entry.id.span.clone(), message, |it| {
-                it.with_note("where none of its tools is called it is silent whatever it says")
-                    .with_help(help)
+                it.with_note(
+                    "where no tool is called that it looks at it is silent whatever it says",
+                )
+                .with_help(help)
             });
         }
     });
