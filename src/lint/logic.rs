@@ -90,14 +90,13 @@ fn alone<'t>(term: &'t Term, holds: bool, names: &Names) -> Option<(Cow<'t, str>
     (!matches!(limit, Limit::Order { .. })).then_some((fact, limit))
 }
 
-/// What each fact must be, where each condition is about one and no two facts have the same owner: nothing that
-/// is said of one then says anything of another.
+/// What each fact must be, where each condition is about one and no two facts are of the same kind, `files` or
+/// `tools`: nothing that is said of one then says anything of another.
 fn apart<'t>(conditions: &[(&'t Term, bool)], names: &Names) -> Option<Limits<'t>> {
     let alone = |(term, holds): &(&'t Term, bool)| alone(term, *holds, names);
     let found: Vec<(Cow<'t, str>, Limit)> = conditions.iter().map(alone).collect::<Option<_>>()?;
-    let owner = |fact: &str| fact.rsplit_once('.').map(|(owner, _)| owner.len());
-    let owners = || found.iter().map(|(fact, _)| fact.get(..owner(fact).unwrap_or(fact.len())));
-    let differ = owners().enumerate().all(|(at, one)| owners().skip(at + 1).all(|it| it != one));
+    let kinds = || found.iter().map(|(fact, _)| fact.split('.').next());
+    let differ = kinds().enumerate().all(|(at, one)| kinds().skip(at + 1).all(|it| it != one));
     differ.then(|| found.into_iter().collect())
 }
 
@@ -306,8 +305,9 @@ fn agree(limits: &Limits<'_>, relations: &[Related], names: &Names) -> bool {
                 None => value(limit).is_some(),
             }
     };
-    relations::between(&facts, relations).iter().all(|relation| {
-        alternatives(relation, true, names)
+    let related = relations::between(&facts, relations);
+    related.iter().filter_map(|it| Term::parse(it)).all(|relation| {
+        alternatives(&relation, true, names)
             .is_none_or(|all| all.iter().any(|it| it.iter().all(fits)))
     })
 }
@@ -407,6 +407,12 @@ mod tests {
             "todos.open > todos.total",
             "todos.total == 0 && todos.open > 2",
             "todos.open > 5 && todos.total < 3",
+            "files.count == 0 && files.kind(\"code\").count > 0",
+            "files.matching(\"*.md\").written.count > files.matching(\"*.md\").count",
+            "tools.count(\"Bash\") > 3 && tools.total < 3",
+            "tools.total == 0 && tools.failed > 0",
+            "commands.total == 0 && commands.ran(\"git push\")",
+            "commands.kind(\"test\").count > commands.total",
             "files.edits < files.count",
             "files.count > 0 && files.last_at == 0",
             "probes.pr.ok && probes.pr.code > 0",

@@ -46,6 +46,14 @@ pub fn type_of(path: &str) -> Option<Type> {
     last(path).map(|(result, _)| result)
 }
 
+/// The owner of what a path leads to, and its last name without arguments; nothing where it has no owner.
+#[must_use]
+pub fn owner_and_member(path: &str) -> Option<(&str, &str)> {
+    let last = steps(path).last()?;
+    let owner = path.strip_suffix(last)?.strip_suffix('.')?;
+    Some((owner, last.split(['(', '[']).next()?))
+}
+
 /// The row of the last name of a path.
 #[must_use]
 pub fn last_member(path: &str) -> Option<&'static Member> {
@@ -117,6 +125,9 @@ mod tests {
             ("x.", vec!["x", ""]),
         ] {
             assert_eq!(steps(path).collect::<Vec<_>>(), expected, "{path}");
+            let last = owner_and_member(path).map(|(_, last)| last);
+            let name = expected.last().and_then(|it| it.split('(').next());
+            assert_eq!(last, name.filter(|_| expected.len() > 1), "{path}");
         }
     }
 }

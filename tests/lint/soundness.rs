@@ -240,17 +240,48 @@ fn exchange() -> impl Strategy<Value = [serde_json::Value; 2]> {
     })
 }
 
-/// Owners that relations speak of, as expressions name them.
-const OWNERS: [(&str, Type); 8] = [
-    ("commands.kind(\"test\")", Type::CommandKind),
-    ("commands.kind(\"lint\")", Type::CommandKind),
-    ("commands.kind(\"test\").last", Type::Command),
-    ("commands.last(\"git push\")", Type::Command),
-    ("files", Type::Files),
-    ("files.kind(\"code\")", Type::Files),
-    ("todos", Type::Todos),
-    ("probes.pr", Type::Probe),
+/// Facts that relations speak of, as expressions name them.
+const FACTS: [&str; 31] = [
+    "commands.total",
+    "commands.ran(\"cargo\")",
+    "commands.kind(\"test\").passed",
+    "commands.kind(\"test\").failed",
+    "commands.kind(\"test\").count",
+    "commands.kind(\"test\").last_passed_at",
+    "commands.kind(\"lint\").passed",
+    "commands.kind(\"lint\").failed",
+    "commands.kind(\"lint\").count",
+    "commands.kind(\"test\").last.exists",
+    "commands.kind(\"test\").last.text",
+    "commands.kind(\"test\").last.at",
+    "commands.last(\"git push\").exists",
+    "commands.last(\"git push\").text",
+    "commands.last(\"git push\").at",
+    "files.count",
+    "files.edits",
+    "files.last_at",
+    "files.kind(\"code\").count",
+    "files.kind(\"code\").edits",
+    "files.kind(\"code\").last_at",
+    "files.kind(\"code\").written.count",
+    "todos.open",
+    "todos.total",
+    "tools.count(\"Bash\")",
+    "tools.failed",
+    "tools.denied",
+    "tools.total",
+    "probes.pr.ok",
+    "probes.pr.code",
+    "probes.pr.error",
 ];
+
+#[test]
+fn every_relation_is_tried() {
+    for relation in relations::ALWAYS {
+        let tried = relations::between(&FACTS, std::slice::from_ref(relation));
+        assert!(!tried.is_empty(), "{relation:?}");
+    }
+}
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
@@ -269,14 +300,9 @@ proptest! {
             let value = serde_json::Value::Null;
             for reading in [Reading::Answer { code, value }, Reading::Failed("no".to_owned())] {
                 let mut evaluator = evaluator_of(facts.clone(), EVENTS[0], reading);
-                for relation in relations::ALWAYS {
-                    let owners = OWNERS.iter().filter(|(_, it)| *it == relation.owner);
-                    let holds: Vec<String> = owners.map(|(it, _)| relation.of(it)).collect();
-                    prop_assert!(!holds.is_empty(), "{relation:?}");
-                    for text in holds {
-                        let value = evaluator.eval(&text);
-                        prop_assert!(matches!(value, Ok(Value::Bool(true))), "{text}: {value:?}");
-                    }
+                for text in relations::between(&FACTS, relations::ALWAYS) {
+                    let value = evaluator.eval(&text);
+                    prop_assert!(matches!(value, Ok(Value::Bool(true))), "{text}: {value:?}");
                 }
             }
         }
