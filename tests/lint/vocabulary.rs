@@ -311,6 +311,8 @@ fn texts_without_holes_are_said_as_they_stand() {
         &[
             ("\"${task.id} failed\"", "nothing is filled in here"),
             ("\"{{task.id}} failed\"", "nothing is filled in here"),
+            ("'${breakers[\"api/own\"].open} is open'", "nothing is filled in here"),
+            ("'${own[\"api/own\"].open} is open'", ""),
             ("\"see queue/{task.json,run.json} and ${files[@]}\"", ""),
             ("\"see {session}\"", ""),
             ("\"see {probes.yaml,checkers.yaml}\"", ""),
