@@ -221,6 +221,20 @@ fn a_value_that_is_nearly_a_known_one_is_told() {
             ),
         ],
     );
+    let review = |it: &str| {
+        format!("review:\n  - id: own\n    when: task.error_type == \"{it}\"\n    do: retry\n")
+    };
+    check_made(
+        ("dead_letter.yaml", review),
+        "PD232",
+        &[
+            ("tiemout", "no known failure has `tiemout` as `task.error_type`"),
+            ("timeout", ""),
+            // A class of the built-in pack, and a name of somebody's own.
+            ("dependency", ""),
+            ("own_error", ""),
+        ],
+    );
 }
 
 #[test]

@@ -107,12 +107,13 @@ pub(super) const MODES: [&str; 11] = [
     "auto-high",
 ];
 
-/// Facts whose names are the clients' own, so that an unknown one may be new; one that is nearly a known one
-/// is not.
-const FOREIGN: [(&str, &str, &[&str]); 3] = [
-    ("event.source", "source", &SOURCES),
-    ("event.permission_mode", "permission_mode", &MODES),
-    ("event.error", "error", &ERROR_NAMES),
+/// Facts whose names are the clients' own, or those of whoever puts tasks into the queue, so that an unknown one
+/// may be new; one that is nearly a known one is not.
+const FOREIGN: [(&str, &str, &str, &[&str]); 4] = [
+    ("event.source", "source", "client", &SOURCES),
+    ("event.permission_mode", "permission_mode", "client", &MODES),
+    ("event.error", "error", "client", &ERROR_NAMES),
+    ("task.error_type", "error_type", "known failure", &ERROR_NAMES),
 ];
 
 /// Whether a name is one of those that are known. Of breakers only those of probes are: others are named by
@@ -164,16 +165,20 @@ pub(super) fn slip<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
 }
 
 pub(in crate::lint) fn misspelt_value(subject: &Subject<'_>, out: &mut Findings) {
-    for (fact, member, known) in FOREIGN {
+    for (fact, member, whose, known) in FOREIGN {
         each_part_asking(subject, &[member], |site, term| {
             // What a tool said is a text like any other.
             let of_tools = fact == "event.error"
                 && subject.entry_of(site).is_some_and(|it| {
                     kinds(subject, it).iter().any(|it| it.name() == "post_tool_use_failure")
                 });
+            // A task may have failed by a class of failures.
+            let is_class = |name: &str| {
+                fact == "task.error_type" && classes(subject).iter().any(|it| it == name)
+            };
             for (name, range) in compared(term, |it| it == fact && !of_tools) {
-                let Some(near) = slip(name, known) else { continue };
-                let message = format!("no client has `{name}` as `{fact}`");
+                let Some(near) = slip(name, known).filter(|_| !is_class(name)) else { continue };
+                let message = format!("no {whose} has `{name}` as `{fact}`");
                 let edit = site.edit(range, &format!("{near:?}"));
                 out.add(site.span(range), message, |it| {
                     with_edit(it.with_help(format!("did you mean `{near}`?")), false, edit)
