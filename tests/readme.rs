@@ -110,3 +110,20 @@ fn the_exit_codes_are_those_of_the_program() {
         assert!(readme.contains(&format!("{code} {meaning}")), "{code} {meaning}");
     }
 }
+
+#[test]
+fn the_hooks_of_pre_commit_look_at_every_file_of_a_pack() {
+    let hooks = include_str!("../.pre-commit-hooks.yaml");
+    let pattern = hooks.lines().find_map(|it| it.trim().strip_prefix("files: &pack ")).unwrap();
+    let pattern = regex::Regex::new(pattern).unwrap();
+    let files = policyd::policy::shapes::FILES.iter().map(|it| it.file);
+    let cases = ["tests/a.yaml", "tests/deeper/a.yml", "tests/snapshots/a__b.snap"];
+    for file in files.chain(cases) {
+        for folder in ["policies", ".policyd/policies"] {
+            assert!(pattern.is_match(&format!("{folder}/{file}")), "{folder}/{file}");
+        }
+    }
+    for other in ["src/main.rs", "docs/policies.yaml", "policies/README.md"] {
+        assert!(!pattern.is_match(other), "{other}");
+    }
+}

@@ -24,7 +24,7 @@ use crate::world::World;
 use compiled::Kept;
 use folder::Folder;
 pub(super) use folder::{holds_policies, is_yaml, text};
-pub(super) use places::{Place, find_all, places, tell_if_built_in};
+pub(super) use places::{Place, find_all, folder_of_cases, pack_beside, places, tell_if_built_in};
 
 /// A pack as found on this machine.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::folder::{self, Folder, holds_policies};
+use super::folder::{self, Folder};
 use super::{PassedOver, find};
 use crate::cases;
 use crate::cli::project::Project;
@@ -92,13 +92,28 @@ fn folders_of(world: &dyn World, path: &Path) -> Vec<Folder> {
         let parent = path.parent().unwrap_or(path);
         let folder = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
         // A case file means the pack it lies beside.
-        let pack = folder.parent().filter(|_| folder.ends_with(cases::shape::FOLDER));
-        let pack = pack.filter(|it| holds_policies(world, it));
+        let pack = folder_of_cases(world, folder).map(pack_beside);
         return vec![Folder::unseen(pack.unwrap_or(folder).to_path_buf())];
     }
     let found = packs_below(world, path);
     // An empty folder is complained of where it is read.
     if found.is_empty() { vec![Folder::unseen(path.to_path_buf())] } else { found }
+}
+
+/// The folder of cases beside a pack that a folder is, or lies in.
+pub(in crate::cli) fn folder_of_cases<'p>(world: &dyn World, folder: &'p Path) -> Option<&'p Path> {
+    let is_pack = |folder: &Path| {
+        let names = world.list(folder).unwrap_or_default();
+        names.iter().any(|it| shapes::FILES.iter().any(|file| file.file == it))
+    };
+    let named = folder.ancestors().filter(|it| it.ends_with(cases::shape::FOLDER));
+    named.into_iter().find(|it| is_pack(pack_beside(it)))
+}
+
+/// The folder of the pack beside a folder of cases.
+pub(in crate::cli) fn pack_beside(cases: &Path) -> &Path {
+    let pack = cases.parent().filter(|it| !it.as_os_str().is_empty());
+    pack.unwrap_or(Path::new("."))
 }
 
 /// The packs in a folder and below it, in the order of their paths.

@@ -73,16 +73,15 @@ pub(super) fn find(
     (suites, unreadable)
 }
 
-/// The folder of the pack whose `tests` folder a path names, and the one file in it that is meant.
+/// The folder of the pack whose `tests` folder a path names, and the one file in it that is meant, from there.
 fn case_files<'p>(world: &dyn World, path: &'p Path) -> Option<(PathBuf, Option<&'p Path>)> {
-    let is_file = world.stat(path).is_ok_and(|it| it.kind == FileKind::File);
-    let tests = if is_file { path.parent()? } else { path };
-    if tests.file_name().is_none_or(|name| name != FOLDER) {
-        return None;
-    }
-    let pack = tests.parent()?;
-    let pack = if pack.as_os_str().is_empty() { Path::new(".") } else { pack };
-    Some((pack.to_path_buf(), Some(path).filter(|_| is_file)))
+    let named = |it: &'p Path| Some(it).filter(|it| it.file_name().is_some_and(|it| it == FOLDER));
+    let tests = match world.stat(path).is_ok_and(|it| it.kind == FileKind::File) {
+        true => pack::folder_of_cases(world, path.parent()?).or_else(|| named(path.parent()?))?,
+        false => named(path)?,
+    };
+    let file = path.strip_prefix(tests).ok().filter(|it| !it.as_os_str().is_empty());
+    Some((pack::pack_beside(tests).to_path_buf(), file))
 }
 
 /// A pack with its case files, or with the one of them that is meant.
@@ -92,8 +91,8 @@ fn suite(world: &dyn World, pack: Pack, only: Option<&Path>) -> (Suite, Vec<Stri
     (Suite { pack, folder, files, whole: only.is_none() }, unreadable)
 }
 
-/// The case files beside the policies of a pack, or the one of them that is meant, in the order of
-/// their names; and what could not be read.
+/// The case files beside the policies of a pack, or the one of them that is meant (by its path from their folder),
+/// in the order of their names; and what could not be read.
 pub(in crate::cli) fn beside(
     world: &dyn World,
     pack: &Pack,
@@ -108,8 +107,8 @@ pub(in crate::cli) fn beside(
         return (files.map(|it| Arc::new(source(it))).collect(), Vec::new());
     }
     let folder = Path::new(&pack.name).join(FOLDER);
-    let names = match only.and_then(Path::file_name) {
-        Some(name) => vec![PathBuf::from(name)],
+    let names = match only {
+        Some(file) => vec![file.to_path_buf()],
         None => all_beside(world, Path::new(&pack.name)),
     };
     let (mut files, mut unreadable) = (Vec::new(), Vec::new());
