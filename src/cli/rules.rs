@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::{Console, EXIT_BROKEN, EXIT_OK, ListFormat, PackArguments, amplihack, pack, project};
+use crate::facts::pattern::CommandPattern;
 use crate::policy::{Consideration, Mode, Policy, Severity};
 use crate::store::pause::{Pause, Pauses};
 use crate::world::World;
@@ -78,10 +79,11 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Pack
 fn guards_json(world: &dyn World, policy: &Policy) -> Vec<serde_json::Value> {
     let rules = policy.guards.rules.iter();
     let json = rules.map(|it| {
+        let commands: Vec<&str> = it.commands.iter().map(CommandPattern::as_str).collect();
         json!({
             "id": it.id, "set": it.set, "decision": it.body.verb.as_str(), "mode": mode(it.mode),
             "state": state(world, true, it.mode, it.expires_millis), "on": it.on, "tools": it.tools,
-            "commands": it.commands, "place": it.body.place.to_string(),
+            "commands": commands, "place": it.body.place.to_string(),
         })
     });
     json.collect()

@@ -57,6 +57,9 @@ fn a_pause_is_told_everywhere_and_is_over_by_itself() {
     assert!(rules.stderr.contains("the gate is paused until"), "{}", rules.stderr);
     let rules = called(&scene, "rules --format json").json();
     assert!(rules["paused"][0].as_str().unwrap().contains("a demo"), "{}", rules["paused"]);
+    let mut guards = rules["guards"].as_array().unwrap().iter();
+    let guard = guards.find(|it| it["id"] == "rm_recursive").unwrap();
+    assert_eq!(guard["commands"], json!(["rm"]));
     let listed = called(&scene, "log").stdout;
     assert!(listed.lines().nth(1).unwrap().contains("paused"), "{listed}");
     assert!(called(&scene, "explain").stdout.contains("not judged\npaused until"));
