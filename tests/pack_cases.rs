@@ -90,6 +90,34 @@ fn what_no_guard_was_asked_about_meets_no_case() {
     let said = said(1);
     assert!(said.contains("1 passed, 1 failed"), "{said}");
     assert!(said.contains("not asked at this event"), "{said}");
+    // That file alone, and the pack that it lies beside.
+    let file = "pack/tests/below/b.yaml";
+    let output = run(folder.path(), &["test", file]);
+    assert!(String::from_utf8_lossy(&output.stdout).contains("0 passed, 1 failed"));
+    let output = run(folder.path(), &["lint", file]);
+    assert!(String::from_utf8_lossy(&output.stdout).starts_with("1 file, "));
+}
+
+#[test]
+fn each_snapshot_has_a_file_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("tests")).unwrap();
+    std::fs::write(folder.path().join("preferences.yaml"), "[]\n").unwrap();
+    let cases = "- {name: count < 3, transcript: [{user: x}], expect: snapshot}\n\
+                 - {name: count > 3, transcript: [{user: y}], expect: snapshot}\n";
+    std::fs::write(folder.path().join("tests/a.yaml"), cases).unwrap();
+    let output = run(folder.path(), &["test", ".", "--update"]);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("another case writes snapshots/a__count_3.snap, too"), "{said}");
+}
+
+#[test]
+fn what_is_wanting_without_a_failure_is_one_for_dashboards() {
+    let output = run(Path::new("."), &["test", "--filter", "no such case", "--format", "junit"]);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("failures=\"1\""), "{said}");
+    assert!(said.contains("no case of builtin contains `no such case`"), "{said}");
 }
 
 #[test]
@@ -109,7 +137,8 @@ fn a_case_of_a_guard_that_fails_shows_the_guard_with_its_conditions() {
         "own (guards.yaml:1:8): fired, block, about `deploy live`: No.",
         "program.names([\"live\"])",
         "wanted fired, got silent",
-        "no guard fired",
+        "own (guards.yaml:1:8): silent",
+        "false",
     ] {
         assert!(said.contains(shown), "{shown}: {said}");
     }

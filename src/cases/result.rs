@@ -54,6 +54,8 @@ pub struct Summary {
     pub cases: Vec<CaseResult>,
     /// Cases that were left out by their name.
     pub filtered: usize,
+    /// What is wanting although no case failed: none was run, or too little is reached.
+    pub wanting: Vec<String>,
     /// Snapshots that were written, as shown to people.
     pub written: Vec<String>,
     /// Snapshots that no case compares with, beside the case files; told where every case was run.

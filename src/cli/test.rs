@@ -20,7 +20,7 @@ use crate::cases::names::Known;
 use crate::cases::result::{CaseResult, Ending, Failure, Summary};
 use crate::cases::{Case, Expect, Form, Step, read, snapshot};
 use crate::judge::Detail;
-use crate::judge::guards::GuardVerdict;
+use crate::judge::guards::{GuardVerdict, Guarded};
 use crate::judge::verdict::{Consequence, Explained, Verdict};
 use crate::policy::{Policy, builtin, load};
 use crate::report::{cases as report, drawing, outcome};
@@ -46,7 +46,8 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Test
             continue;
         }
         let summary = run_suite(world, &suite, arguments);
-        code = code.max(judged(&summary, arguments, console));
+        summary.wanting.iter().for_each(|it| console.complain(it));
+        code = code.max(judged(&summary));
         summaries.push(summary);
     }
     let color = console.color();
@@ -65,32 +66,36 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Test
     code
 }
 
-/// The exit code of what came of a pack's cases; says why where the cases themselves do not.
-fn judged(summary: &Summary, arguments: &TestArguments, console: &mut Console<'_>) -> u8 {
+/// The exit code of what came of a pack's cases.
+fn judged(summary: &Summary) -> u8 {
+    let (_, failed, _) = summary.counts();
     if summary.broken {
-        return EXIT_BROKEN;
+        EXIT_BROKEN
+    } else if failed == 0 && summary.findings.is_empty() && summary.wanting.is_empty() {
+        EXIT_OK
+    } else {
+        EXIT_FOUND
     }
+}
+
+/// What is wanting although no case failed.
+fn wanting(summary: &Summary, arguments: &TestArguments) -> Vec<String> {
     let (passed, failed, _) = summary.counts();
-    let sound = failed == 0 && summary.findings.is_empty();
-    let mut code = if sound { EXIT_OK } else { EXIT_FOUND };
+    let mut wanting = Vec::new();
     if passed == 0 && failed == 0 {
-        let why = match (&arguments.filter, summary.filtered) {
+        wanting.push(match (&arguments.filter, summary.filtered) {
             (Some(filter), 1..) => format!("no case of {} contains `{filter}`", summary.pack),
             _ => format!("no case of {} was run", summary.pack),
-        };
-        console.complain(&why);
-        code = EXIT_FOUND;
+        });
     }
     let reached = summary.coverage.as_ref().map(coverage::Coverage::branches);
     if let (Some(wanted), Some((seen, all))) = (arguments.threshold, reached)
         && seen.saturating_mul(100) < all.saturating_mul(usize::from(wanted))
     {
         let name = &summary.pack;
-        console
-            .complain(&format!("{seen} of {all} branches of {name} are reached, not {wanted} %"));
-        code = EXIT_FOUND;
+        wanting.push(format!("{seen} of {all} branches of {name} are reached, not {wanted} %"));
     }
-    code
+    wanting
 }
 
 /// What came of the cases of a pack.
@@ -141,6 +146,7 @@ fn run_suite(world: &dyn World, suite: &Suite, arguments: &TestArguments) -> Sum
         let measured = coverage::measure(&ready.policy, inherited.as_ref(), &watch, &covered);
         summary.coverage = Some(measured);
     }
+    summary.wanting = wanting(&summary, arguments);
     summary
 }
 
@@ -262,7 +268,11 @@ impl Runner<'_> {
         let name = snapshot::name(&case_file, &case.name, number);
         let path = Path::new(snapshot::FOLDER).join(name);
         let kept = self.suite.read(self.world, &path).ok();
-        self.compared.insert(path.clone());
+        if !self.compared.insert(path.clone()) {
+            let taken =
+                format!("a snapshot of its own: another case writes {}, too", path.display());
+            return vec![mismatch(&taken, None)];
+        }
         if kept.as_deref().is_some_and(|it| snapshot::same(snapshot::read(it), &content)) {
             return Vec::new();
         }
@@ -324,23 +334,40 @@ fn cannot_be_run(step: &Step, why: &str) -> Mismatch {
     }
 }
 
-/// The same of a tool call: the guards that fired or could not be judged, each with its conditions.
-fn behind_guards(mismatch: &Mismatch, verdicts: &[GuardVerdict]) -> Vec<(String, String)> {
+/// The same of a tool call: the guards that fired or could not be judged, each with its conditions; of one that is
+/// named also why it is silent.
+fn behind_guards(mismatch: &Mismatch, guarded: &Guarded) -> Vec<(String, String)> {
     let named = mismatch.what.strip_prefix("guards.");
-    let meant = |it: &&GuardVerdict| named.is_none_or(|id| it.id == id);
-    let told: Vec<(String, String)> = verdicts
-        .iter()
-        .filter(meant)
-        .flat_map(|it| {
-            let about = Some(&it.program).filter(|it| !it.is_empty());
-            let about = about.map(|it| format!(", about `{it}`")).unwrap_or_default();
-            let (id, status, verb) = (&it.id, it.status(), it.verb.as_str());
-            let said = it.unknown.as_ref().unwrap_or(&it.message);
-            let heading = format!("{id} ({}): {status}, {verb}{about}: {said}", it.place);
-            std::iter::once((heading, String::new())).chain(drawn(&it.explanation))
-        })
-        .collect();
-    if told.is_empty() { vec![("no guard fired".to_owned(), String::new())] } else { told }
+    let is_meant = |id: &str| named.is_none_or(|named| id == named);
+    let verdicts = guarded.verdicts.iter().filter(|it| is_meant(&it.id)).flat_map(fired);
+    let silent = guarded.silent.iter().filter(|it| named == Some(it.id.as_str()));
+    let silent = silent.flat_map(|it| {
+        let why = if it.why.is_empty() { String::new() } else { format!(": {}", it.why) };
+        let heading = format!("{} ({}): silent{why}", it.id, it.place);
+        std::iter::once((heading, String::new())).chain(drawn(&it.explanation))
+    });
+    let mut all: Vec<(String, String)> = verdicts.chain(silent).collect();
+    if all.is_empty() {
+        let said = match named {
+            Some(id) if guarded.judged.iter().any(|it| it == id) => format!("`{id}` is silent"),
+            Some(id) => {
+                format!("the call does not concern `{id}`: it is for other tools or programs")
+            }
+            None => "no guard fired".to_owned(),
+        };
+        all.push((said, String::new()));
+    }
+    all
+}
+
+/// A guard that fired or could not be judged, with its conditions.
+fn fired(it: &GuardVerdict) -> impl Iterator<Item = (String, String)> {
+    let about = Some(&it.program).filter(|it| !it.is_empty());
+    let about = about.map(|it| format!(", about `{it}`")).unwrap_or_default();
+    let (id, status, verb) = (&it.id, it.status(), it.verb.as_str());
+    let said = it.unknown.as_ref().unwrap_or(&it.message);
+    let heading = format!("{id} ({}): {status}, {verb}{about}: {said}", it.place);
+    std::iter::once((heading, String::new())).chain(drawn(&it.explanation))
 }
 
 /// Conditions with the value of each part.
@@ -356,7 +383,7 @@ fn drawn(conditions: &[Explained]) -> impl Iterator<Item = (String, String)> {
 fn behind(mismatch: &Mismatch, seen: &Seen) -> Vec<(String, String)> {
     let Some(outcome) = &seen.report.outcome else {
         if let Some(guarded) = &seen.report.around.guarded {
-            return behind_guards(mismatch, &guarded.verdicts);
+            return behind_guards(mismatch, guarded);
         }
         let why = seen.report.around.no_opinion.clone().unwrap_or_default();
         return vec![(format!("nothing was judged: {why}"), String::new())];

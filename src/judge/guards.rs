@@ -7,6 +7,7 @@
 //! | fires, `shadow` | it is logged |
 //! | cannot be judged | what its `on_error` says: nothing, the user is told, a question, a refusal |
 //! | not all of the line was looked at | all that may stop it ask together, at least |
+//! | allows programs, and the line runs others that no guard allows | nothing: an allow holds for the whole line |
 //!
 //! Of several decisions the strongest wins ([`Decision`]); texts are joined in the order of the pack.
 
@@ -114,6 +115,21 @@ pub struct Guarded {
     pub verdicts: Vec<GuardVerdict>,
     /// Guards that were judged, by id.
     pub judged: Vec<String>,
+    /// Of those, the ones that are silent, with their conditions, where they were asked for.
+    pub silent: Vec<SilentGuard>,
+}
+
+/// A guard that was judged and says nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SilentGuard {
+    /// Its id.
+    pub id: String,
+    /// Where it is written.
+    pub place: String,
+    /// Why it is silent, where its conditions do not tell.
+    pub why: String,
+    /// Its conditions with the values of their parts, as they are for the last program that it looked at.
+    pub explanation: Vec<Explained>,
 }
 
 /// Guards of a pack that an event concerns, by what is known before anything is read.
@@ -185,6 +201,7 @@ pub fn judge<'p>(
     detail: Detail,
 ) -> Guarded {
     let mut guarded = Guarded::default();
+    let mut allows = Allows::default();
     let mut unsure: Option<&Guard> = None;
     let split = !seen.call.is_understood() && !seen.call.beyond;
     let words = if split { words(&seen.call.command) } else { BTreeSet::new() };
@@ -197,13 +214,25 @@ pub fn judge<'p>(
         context.learned.borrow_mut().program = None;
         match found {
             Found::NotConcerned => {}
-            Found::Silent => guarded.judged.push(guard.id.clone()),
+            Found::Silent(explanation) => {
+                guarded.judged.push(guard.id.clone());
+                if !explanation.is_empty() {
+                    let (id, place) = (guard.id.clone(), guard.body.place.to_string());
+                    guarded.silent.push(SilentGuard { id, place, why: String::new(), explanation });
+                }
+            }
+            Found::Allows(verdict, programs) => {
+                guarded.judged.push(guard.id.clone());
+                allows.programs.extend(programs);
+                allows.verdicts.push(*verdict);
+            }
             Found::Says(verdict, updated) => {
                 guarded.judged.push(guard.id.clone());
                 guarded.add(*verdict, updated, event);
             }
         }
     }
+    allows.take_effect(&mut guarded, &seen.call, event);
     // What was not looked at may be anything, so no guard is sure of its silence.
     if let Some(guard) = unsure.filter(|_| guarded.decision < Decision::Ask) {
         let why = seen.call.unread.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
@@ -221,6 +250,39 @@ pub fn judge<'p>(
         guarded.add(verdict, Vec::new(), event);
     }
     guarded
+}
+
+/// What guards of programs allow, each on its own.
+#[derive(Default)]
+struct Allows {
+    /// Programs of the call, by their numbers.
+    programs: BTreeSet<usize>,
+    verdicts: Vec<GuardVerdict>,
+}
+
+impl Allows {
+    /// An allow is one of the whole line, and skips the user's own prompt: it holds where every program is allowed.
+    fn take_effect(self, guarded: &mut Guarded, call: &Call, event: &Event) {
+        let mut programs = call.programs.iter().enumerate();
+        let other = programs.find(|(at, _)| !self.programs.contains(at)).map(|(_, it)| it);
+        let why = match (call.unread.first(), other) {
+            (Some(why), _) => Some(format!("the command line was not understood: {why}")),
+            (None, Some(it)) => Some(match it.wrappers.first() {
+                Some(wrapper) => format!("no guard allows that `{wrapper}` starts `{}`", line(it)),
+                None => format!("no guard allows `{}`, which the same line runs", line(it)),
+            }),
+            (None, None) => None,
+        };
+        for verdict in self.verdicts {
+            match &why {
+                None => guarded.add(verdict, Vec::new(), event),
+                Some(why) => {
+                    let GuardVerdict { id, place, explanation, .. } = verdict;
+                    guarded.silent.push(SilentGuard { id, place, why: why.clone(), explanation });
+                }
+            }
+        }
+    }
 }
 
 /// Whether a guard stops or asks where it fires, and is not told to let go what it cannot tell.
@@ -283,8 +345,10 @@ impl Guarded {
 enum Found {
     /// None of its programs is there.
     NotConcerned,
-    /// It does not fire.
-    Silent,
+    /// It does not fire; its conditions, where they were asked for.
+    Silent(Vec<Explained>),
+    /// It would allow these programs of the call, by their numbers.
+    Allows(Box<GuardVerdict>, Vec<usize>),
     /// It fires, or it cannot be told whether it does.
     Says(Box<GuardVerdict>, Vec<(String, String)>),
 }
@@ -301,16 +365,22 @@ struct Judging<'a> {
     detail: Detail,
 }
 
+/// Whether a guard lets go what it fires at, as it is: what it rewrites is its author's own.
+fn allows(mode: Mode, body: &GuardBody) -> bool {
+    mode == Mode::Enforce && body.verb == Verb::Allow && body.updated_input.is_empty()
+}
+
 impl Judging<'_> {
     fn verdict(&mut self) -> Found {
         if !self.guard.of_programs {
             // Most calls touch nothing, and most guards of paths are not even decoded then.
-            if self.guard.needs_effects && !self.seen.call.has_effects() {
-                return Found::Silent;
+            let untouched = self.guard.needs_effects && !self.seen.call.has_effects();
+            if untouched && self.detail != Detail::Values {
+                return Found::Silent(Vec::new());
             }
             let body = &*self.guard.body;
             return match self.holds(body) {
-                Ok(false) => Found::Silent,
+                Ok(false) => Found::Silent(self.explained(body)),
                 Ok(true) => self.fires(body, ""),
                 Err(why) => self.unknown(body, why, ""),
             };
@@ -320,8 +390,9 @@ impl Judging<'_> {
             return Found::NotConcerned;
         }
         let seen = Rc::clone(self.seen);
-        let mut concerned = false;
+        let (mut concerned, mut silent) = (false, Vec::new());
         let mut doubt: Option<(String, String)> = None;
+        let mut allowed: Option<(Box<GuardVerdict>, Vec<usize>)> = None;
         for (at, program) in seen.call.programs.iter().enumerate() {
             let values = &self.context.lens.lens().value_options;
             let Some(pattern) = pattern_of(self.guard, program, values) else { continue };
@@ -330,15 +401,24 @@ impl Judging<'_> {
             let recognised = Recognised { at, named: pattern.operands(&program.name, values) };
             self.context.learned.borrow_mut().program = Some(recognised);
             match self.holds(body) {
+                Ok(true) if !dark && allows(self.guard.mode, body) => {
+                    let first = || (Box::new(self.fired(body, &line(program))), Vec::new());
+                    let (_, programs) = allowed.get_or_insert_with(first);
+                    // What starts it may change what it does, or by whose right: `sudo`, `env`.
+                    programs.extend(program.wrappers.is_empty().then_some(at));
+                }
                 Ok(true) if !dark => return self.fires(body, &line(program)),
                 Ok(true) => {
                     let why = format!("what `{}` runs cannot be known", program.called.text);
                     doubt = doubt.or(Some((why, line(program))));
                 }
-                Ok(false) => {}
+                Ok(false) => silent = self.explained(body),
                 Err(why) if !dark => doubt = doubt.or(Some((why, line(program)))),
                 Err(_) => {}
             }
+        }
+        if let Some((verdict, programs)) = allowed {
+            return Found::Allows(verdict, programs);
         }
         if let Some((why, program)) = doubt {
             return self.unknown(&self.guard.body, why, &program);
@@ -350,7 +430,7 @@ impl Judging<'_> {
             let why = format!("the command line was not understood: {why}");
             return self.unknown(&self.guard.body, why, "");
         }
-        if concerned { Found::Silent } else { Found::NotConcerned }
+        if concerned { Found::Silent(silent) } else { Found::NotConcerned }
     }
 
     fn holds(&mut self, body: &GuardBody) -> Result<bool, String> {
@@ -372,18 +452,24 @@ impl Judging<'_> {
         }
     }
 
-    fn fires(&mut self, body: &GuardBody, program: &str) -> Found {
+    /// What it says where it fires.
+    fn fired(&mut self, body: &GuardBody, program: &str) -> GuardVerdict {
         let message = template::render(&body.message, self.evaluator);
+        self.says(body, body.verb, (message, None), program)
+    }
+
+    fn fires(&mut self, body: &GuardBody, program: &str) -> Found {
+        let verdict = self.fired(body, program);
         let updated = body.updated_input.iter();
         let updated = updated
             .map(|(key, text)| (key.clone(), template::render(text, self.evaluator)))
             .collect();
-        Found::Says(Box::new(self.says(body, body.verb, (message, None), program)), updated)
+        Found::Says(Box::new(verdict), updated)
     }
 
     fn unknown(&mut self, body: &GuardBody, why: String, program: &str) -> Found {
         let verb = match body.on_error {
-            Fallback::Allow => return Found::Silent,
+            Fallback::Allow => return Found::Silent(self.explained(body)),
             Fallback::Warn => Verb::Warn,
             Fallback::Ask => Verb::Ask,
             Fallback::Block => Verb::Block,

@@ -193,6 +193,7 @@ pub fn to_json(summaries: &[Summary]) -> Value {
             "skipped": skipped,
             "left_out": summary.filtered,
             "broken": summary.broken,
+            "wanting": summary.wanting,
             "findings": render_json(&summary.findings),
             "cases": summary.cases.iter().map(case_json).collect::<Vec<_>>(),
             "written": summary.written,
@@ -278,7 +279,12 @@ pub fn to_junit(summaries: &[Summary]) -> Result<String, String> {
             ));
             mistakes.add_test_case(TestCase::new(finding.span.place(), status));
         }
-        if !summary.findings.is_empty() {
+        for why in &summary.wanting {
+            let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+            status.set_message(why.as_str());
+            mistakes.add_test_case(TestCase::new("the cases as a whole", status));
+        }
+        if !summary.findings.is_empty() || !summary.wanting.is_empty() {
             report.add_test_suite(mistakes);
         }
         let mut files: Vec<&str> = summary.cases.iter().map(|it| it.file.as_str()).collect();

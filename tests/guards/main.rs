@@ -8,6 +8,7 @@
     reason = "a test that cannot go on stops; the shared cases are real files"
 )]
 
+mod allows;
 mod around;
 mod bypasses;
 mod effects;
