@@ -30,12 +30,8 @@ const BASELINE_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Lints packs: exit 0 where nothing of the level that counts was found, 1 otherwise, 3 where there
 /// was nothing to look at.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &LintArguments) -> u8 {
-    if arguments.list {
-        console.say(&list());
-        return EXIT_OK;
-    }
-    if let Some(code) = &arguments.explain {
-        return explain(console, code);
+    if let Some(code) = without_packs(console, arguments) {
+        return code;
     }
     let baseline = match baseline(world, arguments) {
         Ok(baseline) => baseline,
@@ -101,6 +97,25 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Lint
     // The process ends here: taking what packs extend apart would only cost time.
     std::mem::forget(ask);
     exit_code(&review, arguments.fail_level)
+}
+
+/// What needs no pack to be answered.
+fn without_packs(console: &mut Console<'_>, arguments: &LintArguments) -> Option<u8> {
+    if arguments.list {
+        console.say(&list());
+        return Some(EXIT_OK);
+    }
+    if let Some(code) = &arguments.explain {
+        return Some(explain(console, code));
+    }
+    let text = matches!(arguments.format, LintFormat::Text | LintFormat::Compact);
+    if arguments.diff && !text {
+        console.complain(
+            "`--diff` shows a diff and nothing else; `--format json` alone tells of each finding what mends it",
+        );
+        return Some(EXIT_USAGE);
+    }
+    None
 }
 
 /// What is asked of packs.

@@ -86,6 +86,28 @@ fn a_difference_is_shown_and_nothing_is_written() {
 }
 
 #[test]
+fn a_mistake_behind_a_mended_one_takes_no_fix_back() {
+    let world = FakeWorld::new();
+    let rule =
+        |id: &str, satisfied: &str| consideration(id, &format!("  satisfied: '{satisfied}'"));
+    let both = |one: &str, two: &str| format!("{}{}", rule("a", one), rule("b", two));
+    let hidden = "event.tool == \"bahs\"";
+    let file = "packs/one/considerations.yaml";
+    world.put(file, both(&format!("filez.count == 1 && {hidden}"), "filez.count == 2"));
+    let (_, _, told) = lint(&world, &["packs", "--fix=all"]);
+    assert_eq!(told, "policyd: 3 fix(es) made\n");
+    assert_eq!(
+        text(&world, file),
+        both("files.count == 1 && event.tool == \"Bash\"", "files.count == 2")
+    );
+    // What has no fix is still there, and counts.
+    world.put(file, rule("a", "nonsense.count == 1"));
+    let (code, shown, told) = lint(&world, &["packs", "--diff"]);
+    assert_eq!((code, shown.as_str()), (1, ""), "{told}");
+    assert_eq!(lint(&world, &["packs", "--diff", "--format", "json"]).0, 2);
+}
+
+#[test]
 fn a_file_that_cannot_be_written_keeps_no_other_from_being_mended() {
     let world = two_packs();
     let refused = WorldError::Refused("read-only".to_owned());

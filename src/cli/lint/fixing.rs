@@ -1,13 +1,13 @@
 //! `policyd lint --fix` and `--diff`: what is changed in files, and what keeps it from harm.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use similar::TextDiff;
 
-use super::{Ask, looked_at};
+use super::{Ask, exit_code, looked_at};
 use crate::cli::arguments::FixLevel;
-use crate::cli::{Console, EXIT_FOUND, EXIT_OK, LintArguments, pack};
+use crate::cli::{Console, EXIT_FOUND, LintArguments, pack};
 use crate::lint::fix::{Change, changes};
 use crate::report::lint::Review;
 use crate::source::{Fix, Level};
@@ -40,7 +40,7 @@ pub(super) fn run(
         let changes = changes(&first.findings, wanted);
         if changes.is_empty() {
             console.complain(&nothing_to_show(first, all));
-            return Done::Shown(EXIT_OK);
+            return Done::Shown(exit_code(first, arguments.fail_level));
         }
         console.say(&changes.iter().map(diff).collect::<String>());
         return Done::Shown(EXIT_FOUND);
@@ -61,10 +61,10 @@ pub(super) fn run(
             changes.into_iter().partition(|it| put(world, console, it, &it.text));
         refused.extend(unwritten.into_iter().map(|it| it.source.name.clone()));
         let mut after = look();
-        let errors = new_errors(before, &after);
+        let worse = made_worse(before, &after);
         // An error stands in the file that was made worse, or in another one of its pack.
-        let broken = |it: &Change| errors.iter().any(|(file, _)| *file == it.source.name);
-        let nowhere = !errors.is_empty() && !written.iter().any(broken);
+        let broken = |it: &Change| worse.contains_key(it.source.name.as_str());
+        let nowhere = !worse.is_empty() && !written.iter().any(broken);
         let (bad, good): (Vec<Change>, Vec<Change>) =
             written.into_iter().partition(|it| nowhere || broken(it));
         for change in &bad {
@@ -73,7 +73,7 @@ pub(super) fn run(
             let name = &change.source.name;
             console.complain(&format!(
                 "{name}: the fixes would break it and were taken back ({})",
-                errors.iter().map(|(_, message)| message.as_str()).collect::<Vec<_>>().join("; ")
+                worse.values().flatten().copied().collect::<Vec<_>>().join("; ")
             ));
             refused.insert(name.clone());
         }
@@ -99,13 +99,24 @@ fn nothing_to_show(review: &Review, all: bool) -> String {
     }
 }
 
-/// Errors that were not there before: their files and messages.
-fn new_errors(before: &Review, after: &Review) -> BTreeSet<(String, String)> {
-    let errors = |review: &Review| -> BTreeSet<(String, String)> {
+/// Files with more errors than before, and those that are new: an error that stood behind one that was mended
+/// makes nothing worse.
+fn made_worse<'r>(before: &Review, after: &'r Review) -> BTreeMap<&'r str, Vec<&'r str>> {
+    let errors = |review: &'_ Review| {
         let errors = review.findings.iter().filter(|it| it.level == Level::Error);
-        errors.map(|it| (it.span.source.name.clone(), it.message.clone())).collect()
+        errors.map(|it| (it.span.source.name.clone(), it.message.clone())).collect::<Vec<_>>()
     };
-    &errors(after) - &errors(before)
+    let (old, new) = (errors(before), errors(after));
+    let count = |all: &[(String, String)], file: &str| all.iter().filter(|it| it.0 == file).count();
+    let mut worse: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for finding in after.findings.iter().filter(|it| it.level == Level::Error) {
+        let (file, message) = (finding.span.source.name.as_str(), finding.message.as_str());
+        let is_old = old.iter().any(|(of, it)| of == file && it == message);
+        if !is_old && count(&new, file) > count(&old, file) {
+            worse.entry(file).or_default().push(message);
+        }
+    }
+    worse
 }
 
 fn put(world: &dyn World, console: &mut Console<'_>, change: &Change, text: &str) -> bool {
