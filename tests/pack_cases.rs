@@ -163,3 +163,21 @@ fn every_file_beside_the_cases_is_embedded() {
     embedded.sort_unstable();
     assert_eq!(found, embedded);
 }
+
+#[test]
+fn a_satisfied_rule_does_not_say_what_would_be_amiss() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("tests")).unwrap();
+    let rule = "- id: own\n  category: Own\n  question: Is it done?\n  severity: warning\n  \
+                applicable_session_types: [\"*\"]\n  satisfied: todos.open == 0\n  \
+                details: it was not done\n";
+    std::fs::write(folder.path().join("considerations.yaml"), rule).unwrap();
+    let cases = "- name: done\n  transcript: [{user: x}]\n  \
+                 expect: {considerations: {own: {details: {equals: Is it done?}}}}\n\
+                 - name: open\n  transcript: [{user: x}, {todos: {a: pending}}]\n  \
+                 expect: {considerations: {own: {details: {equals: it was not done}}}}\n";
+    std::fs::write(folder.path().join("tests/a.yaml"), cases).unwrap();
+    let output = run(folder.path(), &["test", "."]);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+}

@@ -77,7 +77,10 @@ pub(super) fn consider(
     };
     let known = !matches!(status, Status::Unknown(_));
     let error = first(&it.check.body.error, evaluator).filter(|text| !text.is_empty());
-    let details = if known { first(&it.check.body.details, evaluator) } else { None };
+    // A text for all cases is one of what is amiss.
+    let texts = &it.check.body.details;
+    let fits = status != Status::Satisfied || texts.iter().any(|it| it.when.is_some());
+    let details = if known && fits { first(texts, evaluator) } else { None };
     let details = details.unwrap_or_else(|| match &status {
         Status::Unknown(why) => why.clone(),
         Status::Satisfied | Status::Unsatisfied | Status::Skipped(_) => it.question.to_string(),
