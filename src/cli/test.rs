@@ -413,5 +413,11 @@ fn behind(mismatch: &Mismatch, seen: &Seen) -> Vec<(String, String)> {
     };
     let lines: String = verdicts.iter().map(line).collect();
     let lines = if lines.is_empty() { "nothing stands against it\n".to_owned() } else { lines };
-    vec![(format!("what was found in a session of type {kind}"), lines)]
+    let released = match outcome.release {
+        "" => String::new(),
+        why => format!("the loop guard lets go: {why}\n"),
+    };
+    let found = format!("what was found in a session of type {kind}");
+    let conditions = verdicts.iter().flat_map(|it| drawn(&it.explanation));
+    std::iter::once((found, format!("{lines}{released}"))).chain(conditions).collect()
 }
