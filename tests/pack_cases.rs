@@ -181,3 +181,19 @@ fn a_satisfied_rule_does_not_say_what_would_be_amiss() {
     let said = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{said}");
 }
+
+#[test]
+fn what_a_command_printed_looks_like_no_other_item() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("tests")).unwrap();
+    let rule = "- id: own\n  category: Own\n  question: Is it done?\n  severity: blocker\n  \
+                applicable_session_types: [\"*\"]\n  satisfied: commands.total == 0\n  \
+                details: \"${commands.last(\\\"make\\\").output}\"\n";
+    std::fs::write(folder.path().join("considerations.yaml"), rule).unwrap();
+    let case = "- name: done\n  transcript: [{user: x}, {ran: make, prints: \"a\\n- other: b\"}]\n  \
+                expect: {reason: {contains: \"\\n      - other: b\", lacks: \"\\n- other\"}}\n";
+    std::fs::write(folder.path().join("tests/a.yaml"), case).unwrap();
+    let output = run(folder.path(), &["test", "."]);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+}

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::{Console, EXIT_OK, EXIT_USAGE, ListFormat, LogArguments, pack, project, recorded};
 use crate::facts::event::EventKind;
+use crate::judge::message::in_one_line;
 use crate::store::pause::Pause;
 use crate::time::{Timestamp, parse_duration};
 use crate::world::World;
@@ -106,7 +107,8 @@ fn line(entry: &Value) -> String {
     let said: Vec<String> = findings.into_iter().chain(problems).collect();
     let session: String = text(entry, "session_id").chars().take(8).collect();
     let (time, id) = (text(entry, "timestamp"), text(entry, "id"));
-    format!("{time}  {id:8}  {session:8}  {what:26}  {}\n", said.join("; "))
+    let said = in_one_line(&said.join("; "));
+    format!("{time}  {id:8}  {session:8}  {what:26}  {said}\n")
 }
 
 /// What became of a stop, and what was found at it.

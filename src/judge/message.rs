@@ -1,5 +1,7 @@
 //! What is said: texts of the pack put together, the finding first, never longer than the bound.
 
+use std::borrow::Cow;
+
 use crate::limits;
 use crate::policy::Policy;
 use crate::script::{Evaluator, template};
@@ -33,7 +35,7 @@ pub(super) fn block_reason(
     let of = |consequence| verdicts.iter().filter(move |it| it.consequence == consequence);
     let mut body: Vec<String> = of(Consequence::Blocks).map(item).collect();
     let warnings: Vec<String> =
-        of(Consequence::Warns).map(|it| format!("- {}: {}", it.id, it.details)).collect();
+        of(Consequence::Warns).map(|it| format!("- {}: {}", it.id, below(&it.details))).collect();
     if !warnings.is_empty() {
         body.push(format!(
             "{}\n{}",
@@ -55,19 +57,39 @@ pub(super) fn block_reason(
 
 /// One failed consideration.
 fn item(it: &Verdict) -> String {
-    let mut lines = vec![format!("- {}: {}", it.id, it.details)];
-    lines.extend(it.evidence.iter().map(|it| format!("    {it}")));
-    lines.extend(it.error.iter().map(|it| format!("    error: {it}")));
+    let mut lines = vec![format!("- {}: {}", it.id, below(&it.details))];
+    lines.extend(it.evidence.iter().map(|it| format!("    {}", below(it))));
+    lines.extend(it.error.iter().map(|it| format!("    error: {}", below(it))));
     if !it.guidance.is_empty() {
-        lines.push(format!("    what to do: {}", it.guidance));
+        lines.push(format!("    what to do: {}", below(&it.guidance)));
     }
     lines.join("\n")
+}
+
+/// A text of an item, its further lines below it: what a command printed must not look like an item of its own.
+fn below(text: &str) -> Cow<'_, str> {
+    indented(text, 6)
+}
+
+/// The text with its further lines this far from the margin.
+#[must_use]
+pub fn indented(text: &str, columns: usize) -> Cow<'_, str> {
+    match text.contains('\n') {
+        true => Cow::Owned(text.replace('\n', &format!("\n{}", " ".repeat(columns)))),
+        false => Cow::Borrowed(text),
+    }
+}
+
+/// The text without line ends, for what is read line by line.
+#[must_use]
+pub fn in_one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Warnings in one paragraph, for the user; empty when there are none.
 pub(super) fn warnings(verdicts: &[Verdict]) -> String {
     let said = verdicts.iter().filter(|it| it.consequence == Consequence::Warns);
-    said.map(|it| format!("{}: {}", it.id, it.details)).collect::<Vec<_>>().join("; ")
+    said.map(|it| format!("{}: {}", it.id, in_one_line(&it.details))).collect::<Vec<_>>().join("; ")
 }
 
 /// The text, cut to a number of characters with a notice.

@@ -12,6 +12,7 @@ use super::outcome::guard_json;
 use super::paint::{Paint, line};
 use crate::judge::Outcome;
 use crate::judge::guards::{GuardVerdict, Guarded};
+use crate::judge::message::indented;
 use crate::judge::verdict::{Status, Verdict};
 
 /// Version of the JSON form.
@@ -319,10 +320,11 @@ fn verdict(text: &mut String, it: &LoggedVerdict, paint: Paint) {
         (_, "skipped") => paint.dim("skipped"),
         _ => paint.green("ok     "),
     };
-    let details = it.details.as_deref().map_or_else(String::new, |it| format!(": {it}"));
+    let details =
+        it.details.as_deref().map_or_else(String::new, |it| format!(": {}", indented(it, 4)));
     line(text, &format!("{mark}  {}{details}", paint.bold(&it.id)));
     for evidence in it.evidence.iter().flatten() {
-        line(text, &format!("    {}", paint.dim(evidence)));
+        line(text, &format!("    {}", paint.dim(&indented(evidence, 4))));
     }
     if let Some(error) = &it.error {
         line(text, &format!("    {} {error}", paint.yellow("error:")));

@@ -10,6 +10,7 @@ use super::mask::{mask, mask_json};
 use super::paint::{Paint, line};
 use crate::judge::combine::Decision;
 use crate::judge::guards::{GuardVerdict, Guarded};
+use crate::judge::message::indented;
 use crate::judge::verdict::{Consequence, Explained, Status, Verdict};
 use crate::judge::{Outcome, message};
 use crate::limits;
@@ -266,10 +267,11 @@ fn verdict_lines(text: &mut String, it: &Verdict, width: usize, paint: Paint) {
         (Status::Unsatisfied, Consequence::None | Consequence::Recorded) => paint.dim("shadow "),
     };
     let padding = " ".repeat(width.saturating_sub(it.id.chars().count()));
-    line(text, &format!("  {mark}  {}{padding}  {}", it.id, it.details));
-    let indent = " ".repeat(width.saturating_add(13));
+    let column = width.saturating_add(13);
+    line(text, &format!("  {mark}  {}{padding}  {}", it.id, indented(&it.details, column)));
+    let indent = " ".repeat(column);
     for evidence in &it.evidence {
-        line(text, &format!("{indent}{}", paint.dim(evidence)));
+        line(text, &format!("{indent}{}", paint.dim(&indented(evidence, column))));
     }
     if let Some(why) = it.softened {
         line(text, &format!("{indent}{}", paint.dim(&format!("does not block: {why}"))));

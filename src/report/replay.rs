@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::mask::mask;
 use super::outcome::mode;
 use super::paint::{Paint, line};
+use crate::judge::message::in_one_line;
 use crate::replay::compare::{Comparison, RuleChange};
 use crate::replay::tally::{Count, Example, RuleTally, Tally};
 
@@ -338,11 +339,6 @@ fn compared(text: &mut String, tally: &Tally, it: &Comparison, scope: Scope<'_>,
             examples(text, "       ", count, usize::MAX);
         }
     }
-}
-
-/// The text without line ends; reports are read line by line.
-fn in_one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn count(length: usize) -> u64 {
