@@ -1,8 +1,11 @@
 //! Diagnostics as text with the file's own lines, as one line each, and as JSON objects.
 //! All show the same findings in the same order: errors first, then by file and position.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{Annotation, AnnotationKind, Group, Patch, Renderer, Snippet};
@@ -13,6 +16,8 @@ use crate::source::{Diagnostic, Fix, Level, Source, Span};
 
 /// Bytes of a file shown as one piece; places further apart are shown one by one.
 const PIECE_BYTES_MAX: usize = 4 * 1024;
+/// The rule of lint that finds credentials.
+const SECRET: &str = "secret";
 /// Bytes shown of a line after the last underlined one.
 const TAIL_BYTES_MAX: usize = 240;
 
@@ -28,11 +33,46 @@ pub struct Style {
 pub fn render_text(findings: &[Diagnostic], style: Style) -> String {
     let renderer = if style.color { Renderer::styled() } else { Renderer::plain() };
     let renderer = renderer.decor_style(DecorStyle::Ascii);
+    let starred = starred(findings);
     let rendered: Vec<String> = in_order(findings)
         .into_iter()
-        .map(|it| renderer.render(&groups(it, style)) + "\n")
+        .map(|it| renderer.render(&groups(&without_secrets(it, &starred), style)) + "\n")
         .collect();
     rendered.join("\n")
+}
+
+/// Files with stars in place of the credentials that lint found in them, by their names: what is shown may be kept
+/// in the log of a CI.
+fn starred(findings: &[Diagnostic]) -> BTreeMap<&str, Arc<Source>> {
+    let mut files: BTreeMap<&str, Arc<Source>> = BTreeMap::new();
+    for span in findings.iter().filter(|it| it.code == SECRET).map(|it| &it.span) {
+        let file = files.entry(&span.source.name).or_insert_with(|| Arc::clone(&span.source));
+        let mut text = file.text.clone();
+        if text.get(span.start..span.end).is_some() {
+            text.replace_range(span.start..span.end, &"*".repeat(span.end - span.start));
+        }
+        *file = Arc::new(Source { name: file.name.clone(), text });
+    }
+    files
+}
+
+/// The finding as it is shown where some files have stars.
+fn without_secrets<'d>(
+    finding: &'d Diagnostic,
+    starred: &BTreeMap<&str, Arc<Source>>,
+) -> Cow<'d, Diagnostic> {
+    if starred.is_empty() {
+        return Cow::Borrowed(finding);
+    }
+    let mut shown = finding.clone();
+    let edits = shown.fix.iter_mut().flat_map(|it| it.edits.iter_mut().map(|(span, _)| span));
+    let related = shown.related.iter_mut().map(|(span, _)| span);
+    for span in edits.chain(related).chain([&mut shown.span]) {
+        if let Some(file) = starred.get(span.source.name.as_str()) {
+            span.source = Arc::clone(file);
+        }
+    }
+    Cow::Owned(shown)
 }
 
 /// One line each: `file:line:column: error[code]: message (help)`.

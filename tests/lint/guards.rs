@@ -1,6 +1,7 @@
 //! What lint says of guards: what they look at, and what a pack changes of those it inherits.
 
 use policyd::lint::Profile;
+use policyd::report::diagnostics::{Style, render_text};
 
 use crate::subjects::{check, check_made, consideration, look};
 
@@ -193,6 +194,10 @@ fn a_key_is_no_secret_because_of_the_key_below_it() {
     check("vocabulary.yaml", "PD708", &[(contents, "")]);
     let text = consideration("a", "  satisfied: todos.seen\n  guidance: use password=hunter2");
     check("considerations.yaml", "PD708", &[(&text, "looks like a secret")]);
+    // What is shown of it may be kept for everybody to see.
+    let found = look(&[("considerations.yaml", &text)], Profile::Default).findings;
+    let shown = render_text(&found, Style { color: false });
+    assert!(shown.contains("password=***") && !shown.contains("hunter2"), "{shown}");
 }
 
 #[test]
