@@ -99,6 +99,8 @@ fn commands_look_at_a_stranger_but_evaluate_nothing_of_it() {
     assert!(report.to_string().contains("considerations.yaml"), "{report}");
     let tested = policyd(&scene, &["test"]);
     assert!(tested.stderr.contains("not trusted"), "{}", tested.stderr);
+    assert!(!tested.stderr.contains("no pack of its own"), "{}", tested.stderr);
+    assert_eq!((tested.code, tested.stdout.as_str()), (3, ""), "another pack says nothing of it");
     let rules = policyd(&scene, &["rules"]);
     assert!(rules.stderr.contains("not trusted") && !rules.stdout.contains("mine"), "{rules:?}");
 }

@@ -67,7 +67,12 @@ impl Place {
                 let found = find(world, project, None);
                 let passed_over = found.passed_over.iter().map(PassedOver::text);
                 let untold = found.unreadable.iter().cloned().chain(passed_over).collect();
-                (seen_from(here, found.pack().into_owned()), untold)
+                // What is meant is the pack that was passed over, and no other one.
+                let pack = match found.passed_over.is_empty() {
+                    true => seen_from(here, found.pack().into_owned()),
+                    false => Pack { name: builtin::NAME.to_owned(), files: Vec::new() },
+                };
+                (pack, untold)
             }
         }
     }
