@@ -14,9 +14,13 @@ use crate::world::{World, WorldError};
 /// Files of the new pack, each with the name of its schema.
 const FILES: [(&str, &str, &str); 3] = [
     ("policyd.yaml", "policyd", include_str!("init/policyd.yaml")),
-    ("considerations.yaml", "considerations", include_str!("init/considerations.yaml")),
-    ("tests/changelog.yaml", "cases", include_str!("init/changelog.yaml")),
+    (RULES, "considerations", include_str!("init/considerations.yaml")),
+    (CASES, "cases", include_str!("init/changelog.yaml")),
 ];
+/// The file with the rule.
+const RULES: &str = "considerations.yaml";
+/// The file with the cases of that rule.
+const CASES: &str = "tests/changelog.yaml";
 /// Folder of the built-in pack as it was, below the pack.
 const BUILTIN: &str = "builtin";
 /// Folder of the schemas, below the pack.
@@ -44,7 +48,12 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Init
 type Failed = (PathBuf, WorldError);
 
 fn write_pack(world: &dyn World, console: &mut Console<'_>, folder: &Path) -> Result<u8, Failed> {
+    // The case is one of the rule.
+    let has_rules = world.stat(&folder.join(RULES)).is_ok();
     for (file, schema, text) in FILES {
+        if has_rules && file == CASES && world.stat(&folder.join(file)).is_err() {
+            continue;
+        }
         let up = if file.contains('/') { "../" } else { "" };
         let modeline =
             format!("# yaml-language-server: $schema={up}{SCHEMAS}/{schema}.schema.json\n");
@@ -63,12 +72,16 @@ fn write_pack(world: &dyn World, console: &mut Console<'_>, folder: &Path) -> Re
     if !has_copy {
         keep_copy(world, &copy)?;
     }
+    console.say(&format!("wrote {}: for editors\n", folder.join(SCHEMAS).display()));
+    console.say(&match has_copy {
+        true => {
+            format!("kept  {}: `policyd init --upgrade` tells what changed since\n", copy.display())
+        }
+        false => format!("wrote {}: for reading\n", copy.display()),
+    });
     console.say(&format!(
-        "wrote {}, {}: for editors, and for reading\n\nNow: edit {}, then policyd lint, policyd test and \
-         policyd trust\n",
-        folder.join(SCHEMAS).display(),
-        copy.display(),
-        folder.join("considerations.yaml").display()
+        "\nNow: edit {}, then policyd lint, policyd test and policyd trust\n",
+        folder.join(RULES).display()
     ));
     Ok(EXIT_OK)
 }
@@ -92,10 +105,16 @@ fn upgrade(world: &dyn World, console: &mut Console<'_>, folder: &Path) -> Resul
         let then = world.read(&copy.join(file), POLICY_FILE_BYTES_MAX);
         known += usize::from(then.is_ok());
         let then = then.map(|it| String::from_utf8_lossy(&it).into_owned()).unwrap_or_default();
-        let name = format!("{}/{file}", copy.display());
-        let diff = TextDiff::from_lines(then.as_str(), *now);
-        let mut unified = diff.unified_diff();
-        changes += &unified.context_radius(CONTEXT_LINES).header(&name, &name).to_string();
+        changes += &difference(&format!("{}/{file}", copy.display()), &then, now);
+    }
+    let names = world.list(&copy).unwrap_or_default();
+    let is_gone = |name: &&String| {
+        name.ends_with(".yaml") && !builtin::FILES.iter().any(|(file, _)| file == name)
+    };
+    let gone: Vec<PathBuf> = names.iter().filter(is_gone).map(|it| copy.join(it)).collect();
+    for path in &gone {
+        let then = world.read(path, POLICY_FILE_BYTES_MAX).unwrap_or_default();
+        changes += &difference(&path.display().to_string(), &String::from_utf8_lossy(&then), "");
     }
     if known == 0 {
         console.complain(&format!(
@@ -110,11 +129,21 @@ fn upgrade(world: &dyn World, console: &mut Console<'_>, folder: &Path) -> Resul
     }
     console.say(&changes);
     keep_copy(world, &copy)?;
+    for path in gone {
+        world.remove(&path).map_err(|error| (path, error))?;
+    }
     put_schemas(world, folder)?;
     console.complain(
         "the copy is up to date now; `policyd lint` tells what of your own no longer fits",
     );
     Ok(EXIT_FOUND)
+}
+
+/// A change of a file as a unified diff.
+fn difference(name: &str, then: &str, now: &str) -> String {
+    let diff = TextDiff::from_lines(then, now);
+    let mut unified = diff.unified_diff();
+    unified.context_radius(CONTEXT_LINES).header(name, name).to_string()
 }
 
 fn put(world: &dyn World, path: &Path, text: &str) -> Result<(), Failed> {

@@ -13,6 +13,7 @@ mod cases;
 mod decisions;
 mod explain;
 mod forge;
+mod init;
 mod judge;
 mod pause;
 mod replay;
