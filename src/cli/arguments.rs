@@ -362,7 +362,7 @@ pub(super) struct ReplayArguments {
     /// Show what this pack would change
     #[arg(long, value_name = "DIR")]
     pub(super) compare: Option<PathBuf>,
-    /// End with 1 where the other pack blocks a stop that is not blocked now
+    /// End with 1 where the other pack blocks a stop, or refuses or asks about a tool call, that is let through now
     #[arg(long, requires = "compare")]
     pub(super) fail_on_new_blocks: bool,
     /// Show one rule only

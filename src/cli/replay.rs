@@ -71,11 +71,16 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Repl
         ReportFormat::Json => format!("{:#}\n", report::to_json(&tally, scope)),
         ReportFormat::Text => report::to_text(&tally, scope, console.color()),
     });
-    let new_blocks = tally
-        .comparison
-        .as_ref()
-        .map_or(0, |it| it.newly_blocked.times.saturating_add(it.newly_stopped.times));
-    if arguments.fail_on_new_blocks && new_blocks > 0 { EXIT_FOUND } else { EXIT_OK }
+    let compared = tally.comparison.as_ref().filter(|_| arguments.fail_on_new_blocks);
+    let (stops, calls) =
+        compared.map_or((0, 0), |it| (it.newly_blocked.times, it.newly_stopped.times));
+    if stops == 0 && calls == 0 {
+        return EXIT_OK;
+    }
+    console.complain(&format!(
+        "{stops} stop(s) would newly be blocked, {calls} tool call(s) newly be refused or asked about"
+    ));
+    EXIT_FOUND
 }
 
 /// What is wrong with `--rule`, if neither pack has such a rule.
