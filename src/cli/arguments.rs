@@ -111,8 +111,11 @@ pub(super) enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// Print the man page
-    Man,
+    /// Print the man page of the program, or of one of its commands
+    Man {
+        /// The command, such as `lint` or `breaker allow`
+        command: Vec<String>,
+    },
 }
 
 /// When output is coloured.

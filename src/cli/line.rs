@@ -6,7 +6,8 @@ use clap::builder::BoolishValueParser;
 use clap::{ArgAction, CommandFactory, FromArgMatches};
 
 use super::arguments::Arguments;
-use super::{Console, EXIT_BROKEN, EXIT_OK};
+use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE};
+use crate::source::suggest;
 
 /// The options of a hook call come from its hook line alone.
 const HOOK_COMMAND: &str = "eval";
@@ -58,10 +59,29 @@ pub(super) fn completions(console: &mut Console<'_>, shell: clap_complete::Shell
     EXIT_OK
 }
 
-/// Prints the man page: the program, then each command.
-pub(super) fn man(console: &mut Console<'_>) -> u8 {
+/// Prints the man page of the program, or of a command with its options and their variables.
+pub(super) fn man(console: &mut Console<'_>, path: &[String]) -> u8 {
+    let program = Arguments::command().mut_subcommands(|it| match it.get_name() {
+        HOOK_COMMAND => it,
+        _ => with_variables(it, "POLICYD"),
+    });
+    let mut command = program.disable_help_subcommand(true);
+    command.build();
+    for name in path {
+        let Some(found) = command.find_subcommand(name) else {
+            let known: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+            let help = suggest::did_you_mean(name, &known);
+            let help = help.unwrap_or_else(|| format!("there are {}", known.join(", ")));
+            console.complain(&format!("there is no command `{name}`; {help}"));
+            return EXIT_USAGE;
+        };
+        command = found.clone();
+    }
+    // The page of `policyd lint` is called `policyd-lint`, and says which variable sets an option.
+    let title = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
+    let command = command.name(title).mut_args(|it| it.hide_env(false).hide_env_values(true));
     let mut text = Vec::new();
-    match clap_mangen::Man::new(Arguments::command().flatten_help(true)).render(&mut text) {
+    match clap_mangen::Man::new(command).render(&mut text) {
         Ok(()) => console.say(&String::from_utf8_lossy(&text)),
         Err(error) => {
             console.complain(&error.to_string());

@@ -162,7 +162,7 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         Command::Trust(it) => trust::run(world, console, &it),
         Command::Schema(it) => schema::run(console, &it),
         Command::Completions { shell } => line::completions(console, shell),
-        Command::Man => line::man(console),
+        Command::Man { command } => line::man(console, &command),
     }
 }
 

@@ -69,3 +69,16 @@ fn help_and_version_are_for_people() {
         assert!(called.stdout.contains("policyd") && called.stderr.is_empty(), "{line}");
     }
 }
+
+#[test]
+fn each_command_has_a_page_with_its_options_and_their_variables() {
+    assert!(called("man").stdout.contains("policyd\\-lint(1)"));
+    let page = called("man lint").stdout;
+    for part in [".TH policyd-lint 1", "\\-\\-fail\\-level", "POLICYD_LINT_FAIL_LEVEL"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    assert!(called("man breaker allow").stdout.contains(".TH policyd-breaker-allow 1"));
+    let unknown = called("man lnt");
+    assert_eq!(unknown.code, Some(2), "{unknown:?}");
+    assert!(unknown.stderr.contains("did you mean `lint`?"), "{unknown:?}");
+}
