@@ -4,8 +4,8 @@
 
 use super::checks::{
     arithmetic, breakers, cases, changes, clients, events, expressions, failures, globs, guards,
-    hygiene, identity, messages, names, numbers, odds, patterns, probes, programs, rules, safety,
-    structure, supervision, tables, texts, tools, vocabulary,
+    hygiene, identity, messages, names, numbers, odds, options, patterns, probes, programs,
+    regexes, rules, safety, structure, supervision, tables, texts, tools, vocabulary,
 };
 use super::{Check, Profile, Rule};
 use crate::source::Level;
@@ -147,7 +147,7 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD238", "not-of-tool", Warning, Default, "A guard asks for what its tools do not do.", Some(tools::not_of_tool)),
     rule!("PD239", "position-and-number", Warning, Default, "A position in the transcript is compared with a number of something.", Some(arithmetic::position_and_number)),
     rule!("PD240", "more-than-asked", Warning, Default, "A list holds more in each text than what it is asked for.", Some(texts::more_than_asked)),
-    rule!("PD241", "not-for-rule", Warning, Default, "A rule asks for a tool or a session type that it is not for.", Some(odds::not_for_rule)),
+    rule!("PD241", "not-for-rule", Warning, Default, "A rule asks for a tool, a program or a session type that it is not for.", Some(odds::not_for_rule)),
     rule!("PD301", "bad-regex", Error, Default, "A regular expression cannot be read.", None),
     rule!("PD302", "pattern-ends-in-newline", Error, Default, "A pattern from a block scalar ends in a line break and can match nothing.", Some(patterns::ends_in_newline)),
     rule!("PD303", "backspace-in-pattern", Error, Default, "`\\b` in double quotes is a backspace.", Some(patterns::backspace)),
@@ -159,13 +159,14 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD309", "covered-pattern", Warning, Default, "A pattern of a list is covered by another one of it.", Some(patterns::covered_pattern)),
     rule!("PD310", "shell-in-pattern", Error, Default, "A command pattern holds what the shell takes away.", Some(programs::shell_in_pattern)),
     rule!("PD311", "unescaped-dot", Note, Pedantic, "A dot in a regular expression looks like that of a name.", Some(patterns::unescaped_dot)),
-    rule!("PD312", "no-option", Warning, Default, "A program is asked for an option that begins with no dash.", Some(programs::no_option)),
+    rule!("PD312", "no-option", Warning, Default, "A program is asked for an option that begins with no dash.", Some(options::no_option)),
     rule!("PD313", "odd-operand", Warning, Default, "A program is asked for an operand that is none, or an option where there are none.", Some(programs::odd_operand)),
     rule!("PD314", "odd-blank", Warning, Default, "A blank is none that anybody types.", Some(hygiene::odd_blank)),
     rule!("PD315", "regex-in-literal", Warning, Default, "A pattern is looked for as it stands.", Some(patterns::regex_in_literal)),
     rule!("PD316", "doubled-backslash", Warning, Default, "A backslash is doubled where it need not be.", Some(patterns::doubled_backslash)),
     rule!("PD317", "excused-pattern", Warning, Default, "A pattern is excused wherever it is found.", Some(vocabulary::excused_pattern)),
     rule!("PD318", "common-phrase", Warning, Default, "A phrase is one of the commonest words.", Some(vocabulary::common_phrase)),
+    rule!("PD319", "deceptive-regex", Warning, Default, "A part of a regular expression means something else than it looks like.", Some(regexes::deceptive_regex)),
     rule!("PD401", "no-fallback-text", Note, Pedantic, "None of several texts is used where no condition holds.", Some(messages::no_fallback)),
     rule!("PD402", "unreachable-text", Warning, Default, "A text stands behind one that always comes first.", Some(messages::unreachable_text)),
     rule!("PD403", "no-guidance", Warning, Strict, "A blocker does not say what to do.", Some(messages::no_guidance)),

@@ -41,6 +41,12 @@ impl Field {
         Self { name: name.to_owned(), result, doc: doc.to_owned(), values, range: COUNTS }
     }
 
+    /// The same of a number that counts from one.
+    #[must_use]
+    pub fn from_one(self) -> Self {
+        Self { range: (1, self.range.1), ..self }
+    }
+
     /// The same with the closed set of its values.
     #[must_use]
     pub fn of_values(self, values: &[&str]) -> Self {

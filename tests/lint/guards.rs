@@ -120,7 +120,7 @@ fn globs_over_the_paths_of_a_call_are_looked_at() {
         ("PD308", "*.rs, *.toml", "a comma separates nothing"),
         ("PD308", "!src/../x", "paths hold no `..`"),
         ("PD308", "~/.ssh/**", ""),
-        ("PD308", "!src/**", ""),
+        ("PD308", "!src/**", "these globs only leave out"),
     ] {
         each(code, &[(&asked(glob), said)]);
     }

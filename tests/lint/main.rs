@@ -13,6 +13,7 @@ mod built_in;
 mod cases;
 mod clients;
 mod command;
+mod deceptive;
 mod facts;
 mod forms;
 mod guards;

@@ -1,8 +1,10 @@
 //! Checks of globs over paths: what no path is like.
 
 use super::patterns::{Functions, Pattern, Place, arguments, leaves, section};
+use super::terms::{constant, each_part_asking};
 use crate::lint::subject::Leaf;
 use crate::lint::{Findings, Subject};
+use crate::script::tree::Form;
 
 /// Facts that are asked about globs over paths.
 const AT_PATHS: Functions = Functions::new(&[
@@ -59,34 +61,66 @@ fn separated(glob: &str) -> bool {
     !glob.contains(['{', '}']) && glob.contains(',') && glob.split(',').skip(1).all(is_glob)
 }
 
+/// Why no path is like a glob, and what to write.
+fn never(glob: &str) -> Option<(&'static str, &'static str)> {
+    let text = glob.strip_prefix('!').unwrap_or(glob);
+    if text.is_empty() {
+        Some(("no path is empty", "name what is meant, or leave it out"))
+    } else if text.starts_with('$') {
+        Some(("variables are not replaced", "write `~/` for the home folder, or `**/name`"))
+    } else if separated(text) {
+        Some(("a comma separates nothing in it", "write a list of globs, or `{a,b}`"))
+    } else if text.starts_with("./") {
+        Some(("paths do not begin with `./`", "leave `./` out"))
+    } else if text.split('/').any(|it| it == "..") {
+        Some(("paths hold no `..`", "name the folder itself"))
+    } else if text.contains('\\') {
+        Some(("paths are written with `/` on every system", "write `/`"))
+    } else if text.len() > 1 && text.ends_with('/') {
+        Some(("no path ends with `/`", "end it with `/**` for everything in the folder"))
+    } else if text.contains("//") {
+        Some(("no path holds `//`", "write `/`"))
+    } else if text.trim() != text {
+        Some(("it begins or ends with a blank", "write it without"))
+    } else if text.contains("|*") || (text.contains('{') && text.contains('|')) {
+        Some(("`|` separates nothing in it", "write a list of globs, or `{a,b}`"))
+    } else {
+        None
+    }
+}
+
 pub(in crate::lint) fn glob_cannot_match(subject: &Subject<'_>, out: &mut Findings) {
     for glob in path_globs(subject) {
-        let text = glob.text.strip_prefix('!').unwrap_or(glob.text);
-        let why = if text.is_empty() {
-            Some(("no path is empty", "name what is meant, or leave it out"))
-        } else if text.starts_with('$') {
-            Some(("variables are not replaced", "write `~/` for the home folder, or `**/name`"))
-        } else if separated(text) {
-            Some(("a comma separates nothing in it", "write a list of globs, or `{a,b}`"))
-        } else if text.starts_with("./") {
-            Some(("paths do not begin with `./`", "leave `./` out"))
-        } else if text.split('/').any(|it| it == "..") {
-            Some(("paths hold no `..`", "name the folder itself"))
-        } else if text.contains('\\') {
-            Some(("paths are written with `/` on every system", "write `/`"))
-        } else if text.len() > 1 && text.ends_with('/') {
-            Some(("no path ends with `/`", "end it with `/**` for everything in the folder"))
-        } else if text.contains("//") {
-            Some(("no path holds `//`", "write `/`"))
-        } else if text.trim() != text {
-            Some(("it begins or ends with a blank", "write it without"))
-        } else if text.contains("|*") || (text.contains('{') && text.contains('|')) {
-            Some(("`|` separates nothing in it", "write a list of globs, or `{a,b}`"))
-        } else {
-            None
-        };
-        if let Some((why, help)) = why {
+        if let Some((why, help)) = never(glob.text) {
             out.help(glob.span(), format!("this glob matches nothing: {why}"), help);
+        } else if let Some(choice) = choices(glob.text).find(|it| it.trim() != *it) {
+            let message = format!("`{choice}` in braces begins or ends with a blank");
+            out.help(glob.span(), message, "write `{a,b}`");
         }
     }
+    nothing_left(subject, out);
+}
+
+/// What stands in the innermost braces of a glob.
+fn choices(glob: &str) -> impl Iterator<Item = &str> {
+    let closed = glob.split('}').filter_map(|it| it.rsplit_once('{'));
+    closed.flat_map(|(_, inside)| inside.split(',')).filter(|it| !it.is_empty())
+}
+
+/// Lists of globs that only leave out.
+fn nothing_left(subject: &Subject<'_>, out: &mut Findings) {
+    let members = ["reads", "writes", "deletes", "changes", "touches", "any"];
+    each_part_asking(subject, &members, |site, term| {
+        let Form::Fact(path, arguments) = &term.form else { return };
+        let Some(list) = arguments.last().filter(|_| path.starts_with("action.")) else { return };
+        let Form::List(items) = &list.form else { return };
+        let leaves_out = |it: &str| it.starts_with('!') && never(it).is_none();
+        let all = items.iter().all(|it| constant(it).is_some_and(|(it, _)| leaves_out(it)));
+        if all && !items.is_empty() {
+            out.add(site.span(&list.range), "these globs only leave out", |it| {
+                it.with_note("nothing is met by them")
+                    .with_help("say of what: `[\"**\", \"!src/**\"]`")
+            });
+        }
+    });
 }

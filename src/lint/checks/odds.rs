@@ -138,6 +138,15 @@ fn tools_of<'a>(subject: &Subject<'a>, entry: &Entry<'a>) -> Option<Vec<&'a str>
     (!globs.is_empty()).then_some(globs)
 }
 
+/// The programs that a guard looks at, by glob.
+fn programs_of<'a>(subject: &Subject<'a>, entry: &Entry<'a>) -> Option<Vec<&'a str>> {
+    let named = subject.said(entry, "commands").filter(|_| guards::FILES.contains(&entry.file))?;
+    let patterns = named.one_or_items().iter().filter_map(Node::text);
+    // Programs are known by their base name.
+    let first = patterns.filter_map(|it| it.split_whitespace().next()?.rsplit('/').next());
+    Some(first.collect())
+}
+
 /// What an entry is for.
 struct Scope {
     fact: &'static str,
@@ -148,8 +157,10 @@ struct Scope {
     of: for<'a> fn(&Subject<'a>, &Entry<'a>) -> Option<Vec<&'a str>>,
 }
 
-const SCOPES: [Scope; 2] = [
+const SCOPES: [Scope; 4] = [
     Scope { fact: "event.tool", key: "tools", what: "tool", of: tools_of },
+    Scope { fact: "action.tool", key: "tools", what: "tool", of: tools_of },
+    Scope { fact: "program.name", key: "commands", what: "program", of: programs_of },
     Scope {
         fact: "session.type",
         key: "applicable_session_types",
@@ -159,7 +170,7 @@ const SCOPES: [Scope; 2] = [
 ];
 
 pub(in crate::lint) fn not_for_rule(subject: &Subject<'_>, out: &mut Findings) {
-    each_part_asking(subject, &["tool", "type"], |site, term| {
+    each_part_asking(subject, &["tool", "type", "name"], |site, term| {
         let Some(entry) = subject.entry_of(site) else { return };
         for scope in SCOPES {
             let asked = compared(term, |it| it == scope.fact);

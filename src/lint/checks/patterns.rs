@@ -6,7 +6,7 @@ use std::ops::Range;
 use regex_syntax::hir::{Hir, HirKind};
 
 use super::programs::command_patterns;
-use super::terms::{compared, constant, each_part_asking, last_argument};
+use super::terms::{asked, compared, constant, each_part_asking, last_argument};
 use super::vocabulary::wrong_branch;
 use crate::facts::glob::path_matches;
 use crate::lint::site::{Calls, Site};
@@ -122,7 +122,7 @@ pub(super) fn leaves<'s>(
     fitting.filter_map(|it| Some(Pattern { text: it.node.text()?, place: Place::Node(it.node) }))
 }
 
-fn regexes<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = Pattern<'s>> {
+pub(super) fn regexes<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = Pattern<'s>> {
     let own = leaves(subject, |it| matches!(it.kind, Kind::Regex));
     own.chain(arguments(subject, &MATCHES))
 }
@@ -337,15 +337,27 @@ fn regex_as_command(subject: &Subject<'_>, out: &mut Findings) {
 }
 
 /// Facts that are compared whole, of which hardly one holds a `*`, and what knows patterns in their place.
-const WHOLE: [(&str, &str); 3] = [
+const WHOLE: [(&str, &str); 7] = [
     ("session.branch", "ask `session.branch.matches(…)`"),
     ("files.last_path", "ask `files.matching(…)`"),
     ("program.name", "write it as a pattern under `commands`"),
+    ("event.tool", "write it under `tools` of a guard, or ask `event.tool.starts_with(…)`"),
+    ("action.tool", "write it under `tools` of the guard"),
+    ("event.source", "name each: `event.source in [\"startup\", \"resume\"]`"),
+    ("event.permission_mode", "name each: `event.permission_mode in [\"plan\", \"default\"]`"),
+];
+/// Lists of names, which hold no patterns either.
+const OF_NAMES: [(&str, &str); 4] = [
+    ("action.programs", "name each, or write patterns under `commands`"),
+    ("tools.count", "it counts the calls of one tool: name it whole"),
+    ("signals.pending", "name each signal"),
+    ("signals.count", "name each signal"),
 ];
 
-/// Globs, and names of branches that no checkout has, among what facts are compared with.
+/// Globs, alternatives, and names of branches that no checkout has, among what facts are compared with.
 fn glob_as_text(subject: &Subject<'_>, out: &mut Findings) {
-    each_part_asking(subject, &["branch", "last_path", "name"], |site, term| {
+    let members = ["branch", "last_path", "name", "tool", "source", "permission_mode"];
+    each_part_asking(subject, &members, |site, term| {
         for (fact, instead) in WHOLE {
             for (text, range) in compared(term, |it| it == fact) {
                 let wrong = if fact == "session.branch" { wrong_branch(text) } else { None };
@@ -353,12 +365,31 @@ fn glob_as_text(subject: &Subject<'_>, out: &mut Findings) {
                 // That a name has no folder is told already.
                 let glob = glob && (fact != "program.name" || !text.contains(['/', ' ']));
                 let told = || (format!("`{text}` is compared as it stands"), instead.to_owned());
-                if let Some((message, help)) = wrong.or_else(|| glob.then(told)) {
+                let told = || either(fact, text).unwrap_or_else(told);
+                let is_pattern = glob || either(fact, text).is_some();
+                if let Some((message, help)) = wrong.or_else(|| is_pattern.then(told)) {
                     out.help(site.span(range), message, help);
                 }
             }
         }
     });
+    each_part_asking(subject, &["programs", "count", "pending"], |site, term| {
+        let Some((fact, names)) = asked(term) else { return };
+        let Some((_, help)) = OF_NAMES.iter().find(|(it, _)| *it == fact) else { return };
+        for (text, range) in names.into_iter().filter(|(it, _)| it.contains('*')) {
+            out.help(site.span(range), format!("`{text}` is compared as it stands"), *help);
+        }
+    });
+}
+
+/// Names with `|` between them: what is wrong with them, and what to write.
+fn either(fact: &str, text: &str) -> Option<(String, String)> {
+    let names: Vec<&str> = text.split('|').collect();
+    let is_name =
+        |it: &&str| !it.is_empty() && it.chars().all(|c| c.is_alphanumeric() || "-_/.".contains(c));
+    (names.len() > 1 && names.iter().all(is_name)).then(|| {
+        (format!("`{text}` is compared as it stands"), format!("write `{fact} in {names:?}`"))
+    })
 }
 
 /// What only regular expressions make something of.
@@ -385,7 +416,7 @@ pub(in crate::lint) fn regex_in_literal(subject: &Subject<'_>, out: &mut Finding
             let ends = ends || text.starts_with("\\b") || text.ends_with("\\b");
             // What commands and files say may well be written like this.
             let owner = site.part(&term.range);
-            let prose = ["transcript.", "event.prompt", "session."];
+            let prose = ["transcript.", "event.prompt", "event.model", "session.", "tokens."];
             let prose = prose.iter().any(|it| owner.starts_with(it));
             let words = |it: &str| {
                 let plain = it.chars().all(|c| c.is_alphanumeric() || c == ' ');

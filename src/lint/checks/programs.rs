@@ -14,9 +14,9 @@ use crate::source::node::Node;
 /// Shorter names are one letter from too many others: `gt`, `nm` and `ip` are programs, too.
 pub(super) const LETTERS_MIN: usize = 4;
 /// Programs and words behind programs that are no slip of the names they are near.
-const REAL: [&str; 20] = [
-    "argo", "elm", "ent", "erl", "fpc", "ionic", "isntall", "lld", "nim", "nvm", "pic", "pnp",
-    "ppm", "pst", "shasum", "star", "sync", "test", "top", "tst",
+const REAL: [&str; 22] = [
+    "argo", "elm", "ent", "erl", "fpc", "instal", "ionic", "isntall", "lld", "nim", "nvm", "pic",
+    "pnp", "ppm", "pst", "shasum", "sql", "star", "sync", "test", "top", "tst",
 ];
 
 pub(in crate::lint) fn misspelt_program(subject: &Subject<'_>, out: &mut Findings) {
@@ -239,80 +239,6 @@ fn look_through(subject: &Subject<'_>, pattern: &Pattern<'_>, alone: bool, out: 
     }
 }
 
-/// Lists of options in the vocabulary, by the file's section and their key.
-const OPTION_LISTS: [(&str, &str); 6] = [
-    ("wrappers", "value_options"),
-    ("interpreters", "code"),
-    ("interpreters", "other"),
-    ("file_effects", "read_options"),
-    ("file_effects", "write_options"),
-    ("shell_values", "options"),
-];
-
-/// Options that the vocabulary lists.
-fn listed_options<'s>(subject: &'s Subject<'_>) -> Vec<&'s Node> {
-    let Some(file) = subject.file("vocabulary.yaml") else { return Vec::new() };
-    let by_program = file.get("value_options").and_then(Node::entries).unwrap_or_default();
-    let rows = OPTION_LISTS.iter().flat_map(|(section, key)| {
-        let rows = file.get(section).and_then(Node::items).unwrap_or_default();
-        rows.iter().filter_map(move |row| row.get(key))
-    });
-    by_program.iter().map(|(_, list)| list).chain(rows).flat_map(Node::one_or_items).collect()
-}
-
-fn no_listed_option(subject: &Subject<'_>, out: &mut Findings) {
-    for node in listed_options(subject) {
-        let text = node.text().unwrap_or_default();
-        let help = if text.contains([',', ' ']) {
-            "write each in a text of its own"
-        } else if text.starts_with("--") && text.ends_with('=') {
-            "leave `=` out: a value behind it is found anyway"
-        } else {
-            continue;
-        };
-        out.help(node.span.clone(), format!("no option is called `{text}`"), help);
-    }
-}
-
-/// What is wrong with a text that begins as an option does: the message, why, and what to write.
-fn not_one_option(text: &str) -> Option<(String, &'static str, String)> {
-    let before_comma = text.split(',').next().unwrap_or_default();
-    // Some programs take a list behind a letter: `-Wl,-z,now`.
-    let listed = before_comma != text && (before_comma.len() == 2 || text.starts_with("--"));
-    if text.contains([' ', '|']) || listed {
-        let first = text.split([' ', ',', '|']).next().unwrap_or_default();
-        let message = format!("`{text}` is looked for as one option");
-        let help = format!("write each in a text of its own: `[\"{first}\", …]`");
-        return Some((message, "no option has a blank, a comma or `|` in its name", help));
-    }
-    (text.len() > 1 && text.ends_with('*')).then(|| {
-        let note = "`*` stands for itself; a long option that is shortened is met anyway";
-        let help = "name each option whole: `--force`, `--force-with-lease`";
-        (format!("no option is called `{text}`"), note, help.to_owned())
-    })
-}
-
-pub(in crate::lint) fn no_option(subject: &Subject<'_>, out: &mut Findings) {
-    no_listed_option(subject, out);
-    for pattern in arguments(subject, &OPTIONS) {
-        let text = pattern.text;
-        // Programs of Windows take `/s`, and some of Unix `+x`.
-        if text.starts_with(['-', '+', '/']) {
-            if let Some((message, note, help)) = not_one_option(text) {
-                out.add(pattern.span(), message, |it| it.with_note(note).with_help(help));
-            }
-            continue;
-        }
-        let name = text.trim_start_matches(|it: char| !it.is_alphanumeric());
-        let dashes = if name.chars().count() == 1 { "-" } else { "--" };
-        let message = format!("`{text}` is no option: it begins with no dash");
-        out.add(pattern.span(), message, |it| {
-            it.with_note("what is no option is asked for by `program.operands` and `program.names`")
-                .with_help(format!("write `{dashes}{name}`"))
-        });
-    }
-}
-
 /// Programs whose options have no dash: `dd of=x`, `make V=1`.
 const WITHOUT_DASHES: [&str; 5] = ["dd", "make", "env", "sysctl", "defaults"];
 
@@ -420,9 +346,6 @@ fn oddity(
 
 /// Facts that are asked about command patterns.
 const ASKED: Functions = Functions::new(&["ran(", "commands.last(", "action.runs(", "fed_by("]);
-/// What is asked about options.
-const OPTIONS: Functions = Functions::new(&["program.has("]);
-
 /// The command patterns of the pack's own guards.
 fn of_guards<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = (&'s Entry<'s>, Pattern<'s>)> {
     guards(subject).flat_map(|entry| {

@@ -1,0 +1,127 @@
+//! Checks of options of programs, in expressions and in the vocabulary: what no option is like.
+
+use super::patterns::{Functions, arguments};
+use super::terms::{asked, each_part_asking};
+use crate::lint::{Findings, Subject};
+use crate::source::node::Node;
+
+/// What is asked for options.
+const OPTIONS: Functions = Functions::new(&["program.has("]);
+
+/// Lists of options in the vocabulary, by the file's section and their key.
+const OPTION_LISTS: [(&str, &str); 6] = [
+    ("wrappers", "value_options"),
+    ("interpreters", "code"),
+    ("interpreters", "other"),
+    ("file_effects", "read_options"),
+    ("file_effects", "write_options"),
+    ("shell_values", "options"),
+];
+
+/// Options that the vocabulary lists.
+fn listed_options<'s>(subject: &'s Subject<'_>) -> Vec<&'s Node> {
+    let Some(file) = subject.file("vocabulary.yaml") else { return Vec::new() };
+    let by_program = file.get("value_options").and_then(Node::entries).unwrap_or_default();
+    let rows = OPTION_LISTS.iter().flat_map(|(section, key)| {
+        let rows = file.get(section).and_then(Node::items).unwrap_or_default();
+        rows.iter().filter_map(move |row| row.get(key))
+    });
+    by_program.iter().map(|(_, list)| list).chain(rows).flat_map(Node::one_or_items).collect()
+}
+
+fn no_listed_option(subject: &Subject<'_>, out: &mut Findings) {
+    for node in listed_options(subject) {
+        let text = node.text().unwrap_or_default();
+        let help = if text.contains([',', ' ']) {
+            "write each in a text of its own"
+        } else if text.starts_with("--") && text.ends_with('=') {
+            "leave `=` out: a value behind it is found anyway"
+        } else {
+            continue;
+        };
+        out.help(node.span.clone(), format!("no option is called `{text}`"), help);
+    }
+}
+
+/// What is wrong with a text that begins as an option does: the message, why, and what to write.
+fn not_one_option(text: &str) -> Option<(String, &'static str, String)> {
+    let before_comma = text.split(',').next().unwrap_or_default();
+    // Some programs take a list behind a letter: `-Wl,-z,now`.
+    let listed = before_comma != text && (before_comma.len() == 2 || text.starts_with("--"));
+    if text.contains([' ', '|']) || listed {
+        let first = text.split([' ', ',', '|']).next().unwrap_or_default();
+        let message = format!("`{text}` is looked for as one option");
+        let help = format!("write each in a text of its own: `[\"{first}\", …]`");
+        return Some((message, "no option has a blank, a comma or `|` in its name", help));
+    }
+    (text.len() > 1 && text.ends_with('*')).then(|| {
+        let note = "`*` stands for itself; a long option that is shortened is met anyway";
+        let help = "name each option whole: `--force`, `--force-with-lease`";
+        (format!("no option is called `{text}`"), note, help.to_owned())
+    })
+}
+
+pub(in crate::lint) fn no_option(subject: &Subject<'_>, out: &mut Findings) {
+    no_listed_option(subject, out);
+    bundled_option(subject, out);
+    for pattern in arguments(subject, &OPTIONS) {
+        let text = pattern.text;
+        // Programs of Windows take `/s`, and some of Unix `+x`.
+        if text.starts_with(['-', '+', '/']) {
+            if let Some((message, note, help)) = not_one_option(text) {
+                out.add(pattern.span(), message, |it| it.with_note(note).with_help(help));
+            }
+            continue;
+        }
+        let name = text.trim_start_matches(|it: char| !it.is_alphanumeric());
+        let dashes = if name.chars().count() == 1 { "-" } else { "--" };
+        let message = format!("`{text}` is no option: it begins with no dash");
+        out.add(pattern.span(), message, |it| {
+            it.with_note("what is no option is asked for by `program.operands` and `program.names`")
+                .with_help(format!("write `{dashes}{name}`"))
+        });
+    }
+}
+
+/// Programs whose letters of options stand in any order, together or each alone.
+const OF_LETTERS: [&str; 18] = [
+    "chmod", "chown", "cp", "curl", "df", "du", "git", "grep", "ln", "ls", "mkdir", "mv", "ps",
+    "rm", "rsync", "sed", "ssh", "tar",
+];
+
+/// Several letters that are asked for as one option.
+fn bundled_option(subject: &Subject<'_>, out: &mut Findings) {
+    each_part_asking(subject, &["has"], |site, term| {
+        let Some((_, names)) = asked(term).filter(|(fact, _)| *fact == "program.has") else {
+            return;
+        };
+        let commands = subject.entry_of(site).and_then(|it| subject.said(it, "commands"));
+        let commands = commands.map(Node::one_or_items).unwrap_or_default();
+        let program =
+            |it: &'_ Node| it.text().and_then(|it| it.split(' ').next()).map(str::to_owned);
+        let of_letters =
+            |it: &Node| program(it).is_some_and(|it| OF_LETTERS.contains(&it.as_str()));
+        if commands.is_empty() || !commands.iter().all(of_letters) {
+            return;
+        }
+        for (text, range) in names {
+            let letters = text.strip_prefix('-').unwrap_or_default();
+            if (2..=3).contains(&letters.len())
+                && letters.bytes().all(|it| it.is_ascii_alphabetic())
+            {
+                let each: Vec<String> =
+                    letters.chars().map(|it| format!("program.has([\"-{it}\"])")).collect();
+                out.add(
+                    site.span(range),
+                    format!("`{text}` is met where it is written just so"),
+                    |it| {
+                        it.with_note(
+                            "letters of options may stand in any order, and each by itself",
+                        )
+                        .with_help(format!("ask for each: `{}`", each.join(" && ")))
+                    },
+                );
+            }
+        }
+    });
+}

@@ -1,0 +1,78 @@
+//! What lint says of what looks like something else than it is: regular expressions, names with signs of
+//! patterns, letters of options.
+
+use crate::subjects::{check, check_made};
+
+#[test]
+fn what_looks_like_something_else_is_told() {
+    let guard = |it: &str| {
+        format!(
+            "- id: own\n  commands: [git commit]\n  when: '{it}'\n  decision: deny\n  message: No.\n"
+        )
+    };
+    check_made(
+        ("guards.yaml", guard),
+        "PD319",
+        &[
+            ("session.branch.matches(\"^feat/|fix/\")", "`^` binds the first of these alone"),
+            ("session.branch.matches(\"feat|fix$\")", "`$` binds the last of these alone"),
+            ("session.branch.matches(\"^[feat|fix]/\")", "`[feat|fix]` is one character"),
+            ("session.branch.matches(\"^feat/*\")", "`/*` is any number of `/`"),
+            ("session.branch.matches(\"^(feat|fix)/\")", ""),
+            ("session.branch.matches(\"^feat/|^fix/\")", ""),
+            ("session.branch.matches(\"^main$|fix/\")", ""),
+            ("session.branch.matches(\"[a|b]x\")", ""),
+            ("session.branch.matches(\"^feat/.*\")", ""),
+        ],
+    );
+    check_made(
+        ("guards.yaml", guard),
+        "PD315",
+        &[
+            ("session.branch == \"main|master\"", "`main|master` is compared as it stands"),
+            ("event.permission_mode == \"plan|auto\"", "is compared as it stands"),
+            ("action.programs.any_in([\"python*\"])", "`python*` is compared as it stands"),
+            ("tools.count(\"mcp__github__*\") > 0", "is compared as it stands"),
+            ("action.programs.any_in([\"python\"])", ""),
+            ("session.branch == \"main\"", ""),
+        ],
+    );
+    check_made(
+        ("guards.yaml", guard),
+        "PD308",
+        &[
+            ("action.changes([\"src/**/*.{ts, tsx}\"])", "` tsx` in braces begins or ends"),
+            ("action.changes([\"!src/**\"])", "these globs only leave out"),
+            ("action.changes([\"**/*.{ts,tsx}\", \"!src/**\"])", ""),
+        ],
+    );
+    check_made(
+        ("guards.yaml", guard),
+        "PD312",
+        &[
+            ("program.has([\"-am\"])", "`-am` is met where it is written just so"),
+            ("program.has([\"-a\"]) && program.has([\"-m\"])", ""),
+        ],
+    );
+    check_made(
+        ("guards.yaml", guard),
+        "PD241",
+        &[
+            ("program.name == \"yarn\"", "`own` is not for the program `yarn`"),
+            ("program.name == \"git\"", ""),
+        ],
+    );
+    let java = "- id: own\n  commands: [java]\n  when: 'program.has([\"-jar\"])'\n  decision: deny\n  message: No.\n";
+    check("guards.yaml", "PD312", &[(java, "")]);
+    let first = |it: &str| format!("prompt:\n  - {{id: own, when: {it}, text: Look.}}\n");
+    check_made(
+        ("run.yaml", first),
+        "PD601",
+        &[("run.iteration == 0", "this never holds"), ("run.iteration == 1", "")],
+    );
+    check(
+        "guards.yaml",
+        "PD126",
+        &[("- {id: own, commands: [npm instal, sql], decision: deny, message: No.}\n", "")],
+    );
+}
