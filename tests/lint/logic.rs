@@ -161,6 +161,13 @@ fn a_guard_allows_something_that_it_names() {
             ("  tools: [Read]", ""),
             ("  tools: [Bash]\n  commands: [ls]", ""),
             ("  tools: [Bash]\n  when: action.command == \"make\"", ""),
+            ("  when: action.runs(\"npm test\")", "`own` allows whatever else stands on the line"),
+            (
+                "  tools: [Bash]\n  when: action.command.starts_with(\"npm \")",
+                "whatever else stands",
+            ),
+            ("  when: action.programs.all_in([\"ls\"]) && action.runs(\"ls\")", ""),
+            ("  tools: [Read]\n  when: action.runs(\"npm test\")", ""),
             ("  tools: [Bash]\n  mode: shadow", ""),
         ],
     );

@@ -289,6 +289,42 @@ fn what_is_never_said_or_done_is_told() {
 }
 
 #[test]
+fn a_breaker_is_told_what_an_event_reports() {
+    let reaction = |it: &str| format!("- id: own\n  breaker: api/own\n{it}\n");
+    check_made(
+        ("reactions.yaml", reaction),
+        "PD512",
+        &[
+            ("  on: [stop]\n  result: failure", "a failure is told at an event that reports none"),
+            ("  on: [stop_failure]\n  result: success", "a success is told at an event that"),
+            ("  on: [stop_failure]\n  result: failure", ""),
+            ("  on: [post_tool_use]\n  when: event.tool == \"Bash\"\n  result: failure", ""),
+            ("  on: [stop, stop_failure]\n  result: failure", ""),
+        ],
+    );
+    let inherited = "- {id: api_works, override: true, result: failure, reason: a try}\n";
+    check("reactions.yaml", "PD512", &[(inherited, "a failure is told")]);
+}
+
+#[test]
+fn tasks_are_not_given_up_before_a_human_was_asked() {
+    let review = |it: &str| {
+        format!(
+            "review:\n  - id: own\n    group: {it}\n    when: task.attempts >= 1\n    do: abandon\n"
+        )
+    };
+    check_made(
+        ("dead_letter.yaml", review),
+        "PD625",
+        &[
+            ("retry", "a rule of `retry` gives tasks up"),
+            ("wait", "a rule of `wait`"),
+            ("abandon", ""),
+        ],
+    );
+}
+
+#[test]
 fn a_verdict_of_a_run_is_one_of_few() {
     let prompt = |it: &str| {
         format!("prompt:\n  - id: own\n    when: run.verdict == \"{it}\"\n    text: Own.\n")

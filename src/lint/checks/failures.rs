@@ -73,6 +73,7 @@ fn idle_fresh(subject: &Subject<'_>, out: &mut Findings) {
 
 pub(in crate::lint) fn contradiction(subject: &Subject<'_>, out: &mut Findings) {
     idle_fresh(subject, out);
+    odd_result(subject, out);
     let Some(file) = subject.file(FILE) else { return };
     let labels = file.get("profiles").and_then(Node::entries).unwrap_or_default().iter();
     let labels = labels.filter_map(|(_, labels)| labels.items()).flatten();
@@ -137,12 +138,50 @@ pub(in crate::lint) fn odd_folder(subject: &Subject<'_>, out: &mut Findings) {
 
 /// What is judged before a task may be given up: a human's need.
 const BEFORE_ABANDONING: [&str; 2] = ["human", "escalate"];
+/// The order of the built-in pack.
+const USUAL_ORDER: [&str; 5] = ["human", "wait", "retry", "escalate", "abandon"];
+
+/// Reactions that tell a breaker of failures where nothing failed, or of successes where something did. Whoever
+/// writes a condition may know better.
+fn odd_result(subject: &Subject<'_>, out: &mut Findings) {
+    for entry in subject.of("reactions.yaml").filter(|it| !it.is("enabled", false)) {
+        let Some(result) = subject.said(entry, "result") else { continue };
+        let on = subject.said(entry, "on").map(Node::one_or_items).unwrap_or_default();
+        let at = |events: &[&str]| {
+            !on.is_empty() && on.iter().all(|it| events.iter().any(|name| it.says(name)))
+        };
+        let failing = at(&["post_tool_use_failure", "stop_failure"]);
+        let sound = at(&["stop", "subagent_stop", "session_start", "post_tool_use"]);
+        let message = match (result.says("success"), result.says("failure")) {
+            (true, _) if failing => "a success is told at an event that reports a failure",
+            (_, true) if sound && subject.said(entry, "when").is_none() => {
+                "a failure is told at an event that reports none"
+            }
+            _ => continue,
+        };
+        let place = entry.node.get("result").or_else(|| entry.node.get("on"));
+        if let Some(place) = place {
+            out.add(place.span.clone(), message, |it| {
+                it.with_note("the breaker is told so each time")
+                    .with_help("write the other `result`, or other events under `on`")
+            });
+        }
+    }
+}
 
 pub(in crate::lint) fn gives_up_first(subject: &Subject<'_>, out: &mut Findings) {
     let Some(file) = subject.file("dead_letter.yaml") else { return };
     let note = "a task that needs a human is then given up, and nobody is asked";
     let order = file.get("order").and_then(Node::items).unwrap_or_default();
     let place = |name: &str| order.iter().position(|it| it.says(name));
+    let usual = |name: &str| USUAL_ORDER.iter().position(|it| *it == name);
+    let judged_at = |name: &str| if order.is_empty() { usual(name) } else { place(name) };
+    // Whoever stands before a human's need, or is one of its groups.
+    let is_early = |name: &str| {
+        judged_at(name).is_some_and(|at| {
+            BEFORE_ABANDONING.iter().any(|it| *it == name || judged_at(it) > Some(at))
+        })
+    };
     if let Some(abandon) = place("abandon")
         && let Some(later) = BEFORE_ABANDONING.iter().find(|it| place(it) > Some(abandon))
         && let Some(node) = order.get(abandon)
@@ -155,7 +194,7 @@ pub(in crate::lint) fn gives_up_first(subject: &Subject<'_>, out: &mut Findings)
     let used = |it: &&Node| it.get("enabled").and_then(Node::bool) != Some(false);
     let rules = file.get("review").and_then(Node::items).unwrap_or_default();
     for rule in rules.iter().filter(used) {
-        let group = rule.get("group").filter(|it| BEFORE_ABANDONING.iter().any(|own| it.says(own)));
+        let group = rule.get("group").filter(|it| it.text().is_some_and(is_early));
         let gives_up = rule.get("do").is_some_and(|it| it.says("abandon"));
         // A human who gave it up was asked.
         let when = rule.get("when").and_then(Node::text).unwrap_or_default();

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::events::kinds;
+use super::terms::path;
 use crate::facts::event::CALLS;
 use crate::facts::glob::word_matches;
 use crate::lint::subject::Entry;
@@ -60,6 +61,50 @@ pub(in crate::lint) fn guard_always_fires(subject: &Subject<'_>, out: &mut Findi
         };
         let help = "say which: `tools: [Bash]`, `commands: [deploy]`, or `when`";
         out.help(entry.id.span.clone(), message, help);
+    }
+    allowed_for_a_part(subject, out);
+}
+
+/// Beginnings of questions that a part of a command line answers, whatever else stands on it.
+const OF_PARTS: [&str; 5] = [
+    "action.runs(",
+    "action.programs.any_in(",
+    "action.programs.contains(",
+    "action.command.contains(",
+    "action.command.starts_with(",
+];
+
+/// Tells of guards that allow a whole command line for a part of it.
+fn allowed_for_a_part(subject: &Subject<'_>, out: &mut Findings) {
+    for entry in guards(subject) {
+        let said = |key: &str| subject.said(entry, key);
+        let allows = said("decision").is_some_and(|it| it.says("allow"))
+            && said("mode").is_none_or(|it| it.says("enforce"))
+            && said("commands").is_none();
+        let of_shells = said("tools").map(Node::one_or_items).is_none_or(|tools| {
+            let fits = |tool: &str| {
+                tools.iter().filter_map(Node::text).any(|glob| word_matches(glob, tool))
+            };
+            subject.reviewed.meant.shell_tools().any(fits)
+        });
+        let Some(site) = subject.site(entry, "when").filter(|_| allows && of_shells) else {
+            continue;
+        };
+        if site.text.contains("action.programs.all_in(") {
+            continue;
+        }
+        let mut told = false;
+        site.visit(|term| {
+            let asks = path(term).is_some_and(|it| OF_PARTS.iter().any(|part| it.starts_with(part)));
+            if asks && !told {
+                told = true;
+                let message = format!("`{}` allows whatever else stands on the line", entry.name());
+                out.add(site.span(&term.range), message, |it| {
+                    it.with_note("an allow holds for the whole command line, and skips the user's own prompt")
+                        .with_help("name the programs under `commands`: a line is allowed where all that it runs is")
+                });
+            }
+        });
     }
 }
 
