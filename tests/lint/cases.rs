@@ -114,3 +114,31 @@ fn a_guard_is_silent_where_it_looks() {
         assert_eq!(told(on), "", "{on}");
     }
 }
+
+#[test]
+fn programs_of_the_pack_and_breakers_are_spelt_alike_in_its_cases() {
+    let guard = "- {id: own, commands: [deployctl], decision: deny, message: No.}\n";
+    let told = |case: &str| {
+        let files = [("guards.yaml", guard), ("tests/a.yaml", case)];
+        render_compact(&look(&files, Profile::Default).findings)
+    };
+    let run = |line: &str| {
+        format!("- {{name: a, on: {{command: {line}}}, expect: {{guards: {{own: silent}}}}}}\n")
+    };
+    let found = told(&run("deployclt prod"));
+    assert!(found.contains("PD714") && found.contains("did you mean `deployctl`?"), "{found}");
+    for line in ["deployctl prod", "make"] {
+        assert_eq!(told(&run(line)), "", "{line}");
+    }
+    let breaker = |name: &str| {
+        format!(
+            "- {{name: a, given: {{breakers: {{{name}: open}}}}, expect: {{decision: none}}}}\n"
+        )
+    };
+    let found = told(&breaker("api/claud"));
+    assert!(
+        found.contains("PD700") && found.contains("there is no breaker `api/claud`"),
+        "{found}"
+    );
+    assert_eq!(told(&breaker("api/claude")), "");
+}

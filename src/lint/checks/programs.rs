@@ -1,6 +1,8 @@
 //! Checks of command patterns, in lists, as keys and in expressions: the programs they name, and what no
 //! program ever sees.
 
+use std::collections::BTreeSet;
+
 use super::guards::guards;
 use super::patterns::{Functions, Pattern, Place, arguments};
 use super::terms::{asked, compared, each_part_asking};
@@ -56,11 +58,14 @@ pub(super) fn slip_of_program<'l>(
     let known = subject.reviewed.meant.known_programs();
     let mut words = line.split_whitespace();
     let program = words.next()?;
-    let (word, meant) = match known.get(program) {
-        Some(subs) => words.next().and_then(|it| Some((it, slip_of(it, all(subs))?)))?,
-        None => (program, slip_of(program, all(known.keys()))?),
-    };
-    Some((word, meant.to_owned()))
+    if let Some(subs) = known.get(program) {
+        return words.next().and_then(|it| Some((it, slip_of(it, all(subs))?.to_owned())));
+    }
+    let patterns = command_patterns(subject).into_iter();
+    let own: BTreeSet<String> =
+        patterns.filter_map(|it| it.text.split_whitespace().next().map(str::to_owned)).collect();
+    let meant = slip_of(program, all(known.keys())).or_else(|| slip_of(program, all(&own)));
+    meant.filter(|_| !own.contains(program)).map(|it| (program, it.to_owned()))
 }
 
 /// The known program that this one is in small letters; programs of Windows have capitals of their own.
