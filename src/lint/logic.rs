@@ -90,13 +90,18 @@ fn alone<'t>(term: &'t Term, holds: bool, names: &Names) -> Option<(Cow<'t, str>
     (!matches!(limit, Limit::Order { .. })).then_some((fact, limit))
 }
 
-/// What each fact must be, where each condition is about one and no two facts are of the same kind, `files` or
-/// `tools`: nothing that is said of one then says anything of another.
+/// What each fact must be, where each condition is about one, and no two facts have the same owner or one below the
+/// other's: nothing that is said of one then says anything of another.
 fn apart<'t>(conditions: &[(&'t Term, bool)], names: &Names) -> Option<Limits<'t>> {
     let alone = |(term, holds): &(&'t Term, bool)| alone(term, *holds, names);
     let found: Vec<(Cow<'t, str>, Limit)> = conditions.iter().map(alone).collect::<Option<_>>()?;
-    let kinds = || found.iter().map(|(fact, _)| fact.split('.').next());
-    let differ = kinds().enumerate().all(|(at, one)| kinds().skip(at + 1).all(|it| it != one));
+    let owners = || found.iter().map(|(fact, _)| fact.rsplit_once('.').map_or(&**fact, |it| it.0));
+    let is_below = |it: &str, owner: &str| {
+        it.strip_prefix(owner).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    let differ = owners().enumerate().all(|(at, one)| {
+        owners().skip(at + 1).all(|other| !is_below(one, other) && !is_below(other, one))
+    });
     differ.then(|| found.into_iter().collect())
 }
 
