@@ -383,6 +383,11 @@ fn programs_are_those_of_a_command_line() {
         "PD225",
         &[
             ("  when: action.address.starts_with(\"https://docs.rs\")", ""),
+            (
+                "  when: '!action.address.starts_with(\"https://docs.rs\")'",
+                "`https://docs.rs` also begins the addresses of other hosts",
+            ),
+            ("  when: '!action.address.starts_with(\"https://docs.rs/\")'", ""),
             ("  when: action.address.starts_with(\"docs.rs\")", "most addresses begin with their"),
             ("  when: action.address.starts_with(\"https://\")", ""),
             ("  when: action.address.starts_with(\"http\")", ""),

@@ -307,6 +307,24 @@ fn a_breaker_is_told_what_an_event_reports() {
 }
 
 #[test]
+fn a_kind_of_files_is_not_left_out_as_a_whole() {
+    let files = |it: &str| format!("files:\n  own:\n{it}\n");
+    check_made(
+        ("vocabulary.yaml", files),
+        "PD317",
+        &[
+            ("    globs: ['**/*.sql']\n    except: ['**']", "`**` leaves nothing of this kind"),
+            (
+                "    globs: ['db/**/*.sql']\n    except: ['**/*.sql']",
+                "`db/**/*.sql` is left out wherever it matches",
+            ),
+            ("    globs: ['**/*.sql']\n    except: ['db/**/*.sql']", ""),
+            ("    globs: ['*.py']\n    except: ['test_*.py']", ""),
+        ],
+    );
+}
+
+#[test]
 fn tasks_are_not_given_up_before_a_human_was_asked() {
     let review = |it: &str| {
         format!(

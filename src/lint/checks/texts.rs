@@ -95,12 +95,12 @@ pub(in crate::lint) fn empty_argument(subject: &Subject<'_>, out: &mut Findings)
     });
 }
 
-/// An address that is recognised by less than its host where something is let through by it, or by a host alone.
 /// The beginning of an address or a path with a slash at its end.
 fn ended(site: &Site<'_>, (text, range): Constant<'_>) -> Option<(Span, String)> {
     site.edit(range, &format!("{:?}", format!("{text}/")))
 }
 
+/// An address that is recognised by less than its host where something is let through by it, or by a host alone.
 fn address_by_prefix(
     site: &Site<'_>,
     (text, range): Constant<'_>,
@@ -140,7 +140,11 @@ pub(in crate::lint) fn path_by_prefix(subject: &Subject<'_>, out: &mut Findings)
         if of_path.starts_with("action.address.") {
             let allows =
                 subject.entry_of(site).is_some_and(|it| it.text("decision") == Some("allow"));
-            return address_by_prefix(site, (text, range), allows || site.key == "unless", out);
+            // What is negated lets through where it does not hold.
+            let before = site.text.get(..term.range.start).unwrap_or_default();
+            let negated = before.trim_end().ends_with('!');
+            let lets_through = (allows || site.key == "unless") != negated;
+            return address_by_prefix(site, (text, range), lets_through, out);
         }
         let of_path = ["path\")", "_path.", "paths."].iter().any(|it| of_path.contains(it));
         // Whoever ends it so means the beginning of a name.

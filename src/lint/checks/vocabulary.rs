@@ -6,6 +6,7 @@ use regex_syntax::hir::HirKind;
 use super::names::slip;
 use super::patterns::hir;
 use super::tools::known_tools;
+use crate::facts::glob::path_matches;
 use crate::lint::{Findings, Subject};
 use crate::script::pattern::compile_regex;
 use crate::source::node::Node;
@@ -97,6 +98,7 @@ fn rows<'s>(subject: &'s Subject<'_>) -> Vec<(&'s Node, bool)> {
 }
 
 pub(in crate::lint) fn excused_pattern(subject: &Subject<'_>, out: &mut Findings) {
+    left_out_files(subject, out);
     for (row, case) in rows(subject) {
         let list = |key: &str| row.get(key).map(Node::one_or_items).unwrap_or_default();
         let excuses: Vec<_> =
@@ -114,6 +116,42 @@ pub(in crate::lint) fn excused_pattern(subject: &Subject<'_>, out: &mut Findings
                         .with_note("it is looked for in vain")
                         .with_help("say in `unless` what else stands there, or leave one out")
                 });
+            }
+        }
+    }
+}
+
+/// Globs of a kind of files that another one leaves out wherever they match.
+fn left_out_files(subject: &Subject<'_>, out: &mut Findings) {
+    let kinds = subject.file(FILE).and_then(|it| it.get("files")?.entries());
+    for (_, kind) in kinds.unwrap_or_default() {
+        let list = |key: &str| kind.get(key).map(Node::one_or_items).unwrap_or_default();
+        for except in list("except") {
+            let by = except.text().unwrap_or_default();
+            // The kind below has globs, too.
+            let all = ["**", "*", "**/*"].contains(&by);
+            let globs =
+                list("globs").iter().filter(|it| it.text().is_some_and(|it| path_matches(by, it)));
+            let left_out: Vec<&Node> = globs.collect();
+            let message = |it: &str| format!("`{it}` leaves nothing of this kind");
+            let note = "what `except` matches is not of the kind";
+            if all {
+                out.add(except.span.clone(), message(by), |it| {
+                    it.with_note(note).with_help("say which of them are left out")
+                });
+                continue;
+            }
+            for node in left_out {
+                let text = node.text().unwrap_or_default();
+                out.add(
+                    node.span.clone(),
+                    format!("`{text}` is left out wherever it matches"),
+                    |it| {
+                        it.with_related(except.span.clone(), "by this")
+                            .with_note(note)
+                            .with_help("leave one of the two out")
+                    },
+                );
             }
         }
     }
