@@ -120,6 +120,22 @@ fn a_guard_that_a_stricter_one_takes_everything_from_is_told() {
             ),
         ],
     );
+    // What follows from a condition holds where that does.
+    let both = |ask: &str, deny: &str| {
+        format!(
+            "- {{id: own, tools: [Bash], when: {ask}, decision: ask, message: Look.}}\n\
+             - {{id: stern, tools: [Bash], when: {deny}, decision: deny, message: No.}}\n"
+        )
+    };
+    check(
+        GUARDS,
+        "PD622",
+        &[
+            (&both("files.count > 10", "files.count > 3"), "`own` never decides: `stern` does"),
+            (&both("files.count > 3", "files.count > 10"), ""),
+            (&both("files.count > 3", "todos.open > 2"), ""),
+        ],
+    );
     // A condition of the stricter one that may not hold leaves something over.
     check(
         GUARDS,

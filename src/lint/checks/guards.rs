@@ -7,10 +7,12 @@ use super::events::kinds;
 use super::terms::path;
 use crate::facts::event::CALLS;
 use crate::facts::glob::word_matches;
+use crate::lint::logic::{follows, possible};
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
 use crate::policy::guards::FILES;
 use crate::script::tree::{Form, Term};
+use crate::script::types::Names;
 use crate::source::node::Node;
 
 /// The guards that the pack itself writes.
@@ -168,12 +170,15 @@ impl<'s> Deciding<'s> {
 
     /// Whether it fires wherever another one does. What cannot be known must be so for both: all that this one
     /// asks, the other one asks, too.
-    fn covers(&self, other: &Self) -> bool {
+    fn covers(&self, other: &Self, names: &Names) -> bool {
         let tools = self.tools.is_empty()
             || (!other.tools.is_empty() && self.tools.is_superset(&other.tools));
         let asks = |it: &&Term| {
             let wanted = it.canonical();
-            other.when.iter().any(|it| it.canonical() == wanted)
+            other
+                .when
+                .iter()
+                .any(|part| part.canonical() == wanted || follows((it, true), (part, true), names))
         };
         self.on.is_superset(&other.on)
             && tools
@@ -205,12 +210,16 @@ pub(in crate::lint) fn outdone_guard(subject: &Subject<'_>, out: &mut Findings) 
     let strictest = all.iter().map(|it| it.rank).max();
     for guard in all.iter().filter(|it| Some(it.rank) < strictest) {
         let stricter = all.iter().filter(|it| it.rank > guard.rank);
-        if let Some(other) = stricter.take(STRICTER_MAX).find(|it| it.covers(guard)) {
+        let names = subject.names();
+        if let Some(other) = stricter.take(STRICTER_MAX).find(|it| it.covers(guard, names)) {
             let (name, other) = (guard.entry.name(), other.entry);
+            let fires: Vec<(&Term, bool)> = guard.when.iter().map(|it| (*it, true)).collect();
+            let example = possible(&fires, names).witness();
+            let example = example.map_or_else(String::new, |it| format!("; both fire where {it}"));
             let message = format!("`{name}` never decides: `{}` does", other.name());
             out.add(guard.entry.id.span.clone(), message, |it| {
                 it.with_related(other.id.span.clone(), "this fires wherever that one does")
-                    .with_note("of several guards the strictest answer counts")
+                    .with_note(format!("of several guards the strictest answer counts{example}"))
                     .with_help("leave out of the stricter one what is meant here, by `unless`")
             });
         }
