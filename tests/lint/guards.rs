@@ -1,7 +1,7 @@
 //! What lint says of guards: what they look at, and what a pack changes of those it inherits.
 
 use policyd::lint::Profile;
-use policyd::report::diagnostics::{Style, render_text};
+use policyd::report::diagnostics::{Style, render_compact, render_text};
 
 use crate::subjects::{check, check_made, consideration, look};
 
@@ -416,4 +416,13 @@ fn an_override_moves_a_guard_to_where_its_condition_knows_something() {
             ("stop", ""),
         ],
     );
+}
+
+#[test]
+fn one_mistake_in_a_guard_hides_no_other() {
+    let guard = "- {id: own, when: filez.count > 3, decision: deni, message: \"${program.lin}\"}\n";
+    let said = render_compact(&look(&[("guards.yaml", guard)], Profile::Default).findings);
+    for mistake in ["unknown value `deni`", "there is no fact `filez`", "program has no `lin`"] {
+        assert!(said.contains(mistake), "{mistake}: {said}");
+    }
 }

@@ -106,16 +106,10 @@ impl Builder<'_> {
         let on = self.guarded_events(entry);
         let decision = entry.get("decision");
         let changes = entry.get("updated_input");
-        if decision.is_none() && changes.is_none() {
-            self.missing(entry, "decision", "say what the guard does: `deny`, `ask`, `warn`");
-            return None;
-        }
-        let verb = match decision {
-            Some(node) => Verb::find(node.text()?)?,
-            None => Verb::Allow,
-        };
+        let verb = self.verb(entry);
         for event in &on {
-            if let Some(node) = decision.filter(|_| !takes(event, ability(verb))) {
+            let is_taken = |verb: Verb| takes(event, ability(verb));
+            if let Some(node) = decision.filter(|_| !verb.is_none_or(is_taken)) {
                 self.not_taken(event, node.text().unwrap_or_default(), node);
             }
             if let Some(node) = changes.filter(|_| !takes(event, Ability::Input)) {
@@ -138,7 +132,8 @@ impl Builder<'_> {
             .filter_map(|(key, value)| Some((key.text()?.to_owned(), self.template(value)?)))
             .collect();
         self.unknown_here = AT_A_GUARD;
-        let (when, unless) = made?;
+        // Whatever else is wrong with a guard was told by now.
+        let ((when, unless), verb) = made.zip(verb)?;
         let uses = std::mem::take(&mut self.uses);
         let stored = |it: &String| FROM_STORES.iter().any(|fact| it.starts_with(fact));
         let at_paths = |it: &String| AT_PATHS.contains(&it.as_str());
@@ -173,6 +168,18 @@ impl Builder<'_> {
             needs_effects,
             body: body.into(),
         })
+    }
+
+    /// What a guard does; one that gives a tool another input lets it run with that.
+    fn verb(&mut self, entry: &Entry) -> Option<Verb> {
+        match entry.get("decision") {
+            Some(node) => node.text().and_then(Verb::find),
+            None if entry.get("updated_input").is_some() => Some(Verb::Allow),
+            None => {
+                self.missing(entry, "decision", "say what the guard does: `deny`, `ask`, `warn`");
+                None
+            }
+        }
     }
 
     fn not_taken(&mut self, event: &str, what: &str, node: &Node) {
