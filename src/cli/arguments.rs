@@ -41,7 +41,7 @@ fn exit_codes() -> String {
     after_help = exit_codes()
 )]
 pub(super) struct Arguments {
-    /// Colours: `auto` is where the output is a terminal and NO_COLOR is not set
+    /// Colours: `auto` is where the output is a terminal that knows them and NO_COLOR is not set
     #[arg(long, global = true, value_enum, default_value = "auto", value_name = "WHEN")]
     pub(super) color: Color,
     #[command(subcommand)]
@@ -121,7 +121,7 @@ pub(super) enum Command {
 /// When output is coloured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Color {
-    /// On a terminal, unless `NO_COLOR` is set
+    /// On a terminal, unless `NO_COLOR` is set or `TERM` is `dumb`
     Auto,
     /// Always
     Always,

@@ -128,7 +128,10 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         Err(error) => return usage(&error, console, arguments),
     };
     match parsed.color {
-        Color::Auto => console.terminal &= world.env("NO_COLOR").is_none(),
+        Color::Auto => {
+            let is_dumb = world.env("TERM").is_some_and(|it| it == "dumb");
+            console.terminal &= world.env("NO_COLOR").is_none() && !is_dumb;
+        }
         Color::Always => console.terminal = true,
         Color::Never => console.terminal = false,
     }

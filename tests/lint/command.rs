@@ -8,12 +8,17 @@ use crate::subjects::consideration;
 
 /// Exit code, standard output and error.
 fn lint(world: &FakeWorld, arguments: &[&str]) -> (u8, String, String) {
+    lint_on(world, false, arguments)
+}
+
+/// The same where the output is a terminal.
+fn lint_on(world: &FakeWorld, terminal: bool, arguments: &[&str]) -> (u8, String, String) {
     let (mut stdin, mut stdout, mut stderr) = (&b""[..], Vec::new(), Vec::new());
     let mut console = Console {
         stdin: &mut stdin,
         stdout: &mut stdout,
         stderr: &mut stderr,
-        terminal: false,
+        terminal,
         typed: true,
         watched: false,
     };
@@ -181,4 +186,16 @@ fn a_pack_that_is_named_twice_is_looked_at_once() {
     let (_, again, told) = lint(&world, &["packs", "packs/one"]);
     assert_eq!(again.lines().next(), once.lines().next());
     assert_eq!(told.matches("is not UTF-8 text").count(), 2, "{told}");
+}
+
+#[test]
+fn colours_are_for_terminals_that_know_them() {
+    let world = two_packs();
+    let colours = |terminal: bool| lint_on(&world, terminal, &["packs"]).1.contains('\u{1b}');
+    assert!(!colours(false) && colours(true));
+    for (name, value) in [("TERM", "dumb"), ("NO_COLOR", "1")] {
+        world.set_env("TERM", "xterm");
+        world.set_env(name, value);
+        assert!(!colours(true), "{name}");
+    }
 }
