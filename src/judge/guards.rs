@@ -221,10 +221,10 @@ pub fn judge<'p>(
                     guarded.silent.push(SilentGuard { id, place, why: String::new(), explanation });
                 }
             }
-            Found::Allows(verdict, programs) => {
+            Found::Allows(said, programs) => {
                 guarded.judged.push(guard.id.clone());
                 allows.programs.extend(programs);
-                allows.verdicts.push(*verdict);
+                allows.said.push(said);
             }
             Found::Says(verdict, updated) => {
                 guarded.judged.push(guard.id.clone());
@@ -257,7 +257,7 @@ pub fn judge<'p>(
 struct Allows {
     /// Programs of the call, by their numbers.
     programs: BTreeSet<usize>,
-    verdicts: Vec<GuardVerdict>,
+    said: Vec<Said>,
 }
 
 impl Allows {
@@ -265,19 +265,23 @@ impl Allows {
     fn take_effect(self, guarded: &mut Guarded, call: &Call, event: &Event) {
         let mut programs = call.programs.iter().enumerate();
         let other = programs.find(|(at, _)| !self.programs.contains(at)).map(|(_, it)| it);
-        let why = match (call.unread.first(), other) {
-            (Some(why), _) => Some(format!("the command line was not understood: {why}")),
-            (None, Some(it)) => Some(match it.wrappers.first() {
-                Some(wrapper) => format!("no guard allows that `{wrapper}` starts `{}`", line(it)),
-                None => format!("no guard allows `{}`, which the same line runs", line(it)),
-            }),
-            (None, None) => None,
+        let unread =
+            || Some(format!("the command line was not understood: {}", call.unread.first()?));
+        let set = || {
+            let name = call.variables.keys().next()?;
+            Some(format!("the line sets `{name}`, which its programs may heed"))
         };
-        for verdict in self.verdicts {
+        let more = |it: &Invocation| {
+            withheld(it).unwrap_or_else(|| {
+                format!("no guard allows `{}`, which the same line runs", line(it))
+            })
+        };
+        let why = unread().or_else(|| other.map(more)).or_else(set);
+        for (verdict, updated) in self.said {
             match &why {
-                None => guarded.add(verdict, Vec::new(), event),
+                None => guarded.add(*verdict, updated, event),
                 Some(why) => {
-                    let GuardVerdict { id, place, explanation, .. } = verdict;
+                    let GuardVerdict { id, place, explanation, .. } = *verdict;
                     guarded.silent.push(SilentGuard { id, place, why: why.clone(), explanation });
                 }
             }
@@ -341,6 +345,9 @@ impl Guarded {
     }
 }
 
+/// What a guard says, and the fields that it gives the tool's input.
+type Said = (Box<GuardVerdict>, Vec<(String, String)>);
+
 /// What asking a guard came to.
 enum Found {
     /// None of its programs is there.
@@ -348,7 +355,7 @@ enum Found {
     /// It does not fire; its conditions, where they were asked for.
     Silent(Vec<Explained>),
     /// It would allow these programs of the call, by their numbers.
-    Allows(Box<GuardVerdict>, Vec<usize>),
+    Allows(Said, Vec<usize>),
     /// It fires, or it cannot be told whether it does.
     Says(Box<GuardVerdict>, Vec<(String, String)>),
 }
@@ -365,9 +372,22 @@ struct Judging<'a> {
     detail: Detail,
 }
 
-/// Whether a guard lets go what it fires at, as it is: what it rewrites is its author's own.
+/// Whether a guard lets go what it fires at.
 fn allows(mode: Mode, body: &GuardBody) -> bool {
-    mode == Mode::Enforce && body.verb == Verb::Allow && body.updated_input.is_empty()
+    mode == Mode::Enforce && body.verb == Verb::Allow
+}
+
+/// Why no guard can allow a program by its name: another one starts it, which may change what it does or by whose
+/// right (`sudo`, `env`), or it is called by a path, which may lead to any program.
+fn withheld(program: &Invocation) -> Option<String> {
+    let called = &program.called.text;
+    match program.wrappers.first() {
+        Some(wrapper) => Some(format!("`{wrapper}` starts `{}`", line(program))),
+        None if called.contains(['/', '\\']) => {
+            Some(format!("`{called}` is called by its path, and may be any program"))
+        }
+        None => None,
+    }
 }
 
 impl Judging<'_> {
@@ -392,7 +412,7 @@ impl Judging<'_> {
         let seen = Rc::clone(self.seen);
         let (mut concerned, mut silent) = (false, Vec::new());
         let mut doubt: Option<(String, String)> = None;
-        let mut allowed: Option<(Box<GuardVerdict>, Vec<usize>)> = None;
+        let mut allowed: Option<(Said, Vec<usize>)> = None;
         for (at, program) in seen.call.programs.iter().enumerate() {
             let values = &self.context.lens.lens().value_options;
             let Some(pattern) = pattern_of(self.guard, program, values) else { continue };
@@ -402,10 +422,9 @@ impl Judging<'_> {
             self.context.learned.borrow_mut().program = Some(recognised);
             match self.holds(body) {
                 Ok(true) if !dark && allows(self.guard.mode, body) => {
-                    let first = || (Box::new(self.fired(body, &line(program))), Vec::new());
+                    let first = || (self.fired(body, &line(program)), Vec::new());
                     let (_, programs) = allowed.get_or_insert_with(first);
-                    // What starts it may change what it does, or by whose right: `sudo`, `env`.
-                    programs.extend(program.wrappers.is_empty().then_some(at));
+                    programs.extend(withheld(program).is_none().then_some(at));
                 }
                 Ok(true) if !dark => return self.fires(body, &line(program)),
                 Ok(true) => {
@@ -417,8 +436,10 @@ impl Judging<'_> {
                 Err(_) => {}
             }
         }
-        if let Some((verdict, programs)) = allowed {
-            return Found::Allows(verdict, programs);
+        // What is allowed of the line says nothing of what cannot be known of it.
+        let unheard = self.guard.body.on_error == Fallback::Allow;
+        if let Some((said, programs)) = allowed.filter(|_| unheard || doubt.is_none()) {
+            return Found::Allows(said, programs);
         }
         if let Some((why, program)) = doubt {
             return self.unknown(&self.guard.body, why, &program);
@@ -453,18 +474,19 @@ impl Judging<'_> {
     }
 
     /// What it says where it fires.
-    fn fired(&mut self, body: &GuardBody, program: &str) -> GuardVerdict {
+    fn fired(&mut self, body: &GuardBody, program: &str) -> Said {
         let message = template::render(&body.message, self.evaluator);
-        self.says(body, body.verb, (message, None), program)
-    }
-
-    fn fires(&mut self, body: &GuardBody, program: &str) -> Found {
-        let verdict = self.fired(body, program);
+        let verdict = self.says(body, body.verb, (message, None), program);
         let updated = body.updated_input.iter();
         let updated = updated
             .map(|(key, text)| (key.clone(), template::render(text, self.evaluator)))
             .collect();
-        Found::Says(Box::new(verdict), updated)
+        (Box::new(verdict), updated)
+    }
+
+    fn fires(&mut self, body: &GuardBody, program: &str) -> Found {
+        let (verdict, updated) = self.fired(body, program);
+        Found::Says(verdict, updated)
     }
 
     fn unknown(&mut self, body: &GuardBody, why: String, program: &str) -> Found {

@@ -22,7 +22,30 @@ fn a_line_is_allowed_where_all_that_it_runs_is() {
         "npm test; if",
         "sudo npm test",
         "env NODE_OPTIONS=--require=./x.js npm test",
+        "NODE_OPTIONS=--require=./x.js npm test",
+        "export PATH=/tmp/x; npm test",
+        "su -c 'npm test'",
+        "npm test; su -c 'npm test'",
+        "watch 'npm test'",
+        "bash --init-file ./x.sh -i -c 'npm test'",
+        "echo npm test | sh",
+        "/tmp/x/npm test",
     ] {
         assert!(!allowed(line), "{line}");
     }
+}
+
+#[test]
+fn what_cannot_be_known_is_heard_and_what_is_rewritten_is_a_whole_line_too() {
+    let machine = Machine::new("/work");
+    machine.guards(
+        "- {id: builds, commands: [make], unless: 'program.names([\"deploy*\"])', on_error: block, \
+         decision: allow, message: Build.}\n\
+         - {id: quiet, commands: [npm install], decision: allow, message: Quiet., \
+         updated_input: {command: \"${action.command} --no-audit\"}}\n",
+    );
+    assert_eq!(machine.bash("make test").0, "allow");
+    assert_eq!(machine.bash("make test; make $X").0, "deny");
+    assert_eq!(machine.bash("npm install").0, "allow");
+    assert_eq!(machine.bash("./wipe.sh; npm install").0, "");
 }

@@ -111,8 +111,8 @@ pub(in crate::cli) fn folder_of_cases<'p>(world: &dyn World, folder: &'p Path) -
         let names = world.list(folder).unwrap_or_default();
         names.iter().any(|it| shapes::FILES.iter().any(|file| file.file == it))
     };
-    let named = folder.ancestors().filter(|it| it.ends_with(cases::shape::FOLDER));
-    named.into_iter().find(|it| is_pack(pack_beside(it)))
+    let mut named = folder.ancestors().filter(|it| it.ends_with(cases::shape::FOLDER));
+    named.find(|it| is_pack(pack_beside(it)))
 }
 
 /// The folder of the pack beside a folder of cases.

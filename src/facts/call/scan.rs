@@ -24,6 +24,7 @@ pub(super) fn scan(call: &mut Call, text: &str, reading: Reading<'_>) {
     let folder = reading.around.folder.clone();
     let mut scope = Scope { folder: Some(folder).filter(|it| !it.is_empty()), ..Scope::default() };
     let mut scanner = Scanner {
+        starters: Vec::new(),
         call,
         reading,
         text_depth: 0,
@@ -111,6 +112,8 @@ pub(super) struct Scanner<'a> {
     pub(super) call: &'a mut Call,
     pub(super) reading: Reading<'a>,
     text_depth: usize,
+    /// Programs that start the text that is read now: `su` of `su -c 'npm test'`.
+    pub(super) starters: Vec<String>,
     pub(super) nesting: usize,
     pub(super) call_depth: usize,
     /// Statements looked at so far.

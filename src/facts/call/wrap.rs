@@ -219,7 +219,7 @@ impl Scanner<'_> {
             let program = Invocation {
                 fed_by: text.from.clone(),
                 runs_unknown: true,
-                ..self.invocation(words, scope, input, wrappers)
+                ..self.invocation(words, scope, input, wrappers.clone())
             };
             self.push(program);
         }
@@ -227,7 +227,7 @@ impl Scanner<'_> {
             return Output::default();
         }
         if here {
-            return self.text(&text.text, scope, input);
+            return self.started_text(wrappers, &text.text, scope, input);
         }
         let at = words.iter().position(|it| it.text == text.text).unwrap_or(words.len());
         let mut inner = Scope {
@@ -235,8 +235,23 @@ impl Scanner<'_> {
             parameters: Some(words.iter().skip(at.saturating_add(2)).cloned().collect()),
             ..scope.clone()
         };
-        let output = self.text(&text.text, &mut inner, input);
+        let output = self.started_text(wrappers, &text.text, &mut inner, input);
         scope.files = inner.files;
+        output
+    }
+
+    /// Shell text that these programs start.
+    fn started_text(
+        &mut self,
+        starters: Vec<String>,
+        text: &str,
+        scope: &mut Scope,
+        input: &Input,
+    ) -> Output {
+        let before = self.starters.len();
+        self.starters.extend(starters);
+        let output = self.text(text, scope, input);
+        self.starters.truncate(before);
         output
     }
 
@@ -245,7 +260,9 @@ impl Scanner<'_> {
         let given = simple.redirects.input.as_ref().unwrap_or(input);
         if let Some(text) = given.text.clone() {
             let mut inner = scope.clone();
-            let output = self.text(&text, &mut inner, &Input::default());
+            let shell = simple.words.first().map(|it| base_name(&it.text).to_owned());
+            let starters = simple.wrappers.iter().cloned().chain(shell).collect();
+            let output = self.started_text(starters, &text, &mut inner, &Input::default());
             scope.files = inner.files;
             return self.away(simple.redirects, output, scope);
         }
@@ -275,7 +292,7 @@ impl Scanner<'_> {
         let known = self.written_into(file, scope).and_then(|it| it.text);
         if let Some(text) = known.or_else(|| file.piped.clone()) {
             let mut inner = Scope { parameters: Some(args.to_vec()), ..scope.clone() };
-            return self.text(&text, &mut inner, input);
+            return self.started_text(wrappers, &text, &mut inner, input);
         }
         let written = self.written_into(file, scope);
         let all: Vec<Text> = shell.iter().chain(&words).cloned().collect();
@@ -312,7 +329,7 @@ impl Scanner<'_> {
             folder: scope.folder.clone(),
             input: input.clone(),
             fed_by,
-            wrappers,
+            wrappers: self.starters.iter().cloned().chain(wrappers).collect(),
             links: scope.links.clone(),
             ..Invocation::default()
         }
