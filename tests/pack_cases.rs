@@ -94,6 +94,13 @@ fn what_no_guard_was_asked_about_meets_no_case() {
     let file = "pack/tests/below/b.yaml";
     let output = run(folder.path(), &["test", file]);
     assert!(String::from_utf8_lossy(&output.stdout).contains("0 passed, 1 failed"));
+    // What is beside them means all of them.
+    for all in ["pack/tests/below", "pack/tests/snapshots/b__c.snap"] {
+        write("tests/snapshots/b__c.snap", "---\nsource: x\n---\nx\n");
+        let output = run(folder.path(), &["test", all]);
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(said.contains("1 passed, 1 failed"), "{all}: {said}");
+    }
     let output = run(folder.path(), &["lint", file]);
     assert!(String::from_utf8_lossy(&output.stdout).starts_with("1 file, "));
 }

@@ -71,7 +71,10 @@ pub(super) fn man(console: &mut Console<'_>, path: &[String]) -> u8 {
         let Some(found) = command.find_subcommand(name) else {
             let known: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
             let help = suggest::did_you_mean(name, &known);
-            let help = help.unwrap_or_else(|| format!("there are {}", known.join(", ")));
+            let help = help.unwrap_or_else(|| match known.as_slice() {
+                [] => "it has no commands of its own".to_owned(),
+                known => format!("there are {}", known.join(", ")),
+            });
             console.complain(&format!("there is no command `{name}`; {help}"));
             return EXIT_USAGE;
         };
@@ -79,7 +82,10 @@ pub(super) fn man(console: &mut Console<'_>, path: &[String]) -> u8 {
     }
     // The page of `policyd lint` is called `policyd-lint`, and says which variable sets an option.
     let title = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
-    let command = command.name(title).mut_args(|it| it.hide_env(false).hide_env_values(true));
+    let command = command
+        .name(title)
+        .version(env!("CARGO_PKG_VERSION"))
+        .mut_args(|it| it.hide_env(false).hide_env_values(true));
     let mut text = Vec::new();
     match clap_mangen::Man::new(command).render(&mut text) {
         Ok(()) => console.say(&String::from_utf8_lossy(&text)),

@@ -2,6 +2,7 @@
 
 mod fixing;
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use super::arguments::{FailLevel, LintFormat, ProfileName};
@@ -19,6 +20,7 @@ use crate::policy::builtin;
 use crate::policy::review::{Base, Reviewed};
 use crate::report::diagnostics::{self, Style};
 use crate::report::lint::{Review, github, json, summary};
+use crate::report::mask::mask;
 use crate::report::{junit, sarif};
 use crate::source::{Diagnostic, Level, suggest};
 use crate::time::Timestamp;
@@ -93,6 +95,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Lint
         let here = &world.working_folder();
         set_known_aside(&mut review, baseline, Seat { here, file });
     }
+    without_credentials(&mut review.findings);
     say(console, arguments.format, &review);
     // The process ends here: taking what packs extend apart would only cost time.
     std::mem::forget(ask);
@@ -181,6 +184,18 @@ impl Ask<'_> {
         let subject = subject.for_harness(self.harness);
         let reviewed = lint::review(&subject, self.profile, self.ignores);
         Looked { name, files, reviewed, unreadable, unreadable_cases }
+    }
+}
+
+/// What is said may be kept in the log of a CI: no message repeats a credential.
+fn without_credentials(findings: &mut [Diagnostic]) {
+    for finding in findings {
+        let texts = [finding.help.as_mut(), finding.note.as_mut()].into_iter().flatten();
+        for text in texts.chain([&mut finding.message]) {
+            if let Cow::Owned(masked) = mask(text).0 {
+                *text = masked;
+            }
+        }
     }
 }
 

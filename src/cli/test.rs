@@ -21,8 +21,10 @@ use crate::cases::result::{CaseResult, Ending, Failure, Summary};
 use crate::cases::{Case, Expect, Form, Step, read, snapshot};
 use crate::judge::Detail;
 use crate::judge::guards::{GuardVerdict, Guarded};
+use crate::judge::message::in_one_line;
 use crate::judge::verdict::{Consequence, Explained, Verdict};
 use crate::policy::{Policy, builtin, load};
+use crate::report::mask::mask;
 use crate::report::{cases as report, drawing, outcome};
 use crate::script::watch::Watch;
 use crate::world::World;
@@ -264,7 +266,11 @@ impl Runner<'_> {
             got: content.clone(),
             whole,
         };
-        let case_file = Path::new(file).file_name().unwrap_or_default().to_string_lossy();
+        let below =
+            self.suite.folder.as_deref().and_then(|it| Path::new(file).strip_prefix(it).ok());
+        let case_file =
+            below.unwrap_or_else(|| Path::new(Path::new(file).file_name().unwrap_or_default()));
+        let case_file = case_file.to_string_lossy();
         let name = snapshot::name(&case_file, &case.name, number);
         let path = Path::new(snapshot::FOLDER).join(name);
         let kept = self.suite.read(self.world, &path).ok();
@@ -340,9 +346,14 @@ fn behind_guards(mismatch: &Mismatch, guarded: &Guarded) -> Vec<(String, String)
     let named = mismatch.what.strip_prefix("guards.");
     let is_meant = |id: &str| named.is_none_or(|named| id == named);
     let verdicts = guarded.verdicts.iter().filter(|it| is_meant(&it.id)).flat_map(fired);
-    let silent = guarded.silent.iter().filter(|it| named == Some(it.id.as_str()));
+    // What would have said something is told in any case.
+    let silent = guarded.silent.iter();
+    let silent = silent.filter(|it| match named {
+        Some(id) => it.id == id,
+        None => !it.why.is_empty(),
+    });
     let silent = silent.flat_map(|it| {
-        let why = if it.why.is_empty() { String::new() } else { format!(": {}", it.why) };
+        let why = if it.why.is_empty() { String::new() } else { format!(": {}", mask(&it.why).0) };
         let heading = format!("{} ({}): silent{why}", it.id, it.place);
         std::iter::once((heading, String::new())).chain(drawn(&it.explanation))
     });
@@ -395,7 +406,7 @@ fn behind(mismatch: &Mismatch, seen: &Seen) -> Vec<(String, String)> {
         let drawn = verdicts.iter().flat_map(|it| drawn(&it.explanation));
         let became = verdicts.iter().map(|it| {
             let (status, leads, details) =
-                (it.status.as_str(), it.consequence.as_str(), &it.details);
+                (it.status.as_str(), it.consequence.as_str(), in_one_line(&it.details));
             let heading =
                 format!("{id}: {status}, consequence {leads}, session type {kind}: {details}");
             (heading, String::new())
@@ -409,7 +420,7 @@ fn behind(mismatch: &Mismatch, seen: &Seen) -> Vec<(String, String)> {
     let line = |it: &&Verdict| {
         let softened = it.softened.map(|why| format!(" (does not block: {why})"));
         let (leads, softened) = (it.consequence.as_str(), softened.unwrap_or_default());
-        format!("{} {leads}: {}{softened}\n", it.id, it.details)
+        format!("{} {leads}: {}{softened}\n", it.id, in_one_line(&it.details))
     };
     let lines: String = verdicts.iter().map(line).collect();
     let lines = if lines.is_empty() { "nothing stands against it\n".to_owned() } else { lines };

@@ -415,7 +415,6 @@ mod tests {
             "files.count == 0 && files.kind(\"code\").count > 0",
             "files.matching(\"*.md\").written.count > files.matching(\"*.md\").count",
             "tools.count(\"Bash\") > 3 && tools.total < 3",
-            "tools.total == 0 && tools.failed > 0",
             "commands.total == 0 && commands.ran(\"git push\")",
             "commands.kind(\"test\").count > commands.total",
             "files.edits < files.count",

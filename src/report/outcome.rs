@@ -245,6 +245,10 @@ fn guarded_text(text: &mut String, guarded: &Guarded, paint: Paint) {
         line(text, &format!("  {} {}{why}: {message}", it.verb.as_str(), it.id));
         line(text, &format!("      {}", it.place));
     }
+    for it in guarded.silent.iter().filter(|it| !it.why.is_empty()) {
+        line(text, &format!("  silent {}: {}", it.id, mask(&it.why).0));
+        line(text, &format!("      {}", it.place));
+    }
 }
 
 fn decision(outcome: &Outcome, paint: Paint) -> String {

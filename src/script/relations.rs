@@ -49,8 +49,6 @@ pub const ALWAYS: &[Relation] = &[
     row(Type::Files, ["count", "last_at"], "{0} == 0 || {1} > 0"),
     row(Type::Todos, ["open", "total"], "{0} <= {1}"),
     row(Type::Tools, ["count", "total"], "{0} <= {1}"),
-    row(Type::Tools, ["failed", "total"], "{0} <= {1}"),
-    row(Type::Tools, ["denied", "total"], "{0} <= {1}"),
     row(Type::Probe, ["ok", "code"], "!{0} || {1} == 0"),
     row(Type::Probe, ["ok", "code"], "{0} || {1} != 0"),
     row(Type::Probe, ["ok", "error"], "!{0} || {1} == \"\""),

@@ -189,6 +189,18 @@ fn a_pack_that_is_named_twice_is_looked_at_once() {
 }
 
 #[test]
+fn no_message_repeats_a_credential() {
+    let world = FakeWorld::new();
+    let token = format!("ghp_{}", "a1B2".repeat(9));
+    let rule = consideration("a", &format!("  satisfied: 'session.type == \"{token}\"'"));
+    world.put("packs/one/considerations.yaml", rule);
+    for format in ["text", "compact", "json", "github", "sarif", "junit"] {
+        let (code, shown, _) = lint(&world, &["packs", "--format", format]);
+        assert_eq!((code, shown.contains(&token)), (1, false), "{format}: {shown}");
+    }
+}
+
+#[test]
 fn colours_are_for_terminals_that_know_them() {
     let world = two_packs();
     let colours = |terminal: bool| lint_on(&world, terminal, &["packs"]).1.contains('\u{1b}');

@@ -15,7 +15,9 @@ fn what_looks_like_something_else_is_told() {
         "PD319",
         &[
             ("session.branch.matches(\"^feat/|fix/\")", "`^` binds the first of these alone"),
-            ("session.branch.matches(\"feat|fix$\")", "`$` binds the last of these alone"),
+            ("session.branch.matches(\"feat-|fix-$\")", "`$` binds the last of these alone"),
+            ("session.branch.matches(\"^FAIL|panic\")", ""),
+            ("session.branch.matches(\"[^ok|PASS]\")", ""),
             ("session.branch.matches(\"^[feat|fix]/\")", "`[feat|fix]` is one character"),
             ("session.branch.matches(\"^feat/*\")", "`/*` is any number of `/`"),
             ("session.branch.matches(\"^(feat|fix)/\")", ""),
@@ -52,6 +54,7 @@ fn what_looks_like_something_else_is_told() {
         &[
             ("program.has([\"-am\"])", "`-am` is met where it is written just so"),
             ("program.has([\"-a\"]) && program.has([\"-m\"])", ""),
+            ("program.has([\"-vv\"])", ""),
         ],
     );
     check_made(
@@ -60,6 +63,7 @@ fn what_looks_like_something_else_is_told() {
         &[
             ("program.name == \"yarn\"", "`own` is not for the program `yarn`"),
             ("program.name == \"git\"", ""),
+            ("program.name == \"\"", ""),
         ],
     );
     let java = "- id: own\n  commands: [java]\n  when: 'program.has([\"-jar\"])'\n  decision: deny\n  message: No.\n";

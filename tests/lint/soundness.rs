@@ -241,7 +241,7 @@ fn exchange() -> impl Strategy<Value = [serde_json::Value; 2]> {
 }
 
 /// Facts that relations speak of, as expressions name them.
-const FACTS: [&str; 31] = [
+const FACTS: [&str; 29] = [
     "commands.total",
     "commands.ran(\"cargo\")",
     "commands.kind(\"test\").passed",
@@ -267,8 +267,6 @@ const FACTS: [&str; 31] = [
     "todos.open",
     "todos.total",
     "tools.count(\"Bash\")",
-    "tools.failed",
-    "tools.denied",
     "tools.total",
     "probes.pr.ok",
     "probes.pr.code",

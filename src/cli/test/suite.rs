@@ -76,11 +76,12 @@ pub(super) fn find(
 /// The folder of the pack whose `tests` folder a path names, and the one file in it that is meant, from there.
 fn case_files<'p>(world: &dyn World, path: &'p Path) -> Option<(PathBuf, Option<&'p Path>)> {
     let named = |it: &'p Path| Some(it).filter(|it| it.file_name().is_some_and(|it| it == FOLDER));
-    let tests = match world.stat(path).is_ok_and(|it| it.kind == FileKind::File) {
-        true => pack::folder_of_cases(world, path.parent()?).or_else(|| named(path.parent()?))?,
-        false => named(path)?,
-    };
-    let file = path.strip_prefix(tests).ok().filter(|it| !it.as_os_str().is_empty());
+    let is_file = world.stat(path).is_ok_and(|it| it.kind == FileKind::File);
+    let folder = if is_file { path.parent()? } else { path };
+    let tests = named(folder).or_else(|| pack::folder_of_cases(world, folder))?;
+    // Another file, such as a snapshot, and a folder of cases mean all of them.
+    let is_case = is_file && path.to_str().is_some_and(pack::is_yaml);
+    let file = path.strip_prefix(tests).ok().filter(|_| is_case);
     Some((pack::pack_beside(tests).to_path_buf(), file))
 }
 

@@ -154,7 +154,7 @@ fn begins_hole(text: &str, file: Option<&str>) -> bool {
     let of_record = || records::PLACES.iter().any(|(of, _, it)| seen(of) && is_field(it));
     let own = [("given.", "tables.yaml"), ("signal.", "signals.yaml")];
     let of_own = || own.iter().any(|(it, of)| seen(of) && path.starts_with(it));
-    (path.contains('.') || rest.starts_with("[\""))
+    (path.contains('.') || (path == "breakers" && rest.starts_with("[\"")))
         && rest.starts_with(['}', '(', '[', ' '])
         && (of_own() || paths::last_member(path).is_some() || of_record())
 }

@@ -143,7 +143,7 @@ fn programs_of<'a>(subject: &Subject<'a>, entry: &Entry<'a>) -> Option<Vec<&'a s
     let named = subject.said(entry, "commands").filter(|_| guards::FILES.contains(&entry.file))?;
     let patterns = named.one_or_items().iter().filter_map(Node::text);
     // Programs are known by their base name.
-    let first = patterns.filter_map(|it| it.split_whitespace().next()?.rsplit('/').next());
+    let first = patterns.filter_map(|it| it.split_whitespace().next()?.rsplit(['/', '\\']).next());
     Some(first.collect())
 }
 
@@ -179,7 +179,9 @@ pub(in crate::lint) fn not_for_rule(subject: &Subject<'_>, out: &mut Findings) {
             if for_no_session(subject, entry).is_some_and(|(it, _)| std::ptr::eq(it, site)) {
                 continue; // Nothing of it matters.
             }
-            let is_for = |name: &str| globs.iter().any(|glob| word_matches(glob, name));
+            // Nothing is the name of what cannot be known.
+            let is_for =
+                |name: &str| name.is_empty() || globs.iter().any(|glob| word_matches(glob, name));
             // What no client has is told as such.
             let odd = |name: &str| scope.key == "tools" && odd_tool(subject, name).is_some();
             for (name, range) in asked.into_iter().filter(|(it, _)| !is_for(it) && !odd(it)) {

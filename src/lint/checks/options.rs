@@ -1,5 +1,7 @@
 //! Checks of options of programs, in expressions and in the vocabulary: what no option is like.
 
+use std::collections::BTreeSet;
+
 use super::patterns::{Functions, arguments};
 use super::terms::{asked, each_part_asking};
 use crate::lint::{Findings, Subject};
@@ -84,9 +86,9 @@ pub(in crate::lint) fn no_option(subject: &Subject<'_>, out: &mut Findings) {
 }
 
 /// Programs whose letters of options stand in any order, together or each alone.
-const OF_LETTERS: [&str; 18] = [
+const OF_LETTERS: [&str; 17] = [
     "chmod", "chown", "cp", "curl", "df", "du", "git", "grep", "ln", "ls", "mkdir", "mv", "ps",
-    "rm", "rsync", "sed", "ssh", "tar",
+    "rm", "rsync", "ssh", "tar",
 ];
 
 /// Several letters that are asked for as one option.
@@ -97,10 +99,10 @@ fn bundled_option(subject: &Subject<'_>, out: &mut Findings) {
         };
         let commands = subject.entry_of(site).and_then(|it| subject.said(it, "commands"));
         let commands = commands.map(Node::one_or_items).unwrap_or_default();
-        let program =
-            |it: &'_ Node| it.text().and_then(|it| it.split(' ').next()).map(str::to_owned);
-        let of_letters =
-            |it: &Node| program(it).is_some_and(|it| OF_LETTERS.contains(&it.as_str()));
+        let of_letters = |it: &Node| {
+            let program = it.text().and_then(|it| it.split(' ').next());
+            program.is_some_and(|it| OF_LETTERS.contains(&it))
+        };
         if commands.is_empty() || !commands.iter().all(of_letters) {
             return;
         }
@@ -108,7 +110,9 @@ fn bundled_option(subject: &Subject<'_>, out: &mut Findings) {
             let letters = text.strip_prefix('-').unwrap_or_default();
             if (2..=3).contains(&letters.len())
                 && letters.bytes().all(|it| it.is_ascii_alphabetic())
+                && letters.chars().collect::<BTreeSet<_>>().len() == letters.len()
             {
+                // A letter that is repeated means more of the same: `-vv`.
                 let each: Vec<String> =
                     letters.chars().map(|it| format!("program.has([\"-{it}\"])")).collect();
                 out.add(

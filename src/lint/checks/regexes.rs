@@ -64,15 +64,17 @@ fn loose_anchor(branches: &[Ast], text: &str) -> Option<Deception> {
     None
 }
 
-/// Whether branches are words, or words with the same sign at their ends: nobody means one of them in another
-/// place than the others.
+/// Whether branches are words with the same sign at their ends: nobody means one of them in another place than the
+/// others.
 fn are_alike(branches: &[Ast], text: &str) -> bool {
     let written = |it: &Ast| text.get(it.span().start.offset..it.span().end.offset);
     let words = branches.iter().filter_map(written).map(|it| it.trim_matches(['^', '$']));
     let ends: Vec<(&str, &str)> =
         words.map(|it| it.split_at(it.trim_end_matches(['/', '-', ':', '_']).len())).collect();
     let is_word = |it: &str| !it.is_empty() && it.chars().all(char::is_alphanumeric);
-    ends.iter().all(|(word, end)| is_word(word) && ends.first().is_some_and(|it| it.1 == *end))
+    ends.iter().all(|(word, end)| {
+        is_word(word) && ends.first().is_some_and(|it| it.1 == *end && !end.is_empty())
+    })
 }
 
 /// The same anywhere below.
@@ -82,7 +84,7 @@ fn within(ast: &Ast, text: &str) -> Option<Deception> {
             let range = class.span.start.offset..class.span.end.offset;
             let ClassSet::Item(ClassSetItem::Union(union)) = &class.kind else { return None };
             let written = text.get(range.clone())?;
-            let inside = written.trim_start_matches(['[', '^']).trim_end_matches(']');
+            let inside = written.trim_start_matches('[').trim_end_matches(']');
             let words: Vec<&str> = inside.split('|').collect();
             let is_word = |it: &&str| it.len() > 1 && it.chars().all(char::is_alphanumeric);
             (union.items.len() > 3 && words.len() > 1 && words.iter().all(is_word)).then(|| {
