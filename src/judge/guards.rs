@@ -11,6 +11,8 @@
 //!
 //! Of several decisions the strongest wins ([`Decision`]); texts are joined in the order of the pack.
 
+mod allows;
+
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
@@ -31,6 +33,7 @@ use crate::script::context::Context;
 use crate::script::program_facts::{Recognised, line};
 use crate::script::{Evaluator, template};
 use crate::time::Timestamp;
+use allows::Allows;
 
 /// What one guard came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -212,24 +215,19 @@ pub fn judge<'p>(
         let found = judging.verdict();
         unsure = unsure.or(Some(guard).filter(|it| seen.call.beyond && may_stop(it)));
         context.learned.borrow_mut().program = None;
+        if !matches!(found, Found::NotConcerned) {
+            guarded.judged.push(guard.id.clone());
+        }
         match found {
             Found::NotConcerned => {}
             Found::Silent(explanation) => {
-                guarded.judged.push(guard.id.clone());
                 if !explanation.is_empty() {
                     let (id, place) = (guard.id.clone(), guard.body.place.to_string());
                     guarded.silent.push(SilentGuard { id, place, why: String::new(), explanation });
                 }
             }
-            Found::Allows(said, programs) => {
-                guarded.judged.push(guard.id.clone());
-                allows.programs.extend(programs);
-                allows.said.push(said);
-            }
-            Found::Says(verdict, updated) => {
-                guarded.judged.push(guard.id.clone());
-                guarded.add(*verdict, updated, event);
-            }
+            Found::Allows(said, programs) => allows.add(said, programs),
+            Found::Says((verdict, updated)) => guarded.add(*verdict, updated, event),
         }
     }
     allows.take_effect(&mut guarded, &seen.call, event);
@@ -250,43 +248,6 @@ pub fn judge<'p>(
         guarded.add(verdict, Vec::new(), event);
     }
     guarded
-}
-
-/// What guards of programs allow, each on its own.
-#[derive(Default)]
-struct Allows {
-    /// Programs of the call, by their numbers.
-    programs: BTreeSet<usize>,
-    said: Vec<Said>,
-}
-
-impl Allows {
-    /// An allow is one of the whole line, and skips the user's own prompt: it holds where every program is allowed.
-    fn take_effect(self, guarded: &mut Guarded, call: &Call, event: &Event) {
-        let mut programs = call.programs.iter().enumerate();
-        let other = programs.find(|(at, _)| !self.programs.contains(at)).map(|(_, it)| it);
-        let unread =
-            || Some(format!("the command line was not understood: {}", call.unread.first()?));
-        let set = || {
-            let name = call.variables.keys().next()?;
-            Some(format!("the line sets `{name}`, which its programs may heed"))
-        };
-        let more = |it: &Invocation| {
-            withheld(it).unwrap_or_else(|| {
-                format!("no guard allows `{}`, which the same line runs", line(it))
-            })
-        };
-        let why = unread().or_else(|| other.map(more)).or_else(set);
-        for (verdict, updated) in self.said {
-            match &why {
-                None => guarded.add(*verdict, updated, event),
-                Some(why) => {
-                    let GuardVerdict { id, place, explanation, .. } = *verdict;
-                    guarded.silent.push(SilentGuard { id, place, why: why.clone(), explanation });
-                }
-            }
-        }
-    }
 }
 
 /// Whether a guard stops or asks where it fires, and is not told to let go what it cannot tell.
@@ -357,7 +318,7 @@ enum Found {
     /// It would allow these programs of the call, by their numbers.
     Allows(Said, Vec<usize>),
     /// It fires, or it cannot be told whether it does.
-    Says(Box<GuardVerdict>, Vec<(String, String)>),
+    Says(Said),
 }
 
 struct Judging<'a> {
@@ -370,24 +331,6 @@ struct Judging<'a> {
     context: &'a Context,
     evaluator: &'a mut Evaluator,
     detail: Detail,
-}
-
-/// Whether a guard lets go what it fires at.
-fn allows(mode: Mode, body: &GuardBody) -> bool {
-    mode == Mode::Enforce && body.verb == Verb::Allow
-}
-
-/// Why no guard can allow a program by its name: another one starts it, which may change what it does or by whose
-/// right (`sudo`, `env`), or it is called by a path, which may lead to any program.
-fn withheld(program: &Invocation) -> Option<String> {
-    let called = &program.called.text;
-    match program.wrappers.first() {
-        Some(wrapper) => Some(format!("`{wrapper}` starts `{}`", line(program))),
-        None if called.contains(['/', '\\']) => {
-            Some(format!("`{called}` is called by its path, and may be any program"))
-        }
-        None => None,
-    }
 }
 
 impl Judging<'_> {
@@ -421,10 +364,10 @@ impl Judging<'_> {
             let recognised = Recognised { at, named: pattern.operands(&program.name, values) };
             self.context.learned.borrow_mut().program = Some(recognised);
             match self.holds(body) {
-                Ok(true) if !dark && allows(self.guard.mode, body) => {
+                Ok(true) if !dark && allows::lets_go(self.guard.mode, body) => {
                     let first = || (self.fired(body, &line(program)), Vec::new());
                     let (_, programs) = allowed.get_or_insert_with(first);
-                    programs.extend(withheld(program).is_none().then_some(at));
+                    programs.extend(allows::withheld(program).is_none().then_some(at));
                 }
                 Ok(true) if !dark => return self.fires(body, &line(program)),
                 Ok(true) => {
@@ -485,8 +428,7 @@ impl Judging<'_> {
     }
 
     fn fires(&mut self, body: &GuardBody, program: &str) -> Found {
-        let (verdict, updated) = self.fired(body, program);
-        Found::Says(verdict, updated)
+        Found::Says(self.fired(body, program))
     }
 
     fn unknown(&mut self, body: &GuardBody, why: String, program: &str) -> Found {
@@ -497,7 +439,7 @@ impl Judging<'_> {
             Fallback::Block => Verb::Block,
         };
         let message = template::render(&body.message, self.evaluator);
-        Found::Says(Box::new(self.says(body, verb, (message, Some(why)), program)), Vec::new())
+        Found::Says((Box::new(self.says(body, verb, (message, Some(why)), program)), Vec::new()))
     }
 
     /// Its conditions with their values, as they are for the program that it looks at now.
