@@ -24,10 +24,10 @@ pub(super) fn scan(call: &mut Call, text: &str, reading: Reading<'_>) {
     let folder = reading.around.folder.clone();
     let mut scope = Scope { folder: Some(folder).filter(|it| !it.is_empty()), ..Scope::default() };
     let mut scanner = Scanner {
-        starters: Vec::new(),
         call,
         reading,
         text_depth: 0,
+        starters: Vec::new(),
         nesting: 0,
         call_depth: 0,
         steps: 0,

@@ -365,9 +365,8 @@ fn glob_as_text(subject: &Subject<'_>, out: &mut Findings) {
                 // That a name has no folder is told already.
                 let glob = glob && (fact != "program.name" || !text.contains(['/', ' ']));
                 let told = || (format!("`{text}` is compared as it stands"), instead.to_owned());
-                let told = || either(fact, text).unwrap_or_else(told);
-                let is_pattern = glob || either(fact, text).is_some();
-                if let Some((message, help)) = wrong.or_else(|| is_pattern.then(told)) {
+                let found = wrong.or_else(|| either(fact, text)).or_else(|| glob.then(told));
+                if let Some((message, help)) = found {
                     out.help(site.span(range), message, help);
                 }
             }

@@ -128,30 +128,22 @@ fn left_out_files(subject: &Subject<'_>, out: &mut Findings) {
         let list = |key: &str| kind.get(key).map(Node::one_or_items).unwrap_or_default();
         for except in list("except") {
             let by = except.text().unwrap_or_default();
-            // The kind below has globs, too.
-            let all = ["**", "*", "**/*"].contains(&by);
-            let globs =
-                list("globs").iter().filter(|it| it.text().is_some_and(|it| path_matches(by, it)));
-            let left_out: Vec<&Node> = globs.collect();
-            let message = |it: &str| format!("`{it}` leaves nothing of this kind");
             let note = "what `except` matches is not of the kind";
-            if all {
-                out.add(except.span.clone(), message(by), |it| {
+            // The kind below has globs, too.
+            if ["**", "*", "**/*"].contains(&by) {
+                out.add(except.span.clone(), format!("`{by}` leaves nothing of this kind"), |it| {
                     it.with_note(note).with_help("say which of them are left out")
                 });
                 continue;
             }
-            for node in left_out {
-                let text = node.text().unwrap_or_default();
-                out.add(
-                    node.span.clone(),
-                    format!("`{text}` is left out wherever it matches"),
-                    |it| {
-                        it.with_related(except.span.clone(), "by this")
-                            .with_note(note)
-                            .with_help("leave one of the two out")
-                    },
-                );
+            for node in list("globs") {
+                let Some(text) = node.text().filter(|it| path_matches(by, it)) else { continue };
+                let message = format!("`{text}` is left out wherever it matches");
+                out.add(node.span.clone(), message, |it| {
+                    it.with_related(except.span.clone(), "by this")
+                        .with_note(note)
+                        .with_help("leave one of the two out")
+                });
             }
         }
     }
