@@ -56,6 +56,18 @@ impl<'t> Searched<'t> {
         self.pairs.as_ref().is_none_or(|it| it.may_hold(word))
             && memmem::find(self.text.as_bytes(), word.as_bytes()).is_some()
     }
+
+    /// Whether it holds one of these words, one per line.
+    #[must_use]
+    pub fn holds_one(&self, words: &str) -> bool {
+        listed(words).any(|it| self.holds(it))
+    }
+}
+
+/// Words that are listed one per line. They are short: letter by letter their ends are found faster than
+/// by a search, which has to be set up for each.
+pub fn listed(words: &str) -> impl Iterator<Item = &str> {
+    words.split(['\n'])
 }
 
 /// Whether a text holds a word of ASCII letters in any ASCII case.
@@ -116,6 +128,7 @@ mod tests {
             for (word, there) in [("token", true), ("", true), ("Token", false), ("tokens", false)]
             {
                 assert_eq!(searched.holds(word), there, "{word}");
+                assert_eq!(searched.holds_one(&format!("key\n{word}")), there, "{word}");
             }
         }
     }

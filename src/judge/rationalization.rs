@@ -32,7 +32,7 @@ pub fn matches<'t>(table: &'t Rationalizations, sought: &Sought, text: &str) -> 
     };
     let mut found = Vec::new();
     for (number, row) in table.entries.iter().enumerate() {
-        if holds_any(&lower, row.words.split('\n')) {
+        if lower.holds_one(&row.words) {
             let entry: &Rationalization = &row.entry;
             let pattern = sought.row(number, || entry.pattern.clone());
             if let Some(sentence) = pattern.and_then(|it| it.quote_where(&said, counts)) {
@@ -49,10 +49,6 @@ pub fn sought(table: &Rationalizations) -> Sought {
     Sought::new(&table.unless, table.entries.len())
 }
 
-fn holds_any<'w>(lower: &Searched<'_>, mut words: impl Iterator<Item = &'w str>) -> bool {
-    words.any(|it| lower.holds(it))
-}
-
 /// Learns, once, which excuses the agent's last text holds; expressions see them from then on.
 pub fn learn(policy: &Policy, context: &Context, evaluator: &mut Evaluator) {
     if context.learned.borrow().rationalizations.is_none() {
@@ -65,7 +61,7 @@ pub fn learn(policy: &Policy, context: &Context, evaluator: &mut Evaluator) {
 fn find(policy: &Policy, context: &Context, evaluator: &mut Evaluator) -> Vec<Excuse> {
     let (words, said) = (policy.rationalization_words.as_str(), context.last_message.as_str());
     // The table stays as it was encoded while no word of it was said.
-    if words.is_empty() || !holds_any(&Searched::new(&said.to_lowercase()), words.split('\n')) {
+    if words.is_empty() || !Searched::new(&said.to_lowercase()).holds_one(words) {
         return Vec::new();
     }
     let mut found = Vec::new();

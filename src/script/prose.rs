@@ -2,11 +2,10 @@
 //! are looked for in it.
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::checksum::fingerprint;
-use crate::pairs::{Pairs, folds_into_ascii, holds_in_any_case};
+use crate::pairs::{Pairs, folds_into_ascii, holds_in_any_case, listed};
 
 /// A text, cut into sentences when it is first looked at.
 #[derive(Debug)]
@@ -14,8 +13,8 @@ pub struct Prose {
     text: String,
     pairs: OnceCell<Pairs>,
     sentences: OnceCell<Vec<Ranges>>,
-    /// What was found in it, by the names of what was looked for.
-    found: RefCell<BTreeMap<String, Option<Range<usize>>>>,
+    /// What was found in it, by the names of what was looked for; those are few.
+    found: RefCell<Vec<(String, Option<Range<usize>>)>>,
 }
 
 /// Where a sentence and its words stand in the text.
@@ -93,7 +92,7 @@ impl Prose {
         let may_hold = |word: &str| {
             !word.is_ascii() || (self.may_hold(word) && holds_in_any_case(&self.text, word))
         };
-        folds_into_ascii(&self.text) || words.split('\n').any(may_hold)
+        folds_into_ascii(&self.text) || listed(words).any(may_hold)
     }
 
     /// Whether a phrase may stand in one of its sentences: a quick look.
@@ -109,10 +108,10 @@ impl Prose {
         name: &str,
         find: impl FnOnce(&'t Self) -> Option<&'t str>,
     ) -> Option<&'t str> {
-        let known = self.found.borrow().get(name).cloned();
+        let known = self.found.borrow().iter().find(|it| it.0 == name).map(|it| it.1.clone());
         let found = known.unwrap_or_else(|| {
             let found = find(self).map(|it| range(&self.text, it));
-            self.found.borrow_mut().insert(name.to_owned(), found.clone());
+            self.found.borrow_mut().push((name.to_owned(), found.clone()));
             found
         });
         self.text.get(found?)
