@@ -18,6 +18,7 @@ pub mod record;
 pub mod shell;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
@@ -179,9 +180,9 @@ pub struct Commands {
     /// How many.
     pub total: u64,
     /// The last ones, newest last.
-    pub recent: Vec<Command>,
+    pub recent: Vec<Rc<Command>>,
     /// Per command kind of the lens.
-    pub by_kind: BTreeMap<String, KindFacts>,
+    pub by_kind: BTreeMap<String, Rc<KindFacts>>,
 }
 
 /// What is known of all commands of one kind, however long ago they ran.
@@ -196,7 +197,7 @@ pub struct KindFacts {
     /// Position of the last one that failed, 0 when none.
     pub last_failed_seq: u64,
     /// The newest one.
-    pub last: Command,
+    pub last: Rc<Command>,
 }
 
 /// One edited file.

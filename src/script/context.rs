@@ -16,7 +16,7 @@ use super::signal_facts::Waiting;
 use crate::facts::call::Place;
 use crate::facts::compiled::CompiledLens;
 use crate::facts::event::Event;
-use crate::facts::{Command, Facts, Finding, KindFacts};
+use crate::facts::{Command, Facts, KindFacts};
 use crate::script::pattern::{Sought, TextPattern};
 use crate::script::prose::Prose;
 use crate::script::queue_facts::Queued;
@@ -286,12 +286,12 @@ pub enum Part {
     Commands,
     /// One command; `None` where there is none, so that no expression needs a guard.
     Command(Option<Rc<Command>>),
-    /// All commands of one kind.
-    CommandKind(Rc<KindFacts>),
+    /// All commands of one kind; `None` where none ran.
+    CommandKind(Option<Rc<KindFacts>>),
     /// `files`: all of them (`None`), or some by their places, rising.
     Files(Option<Rc<[usize]>>),
-    /// Content findings of one pattern.
-    Findings(Rc<Vec<Finding>>),
+    /// Content findings of one pattern, by their places among all.
+    Findings(Rc<[usize]>),
     /// `todos`
     Todos,
     /// `tokens`

@@ -7,8 +7,8 @@ use rhai::Dynamic;
 use super::context::{Object, Part};
 use super::members::{Member, count, field, method, text_argument, texts};
 use super::types::{Domain, Evidence::Structure, Evidence::Words, Type};
-use crate::facts::EditedFile;
 use crate::facts::glob::PathGlob;
+use crate::facts::{EditedFile, Finding};
 
 const FREE: &[(Type, Domain)] = &[(Type::Text, Domain::Free)];
 
@@ -105,7 +105,10 @@ pub(super) const ROWS: &[Member] = &[
         Type::Files,
         Structure,
         ["Those directly in the project's folder.", "files.at_root.written.count == 0"],
-        |it, _| Ok(some_files(it, |file| is_at_root(&it.context, &file.path))),
+        |it, _| {
+            let root = it.context.project.to_str();
+            Ok(some_files(it, |file| is_at_root(root, &file.path)))
+        },
     ),
     field(
         Type::Files,
@@ -123,9 +126,9 @@ pub(super) const ROWS: &[Member] = &[
         ["What a content pattern found and still stands.", "files.findings(\"stub\").count == 0"],
         |it, args| {
             let pattern = text_argument(args, 0)?;
-            let all = it.context.facts.findings.iter();
-            let found = all.filter(|it| it.pattern == pattern).cloned().collect();
-            Ok(it.part(Part::Findings(Rc::new(found))))
+            let all = it.context.facts.findings.iter().enumerate();
+            let found = all.filter(|(_, it)| it.pattern == pattern).map(|(place, _)| place);
+            Ok(it.part(Part::Findings(found.collect())))
         },
     ),
     field(
@@ -134,7 +137,7 @@ pub(super) const ROWS: &[Member] = &[
         Type::Int,
         Structure,
         ["How many.", "files.findings(\"stub\").count == 0"],
-        |it, _| Ok(count(findings(it).len())),
+        |it, _| Ok(count(findings(it).count())),
     ),
     field(
         Type::Findings,
@@ -142,7 +145,7 @@ pub(super) const ROWS: &[Member] = &[
         Type::Texts,
         Structure,
         ["Each as `path: line`.", "files.findings(\"stub\").list.len() == 0"],
-        |it, _| Ok(texts(findings(it).iter().map(|it| format!("{}: {}", it.path, it.excerpt)))),
+        |it, _| Ok(texts(findings(it).map(|it| format!("{}: {}", it.path, it.excerpt)))),
     ),
     field(
         Type::Todos,
@@ -230,14 +233,15 @@ fn names_file(text: &str, name: &str) -> bool {
 }
 
 /// A path without a folder of its own lies at the root, whatever the root is.
-fn is_at_root(context: &super::context::Context, path: &str) -> bool {
+fn is_at_root(root: Option<&str>, path: &str) -> bool {
     let folder = path.strip_suffix(base_name(path)).unwrap_or_default();
     let folder = folder.trim_end_matches('/');
-    matches!(folder, "" | ".") || context.project.to_str() == Some(folder)
+    matches!(folder, "" | ".") || root == Some(folder)
 }
 
-fn findings(it: &Object) -> &[crate::facts::Finding] {
-    if let Part::Findings(findings) = &it.part { findings } else { &[] }
+fn findings(it: &Object) -> impl Iterator<Item = &Finding> {
+    let places: &[usize] = if let Part::Findings(places) = &it.part { places } else { &[] };
+    places.iter().filter_map(|place| it.context.facts.findings.get(*place))
 }
 
 fn open_todos(it: &Object) -> Vec<String> {

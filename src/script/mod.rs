@@ -132,7 +132,7 @@ pub struct Evaluator {
 struct Known {
     text: String,
     /// What it was parsed to, once its kept form did not do.
-    parsed: Option<Parsed>,
+    parsed: Option<Box<Parsed>>,
     /// Whether it may have another value later in the same context.
     changes: bool,
     /// Its value with the context it has it in, where it cannot change any more there.
@@ -263,8 +263,11 @@ impl Known {
         engine: &Engine,
         globals: &mut Globals,
     ) -> Result<Value, ScriptError> {
-        let parsed = self.parsed.take().map_or_else(|| Parsed::of(engine, &self.text), Ok)?;
-        let Parsed { ast, plain } = self.parsed.insert(parsed);
+        let parsed = match self.parsed.take() {
+            Some(parsed) => parsed,
+            None => Box::new(Parsed::of(engine, &self.text)?),
+        };
+        let Parsed { ast, plain } = &**self.parsed.insert(parsed);
         let found = plain.as_ref().and_then(|it| without_engine(it, globals));
         debug_assert!(
             found.as_ref().is_none_or(|it| alike(it, &by_engine(engine, globals, ast, &self.text))),

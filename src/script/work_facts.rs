@@ -8,7 +8,7 @@ use super::context::{Object, Part};
 use super::members::{Member, count, field, method, text_argument, texts, with_values};
 use super::types::{Domain, Evidence::Structure, Type};
 use crate::facts::pattern::CommandPattern;
-use crate::facts::{Command, Outcome, Verdict};
+use crate::facts::{Command, KindFacts, Outcome, Verdict};
 
 const FREE: &[(Type, Domain)] = &[(Type::Text, Domain::Free)];
 
@@ -135,9 +135,8 @@ pub(super) const ROWS: &[Member] = &[
         ["All commands of a kind.", "commands.kind(\"test\").count > 0"],
         |it, args| {
             let name = text_argument(args, 0)?;
-            let kind =
-                it.context.facts.commands.by_kind.get(name.as_str()).cloned().unwrap_or_default();
-            Ok(it.part(Part::CommandKind(Rc::new(kind))))
+            let kind = it.context.facts.commands.by_kind.get(name.as_str()).cloned();
+            Ok(it.part(Part::CommandKind(kind)))
         },
     ),
     field(
@@ -146,7 +145,7 @@ pub(super) const ROWS: &[Member] = &[
         Type::Int,
         Structure,
         ["How many ran.", "commands.kind(\"test\").count > 0"],
-        |it, _| Ok(count(kind(it)?.count)),
+        |it, _| Ok(count(of_kind(it, |it| it.count))),
     ),
     field(
         Type::CommandKind,
@@ -154,7 +153,7 @@ pub(super) const ROWS: &[Member] = &[
         Type::Bool,
         Structure,
         ["Whether the newest that told its result passed.", "commands.kind(\"test\").passed"],
-        |it, _| kind(it).map(|it| (it.last_passed_seq > it.last_failed_seq).into()),
+        |it, _| Ok(of_kind(it, |it| it.last_passed_seq > it.last_failed_seq).into()),
     ),
     field(
         Type::CommandKind,
@@ -162,7 +161,7 @@ pub(super) const ROWS: &[Member] = &[
         Type::Bool,
         Structure,
         ["Whether the newest that told its result failed.", "commands.kind(\"test\").failed"],
-        |it, _| kind(it).map(|it| (it.last_failed_seq > it.last_passed_seq).into()),
+        |it, _| Ok(of_kind(it, |it| it.last_failed_seq > it.last_passed_seq).into()),
     ),
     field(
         Type::CommandKind,
@@ -173,7 +172,7 @@ pub(super) const ROWS: &[Member] = &[
             "Position of the last one that passed, 0 when none.",
             "commands.kind(\"test\").last_passed_at > files.last_at",
         ],
-        |it, _| Ok(count(kind(it)?.last_passed_seq)),
+        |it, _| Ok(count(of_kind(it, |it| it.last_passed_seq))),
     ),
     field(
         Type::CommandKind,
@@ -182,8 +181,7 @@ pub(super) const ROWS: &[Member] = &[
         Structure,
         ["The newest one.", "commands.kind(\"test\").last.exists"],
         |it, _| {
-            let kind = kind(it)?;
-            let last = (kind.count > 0).then(|| Rc::new(kind.last.clone()));
+            let last = of_kind(it, |it| (it.count > 0).then(|| Rc::clone(&it.last)));
             Ok(it.part(Part::Command(last)))
         },
     ),
@@ -266,10 +264,7 @@ fn last_command(it: &Object, args: &[Dynamic]) -> Result<Option<Rc<Command>>, St
     let pattern = CommandPattern::parse(&text_argument(args, 0)?);
     let recent = it.context.facts.commands.recent.iter().rev();
     let mut ran = recent.filter(|it| it.outcome != Outcome::Denied);
-    Ok(ran
-        .find(|command| command.ran(&pattern, &it.context.lens.lens().value_options))
-        .cloned()
-        .map(Rc::new))
+    Ok(ran.find(|command| command.ran(&pattern, &it.context.lens.lens().value_options)).cloned())
 }
 
 fn command(it: &Object) -> Option<&Command> {
@@ -280,8 +275,8 @@ fn of_command(it: &Object, value: fn(&Command) -> Dynamic) -> Dynamic {
     command(it).map_or_else(|| String::new().into(), value)
 }
 
-fn kind(it: &Object) -> Result<&crate::facts::KindFacts, String> {
-    if let Part::CommandKind(kind) = &it.part { Ok(kind) } else { Err("not a command kind".into()) }
+fn of_kind<T: Default>(it: &Object, value: fn(&KindFacts) -> T) -> T {
+    if let Part::CommandKind(Some(kind)) = &it.part { value(kind) } else { T::default() }
 }
 
 /// Skills asked for that were not invoked; a plugin's name before the last colon does not count.

@@ -1,5 +1,7 @@
 //! Commands: what a call of a shell tool runs, how it came out, and what its output says.
 
+use std::rc::Rc;
+
 use super::super::command::{Command, Outcome, Program, Verdict};
 use super::super::compiled::{CommandLine, CompiledKind, CompiledLens};
 use super::super::lazy::LazyRegex;
@@ -29,7 +31,7 @@ impl Facts {
         let text = command_text(&input.command).or_else(|| command_text(&input.cmd));
         let text = text.unwrap_or_default();
         let line = lens.command_line(&text, || command_line(&text, lens));
-        let command = Command {
+        let command = Rc::new(Command {
             seq: self.seq,
             text: cut(&text, COMMAND_TEXT_MAX).to_owned(),
             understood: line.understood,
@@ -37,11 +39,11 @@ impl Facts {
             kinds: line.kinds.clone(),
             programs: line.programs.clone(),
             ..Command::default()
-        };
+        });
         for name in &command.kinds {
-            let kind = self.commands.by_kind.entry(name.clone()).or_default();
+            let kind = Rc::make_mut(self.commands.by_kind.entry(name.clone()).or_default());
             kind.count += 1;
-            kind.last = command.clone();
+            kind.last = Rc::clone(&command);
         }
         self.commands.total += 1;
         push_bounded(&mut self.commands.recent, command, COMMANDS_KEPT_MAX);
@@ -51,7 +53,8 @@ impl Facts {
     pub(super) fn command_ended(&mut self, seq: u64, ending: &Ending<'_>, lens: &CompiledLens) {
         let recent = &mut self.commands.recent;
         let Ok(index) = recent.binary_search_by_key(&seq, |command| command.seq) else { return };
-        let Some(command) = recent.get_mut(index) else { return };
+        let Some(shared) = recent.get_mut(index) else { return };
+        let command = Rc::make_mut(shared);
         command.outcome = ending.outcome;
         command.exit_code = ending.exit_code;
         command.result_seq = self.seq;
@@ -65,7 +68,7 @@ impl Facts {
             }
             judged.push((kind.name.as_str(), verdict, quote));
         }
-        let command = command.clone();
+        let command = Rc::clone(shared);
         if command.outcome == Outcome::Succeeded
             && let Some(branch) = branch_after(&command.programs, ending.output)
         {
@@ -77,11 +80,11 @@ impl Facts {
         drop_older_outputs(&mut self.commands.recent);
     }
 
-    fn kind_ended(&mut self, name: &str, command: &Command, verdict: Verdict, quote: &str) {
+    fn kind_ended(&mut self, name: &str, command: &Rc<Command>, verdict: Verdict, quote: &str) {
         if command.outcome == Outcome::Denied {
             return self.kind_not_run(name, command.seq);
         }
-        let Some(kind) = self.commands.by_kind.get_mut(name) else { return };
+        let Some(kind) = self.commands.by_kind.get_mut(name).map(Rc::make_mut) else { return };
         match verdict {
             Verdict::Failed => {
                 kind.failed += 1;
@@ -91,13 +94,13 @@ impl Facts {
             Verdict::Unknown => {}
         }
         if kind.last.seq == command.seq {
-            kind.last = Command { verdict, quote: quote.to_owned(), ..command.clone() };
+            kind.last = judged(command, verdict, quote);
         }
     }
 
     /// A refused command did not run: the one before it is the newest again.
     fn kind_not_run(&mut self, name: &str, seq: u64) {
-        let Some(kind) = self.commands.by_kind.get_mut(name) else { return };
+        let Some(kind) = self.commands.by_kind.get_mut(name).map(Rc::make_mut) else { return };
         kind.count = kind.count.saturating_sub(1);
         if kind.count == 0 {
             self.commands.by_kind.remove(name);
@@ -128,7 +131,7 @@ fn command_line(text: &str, lens: &CompiledLens) -> CommandLine {
 }
 
 /// The verdict stored with a command is that of all its kinds; what this kind said is in its marks.
-fn earlier_of_kind(kind: &KindFacts, earlier: &Command) -> Command {
+fn earlier_of_kind(kind: &KindFacts, earlier: &Rc<Command>) -> Rc<Command> {
     let verdict = if earlier.seq == kind.last_failed_seq {
         Verdict::Failed
     } else if earlier.seq == kind.last_passed_seq {
@@ -136,8 +139,16 @@ fn earlier_of_kind(kind: &KindFacts, earlier: &Command) -> Command {
     } else {
         Verdict::Unknown
     };
-    let quote = if verdict == earlier.verdict { earlier.quote.clone() } else { String::new() };
-    Command { verdict, quote, ..earlier.clone() }
+    let quote = if verdict == earlier.verdict { earlier.quote.as_str() } else { "" };
+    judged(earlier, verdict, quote)
+}
+
+/// A command as one of its kinds sees it.
+fn judged(command: &Rc<Command>, verdict: Verdict, quote: &str) -> Rc<Command> {
+    if (command.verdict, command.quote.as_str()) == (verdict, quote) {
+        return Rc::clone(command);
+    }
+    Rc::new(Command { verdict, quote: quote.to_owned(), ..Command::clone(command) })
 }
 
 /// Text of a command line; a list of words becomes one that the shell would read as the same.
@@ -209,10 +220,10 @@ fn rank(verdict: Verdict) -> u8 {
     }
 }
 
-fn drop_older_outputs(recent: &mut [Command]) {
+fn drop_older_outputs(recent: &mut [Rc<Command>]) {
     let with_output = recent.iter_mut().rev().filter(|command| !command.output.is_empty());
     for command in with_output.skip(COMMAND_OUTPUTS_KEPT_MAX) {
-        command.output = String::new();
+        Rc::make_mut(command).output = String::new();
     }
 }
 
