@@ -112,6 +112,17 @@ fn no_shell_reads_a_command() {
             ("[git, grep, TODO, \"|\", wc]", "no shell reads `|`"),
             ("[find, \".\", -exec, grep, -l, TODO, \"{}\", \";\"]", ""),
             ("[gh, pr, view, --json, state]", ""),
+            ("[~/bin/state, --json]", "no shell reads `~/bin/state`"),
+            ("[git, -C, ~/x, log]", "no shell reads `~/x`"),
+            ("[own, $HOME/x]", "no shell reads `$HOME/x`"),
+            ("[gh, api, -f, owner=$OWNER]", "no shell reads `owner=$OWNER`"),
+            ("[own, --file=$HOME/x]", "no shell reads `--file=$HOME/x`"),
+            ("[sh, -c, cat ~/x]", ""),
+            ("[git, grep, -e, $HOME]", ""),
+            ("[sed, -n, $p, f]", ""),
+            ("[git, rev-list, --count, HEAD~1]", ""),
+            ("[git, log, HEAD~/x]", ""),
+            ("[own, $]", ""),
         ],
     );
     check(

@@ -75,7 +75,7 @@ pub(in crate::lint) fn writing_probe(subject: &Subject<'_>, out: &mut Findings) 
 pub(in crate::lint) fn relative_program(subject: &Subject<'_>, out: &mut Findings) {
     for entry in subject.of("probes.yaml") {
         let first = command(entry).into_iter().next();
-        let lies_here = |it: &str| it.contains('/') && !it.starts_with(['/', '~']);
+        let lies_here = |it: &str| it.contains('/') && !it.starts_with(['/', '~', '$']);
         if let Some((program, node)) = first.filter(|(it, _)| lies_here(it)) {
             let message = format!("`{program}` lies in the project");
             out.add(node.span.clone(), message, |it| {
@@ -130,12 +130,9 @@ pub(in crate::lint) fn shell_words(subject: &Subject<'_>, out: &mut Findings) {
         if words.iter().any(|(it, _)| reads(base_name(it))) {
             continue;
         }
-        for pair in words.windows(2) {
-            let [(before, _), (word, node)] = pair else { continue };
-            let hole = word.contains("${") || word.starts_with("$(") || word.starts_with('`');
-            // The value of an option may be a sign: `cut -d "|"`.
-            let sign = OF_SHELLS.contains(word) && !SEARCHING.contains(&base_name(before));
-            if (sign || hole) && !before.starts_with('-') {
+        for (at, (word, node)) in words.iter().enumerate() {
+            let before = at.checked_sub(1).and_then(|it| words.get(it)).map(|(it, _)| *it);
+            if for_a_shell(word, before) || (is_expanded(word) && !searches(&words)) {
                 out.add(node.span.clone(), format!("no shell reads `{word}`"), |it| {
                     it.with_note("the program gets it as a word like any other")
                         .with_help("ask the program itself, or name a script of yours that does")
@@ -143,6 +140,33 @@ pub(in crate::lint) fn shell_words(subject: &Subject<'_>, out: &mut Findings) {
             }
         }
     }
+}
+
+/// Whether a word behind another one is a sign of a shell, or a hole.
+fn for_a_shell(word: &str, before: Option<&str>) -> bool {
+    let hole = word.contains("${") || word.starts_with("$(") || word.starts_with('`');
+    // The value of an option may be a sign: `cut -d "|"`.
+    before.is_some_and(|before| {
+        let sign = OF_SHELLS.contains(&word) && !SEARCHING.contains(&base_name(before));
+        (sign || hole) && !before.starts_with('-')
+    })
+}
+
+/// Whether a word begins with the home folder or a variable, or has such a value: `~/x`, `--file=$HOME/x`.
+fn is_expanded(word: &str) -> bool {
+    let value = word.rsplit('=').next().unwrap_or(word);
+    // Programs have a `$` of their own, in small letters: `sed -n $p`.
+    let begins = |it: &str| {
+        let name = it.strip_prefix('$').unwrap_or_default();
+        let rest = name.trim_start_matches(|c: char| c.is_ascii_uppercase() || c == '_');
+        name.len() - rest.len() > 1 && (rest.is_empty() || rest.starts_with('/'))
+    };
+    word == "~" || word.starts_with("~/") || begins(word) || begins(value)
+}
+
+/// Whether one of the words looks for what stands behind it.
+fn searches(words: &[(&str, &Node)]) -> bool {
+    words.iter().any(|(it, _)| SEARCHING.contains(&base_name(it)))
 }
 
 /// What asks for a place in an answer.
