@@ -51,6 +51,23 @@ fn what_starts_other_programs_is_looked_through() {
 }
 
 #[test]
+fn folders_are_no_programs() {
+    each(
+        "PD146",
+        &[
+            ("  commands: [scripts/*]", "`scripts/*` stands for every program"),
+            ("  commands: [\"./**\"]", "`./**` stands for every program"),
+            ("  commands: [bin/]", "`bin/` stands for no program"),
+            ("  commands: [/usr/bin/git push]", ""),
+            ("  commands: [\"scripts/*.sh\"]", ""),
+            ("  commands: [\"*\"]", ""),
+            ("  commands: [git add src/*]", ""),
+            ("  when: action.runs(\"bin/*\")", "`bin/*` stands for every program"),
+        ],
+    );
+}
+
+#[test]
 fn options_begin_with_a_dash() {
     each(
         "PD312",

@@ -162,6 +162,10 @@ fn options_are_no_operands() {
             ("action.sets([\"CI\"])", ""),
             ("program.name == \"git push\"", "`git push` is never the name of a program"),
             ("program.name == \"git\"", ""),
+            ("program.name == \"bin/git\"", "`bin/git` is never the name of a program alone"),
+            ("program.wrapped_by([\"/usr/bin/sudo\"])", "`/usr/bin/sudo` is never the name"),
+            ("program.wrapped_by([\"docker exec\"])", "`docker exec` is never the name"),
+            ("program.wrapped_by([\"sudo\"])", ""),
         ],
     );
 }

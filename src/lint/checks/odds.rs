@@ -182,8 +182,12 @@ pub(in crate::lint) fn not_for_rule(subject: &Subject<'_>, out: &mut Findings) {
             // Nothing is the name of what cannot be known.
             let is_for =
                 |name: &str| name.is_empty() || globs.iter().any(|glob| word_matches(glob, name));
-            // What no client has is told as such.
-            let odd = |name: &str| scope.key == "tools" && odd_tool(subject, name).is_some();
+            // What no client has is told as such, and so is the folder of a program.
+            let odd = |name: &str| match scope.key {
+                "tools" => odd_tool(subject, name).is_some(),
+                "commands" => name.contains('/'),
+                _ => false,
+            };
             for (name, range) in asked.into_iter().filter(|(it, _)| !is_for(it) && !odd(it)) {
                 let message = format!("`{}` is not for the {} `{name}`", entry.name(), scope.what);
                 out.add(site.span(range), message, |it| {

@@ -244,11 +244,38 @@ fn look_through(subject: &Subject<'_>, pattern: &Pattern<'_>, alone: bool, out: 
     }
 }
 
+pub(in crate::lint) fn folder_of_programs(subject: &Subject<'_>, out: &mut Findings) {
+    for pattern in command_patterns(subject) {
+        let program = pattern.text.split_whitespace().next().unwrap_or_default();
+        let Some((folder, name)) = program.rsplit_once(['/', '\\']) else { continue };
+        let meant = match name {
+            "" => "no program",
+            any if any.chars().all(|it| it == '*') => "every program",
+            _ => continue,
+        };
+        let place = pattern.part(0..program.len());
+        out.add(place, format!("`{program}` stands for {meant}"), |it| {
+            it.with_note(format!("programs are known by their names, and `{folder}` is left out"))
+                .with_help("name the programs that lie there: `deploy.sh`")
+        });
+    }
+}
+
 /// Programs whose options have no dash: `dd of=x`, `make V=1`.
 const WITHOUT_DASHES: [&str; 5] = ["dd", "make", "env", "sysctl", "defaults"];
 
 pub(in crate::lint) fn odd_operand(subject: &Subject<'_>, out: &mut Findings) {
-    let members = ["operands", "names", "value", "values", "name", "programs", "sets", "expands"];
+    let members = [
+        "operands",
+        "names",
+        "value",
+        "values",
+        "name",
+        "programs",
+        "sets",
+        "expands",
+        "wrapped_by",
+    ];
     each_part_asking(subject, &members, |site, term| {
         let asked = asked(term).into_iter();
         let of_lists = asked.flat_map(|(fact, names)| names.into_iter().map(move |it| (fact, it)));
@@ -335,13 +362,17 @@ fn oddity(
             (format!("no operand is `{text}`"), "write it without blanks around it")
         }
         "program.name" | "action.programs"
-            if text.starts_with('/') || (text.contains(' ') && known.contains_key(first)) =>
+            if text.contains('/') || (text.contains(' ') && known.contains_key(first)) =>
         {
             (
                 format!("`{text}` is never the name of a program alone"),
                 "write its words as a pattern under `commands`, or ask `action.runs(…)`",
             )
         }
+        "program.wrapped_by" if text.contains(['/', ' ', '*']) => (
+            format!("`{text}` is never the name of a program alone"),
+            "write its name without folder and words: `sudo`",
+        ),
         "action.sets" | "program.expands" if text.contains(['$', '=']) => {
             (format!("no variable has the name `{text}`"), "write the name alone: `LD_PRELOAD`")
         }
