@@ -13,6 +13,14 @@ fn tiers_variants_and_models_that_contradict_each_other() {
             (&format!("{tier}at: 80, say: x}}\n"), ""),
             (&format!("{tier}at: 120, say: x}}\n"), "`act` stands at 120 %"),
             (&format!("meter: cumulative\n{tier}at: 120, say: x}}\n"), ""),
+            ("hysteresis: 54.5\n", ""),
+            ("hysteresis: 60\n", "`hysteresis` is 60: no context leaves `notice` at 55 % again"),
+            ("hysteresis: 80\n", "leaves `notice` at 55 %, `warn` at 65 %, `act` at 70 % again"),
+            (
+                "hysteresis: 60\ntiers:\n  - {id: notice, override: true, at: 50}\n",
+                "`notice` stands at 50 %, and holds 60 points below that",
+            ),
+            ("hysteresis: 60\ntiers:\n  - {id: notice, override: true, at: 61}\n", ""),
             (&format!("{tier}at: 5, say: x}}\n"), "holds 5 points below"),
             (
                 "tiers:\n  - {id: high, at: 90, say: x}\n  - {id: low, at: 20, say: x}\n",

@@ -17,6 +17,7 @@ pub(in crate::lint) fn context_contradiction(subject: &Subject<'_>, out: &mut Fi
     let rules = subject.reviewed.meant.context();
     tiers(file, rules, out);
     moved_tiers(subject, rules, out);
+    never_left(file, rules, out);
     models(file, out);
     windows(file, out);
     let plain = rules.window;
@@ -66,6 +67,25 @@ fn tiers(file: &Node, rules: &ContextRules, out: &mut Findings) {
 }
 
 /// Tiers of a pack below that an override puts on the other side of one another.
+/// Tiers of a pack below that the pack's own `hysteresis` never lets go.
+fn never_left(file: &Node, rules: &ContextRules, out: &mut Findings) {
+    let Some(node) = file.get("hysteresis") else { return };
+    let written = file.get("tiers").and_then(Node::items).unwrap_or_default();
+    let moved = |id: &str| {
+        let own = written.iter().find(|it| it.get("id").is_some_and(|it| it.says(id)));
+        own.is_some_and(|it| it.get("at").is_some())
+    };
+    let held = rules.settings.hysteresis;
+    let kept = rules.settings.tiers.iter().filter(|it| it.at <= held && !moved(&it.id));
+    let kept: Vec<String> = kept.map(|it| format!("`{}` at {} %", it.id, it.at)).collect();
+    if !kept.is_empty() {
+        let message =
+            format!("`hysteresis` is {held}: no context leaves {} again", kept.join(", "));
+        let help = "let it be less than the lowest tier";
+        out.help(node.span.clone(), message, help);
+    }
+}
+
 fn moved_tiers(subject: &Subject<'_>, rules: &ContextRules, out: &mut Findings) {
     let order: Vec<&str> = subject.reviewed.meant.ids(FILE, "tiers").collect();
     let place = |id: &str| order.iter().position(|it| *it == id);
