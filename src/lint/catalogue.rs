@@ -188,6 +188,7 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD514", "run-contradiction", Warning, Default, "Numbers of run.yaml contradict each other, or have no effect.", Some(supervision::run_contradiction)),
     rule!("PD515", "signal-contradiction", Warning, Default, "What is said of a signal contradicts itself, or has no effect.", Some(supervision::signal_contradiction)),
     rule!("PD601", "never-true", Warning, Default, "A condition can never hold.", Some(rules::never_true)),
+    rule!("PD516", "goal-not-told", Warning, Strict, "No part of a run's prompt tells the goal.", Some(supervision::goal_not_told)),
     rule!("PD602", "always-true", Warning, Default, "A condition always holds.", Some(rules::always_true)),
     rule!("PD603", "constant-part", Warning, Default, "A part of a condition is always the same.", Some(rules::constant_part)),
     rule!("PD604", "redundant-part", Warning, Default, "A part of a condition follows from the others.", Some(rules::redundant_part)),

@@ -147,6 +147,12 @@ impl Meant {
         nodes.unwrap_or_default().iter().filter_map(Node::text).collect()
     }
 
+    /// The parts of the prompt of a run that are used, those of the packs below among them.
+    pub fn prompt_parts(&self) -> impl Iterator<Item = &str> {
+        let parts = self.layers.section("run.yaml", "prompt").iter().filter(|it| it.is_used());
+        parts.filter_map(|it| it.get("text")?.text())
+    }
+
     /// Probes, and whether each is switched on.
     pub fn all_probes(&self) -> impl Iterator<Item = (&str, bool)> {
         self.layers.probes.iter().map(|it| (it.id.as_str(), it.is_used()))

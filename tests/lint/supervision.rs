@@ -1,6 +1,9 @@
 //! What lint says of `context.yaml`, `run.yaml` and `breakers.yaml`.
 
-use crate::subjects::check;
+use policyd::lint::Profile;
+use policyd::report::diagnostics::render_compact;
+
+use crate::subjects::{check, look};
 
 #[test]
 fn tiers_variants_and_models_that_contradict_each_other() {
@@ -10,9 +13,6 @@ fn tiers_variants_and_models_that_contradict_each_other() {
         "PD513",
         &[
             ("hysteresis: 2\n", ""),
-            (&format!("{tier}at: 80, say: x}}\n"), ""),
-            (&format!("{tier}at: 120, say: x}}\n"), "`act` stands at 120 %"),
-            (&format!("meter: cumulative\n{tier}at: 120, say: x}}\n"), ""),
             ("hysteresis: 54.5\n", ""),
             ("hysteresis: 60\n", "`hysteresis` is 60: no context leaves `notice` at 55 % again"),
             ("hysteresis: 80\n", "leaves `notice` at 55 %, `warn` at 65 %, `act` at 70 % again"),
@@ -21,6 +21,9 @@ fn tiers_variants_and_models_that_contradict_each_other() {
                 "`notice` stands at 50 %, and holds 60 points below that",
             ),
             ("hysteresis: 60\ntiers:\n  - {id: notice, override: true, at: 61}\n", ""),
+            (&format!("{tier}at: 80, say: x}}\n"), ""),
+            (&format!("{tier}at: 120, say: x}}\n"), "`act` stands at 120 %"),
+            (&format!("meter: cumulative\n{tier}at: 120, say: x}}\n"), ""),
             (&format!("{tier}at: 5, say: x}}\n"), "holds 5 points below"),
             (
                 "tiers:\n  - {id: high, at: 90, say: x}\n  - {id: low, at: 20, say: x}\n",
@@ -70,8 +73,29 @@ fn limits_of_a_run_that_have_no_effect() {
             ("iterations: {max: 4}\nstuckness: {idle: 5}\n", "a run has 4 turns"),
             ("stuckness: {aborts: 60}\n", "a run has 50 turns"),
             ("claims: []\n", "no way to say that it is done"),
+            ("time: 10m\n", "`time` is 10m, and a turn may last 1h"),
+            ("time: 10m\nturn: {longest: 20m, silence: 5m}\n", "a turn may last 20m"),
+            ("time: 10m\nturn: {longest: 10m, silence: 5m}\n", ""),
+            ("time: 8h\n", ""),
+            ("turn: {longest: 9h}\n", ""),
         ],
     );
+}
+
+#[test]
+fn a_prompt_tells_the_goal() {
+    let told = |parts: &str| {
+        let text = format!("prompt:\n{parts}");
+        let found = look(&[("run.yaml", &text)], Profile::Strict);
+        render_compact(&found.findings).contains("PD516")
+    };
+    assert!(told("  - {id: goal, override: true, text: Go on.}\n"));
+    assert!(told("  - {id: goal, override: true, enabled: false}\n"));
+    assert!(!told("  - {id: goal, override: true, text: \"Reach ${run.goal}.\"}\n"));
+    assert!(!told("  - {id: goal, override: true, text: \"Reach ${run.goal.lower()}.\"}\n"));
+    assert!(!told("  - {id: own, text: Go on.}\n"));
+    let moved = "  - {id: goal, override: true, enabled: false}\n";
+    assert!(!told(&format!("{moved}  - {{id: own, text: \"${{run.goal}}\"}}\n")));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Checks of `context.yaml` and `run.yaml`: numbers that contradict each other or have no effect.
 
 use crate::facts::glob::{specificity, word_matches};
+use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
 use crate::policy::context::ContextRules;
 use crate::policy::run::RunPolicy;
@@ -16,8 +17,8 @@ pub(in crate::lint) fn context_contradiction(subject: &Subject<'_>, out: &mut Fi
     let Some(file) = subject.file(FILE) else { return };
     let rules = subject.reviewed.meant.context();
     tiers(file, rules, out);
-    moved_tiers(subject, rules, out);
     never_left(file, rules, out);
+    moved_tiers(subject, rules, out);
     models(file, out);
     windows(file, out);
     let plain = rules.window;
@@ -66,7 +67,6 @@ fn tiers(file: &Node, rules: &ContextRules, out: &mut Findings) {
     }
 }
 
-/// Tiers of a pack below that an override puts on the other side of one another.
 /// Tiers of a pack below that the pack's own `hysteresis` never lets go.
 fn never_left(file: &Node, rules: &ContextRules, out: &mut Findings) {
     let Some(node) = file.get("hysteresis") else { return };
@@ -86,6 +86,7 @@ fn never_left(file: &Node, rules: &ContextRules, out: &mut Findings) {
     }
 }
 
+/// Tiers of a pack below that an override puts on the other side of one another.
 fn moved_tiers(subject: &Subject<'_>, rules: &ContextRules, out: &mut Findings) {
     let order: Vec<&str> = subject.reviewed.meant.ids(FILE, "tiers").collect();
     let place = |id: &str| order.iter().position(|it| *it == id);
@@ -211,9 +212,43 @@ pub(in crate::lint) fn run_contradiction(subject: &Subject<'_>, out: &mut Findin
             out.help(node.span.clone(), format!("`{key}` is {value}: {effect}"), help);
         }
     }
+    longer_than_all(file, run, out);
     if let Some(node) = file.get("claims").filter(|it| it.items().is_some_and(<[_]>::is_empty)) {
         let message = "an agent has no way to say that it is done, so no run is ever complete";
         out.help(node.span.clone(), message, "name one, or leave the key out");
+    }
+}
+
+/// A turn that may last longer than all of them together: the time is looked at where one has ended.
+fn longer_than_all(file: &Node, run: &RunPolicy, out: &mut Findings) {
+    let turn = || file.get("turn").and_then(|it| it.get("longest"));
+    let time = run.limits.time.filter(|it| !it.is_zero() && *it < run.deadline);
+    if let (Some(time), Some(node)) = (time, file.get("time").or_else(turn)) {
+        let (time, longest) = (duration_text(time), duration_text(run.deadline));
+        let message = format!("`time` is {time}, and a turn may last {longest}");
+        out.add(node.span.clone(), message, |it| {
+            it.with_note("a turn is not cut off where the time of all turns is over")
+                .with_help(format!("write `turn: {{longest: {time}}}`, or less"))
+        });
+    }
+}
+
+pub(in crate::lint) fn goal_not_told(subject: &Subject<'_>, out: &mut Findings) {
+    const FILE: &str = "run.yaml";
+    let names_goal = |it: &str| it.contains("run.goal");
+    if subject.file(FILE).is_none() || subject.reviewed.meant.prompt_parts().any(names_goal) {
+        return;
+    }
+    let told_it = |it: &&Entry<'_>| {
+        let before = subject.inherited(it).and_then(|it| it.get("text")?.text());
+        before.is_some_and(names_goal)
+    };
+    let entry = subject.of(FILE).find(told_it).or_else(|| subject.of(FILE).next());
+    if let Some(entry) = entry {
+        out.add(entry.id.span.clone(), "no part of the prompt tells the agent its goal", |it| {
+            it.with_note("what `policyd run --goal` is given reaches the agent by the prompt alone")
+                .with_help("write `${run.goal}` in one of them")
+        });
     }
 }
 
