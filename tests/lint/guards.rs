@@ -95,6 +95,19 @@ fn a_text_that_a_comment_cuts_is_told() {
     ] {
         check(FILE, "PD031", &[(&said(message), found)]);
     }
+    let pattern = |it: &str| format!("texts:\n  own:\n    regexes:\n      - {it}\n");
+    check_made(
+        ("vocabulary.yaml", pattern),
+        "PD031",
+        &[
+            ("fixes #12", "is a comment"),
+            (r"(closes|fixes) #\d+", "is a comment"),
+            (r"'(closes|fixes) #\d+'", ""),
+            (r"fixes#\d+", ""),
+            ("fixes # issues", ""),
+            ("fixes #-----", ""),
+        ],
+    );
 }
 
 #[test]

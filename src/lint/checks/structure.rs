@@ -106,8 +106,15 @@ const TEXTS_OF_CASES: [&str; 19] = [
 ];
 
 pub(in crate::lint) fn cut_by_comment(subject: &Subject<'_>, out: &mut Findings) {
-    let texts = subject.leaves.iter().filter(|it| matches!(it.kind, Kind::Text | Kind::Template));
-    texts.for_each(|it| cut_text(it.node, out));
+    for leaf in &subject.leaves {
+        if matches!(leaf.kind, Kind::Text | Kind::Template) {
+            cut_text(leaf.node, char::is_alphanumeric, out);
+        } else if matches!(leaf.kind, Kind::Regex) {
+            // A number is often written as what it is like: `#\d+`, `#[0-9]`.
+            let goes_on = |c: char| c.is_alphanumeric() || matches!(c, '\\' | '[' | '(');
+            cut_text(leaf.node, goes_on, out);
+        }
+    }
     for file in subject.case_trees() {
         each_map(file, &mut |entries| {
             let named = |key: &Node| key.text().is_some_and(|it| TEXTS_OF_CASES.contains(&it));
@@ -115,20 +122,22 @@ pub(in crate::lint) fn cut_by_comment(subject: &Subject<'_>, out: &mut Findings)
             let values = values.flat_map(|(_, value)| value.one_or_items());
             let files = entries.iter().filter(|(key, _)| key.says("files"));
             let files = files.filter_map(|(_, files)| files.entries()).flatten();
-            values.chain(files.map(|(_, text)| text)).for_each(|it| cut_text(it, out));
+            values
+                .chain(files.map(|(_, text)| text))
+                .for_each(|it| cut_text(it, char::is_alphanumeric, out));
         });
     }
 }
 
-/// Tells where a comment cuts a text.
-fn cut_text(node: &Node, out: &mut Findings) {
+/// Tells where a comment cuts a text that might go on with such a character behind `#`.
+fn cut_text(node: &Node, goes_on: fn(char) -> bool, out: &mut Findings) {
     let plain = node.scalar().is_some_and(|it| it.style == ScalarStyle::Plain);
     let is_text = plain && node.bool().is_none() && node.number().is_none();
     let span = &node.span;
     let rest = span.source.text.get(span.end..).unwrap_or_default();
     let comment = rest.trim_start_matches([' ', '\t']);
     // People write a blank behind the `#` of a comment, and none in `#12` and `#releases`.
-    let is_name = comment.strip_prefix('#').is_some_and(|it| it.starts_with(char::is_alphanumeric));
+    let is_name = comment.strip_prefix('#').is_some_and(|it| it.starts_with(goes_on));
     if is_name && is_text {
         let start = span.end + (rest.len() - comment.len());
         let end = start + comment.lines().next().unwrap_or_default().len();
