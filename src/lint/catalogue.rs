@@ -104,7 +104,7 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD140", "looked-through", Warning, Default, "A command pattern names what starts other programs, which are seen in its place.", Some(programs::looked_through)),
     rule!("PD141", "does-nothing", Warning, Default, "An entry says when, and not what.", Some(rules::does_nothing)),
     rule!("PD142", "odd-folder", Warning, Default, "The folder of a channel is none that alerts are written to.", Some(failures::odd_folder)),
-    rule!("PD143", "odd-name", Warning, Default, "A list of the vocabulary has a name that nothing is called by.", Some(vocabulary::odd_name)),
+    rule!("PD143", "odd-name", Warning, Default, "A list has a name that nothing is called by.", Some(vocabulary::odd_name)),
     rule!("PD144", "word-as-program", Warning, Default, "A list of command patterns names a word of a program beside it.", Some(programs::word_as_program)),
     rule!("PD145", "misspelt-answer", Warning, Default, "An answer of a table is nearly another one of it.", Some(identity::misspelt_answer)),
     rule!("PD146", "folder-of-programs", Warning, Default, "A command pattern names a folder, and no program of it.", Some(programs::folder_of_programs)),

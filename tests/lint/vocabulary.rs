@@ -32,6 +32,21 @@ fn branches_hosts_and_tools_are_named_as_they_are_called() {
 }
 
 #[test]
+fn a_variable_is_named_without_its_dollar() {
+    let manifest = |it: &str| format!("version: 1\nsession_type_env: [{it}]\n");
+    check_made(
+        ("policyd.yaml", manifest),
+        "PD143",
+        &[
+            ("MY_SESSION_TYPE", ""),
+            ("$MY_SESSION_TYPE", "no variable has the name `$MY_SESSION_TYPE`"),
+            ("\"${MY_SESSION_TYPE}\"", "write its name alone: `MY_SESSION_TYPE`"),
+            ("MY_SESSION_TYPE=REVIEW", "write its name alone: `MY_SESSION_TYPE`"),
+        ],
+    );
+}
+
+#[test]
 fn what_is_excused_wherever_it_is_found_is_never_found() {
     let made = |it: &str| format!("texts:\n  own:\n    {it}\n");
     check_made(

@@ -1,4 +1,4 @@
-//! Checks of the plain lists of `vocabulary.yaml`: names that nothing is ever called by, patterns that are
+//! Checks of plain lists, most of them of `vocabulary.yaml`: names that nothing is ever called by, patterns that are
 //! excused wherever they are found or found everywhere.
 
 use regex_syntax::hir::HirKind;
@@ -20,7 +20,6 @@ const TOOLS: [&str; 3] = ["shell_tools", "edit_tools", "read_tools"];
 type Wrong = (String, String);
 
 pub(in crate::lint) fn odd_name(subject: &Subject<'_>, out: &mut Findings) {
-    let Some(file) = subject.file(FILE) else { return };
     let mut judge = |list: Option<&Node>, wrong: &dyn Fn(&str) -> Option<Wrong>| {
         for node in list.and_then(Node::items).unwrap_or_default() {
             if let Some((message, help)) = node.text().and_then(wrong) {
@@ -28,6 +27,9 @@ pub(in crate::lint) fn odd_name(subject: &Subject<'_>, out: &mut Findings) {
             }
         }
     };
+    let variables = subject.file("policyd.yaml").and_then(|it| it.get("session_type_env"));
+    judge(variables, &wrong_variable);
+    let Some(file) = subject.file(FILE) else { return };
     for key in TOOLS {
         judge(file.get(key), &wrong_tool);
     }
@@ -45,6 +47,21 @@ fn wrong_tool(name: &str) -> Option<Wrong> {
     // Other clients write them in small letters; the pack makes others known by naming them here.
     let near = slip(name, known_tools()).filter(|it| !it.eq_ignore_ascii_case(name))?;
     Some((format!("no client has a tool `{name}`"), format!("did you mean `{near}`?")))
+}
+
+fn wrong_variable(name: &str) -> Option<Wrong> {
+    let part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if name.is_empty() || name.chars().all(part) {
+        return None;
+    }
+    let alone: String =
+        name.chars().skip_while(|it| !part(*it)).take_while(|it| part(*it)).collect();
+    let help = if alone.is_empty() {
+        "write its name alone: `SESSION_TYPE`".to_owned()
+    } else {
+        format!("write its name alone: `{alone}`")
+    };
+    Some((format!("no variable has the name `{name}`"), help))
 }
 
 /// What git lets stand in no name of a branch (`git check-ref-format`).
