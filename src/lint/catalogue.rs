@@ -4,7 +4,7 @@
 
 use super::checks::{
     arithmetic, breakers, cases, changes, clients, events, expressions, failures, globs, guards,
-    hygiene, identity, messages, names, numbers, odds, options, patterns, probes, programs,
+    hygiene, identity, messages, names, numbers, odds, options, patterns, probes, programs, prose,
     regexes, rules, safety, structure, supervision, tables, texts, tools, vocabulary,
 };
 use super::{Check, Profile, Rule};
@@ -168,6 +168,7 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD317", "excused-pattern", Warning, Default, "A pattern is excused wherever it is found.", Some(vocabulary::excused_pattern)),
     rule!("PD318", "common-phrase", Warning, Default, "A phrase is one of the commonest words.", Some(vocabulary::common_phrase)),
     rule!("PD319", "deceptive-regex", Warning, Default, "A part of a regular expression means something else than it looks like.", Some(regexes::deceptive_regex)),
+    rule!("PD320", "in-no-sentence", Warning, Default, "Something is looked for that no sentence holds.", Some(prose::in_no_sentence)),
     rule!("PD401", "no-fallback-text", Note, Pedantic, "None of several texts is used where no condition holds.", Some(messages::no_fallback)),
     rule!("PD402", "unreachable-text", Warning, Default, "A text stands behind one that always comes first.", Some(messages::unreachable_text)),
     rule!("PD403", "no-guidance", Warning, Strict, "A blocker does not say what to do.", Some(messages::no_guidance)),
@@ -187,8 +188,8 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD513", "context-contradiction", Warning, Default, "Numbers of context.yaml contradict each other, or have no effect.", Some(supervision::context_contradiction)),
     rule!("PD514", "run-contradiction", Warning, Default, "Numbers of run.yaml contradict each other, or have no effect.", Some(supervision::run_contradiction)),
     rule!("PD515", "signal-contradiction", Warning, Default, "What is said of a signal contradicts itself, or has no effect.", Some(supervision::signal_contradiction)),
-    rule!("PD601", "never-true", Warning, Default, "A condition can never hold.", Some(rules::never_true)),
     rule!("PD516", "goal-not-told", Warning, Strict, "No part of a run's prompt tells the goal.", Some(supervision::goal_not_told)),
+    rule!("PD601", "never-true", Warning, Default, "A condition can never hold.", Some(rules::never_true)),
     rule!("PD602", "always-true", Warning, Default, "A condition always holds.", Some(rules::always_true)),
     rule!("PD603", "constant-part", Warning, Default, "A part of a condition is always the same.", Some(rules::constant_part)),
     rule!("PD604", "redundant-part", Warning, Default, "A part of a condition follows from the others.", Some(rules::redundant_part)),

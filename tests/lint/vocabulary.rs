@@ -83,6 +83,47 @@ fn what_is_excused_wherever_it_is_found_is_never_found() {
 }
 
 #[test]
+fn what_no_sentence_holds_is_looked_for_in_vain() {
+    let text = |it: &str| format!("texts:\n  own:\n    {it}\n");
+    let excuse = |it: &str| format!("entries:\n  - {{id: own, {it}, wrong: x, action: y}}\n");
+    check_made(
+        ("vocabulary.yaml", text),
+        "PD320",
+        &[
+            ("phrases: [\"?!\"]", "`?!` holds no word"),
+            ("phrases: [\"run `make`\"]", "looks for code"),
+            ("phrases: [\"Done. Shipping\"]", "a sentence ends within `Done. Shipping`"),
+            ("phrases: [\"Done.\", v1.2 is out, \"may I?\", \"we\u{2019}ll see\"]", ""),
+            (r"regexes: ['done\nshipped']", "goes over the end of a line"),
+            (r"regexes: ['done(\n|\.)shipped']", ""),
+            ("regexes: ['run `make`']", "looks for code"),
+            ("regexes: ['run `?make']", ""),
+            ("unless: ['`make`']\n    phrases: [later]", "looks for code"),
+            (r"regexes: ['may i\?']", ""),
+        ],
+    );
+    check_made(
+        ("rationalizations.yaml", excuse),
+        "PD320",
+        &[
+            ("phrases: [\"is that needed?\"]", "a question is no excuse"),
+            ("phrases: [\"we\u{2019}ll see\"]", "has a typographic apostrophe"),
+            ("phrases: [\"we'll see\"]", ""),
+            (r"regexes: ['needed\?$']", "a question is no excuse"),
+            (r"regexes: ['(needed|wanted)\??']", ""),
+            (r"regexes: ['needed\?!']", ""),
+            (r"regexes: ['needed'], unless: ['\?$']", ""),
+            ("regexes: ['we[\u{2019}'']ll']", ""),
+        ],
+    );
+    let others = "unless: ['he said\u{2019}']\n";
+    check("rationalizations.yaml", "PD320", &[(others, "has a typographic apostrophe")]);
+    // In files and in output stand code and quotes.
+    let content = "contents:\n  own:\n    regexes: ['`make`']\n";
+    check("vocabulary.yaml", "PD320", &[(content, "")]);
+}
+
+#[test]
 fn the_commonest_words_are_no_phrases() {
     let made = |it: &str| format!("texts:\n  own:\n    phrases: {it}\n");
     check_made(

@@ -20,6 +20,7 @@ pub(super) mod options;
 pub(super) mod patterns;
 pub(super) mod probes;
 pub(super) mod programs;
+pub(super) mod prose;
 pub(super) mod regexes;
 pub(super) mod rules;
 pub(super) mod safety;

@@ -1,0 +1,113 @@
+//! Checks of what is looked for in sentences: phrases and regular expressions that no sentence can meet.
+
+use regex_syntax::hir::{Hir, HirKind};
+
+use super::patterns::hir;
+use crate::lint::{Findings, Subject};
+use crate::script::prose::words;
+use crate::source::node::Node;
+
+/// The table of excuses, of which questions and quotes are none.
+const EXCUSES: &str = "rationalizations.yaml";
+
+/// What is wrong with what is looked for, and what to write in its place.
+type Wrong = (String, &'static str);
+
+pub(in crate::lint) fn in_no_sentence(subject: &Subject<'_>, out: &mut Findings) {
+    let texts = subject.file("vocabulary.yaml").and_then(|it| it.get("texts")?.entries());
+    let texts = texts.unwrap_or_default().iter().map(|(_, row)| (row, false));
+    let excuses = subject.of(EXCUSES).map(|it| (it.node, true));
+    let others = subject.file(EXCUSES).map(|it| (it, true));
+    for (row, excuse) in texts.chain(excuses).chain(others) {
+        let mut judge = |key: &str, wrong: &dyn Fn(&str) -> Option<Wrong>| {
+            for node in row.get(key).map(Node::one_or_items).unwrap_or_default() {
+                if let Some((message, help)) = node.text().and_then(wrong) {
+                    out.help(node.span.clone(), message, help);
+                }
+            }
+        };
+        judge("phrases", &|it| odd_phrase(it, excuse));
+        judge("regexes", &|it| asking(it, excuse).or_else(|| needs_foreign(it, excuse)));
+        judge("unless", &|it| needs_foreign(it, excuse));
+    }
+}
+
+fn odd_phrase(text: &str, excuse: bool) -> Option<Wrong> {
+    let said = |it: &str| words(it).next().is_some();
+    let ends_within = text.match_indices(['.', '!', '?']).any(|(at, sign)| {
+        let (before, after) = text.split_at(at + sign.len());
+        said(before) && after.starts_with(char::is_whitespace) && said(after)
+    });
+    if !said(text) && !text.trim().is_empty() {
+        let message = format!("`{text}` holds no word, and phrases are made of words");
+        Some((message, "look for signs by a regular expression, under `regexes`"))
+    } else if ends_within {
+        let message = format!("a sentence ends within `{text}`, and each is looked at for itself");
+        Some((message, "write what stands in one sentence"))
+    } else if text.matches('`').count() > 1 {
+        let message = format!("`{text}` looks for code, which is cut out of sentences");
+        Some((message, "look for what stands around the code"))
+    } else if excuse && text.trim_end().ends_with('?') {
+        Some((format!("`{text}` asks, and a question is no excuse"), NO_QUESTION))
+    } else if excuse && text.contains('\u{2019}') {
+        Some((typographic(text), PLAIN))
+    } else {
+        None
+    }
+}
+
+const NO_QUESTION: &str = "write what is said in place of asking";
+const PLAIN: &str = "write `'`";
+
+fn typographic(text: &str) -> String {
+    format!("`{text}` has a typographic apostrophe, and the text it is looked for in plain ones")
+}
+
+fn asking(text: &str, excuse: bool) -> Option<Wrong> {
+    let asks = excuse && text.contains("\\?") && hir(text).is_some_and(|it| ends_in_question(&it));
+    asks.then(|| (format!("`{text}` asks, and a question is no excuse"), NO_QUESTION))
+}
+
+/// Whether whatever it matches ends with a question mark.
+fn ends_in_question(hir: &Hir) -> bool {
+    match hir.kind() {
+        HirKind::Literal(text) => text.0.ends_with(b"?"),
+        HirKind::Capture(it) => ends_in_question(&it.sub),
+        HirKind::Concat(all) => {
+            let last = all.iter().rev().find(|it| !matches!(it.kind(), HirKind::Look(_)));
+            last.is_some_and(ends_in_question)
+        }
+        HirKind::Alternation(all) => all.iter().all(ends_in_question),
+        HirKind::Empty | HirKind::Class(_) | HirKind::Look(_) | HirKind::Repetition(_) => false,
+    }
+}
+
+/// A regular expression that asks for a character which no sentence has.
+fn needs_foreign(text: &str, excuse: bool) -> Option<Wrong> {
+    // What ends in a line break is told already.
+    let may = text.contains(['`', '\u{2019}']) || (text.contains("\\n") && !text.ends_with('\n'));
+    let hir = hir(text).filter(|_| may)?;
+    if needs(&hir, '\n') {
+        let message = format!("`{text}` goes over the end of a line, and no sentence does");
+        Some((message, "write what stands in one line"))
+    } else if needs(&hir, '`') {
+        let message = format!("`{text}` looks for code, which is cut out of sentences");
+        Some((message, "look for what stands around the code"))
+    } else if excuse && needs(&hir, '\u{2019}') {
+        Some((typographic(text), PLAIN))
+    } else {
+        None
+    }
+}
+
+/// Whether whatever it matches holds this character.
+fn needs(hir: &Hir, wanted: char) -> bool {
+    match hir.kind() {
+        HirKind::Literal(text) => String::from_utf8_lossy(&text.0).contains(wanted),
+        HirKind::Capture(it) => needs(&it.sub, wanted),
+        HirKind::Repetition(it) => it.min > 0 && needs(&it.sub, wanted),
+        HirKind::Concat(all) => all.iter().any(|it| needs(it, wanted)),
+        HirKind::Alternation(all) => all.iter().all(|it| needs(it, wanted)),
+        HirKind::Empty | HirKind::Class(_) | HirKind::Look(_) => false,
+    }
+}
