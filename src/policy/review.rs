@@ -212,6 +212,11 @@ impl Meant {
         wrappers.map(|it| it.command.as_str())
     }
 
+    /// Tools that read files.
+    pub fn read_tools(&self) -> impl Iterator<Item = &str> {
+        self.vocabulary.knowledge.read_tools.iter().map(String::as_str)
+    }
+
     /// Tools that the vocabulary names.
     pub fn tools(&self) -> impl Iterator<Item = &str> {
         let lens = &self.vocabulary.lens;

@@ -219,6 +219,7 @@ pub(in crate::lint) fn not_of_tool(subject: &Subject<'_>, out: &mut Findings) {
         let (Some(fields), [first, ..]) = (inputs(tools), tools) else { continue };
         let runs = meant.shell_tools().any(|it| names.contains(&it));
         let changes = meant.tools().any(|it| names.contains(&it));
+        let reads = runs || meant.read_tools().any(|it| names.contains(&it));
         let fetches = fields.contains(&"url");
         let mut told: Vec<&str> = Vec::new();
         // What a fact asks for that none of the tools does, and its name.
@@ -227,6 +228,8 @@ pub(in crate::lint) fn not_of_tool(subject: &Subject<'_>, out: &mut Findings) {
             let what = match fact {
                 _ if OF_COMMANDS.contains(&fact) && !runs => "runs commands",
                 _ if OF_CHANGES.contains(&fact) && !changes => "changes a file",
+                "reads" if !reads => "reads a file",
+                "touches" if !reads && !changes => "touches a file",
                 "deletes" if !runs && names.iter().all(|it| NEVER_DELETE.contains(it)) => {
                     "deletes a file"
                 }
