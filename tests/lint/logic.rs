@@ -222,6 +222,30 @@ fn fields_of_tools_are_written_as_tools_take_them() {
 }
 
 #[test]
+fn a_tool_is_asked_for_what_it_is_given() {
+    let guard = |it: &str| format!("- id: own\n{it} != \"\"\n  decision: deny\n  message: No.\n");
+    let none = "none of these tools takes";
+    check_made(
+        ("guards.yaml", guard),
+        "PD233",
+        &[
+            ("  tools: [Bash]\n  when: event.input(\"file_path\")", none),
+            ("  tools: [Bash, WebFetch]\n  when: event.input(\"file_path\")", none),
+            ("  tools: [Bash, Read]\n  when: event.input(\"file_path\")", ""),
+            ("  tools: [Read]\n  when: event.input(\"command\")", none),
+            ("  tools: [Write]\n  when: event.input(\"url\")", none),
+            // Some clients give a patch so.
+            ("  tools: [Edit]\n  when: event.input(\"command\")", ""),
+            ("  tools: [Write]\n  when: event.input(\"command\")", ""),
+            ("  tools: [\"*\"]\n  when: event.input(\"file_path\")", ""),
+            ("  when: event.input(\"file_path\")", ""),
+            // Afterwards clients tell in their own words.
+            ("  on: [post_tool_use]\n  tools: [Bash]\n  when: event.input(\"file_path\")", ""),
+        ],
+    );
+}
+
+#[test]
 fn numbers_with_a_fraction_have_an_order() {
     let table = |rows: &str| {
         format!(

@@ -286,6 +286,24 @@ pub(super) fn odd_input(name: &str, known: Option<&[&'static str]>) -> Option<(S
     all().any(|it| it == name).then(|| (message, format!("they take {}", known.join(", "))))
 }
 
+/// Fields, and the tools that no client gives them: some clients put a patch into the `command` of a tool that
+/// edits, and name what they search in their own words.
+const NEVER_GIVEN: [(&str, &[&str]); 6] = [
+    ("command", &["Read", "Glob", "Grep", "WebFetch"]),
+    ("file_path", &["Bash", "WebFetch"]),
+    ("content", &["Bash", "Read", "Glob", "Grep", "WebFetch"]),
+    ("old_string", &["Bash", "Read", "Glob", "Grep", "WebFetch"]),
+    ("new_string", &["Bash", "Read", "Glob", "Grep", "WebFetch"]),
+    ("url", &["Bash", "Read", "Write", "Edit", "Glob", "Grep"]),
+];
+
+/// Whether none of the tools that a guard names is ever given this field.
+fn never_given(subject: &Subject<'_>, guard: &Entry<'_>, field: &str) -> bool {
+    let row = NEVER_GIVEN.iter().find(|(name, _)| *name == field);
+    let tools = subject.said(guard, "tools").map(Node::one_or_items).unwrap_or_default();
+    row.is_some_and(|(_, without)| tools.iter().all(|it| without.iter().any(|one| it.says(one))))
+}
+
 pub(in crate::lint) fn misspelt_input(subject: &Subject<'_>, out: &mut Findings) {
     let known = |entry: Option<&Entry<'_>>| {
         let entry = entry.filter(|it| FILES.contains(&it.file))?;
@@ -311,7 +329,8 @@ pub(in crate::lint) fn misspelt_input(subject: &Subject<'_>, out: &mut Findings)
         let known = known(before).filter(|it| !it.is_empty());
         let own = |name: &str| known.as_ref().is_some_and(|it| slip(name, it).is_some());
         for (name, range) in names {
-            if known.is_some() && !own(name) {
+            let never = || before.is_some_and(|it| never_given(subject, it, name));
+            if known.is_some() && !own(name) && !never() {
                 continue;
             }
             if let Some((message, help)) = odd_input(name, known.as_deref()) {
