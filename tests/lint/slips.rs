@@ -156,6 +156,8 @@ fn options_are_no_operands() {
             ("program.names([\"^main$\"])", "`^main$` is read as a glob"),
             ("program.names([\"release/.*\"])", "`release/.*` is read as a glob"),
             ("program.names([\"main \"])", "no operand is `main `"),
+            ("program.names([\"**/.env\"])", "`**/.env` is no path here"),
+            ("program.names([\"*/main\"])", ""),
             ("action.programs.contains(\"/usr/bin/git\")", "is never the name of a program"),
             ("action.sets([\"$LD_PRELOAD\"])", "no variable has the name `$LD_PRELOAD`"),
             ("action.sets([\"CI=1\"])", "no variable has the name `CI=1`"),

@@ -358,6 +358,10 @@ fn oddity(
             format!("`{text}` is read as a glob, and no regular expression"),
             "write `*` for any letters, and nothing for the ends",
         ),
+        "program.names" if text.starts_with("**/") => (
+            format!("`{text}` is no path here: what lies in no folder is not met by it"),
+            "ask `program.targets.any([…])`, which knows paths",
+        ),
         "program.names" if text.trim() != text => {
             (format!("no operand is `{text}`"), "write it without blanks around it")
         }
