@@ -108,6 +108,7 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD144", "word-as-program", Warning, Default, "A list of command patterns names a word of a program beside it.", Some(programs::word_as_program)),
     rule!("PD145", "misspelt-answer", Warning, Default, "An answer of a table is nearly another one of it.", Some(identity::misspelt_answer)),
     rule!("PD146", "folder-of-programs", Warning, Default, "A command pattern names a folder, and no program of it.", Some(programs::folder_of_programs)),
+    rule!("PD147", "misspelt-option", Warning, Default, "An option is nearly one that the program is known to take.", Some(options::misspelt_option)),
     rule!("PD201", "expression-syntax", Error, Default, "An expression cannot be read.", None),
     rule!("PD202", "unknown-fact", Error, Default, "A fact or field is named that does not exist.", None),
     rule!("PD203", "unknown-function", Error, Default, "A function or operator is named that does not exist.", None),

@@ -212,6 +212,13 @@ impl Meant {
         wrappers.map(|it| it.command.as_str())
     }
 
+    /// Options of a program, or of its subcommands, that take a value.
+    pub fn value_options<'m>(&'m self, program: &'m str) -> impl Iterator<Item = &'m str> {
+        let rows = self.vocabulary.lens.value_options.iter();
+        let own = rows.filter(move |it| it.program.split(' ').next() == Some(program));
+        own.flat_map(|it| it.options.iter().map(String::as_str))
+    }
+
     /// Tools that read files.
     pub fn read_tools(&self) -> impl Iterator<Item = &str> {
         self.vocabulary.knowledge.read_tools.iter().map(String::as_str)

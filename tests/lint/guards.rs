@@ -82,6 +82,26 @@ fn options_begin_with_a_dash() {
 }
 
 #[test]
+fn options_are_written_as_the_program_does() {
+    let near = "is nearly `--namespace`, and nothing that is known";
+    each(
+        "PD147",
+        &[
+            ("  commands: [kubectl delete]\n  when: program.has([\"--namepsace\", \"-n\"])", near),
+            ("  commands: [kubectl]\n  when: program.value(\"--naemspace\") == \"prod\"", near),
+            ("  commands: [kubectl]\n  when: program.value(\"--namespace\") == \"prod\"", ""),
+            // What lacks a letter may be another option.
+            ("  commands: [git]\n  when: program.has([\"--worktree\"])", ""),
+            // An option without a value is in no list.
+            ("  commands: [git push]\n  when: program.has([\"--froce\"])", ""),
+            ("  commands: [git branch]\n  when: program.has([\"--merge\"])", ""),
+            ("  commands: [kubectl, own]\n  when: program.has([\"--namepsace\"])", ""),
+            ("  when: program.has([\"--namepsace\"])", ""),
+        ],
+    );
+}
+
+#[test]
 fn a_text_that_a_comment_cuts_is_told() {
     let said = |message: &str| {
         format!("- id: own\n  commands: [x]\n  decision: deny\n  message: {message}\n")
