@@ -4,7 +4,7 @@ use regex_syntax::hir::{Hir, HirKind};
 
 use super::patterns::hir;
 use crate::lint::{Findings, Subject};
-use crate::script::prose::words;
+use crate::script::prose::{Prose, words};
 use crate::source::node::Node;
 
 /// The table of excuses, of which questions and quotes are none.
@@ -34,17 +34,16 @@ pub(in crate::lint) fn in_no_sentence(subject: &Subject<'_>, out: &mut Findings)
 
 fn odd_phrase(text: &str, excuse: bool) -> Option<Wrong> {
     let said = |it: &str| words(it).next().is_some();
-    let ends_within = text.match_indices(['.', '!', '?']).any(|(at, sign)| {
-        let (before, after) = text.split_at(at + sign.len());
-        said(before) && after.starts_with(char::is_whitespace) && said(after)
-    });
+    let code = text.matches('`').count() > 1;
+    let ends_within =
+        !code && Prose::new(text).sentences().filter(|it| said(it.text())).count() > 1;
     if !said(text) && !text.trim().is_empty() {
         let message = format!("`{text}` holds no word, and phrases are made of words");
         Some((message, "look for signs by a regular expression, under `regexes`"))
     } else if ends_within {
         let message = format!("a sentence ends within `{text}`, and each is looked at for itself");
         Some((message, "write what stands in one sentence"))
-    } else if text.matches('`').count() > 1 {
+    } else if code {
         let message = format!("`{text}` looks for code, which is cut out of sentences");
         Some((message, "look for what stands around the code"))
     } else if excuse && text.trim_end().ends_with('?') {
