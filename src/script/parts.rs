@@ -153,8 +153,6 @@ fn tokens(engine: &Engine, text: &str) -> Vec<Lexeme> {
         let rest = text.get(start..).unwrap_or_default();
         let length = if token == Token::Unit {
             2 // `()`
-        } else if let (Token::StringConstant(value), true) = (&token, rest.starts_with('`')) {
-            value.len().saturating_add(2) // it has no escapes
         } else {
             token_length(rest)
         };

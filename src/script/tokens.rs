@@ -30,6 +30,16 @@ pub(super) fn token_length(rest: &str) -> usize {
         });
         return inner.map_or(rest.len(), |(at, _)| at.saturating_add(1));
     }
+    if first == '`' {
+        // Nothing is escaped in it; two of its signs stand for one.
+        let mut signs = rest.match_indices('`').map(|(at, _)| at).skip(1).peekable();
+        while let Some(at) = signs.next() {
+            if signs.next_if_eq(&(at + 1)).is_none() {
+                return at + 1;
+            }
+        }
+        return rest.len();
+    }
     if first.is_ascii_digit() {
         let whole = run(|c| c.is_ascii_digit() || c == '_');
         let fraction = rest.get(whole..).and_then(|it| it.strip_prefix('.')).unwrap_or_default();
@@ -122,6 +132,19 @@ pub(super) fn other_spelling(word: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_is_one_token() {
+        for (text, token) in [
+            (r#""a \" b" in x"#, r#""a \" b""#),
+            ("`a b` in x", "`a b`"),
+            ("`a `` b`) in x", "`a `` b`"),
+            ("``.len()", "``"),
+            ("`open", "`open"),
+        ] {
+            assert_eq!(text.get(..token_length(text)), Some(token), "{text}");
+        }
+    }
 
     #[test]
     fn what_other_languages_write_has_a_cure() {
