@@ -1,8 +1,9 @@
 //! Checks of what is looked for in sentences: phrases and regular expressions that no sentence can meet.
 
-use regex_syntax::hir::{Hir, HirKind};
+use regex_syntax::hir::{Hir, HirKind, Look};
 
 use super::patterns::hir;
+use crate::judge::message::in_one_line;
 use crate::lint::{Findings, Subject};
 use crate::script::prose::{Prose, words};
 use crate::source::node::Node;
@@ -34,22 +35,20 @@ pub(in crate::lint) fn in_no_sentence(subject: &Subject<'_>, out: &mut Findings)
 
 fn odd_phrase(text: &str, excuse: bool) -> Option<Wrong> {
     let said = |it: &str| words(it).next().is_some();
-    let code = text.matches('`').count() > 1;
-    let ends_within =
-        !code && Prose::new(text).sentences().filter(|it| said(it.text())).count() > 1;
-    if !said(text) && !text.trim().is_empty() {
+    // Words are compared without their signs, those of code among them.
+    let plain = Prose::new(&text.replace('`', " "));
+    let ends_within = plain.sentences().filter(|it| said(it.text())).count() > 1;
+    let text = in_one_line(text);
+    if !said(&text) && !text.trim().is_empty() {
         let message = format!("`{text}` holds no word, and phrases are made of words");
         Some((message, "look for signs by a regular expression, under `regexes`"))
     } else if ends_within {
         let message = format!("a sentence ends within `{text}`, and each is looked at for itself");
         Some((message, "write what stands in one sentence"))
-    } else if code {
-        let message = format!("`{text}` looks for code, which is cut out of sentences");
-        Some((message, "look for what stands around the code"))
     } else if excuse && text.trim_end().ends_with('?') {
         Some((format!("`{text}` asks, and a question is no excuse"), NO_QUESTION))
     } else if excuse && text.contains('\u{2019}') {
-        Some((typographic(text), PLAIN))
+        Some((typographic(&text), PLAIN))
     } else {
         None
     }
@@ -67,17 +66,21 @@ fn asking(text: &str, excuse: bool) -> Option<Wrong> {
     asks.then(|| (format!("`{text}` asks, and a question is no excuse"), NO_QUESTION))
 }
 
-/// Whether whatever it matches ends with a question mark.
+/// Whether whatever it matches ends with a question mark, and a line with that.
 fn ends_in_question(hir: &Hir) -> bool {
     match hir.kind() {
-        HirKind::Literal(text) => text.0.ends_with(b"?"),
         HirKind::Capture(it) => ends_in_question(&it.sub),
         HirKind::Concat(all) => {
-            let last = all.iter().rev().find(|it| !matches!(it.kind(), HirKind::Look(_)));
-            last.is_some_and(ends_in_question)
+            let [.., sign, end] = all.as_slice() else { return false };
+            let asks = matches!(sign.kind(), HirKind::Literal(text) if text.0.ends_with(b"?"));
+            asks && matches!(end.kind(), HirKind::Look(Look::End | Look::EndLF))
         }
         HirKind::Alternation(all) => all.iter().all(ends_in_question),
-        HirKind::Empty | HirKind::Class(_) | HirKind::Look(_) | HirKind::Repetition(_) => false,
+        HirKind::Literal(_)
+        | HirKind::Empty
+        | HirKind::Class(_)
+        | HirKind::Look(_)
+        | HirKind::Repetition(_) => false,
     }
 }
 
