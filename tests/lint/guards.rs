@@ -89,6 +89,7 @@ fn options_are_written_as_the_program_does() {
         &[
             ("  commands: [kubectl delete]\n  when: program.has([\"--namepsace\", \"-n\"])", near),
             ("  commands: [kubectl]\n  when: program.value(\"--naemspace\") == \"prod\"", near),
+            ("  commands: [kubectl]\n  when: program.value(`--naemspace`) == \"prod\"", near),
             ("  commands: [kubectl]\n  when: program.value(\"--namespace\") == \"prod\"", ""),
             // What lacks a letter may be another option.
             ("  commands: [git]\n  when: program.has([\"--worktree\"])", ""),

@@ -14,8 +14,11 @@ fn tiers_variants_and_models_that_contradict_each_other() {
         &[
             ("hysteresis: 2\n", ""),
             ("hysteresis: 54.5\n", ""),
-            ("hysteresis: 60\n", "`hysteresis` is 60: no context leaves `notice` at 55 % again"),
-            ("hysteresis: 80\n", "leaves `notice` at 55 %, `warn` at 65 %, `act` at 70 % again"),
+            (
+                "hysteresis: 60\n",
+                "`hysteresis` is 60: only a compaction lets `notice` at 55 % go again",
+            ),
+            ("hysteresis: 80\n", "lets `notice` at 55 %, `warn` at 65 %, `act` at 70 % go again"),
             (
                 "hysteresis: 60\ntiers:\n  - {id: notice, override: true, at: 50}\n",
                 "`notice` stands at 50 %, and holds 60 points below that",

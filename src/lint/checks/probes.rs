@@ -75,7 +75,8 @@ pub(in crate::lint) fn writing_probe(subject: &Subject<'_>, out: &mut Findings) 
 pub(in crate::lint) fn relative_program(subject: &Subject<'_>, out: &mut Findings) {
     for entry in subject.of("probes.yaml") {
         let first = command(entry).into_iter().next();
-        let lies_here = |it: &str| it.contains('/') && !it.starts_with(['/', '~', '$']);
+        let lies_here =
+            |it: &str| it.contains('/') && !it.starts_with(['/', '~']) && !is_expanded(it);
         if let Some((program, node)) = first.filter(|(it, _)| lies_here(it)) {
             let message = format!("`{program}` lies in the project");
             out.add(node.span.clone(), message, |it| {
@@ -104,9 +105,30 @@ const OF_SHELLS: [&str; 7] = ["|", "||", "&&", ">", ">>", "2>&1", "2>/dev/null"]
 const SEARCHING: [&str; 7] = ["grep", "egrep", "fgrep", "rg", "ag", "ack", "tr"];
 
 /// Programs that hand their words to a shell, or read a language of their own.
-const INTERPRETERS: [&str; 15] = [
-    "test", "[", "ssh", "node", "deno", "bun", "python", "python3", "perl", "ruby", "awk", "gawk",
-    "jq", "expr", "envsubst",
+const INTERPRETERS: [&str; 23] = [
+    "test",
+    "[",
+    "ssh",
+    "node",
+    "deno",
+    "bun",
+    "python",
+    "python3",
+    "perl",
+    "ruby",
+    "awk",
+    "gawk",
+    "jq",
+    "expr",
+    "envsubst",
+    "su",
+    "watch",
+    "script",
+    "tmux",
+    "screen",
+    "parallel",
+    "adb",
+    "nix-shell",
 ];
 
 pub(in crate::lint) fn shell_words(subject: &Subject<'_>, out: &mut Findings) {
@@ -158,10 +180,15 @@ fn is_expanded(word: &str) -> bool {
     // Programs have a `$` of their own, in small letters: `sed -n $p`.
     let begins = |it: &str| {
         let name = it.strip_prefix('$').unwrap_or_default();
+        let braced = name.strip_prefix('{').and_then(|it| it.split_once('}'));
+        if let Some((name, rest)) = braced {
+            let variable = name.chars().all(|c| c.is_ascii_uppercase() || c == '_');
+            return variable && name.len() > 1 && (rest.is_empty() || rest.starts_with('/'));
+        }
         let rest = name.trim_start_matches(|c: char| c.is_ascii_uppercase() || c == '_');
         name.len() - rest.len() > 1 && (rest.is_empty() || rest.starts_with('/'))
     };
-    word == "~" || word.starts_with("~/") || begins(word) || begins(value)
+    word.starts_with("~/") || begins(word) || begins(value)
 }
 
 /// Whether one of the words looks for what stands behind it.

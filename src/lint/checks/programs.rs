@@ -10,6 +10,7 @@ use crate::facts::shell::is_assignment;
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
 use crate::policy::review::{Meant, Programs};
+use crate::script::tree::Term;
 use crate::source::Span;
 use crate::source::node::Node;
 
@@ -247,7 +248,7 @@ fn look_through(subject: &Subject<'_>, pattern: &Pattern<'_>, alone: bool, out: 
 pub(in crate::lint) fn folder_of_programs(subject: &Subject<'_>, out: &mut Findings) {
     for pattern in command_patterns(subject) {
         let program = pattern.text.split_whitespace().next().unwrap_or_default();
-        let Some((folder, name)) = program.rsplit_once(['/', '\\']) else { continue };
+        let Some((_, name)) = program.rsplit_once(['/', '\\']) else { continue };
         let meant = match name {
             "" => "no program",
             any if any.chars().all(|it| it == '*') => "every program",
@@ -255,7 +256,7 @@ pub(in crate::lint) fn folder_of_programs(subject: &Subject<'_>, out: &mut Findi
         };
         let place = pattern.part(0..program.len());
         out.add(place, format!("`{program}` stands for {meant}"), |it| {
-            it.with_note(format!("programs are known by their names, and `{folder}` is left out"))
+            it.with_note("programs are known by their names, without their folders")
                 .with_help("name the programs that lie there: `deploy.sh`")
         });
     }
@@ -286,6 +287,11 @@ pub(in crate::lint) fn odd_operand(subject: &Subject<'_>, out: &mut Findings) {
         let commands = commands.map(Node::one_or_items).unwrap_or_default();
         let known = subject.reviewed.meant.known_programs();
         for (fact, (text, range)) in of_lists.chain(named) {
+            // Both together stand for a file wherever it lies: `.env`, `**/.env`.
+            let rest = text.strip_prefix("**/").unwrap_or_default();
+            if fact == "program.names" && listed(term).any(|it| it == rest) {
+                continue;
+            }
             if let Some((message, help)) = oddity((fact, text), commands, known) {
                 out.help(site.span(range), message, help);
             } else if OPERANDS.contains(&fact)
@@ -302,6 +308,11 @@ pub(in crate::lint) fn odd_operand(subject: &Subject<'_>, out: &mut Findings) {
             }
         }
     });
+}
+
+/// The texts that a part asks for.
+fn listed(term: &Term) -> impl Iterator<Item = &str> {
+    asked(term).into_iter().flat_map(|(_, names)| names.into_iter().map(|(text, _)| text))
 }
 
 /// The first operand alone.

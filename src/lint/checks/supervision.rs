@@ -67,7 +67,7 @@ fn tiers(file: &Node, rules: &ContextRules, out: &mut Findings) {
     }
 }
 
-/// Tiers of a pack below that the pack's own `hysteresis` never lets go.
+/// Tiers of a pack below that the pack's own `hysteresis` never lets go while the context is not compacted.
 fn never_left(file: &Node, rules: &ContextRules, out: &mut Findings) {
     let Some(node) = file.get("hysteresis") else { return };
     let written = file.get("tiers").and_then(Node::items).unwrap_or_default();
@@ -80,7 +80,7 @@ fn never_left(file: &Node, rules: &ContextRules, out: &mut Findings) {
     let kept: Vec<String> = kept.map(|it| format!("`{}` at {} %", it.id, it.at)).collect();
     if !kept.is_empty() {
         let message =
-            format!("`hysteresis` is {held}: no context leaves {} again", kept.join(", "));
+            format!("`hysteresis` is {held}: only a compaction lets {} go again", kept.join(", "));
         let help = "let it be less than the lowest tier";
         out.help(node.span.clone(), message, help);
     }

@@ -54,9 +54,11 @@ fn wrong_variable(name: &str) -> Option<Wrong> {
     if name.is_empty() || name.chars().all(part) {
         return None;
     }
-    let alone: String =
-        name.chars().skip_while(|it| !part(*it)).take_while(|it| part(*it)).collect();
-    let help = if alone.is_empty() {
+    let alone = name.trim_start_matches(['$', '{']);
+    let alone = alone.strip_prefix("env:").unwrap_or(alone);
+    let alone = alone.split(['=', '}', ':']).next().unwrap_or(alone).trim();
+    let alone: String = alone.chars().map(|it| if part(it) { it } else { '_' }).collect();
+    let help = if !alone.starts_with(|it: char| it.is_ascii_alphabetic()) {
         "write its name alone: `SESSION_TYPE`".to_owned()
     } else {
         format!("write its name alone: `{alone}`")
