@@ -96,6 +96,8 @@ fn a_prompt_tells_the_goal() {
     assert!(told("  - {id: goal, override: true, enabled: false}\n"));
     assert!(!told("  - {id: goal, override: true, text: \"Reach ${run.goal}.\"}\n"));
     assert!(!told("  - {id: goal, override: true, text: \"Reach ${run.goal.lower()}.\"}\n"));
+    assert!(!told("  - {id: goal, override: true, text: \"Reach ${ run.goal }.\"}\n"));
+    assert!(told("  - {id: goal, override: true, text: \"Reach $${run.goal}.\"}\n"));
     assert!(!told("  - {id: own, text: Go on.}\n"));
     let moved = "  - {id: goal, override: true, enabled: false}\n";
     assert!(!told(&format!("{moved}  - {{id: own, text: \"${{run.goal}}\"}}\n")));

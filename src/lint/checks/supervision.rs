@@ -5,6 +5,7 @@ use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
 use crate::policy::context::ContextRules;
 use crate::policy::run::RunPolicy;
+use crate::script::template::{Piece, pieces};
 use crate::source::node::Node;
 use crate::state::context::{ACT, Measured};
 use crate::state::run::stuckness::{KEPT, SIGNS};
@@ -235,7 +236,11 @@ fn longer_than_all(file: &Node, run: &RunPolicy, out: &mut Findings) {
 
 pub(in crate::lint) fn goal_not_told(subject: &Subject<'_>, out: &mut Findings) {
     const FILE: &str = "run.yaml";
-    let names_goal = |it: &str| it.contains("run.goal");
+    let tells = |it: &Piece<'_>| match it {
+        Piece::Hole { expression, .. } => expression.replace(' ', "").contains("run.goal"),
+        Piece::Text(_) => false,
+    };
+    let names_goal = |it: &str| pieces(it).is_ok_and(|all| all.iter().any(tells));
     if subject.file(FILE).is_none() || subject.reviewed.meant.prompt_parts().any(names_goal) {
         return;
     }
