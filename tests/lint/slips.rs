@@ -157,6 +157,7 @@ fn options_are_no_operands() {
             ("program.names([\"main|master\"])", "`main|master` is one name"),
             ("program.names([\"main\", \"release/*\"])", ""),
             ("program.names([\".env\", \"**/.env\"])", ""),
+            ("program.names([\"\", \"main|master\"])", "`main|master` is one name"),
             ("program.names([\"a[|]b\"])", ""),
             ("program.names([\"^main$\"])", "`^main$` is read as a glob"),
             ("program.names([\"release/.*\"])", "`release/.*` is read as a glob"),

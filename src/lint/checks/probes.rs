@@ -179,14 +179,12 @@ fn is_expanded(word: &str) -> bool {
     let value = word.rsplit('=').next().unwrap_or(word);
     // Programs have a `$` of their own, in small letters: `sed -n $p`.
     let begins = |it: &str| {
-        let name = it.strip_prefix('$').unwrap_or_default();
-        let braced = name.strip_prefix('{').and_then(|it| it.split_once('}'));
-        if let Some((name, rest)) = braced {
-            let variable = name.chars().all(|c| c.is_ascii_uppercase() || c == '_');
-            return variable && name.len() > 1 && (rest.is_empty() || rest.starts_with('/'));
-        }
-        let rest = name.trim_start_matches(|c: char| c.is_ascii_uppercase() || c == '_');
-        name.len() - rest.len() > 1 && (rest.is_empty() || rest.starts_with('/'))
+        let of_name = |c: char| c.is_ascii_uppercase() || c == '_';
+        let Some(after) = it.strip_prefix('$') else { return false };
+        let braced = after.strip_prefix('{').and_then(|it| it.split_once('}'));
+        let end = after.find(|c| !of_name(c)).unwrap_or(after.len());
+        let (name, rest) = braced.unwrap_or_else(|| after.split_at(end));
+        name.len() > 1 && name.chars().all(of_name) && (rest.is_empty() || rest.starts_with('/'))
     };
     word.starts_with("~/") || begins(word) || begins(value)
 }

@@ -10,7 +10,6 @@ use crate::facts::shell::is_assignment;
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
 use crate::policy::review::{Meant, Programs};
-use crate::script::tree::Term;
 use crate::source::Span;
 use crate::source::node::Node;
 
@@ -280,16 +279,17 @@ pub(in crate::lint) fn odd_operand(subject: &Subject<'_>, out: &mut Findings) {
     each_part_asking(subject, &members, |site, term| {
         let asked = asked(term).into_iter();
         let of_lists = asked.flat_map(|(fact, names)| names.into_iter().map(move |it| (fact, it)));
+        let of_lists: Vec<_> = of_lists.collect();
+        // Both together stand for a file wherever it lies: `.env`, `**/.env`.
+        let stands_beside = |rest: &str| of_lists.iter().any(|(_, (it, _))| *it == rest);
         let single = ["program.name", FIRST_OPERAND].into_iter();
         let named = single
             .flat_map(|fact| compared(term, |it| it == fact).into_iter().map(move |it| (fact, it)));
         let commands = subject.entry_of(site).and_then(|it| subject.said(it, "commands"));
         let commands = commands.map(Node::one_or_items).unwrap_or_default();
         let known = subject.reviewed.meant.known_programs();
-        for (fact, (text, range)) in of_lists.chain(named) {
-            // Both together stand for a file wherever it lies: `.env`, `**/.env`.
-            let rest = text.strip_prefix("**/").unwrap_or_default();
-            if fact == "program.names" && listed(term).any(|it| it == rest) {
+        for (fact, (text, range)) in of_lists.iter().copied().chain(named) {
+            if fact == "program.names" && text.strip_prefix("**/").is_some_and(stands_beside) {
                 continue;
             }
             if let Some((message, help)) = oddity((fact, text), commands, known) {
@@ -308,11 +308,6 @@ pub(in crate::lint) fn odd_operand(subject: &Subject<'_>, out: &mut Findings) {
             }
         }
     });
-}
-
-/// The texts that a part asks for.
-fn listed(term: &Term) -> impl Iterator<Item = &str> {
-    asked(term).into_iter().flat_map(|(_, names)| names.into_iter().map(|(text, _)| text))
 }
 
 /// The first operand alone.
