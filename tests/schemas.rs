@@ -59,7 +59,7 @@ fn the_built_in_pack_and_its_cases_fit() {
     let schemas = schemas::all();
     let schema = |name: &str| &schemas.iter().find(|it| it.0 == name).unwrap().1;
     let policies = builtin::FILES.iter();
-    let policies = policies.map(|(file, text)| (schemas::of_file(file), file, text));
+    let policies = policies.map(|it| (schemas::of_file(it.name), &it.name, &it.text));
     let cases = builtin::CASES.iter().filter(|it| it.0.ends_with(".yaml"));
     let cases = cases.map(|(file, text)| ("cases", file, text));
     for (name, file, text) in policies.chain(cases) {

@@ -94,14 +94,14 @@ fn put_schemas(world: &dyn World, folder: &Path) -> Result<(), Failed> {
 }
 
 fn keep_copy(world: &dyn World, folder: &Path) -> Result<(), Failed> {
-    builtin::FILES.iter().try_for_each(|(file, text)| put(world, &folder.join(file), text))
+    builtin::FILES.iter().try_for_each(|it| put(world, &folder.join(it.name), it.text))
 }
 
 /// Shows what changed since the copy was made, and makes it anew.
 fn upgrade(world: &dyn World, console: &mut Console<'_>, folder: &Path) -> Result<u8, Failed> {
     let copy = folder.join(BUILTIN);
     let (mut known, mut changes) = (0, String::new());
-    for (file, now) in builtin::FILES {
+    for builtin::File { name: file, text: now, .. } in builtin::FILES {
         let then = world.read(&copy.join(file), POLICY_FILE_BYTES_MAX);
         known += usize::from(then.is_ok());
         let then = then.map(|it| String::from_utf8_lossy(&it).into_owned()).unwrap_or_default();
@@ -109,7 +109,7 @@ fn upgrade(world: &dyn World, console: &mut Console<'_>, folder: &Path) -> Resul
     }
     let names = world.list(&copy).unwrap_or_default();
     let is_gone = |name: &&String| {
-        name.ends_with(".yaml") && !builtin::FILES.iter().any(|(file, _)| file == name)
+        name.ends_with(".yaml") && !builtin::FILES.iter().any(|it| it.name == *name)
     };
     let gone: Vec<PathBuf> = names.iter().filter(is_gone).map(|it| copy.join(it)).collect();
     for path in &gone {

@@ -4,37 +4,58 @@ use std::sync::Arc;
 
 use super::load::Pack;
 use crate::checksum::fingerprint;
-use crate::source::Source;
+use crate::source::{Node, Source, stored};
 
 /// Name of the built-in pack in `extends` and in messages.
 pub const NAME: &str = "builtin";
 
-/// Files of the built-in pack and their texts.
-pub const FILES: &[(&str, &str)] = &[
-    ("policyd.yaml", include_str!("../../policies/policyd.yaml")),
-    ("vocabulary.yaml", include_str!("../../policies/vocabulary.yaml")),
-    ("preferences.yaml", include_str!("../../policies/preferences.yaml")),
-    ("probes.yaml", include_str!("../../policies/probes.yaml")),
-    ("breakers.yaml", include_str!("../../policies/breakers.yaml")),
-    ("dead_letter.yaml", include_str!("../../policies/dead_letter.yaml")),
-    ("escalation.yaml", include_str!("../../policies/escalation.yaml")),
-    ("failures.yaml", include_str!("../../policies/failures.yaml")),
-    ("routes.yaml", include_str!("../../policies/routes.yaml")),
-    ("reactions.yaml", include_str!("../../policies/reactions.yaml")),
-    ("signals.yaml", include_str!("../../policies/signals.yaml")),
-    ("context.yaml", include_str!("../../policies/context.yaml")),
-    ("destructive-commands.yaml", include_str!("../../policies/destructive-commands.yaml")),
-    ("protected-paths.yaml", include_str!("../../policies/protected-paths.yaml")),
-    ("secrets.yaml", include_str!("../../policies/secrets.yaml")),
-    ("git-discipline.yaml", include_str!("../../policies/git-discipline.yaml")),
-    ("network-exfiltration.yaml", include_str!("../../policies/network-exfiltration.yaml")),
-    ("run.yaml", include_str!("../../policies/run.yaml")),
-    ("tables.yaml", include_str!("../../policies/tables.yaml")),
-    ("rationalizations.yaml", include_str!("../../policies/rationalizations.yaml")),
-    ("session_types.yaml", include_str!("../../policies/session_types.yaml")),
-    ("checkers.yaml", include_str!("../../policies/checkers.yaml")),
-    ("considerations.yaml", include_str!("../../policies/considerations.yaml")),
-    ("messages.yaml", include_str!("../../policies/messages.yaml")),
+/// A file of the built-in pack.
+#[derive(Debug)]
+pub struct File {
+    /// Its name in the folder of a pack.
+    pub name: &'static str,
+    /// Its text.
+    pub text: &'static str,
+    /// What its text was parsed into when the program was built.
+    tree: &'static [u8],
+}
+
+macro_rules! files {
+    ($($name:literal)*) => {
+        &[$(File {
+            name: concat!($name, ".yaml"),
+            text: include_str!(concat!("../../policies/", $name, ".yaml")),
+            tree: include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".tree")),
+        }),*]
+    };
+}
+
+/// Files of the built-in pack.
+pub const FILES: &[File] = files![
+    "policyd"
+    "vocabulary"
+    "preferences"
+    "probes"
+    "breakers"
+    "dead_letter"
+    "escalation"
+    "failures"
+    "routes"
+    "reactions"
+    "signals"
+    "context"
+    "destructive-commands"
+    "protected-paths"
+    "secrets"
+    "git-discipline"
+    "network-exfiltration"
+    "run"
+    "tables"
+    "rationalizations"
+    "session_types"
+    "checkers"
+    "considerations"
+    "messages"
 ];
 
 /// Case files of the built-in pack and what they compare with, by their names in its folder `tests`.
@@ -71,7 +92,7 @@ const fn texts() -> [&'static str; FILES.len()] {
     while at < FILES.len() {
         #[expect(clippy::indexing_slicing, reason = "evaluated at compile time")]
         {
-            texts[at] = FILES[at].1;
+            texts[at] = FILES[at].text;
         }
         at += 1;
     }
@@ -90,12 +111,40 @@ pub fn has(file: &str) -> bool {
     file.strip_prefix(NAME).is_some_and(|rest| rest.starts_with('/'))
 }
 
+/// The tree of a file that the built-in pack has with this text, byte for byte.
+#[must_use]
+pub fn tree(file: &str, source: &Arc<Source>) -> Option<Node> {
+    let file = FILES.iter().find(|it| it.name == file && it.text == source.text)?;
+    stored::read(file.tree, source)
+}
+
 /// The built-in pack as if read from a folder.
 #[must_use]
 pub fn pack() -> Pack {
-    let files = FILES.iter().map(|(file, text)| {
-        let source = Source { name: format!("{NAME}/{file}"), text: (*text).to_owned() };
-        ((*file).to_owned(), Arc::new(source))
+    let files = FILES.iter().map(|file| {
+        let source = Source { name: format!("{NAME}/{}", file.name), text: file.text.to_owned() };
+        (file.name.to_owned(), Arc::new(source))
     });
     Pack { name: NAME.to_owned(), files: files.collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::yaml;
+
+    #[test]
+    fn each_file_was_parsed_as_it_is_parsed_now() {
+        for (file, source) in pack().files {
+            assert_eq!((tree(&file, &source), vec![]), yaml::parse(&source), "{file}");
+        }
+    }
+
+    #[test]
+    fn another_text_under_the_same_name_has_no_tree() {
+        for (file, source) in pack().files {
+            let text = source.text.replacen('a', "b", 1);
+            assert_eq!(tree(&file, &Arc::new(Source { name: source.name.clone(), text })), None);
+        }
+    }
 }

@@ -100,8 +100,11 @@ pub(super) fn read_files(
 ) -> Files {
     let mut nodes = Files::new();
     for (file, source) in files {
-        let (node, complaints) = yaml::parse(source);
-        diagnostics.extend(complaints);
+        let node = builtin::tree(file, source).or_else(|| {
+            let (node, complaints) = yaml::parse(source);
+            diagnostics.extend(complaints);
+            node
+        });
         let Some(node) = node else { continue };
         let Some(known) = shapes::FILES.iter().find(|it| it.file == file) else {
             diagnostics.push(unknown_file(file, &node));

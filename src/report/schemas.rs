@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::stored;
 use crate::cases;
 use crate::policy::{guards, shapes};
-use crate::source::schema::json_schema;
+use crate::source::schema::{Writer, json_schema};
 
 /// The schema of a file of a pack.
 #[must_use]
@@ -28,6 +28,7 @@ pub fn of_packs() -> Vec<(&'static str, Value)> {
     let name = |file: &'static str| file.trim_end_matches(".yaml");
     // The sets of guards have the form of `guards.yaml`.
     let files = shapes::FILES.iter().filter(|it| !guards::FILES[1..].contains(&it.file));
-    let files = files.map(|it| (name(it.file), json_schema(&it.kind, name(it.file))));
+    let files =
+        files.map(|it| (name(it.file), json_schema(&it.kind, name(it.file), Writer::Person)));
     files.chain([(name(cases::shape::FILE.file), cases::shape::schema())]).collect()
 }

@@ -6,7 +6,7 @@ mod queues;
 mod runs;
 
 use crate::policy::shapes::resilience::SEVERITIES;
-use crate::source::schema::json_schema;
+use crate::source::schema::{Writer, json_schema};
 use crate::source::shape::{Field, Kind, field, required};
 use serde_json::Value;
 
@@ -310,7 +310,7 @@ pub const SHAPES: [(&str, Kind); 15] = [
 /// The schema of what is stored: unknown keys are allowed, and null stands for absent.
 #[must_use]
 pub fn schema(kind: &Kind, title: &str) -> Value {
-    let mut schema = json_schema(kind, title);
+    let mut schema = json_schema(kind, title, Writer::Program);
     open(&mut schema);
     schema
 }

@@ -12,7 +12,7 @@ use super::context::Object;
 use super::globals::Globals;
 use super::pattern::prose_regex;
 use super::text_list::TextList;
-use super::{builtins, compile, member_value, sandbox};
+use super::{builtins, lately, member_value};
 use crate::deferred::Deferred;
 
 /// An expression of plain form.
@@ -76,11 +76,9 @@ impl Kept {
     /// The form of an expression, to be kept.
     #[must_use]
     pub fn of(text: &str) -> Self {
-        thread_local! {
-            static PARSER: rhai::Engine = sandbox();
-        }
-        let parsed = PARSER.with(|it| compile(it, text)).ok();
-        Self(parsed.as_ref().and_then(of).into())
+        // It was typed a moment ago.
+        let familiar = lately::read(text).ok();
+        Self(familiar.and_then(|it| read(&it.expr)).into())
     }
 
     pub(super) fn plain(&self) -> Option<&Plain> {

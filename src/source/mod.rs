@@ -8,6 +8,7 @@ pub mod scalar;
 pub mod schema;
 pub mod secrets;
 pub mod shape;
+pub mod stored;
 pub mod suggest;
 mod syntax;
 mod value;

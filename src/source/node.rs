@@ -6,6 +6,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::meaning::{Meaning, is_nothing, meaning};
 use super::{Source, Span, scalar};
 use crate::time::{Timestamp, parse_duration};
@@ -46,7 +48,7 @@ pub struct Scalar {
 }
 
 /// The five ways to write a scalar.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ScalarStyle {
     /// `text`
     Plain,

@@ -1,5 +1,5 @@
-//! JSON Schema (draft 2020-12) of a shape, for editors and other programs. It is as strict as
-//! `check`, except that `check` also takes a key without a value for an absent one.
+//! JSON Schema (draft 2020-12) of a shape, for editors and other programs. It is as strict as `check`, and no
+//! stricter: both take a key without a value for an absent one.
 
 use serde_json::{Map, Value, json};
 
@@ -9,17 +9,29 @@ use crate::limits::{EXPRESSION_BYTES_MAX, REGEX_SOURCE_MAX};
 const DURATION_PATTERN: &str = "^([0-9]+(ms|s|m|h|d|w))+$";
 const DATE_PATTERN: &str = "^[0-9]{4}-[0-9]{2}-[0-9]{2}(T.+)?$";
 
+/// A text in which something is written.
+const SOMETHING_PATTERN: &str = r"\S";
+
+/// Who writes a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Writer {
+    /// Somebody, as YAML: a key may stand there without a value.
+    Person,
+    /// This program: what has no value has no key.
+    Program,
+}
+
 /// The schema of a file of this kind.
 #[must_use]
-pub fn json_schema(kind: &Kind, title: &str) -> Value {
+pub fn json_schema(kind: &Kind, title: &str, writer: Writer) -> Value {
     let mut schema = Map::new();
     schema.insert("$schema".to_owned(), json!("https://json-schema.org/draft/2020-12/schema"));
     schema.insert("title".to_owned(), json!(title));
-    schema.append(&mut of_kind(kind));
+    schema.append(&mut of_kind(kind, writer));
     Value::Object(schema)
 }
 
-fn of_kind(kind: &Kind) -> Map<String, Value> {
+fn of_kind(kind: &Kind, writer: Writer) -> Map<String, Value> {
     let schema = match kind {
         Kind::Any => json!({}),
         Kind::Text | Kind::Template => json!({ "type": "string" }),
@@ -37,14 +49,14 @@ fn of_kind(kind: &Kind) -> Map<String, Value> {
         Kind::Regex => {
             json!({ "type": "string", "format": "regex", "maxLength": REGEX_SOURCE_MAX })
         }
-        Kind::List(one) => json!({ "type": "array", "items": of_kind(one) }),
+        Kind::List(one) => json!({ "type": "array", "items": of_kind(one, writer) }),
         Kind::OneOrList(one) => json!({
-            "anyOf": [of_kind(one), { "type": "array", "items": of_kind(one) }],
+            "anyOf": [of_kind(one, writer), { "type": "array", "items": of_kind(one, writer) }],
         }),
-        Kind::Map(one) => json!({ "type": "object", "additionalProperties": of_kind(one) }),
-        Kind::Record(fields) => of_record(fields),
+        Kind::Map(one) => json!({ "type": "object", "additionalProperties": of_kind(one, writer) }),
+        Kind::Record(fields) => of_record(fields, writer),
         Kind::Either(kinds) => {
-            json!({ "anyOf": kinds.iter().map(of_kind).collect::<Vec<_>>() })
+            json!({ "anyOf": kinds.iter().map(|it| of_kind(it, writer)).collect::<Vec<_>>() })
         }
     };
     match schema {
@@ -55,15 +67,37 @@ fn of_kind(kind: &Kind) -> Map<String, Value> {
     }
 }
 
-fn of_record(fields: &[Field]) -> Value {
+/// Lets the schema of a value take a key that has none.
+fn take_nothing(schema: &mut Map<String, Value>) {
+    if let Some(Value::Array(choices)) = schema.get_mut("enum") {
+        choices.push(Value::Null);
+    } else if let Some(Value::Array(schemas)) = schema.get_mut("anyOf") {
+        schemas.push(json!({ "type": "null" }));
+    } else if let Some(types) = schema.get_mut("type") {
+        match types.as_array_mut() {
+            Some(types) => types.push(json!("null")),
+            None => *types = json!([types.take(), "null"]),
+        }
+    }
+}
+
+fn of_record(fields: &[Field], writer: Writer) -> Value {
     let properties: Map<String, Value> = fields
         .iter()
         .map(|field| {
             let mut schema = Map::new();
             schema.insert("description".to_owned(), json!(field.doc));
-            schema.append(&mut of_kind(&field.kind));
-            if field.required && matches!(field.kind, Kind::Text | Kind::Template) {
-                schema.insert("minLength".to_owned(), json!(1));
+            schema.append(&mut of_kind(&field.kind, writer));
+            let is_text = matches!(field.kind, Kind::Text | Kind::Template);
+            match (writer, field.required) {
+                (Writer::Person, false) => take_nothing(&mut schema),
+                (Writer::Person, true) if is_text => {
+                    schema.insert("pattern".to_owned(), json!(SOMETHING_PATTERN));
+                }
+                (Writer::Program, true) if is_text => {
+                    schema.insert("minLength".to_owned(), json!(1));
+                }
+                (Writer::Person | Writer::Program, _) => {}
             }
             (field.name.to_owned(), Value::Object(schema))
         })

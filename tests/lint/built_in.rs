@@ -18,7 +18,7 @@ fn the_built_in_pack_and_its_cases_are_clean_by_the_strict_profile() {
         Arc::new(Source { name: format!("{folder}/{file}"), text: text.to_owned() })
     };
     let files = builtin::FILES.iter();
-    let files = files.map(|(file, text)| ((*file).to_owned(), source("policies", file, text)));
+    let files = files.map(|it| (it.name.to_owned(), source("policies", it.name, it.text)));
     // As a folder: what is passed over for being built in is looked at, too.
     let pack = Pack { name: "policies".to_owned(), files: files.collect() };
     let cases = builtin::CASES.iter().filter(|(file, _)| file.ends_with(".yaml"));

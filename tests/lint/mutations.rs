@@ -47,14 +47,15 @@ impl Word {
             "pnp", "ppm", "pst", "python", "shasum", "star", "sync", "test", "top", "tst",
         ];
         let few = changed.is_some_and(|(was, is)| was.len() < 4 || real.contains(&is));
-        let is_program = builtin::FILES.get(self.file).is_some_and(|it| it.0 == "vocabulary.yaml");
+        let is_program =
+            builtin::FILES.get(self.file).is_some_and(|it| it.name == "vocabulary.yaml");
         is_program && few
     }
 }
 
 /// The built-in pack as a folder holds it.
 fn folder() -> Pack {
-    let files = builtin::FILES.iter().map(|(name, text)| {
+    let files = builtin::FILES.iter().map(|builtin::File { name, text, .. }| {
         let source = Source { name: format!("policies/{name}"), text: (*text).to_owned() };
         ((*name).to_owned(), Arc::new(source))
     });
@@ -295,7 +296,7 @@ fn no_typo_changes_a_decision_in_silence() {
                 tries.iter().filter(|(word, it)| slips_through(&base, &original, word, it));
             slipped
                 .map(|(word, it)| {
-                    format!("{} -> {it} in {}", word.text, builtin::FILES[word.file].0)
+                    format!("{} -> {it} in {}", word.text, builtin::FILES[word.file].name)
                 })
                 .collect::<Vec<_>>()
         };

@@ -168,7 +168,7 @@ pub(in crate::lint) fn unused_pattern(subject: &Subject<'_>, out: &mut Findings)
 
 /// The expressions of the built-in pack, which own entries of its names serve.
 fn inherited_text() -> String {
-    builtin::FILES.iter().map(|(_, text)| *text).collect()
+    builtin::FILES.iter().map(|it| it.text).collect()
 }
 
 pub(in crate::lint) fn unused_fact(subject: &Subject<'_>, out: &mut Findings) {
