@@ -232,6 +232,21 @@ fn a_broken_pack_judges_nothing() {
 }
 
 #[test]
+fn a_case_that_is_not_run_covers_nothing() {
+    let of = |filter: &str| {
+        let more = ["--coverage", "--format", "json", "--filter", filter];
+        let (_, out, _) = run(&machine(&[("a.yaml", PASSING)]), &more);
+        let results: serde_json::Value = serde_json::from_str(&out).unwrap();
+        let rules = results["packs"][0]["coverage"]["rules"].as_array().unwrap().clone();
+        let rule = rules.into_iter().find(|it| it["id"] == "small_change").unwrap();
+        (rule["firing"].clone(), rule["silent"].clone())
+    };
+    assert_eq!(of("a"), (true.into(), true.into()));
+    assert_eq!(of("small"), (false.into(), true.into()));
+    assert_eq!(of("three"), (true.into(), false.into()));
+}
+
+#[test]
 fn coverage_tells_what_no_case_reaches() {
     check("cases__coverage", 0, PASSING, &["--coverage"]);
     check("cases__threshold", 1, PASSING, &["--threshold", "90"]);

@@ -2,11 +2,14 @@
 
 use std::ffi::OsString;
 
-use clap::builder::BoolishValueParser;
+use clap::builder::{BoolishValueParser, PossibleValuesParser};
 use clap::{ArgAction, CommandFactory, FromArgMatches};
 
 use super::arguments::Arguments;
 use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE};
+use crate::harness::HARNESSES;
+use crate::lint;
+use crate::report::schemas;
 use crate::source::suggest;
 
 /// The options of a hook call come from its hook line alone.
@@ -54,9 +57,28 @@ fn with_variable(argument: clap::Arg, prefix: &str) -> clap::Arg {
 /// Prints the completions of a shell.
 pub(super) fn completions(console: &mut Console<'_>, shell: clap_complete::Shell) -> u8 {
     let mut text = Vec::new();
-    clap_complete::generate(shell, &mut Arguments::command(), "policyd", &mut text);
+    let mut program = Arguments::command().mut_subcommands(with_names);
+    clap_complete::generate(shell, &mut program, "policyd", &mut text);
     console.say(&String::from_utf8_lossy(&text));
     EXIT_OK
+}
+
+/// The command with the names that its arguments take: a shell offers them. Reading a line goes without, for
+/// whatever else is written there is answered by the command itself.
+fn with_names(command: clap::Command) -> clap::Command {
+    let is_schema = command.get_name() == "schema";
+    command.mut_args(|it| match it.get_id().as_str() {
+        "name" if is_schema => one_of(it, schemas::all().iter().map(|(name, _)| *name)),
+        "explain" if it.get_action().takes_values() => {
+            one_of(it, lint::rules().iter().flat_map(|rule| [rule.code, rule.name]))
+        }
+        "harness" => one_of(it, HARNESSES.iter().map(|client| client.name)),
+        _ => it,
+    })
+}
+
+fn one_of(argument: clap::Arg, names: impl Iterator<Item = &'static str>) -> clap::Arg {
+    argument.value_parser(PossibleValuesParser::new(names))
 }
 
 /// Prints the man page of the program, or of a command with its options and their variables.

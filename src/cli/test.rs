@@ -117,25 +117,24 @@ fn run_suite(world: &dyn World, suite: &Suite, arguments: &TestArguments) -> Sum
         files.push((source.name.clone(), cases));
     }
     let watched = arguments.coverage || arguments.threshold.is_some();
+    let fits =
+        |text: &String, file: &str, case: &Case| case.name.contains(text) || file.contains(text);
+    let (asked_for, left_out): (Vec<_>, Vec<_>) = files
+        .iter()
+        .flat_map(|(file, cases)| cases.iter().map(move |case| (file.as_str(), case)))
+        .partition(|(file, case)| arguments.filter.as_ref().is_none_or(|it| fits(it, file, case)));
     let mut runner = Runner {
         world,
         suite,
         update: arguments.update,
         ready: Ready::new(policy),
         total: watched.then(Watch::default),
-        covered: coverage::covered(files.iter().flat_map(|(_, cases)| cases), &known),
+        covered: coverage::covered(asked_for.iter().map(|(_, case)| *case), &known),
         compared: BTreeSet::new(),
-        summary: Summary { pack, findings, ..Summary::default() },
+        summary: Summary { pack, findings, filtered: left_out.len(), ..Summary::default() },
     };
-    for (file, cases) in &files {
-        for case in cases {
-            let fits = |text: &String| case.name.contains(text) || file.contains(text);
-            if arguments.filter.as_ref().is_none_or(fits) {
-                runner.run(file, case);
-            } else {
-                runner.summary.filtered = runner.summary.filtered.saturating_add(1);
-            }
-        }
+    for (file, case) in asked_for {
+        runner.run(file, case);
     }
     let Runner { ready, total, covered, compared, mut summary, .. } = runner;
     let everything = suite.whole && summary.filtered == 0 && summary.findings.is_empty();

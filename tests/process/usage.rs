@@ -71,6 +71,21 @@ fn help_and_version_are_for_people() {
 }
 
 #[test]
+fn completions_know_the_names_that_arguments_take() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let called = called(&format!("completions {shell}"));
+        assert_eq!((called.code, called.stderr.as_str()), (Some(0), ""), "{shell}");
+        assert!(called.stdout.contains("fail-on-new-blocks"), "{shell}");
+    }
+    let offered = called("completions bash").stdout;
+    for name in ["session_types", "lint-baseline", "PD001", "claude-code"] {
+        assert!(offered.contains(name), "{name}");
+    }
+    // They are offered, and not asked for: what stands there otherwise is answered by the command.
+    assert_eq!(called("schema considerations.yaml").code, Some(0));
+}
+
+#[test]
 fn each_command_has_a_page_with_its_options_and_their_variables() {
     assert!(called("man").stdout.contains("policyd\\-lint(1)"));
     let page = called("man lint").stdout;
