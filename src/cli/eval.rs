@@ -152,11 +152,11 @@ fn known_event(
     named: Option<&'static Harness>,
 ) -> Result<(), (u8, String)> {
     let hook = arguments.hook.as_str();
-    let of_harness = match named {
-        Some(harness) => harness.moment(hook).is_some(),
-        None => harness::HARNESSES.iter().any(|it| it.moment(hook).is_some()),
+    let is_known = match named {
+        Some(harness) => harness.moment(hook).is_some() || EventKind::find(hook).is_some(),
+        None => harness::knows_event(hook),
     };
-    if of_harness || EventKind::find(hook).is_some() {
+    if is_known {
         return Ok(());
     }
     let known: Vec<&str> = crate::facts::event::EVENTS.iter().map(|it| it.name).collect();

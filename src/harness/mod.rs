@@ -200,6 +200,12 @@ pub fn detect(payload: &Map<String, Value>, is_set: &dyn Fn(&str) -> bool) -> &'
     signed.or_else(set).unwrap_or(&claude_code::HARNESS)
 }
 
+/// Whether any client has an event of this name, its own or the neutral one.
+#[must_use]
+pub fn knows_event(name: &str) -> bool {
+    EventKind::find(name).is_some() || HARNESSES.iter().any(|it| it.moment(name).is_some())
+}
+
 impl Harness {
     /// The event of this name, the client's or the neutral one, in any spelling.
     #[must_use]

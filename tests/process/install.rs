@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::machine::Machine;
+use crate::machine::{Machine, run};
 
 const CLIENTS: [(&str, &str); 7] = [
     ("claude-code", ".claude/settings.json"),
@@ -76,6 +76,33 @@ fn what_is_there_stays_and_comes_back_byte_for_byte() {
     assert_eq!(text(&path), SETTINGS);
     let left: Vec<_> = fs::read_dir(path.parent().unwrap()).unwrap().collect();
     assert_eq!(left.len(), 1, "nothing else is left: {left:?}");
+}
+
+#[test]
+fn a_program_under_another_name_knows_its_lines_and_no_others() {
+    let wrapped = r#"{"type": "command", "command": "nice -n 5 pd eval --hook stop"}"#;
+    let other = r#"{"type": "command", "command": "lisp eval --hook nonsense"}"#;
+    let settings = SETTINGS.replace(
+        r#""command": "/usr/bin/say done" }"#,
+        &format!(r#""command": "/usr/bin/say done" }}, {wrapped}, {other}"#),
+    );
+    for client in ["claude-code", "codex"] {
+        let machine = Machine::new();
+        let file = CLIENTS.iter().find(|it| it.0 == client).unwrap().1;
+        let path = home(&machine, file, &settings);
+        let call = |arguments: &[&str]| run(machine.renamed("my tools/pd", arguments), b"");
+        let installed = call(&["install", "--harness", client]);
+        assert_eq!(installed.code, Some(0), "{installed:?}");
+        let after = text(&path);
+        assert!(after.contains("my tools/pd"), "{after}");
+        assert!(
+            call(&["install", "--harness", client]).stdout.starts_with("as it was"),
+            "{client}"
+        );
+        assert_eq!(text(&path), after, "twice is once");
+        assert_eq!(call(&["uninstall", "--harness", client]).code, Some(0));
+        assert_eq!(text(&path), settings);
+    }
 }
 
 #[test]

@@ -7,6 +7,8 @@ use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstArray, CstInputValue, CstObject, CstRootNode};
 use serde_json::Value;
 
+use crate::harness;
+
 /// How a client nests its hook lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::cli) enum Shape {
@@ -287,13 +289,21 @@ fn command(handler: &Value) -> String {
     program.into_iter().chain(arguments).collect::<Vec<_>>().join(" ")
 }
 
-/// Whether a hook line calls policyd.
+/// Whether a hook line calls policyd: by its name, or as nothing else is called, for its file may have been
+/// renamed. A line that starts it in a way of its own (`nice -n 5 pd eval --hook stop`) is somebody's.
 fn is_ours(handler: &Value) -> bool {
     let command = command(handler);
     let Some((program, rest)) = command.split_once(" eval") else { return false };
+    let is_alone = handler.get("args").is_some_and(|it| it.get(0) == Some(&"eval".into()))
+        || program.starts_with(['"', '\''])
+        || !program.contains(' ');
     let program = program.trim_matches(['"', '\'', ' ']);
     let name = program.rsplit(['/', '\\']).next().unwrap_or_default();
-    Path::new(name).file_stem().is_some_and(|it| it == "policyd") && rest.contains("--hook")
+    if Path::new(name).file_stem().is_some_and(|it| it == "policyd") {
+        return rest.contains("--hook");
+    }
+    let mut words = rest.split_whitespace();
+    is_alone && words.next() == Some("--hook") && words.next().is_some_and(harness::knows_event)
 }
 
 fn input(value: &Value) -> CstInputValue {
