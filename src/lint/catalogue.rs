@@ -4,8 +4,8 @@
 
 use super::checks::{
     arithmetic, breakers, cases, changes, clients, events, expressions, failures, globs, guards,
-    hygiene, identity, messages, names, numbers, odds, options, patterns, probes, programs, prose,
-    regexes, rules, safety, structure, supervision, tables, texts, tools, vocabulary,
+    hygiene, identity, lines, messages, names, numbers, odds, options, patterns, probes, programs,
+    prose, regexes, rules, safety, structure, supervision, tables, texts, tools, vocabulary,
 };
 use super::{Check, Profile, Rule};
 use crate::source::Level;
@@ -150,6 +150,7 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD239", "position-and-number", Warning, Default, "A position in the transcript is compared with a number of something.", Some(arithmetic::position_and_number)),
     rule!("PD240", "more-than-asked", Warning, Default, "A list holds more in each text than what it is asked for.", Some(texts::more_than_asked)),
     rule!("PD241", "not-for-rule", Warning, Default, "A rule asks for a tool, a program or a session type that it is not for.", Some(odds::not_for_rule)),
+    rule!("PD242", "not-in-line", Warning, Default, "The line of a program is asked for what it never holds.", Some(lines::not_in_line)),
     rule!("PD301", "bad-regex", Error, Default, "A regular expression cannot be read.", None),
     rule!("PD302", "pattern-ends-in-newline", Error, Default, "A pattern from a block scalar ends in a line break and can match nothing.", Some(patterns::ends_in_newline)),
     rule!("PD303", "backspace-in-pattern", Error, Default, "`\\b` in double quotes is a backspace.", Some(patterns::backspace)),

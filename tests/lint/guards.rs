@@ -481,3 +481,61 @@ fn one_mistake_in_a_guard_hides_no_other() {
         assert!(said.contains(mistake), "{mistake}: {said}");
     }
 }
+
+#[test]
+fn a_guard_says_why_in_its_message() {
+    let own = |it: &str| format!("- id: own\n  commands: [deploy]\n  decision: deny\n  {it}\n");
+    check_made(
+        ("guards.yaml", own),
+        "PD623",
+        &[
+            ("reason: Deploys are for humans.", "the reason of `own` is told to nobody"),
+            ("reason: It is late.\n  description: Deploys are for humans.", "told to nobody"),
+            ("tools: [Bash]", "`own` does not say why"),
+            ("message: Deploys are for humans.", ""),
+            ("description: Deploys are for humans.", ""),
+        ],
+    );
+    let exception =
+        |it: &str| format!("- id: hooks_skipped\n  override: true\n  decision: warn\n  {it}\n");
+    check_made(("git-discipline.yaml", exception), "PD623", &[("reason: We rebase.", "")]);
+}
+
+#[test]
+fn the_line_of_a_program_is_one_program() {
+    let own = |it: &str| {
+        format!(
+            "- id: own\n  commands: [rm, git push]\n  when: '{it}'\n  decision: deny\n  message: No.\n"
+        )
+    };
+    check_made(
+        ("guards.yaml", own),
+        "PD242",
+        &[
+            ("program.line.contains(\"| sh\")", "ask `program.fed_by([…])`"),
+            ("program.line.contains(\"&&\")", "`&&` never stands in `program.line`"),
+            ("program.line.contains(\" > /dev/\")", "ask `program.changed`"),
+            ("program.line.ends_with(\";\")", "`;` never stands"),
+            ("program.line.matches(\"rm .*\\\\|\\\\s*sh\")", "`|` never stands"),
+            ("program.line.starts_with(\"sudo \")", "ask `program.wrapped_by([\"sudo\"])`"),
+            ("program.line.starts_with(\"push\")", "no program of `own` begins with `push`"),
+            ("program.line.contains(\"a->b\")", ""),
+            ("program.line.contains(\"--format=a|b\")", ""),
+            ("program.line.matches(\"(main|master)$\")", ""),
+            ("program.line.matches(\"[;|]\")", ""),
+            ("program.line.starts_with(\"git push --force\")", ""),
+            ("program.line.starts_with(\"g\")", ""),
+            ("action.command.contains(\"&&\")", ""),
+        ],
+    );
+    let shell = |it: &str| {
+        format!(
+            "- id: own\n  commands: [{it}]\n  when: program.line.contains(\"&& rm\")\n  decision: deny\n  message: No.\n"
+        )
+    };
+    check_made(
+        ("guards.yaml", shell),
+        "PD242",
+        &[("bash -c", ""), ("\"*\"", ""), ("ssh", ""), ("make", "never stands")],
+    );
+}

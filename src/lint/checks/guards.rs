@@ -233,7 +233,20 @@ pub(in crate::lint) fn guard_without_message(subject: &Subject<'_>, out: &mut Fi
         };
         let decision = entry.node.get("decision").filter(|it| !it.says("allow"));
         let Some(decision) = decision.filter(|_| !entry.is("enabled", false)) else { continue };
-        if !says("message") && !says("description") {
+        // What an exception to an inherited guard is for, a new guard has a message for.
+        let mut keys = entry.node.entries().unwrap_or_default().iter().map(|(key, _)| key);
+        let is_exception = subject.inherited(entry).is_some();
+        let reason =
+            keys.find(|it| it.says("reason")).filter(|_| !is_exception && !says("message"));
+        if let Some(reason) = reason {
+            let message = format!("the reason of `{}` is told to nobody", entry.name());
+            out.add(reason.span.clone(), message, |it| {
+                it.with_help(
+                    "what a guard says is its `message`; `reason` is why there is an exception",
+                )
+                .with_word("reason", "message")
+            });
+        } else if !says("message") && !says("description") {
             let message = format!("`{}` does not say why", entry.name());
             out.add(decision.span.clone(), message, |it| {
                 it.with_note("whoever is told learns the id of the guard, and nothing else")

@@ -12,6 +12,7 @@ pub(super) mod globs;
 pub(super) mod guards;
 pub(super) mod hygiene;
 pub(super) mod identity;
+pub(super) mod lines;
 pub(super) mod messages;
 pub(super) mod names;
 pub(super) mod numbers;

@@ -139,7 +139,7 @@ fn tools_of<'a>(subject: &Subject<'a>, entry: &Entry<'a>) -> Option<Vec<&'a str>
 }
 
 /// The programs that a guard looks at, by glob.
-fn programs_of<'a>(subject: &Subject<'a>, entry: &Entry<'a>) -> Option<Vec<&'a str>> {
+pub(super) fn programs_of<'a>(subject: &Subject<'a>, entry: &Entry<'a>) -> Option<Vec<&'a str>> {
     let named = subject.said(entry, "commands").filter(|_| guards::FILES.contains(&entry.file))?;
     let patterns = named.one_or_items().iter().filter_map(Node::text);
     // Programs are known by their base name.

@@ -148,8 +148,7 @@ pub(in crate::lint) fn shell_words(subject: &Subject<'_>, out: &mut Findings) {
                     .with_help(format!("write `command: [{}]`", split.join(", ")))
             });
         }
-        let reads = |it: &str| SHELLS.contains(&it) || INTERPRETERS.contains(&it);
-        if words.iter().any(|(it, _)| reads(base_name(it))) {
+        if words.iter().any(|(it, _)| reads_its_words(base_name(it))) {
             continue;
         }
         for (at, (word, node)) in words.iter().enumerate() {
@@ -162,6 +161,11 @@ pub(in crate::lint) fn shell_words(subject: &Subject<'_>, out: &mut Findings) {
             }
         }
     }
+}
+
+/// Whether a program makes something of its words that no shell made of them.
+pub(super) fn reads_its_words(program: &str) -> bool {
+    SHELLS.contains(&program) || INTERPRETERS.contains(&program)
 }
 
 /// Whether a word behind another one is a sign of a shell, or a hole.
