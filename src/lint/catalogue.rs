@@ -151,6 +151,7 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD240", "more-than-asked", Warning, Default, "A list holds more in each text than what it is asked for.", Some(texts::more_than_asked)),
     rule!("PD241", "not-for-rule", Warning, Default, "A rule asks for a tool, a program or a session type that it is not for.", Some(odds::not_for_rule)),
     rule!("PD242", "not-in-line", Warning, Default, "The line of a program is asked for what it never holds.", Some(lines::not_in_line)),
+    rule!("PD243", "field-not-asked", Warning, Default, "An answer is asked for a field that its probe does not ask for.", Some(probes::field_not_asked)),
     rule!("PD301", "bad-regex", Error, Default, "A regular expression cannot be read.", None),
     rule!("PD302", "pattern-ends-in-newline", Error, Default, "A pattern from a block scalar ends in a line break and can match nothing.", Some(patterns::ends_in_newline)),
     rule!("PD303", "backspace-in-pattern", Error, Default, "`\\b` in double quotes is a backspace.", Some(patterns::backspace)),

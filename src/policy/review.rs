@@ -200,6 +200,14 @@ impl Meant {
         self.layers.probes.iter().filter(says).map(|it| it.id.as_str())
     }
 
+    /// Probes, and the words of their commands.
+    pub fn probe_commands(&self) -> impl Iterator<Item = (&str, Vec<&str>)> {
+        self.layers.probes.iter().filter_map(|it| {
+            let words = it.get("command")?.items()?.iter().filter_map(Node::text).collect();
+            Some((it.id.as_str(), words))
+        })
+    }
+
     /// Programs that the base knows.
     #[must_use]
     pub fn known_programs(&self) -> &Programs {

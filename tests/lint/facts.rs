@@ -263,3 +263,42 @@ fn names_of_a_file_that_cannot_be_read_are_not_missed() {
     assert!(!found(&signals("[OWN")));
     assert!(!found("signals: 3\n"));
 }
+
+#[test]
+fn an_answer_has_the_fields_that_its_probe_asks_for() {
+    let said = |command: &str, asked: &str| {
+        let probe = format!("- id: own\n  command: [{command}]\n  parse: json\n  missing: Own.\n");
+        let rule = consideration("rule", &format!("  satisfied: '!probes.own.ok || {asked}'"));
+        let files = [("probes.yaml", probe.as_str()), ("considerations.yaml", rule.as_str())];
+        let found = render_compact(&look(&files, Profile::Default).findings);
+        found.lines().find(|it| it.contains("PD243")).map(str::to_owned).unwrap_or_default()
+    };
+    let state = r#"probes.own.text("state") == "OPEN""#;
+    for command in [
+        r#"gh, pr, view, --json, "url,title""#,
+        "gh, pr, view, --json=url",
+        "/usr/bin/gh, pr, view, --json, url",
+    ] {
+        assert!(said(command, state).contains("does not ask for `state`"), "{command}");
+    }
+    let near = said(
+        r#"gh, run, list, --json, "name,conclusion""#,
+        r#"probes.own.list("[].conclusions").len() == 0"#,
+    );
+    assert!(near.contains("did you mean `conclusion`?"), "{near}");
+    assert!(
+        said("tea, pulls, list, --fields, index", r#"probes.own.number("[0].ci") > 0"#)
+            .contains("`ci`")
+    );
+    for (command, asked) in [
+        (r#"gh, pr, view, --json, "url, state""#, state),
+        ("gh, pr, view, --json, url, --jq, .url", state),
+        ("gh, pr, view", state),
+        ("own, --json, url", state),
+        ("gh, pr, view, --json, labels", r#"probes.own.list("labels[].name").len() > 0"#),
+        ("gh, pr, list, --json, labels", r#"probes.own.text("[0].labels[0].name") == "x""#),
+        ("gh, pr, view, --json, labels", r#"probes.own.text("") == "x""#),
+    ] {
+        assert_eq!(said(command, asked), "", "{command} {asked}");
+    }
+}

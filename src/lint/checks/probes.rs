@@ -7,6 +7,7 @@ use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
 use crate::script::tree::Form;
 use crate::source::node::Node;
+use crate::source::suggest;
 
 /// The words of a probe's command.
 fn command<'s>(entry: &'s Entry<'_>) -> Vec<(&'s str, &'s Node)> {
@@ -221,6 +222,62 @@ pub(in crate::lint) fn place_in_text(subject: &Subject<'_>, out: &mut Findings) 
                     .with_help("write `parse: json` at the probe, or ask for `text(\"\")`")
             });
         }
+    });
+}
+
+/// Programs that answer with the fields that an option lists, and that option.
+const LISTING: [(&str, &str); 2] = [("gh", "--json"), ("tea", "--fields")];
+/// Options by which they answer with something else.
+const FORMING: [&str; 4] = ["--jq", "-q", "--template", "-t"];
+
+/// The fields that a command asks for, where it lists them.
+fn fields_of<'w>(words: &[&'w str]) -> Option<Vec<&'w str>> {
+    let (program, rest) = words.split_first()?;
+    let (_, option) = LISTING.iter().find(|(it, _)| *it == base_name(program))?;
+    let is_formed = |it: &&str| FORMING.contains(&it.split('=').next().unwrap_or(it));
+    if rest.iter().any(is_formed) {
+        return None;
+    }
+    let behind =
+        rest.windows(2).find_map(|it| (it.first() == Some(option)).then(|| it.last()).flatten());
+    let joined = || rest.iter().find_map(|it| it.strip_prefix(option)?.strip_prefix('='));
+    let fields: Vec<&str> = behind.copied().or_else(joined)?.split(',').map(str::trim).collect();
+    let is_name =
+        |it: &&str| !it.is_empty() && it.chars().all(|c| c.is_alphanumeric() || "_-".contains(c));
+    fields.iter().all(is_name).then_some(fields)
+}
+
+/// The field that a place begins with: `labels` of `labels[].name`, and of `[0].labels`.
+fn field_at(place: &str) -> &str {
+    let place = match place.strip_prefix('[').and_then(|it| it.split_once(']')) {
+        Some((_, rest)) => rest.trim_start_matches('.'),
+        None => place,
+    };
+    place.split(['.', '[']).next().unwrap_or(place)
+}
+
+pub(in crate::lint) fn field_not_asked(subject: &Subject<'_>, out: &mut Findings) {
+    let commands = || subject.reviewed.meant.probe_commands();
+    each_part_with(subject, &["probes"], |site, term| {
+        let Form::Fact(path, arguments) = &term.form else { return };
+        let Some((id, asked)) = probe(path) else { return };
+        let name = asked.split_once('(').map(|it| it.0).filter(|it| AT_A_PLACE.contains(it));
+        let place = arguments.first().and_then(constant).filter(|_| name.is_some());
+        let Some((field, range)) = place.map(|(it, range)| (field_at(it), range)) else { return };
+        let words = commands().find(|it| it.0 == id).map(|it| it.1);
+        let Some(fields) = words.as_deref().and_then(fields_of) else { return };
+        if field.is_empty() || fields.contains(&field) {
+            return;
+        }
+        let message = format!("the command of `{id}` does not ask for `{field}`");
+        let meant = suggest::did_you_mean(field, &fields);
+        out.add(site.span(range), message, |it| {
+            it.with_note("what is not there is empty, 0 or false").with_help(
+                meant.unwrap_or_else(|| {
+                    format!("name it in the command, beside {}", fields.join(", "))
+                }),
+            )
+        });
     });
 }
 
