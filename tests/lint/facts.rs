@@ -302,3 +302,29 @@ fn an_answer_has_the_fields_that_its_probe_asks_for() {
         assert_eq!(said(command, asked), "", "{command} {asked}");
     }
 }
+
+#[test]
+fn a_rule_creates_one_signal_that_needs_no_more_than_it_says() {
+    let trigger = |it: &str| {
+        format!("triggers:\n  - {{id: own, when: run.security, emit: {it}, reason: It is.}}\n")
+    };
+    check_made(
+        ("signals.yaml", trigger),
+        "PD129",
+        &[
+            ("FEATURE_READY_*", "write which one: `FEATURE_READY_…`"),
+            ("DRIFT_DETECTED", "needs a field `detected_drift`"),
+            ("FEATURE_READY_LOGIN", ""),
+            ("HUMAN_REVIEW_NEEDED", ""),
+            ("REVIEW_*", ""), // There is none: that is told as such.
+        ],
+    );
+    let drift = |it: &str| {
+        format!("drift:\n  - {{id: own, when: drift.in_task > 9, message: Away., emit: [{it}]}}\n")
+    };
+    check_made(
+        ("signals.yaml", drift),
+        "PD129",
+        &[("CONTEXT_CLEAR_REQUESTED", ""), ("\"TESTS_PASSED_*\"", "which one")],
+    );
+}

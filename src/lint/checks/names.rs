@@ -201,15 +201,43 @@ pub(in crate::lint) fn signal_field(subject: &Subject<'_>, out: &mut Findings) {
             let message = format!("the signal `{name}` has no field `{field}`");
             out.add(key.span.clone(), message, |it| it.with_meant(field, &known));
         }
-        let needed =
-            fields.iter().filter(|(_, it)| it.get("required").and_then(Node::bool) == Some(true));
-        for field in needed.filter_map(|(key, _)| key.text()) {
-            if !given.iter().any(|(key, _)| key.says(field)) {
-                let message = format!("the signal `{name}` needs a field `{field}`");
-                let help = format!("write `fields: {{{field}: …}}`");
-                out.help(node.span.clone(), message, help);
-            }
+        for field in needed(fields).filter(|it| !given.iter().any(|(key, _)| key.says(it))) {
+            let message = format!("the signal `{name}` needs a field `{field}`");
+            let help = format!("write `fields: {{{field}: …}}`");
+            out.help(node.span.clone(), message, help);
         }
+    }
+    for entry in subject.of("signals.yaml").filter(|it| !it.is("enabled", false)) {
+        let emitted = entry.node.get("emit").map(Node::one_or_items).unwrap_or_default();
+        for node in emitted {
+            emitted_by_rule(subject, node, out);
+        }
+    }
+}
+
+/// The fields of a signal without which it says nothing.
+fn needed(fields: &[(Node, Node)]) -> impl Iterator<Item = &str> {
+    let is_needed = |it: &Node| it.get("required").and_then(Node::bool) == Some(true);
+    fields.iter().filter(move |(_, it)| is_needed(it)).filter_map(|(key, _)| key.text())
+}
+
+/// What a trigger or a rule of drifts says in the signals that it creates.
+const SAID_BY_RULES: [&str; 3] = ["reason", "severity", "task_id"];
+
+fn emitted_by_rule(subject: &Subject<'_>, node: &Node, out: &mut Findings) {
+    let name = node.text().unwrap_or_default();
+    let fields = subject.reviewed.meant.signal_fields(name).unwrap_or_default();
+    if let Some(begin) =
+        name.strip_suffix('*').filter(|_| signals(subject).iter().any(|it| it == name))
+    {
+        let message = format!("`{name}` stands for many signals, and one is created");
+        out.help(node.span.clone(), message, format!("write which one: `{begin}…`"));
+    } else if let Some(field) = needed(fields).find(|it| !SAID_BY_RULES.contains(it)) {
+        let message = format!(
+            "the signal `{name}` needs a field `{field}`, which no rule of this file gives"
+        );
+        let help = "let the agent create it, or name another signal; a rule says `reason`, `severity` and `task_id`";
+        out.help(node.span.clone(), message, help);
     }
 }
 
