@@ -1,6 +1,7 @@
 //! What lint says of lists in `vocabulary.yaml`, of what excuses a pattern, of voices and of signals' times.
 
 use policyd::lint::Profile;
+use policyd::report::diagnostics::render_compact;
 
 use crate::subjects::{check, check_made, consideration, look};
 
@@ -453,4 +454,26 @@ fn a_list_is_asked_for_whole_texts() {
             ("files.paths.contains(\"/a/b\")", ""),
         ],
     );
+}
+
+#[test]
+fn a_name_that_is_nearly_an_inherited_one() {
+    let own = |it: &str| format!("{it}\n");
+    check_made(
+        ("vocabulary.yaml", own),
+        "PD148",
+        &[
+            ("commands: {tests: {programs: [just verify]}}", "did you mean `test`?"),
+            ("files: {cod: {globs: [\"*.zig\"]}}", "did you mean `code`?"),
+            ("forges: {gitlb: [git.example.com]}", "did you mean `gitlab`?"),
+            ("commands: {test: {programs: [just verify]}}", ""),
+            ("commands: {deploy: {programs: [just out]}}", ""),
+            ("forges: {bitbucket: [bitbucket]}", ""),
+        ],
+    );
+    // Whoever asks for it means it.
+    let rule = consideration("own", "  satisfied: commands.kind(\"tests\").passed");
+    let vocabulary = "commands: {tests: {programs: [just verify]}}\n";
+    let files = [("vocabulary.yaml", vocabulary), ("considerations.yaml", rule.as_str())];
+    assert!(!render_compact(&look(&files, Profile::Default).findings).contains("PD148"));
 }

@@ -1,6 +1,6 @@
 //! Checks of names: what is defined and used.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::names::slip;
@@ -122,8 +122,8 @@ fn is_base(entry: &Entry<'_>) -> bool {
     builtin::wrote(&entry.id.span.source)
 }
 
-/// Sections of a vocabulary, and the functions that take a name of theirs.
-const SECTIONS: [(&str, &[&str]); 4] = [
+/// Sections of a vocabulary, and how an expression asks for a name of theirs, up to the name.
+const SECTIONS: [(&str, &[&str]); 5] = [
     ("commands", &["kind("]),
     ("files", &["kind("]),
     ("contents", &["findings("]),
@@ -139,30 +139,78 @@ const SECTIONS: [(&str, &[&str]); 4] = [
             "prompted_at(",
         ],
     ),
+    ("forges", &[""]),
 ];
 
-pub(in crate::lint) fn unused_pattern(subject: &Subject<'_>, out: &mut Findings) {
-    let Some(vocabulary) = subject.file("vocabulary.yaml") else { return };
-    if builtin::wrote(&vocabulary.span.source) {
-        return;
-    }
-    let inherited = inherited_text();
+/// A name that a vocabulary defines and no expression asks for.
+struct Unused<'s> {
+    section: &'static str,
+    key: &'s Node,
+    /// The inherited name that was meant, as it seems.
+    meant: Option<&'s str>,
+}
+
+fn unused_names<'s>(subject: &'s Subject<'_>) -> Vec<Unused<'s>> {
+    let own = subject.file("vocabulary.yaml").filter(|it| !builtin::wrote(&it.span.source));
+    let Some(vocabulary) = own else { return Vec::new() };
+    let inherited = inherited_text().replace("\\\"", "\"");
+    let mut unused = Vec::new();
     for (section, functions) in SECTIONS {
-        for (key, _) in vocabulary.get(section).and_then(Node::entries).unwrap_or_default() {
+        let keys = vocabulary.get(section).and_then(Node::entries).unwrap_or_default();
+        for (key, _) in keys {
             let name = key.text().unwrap_or_default();
-            let used =
+            let asked =
                 |text: &str| functions.iter().any(|it| text.contains(&format!("{it}\"{name}\"")));
             let listed = |it: &crate::lint::subject::Leaf<'_>| {
                 matches!(it.key, "files" | "except_files") && it.node.text() == Some(name)
             };
-            let named = subject.sites.iter().any(|it| used(it.text))
-                || used(&inherited.replace("\\\"", "\""))
+            let named = subject.sites.iter().any(|it| asked(it.text))
+                || asked(&inherited)
                 || (section == "files" && subject.leaves.iter().any(listed));
             if !named {
-                let message = format!("no expression asks for `{name}`");
-                out.help(key.span.clone(), message, "use it, or delete it");
+                let is_own = |it: &&str| keys.iter().any(|(key, _)| key.says(it));
+                let all = defined(subject, section).iter().map(String::as_str);
+                let below: Vec<&str> = all.filter(|it| !is_own(it)).collect();
+                unused.push(Unused { section, key, meant: slip(name, &below) });
             }
         }
+    }
+    unused
+}
+
+/// What a vocabulary and those below it define in a section.
+fn defined<'s>(subject: &'s Subject<'_>, section: &str) -> &'s BTreeSet<String> {
+    let names = subject.names();
+    match section {
+        "commands" => &names.command_kinds,
+        "files" => &names.file_kinds,
+        "contents" => &names.contents,
+        "texts" => &names.texts,
+        _ => &names.forges,
+    }
+}
+
+pub(in crate::lint) fn unused_pattern(subject: &Subject<'_>, out: &mut Findings) {
+    // Whoever names a forge tells others what the project is on.
+    let unused = unused_names(subject).into_iter().filter(|it| it.section != "forges");
+    for it in unused.filter(|it| it.meant.is_none()) {
+        let message = format!("no expression asks for `{}`", it.key.text().unwrap_or_default());
+        out.help(it.key.span.clone(), message, "use it, or delete it");
+    }
+}
+
+pub(in crate::lint) fn nearly_inherited(subject: &Subject<'_>, out: &mut Findings) {
+    for Unused { section, key, meant } in unused_names(subject) {
+        let (Some(meant), Some(name)) = (meant, key.text()) else { continue };
+        let message =
+            format!("`{name}` is nearly the inherited `{meant}`, and no expression asks for it");
+        out.add(key.span.clone(), message, |it| {
+            it.with_note(format!(
+                "an entry of `{section}` is joined with the inherited one of its name"
+            ))
+            .with_help(format!("did you mean `{meant}`?"))
+            .with_word(name, meant)
+        });
     }
 }
 
