@@ -218,6 +218,7 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD623", "guard-without-message", Warning, Default, "A guard does not say why.", Some(guards::guard_without_message)),
     rule!("PD624", "no-shell-tool", Warning, Default, "A guard looks at the programs of tools that start none.", Some(guards::no_shell_tool)),
     rule!("PD625", "gives-up-first", Warning, Default, "Tasks are given up before a human's need is judged.", Some(failures::gives_up_first)),
+    rule!("PD626", "takes-sessions", Warning, Default, "An own session type takes the sessions that inherited rules are for.", Some(rules::takes_sessions)),
     rule!("PD700", "broken-case", Error, Default, "A case file has a mistake.", Some(cases::broken_case)),
     rule!("PD701", "no-firing-case", Warning, Strict, "No case has a rule find something.", Some(cases::no_firing_case)),
     rule!("PD702", "no-silent-case", Warning, Strict, "No case has a rule find nothing.", Some(cases::no_silent_case)),

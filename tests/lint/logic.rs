@@ -1,6 +1,9 @@
 //! What lint says of conditions that contradict each other, and of guards that stand in each other's way.
 
-use crate::subjects::{check, check_made, consideration};
+use policyd::lint::Profile;
+use policyd::report::diagnostics::render_compact;
+
+use crate::subjects::{check, check_made, consideration, look};
 
 const GUARDS: &str = "guards.yaml";
 
@@ -287,5 +290,38 @@ fn between_two_whole_numbers_lies_a_fraction() {
         ("escalation.yaml", trigger),
         "PD601",
         &[("task.confidence > 0.5 && task.confidence < 0.25", "this never holds")],
+    );
+}
+
+#[test]
+fn an_own_session_type_leaves_the_inherited_ones_their_sessions() {
+    let own = |it: &str| format!("- id: OWN\n  when: '{it}'\n");
+    check_made(
+        ("session_types.yaml", own),
+        "PD626",
+        &[
+            ("files.count > 0", "sessions of `DEVELOPMENT` become `OWN`"),
+            ("true", "sessions of `DEVELOPMENT` become `OWN`"),
+            ("commands.kind(\"test\").count > 0", "sessions of `DEVELOPMENT` become `OWN`"),
+            ("commands.kind(\"push\").count > 0", "sessions of `MAINTENANCE` become `OWN`"),
+            ("files.count > 0 && session.branch == \"x\"", ""),
+            ("files.matching(\"web/**\").count > 0", ""),
+            ("commands.kind(\"test\").count > 3", ""),
+        ],
+    );
+    let types = "- id: OWN\n  when: files.count > 0\n";
+    let told = |rule: &str| {
+        let files = [("session_types.yaml", types), ("considerations.yaml", rule)];
+        render_compact(&look(&files, Profile::Default).findings).contains("PD626")
+    };
+    assert!(told("- {id: local_testing, override: true, severity: warning}\n"));
+    assert!(!told(
+        "- {id: local_testing, override: true, applicable_session_types: [DEVELOPMENT, OWN]}\n"
+    ));
+    // An inherited type may be said anew.
+    check(
+        "session_types.yaml",
+        "PD626",
+        &[("- id: DEVELOPMENT\n  override: true\n  when: files.count > 0\n", "")],
     );
 }

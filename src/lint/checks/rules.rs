@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::slice;
 
 use crate::lint::logic::{Answer, follows, possible, truth};
 use crate::lint::site::Site;
@@ -160,6 +161,46 @@ pub(in crate::lint) fn unreachable_session_type(subject: &Subject<'_>, out: &mut
                         Some(place) => it.with_related(place.id.span.clone(), "the last of those"),
                         None => it,
                     }
+                });
+                break;
+            }
+        }
+    }
+}
+
+/// An own type before the inherited ones that leaves nothing of what makes a session one of those.
+pub(in crate::lint) fn takes_sessions(subject: &Subject<'_>, out: &mut Findings) {
+    let types = session_types(subject);
+    for (at, (id, when, own)) in types.iter().enumerate() {
+        // Whoever lets an inherited rule hold for it knows.
+        let named = |it: &Entry<'_>| {
+            let types = it.node.get("applicable_session_types").and_then(Node::items);
+            subject.inherited(it).is_some()
+                && types.unwrap_or_default().iter().any(|it| it.says(id))
+        };
+        let is_known = || subject.of("considerations.yaml").any(named);
+        let Some(own) = own.filter(|it| subject.inherited(it).is_none() && !is_known()) else {
+            continue;
+        };
+        let inherited = types.iter().skip(at).filter(|it| it.2.is_none()).take(BEFORE_MAX);
+        for (other, theirs, _) in inherited {
+            let ways =
+                if let Form::Or(ways) = &theirs.form { ways } else { slice::from_ref(&**theirs) };
+            let taken = ways.iter().find(|way| {
+                !matches!(way.form, Form::Bool(_))
+                    && possible(&[(way, true), (when, false)], subject.names()) == Answer::Never
+            });
+            if let Some(way) = taken {
+                let message = format!("sessions of `{other}` become `{id}`");
+                out.add(own.id.span.clone(), message, |it| {
+                    it.with_note(format!(
+                        "all in which `{}`; what is for `{other}` is not asked of them",
+                        way.canonical()
+                    ))
+                    .with_help(format!(
+                        "say what more makes a session `{id}`, or let the inherited rules that are to hold \
+                         there name it under `applicable_session_types`"
+                    ))
                 });
                 break;
             }
