@@ -200,6 +200,14 @@ impl Meant {
         self.layers.probes.iter().filter(says).map(|it| it.id.as_str())
     }
 
+    /// Classes of failures and the names of errors that each has, those of the packs below among them.
+    pub fn failure_classes(&self) -> impl Iterator<Item = (&str, Vec<&str>)> {
+        self.layers.section("failures.yaml", "classes").iter().map(|it| {
+            let errors = it.get("errors").and_then(Node::items).unwrap_or_default();
+            (it.id.as_str(), errors.iter().filter_map(Node::text).collect())
+        })
+    }
+
     /// Probes, and the words of their commands.
     pub fn probe_commands(&self) -> impl Iterator<Item = (&str, Vec<&str>)> {
         self.layers.probes.iter().filter_map(|it| {

@@ -328,3 +328,29 @@ fn a_rule_creates_one_signal_that_needs_no_more_than_it_says() {
         &[("CONTEXT_CLEAR_REQUESTED", ""), ("\"TESTS_PASSED_*\"", "which one")],
     );
 }
+
+#[test]
+fn an_own_class_of_failures_leaves_the_inherited_ones_theirs() {
+    let class = |it: &str| format!("classes:\n  - {{id: own, {it}, attempt: false}}\n");
+    check_made(
+        ("failures.yaml", class),
+        "PD149",
+        &[
+            ("errors: [rate_limit]", "no longer of the inherited class `rate_limit`"),
+            ("regexes: ['error']", "this also fits failures of the inherited classes"),
+            ("regexes: ['.']", "this also fits"),
+            ("regexes: ['failed$']", "`build_failure`, `test_failure`"),
+            ("regexes: ['proxy failed']", ""),
+            ("regexes: ['rate limit exceeded']", ""), // One of them may be split.
+            ("errors: [proxy]", ""),
+        ],
+    );
+    check(
+        "failures.yaml",
+        "PD149",
+        &[(
+            "classes:\n  - {id: rate_limit, override: true, errors: [rate_limit], regexes: ['.']}\n",
+            "",
+        )],
+    );
+}

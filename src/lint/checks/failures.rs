@@ -1,13 +1,17 @@
 //! Checks of what a pack says of failures.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
+
+use regex::RegexBuilder;
 
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
+use crate::policy::builtin;
 use crate::policy::resilience::Channel;
 use crate::source::node::Node;
-use crate::source::suggest;
+use crate::source::{Source, suggest, yaml};
 use crate::state::failure::ERROR_NAMES;
 use crate::state::retry::Retry;
 use crate::time::duration_text;
@@ -37,6 +41,74 @@ pub(in crate::lint) fn overlapping_errors(subject: &Subject<'_>, out: &mut Findi
             first.insert(name, node);
         }
     }
+}
+
+/// Classes of the pack alone: they stand before the inherited ones, and the first that fits wins.
+fn new_classes<'s, 'a>(subject: &'s Subject<'a>) -> impl Iterator<Item = &'s Entry<'a>> {
+    subject.of(FILE).filter(|it| subject.inherited(it).is_none() && !it.is("enabled", false))
+}
+
+pub(in crate::lint) fn takes_failures(subject: &Subject<'_>, out: &mut Findings) {
+    if new_classes(subject).next().is_none() {
+        return;
+    }
+    let is_own = |id: &str| subject.of(FILE).any(|it| it.name() == id);
+    let inherited: Vec<(&str, Vec<&str>)> =
+        subject.reviewed.meant.failure_classes().filter(|(id, _)| !is_own(id)).collect();
+    let samples = samples();
+    let told: Vec<&(String, String)> =
+        samples.iter().filter(|(_, class)| inherited.iter().any(|(id, _)| id == class)).collect();
+    for entry in new_classes(subject) {
+        for (name, node) in errors(entry.node) {
+            if let Some((class, _)) = inherited.iter().find(|it| it.1.contains(&name)) {
+                let message = format!(
+                    "failures called `{name}` are no longer of the inherited class `{class}`"
+                );
+                out.add(node.span.clone(), message, |it| {
+                    it.with_note(
+                        "own classes stand before the inherited ones, and the first that fits wins",
+                    )
+                    .with_help(format!("change that one: `{{id: {class}, override: true, …}}`"))
+                });
+            }
+        }
+        let regexes = entry.node.get("regexes").and_then(Node::items).unwrap_or_default();
+        regexes.iter().for_each(|it| takes_several(it, &told, out));
+    }
+}
+
+/// A regex of a class that fits what several inherited classes are told by.
+fn takes_several(regex: &Node, told: &[&(String, String)], out: &mut Findings) {
+    let pattern =
+        RegexBuilder::new(regex.text().unwrap_or_default()).case_insensitive(true).build();
+    let Ok(pattern) = pattern else { return };
+    let fitting: Vec<&&(String, String)> =
+        told.iter().filter(|it| pattern.is_match(&it.0)).collect();
+    let classes: BTreeSet<&str> = fitting.iter().map(|it| it.1.as_str()).collect();
+    if let [(first, _), .., (last, _)] = fitting.as_slice()
+        && classes.len() > 1
+    {
+        let classes: Vec<String> = classes.iter().map(|it| format!("`{it}`")).collect();
+        let message =
+            format!("this also fits failures of the inherited classes {}", classes.join(", "));
+        out.add(regex.span.clone(), message, |it| {
+            it.with_note(format!(
+                "such as `{first}` and `{last}`; own classes stand before the inherited ones"
+            ))
+            .with_help("name more of what such a failure says")
+        });
+    }
+}
+
+/// What failures say, and of which inherited class each is: the built-in pack has a case for each.
+fn samples() -> Vec<(String, String)> {
+    let text = builtin::CASES.iter().find(|it| it.0 == FILE).map_or("", |it| it.1);
+    let source = Arc::new(Source { name: FILE.to_owned(), text: text.to_owned() });
+    let tree = yaml::parse(&source).0;
+    let cases = tree.iter().filter_map(Node::items).flatten();
+    let each = cases.filter_map(|it| it.get("each")?.items()).flatten();
+    let told = each.filter_map(|it| Some((it.get("text")?.text()?, it.get("class")?.text()?)));
+    told.map(|(text, class)| (text.to_owned(), class.to_owned())).collect()
 }
 
 pub(in crate::lint) fn misspelt_error(subject: &Subject<'_>, out: &mut Findings) {
