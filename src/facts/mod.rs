@@ -5,6 +5,7 @@
 pub mod call;
 pub mod command;
 pub mod compiled;
+pub mod covers;
 pub mod cursor;
 pub mod event;
 pub mod fold;

@@ -10,6 +10,7 @@ use crate::script::paths::{self, closed_values};
 use crate::script::relations::{self, Relation as Related};
 use crate::script::tree::{Form, Relation, Term};
 use crate::script::types::{Names, Type};
+use crate::script::wider;
 
 /// Conjunctions looked at for one question; beyond them nothing is said.
 const CONJUNCTIONS_MAX: usize = 256;
@@ -95,7 +96,9 @@ fn alone<'t>(term: &'t Term, holds: bool, names: &Names) -> Option<(Cow<'t, str>
 fn apart<'t>(conditions: &[(&'t Term, bool)], names: &Names) -> Option<Limits<'t>> {
     let alone = |(term, holds): &(&'t Term, bool)| alone(term, *holds, names);
     let found: Vec<(Cow<'t, str>, Limit)> = conditions.iter().map(alone).collect::<Option<_>>()?;
-    let owners = || found.iter().map(|(fact, _)| fact.rsplit_once('.').map_or(&**fact, |it| it.0));
+    // Up to the first argument: what is asked for may have dots of its own, and speaks of other such questions.
+    let asked = || found.iter().map(|(fact, _)| fact.split('(').next().unwrap_or(fact));
+    let owners = || asked().map(|fact| fact.rsplit_once('.').map_or(fact, |it| it.0));
     let is_below = |it: &str, owner: &str| {
         it.strip_prefix(owner).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     };
@@ -310,8 +313,8 @@ fn agree(limits: &Limits<'_>, relations: &[Related], names: &Names) -> bool {
                 None => value(limit).is_some(),
             }
     };
-    let related = relations::between(&facts, relations);
-    related.iter().filter_map(|it| Term::parse(it)).all(|relation| {
+    let related = relations::between(&facts, relations).into_iter().chain(wider::between(&facts));
+    related.filter_map(|it| Term::parse(&it)).all(|relation| {
         alternatives(&relation, true, names)
             .is_none_or(|all| all.iter().any(|it| it.iter().all(fits)))
     })

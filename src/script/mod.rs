@@ -36,6 +36,7 @@ mod tokens;
 pub mod tree;
 pub mod types;
 pub mod watch;
+pub mod wider;
 pub mod words;
 mod work_facts;
 

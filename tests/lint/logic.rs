@@ -325,3 +325,54 @@ fn an_own_session_type_leaves_the_inherited_ones_their_sessions() {
         &[("- id: DEVELOPMENT\n  override: true\n  when: files.count > 0\n", "")],
     );
 }
+
+#[test]
+fn what_holds_of_a_pattern_holds_of_a_wider_one() {
+    let unless = |it: &str| {
+        let (when, unless) = it.split_once(" / ").unwrap();
+        format!(
+            "- id: own\n  when: '{when}'\n  unless: '{unless}'\n  decision: ask\n  message: Ask.\n"
+        )
+    };
+    check_made(
+        (GUARDS, unless),
+        "PD616",
+        &[
+            ("action.writes([\"src/**\"]) / action.changes([\"**\"])", "`unless` holds wherever"),
+            (
+                "action.writes([\"src/gen/a.rs\"]) / action.writes([\"**/*.rs\"])",
+                "`unless` holds wherever",
+            ),
+            ("action.runs(\"git push\") / action.runs(\"git\")", "`unless` holds wherever"),
+            ("action.writes([\"src/**\"]) / action.writes([\"src/gen/**\"])", ""),
+            ("action.writes([\"src/**\"]) / action.reads([\"**\"])", ""),
+        ],
+    );
+    let stricter = |it: &str| {
+        let (one, other) = it.split_once(" / ").unwrap();
+        format!(
+            "- {{id: own, {one}, decision: deny, message: No.}}\n\
+             - {{id: other, {other}, decision: ask, message: Ask.}}\n"
+        )
+    };
+    check_made(
+        (GUARDS, stricter),
+        "PD622",
+        &[
+            (
+                "when: 'action.writes([\"**/*.lock\"])' / when: 'action.writes([\"Cargo.lock\"])'",
+                "`other` never decides: `own` does",
+            ),
+            ("commands: [git] / commands: [git push]", "`other` never decides: `own` does"),
+            ("commands: [git push] / commands: [git]", ""),
+            (
+                "commands: [git], when: program.operands.len() == 0 / commands: [git push], when: program.operands.len() == 0",
+                "",
+            ),
+        ],
+    );
+    let rule =
+        |it: &str| consideration("own", &format!("  when: '{it}'\n  satisfied: todos.open == 0"));
+    let both = "files.matching(\"src/gen/**\").count > 3 && files.matching(\"src/**\").count < 2";
+    check("considerations.yaml", "PD601", &[(&rule(both), "never")]);
+}

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use super::events::kinds;
 use super::terms::path;
+use crate::facts::covers;
 use crate::facts::event::CALLS;
 use crate::facts::glob::word_matches;
 use crate::lint::logic::{follows, possible};
@@ -180,10 +181,13 @@ impl<'s> Deciding<'s> {
                 .iter()
                 .any(|part| part.canonical() == wanted || follows((it, true), (part, true), names))
         };
+        // Which operands a program has depends on the pattern that it fits.
+        let covered = |it: &&str| self.commands.iter().any(|wider| covers::command(wider, it));
+        let wider = other.commands.iter().all(covered);
         self.on.is_superset(&other.on)
             && tools
             && self.commands.is_empty() == other.commands.is_empty()
-            && self.commands.is_superset(&other.commands)
+            && (self.commands.is_superset(&other.commands) || (self.when.is_empty() && wider))
             && (self.unless.is_none() || self.unless == other.unless)
             && (other.on_error.is_none() || self.on_error == other.on_error)
             && self.when.iter().all(asks)

@@ -1,0 +1,115 @@
+//! Whether a pattern matches all that another one matches. What is said to be covered is; some that is covered
+//! is not seen.
+
+use super::glob::{path_matches, word_matches};
+
+/// Whether a text has a sign of a glob.
+fn is_glob(text: &str) -> bool {
+    text.contains(['*', '?', '{', '[', '\\'])
+}
+
+/// The same of globs over paths, by the rules of [`path_matches`].
+#[must_use]
+pub fn path(wider: &str, narrow: &str) -> bool {
+    if wider == narrow || matches!(wider, "*" | "**" | "**/*") {
+        return true;
+    }
+    let is_whole = |it: &str| it.starts_with(['/', '~']);
+    if wider.contains(['{', '[', '\\']) || (is_whole(wider) != is_whole(narrow) && is_whole(wider))
+    {
+        return false;
+    }
+    if !is_glob(narrow) && !narrow.starts_with('~') && path_matches(wider, narrow) {
+        return true;
+    }
+    // All below a folder.
+    if let Some(folder) = wider.strip_suffix("/**").filter(|it| !is_glob(it)) {
+        let below = narrow.strip_prefix(folder).is_some_and(|it| it.starts_with('/'));
+        return below && is_whole(wider) == is_whole(narrow);
+    }
+    // All of a name, wherever it lies.
+    let name = wider.strip_prefix("**/").unwrap_or(wider);
+    let last = narrow.rsplit('/').next().unwrap_or(narrow);
+    !name.contains('/') && word(name, last)
+}
+
+/// The same of globs over words, by the rules of [`word_matches`].
+#[must_use]
+pub fn word(wider: &str, narrow: &str) -> bool {
+    if wider == narrow {
+        return true;
+    }
+    if !is_glob(narrow) {
+        return word_matches(wider, narrow);
+    }
+    // `*.lock` is all that ends so, and `npm*` all that begins so.
+    let one_end = |end: Option<&str>| end.filter(|it| !is_glob(it)).map(str::to_owned);
+    let plain = !narrow.contains(['{', '[', '\\']);
+    let ends = one_end(wider.strip_prefix('*')).is_some_and(|it| narrow.ends_with(&it));
+    let begins = one_end(wider.strip_suffix('*')).is_some_and(|it| narrow.starts_with(&it));
+    plain && (ends || begins)
+}
+
+/// The same of command patterns: each word of the wider one covers that of the other.
+#[must_use]
+pub fn command(wider: &str, narrow: &str) -> bool {
+    let mut words = narrow.split_whitespace();
+    let mut wider = wider.split_whitespace().peekable();
+    wider.peek().is_some() && wider.all(|it| words.next().is_some_and(|other| word(it, other)))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_covers_and_what_does_not() {
+        for (wider, narrow, covers) in [
+            ("src/**", "src/gen/**", true),
+            ("src/**", "src/main.rs", true),
+            ("**/*.lock", "Cargo.lock", true),
+            ("**/*.lock", "web/*.lock", true),
+            ("*.pem", "**/*.pem", true),
+            ("**", "/etc/**", true),
+            ("/etc/**", "/etc/ssh/**", true),
+            ("~/.ssh/**", "~/.ssh/id_*", true),
+            ("src/gen/**", "src/**", false),
+            ("src/**", "src", false),
+            ("src/**", "srcs/**", false),
+            ("/etc/**", "etc/passwd", false),
+            ("*.lock", "*.lock/x", false),
+            ("*.lock", "**", false),
+            ("*.lock", "*.{lock,md}", false),
+        ] {
+            assert_eq!(path(wider, narrow), covers, "{wider} {narrow}");
+        }
+        for (wider, narrow, covers) in [
+            ("git", "git push", true),
+            ("git*", "git push", true),
+            ("git push", "git push --force", true),
+            ("git push", "git", false),
+            ("npm run *", "npm run test", true),
+            ("", "git", false),
+        ] {
+            assert_eq!(command(wider, narrow), covers, "{wider} {narrow}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_a_covered_pattern_matches_the_wider_one_matches(
+            wider in "(/|\\*\\*/)?([ab*]{1,2}/){0,2}([ab*]{1,2}|\\*\\*)",
+            narrow in "(/|\\*\\*/)?([ab*?]{1,2}/){0,2}([ab*?]{1,2}|\\*\\*)",
+            found in "/?([ab]{1,2}/){0,3}[ab]{1,2}",
+        ) {
+            let both = path(&wider, &narrow) && path_matches(&narrow, &found);
+            prop_assert!(!both || path_matches(&wider, &found), "{wider} {narrow} {found}");
+            let (one, other) = (wider.replace('/', ""), narrow.replace('/', ""));
+            let word_found = found.replace('/', "");
+            let both = word(&one, &other) && word_matches(&other, &word_found);
+            prop_assert!(!both || word_matches(&one, &word_found), "{one} {other} {word_found}");
+        }
+    }
+}
