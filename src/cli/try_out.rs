@@ -1,5 +1,7 @@
 //! `policyd try`: one expression on the facts of a session, or of none, with the value of each part.
 
+mod slips;
+
 use std::io::Read as _;
 use std::sync::Arc;
 
@@ -46,6 +48,8 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &TryA
             return EXIT_BROKEN;
         }
     };
+    let source = Arc::new(Source { name: "expression".to_owned(), text: expression.clone() });
+    let slips = slips::slips(&found.pack(), &expression, &source, world.now());
     let parts = masked_parts(&Evaluator::new(session.context.clone()).explain(&expression));
     let value = parts.last().map(|it| it.found.clone());
     console.say(&match arguments.format {
@@ -56,6 +60,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &TryA
                 "type": typed.result.to_string(),
                 "value": value.as_ref().map(found_json),
                 "parts": parts.iter().map(|it| part_json(it, &expression)).collect::<Vec<_>>(),
+                "findings": diagnostics::render_json(&slips),
                 "notes": session.notes,
             });
             format!("{value:#}\n")
@@ -64,7 +69,14 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &TryA
         ListFormat::Text => {
             let drawn = drawing::draw(&expression, &parts);
             let masked = drawn.contains(MARK).then(|| format!("\n{MARK} stands for a secret\n"));
-            format!("{drawn}{}", masked.unwrap_or_default())
+            let slips = match slips.as_slice() {
+                [] => String::new(),
+                some => format!(
+                    "\n{}",
+                    diagnostics::render_text(some, Style { color: console.color() })
+                ),
+            };
+            format!("{drawn}{}{slips}", masked.unwrap_or_default())
         }
     });
     if arguments.format == ListFormat::Text {
