@@ -198,6 +198,12 @@ fn no_message_repeats_a_credential() {
         let (code, shown, _) = lint(&world, &["packs", "--format", format]);
         assert_eq!((code, shown.contains(&token)), (1, false), "{format}: {shown}");
     }
+    let beside =
+        format!("  satisfied: session.branch.lower() == \"Main\"\n  guidance: Use {token}.");
+    world.put("packs/one/considerations.yaml", consideration("a", &beside));
+    let (_, shown, _) = lint(&world, &["packs", "--fix=all", "--diff"]);
+    assert!(shown.contains("+  satisfied: session.branch.lower() == \"main\""), "{shown}");
+    assert!(shown.contains("guidance: Use «masked»") && !shown.contains(&token), "{shown}");
 }
 
 #[test]

@@ -10,6 +10,7 @@ use crate::cli::arguments::FixLevel;
 use crate::cli::{Console, EXIT_FOUND, LintArguments, pack};
 use crate::lint::fix::{Change, changes};
 use crate::report::lint::Review;
+use crate::report::mask::mask;
 use crate::source::{Fix, Level};
 use crate::world::World;
 
@@ -42,7 +43,8 @@ pub(super) fn run(
             console.complain(&nothing_to_show(first, all));
             return Done::Shown(exit_code(first, arguments.fail_level));
         }
-        console.say(&changes.iter().map(diff).collect::<String>());
+        // As with findings, what is shown may be kept in the log of a CI.
+        console.say(&mask(&changes.iter().map(diff).collect::<String>()).0);
         return Done::Shown(EXIT_FOUND);
     }
     let look = || {
