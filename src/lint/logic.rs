@@ -91,19 +91,23 @@ fn alone<'t>(term: &'t Term, holds: bool, names: &Names) -> Option<(Cow<'t, str>
     (!matches!(limit, Limit::Order { .. })).then_some((fact, limit))
 }
 
-/// What each fact must be, where each condition is about one, and no two facts have the same owner or one below the
-/// other's: nothing that is said of one then says anything of another.
+/// What each fact must be, where each condition is about one, and no two facts have the same owner, one below the
+/// other's, or one that was asked for in the same way: nothing that is said of one then says anything of another.
 fn apart<'t>(conditions: &[(&'t Term, bool)], names: &Names) -> Option<Limits<'t>> {
     let alone = |(term, holds): &(&'t Term, bool)| alone(term, *holds, names);
     let found: Vec<(Cow<'t, str>, Limit)> = conditions.iter().map(alone).collect::<Option<_>>()?;
-    // Up to the first argument: what is asked for may have dots of its own, and speaks of other such questions.
-    let asked = || found.iter().map(|(fact, _)| fact.split('(').next().unwrap_or(fact));
-    let owners = || asked().map(|fact| fact.rsplit_once('.').map_or(fact, |it| it.0));
+    let owners = || {
+        found
+            .iter()
+            .map(|(fact, _)| paths::owner_and_member(fact).map_or(&**fact, |(owner, _)| owner))
+    };
     let is_below = |it: &str, owner: &str| {
         it.strip_prefix(owner).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     };
     let differ = owners().enumerate().all(|(at, one)| {
-        owners().skip(at + 1).all(|other| !is_below(one, other) && !is_below(other, one))
+        let related =
+            |other: &str| is_below(one, other) || is_below(other, one) || wider::alike(one, other);
+        !owners().skip(at + 1).any(related)
     });
     differ.then(|| found.into_iter().collect())
 }

@@ -101,11 +101,22 @@ impl<'f> Call<'f> {
     }
 }
 
+/// What chooses files, whose members are asked for.
+const CHOOSING: &str = ".matching(";
+
+/// Whether two owners of facts are chosen in the same way.
+#[must_use]
+pub fn alike(one: &str, other: &str) -> bool {
+    let choice = |it: &str| it.find(CHOOSING);
+    choice(one).is_some() && choice(one) == choice(other)
+}
+
 /// What such questions among these facts say of each other, by their texts.
 #[must_use]
 pub fn between(facts: &[&str]) -> Vec<String> {
     // Most conditions ask for no two.
-    if facts.iter().filter(|it| it.contains('"')).count() < 2 {
+    let may_ask = |it: &&&str| it.ends_with(')') || it.contains(CHOOSING);
+    if facts.iter().filter(may_ask).count() < 2 {
         return Vec::new();
     }
     let calls: Vec<Call<'_>> = facts.iter().filter_map(|it| Call::new(it)).collect();

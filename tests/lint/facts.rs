@@ -354,3 +354,22 @@ fn an_own_class_of_failures_leaves_the_inherited_ones_theirs() {
         )],
     );
 }
+
+#[test]
+fn a_probe_asks_a_program_that_there_is() {
+    let probe =
+        |it: &str| format!("- id: own\n  command: [{it}]\n  parse: text\n  missing: Own.\n");
+    check_made(
+        ("probes.yaml", probe),
+        "PD126",
+        &[
+            ("dokcer, ps", "did you mean `docker`?"),
+            ("git, stauts", "did you mean `status`?"),
+            ("/usr/bin/git, comit, --dry-run", "did you mean `commit`?"),
+            ("git, status", ""),
+            ("./tools/dokcer, ps", ""),
+            ("git, blame, a.rs", ""),
+            ("own-tool, stauts", ""),
+        ],
+    );
+}

@@ -48,6 +48,31 @@ pub(in crate::lint) fn misspelt_program(subject: &Subject<'_>, out: &mut Finding
                 .with_word(&written, &meant)
         });
     }
+    misspelt_commands(subject, out);
+}
+
+/// The same of what probes run: their program, and the word behind it.
+fn misspelt_commands(subject: &Subject<'_>, out: &mut Findings) {
+    for entry in subject.of("probes.yaml") {
+        let command = entry.node.get("command").and_then(Node::items).unwrap_or_default();
+        let mut words = command.iter().filter_map(|it| Some((it.text()?, it)));
+        let (Some((program, node)), next) = (words.next(), words.next()) else { continue };
+        let known = subject.reviewed.meant.known_programs();
+        let name = program.rsplit(['/', '\\']).next().unwrap_or(program);
+        let slip = match known.get(name) {
+            Some(subs) => next.and_then(|(sub, node)| Some((sub, node, slip_of(sub, all(subs))?))),
+            None => slip_of(name, all(known.keys()))
+                .filter(|_| name == program)
+                .map(|it| (name, node, it)),
+        };
+        let Some((written, node, meant)) = slip else { continue };
+        let message = format!("`{written}` is nearly `{meant}`, and nothing that is known");
+        out.add(node.span.clone(), message, |it| {
+            it.with_note("the probe has no answer, and what asks it cannot be judged")
+                .with_help(format!("did you mean `{meant}`?"))
+                .with_word(written, meant)
+        });
+    }
 }
 
 /// The word of a command line that is nearly a known program, or a word of one, and that.
