@@ -30,7 +30,8 @@ pub fn path(wider: &str, narrow: &str) -> bool {
     // All of a name, wherever it lies.
     let name = wider.strip_prefix("**/").unwrap_or(wider);
     let last = narrow.rsplit('/').next().unwrap_or(narrow);
-    !name.contains('/') && word(name, last)
+    // Within a path `**` crosses folders.
+    !name.contains('/') && !last.contains("**") && word(name, last)
 }
 
 /// The same of globs over words, by the rules of [`word_matches`].
@@ -50,12 +51,18 @@ pub fn word(wider: &str, narrow: &str) -> bool {
     plain && (ends || begins)
 }
 
-/// The same of command patterns: each word of the wider one covers that of the other.
+/// The same of command patterns: each word of the wider one covers that of the other. Behind the program a glob
+/// stands for an operand, and not for options.
 #[must_use]
 pub fn command(wider: &str, narrow: &str) -> bool {
     let mut words = narrow.split_whitespace();
-    let mut wider = wider.split_whitespace().peekable();
-    wider.peek().is_some() && wider.all(|it| words.next().is_some_and(|other| word(it, other)))
+    let mut wider = wider.split_whitespace();
+    let (Some(program), Some(other)) = (wider.next(), words.next()) else { return false };
+    let is_operand = |it: &str| !it.starts_with(['-', '+']);
+    word(program, other)
+        && wider.all(|it| {
+            words.next().is_some_and(|other| it == other || (is_operand(other) && word(it, other)))
+        })
 }
 
 #[cfg(test)]
@@ -81,6 +88,7 @@ mod tests {
             ("/etc/**", "etc/passwd", false),
             ("*.lock", "*.lock/x", false),
             ("*.lock", "**", false),
+            ("test_*", "tests/test_**", false),
             ("*.lock", "*.{lock,md}", false),
         ] {
             assert_eq!(path(wider, narrow), covers, "{wider} {narrow}");
@@ -91,6 +99,9 @@ mod tests {
             ("git push", "git push --force", true),
             ("git push", "git", false),
             ("npm run *", "npm run test", true),
+            ("npm run *", "npm run --silent", false),
+            ("rm -r*", "rm -rf", false),
+            ("cargo *", "cargo +nightly", false),
             ("", "git", false),
         ] {
             assert_eq!(command(wider, narrow), covers, "{wider} {narrow}");
@@ -100,8 +111,8 @@ mod tests {
     proptest! {
         #[test]
         fn what_a_covered_pattern_matches_the_wider_one_matches(
-            wider in "(/|\\*\\*/)?([ab*]{1,2}/){0,2}([ab*]{1,2}|\\*\\*)",
-            narrow in "(/|\\*\\*/)?([ab*?]{1,2}/){0,2}([ab*?]{1,2}|\\*\\*)",
+            wider in "(/|\\*\\*/)?([ab*]{1,3}/){0,2}([ab*]{1,3}|\\*\\*)",
+            narrow in "(/|\\*\\*/)?([ab*?]{1,3}/){0,2}([ab*?]{1,3}|\\*\\*)",
             found in "/?([ab]{1,2}/){0,3}[ab]{1,2}",
         ) {
             let both = path(&wider, &narrow) && path_matches(&narrow, &found);

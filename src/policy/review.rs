@@ -11,7 +11,7 @@ use super::layers::{self, Entry, Layers};
 use super::load::{self, Files, Pack};
 use super::run::RunPolicy;
 use super::shared::Shared;
-use super::{Consideration, Settings};
+use super::{Consideration, DEFAULT_SESSION_TYPE, Settings};
 use crate::facts::glob::word_matches;
 use crate::script::types::Names;
 use crate::source::Diagnostic;
@@ -198,6 +198,16 @@ impl Meant {
     pub fn text_probes(&self) -> impl Iterator<Item = &str> {
         let says = |it: &&Arc<Entry>| it.get("parse").is_some_and(|it| it.says("text"));
         self.layers.probes.iter().filter(says).map(|it| it.id.as_str())
+    }
+
+    /// The session types that each consideration in use is for, those of the packs below among them.
+    pub fn asked_of(&self) -> impl Iterator<Item = Vec<&str>> {
+        self.layers.considerations.iter().filter(|it| it.is_used()).map(|it| {
+            let types = it.get("applicable_session_types").and_then(Node::items);
+            let types: Vec<&str> =
+                types.unwrap_or_default().iter().filter_map(Node::text).collect();
+            if types.is_empty() { vec![DEFAULT_SESSION_TYPE] } else { types }
+        })
     }
 
     /// Classes of failures and the names of errors that each has, those of the packs below among them.

@@ -295,6 +295,7 @@ fn an_answer_has_the_fields_that_its_probe_asks_for() {
         ("gh, pr, view, --json, url, --jq, .url", state),
         ("gh, pr, view", state),
         ("own, --json, url", state),
+        (r#"gh, issue, view, --json, url, --json, "state,title""#, state),
         ("gh, pr, view, --json, labels", r#"probes.own.list("labels[].name").len() > 0"#),
         ("gh, pr, list, --json, labels", r#"probes.own.text("[0].labels[0].name") == "x""#),
         ("gh, pr, view, --json, labels", r#"probes.own.text("") == "x""#),
@@ -341,6 +342,8 @@ fn an_own_class_of_failures_leaves_the_inherited_ones_theirs() {
             ("regexes: ['.']", "this also fits"),
             ("regexes: ['failed$']", "`build_failure`, `test_failure`"),
             ("regexes: ['proxy failed']", ""),
+            ("regexes: ['failed$'], unless: ['^build', tests]", ""),
+            ("regexes: ['rate.?limit']", ""), // One of them may be split.
             ("regexes: ['rate limit exceeded']", ""), // One of them may be split.
             ("errors: [proxy]", ""),
         ],

@@ -513,13 +513,21 @@ fn the_line_of_a_program_is_one_program() {
         "PD242",
         &[
             ("program.line.contains(\"| sh\")", "ask `program.fed_by([…])`"),
-            ("program.line.contains(\"&&\")", "`&&` never stands in `program.line`"),
+            ("program.line.contains(\"|sh\")", "`| sh` is not in `program.line`"),
+            ("program.line.contains(\"&&\")", "`&&` is not in `program.line`"),
+            ("program.line.contains(\"; rm -rf\")", "`; rm -rf` is not"),
             ("program.line.contains(\" > /dev/\")", "ask `program.changed`"),
-            ("program.line.ends_with(\";\")", "`;` never stands"),
-            ("program.line.matches(\"rm .*\\\\|\\\\s*sh\")", "`|` never stands"),
+            ("program.line.matches(\"rm .*\\\\|\\\\s*(ba)?sh\")", "`| bash` is not"),
+            ("program.line.matches(\"rm .* > /etc\")", "`> /etc` is not"),
             ("program.line.starts_with(\"sudo \")", "ask `program.wrapped_by([\"sudo\"])`"),
-            ("program.line.starts_with(\"push\")", "no program of `own` begins with `push`"),
+            ("program.line.contains(\"sudo rm\")", "ask `program.wrapped_by([\"sudo\"])`"),
+            ("program.line.starts_with(\"push\")", "begin with its program: `git push`"),
+            ("program.line.starts_with(\"/bin/rm\")", "without its folder"),
             ("program.line.contains(\"a->b\")", ""),
+            ("program.line.contains(\"; drop\")", ""), // A text that a program is given.
+            ("program.line.contains(\"> **Note\")", ""),
+            ("program.line.matches(\"text/html;\")", ""),
+            ("program.line.matches(\"alias\\\\..*\\\\|\")", ""),
             ("program.line.contains(\"--format=a|b\")", ""),
             ("program.line.matches(\"(main|master)$\")", ""),
             ("program.line.matches(\"[;|]\")", ""),
@@ -536,6 +544,6 @@ fn the_line_of_a_program_is_one_program() {
     check_made(
         ("guards.yaml", shell),
         "PD242",
-        &[("bash -c", ""), ("\"*\"", ""), ("ssh", ""), ("make", "never stands")],
+        &[("bash -c", ""), ("\"*\"", ""), ("ssh", ""), ("make", "is not in")],
     );
 }

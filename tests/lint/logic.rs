@@ -307,6 +307,8 @@ fn an_own_session_type_leaves_the_inherited_ones_their_sessions() {
             ("files.count > 0 && session.branch == \"x\"", ""),
             ("files.matching(\"web/**\").count > 0", ""),
             ("commands.kind(\"test\").count > 3", ""),
+            // No rule is for these alone.
+            ("patterns.in_prompts(\"simple\") && files.count == 0", ""),
         ],
     );
     let types = "- id: OWN\n  when: files.count > 0\n";
@@ -346,6 +348,8 @@ fn what_holds_of_a_pattern_holds_of_a_wider_one() {
             ("action.runs(\"git push\") / action.runs(\"git\")", "`unless` holds wherever"),
             ("action.writes([\"src/**\"]) / action.writes([\"src/gen/**\"])", ""),
             ("action.writes([\"src/**\"]) / action.reads([\"**\"])", ""),
+            ("action.runs(\"npm run --silent\") / action.runs(\"npm run *\")", ""),
+            ("action.writes([\"tests/test_**\"]) / action.writes([\"test_*\"])", ""),
         ],
     );
     let stricter = |it: &str| {
@@ -365,6 +369,25 @@ fn what_holds_of_a_pattern_holds_of_a_wider_one() {
             ),
             ("commands: [git] / commands: [git push]", "`other` never decides: `own` does"),
             ("commands: [git push] / commands: [git]", ""),
+            (
+                "commands: [git push] / commands: [git push], when: 'program.has([\"-f\"])'",
+                "never decides",
+            ),
+            // A program of unknown name is put before the other one alone.
+            (
+                "commands: [git push] / commands: [git push], when: 'program.has([\"-f\"])', on_error: ask",
+                "",
+            ),
+            ("commands: [npm *] / commands: [npm --version]", ""),
+            ("commands: [rm -r*] / commands: [rm -rf]", ""),
+            (
+                "commands: [git], unless: program.operands.len() > 1 / commands: [git push], unless: program.operands.len() > 1",
+                "",
+            ),
+            (
+                "commands: [git, git push], when: program.operands.len() == 1 / commands: [git push], when: program.operands.len() == 1",
+                "",
+            ),
             (
                 "commands: [git], when: program.operands.len() == 0 / commands: [git push], when: program.operands.len() == 0",
                 "",

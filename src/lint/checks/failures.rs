@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use regex::RegexBuilder;
+use regex::{Regex, RegexBuilder};
 
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
@@ -17,6 +17,8 @@ use crate::state::retry::Retry;
 use crate::time::duration_text;
 
 const FILE: &str = "failures.yaml";
+/// The class of what no other one fits.
+const UNKNOWN: &str = "unknown";
 
 /// The pack's own classes, in their order.
 fn classes<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = &'s Node> {
@@ -72,16 +74,22 @@ pub(in crate::lint) fn takes_failures(subject: &Subject<'_>, out: &mut Findings)
                 });
             }
         }
-        let regexes = entry.node.get("regexes").and_then(Node::items).unwrap_or_default();
-        regexes.iter().for_each(|it| takes_several(it, &told, out));
+        let listed = |key: &str| entry.node.get(key).and_then(Node::items).unwrap_or_default();
+        let excuses: Vec<Regex> = listed("unless").iter().filter_map(pattern).collect();
+        let left = told.iter().filter(|(text, _)| !excuses.iter().any(|it| it.is_match(text)));
+        let left: Vec<&(String, String)> = left.copied().collect();
+        listed("regexes").iter().for_each(|it| takes_several(it, &left, out));
     }
+}
+
+/// A regex of a class, as it is held against the lines of a failure.
+fn pattern(regex: &Node) -> Option<Regex> {
+    RegexBuilder::new(regex.text()?).case_insensitive(true).build().ok()
 }
 
 /// A regex of a class that fits what several inherited classes are told by.
 fn takes_several(regex: &Node, told: &[&(String, String)], out: &mut Findings) {
-    let pattern =
-        RegexBuilder::new(regex.text().unwrap_or_default()).case_insensitive(true).build();
-    let Ok(pattern) = pattern else { return };
+    let Some(pattern) = pattern(regex) else { return };
     let fitting: Vec<&&(String, String)> =
         told.iter().filter(|it| pattern.is_match(&it.0)).collect();
     let classes: BTreeSet<&str> = fitting.iter().map(|it| it.1.as_str()).collect();
@@ -108,7 +116,9 @@ fn samples() -> Vec<(String, String)> {
     let cases = tree.iter().filter_map(Node::items).flatten();
     let each = cases.filter_map(|it| it.get("each")?.items()).flatten();
     let told = each.filter_map(|it| Some((it.get("text")?.text()?, it.get("class")?.text()?)));
-    told.map(|(text, class)| (text.to_owned(), class.to_owned())).collect()
+    // What nobody knows is there to be known by an own class.
+    let known = told.filter(|(_, class)| *class != UNKNOWN);
+    known.map(|(text, class)| (text.to_owned(), class.to_owned())).collect()
 }
 
 pub(in crate::lint) fn misspelt_error(subject: &Subject<'_>, out: &mut Findings) {

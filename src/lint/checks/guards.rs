@@ -1,5 +1,6 @@
 //! Checks of guards.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
@@ -122,6 +123,9 @@ fn strictness(decision: &str) -> Option<usize> {
     ranks.iter().position(|it| it.contains(&decision))
 }
 
+/// What depends on which words of a program are operands.
+const OF_OPERANDS: [&str; 3] = ["program.operands", "program.names(", "program.targets"];
+
 /// A guard that is in force, as far as it can be compared with another one.
 struct Deciding<'s> {
     entry: &'s Entry<'s>,
@@ -181,13 +185,20 @@ impl<'s> Deciding<'s> {
                 .iter()
                 .any(|part| part.canonical() == wanted || follows((it, true), (part, true), names))
         };
-        // Which operands a program has depends on the pattern that it fits.
         let covered = |it: &&str| self.commands.iter().any(|wider| covers::command(wider, it));
-        let wider = other.commands.iter().all(covered);
+        // Which operands a program has depends on the pattern that it fits.
+        let conditions =
+            || self.when.iter().map(|it| it.canonical()).chain(self.unless.map(Cow::Borrowed));
+        let of_operands = |it: Cow<'_, str>| OF_OPERANDS.iter().any(|asked| it.contains(asked));
+        let commands = self.commands == other.commands
+            || (other.commands.iter().all(covered) && !conditions().any(of_operands));
+        // A program whose name is not known is put before a guard that has a condition, and before no other.
+        let unknown = self.commands.is_empty() || !self.when.is_empty() || other.when.is_empty();
         self.on.is_superset(&other.on)
             && tools
             && self.commands.is_empty() == other.commands.is_empty()
-            && (self.commands.is_superset(&other.commands) || (self.when.is_empty() && wider))
+            && commands
+            && (unknown || other.on_error.is_none())
             && (self.unless.is_none() || self.unless == other.unless)
             && (other.on_error.is_none() || self.on_error == other.on_error)
             && self.when.iter().all(asks)

@@ -154,6 +154,8 @@ fn unused_names<'s>(subject: &'s Subject<'_>) -> Vec<Unused<'s>> {
     let own = subject.file("vocabulary.yaml").filter(|it| !builtin::wrote(&it.span.source));
     let Some(vocabulary) = own else { return Vec::new() };
     let inherited = inherited_text().replace("\\\"", "\"");
+    // As it is asked for without blanks: `kind( "test" )`.
+    let sites: Vec<String> = subject.sites.iter().map(|it| it.text.replace("( ", "(")).collect();
     let mut unused = Vec::new();
     for (section, functions) in SECTIONS {
         let keys = vocabulary.get(section).and_then(Node::entries).unwrap_or_default();
@@ -164,7 +166,7 @@ fn unused_names<'s>(subject: &'s Subject<'_>) -> Vec<Unused<'s>> {
             let listed = |it: &crate::lint::subject::Leaf<'_>| {
                 matches!(it.key, "files" | "except_files") && it.node.text() == Some(name)
             };
-            let named = subject.sites.iter().any(|it| asked(it.text))
+            let named = sites.iter().any(|it| asked(it))
                 || asked(&inherited)
                 || (section == "files" && subject.leaves.iter().any(listed));
             if !named {

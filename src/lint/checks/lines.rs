@@ -1,16 +1,18 @@
 //! What the line of one program never holds: what stands between programs, and another program before it.
 
 use super::odds::programs_of;
-use super::probes::reads_its_words;
+use super::probes::{SHELLS, reads_its_words};
 use super::terms::{constant, each_part_asking, last_argument, path};
 use crate::facts::glob::word_matches;
 use crate::lint::{Findings, Subject};
 use crate::script::tree::Term;
+use crate::source::node::Node;
 
 /// What a shell reads between programs, longer signs before those they begin with.
-const BETWEEN: [&str; 8] = ["&&", "||", "|", ";", ">>", "2>", ">", "<"];
-/// The same as a regular expression says it.
-const BETWEEN_IN_REGEXES: [&str; 3] = [r"\|", "&&", ";"];
+const BETWEEN: [&str; 7] = ["&&", "||", "|", ";", ">>", ">", "<"];
+
+/// How a regular expression writes them; its own `|` stands between what may be there.
+const OF_REGEXES: [&str; 5] = ["\\|", "[|]", "&&", ";", ">"];
 
 /// The constant that the line of a program is asked for by this function.
 fn asked_for<'t>(term: &'t Term, function: &str) -> Option<(&'t str, &'t std::ops::Range<usize>)> {
@@ -18,23 +20,33 @@ fn asked_for<'t>(term: &'t Term, function: &str) -> Option<(&'t str, &'t std::op
     last_argument(term, function).filter(|_| of_line).and_then(constant)
 }
 
-/// The sign of a shell that a text looks for: it stands at an end of it, apart from the rest.
-fn sign_in(text: &str) -> Option<&'static str> {
-    let text = text.trim();
-    let alone = |rest: &str| rest.is_empty() || rest.contains(' ');
-    BETWEEN.into_iter().find(|sign| {
-        text.strip_prefix(sign).is_some_and(|it| alone(it) || it.starts_with(['/', '&']))
-            || text.strip_suffix(sign).is_some_and(alone)
-    })
+/// The sign of a shell that a text looks for, and what it looks for behind it: a program, a file, or nothing. Any
+/// text may stand in an argument; what is known as a program behind such a sign is meant as one.
+fn sign_in<'t>(
+    text: &'t str,
+    is_program: &dyn Fn(&str) -> bool,
+) -> Option<(&'static str, &'t str)> {
+    let at = text.find(['&', '|', ';', '>', '<'])?;
+    let from = text.get(at..)?;
+    let sign = BETWEEN.into_iter().find(|it| from.starts_with(it))?;
+    let rest = from.get(sign.len()..)?.trim();
+    let word = rest.split(' ').next().unwrap_or(rest);
+    let fits = match sign {
+        "&&" | "||" if rest.is_empty() => text.trim() == sign,
+        ">" | ">>" | "<" => word.starts_with('/') && !word.starts_with("/>"),
+        _ => is_program(word),
+    };
+    fits.then_some((sign, rest))
 }
 
-/// The same of a regular expression. A sign in brackets is one of several characters.
-fn sign_in_regex(text: &str) -> Option<&'static str> {
-    let signs = BETWEEN_IN_REGEXES.into_iter().filter(|_| !text.contains('['));
-    signs
-        .map(|it| (it, it.trim_start_matches('\\')))
-        .find(|(it, _)| text.contains(it))
-        .map(|it| it.1)
+/// A regular expression as the text that it mostly stands for: `curl.*\|\s*(ba)?sh` is `curl | bash`.
+fn plain(regex: &str) -> String {
+    let mut text = regex.replace("[|]", "|").replace("\\|", "|");
+    for blank in [".*", ".+", "\\s*", "\\s+", " *", " +"] {
+        text = text.replace(blank, " ");
+    }
+    text.retain(|c| !"()?^$\\".contains(c));
+    text
 }
 
 pub(in crate::lint) fn not_in_line(subject: &Subject<'_>, out: &mut Findings) {
@@ -50,18 +62,26 @@ fn between_programs(subject: &Subject<'_>, out: &mut Findings) {
         if programs.iter().any(|it| it.contains('*') || reads_its_words(it)) {
             return;
         }
-        let texts = ["contains", "starts_with", "ends_with"];
-        let text = texts.iter().find_map(|it| asked_for(term, it));
-        let text = text.and_then(|(text, range)| Some((sign_in(text)?, range)));
-        let regex = || asked_for(term, "matches");
-        let regex = || regex().and_then(|(text, range)| Some((sign_in_regex(text)?, range)));
-        let Some((sign, range)) = text.or_else(regex) else { return };
-        let message = format!("`{sign}` never stands in `program.line`: that is one program");
+        let known = subject.reviewed.meant.known_programs();
+        let is_program = |it: &str| SHELLS.contains(&it) || known.contains_key(it);
+        let text = ["contains", "starts_with"].iter().find_map(|it| asked_for(term, it));
+        let text = text.map(|(text, range)| (text.to_owned(), range));
+        let regex = || {
+            asked_for(term, "matches")
+                .filter(|(it, _)| OF_REGEXES.iter().any(|sign| it.contains(sign)))
+        };
+        let regex = || regex().map(|(text, range)| (plain(text), range));
+        let Some((text, range)) = text.or_else(regex) else { return };
+        let Some((sign, rest)) = sign_in(&text, &is_program) else { return };
+        let message = format!(
+            "`{}` is not in `program.line`: that is one program",
+            format!("{sign} {rest}").trim()
+        );
         out.add(site.span(range), message, |it| {
             it.with_note("each program of a command line is looked at by itself").with_help(match sign {
                 "|" => "ask `program.fed_by([…])` for what it reads from; the whole line is `action.command`",
                 "<" => "ask `program.fed_from([…])` for what it reads from; the whole line is `action.command`",
-                "2>" | ">>" | ">" => "ask `program.changed` for what it writes into; the whole line is `action.command`",
+                ">>" | ">" => "ask `program.changed` for what it writes into; the whole line is `action.command`",
                 _ => "the whole line is `action.command`, and what else it runs `action.runs(…)`",
             })
         });
@@ -71,30 +91,41 @@ fn between_programs(subject: &Subject<'_>, out: &mut Findings) {
 /// Asked for by how the line of a program begins: another program than those that the guard is for.
 fn begins_otherwise(subject: &Subject<'_>, out: &mut Findings) {
     each_part_asking(subject, &["line"], |site, term| {
-        let Some((text, range)) = asked_for(term, "starts_with") else { return };
+        let begins = asked_for(term, "starts_with");
+        let starter = || {
+            let (text, range) = asked_for(term, "contains")?;
+            let (first, _) = text.split_once(' ')?;
+            subject.reviewed.meant.wrappers().any(|it| it == first).then_some((text, range))
+        };
+        let Some((text, range)) = begins.or_else(starter) else { return };
         let Some(entry) = subject.entry_of(site) else { return };
         let Some(programs) = programs_of(subject, entry) else { return };
         let fits = |glob: &&str| match text.split_once(' ') {
             Some((program, _)) => word_matches(glob, program),
-            None => glob.contains('*') || glob.starts_with(text),
+            None => glob.contains(['*', '?', '{', '[']) || glob.starts_with(text),
         };
-        if text.is_empty()
-            || text.contains('/')
-            || sign_in(text).is_some()
-            || programs.iter().any(fits)
-        {
+        let of_shell = text.contains(['|', '&', ';', '>', '<']);
+        if text.is_empty() || of_shell || programs.iter().any(fits) {
             return;
         }
+        let first = text.split(' ').next().unwrap_or(text);
+        let patterns = subject.said(entry, "commands").map(Node::one_or_items).unwrap_or_default();
+        let mut whole = patterns.iter().filter_map(Node::text);
+        let help =
+            if let Some(pattern) = whole.find(|it| it.split(' ').skip(1).any(|it| it == first)) {
+                format!("begin with its program: `{pattern}`")
+            } else if first.contains('/') {
+                "a program is known by its name, without its folder".to_owned()
+            } else {
+                format!("where `{first}` starts it, ask `program.wrapped_by([{first:?}])`")
+            };
         let message = format!("no program of `{}` begins with `{text}`", entry.name());
         out.add(site.span(range), message, |it| {
             it.with_note(format!(
                 "the line of a program begins with its name: {}",
                 programs.join(", ")
             ))
-            .with_help(format!(
-                "where `{}` starts it, ask `program.wrapped_by([{0:?}])`",
-                text.split(' ').next().unwrap_or(text)
-            ))
+            .with_help(help)
         });
     });
 }

@@ -7,7 +7,7 @@ use crate::lint::logic::{Answer, one_by_one, possible};
 use crate::lint::site::Site;
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
-use crate::policy::guards;
+use crate::policy::{DEFAULT_SESSION_TYPE, guards};
 use crate::script::tree::Term;
 use crate::source::node::Node;
 
@@ -126,8 +126,7 @@ fn session_types_of<'a>(subject: &Subject<'a>, entry: &Entry<'a>) -> Option<Vec<
     }
     let types = subject.said(entry, "applicable_session_types").and_then(Node::items);
     let types: Vec<&str> = types.unwrap_or_default().iter().filter_map(Node::text).collect();
-    // amplihack's default is DEVELOPMENT only.
-    let types = if types.is_empty() { vec!["DEVELOPMENT"] } else { types };
+    let types = if types.is_empty() { vec![DEFAULT_SESSION_TYPE] } else { types };
     (!types.contains(&"*")).then_some(types)
 }
 

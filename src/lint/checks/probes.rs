@@ -20,7 +20,8 @@ fn base_name(program: &str) -> &str {
     name.strip_suffix(".exe").unwrap_or(name)
 }
 
-const SHELLS: [&str; 9] = ["sh", "bash", "zsh", "dash", "fish", "ksh", "cmd", "powershell", "pwsh"];
+pub(super) const SHELLS: [&str; 9] =
+    ["sh", "bash", "zsh", "dash", "fish", "ksh", "cmd", "powershell", "pwsh"];
 
 pub(in crate::lint) fn shell_probe(subject: &Subject<'_>, out: &mut Findings) {
     for entry in subject.of("probes.yaml") {
@@ -232,19 +233,23 @@ const FORMING: [&str; 4] = ["--jq", "-q", "--template", "-t"];
 
 /// The fields that a command asks for, where it lists them.
 fn fields_of<'w>(words: &[&'w str]) -> Option<Vec<&'w str>> {
-    let (program, rest) = words.split_first()?;
-    let (_, option) = LISTING.iter().find(|(it, _)| *it == base_name(program))?;
+    // Behind what only starts it, as in `timeout 5 gh …`.
+    let (at, option) = words.iter().enumerate().find_map(|(at, word)| {
+        let (_, option) = LISTING.iter().find(|(it, _)| *it == base_name(word))?;
+        Some((at, *option))
+    })?;
+    let rest = words.get(at..)?;
     let is_formed = |it: &&str| FORMING.contains(&it.split('=').next().unwrap_or(it));
     if rest.iter().any(is_formed) {
         return None;
     }
-    let behind =
-        rest.windows(2).find_map(|it| (it.first() == Some(option)).then(|| it.last()).flatten());
-    let joined = || rest.iter().find_map(|it| it.strip_prefix(option)?.strip_prefix('='));
-    let fields: Vec<&str> = behind.copied().or_else(joined)?.split(',').map(str::trim).collect();
+    let behind = rest.windows(2).filter(|it| it.first() == Some(&option)).filter_map(<[_]>::last);
+    let joined = rest.iter().filter_map(|it| it.strip_prefix(option)?.strip_prefix('='));
+    let lists = behind.copied().chain(joined);
+    let fields: Vec<&str> = lists.flat_map(|it| it.split(',').map(str::trim)).collect();
     let is_name =
         |it: &&str| !it.is_empty() && it.chars().all(|c| c.is_alphanumeric() || "_-".contains(c));
-    fields.iter().all(is_name).then_some(fields)
+    (!fields.is_empty() && fields.iter().all(is_name)).then_some(fields)
 }
 
 /// The field that a place begins with: `labels` of `labels[].name`, and of `[0].labels`.

@@ -182,28 +182,35 @@ pub(in crate::lint) fn takes_sessions(subject: &Subject<'_>, out: &mut Findings)
         let Some(own) = own.filter(|it| subject.inherited(it).is_none() && !is_known()) else {
             continue;
         };
+        let lost = |other: &str| {
+            let asked = subject.reviewed.meant.asked_of();
+            let is_lost = |of: &Vec<&str>| {
+                of.contains(&other) && !of.contains(&"*") && !of.contains(&id.as_str())
+            };
+            asked.filter(is_lost).count()
+        };
         let inherited = types.iter().skip(at).filter(|it| it.2.is_none()).take(BEFORE_MAX);
-        for (other, theirs, _) in inherited {
+        let taken = inherited.filter_map(|(other, theirs, _)| {
             let ways =
                 if let Form::Or(ways) = &theirs.form { ways } else { slice::from_ref(&**theirs) };
-            let taken = ways.iter().find(|way| {
+            let way = ways.iter().find(|way| {
                 !matches!(way.form, Form::Bool(_))
                     && possible(&[(way, true), (when, false)], subject.names()) == Answer::Never
             });
-            if let Some(way) = taken {
-                let message = format!("sessions of `{other}` become `{id}`");
-                out.add(own.id.span.clone(), message, |it| {
-                    it.with_note(format!(
-                        "all in which `{}`; what is for `{other}` is not asked of them",
-                        way.canonical()
-                    ))
-                    .with_help(format!(
-                        "say what more makes a session `{id}`, or let the inherited rules that are to hold \
-                         there name it under `applicable_session_types`"
-                    ))
-                });
-                break;
-            }
+            Some((lost(other), other, way?)).filter(|it| it.0 > 0)
+        });
+        if let Some((count, other, way)) = taken.max_by_key(|it| it.0) {
+            let message = format!("sessions of `{other}` become `{id}`");
+            out.add(own.id.span.clone(), message, |it| {
+                it.with_note(format!(
+                    "all in which `{}`; {count} rule(s) are for `{other}`, and are not asked of them",
+                    way.canonical()
+                ))
+                .with_help(format!(
+                    "say what more makes a session `{id}`, or let the inherited rules that are to hold \
+                     there name it under `applicable_session_types`"
+                ))
+            });
         }
     }
 }

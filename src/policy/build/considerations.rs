@@ -7,7 +7,9 @@ use super::{Builder, Entry, on_error, place, text, texts};
 use crate::facts::event::{EVENTS, EventKind};
 use crate::policy::layers::{Entries, Layers};
 use crate::policy::review::Base;
-use crate::policy::{Check, CheckBody, Consideration, Mode, OnError, Severity};
+use crate::policy::{
+    Check, CheckBody, Consideration, DEFAULT_SESSION_TYPE, Mode, OnError, Severity,
+};
 use crate::script::types::Type;
 use crate::source::Diagnostic;
 use crate::source::node::Node;
@@ -174,7 +176,7 @@ impl Builder<'_> {
             }
         }
         let types = texts(node);
-        if types.is_empty() { vec!["DEVELOPMENT".to_owned()] } else { types }
+        if types.is_empty() { vec![DEFAULT_SESSION_TYPE.to_owned()] } else { types }
     }
 
     pub(super) fn events(&mut self, entry: &Entry) -> Vec<String> {
