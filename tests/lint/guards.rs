@@ -547,3 +547,51 @@ fn the_line_of_a_program_is_one_program() {
         &[("bash -c", ""), ("\"*\"", ""), ("ssh", ""), ("make", "is not in")],
     );
 }
+
+#[test]
+fn a_program_is_recognised_wherever_it_stands_on_a_line() {
+    let own = |it: &str| {
+        format!("- id: own\n  tools: [Bash]\n  when: '{it}'\n  decision: deny\n  message: No.\n")
+    };
+    check_made(
+        ("guards.yaml", own),
+        "PD244",
+        &[
+            ("action.command.starts_with(\"git push\")", "write `commands: [git push]`"),
+            ("event.input(\"command\").starts_with(\"rm -rf\")", "write `commands: [rm]`"),
+            ("action.command == \"git push\"", "may begin otherwise"),
+            ("action.command.matches(\"^git\\\\s+push\")", "write `commands: [git push]`"),
+            ("action.command.contains(\"prod\")", ""),
+            ("action.command.starts_with(\"# \")", ""),
+            ("action.command.matches(\"(^|;) *git push\")", ""),
+            ("action.written.starts_with(\"git push\")", ""),
+            ("action.runs(\"git push\")", ""),
+        ],
+    );
+    let allow =
+        "- {id: own, tools: [Bash], when: 'action.command == \"git status\"', decision: allow}\n";
+    check("guards.yaml", "PD244", &[(allow, "")]);
+}
+
+#[test]
+fn a_project_does_not_lie_at_the_root_of_the_disk() {
+    let own = |it: &str| {
+        format!(
+            "- id: own\n  when: 'action.writes([\"{it}\"])'\n  decision: deny\n  message: No.\n"
+        )
+    };
+    check_made(
+        ("guards.yaml", own),
+        "PD321",
+        &[
+            ("/src/**", "write `src/**`"),
+            ("/package.json", "write `package.json`"),
+            ("/etc/**", ""),
+            ("/home/dev/src/**", ""),
+            ("src/**", ""),
+            ("**/src/**", ""),
+        ],
+    );
+    let kind = "files: {generated: {globs: [/target/**]}}\n";
+    check("vocabulary.yaml", "PD321", &[(kind, "begins at the root of the disk")]);
+}

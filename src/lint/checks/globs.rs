@@ -18,7 +18,7 @@ const AT_PATHS: Functions = Functions::new(&[
     "read.any(",
     "changed.any(",
     "written.any(",
-    "fed_from.any(",
+    "fed_from(",
 ]);
 
 /// Path globs of the pack: of files in the vocabulary, of preferences, and in expressions.
@@ -50,6 +50,54 @@ pub(in crate::lint) fn bad_glob(subject: &Subject<'_>, out: &mut Findings) {
         } else if glob.text.contains(['[', ']']) {
             let help = "write `{a,b}` for several names, `?` for one character";
             out.help(glob.span(), "brackets mean nothing in a glob here", help);
+        }
+    }
+}
+
+/// What lies in the folder of a project, and in no root of a disk.
+const OF_PROJECTS: [&str; 30] = [
+    "src",
+    "source",
+    "tests",
+    "test",
+    "spec",
+    "docs",
+    "doc",
+    "scripts",
+    "config",
+    "configs",
+    "public",
+    "assets",
+    "static",
+    "node_modules",
+    "dist",
+    "build",
+    "target",
+    "vendor",
+    "migrations",
+    "packages",
+    "crates",
+    "internal",
+    "cmd",
+    "pkg",
+    ".github",
+    ".env",
+    "package.json",
+    "Cargo.toml",
+    "Makefile",
+    "README.md",
+];
+
+pub(in crate::lint) fn from_the_root(subject: &Subject<'_>, out: &mut Findings) {
+    for glob in path_globs(subject) {
+        let Some(below) = glob.text.trim_start_matches('!').strip_prefix('/') else { continue };
+        let first = below.split('/').next().unwrap_or(below);
+        if OF_PROJECTS.contains(&first) {
+            let message = format!("`{}` begins at the root of the disk", glob.text);
+            out.add(glob.span(), message, |it| {
+                it.with_note("paths are whole here, and a project lies in a folder of its own")
+                    .with_help(format!("write `{below}`: it fits wherever the project lies"))
+            });
         }
     }
 }

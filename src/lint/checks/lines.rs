@@ -2,9 +2,10 @@
 
 use super::odds::programs_of;
 use super::probes::{SHELLS, reads_its_words};
-use super::terms::{constant, each_part_asking, last_argument, path};
+use super::terms::{compared, constant, each_part_asking, last_argument, path};
 use crate::facts::glob::word_matches;
 use crate::lint::{Findings, Subject};
+use crate::policy::guards::FILES;
 use crate::script::tree::Term;
 use crate::source::node::Node;
 
@@ -89,6 +90,47 @@ fn between_programs(subject: &Subject<'_>, out: &mut Findings) {
 }
 
 /// Asked for by how the line of a program begins: another program than those that the guard is for.
+/// What a guard that refuses asks of the text of a command line, where it means a program on it.
+const BY_TEXT: [&str; 2] = ["action.command", "event.input(\"command\")"];
+
+pub(in crate::lint) fn program_by_text(subject: &Subject<'_>, out: &mut Findings) {
+    each_part_asking(subject, &["command", "input"], |site, term| {
+        let Some(entry) = subject.entry_of(site).filter(|it| FILES.contains(&it.file)) else {
+            return;
+        };
+        // What an allow holds for is another finding; an exception by a text leaves more to the guard.
+        let refuses = entry.text("decision").is_some_and(|it| it != "allow") && site.key == "when";
+        let is_line = |it: &str| BY_TEXT.contains(&it);
+        let called = |function: &str| {
+            let owner = path(term)?
+                .strip_suffix(')')?
+                .split_once(&format!(".{function}("))
+                .map(|it| it.0)?;
+            last_argument(term, function).filter(|_| is_line(owner)).and_then(constant)
+        };
+        let equal = || compared(term, is_line).into_iter().next();
+        let anchored = || called("matches").filter(|(text, _)| text.starts_with('^'));
+        let asked = called("starts_with").or_else(equal).or_else(anchored);
+        let Some((text, range)) = asked.filter(|_| refuses) else { return };
+        let text = plain(text);
+        let mut words = text.split_whitespace();
+        let Some(program) = words.next() else { return };
+        let known = subject.reviewed.meant.known_programs();
+        if !known.contains_key(program) && !SHELLS.contains(&program) {
+            return;
+        }
+        let pattern = match words.next().filter(|it| it.chars().all(char::is_alphanumeric)) {
+            Some(sub) => format!("{program} {sub}"),
+            None => program.to_owned(),
+        };
+        let message = format!("a line that runs `{pattern}` may begin otherwise");
+        out.add(site.span(range), message, |it| {
+            it.with_note(format!("`cd a && {pattern}` and `sudo {pattern}` do"))
+                .with_help(format!("write `commands: [{pattern}]`, or `action.runs({pattern:?})`"))
+        });
+    });
+}
+
 fn begins_otherwise(subject: &Subject<'_>, out: &mut Findings) {
     each_part_asking(subject, &["line"], |site, term| {
         let begins = asked_for(term, "starts_with");
