@@ -71,9 +71,8 @@ pub(super) fn run(
     let explanation = Explanation { entry, again, guarded, lost };
     console.say(&match arguments.format {
         ListFormat::Json => format!("{:#}\n", explanation.to_json()),
-        ListFormat::Text | ListFormat::Compact => {
-            explanation.to_text(arguments.all, console.color())
-        }
+        ListFormat::Compact => explanation.to_lines(console.color()),
+        ListFormat::Text => explanation.to_text(arguments.all, console.color()),
     });
     if explanation.differences().is_empty() { EXIT_OK } else { EXIT_FOUND }
 }

@@ -194,6 +194,31 @@ impl Explanation {
         text
     }
 
+    /// A line for each guard and rule, and one where judging it again differs: for `grep` and the like.
+    #[must_use]
+    pub fn to_lines(&self, color: bool) -> String {
+        let (paint, mut text) = (Paint::new(color), String::new());
+        for logged in &self.entry.guards {
+            let (mark, name, message) = guard(logged, paint);
+            line(&mut text, &format!("{mark}  {name}: {}", on_one_line(message)));
+        }
+        for it in &self.entry.verdicts {
+            let details = it.details.as_deref().unwrap_or_default();
+            let why = it.error.as_deref().into_iter().chain([details]).find(|it| !it.is_empty());
+            let why = why.map_or_else(String::new, |it| format!(": {}", on_one_line(it)));
+            line(&mut text, &format!("{}  {}{why}", mark(it, paint), paint.bold(&it.id)));
+        }
+        for (why, ids) in &self.entry.skipped {
+            let mark = paint.dim("skipped");
+            ids.iter()
+                .for_each(|id| line(&mut text, &format!("{mark}  {}: {why}", paint.bold(id))));
+        }
+        for it in self.differences() {
+            line(&mut text, &format!("{}  {}", paint.yellow("differs"), on_one_line(&it)));
+        }
+        text
+    }
+
     fn head(&self, text: &mut String, paint: Paint) {
         let entry = &self.entry;
         let who = entry.agent_id.as_ref().map_or_else(String::new, |it| format!(", agent {it}"));
@@ -240,16 +265,9 @@ impl Explanation {
     fn guards_drawn(&self, text: &mut String, paint: Paint) {
         for logged in &self.entry.guards {
             let of = |key: &str| logged.get(key).and_then(Value::as_str).unwrap_or_default();
-            let (id, decision) = (of("id"), of("decision"));
-            let mark = match decision {
-                "block" | "halt" => paint.red(decision),
-                _ => paint.yellow(decision),
-            };
-            let mode = match of("mode") {
-                "enforce" => String::new(),
-                mode => format!(" ({mode})"),
-            };
-            line(text, &format!("\n{mark}  {}{mode}: {}", paint.bold(id), of("message")));
+            let id = of("id");
+            let (mark, name, message) = guard(logged, paint);
+            line(text, &format!("\n{mark}  {name}: {message}"));
             let asides = [("of", of("program")), ("why", of("why"))];
             for (key, aside) in asides.into_iter().filter(|it| !it.1.is_empty()) {
                 line(text, &format!("    {key}: {aside}"));
@@ -311,15 +329,39 @@ fn came_to(it: &LoggedVerdict) -> String {
     format!("{}{consequence}", it.status)
 }
 
-fn verdict(text: &mut String, it: &LoggedVerdict, paint: Paint) {
-    let mark = match (it.consequence.as_str(), it.status.as_str()) {
+/// What a guard did, its name with how far it is in force, and what it said.
+fn guard(logged: &Value, paint: Paint) -> (String, String, &str) {
+    let of = |key: &str| logged.get(key).and_then(Value::as_str).unwrap_or_default();
+    let decision = of("decision");
+    let mark = match decision {
+        "block" | "halt" => paint.red(decision),
+        _ => paint.yellow(decision),
+    };
+    let mode = match of("mode") {
+        "enforce" => String::new(),
+        mode => format!(" ({mode})"),
+    };
+    (mark, format!("{}{mode}", paint.bold(of("id"))), of("message"))
+}
+
+fn on_one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// What a rule came to.
+fn mark(it: &LoggedVerdict, paint: Paint) -> String {
+    match (it.consequence.as_str(), it.status.as_str()) {
         ("blocks", _) => paint.red("BLOCKS "),
         ("warns", _) => paint.yellow("warns  "),
         ("recorded", _) => paint.dim("shadow "),
         (_, "unknown") => paint.yellow("unknown"),
         (_, "skipped") => paint.dim("skipped"),
         _ => paint.green("ok     "),
-    };
+    }
+}
+
+fn verdict(text: &mut String, it: &LoggedVerdict, paint: Paint) {
+    let mark = mark(it, paint);
     let details =
         it.details.as_deref().map_or_else(String::new, |it| format!(": {}", indented(it, 4)));
     line(text, &format!("{mark}  {}{details}", paint.bold(&it.id)));

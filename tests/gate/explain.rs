@@ -69,6 +69,8 @@ fn a_block_is_explained_with_the_values_behind_it() {
     snapshot("explanations", "explain__blocked", &called.stdout);
     let all = explain(&scene, &["--all"]).stdout;
     snapshot("explanations", "explain__every_rule", all);
+    let lines = explain(&scene, &["--format", "compact"]).stdout;
+    snapshot("explanations", "explain__a_line_each", lines);
     let id = as_json(&scene)["entry"]["id"].as_str().unwrap().to_owned();
     assert_eq!(explain(&scene, &[&id]).stdout, called.stdout);
     assert!(scene.run(&["policyd", "log"], b"").stdout.contains(&id), "the log names it");

@@ -1,4 +1,4 @@
-//! What the line of one program never holds: what stands between programs, and another program before it.
+//! Checks of command lines as texts: what the line of one program never holds, and what a line need not begin with.
 
 use super::odds::programs_of;
 use super::probes::{SHELLS, reads_its_words};
