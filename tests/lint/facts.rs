@@ -376,3 +376,23 @@ fn a_probe_asks_a_program_that_there_is() {
         ],
     );
 }
+
+#[test]
+fn an_inherited_probe_goes_on_asking_for_what_inherited_rules_read() {
+    let probe = |it: &str| format!("- id: pr\n  override: true\n  command: [{it}]\n");
+    check_made(
+        ("probes.yaml", probe),
+        "PD243",
+        &[
+            (
+                "gh, pr, view, --json, \"number,state,isDraft,mergeable,statusCheckRollup,url\"",
+                "inherited rules read `labels`, `reviewDecision`, and are not answered",
+            ),
+            (
+                "gh, pr, view, --json, \"number,state,isDraft,mergeable,statusCheckRollup,reviewDecision,labels\"",
+                "",
+            ),
+            ("own-forge, pr", ""),
+        ],
+    );
+}

@@ -153,7 +153,7 @@ struct Unused<'s> {
 fn unused_names<'s>(subject: &'s Subject<'_>) -> Vec<Unused<'s>> {
     let own = subject.file("vocabulary.yaml").filter(|it| !builtin::wrote(&it.span.source));
     let Some(vocabulary) = own else { return Vec::new() };
-    let inherited = inherited_text().replace("\\\"", "\"");
+    let inherited = inherited_text();
     // As it is asked for without blanks: `kind( "test" )`.
     let sites: Vec<String> = subject.sites.iter().map(|it| it.text.replace("( ", "(")).collect();
     let mut unused = Vec::new();
@@ -216,9 +216,10 @@ pub(in crate::lint) fn nearly_inherited(subject: &Subject<'_>, out: &mut Finding
     }
 }
 
-/// The expressions of the built-in pack, which own entries of its names serve.
-fn inherited_text() -> String {
-    builtin::FILES.iter().map(|it| it.text).collect()
+/// The expressions of the built-in pack, which own entries of its names serve, without the escapes of quotes.
+pub(super) fn inherited_text() -> String {
+    let text: String = builtin::FILES.iter().map(|it| it.text).collect();
+    text.replace("\\\"", "\"")
 }
 
 pub(in crate::lint) fn unused_fact(subject: &Subject<'_>, out: &mut Findings) {

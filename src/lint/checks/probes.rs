@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::identity::inherited_text;
 use super::terms::{constant, each_part_with, path, sound};
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
@@ -261,7 +262,35 @@ fn field_at(place: &str) -> &str {
     place.split(['.', '[']).next().unwrap_or(place)
 }
 
+/// Fields that the inherited rules read of an inherited probe whose command no longer asks for them.
+fn fields_left_out(subject: &Subject<'_>, out: &mut Findings) {
+    for entry in subject.of("probes.yaml").filter(|it| subject.inherited(it).is_some()) {
+        let Some(command) = entry.node.get("command") else { continue };
+        let words: Vec<&str> =
+            command.items().unwrap_or_default().iter().filter_map(Node::text).collect();
+        let Some(fields) = fields_of(&words) else { continue };
+        let text = inherited_text();
+        let mut left_out = BTreeSet::new();
+        for member in AT_A_PLACE {
+            let asked = format!("probes.{}.{member}(\"", entry.name());
+            let places = text.split(&asked).skip(1).filter_map(|it| it.split('"').next());
+            left_out
+                .extend(places.map(field_at).filter(|it| !it.is_empty() && !fields.contains(it)));
+        }
+        if !left_out.is_empty() {
+            let names: Vec<String> = left_out.iter().map(|it| format!("`{it}`")).collect();
+            let message =
+                format!("inherited rules read {}, and are not answered", names.join(", "));
+            out.add(command.span.clone(), message, |it| {
+                it.with_note("what is not there is empty, 0 or false")
+                    .with_help("ask for them, too, or write a probe of another id")
+            });
+        }
+    }
+}
+
 pub(in crate::lint) fn field_not_asked(subject: &Subject<'_>, out: &mut Findings) {
+    fields_left_out(subject, out);
     let commands = || subject.reviewed.meant.probe_commands();
     each_part_with(subject, &["probes"], |site, term| {
         let Form::Fact(path, arguments) = &term.form else { return };
