@@ -399,3 +399,30 @@ fn what_holds_of_a_pattern_holds_of_a_wider_one() {
     let both = "files.matching(\"src/gen/**\").count > 3 && files.matching(\"src/**\").count < 2";
     check("considerations.yaml", "PD601", &[(&rule(both), "never")]);
 }
+
+#[test]
+fn a_rule_is_for_sessions_in_which_it_applies() {
+    let rule = |it: &str| {
+        let (types, when) = it.split_once(" / ").unwrap();
+        consideration(
+            "own",
+            &format!(
+                "  applicable_session_types: [{types}]\n  when: '{when}'\n  satisfied: todos.open == 0"
+            ),
+        )
+    };
+    check_made(
+        ("considerations.yaml", rule),
+        "PD616",
+        &[
+            ("INVESTIGATION / files.kind(\"code\").count > 0", "no session is INVESTIGATION"),
+            ("SIMPLE / files.count > 2", "no session is SIMPLE"),
+            ("INVESTIGATION, MAINTENANCE / commands.kind(\"test\").count > 0", "no session is"),
+            ("DEVELOPMENT / files.count == 0", ""),
+            ("MAINTENANCE / files.count > 0", ""),
+            ("INVESTIGATION / todos.open > 0", ""),
+            ("DEVELOPMENT, SIMPLE / files.count > 2", ""),
+            ("\"*\" / files.count > 2", ""),
+        ],
+    );
+}

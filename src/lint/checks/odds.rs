@@ -1,5 +1,7 @@
 //! Checks of the conditions of one rule: where they leave nothing to each other, or to what the rule is for.
 
+use std::rc::Rc;
+
 use super::terms::{compared, each_part_asking};
 use super::tools::odd_tool;
 use crate::facts::glob::word_matches;
@@ -104,7 +106,55 @@ fn never_applies<'a>(subject: &Subject<'a>, entry: &Entry<'a>, out: &mut Finding
             it.with_note(format!("`applicable_session_types` has {}", types.join(", ")))
                 .with_help("let the two speak of the same types")
         });
+    } else if let Some((site, other)) = of_another_type(subject, entry) {
+        let types = session_types_of(subject, entry).unwrap_or_default().join(", ");
+        out.add(
+            site.whole(),
+            format!("where this holds, no session is {types}"),
+            |it| match other {
+                Some(other) => it
+                    .with_note(format!("all are `{other}` there, which is tried before"))
+                    .with_help(format!("let the rule be for `{other}`, or ask for something else")),
+                None => it
+                    .with_note("`session_types.yaml` says what makes a session one")
+                    .with_help("let the two speak of the same sessions"),
+            },
+        );
     }
+}
+
+/// A `when` that holds for no session of the types that a consideration is for, by what makes a session one of
+/// those; and the type that all sessions are where it holds, if there is one.
+fn of_another_type<'s, 'a>(
+    subject: &'s Subject<'a>,
+    entry: &Entry<'a>,
+) -> Option<(&'s Site<'a>, Option<&'s str>)> {
+    let types = session_types_of(subject, entry)?;
+    // Nearly all are for this one, and nothing inherited is tried before it.
+    if types.contains(&DEFAULT_SESSION_TYPE) {
+        return None;
+    }
+    let (site, when) = open(subject, entry, "when")?;
+    let never = |said: &[(&Term, bool)]| possible(said, subject.names()) == Answer::Never;
+    let (mut before, mut taker): (Vec<Rc<Term>>, Option<&str>) = (Vec::new(), None);
+    let mut wanted = types.len();
+    for (id, condition) in subject.reviewed.meant.session_types() {
+        let condition = Term::parse(condition)?;
+        if types.contains(&id) {
+            let earlier = before.iter().map(|it| (&**it, false));
+            let said: Vec<(&Term, bool)> =
+                [(when, true), (&*condition, true)].into_iter().chain(earlier).collect();
+            if !never(&said) {
+                return None;
+            }
+            wanted = wanted.saturating_sub(1);
+        } else if taker.is_none() && never(&[(when, true), (&*condition, false)]) {
+            taker = Some(id);
+        }
+        before.push(condition);
+    }
+    // A type that nobody defines is another finding.
+    (wanted == 0).then_some((site, taker))
 }
 
 /// A `when` that holds for no session of the types that a consideration is for, and those.
