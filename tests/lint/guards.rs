@@ -562,6 +562,8 @@ fn a_program_is_recognised_wherever_it_stands_on_a_line() {
             ("action.command == \"git push\"", "may begin otherwise"),
             ("action.command.matches(\"^git\\\\s+push\")", "write `commands: [git push]`"),
             ("action.command.contains(\"prod\")", ""),
+            ("action.command.starts_with(\"sudo \")", ""), // It is looked through.
+            ("action.command.starts_with(\"bash -c\")", ""),
             ("action.command.starts_with(\"# \")", ""),
             ("action.command.matches(\"(^|;) *git push\")", ""),
             ("action.written.starts_with(\"git push\")", ""),

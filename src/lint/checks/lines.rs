@@ -116,7 +116,12 @@ pub(in crate::lint) fn program_by_text(subject: &Subject<'_>, out: &mut Findings
         let mut words = text.split_whitespace();
         let Some(program) = words.next() else { return };
         let known = subject.reviewed.meant.known_programs();
-        if !known.contains_key(program) && !SHELLS.contains(&program) {
+        // What only starts others is looked through, and seen by nobody.
+        let begins =
+            |it: &str| text.strip_prefix(it).is_some_and(|it| it.is_empty() || it.starts_with(' '));
+        let starts_others =
+            || subject.reviewed.meant.wrappers().chain(["eval"]).chain(SHELLS).any(begins);
+        if !known.contains_key(program) || starts_others() {
             return;
         }
         let pattern = match words.next().filter(|it| it.chars().all(char::is_alphanumeric)) {
