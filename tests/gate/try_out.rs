@@ -32,6 +32,8 @@ fn an_expression_that_has_a_value_may_still_be_a_slip() {
     assert!(said("files.count > 3 && files.count < 2").contains("PD601"));
     assert!(!said("files.count > 3 && action.writes([\"src/**\"])").contains("PD"));
     assert!(!said("event.kind == \"session_start\"").contains("PD"), "it is of no event");
+    let crlf = said("files.count > 3 ||\r\n  event.tool == \"bash\"");
+    assert!(crlf.contains("expression:2:17"), "{crlf}");
     let json = tried(&scene, &["event.tool == \"bash\"", "--format", "json"]).stdout;
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["findings"][0]["code"], "PD212", "{json}");

@@ -35,16 +35,15 @@ pub(super) fn slips(
         )
     };
     let mut text = before.to_owned();
-    for line in expression.lines() {
+    for line in expression.split('\n') {
         text.push_str(INDENT);
         text.push_str(line);
         text.push('\n');
     }
     let rule = Arc::new(Source { name: source.name.clone(), text });
-    let is_name = |it: &str| {
-        matches!(it, "policyd.yaml" | "vocabulary.yaml" | "probes.yaml" | "preferences.yaml")
-    };
-    let own = pack.files.iter().filter(|(name, _)| is_name(name) && pack.name != builtin::NAME);
+    // What it may name is defined in the others.
+    let other = |it: &str| it != file && pack.name != builtin::NAME;
+    let own = pack.files.iter().filter(|(name, _)| other(name));
     let files = own.cloned().chain([(file.to_owned(), Arc::clone(&rule))]);
     let pack = Pack { name: source.name.clone(), files: files.collect() };
     let base = Base::new(&builtin::pack());
