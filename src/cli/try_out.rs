@@ -20,7 +20,7 @@ use crate::script::Evaluator;
 use crate::script::check::{Finding, check};
 use crate::script::completion::{Candidate, candidates};
 use crate::script::parts::{Found, Part};
-use crate::script::types::Names;
+use crate::script::types::{Names, Type};
 use crate::source::{Diagnostic, Source, Span};
 use crate::world::World;
 
@@ -49,7 +49,13 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &TryA
         }
     };
     let source = Arc::new(Source { name: "expression".to_owned(), text: expression.clone() });
-    let slips = slips::slips(&found.pack(), &expression, &source, world.now());
+    // Of a value that is no condition, lint would say that it is none.
+    let is_condition =
+        typed.result == Type::Bool && !matches!(expression.as_str(), "true" | "false");
+    let slips = match is_condition {
+        true => slips::slips(&found.pack(), &expression, &source, world.now()),
+        false => Vec::new(),
+    };
     let parts = masked_parts(&Evaluator::new(session.context.clone()).explain(&expression));
     let value = parts.last().map(|it| it.found.clone());
     console.say(&match arguments.format {

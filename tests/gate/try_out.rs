@@ -32,6 +32,9 @@ fn an_expression_that_has_a_value_may_still_be_a_slip() {
     assert!(said("files.count > 3 && files.count < 2").contains("PD601"));
     assert!(!said("files.count > 3 && action.writes([\"src/**\"])").contains("PD"));
     assert!(!said("event.kind == \"session_start\"").contains("PD"), "it is of no event");
+    for value in ["files.count", "session.branch", "true", "tools.count(\"Read\") + 1"] {
+        assert!(!said(value).contains("PD"), "{value}");
+    }
     let crlf = said("files.count > 3 ||\r\n  event.tool == \"bash\"");
     assert!(crlf.contains("expression:2:17"), "{crlf}");
     let json = tried(&scene, &["event.tool == \"bash\"", "--format", "json"]).stdout;

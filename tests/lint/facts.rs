@@ -386,13 +386,56 @@ fn an_inherited_probe_goes_on_asking_for_what_inherited_rules_read() {
         &[
             (
                 "gh, pr, view, --json, \"number,state,isDraft,mergeable,statusCheckRollup,url\"",
-                "inherited rules read `labels`, `reviewDecision`, and are not answered",
+                "inherited rules read `labels`, `reviewDecision`, which this no longer asks for",
             ),
             (
                 "gh, pr, view, --json, \"number,state,isDraft,mergeable,statusCheckRollup,reviewDecision,labels\"",
                 "",
             ),
             ("own-forge, pr", ""),
+        ],
+    );
+}
+
+#[test]
+fn a_project_does_not_lie_at_the_root_of_the_disk() {
+    let own = |it: &str| {
+        format!(
+            "- id: own\n  when: 'action.writes([\"{it}\"])'\n  decision: deny\n  message: No.\n"
+        )
+    };
+    check_made(
+        ("guards.yaml", own),
+        "PD321",
+        &[
+            ("/src/**", "write `src/**`"),
+            ("/package.json", "write `package.json`"),
+            ("!/src/**", "write `!src/**`"),
+            ("/etc/**", ""),
+            ("/config/**", ""),
+            ("/home/dev/src/**", ""),
+            ("src/**", ""),
+            ("**/src/**", ""),
+        ],
+    );
+    let kind = "files: {generated: {globs: [/dist/**]}}\n";
+    check("vocabulary.yaml", "PD321", &[(kind, "begins at the root of the disk")]);
+}
+
+#[test]
+fn the_commands_of_other_tools_are_no_lines_of_a_shell() {
+    let own = |it: &str| {
+        format!(
+            "- id: own\n  tools: [{it}]\n  when: event.input(\"command\") == \"find\"\n  decision: ask\n  message: M.\n"
+        )
+    };
+    check_made(
+        ("guards.yaml", own),
+        "PD244",
+        &[
+            ("mcp__editor__run", ""),
+            ("Bash", "may begin otherwise"),
+            ("\"*\"", "may begin otherwise"),
         ],
     );
 }

@@ -562,6 +562,13 @@ fn a_program_is_recognised_wherever_it_stands_on_a_line() {
             ("action.command == \"git push\"", "may begin otherwise"),
             ("action.command.matches(\"^git\\\\s+push\")", "write `commands: [git push]`"),
             ("action.command.contains(\"prod\")", ""),
+            (
+                "action.command.starts_with(\"kubectl --context prod\")",
+                "ask `program` for the rest",
+            ),
+            ("action.command != \"git push\"", ""), // What is left out leaves more to the guard.
+            ("action.runs(\"git push\") && !action.command.starts_with(\"git push -n\")", ""),
+            ("action.command.matches(\"^git push|&& *git push\")", ""),
             ("action.command.starts_with(\"sudo \")", ""), // It is looked through.
             ("action.command.starts_with(\"bash -c\")", ""),
             ("action.command.starts_with(\"# \")", ""),
@@ -573,27 +580,4 @@ fn a_program_is_recognised_wherever_it_stands_on_a_line() {
     let allow =
         "- {id: own, tools: [Bash], when: 'action.command == \"git status\"', decision: allow}\n";
     check("guards.yaml", "PD244", &[(allow, "")]);
-}
-
-#[test]
-fn a_project_does_not_lie_at_the_root_of_the_disk() {
-    let own = |it: &str| {
-        format!(
-            "- id: own\n  when: 'action.writes([\"{it}\"])'\n  decision: deny\n  message: No.\n"
-        )
-    };
-    check_made(
-        ("guards.yaml", own),
-        "PD321",
-        &[
-            ("/src/**", "write `src/**`"),
-            ("/package.json", "write `package.json`"),
-            ("/etc/**", ""),
-            ("/home/dev/src/**", ""),
-            ("src/**", ""),
-            ("**/src/**", ""),
-        ],
-    );
-    let kind = "files: {generated: {globs: [/target/**]}}\n";
-    check("vocabulary.yaml", "PD321", &[(kind, "begins at the root of the disk")]);
 }

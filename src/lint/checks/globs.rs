@@ -54,25 +54,15 @@ pub(in crate::lint) fn bad_glob(subject: &Subject<'_>, out: &mut Findings) {
     }
 }
 
-/// What lies in the folder of a project, and in no root of a disk.
-const OF_PROJECTS: [&str; 30] = [
+/// What lies in the folder of a project, and hardly at the root of a disk, be it that of a container.
+const OF_PROJECTS: [&str; 20] = [
     "src",
-    "source",
     "tests",
     "test",
     "spec",
-    "docs",
-    "doc",
     "scripts",
-    "config",
-    "configs",
-    "public",
-    "assets",
-    "static",
     "node_modules",
     "dist",
-    "build",
-    "target",
     "vendor",
     "migrations",
     "packages",
@@ -96,7 +86,10 @@ pub(in crate::lint) fn from_the_root(subject: &Subject<'_>, out: &mut Findings) 
             let message = format!("`{}` begins at the root of the disk", glob.text);
             out.add(glob.span(), message, |it| {
                 it.with_note("paths are whole here, and a project lies in a folder of its own")
-                    .with_help(format!("write `{below}`: it fits wherever the project lies"))
+                    .with_help(format!(
+                        "write `{}{below}`: it fits wherever the project lies, and below its folders",
+                        if glob.text.starts_with('!') { "!" } else { "" }
+                    ))
             });
         }
     }

@@ -1,12 +1,13 @@
 //! Checks of command lines as texts: what the line of one program never holds, and what a line need not begin with.
 
-use super::odds::programs_of;
+use super::odds::{programs_of, tools_of};
 use super::probes::{SHELLS, reads_its_words};
 use super::terms::{compared, constant, each_part_asking, last_argument, path};
 use crate::facts::glob::word_matches;
+use crate::lint::site::Site;
 use crate::lint::{Findings, Subject};
 use crate::policy::guards::FILES;
-use crate::script::tree::Term;
+use crate::script::tree::{Form, Relation, Term};
 use crate::source::node::Node;
 
 /// What a shell reads between programs, longer signs before those they begin with.
@@ -90,52 +91,6 @@ fn between_programs(subject: &Subject<'_>, out: &mut Findings) {
 }
 
 /// Asked for by how the line of a program begins: another program than those that the guard is for.
-/// What a guard that refuses asks of the text of a command line, where it means a program on it.
-const BY_TEXT: [&str; 2] = ["action.command", "event.input(\"command\")"];
-
-pub(in crate::lint) fn program_by_text(subject: &Subject<'_>, out: &mut Findings) {
-    each_part_asking(subject, &["command", "input"], |site, term| {
-        let Some(entry) = subject.entry_of(site).filter(|it| FILES.contains(&it.file)) else {
-            return;
-        };
-        // What an allow holds for is another finding; an exception by a text leaves more to the guard.
-        let refuses = entry.text("decision").is_some_and(|it| it != "allow") && site.key == "when";
-        let is_line = |it: &str| BY_TEXT.contains(&it);
-        let called = |function: &str| {
-            let owner = path(term)?
-                .strip_suffix(')')?
-                .split_once(&format!(".{function}("))
-                .map(|it| it.0)?;
-            last_argument(term, function).filter(|_| is_line(owner)).and_then(constant)
-        };
-        let equal = || compared(term, is_line).into_iter().next();
-        let anchored = || called("matches").filter(|(text, _)| text.starts_with('^'));
-        let asked = called("starts_with").or_else(equal).or_else(anchored);
-        let Some((text, range)) = asked.filter(|_| refuses) else { return };
-        let text = plain(text);
-        let mut words = text.split_whitespace();
-        let Some(program) = words.next() else { return };
-        let known = subject.reviewed.meant.known_programs();
-        // What only starts others is looked through, and seen by nobody.
-        let begins =
-            |it: &str| text.strip_prefix(it).is_some_and(|it| it.is_empty() || it.starts_with(' '));
-        let starts_others =
-            || subject.reviewed.meant.wrappers().chain(["eval"]).chain(SHELLS).any(begins);
-        if !known.contains_key(program) || starts_others() {
-            return;
-        }
-        let pattern = match words.next().filter(|it| it.chars().all(char::is_alphanumeric)) {
-            Some(sub) => format!("{program} {sub}"),
-            None => program.to_owned(),
-        };
-        let message = format!("a line that runs `{pattern}` may begin otherwise");
-        out.add(site.span(range), message, |it| {
-            it.with_note(format!("`cd a && {pattern}` and `sudo {pattern}` do"))
-                .with_help(format!("write `commands: [{pattern}]`, or `action.runs({pattern:?})`"))
-        });
-    });
-}
-
 fn begins_otherwise(subject: &Subject<'_>, out: &mut Findings) {
     each_part_asking(subject, &["line"], |site, term| {
         let begins = asked_for(term, "starts_with");
@@ -174,5 +129,71 @@ fn begins_otherwise(subject: &Subject<'_>, out: &mut Findings) {
             ))
             .with_help(help)
         });
+    });
+}
+
+/// What a guard that refuses asks of the text of a command line, where it means a program on it.
+const BY_TEXT: [&str; 2] = ["action.command", "event.input(\"command\")"];
+
+pub(in crate::lint) fn program_by_text(subject: &Subject<'_>, out: &mut Findings) {
+    let asking =
+        subject.sites.iter().filter(|it| it.key == "when" && it.may_ask(&["command", "input"]));
+    for site in asking.filter(|it| !subject.has_error(it)) {
+        let Some(entry) = subject.entry_of(site).filter(|it| FILES.contains(&it.file)) else {
+            continue;
+        };
+        // What an allow holds for is another finding, and other tools than shells have commands of their own.
+        let refuses = entry.text("decision").is_some_and(|it| it != "allow");
+        let is_shell =
+            |glob: &&str| subject.reviewed.meant.shell_tools().any(|it| word_matches(glob, it));
+        let of_shells = tools_of(subject, entry).is_none_or(|it| it.iter().any(is_shell));
+        if let Some(term) = site.term.as_deref().filter(|_| refuses && of_shells) {
+            each_wanted(term, &mut |term| look_by_text(subject, site, term, out));
+        }
+    }
+}
+
+/// Calls `look` with the parts that make a condition hold where they do. What is negated leaves more to a guard.
+fn each_wanted<'t>(term: &'t Term, look: &mut dyn FnMut(&'t Term)) {
+    if let Form::And(items) | Form::Or(items) = &term.form {
+        items.iter().for_each(|it| each_wanted(it, look));
+    } else if !matches!(term.form, Form::Not(_) | Form::Compare(Relation::NotEqual, ..)) {
+        look(term);
+    }
+}
+
+fn look_by_text(subject: &Subject<'_>, site: &Site<'_>, term: &Term, out: &mut Findings) {
+    let is_line = |it: &str| BY_TEXT.contains(&it);
+    let called = |function: &str| {
+        let (owner, _) = path(term)?.strip_suffix(')')?.split_once(&format!(".{function}("))?;
+        last_argument(term, function).filter(|_| is_line(owner)).and_then(constant)
+    };
+    let equal = || compared(term, is_line).into_iter().next();
+    // A regex may name the other ways in which a line begins.
+    let names_others = |it: &str| it.contains(['|', ';']) || it.contains("&&");
+    let anchored = || called("matches").filter(|(it, _)| it.starts_with('^') && !names_others(it));
+    let Some((text, range)) = called("starts_with").or_else(equal).or_else(anchored) else {
+        return;
+    };
+    let text = plain(text);
+    let mut words = text.split_whitespace();
+    let Some(program) = words.next() else { return };
+    // What only starts others is looked through, and seen by nobody.
+    let begins =
+        |it: &str| text.strip_prefix(it).is_some_and(|it| it.is_empty() || it.starts_with(' '));
+    let starts_others =
+        || subject.reviewed.meant.wrappers().chain(["eval"]).chain(SHELLS).any(begins);
+    if !subject.reviewed.meant.known_programs().contains_key(program) || starts_others() {
+        return;
+    }
+    let next = words.next();
+    let (pattern, rest) = match next.filter(|it| it.chars().all(char::is_alphanumeric)) {
+        Some(sub) => (format!("{program} {sub}"), words.next()),
+        None => (program.to_owned(), next),
+    };
+    let rest = rest.map_or("", |_| ", and ask `program` for the rest");
+    out.add(site.span(range), format!("a line that runs `{pattern}` may begin otherwise"), |it| {
+        it.with_note(format!("`cd a && {pattern}` and `sudo {pattern}` do"))
+            .with_help(format!("write `commands: [{pattern}]`{rest}"))
     });
 }

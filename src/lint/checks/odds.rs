@@ -181,7 +181,7 @@ fn session_types_of<'a>(subject: &Subject<'a>, entry: &Entry<'a>) -> Option<Vec<
 }
 
 /// The tools that a guard looks at, by glob; nothing where it looks at all, or is no guard.
-fn tools_of<'a>(subject: &Subject<'a>, entry: &Entry<'a>) -> Option<Vec<&'a str>> {
+pub(super) fn tools_of<'a>(subject: &Subject<'a>, entry: &Entry<'a>) -> Option<Vec<&'a str>> {
     let named = subject.said(entry, "tools").filter(|_| guards::FILES.contains(&entry.file))?;
     let globs: Vec<&str> = named.one_or_items().iter().filter_map(Node::text).collect();
     (!globs.is_empty()).then_some(globs)

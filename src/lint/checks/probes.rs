@@ -264,6 +264,10 @@ fn field_at(place: &str) -> &str {
 
 /// Fields that the inherited rules read of an inherited probe whose command no longer asks for them.
 fn fields_left_out(subject: &Subject<'_>, out: &mut Findings) {
+    // Who switches inherited rules off may have done so to these.
+    if subject.of("considerations.yaml").any(|it| it.is("enabled", false)) {
+        return;
+    }
     for entry in subject.of("probes.yaml").filter(|it| subject.inherited(it).is_some()) {
         let Some(command) = entry.node.get("command") else { continue };
         let words: Vec<&str> =
@@ -280,7 +284,7 @@ fn fields_left_out(subject: &Subject<'_>, out: &mut Findings) {
         if !left_out.is_empty() {
             let names: Vec<String> = left_out.iter().map(|it| format!("`{it}`")).collect();
             let message =
-                format!("inherited rules read {}, and are not answered", names.join(", "));
+                format!("inherited rules read {}, which this no longer asks for", names.join(", "));
             out.add(command.span.clone(), message, |it| {
                 it.with_note("what is not there is empty, 0 or false")
                     .with_help("ask for them, too, or write a probe of another id")

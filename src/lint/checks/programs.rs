@@ -16,9 +16,9 @@ use crate::source::node::Node;
 /// Shorter names are one letter from too many others: `gt`, `nm` and `ip` are programs, too.
 pub(super) const LETTERS_MIN: usize = 4;
 /// Programs and words behind programs that are no slip of the names they are near.
-const REAL: [&str; 22] = [
+const REAL: [&str; 23] = [
     "argo", "elm", "ent", "erl", "fpc", "instal", "ionic", "isntall", "lld", "nim", "nvm", "pic",
-    "pnp", "ppm", "pst", "shasum", "sql", "star", "sync", "test", "top", "tst",
+    "pnp", "ppm", "pst", "serve", "shasum", "sql", "star", "sync", "test", "top", "tst",
 ];
 
 pub(in crate::lint) fn misspelt_program(subject: &Subject<'_>, out: &mut Findings) {
