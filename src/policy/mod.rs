@@ -218,9 +218,6 @@ impl std::fmt::Display for Place {
     }
 }
 
-/// The session type of considerations that name none, as amplihack has it.
-pub const DEFAULT_SESSION_TYPE: &str = "DEVELOPMENT";
-
 /// A typed expression.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "ToKeep")]

@@ -11,7 +11,7 @@ use super::layers::{self, Entry, Layers};
 use super::load::{self, Files, Pack};
 use super::run::RunPolicy;
 use super::shared::Shared;
-use super::{Consideration, DEFAULT_SESSION_TYPE, Settings};
+use super::{Consideration, Settings};
 use crate::facts::glob::word_matches;
 use crate::script::types::Names;
 use crate::source::Diagnostic;
@@ -57,6 +57,17 @@ fn programs(layers: &Layers, vocabulary: &Vocabulary) -> Programs {
         }
     }
     known
+}
+
+/// The session type of considerations that name none, as amplihack has it.
+pub const DEFAULT_SESSION_TYPE: &str = "DEVELOPMENT";
+
+/// The session types that a consideration is for, by its `applicable_session_types`.
+#[must_use]
+pub fn applicable_types(said: Option<&Node>) -> Vec<&str> {
+    let items = said.and_then(Node::items).unwrap_or_default();
+    let types: Vec<&str> = items.iter().filter_map(Node::text).collect();
+    if types.is_empty() { vec![DEFAULT_SESSION_TYPE] } else { types }
 }
 
 /// A pack with its own files as they were read, for whoever looks closer than the loader.
@@ -202,12 +213,11 @@ impl Meant {
 
     /// The session types that each consideration in use is for, those of the packs below among them.
     pub fn asked_of(&self) -> impl Iterator<Item = Vec<&str>> {
-        self.layers.considerations.iter().filter(|it| it.is_used()).map(|it| {
-            let types = it.get("applicable_session_types").and_then(Node::items);
-            let types: Vec<&str> =
-                types.unwrap_or_default().iter().filter_map(Node::text).collect();
-            if types.is_empty() { vec![DEFAULT_SESSION_TYPE] } else { types }
-        })
+        self.layers
+            .considerations
+            .iter()
+            .filter(|it| it.is_used())
+            .map(|it| applicable_types(it.get("applicable_session_types")))
     }
 
     /// Classes of failures and the names of errors that each has, those of the packs below among them.

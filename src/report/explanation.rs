@@ -12,7 +12,7 @@ use super::outcome::guard_json;
 use super::paint::{Paint, line};
 use crate::judge::Outcome;
 use crate::judge::guards::{GuardVerdict, Guarded};
-use crate::judge::message::indented;
+use crate::judge::message::{in_one_line, indented};
 use crate::judge::verdict::{Status, Verdict};
 
 /// Version of the JSON form.
@@ -200,12 +200,12 @@ impl Explanation {
         let (paint, mut text) = (Paint::new(color), String::new());
         for logged in &self.entry.guards {
             let (mark, name, message) = guard(logged, paint);
-            line(&mut text, &format!("{mark}  {name}: {}", on_one_line(message)));
+            line(&mut text, &format!("{mark}  {name}: {}", in_one_line(message)));
         }
         for it in &self.entry.verdicts {
             let details = it.details.as_deref().unwrap_or_default();
             let why = it.error.as_deref().into_iter().chain([details]).find(|it| !it.is_empty());
-            let why = why.map_or_else(String::new, |it| format!(": {}", on_one_line(it)));
+            let why = why.map_or_else(String::new, |it| format!(": {}", in_one_line(it)));
             line(&mut text, &format!("{}  {}{why}", mark(it, paint), paint.bold(&it.id)));
         }
         for (why, ids) in &self.entry.skipped {
@@ -214,7 +214,7 @@ impl Explanation {
                 .for_each(|id| line(&mut text, &format!("{mark}  {}: {why}", paint.bold(id))));
         }
         for it in self.differences() {
-            line(&mut text, &format!("{}  {}", paint.yellow("differs"), on_one_line(&it)));
+            line(&mut text, &format!("{}  {}", paint.yellow("differs"), in_one_line(&it)));
         }
         text
     }
@@ -342,10 +342,6 @@ fn guard(logged: &Value, paint: Paint) -> (String, String, &str) {
         mode => format!(" ({mode})"),
     };
     (mark, format!("{}{mode}", paint.bold(of("id"))), of("message"))
-}
-
-fn on_one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// What a rule came to.

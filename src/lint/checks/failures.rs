@@ -1,15 +1,14 @@
 //! Checks of what a pack says of failures.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
-
-use regex::{Regex, RegexBuilder};
 
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
 use crate::policy::builtin;
 use crate::policy::resilience::Channel;
+use crate::script::pattern::prose_regex;
 use crate::source::node::Node;
 use crate::source::{Source, suggest, yaml};
 use crate::state::failure::ERROR_NAMES;
@@ -57,9 +56,8 @@ pub(in crate::lint) fn takes_failures(subject: &Subject<'_>, out: &mut Findings)
     let is_own = |id: &str| subject.of(FILE).any(|it| it.name() == id);
     let inherited: Vec<(&str, Vec<&str>)> =
         subject.reviewed.meant.failure_classes().filter(|(id, _)| !is_own(id)).collect();
-    let samples = samples();
     let told: Vec<&(String, String)> =
-        samples.iter().filter(|(_, class)| inherited.iter().any(|(id, _)| id == class)).collect();
+        SAMPLES.iter().filter(|(_, class)| inherited.iter().any(|(id, _)| id == class)).collect();
     for entry in new_classes(subject) {
         for (name, node) in errors(entry.node) {
             if let Some((class, _)) = inherited.iter().find(|it| it.1.contains(&name)) {
@@ -75,21 +73,17 @@ pub(in crate::lint) fn takes_failures(subject: &Subject<'_>, out: &mut Findings)
             }
         }
         let listed = |key: &str| entry.node.get(key).and_then(Node::items).unwrap_or_default();
-        let excuses: Vec<Regex> = listed("unless").iter().filter_map(pattern).collect();
+        let excuses: Vec<_> =
+            listed("unless").iter().filter_map(Node::text).map(prose_regex).collect();
         let left = told.iter().filter(|(text, _)| !excuses.iter().any(|it| it.is_match(text)));
         let left: Vec<&(String, String)> = left.copied().collect();
         listed("regexes").iter().for_each(|it| takes_several(it, &left, out));
     }
 }
 
-/// A regex of a class, as it is held against the lines of a failure.
-fn pattern(regex: &Node) -> Option<Regex> {
-    RegexBuilder::new(regex.text()?).case_insensitive(true).build().ok()
-}
-
 /// A regex of a class that fits what several inherited classes are told by.
 fn takes_several(regex: &Node, told: &[&(String, String)], out: &mut Findings) {
-    let Some(pattern) = pattern(regex) else { return };
+    let Some(pattern) = regex.text().map(prose_regex) else { return };
     let fitting: Vec<&&(String, String)> =
         told.iter().filter(|it| pattern.is_match(&it.0)).collect();
     let classes: BTreeSet<&str> = fitting.iter().map(|it| it.1.as_str()).collect();
@@ -109,7 +103,7 @@ fn takes_several(regex: &Node, told: &[&(String, String)], out: &mut Findings) {
 }
 
 /// What failures say, and of which inherited class each is: the built-in pack has a case for each.
-fn samples() -> Vec<(String, String)> {
+static SAMPLES: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
     let text = builtin::CASES.iter().find(|it| it.0 == FILE).map_or("", |it| it.1);
     let source = Arc::new(Source { name: FILE.to_owned(), text: text.to_owned() });
     let tree = yaml::parse(&source).0;
@@ -119,7 +113,7 @@ fn samples() -> Vec<(String, String)> {
     // What nobody knows is there to be known by an own class.
     let known = told.filter(|(_, class)| *class != UNKNOWN);
     known.map(|(text, class)| (text.to_owned(), class.to_owned())).collect()
-}
+});
 
 pub(in crate::lint) fn misspelt_error(subject: &Subject<'_>, out: &mut Findings) {
     for (name, node) in classes(subject).flat_map(errors) {

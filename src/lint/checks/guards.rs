@@ -193,12 +193,13 @@ impl<'s> Deciding<'s> {
         let commands = self.commands == other.commands
             || (other.commands.iter().all(covered) && !conditions().any(of_operands));
         // A program whose name is not known is put before a guard that has a condition, and before no other.
-        let unknown = self.commands.is_empty() || !self.when.is_empty() || other.when.is_empty();
+        let meets_unknown =
+            self.commands.is_empty() || !self.when.is_empty() || other.when.is_empty();
         self.on.is_superset(&other.on)
             && tools
             && self.commands.is_empty() == other.commands.is_empty()
             && commands
-            && (unknown || other.on_error.is_none())
+            && (meets_unknown || other.on_error.is_none())
             && (self.unless.is_none() || self.unless == other.unless)
             && (other.on_error.is_none() || self.on_error == other.on_error)
             && self.when.iter().all(asks)

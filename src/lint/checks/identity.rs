@@ -1,7 +1,7 @@
 //! Checks of names: what is defined and used.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use super::names::slip;
 use super::programs::{LETTERS_MIN, is_slip, slip_of};
@@ -153,7 +153,6 @@ struct Unused<'s> {
 fn unused_names<'s>(subject: &'s Subject<'_>) -> Vec<Unused<'s>> {
     let own = subject.file("vocabulary.yaml").filter(|it| !builtin::wrote(&it.span.source));
     let Some(vocabulary) = own else { return Vec::new() };
-    let inherited = inherited_text();
     // As it is asked for without blanks: `kind( "test" )`.
     let sites: Vec<String> = subject.sites.iter().map(|it| it.text.replace("( ", "(")).collect();
     let mut unused = Vec::new();
@@ -167,7 +166,7 @@ fn unused_names<'s>(subject: &'s Subject<'_>) -> Vec<Unused<'s>> {
                 matches!(it.key, "files" | "except_files") && it.node.text() == Some(name)
             };
             let named = sites.iter().any(|it| asked(it))
-                || asked(&inherited)
+                || asked(&INHERITED)
                 || (section == "files" && subject.leaves.iter().any(listed));
             if !named {
                 let is_own = |it: &&str| keys.iter().any(|(key, _)| key.says(it));
@@ -217,10 +216,10 @@ pub(in crate::lint) fn nearly_inherited(subject: &Subject<'_>, out: &mut Finding
 }
 
 /// The expressions of the built-in pack, which own entries of its names serve, without the escapes of quotes.
-pub(super) fn inherited_text() -> String {
+pub(super) static INHERITED: LazyLock<String> = LazyLock::new(|| {
     let text: String = builtin::FILES.iter().map(|it| it.text).collect();
     text.replace("\\\"", "\"")
-}
+});
 
 pub(in crate::lint) fn unused_fact(subject: &Subject<'_>, out: &mut Findings) {
     for (file, owner) in [("probes.yaml", "probes"), ("preferences.yaml", "prefs")] {

@@ -2,7 +2,7 @@
 
 use super::odds::{programs_of, tools_of};
 use super::probes::{SHELLS, reads_its_words};
-use super::terms::{compared, constant, each_part_asking, last_argument, path};
+use super::terms::{Constant, asked_with, compared, each_part_asking};
 use crate::facts::glob::word_matches;
 use crate::lint::site::Site;
 use crate::lint::{Findings, Subject};
@@ -17,9 +17,9 @@ const BETWEEN: [&str; 7] = ["&&", "||", "|", ";", ">>", ">", "<"];
 const OF_REGEXES: [&str; 5] = ["\\|", "[|]", "&&", ";", ">"];
 
 /// The constant that the line of a program is asked for by this function.
-fn asked_for<'t>(term: &'t Term, function: &str) -> Option<(&'t str, &'t std::ops::Range<usize>)> {
-    let of_line = path(term).is_some_and(|it| it.starts_with("program.line."));
-    last_argument(term, function).filter(|_| of_line).and_then(constant)
+fn asked_for<'t>(term: &'t Term, function: &str) -> Option<Constant<'t>> {
+    let (owner, argument) = asked_with(term, function)?;
+    (owner == "program.line" || owner.starts_with("program.line.")).then_some(argument)
 }
 
 /// The sign of a shell that a text looks for, and what it looks for behind it: a program, a file, or nothing. Any
@@ -68,12 +68,11 @@ fn between_programs(subject: &Subject<'_>, out: &mut Findings) {
         let is_program = |it: &str| SHELLS.contains(&it) || known.contains_key(it);
         let text = ["contains", "starts_with"].iter().find_map(|it| asked_for(term, it));
         let text = text.map(|(text, range)| (text.to_owned(), range));
-        let regex = || {
-            asked_for(term, "matches")
-                .filter(|(it, _)| OF_REGEXES.iter().any(|sign| it.contains(sign)))
+        let of_regex = || {
+            let (regex, range) = asked_for(term, "matches")?;
+            OF_REGEXES.iter().any(|sign| regex.contains(sign)).then(|| (plain(regex), range))
         };
-        let regex = || regex().map(|(text, range)| (plain(text), range));
-        let Some((text, range)) = text.or_else(regex) else { return };
+        let Some((text, range)) = text.or_else(of_regex) else { return };
         let Some((sign, rest)) = sign_in(&text, &is_program) else { return };
         let message = format!(
             "`{}` is not in `program.line`: that is one program",
@@ -164,10 +163,8 @@ fn each_wanted<'t>(term: &'t Term, look: &mut dyn FnMut(&'t Term)) {
 
 fn look_by_text(subject: &Subject<'_>, site: &Site<'_>, term: &Term, out: &mut Findings) {
     let is_line = |it: &str| BY_TEXT.contains(&it);
-    let called = |function: &str| {
-        let (owner, _) = path(term)?.strip_suffix(')')?.split_once(&format!(".{function}("))?;
-        last_argument(term, function).filter(|_| is_line(owner)).and_then(constant)
-    };
+    let called =
+        |function: &str| asked_with(term, function).filter(|it| is_line(it.0)).map(|it| it.1);
     let equal = || compared(term, is_line).into_iter().next();
     // A regex may name the other ways in which a line begins.
     let names_others = |it: &str| it.contains(['|', ';']) || it.contains("&&");

@@ -9,7 +9,8 @@ use crate::lint::logic::{Answer, one_by_one, possible};
 use crate::lint::site::Site;
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
-use crate::policy::{DEFAULT_SESSION_TYPE, guards};
+use crate::policy::guards;
+use crate::policy::review::{DEFAULT_SESSION_TYPE, applicable_types};
 use crate::script::tree::Term;
 use crate::source::node::Node;
 
@@ -174,9 +175,7 @@ fn session_types_of<'a>(subject: &Subject<'a>, entry: &Entry<'a>) -> Option<Vec<
     if entry.file != "considerations.yaml" {
         return None;
     }
-    let types = subject.said(entry, "applicable_session_types").and_then(Node::items);
-    let types: Vec<&str> = types.unwrap_or_default().iter().filter_map(Node::text).collect();
-    let types = if types.is_empty() { vec![DEFAULT_SESSION_TYPE] } else { types };
+    let types = applicable_types(subject.said(entry, "applicable_session_types"));
     (!types.contains(&"*")).then_some(types)
 }
 

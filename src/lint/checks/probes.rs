@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::identity::inherited_text;
+use super::identity::INHERITED;
 use super::terms::{constant, each_part_with, path, sound};
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
@@ -11,12 +11,13 @@ use crate::source::node::Node;
 use crate::source::suggest;
 
 /// The words of a probe's command.
-fn command<'s>(entry: &'s Entry<'_>) -> Vec<(&'s str, &'s Node)> {
+pub(super) fn command<'s>(entry: &'s Entry<'_>) -> Vec<(&'s str, &'s Node)> {
     let words = entry.node.get("command").and_then(Node::items).unwrap_or_default();
     words.iter().filter_map(|it| Some((it.text()?, it))).collect()
 }
 
-fn base_name(program: &str) -> &str {
+/// The name of a program without its folder, and without what Windows ends it with.
+pub(super) fn base_name(program: &str) -> &str {
     let name = program.rsplit(['/', '\\']).next().unwrap_or(program);
     name.strip_suffix(".exe").unwrap_or(name)
 }
@@ -269,15 +270,13 @@ fn fields_left_out(subject: &Subject<'_>, out: &mut Findings) {
         return;
     }
     for entry in subject.of("probes.yaml").filter(|it| subject.inherited(it).is_some()) {
-        let Some(command) = entry.node.get("command") else { continue };
-        let words: Vec<&str> =
-            command.items().unwrap_or_default().iter().filter_map(Node::text).collect();
+        let Some(written) = entry.node.get("command") else { continue };
+        let words: Vec<&str> = command(entry).into_iter().map(|(word, _)| word).collect();
         let Some(fields) = fields_of(&words) else { continue };
-        let text = inherited_text();
         let mut left_out = BTreeSet::new();
         for member in AT_A_PLACE {
             let asked = format!("probes.{}.{member}(\"", entry.name());
-            let places = text.split(&asked).skip(1).filter_map(|it| it.split('"').next());
+            let places = INHERITED.split(&asked).skip(1).filter_map(|it| it.split('"').next());
             left_out
                 .extend(places.map(field_at).filter(|it| !it.is_empty() && !fields.contains(it)));
         }
@@ -285,7 +284,7 @@ fn fields_left_out(subject: &Subject<'_>, out: &mut Findings) {
             let names: Vec<String> = left_out.iter().map(|it| format!("`{it}`")).collect();
             let message =
                 format!("inherited rules read {}, which this no longer asks for", names.join(", "));
-            out.add(command.span.clone(), message, |it| {
+            out.add(written.span.clone(), message, |it| {
                 it.with_note("what is not there is empty, 0 or false")
                     .with_help("ask for them, too, or write a probe of another id")
             });

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use super::guards::guards;
 use super::patterns::{Functions, Pattern, Place, arguments};
+use super::probes::{base_name, command};
 use super::terms::{asked, compared, each_part_asking};
 use crate::facts::shell::is_assignment;
 use crate::lint::subject::Entry;
@@ -54,11 +55,10 @@ pub(in crate::lint) fn misspelt_program(subject: &Subject<'_>, out: &mut Finding
 /// The same of what probes run: their program, and the word behind it.
 fn misspelt_commands(subject: &Subject<'_>, out: &mut Findings) {
     for entry in subject.of("probes.yaml") {
-        let command = entry.node.get("command").and_then(Node::items).unwrap_or_default();
-        let mut words = command.iter().filter_map(|it| Some((it.text()?, it)));
+        let mut words = command(entry).into_iter();
         let (Some((program, node)), next) = (words.next(), words.next()) else { continue };
         let known = subject.reviewed.meant.known_programs();
-        let name = program.rsplit(['/', '\\']).next().unwrap_or(program);
+        let name = base_name(program);
         let slip = match known.get(name) {
             Some(subs) => next.and_then(|(sub, node)| Some((sub, node, slip_of(sub, all(subs))?))),
             None => slip_of(name, all(known.keys()))

@@ -68,6 +68,13 @@ pub(super) fn last_argument<'t>(term: &'t Term, name: &str) -> Option<&'t Term> 
     })
 }
 
+/// The constant that the last call of a chain asks for, where that calls `name`, and what it is asked of.
+pub(super) fn asked_with<'t>(term: &'t Term, name: &str) -> Option<(&'t str, Constant<'t>)> {
+    let argument = constant(last_argument(term, name)?)?;
+    let owner = path(term)?.strip_suffix(&format!(".{name}({:?})", argument.0))?;
+    Some((owner, argument))
+}
+
 fn argument_text(argument: &Term) -> String {
     constant(argument).map_or_else(String::new, |(text, _)| format!("{text:?}"))
 }

@@ -1,7 +1,8 @@
 //! Checks of texts in expressions: what they are compared with, looked for in and asked for.
 
 use super::terms::{
-    Constant, asked, compared, constant, each_part, each_part_asking, last_argument, path,
+    Constant, asked, asked_with, compared, constant, each_part, each_part_asking, last_argument,
+    path,
 };
 use crate::lint::logic::type_of;
 use crate::lint::site::Site;
@@ -170,9 +171,7 @@ fn compared_paths(term: &Term) -> Vec<Constant<'_>> {
     }
     let found = compared(term, |it| it.ends_with(".last_path"));
     let called = |name: &str, owner: &str| {
-        let argument = last_argument(term, name)?;
-        let (owned, _) = path(term)?.rsplit_once(&format!(".{name}("))?;
-        constant(argument).filter(|_| owned.ends_with(owner))
+        asked_with(term, name).filter(|it| it.0.ends_with(owner)).map(|it| it.1)
     };
     let begins = called("starts_with", ".last_path");
     found.into_iter().chain(begins.or_else(|| called("contains", ".paths"))).collect()
@@ -206,11 +205,9 @@ pub(in crate::lint) fn case_never_met(subject: &Subject<'_>, out: &mut Findings)
             found.extend(constant(other).filter(|_| is_lower(one)));
             found.extend(constant(one).filter(|_| is_lower(other)));
         }
-        let lowered = path(term).filter(|it| it.contains(".lower()."));
         for name in ["contains", "starts_with", "ends_with"] {
-            let owner = lowered.and_then(|it| it.rsplit_once(&format!(".{name}(")));
-            let lower = owner.is_some_and(|(it, _)| it.ends_with(".lower()"));
-            found.extend(last_argument(term, name).and_then(constant).filter(|_| lower));
+            let lowered = asked_with(term, name).filter(|it| it.0.ends_with(".lower()"));
+            found.extend(lowered.map(|it| it.1));
         }
         for (text, range) in found {
             let small = text.to_lowercase();

@@ -3,13 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use super::{Builder, Entry, on_error, place, text, texts};
+use super::{Builder, Entry, on_error, place, text};
 use crate::facts::event::{EVENTS, EventKind};
 use crate::policy::layers::{Entries, Layers};
-use crate::policy::review::Base;
-use crate::policy::{
-    Check, CheckBody, Consideration, DEFAULT_SESSION_TYPE, Mode, OnError, Severity,
-};
+use crate::policy::review::{Base, applicable_types};
+use crate::policy::{Check, CheckBody, Consideration, Mode, OnError, Severity};
 use crate::script::types::Type;
 use crate::source::Diagnostic;
 use crate::source::node::Node;
@@ -163,7 +161,6 @@ impl Builder<'_> {
         Check { body: body.into(), uses: uses.into(), ..check }
     }
 
-    /// amplihack's default is DEVELOPMENT only.
     pub(super) fn session_types(&mut self, entry: &Entry) -> Vec<String> {
         let node = entry.get("applicable_session_types");
         let items = node.and_then(Node::items).unwrap_or_default();
@@ -175,8 +172,7 @@ impl Builder<'_> {
                 self.unknown("unknown-session-type", "session type", item, &known);
             }
         }
-        let types = texts(node);
-        if types.is_empty() { vec![DEFAULT_SESSION_TYPE.to_owned()] } else { types }
+        applicable_types(node).into_iter().map(str::to_owned).collect()
     }
 
     pub(super) fn events(&mut self, entry: &Entry) -> Vec<String> {
