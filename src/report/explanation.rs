@@ -194,7 +194,7 @@ impl Explanation {
         text
     }
 
-    /// A line for each guard and rule, and one where judging it again differs: for `grep` and the like.
+    /// A line for each guard and rule, and one for what differs now or is lost: for `grep` and the like.
     #[must_use]
     pub fn to_lines(&self, color: bool) -> String {
         let (paint, mut text) = (Paint::new(color), String::new());
@@ -215,6 +215,9 @@ impl Explanation {
         }
         for it in self.differences() {
             line(&mut text, &format!("{}  {}", paint.yellow("differs"), in_one_line(&it)));
+        }
+        for it in &self.lost {
+            line(&mut text, &format!("{}  {}", paint.yellow("note   "), in_one_line(it)));
         }
         text
     }

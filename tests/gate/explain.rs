@@ -296,6 +296,8 @@ fn what_was_not_judged_is_explained_by_its_problem() {
     for part in ["not judged", "the policy pack is broken", "nothing was judged then"] {
         assert!(said.stdout.contains(part), "{}", said.stdout);
     }
+    let lines = explain(&scene, &["--format", "compact"]).stdout;
+    assert_eq!(lines, "note     nothing was judged then\n");
 }
 
 /// A machine on which an agent is about to call a tool, under guards of its own.
