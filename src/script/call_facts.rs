@@ -65,7 +65,10 @@ pub(super) const ROWS: &[Member] = &[
         "endless",
         Type::Bool,
         Structure,
-        ["Whether a function of it calls itself without end.", "!action.endless"],
+        [
+            "Whether a function of it calls itself, or a loop starts jobs, without end.",
+            "!action.endless",
+        ],
         |it, _| on_call(it, |seen| Ok(seen.call.endless.into())),
     ),
     field(

@@ -1,6 +1,7 @@
 //! What lies around a tool call: whose home it is, how full the context is.
 
-use crate::machine::Machine;
+use crate::machine::{Machine, decision};
+use serde_json::json;
 
 const PROJECT: &str = "/home/dev/project";
 
@@ -13,6 +14,27 @@ fn globs_of_the_home_hold_whatever_the_home_is_called() {
             assert_ne!(machine.bash(line).0, "", "{line} with the home {home:?}");
         }
         assert_eq!(machine.bash("cat ~/notes.txt").0, "", "with the home {home:?}");
+    }
+}
+
+#[test]
+fn a_folder_outside_of_the_project_is_as_much_as_one() {
+    let machine = Machine::new(PROJECT);
+    machine.world.set_env("CLAUDE_PROJECT_DIR", PROJECT);
+    let decided = |folder: &str, line: &str| {
+        let payload = json!({
+            "session_id": "s", "cwd": folder, "hook_event_name": "PreToolUse",
+            "permission_mode": "default", "tool_name": "Bash", "tool_input": {"command": line},
+        });
+        decision(&machine.answer(&payload)).0
+    };
+    for line in ["rm -rf *", "rm -rf .", "find . -delete", "rm -rf /srv/other"] {
+        assert_eq!(decided("/srv/other", line), "deny", "{line}");
+    }
+    assert_eq!(decided("/srv/other", "rm -rf build"), "");
+    // Below the project, and in folders for temporary files, everything may go.
+    for folder in ["/home/dev/project/build", "/tmp/build"] {
+        assert_eq!(decided(folder, "rm -rf *"), "", "in {folder}");
     }
 }
 

@@ -236,16 +236,18 @@ fn given_code(row: &Interpreter, text: &str) -> Option<Option<usize>> {
         if is_bundle && bundle.ends_with(letter) {
             return Some(None);
         }
-        // `python3 -c'code'`.
-        let glued = text.strip_prefix(option.as_str()).filter(|it| it.contains(['(', ' ', ';']));
-        glued.map(|_| Some(option.len()))
+        // `python3 -c'code'`, `perl -we'code'`.
+        let at = bundle.find(letter).filter(|at| *at == 0 || (*at < 4 && letter.len() == 1))?;
+        let start = at + option.len();
+        let glued = text.get(start..).filter(|it| it.contains(['(', ' ', ';']));
+        glued.map(|_| Some(start))
     })
 }
 
-/// The file that `open(path, "w")` or Perl's `open(F, ">", path)` makes or changes; nothing where it is
+/// The file that `open(path, "w")`, its like of Node or Perl's `open(F, ">", path)` makes or changes; nothing where it is
 /// only read.
 fn opened_to_write(call: &str, arguments: &[String]) -> Option<String> {
-    if call != "open" {
+    if !matches!(call, "open" | "openSync") {
         return None;
     }
     let mode = |it: &String| !it.is_empty() && it.chars().all(|c| "rwaxbtU+<>".contains(c));
@@ -332,7 +334,7 @@ fn literals(code: &str) -> Vec<String> {
         let mut text = String::new();
         while let Some(next) = chars.next() {
             match next {
-                '\\' => text.extend(chars.next()),
+                '\\' => text.extend(unescaped(&mut chars)),
                 next if next == c => break,
                 next => text.push(next),
             }
@@ -340,4 +342,19 @@ fn literals(code: &str) -> Vec<String> {
         found.push(text);
     }
     found
+}
+
+/// The sign that an escape stands for, as languages agree on it: `\x20`, `\040`; any other sign is itself.
+fn unescaped(chars: &mut std::str::Chars<'_>) -> Option<char> {
+    let first = chars.next()?;
+    let (radix, most, mut digits) = match first {
+        'x' => (16, 2, String::new()),
+        '0'..='7' => (8, 2, String::from(first)),
+        _ => return Some(first),
+    };
+    let rest = chars.as_str();
+    let more = rest.chars().take(most).take_while(|c| c.is_digit(radix)).count();
+    digits.extend(chars.take(more));
+    let code = u32::from_str_radix(&digits, radix).ok().and_then(char::from_u32);
+    code.filter(|it| *it != '\0').or(Some(first))
 }

@@ -5,61 +5,67 @@ use super::super::shell::unwrap::base_name;
 use super::scan::{Scanner, Scope};
 use super::value::Text;
 use super::wrap::Simple;
-use super::{Input, output};
+use super::{Input, Invocation, output};
 
 /// Wrappers that put what they read behind the words they are given.
 const FROM_INPUT: [&str; 2] = ["xargs", "parallel"];
-/// Words of one input that are followed.
+/// What stands before the values of `parallel` that are written out.
+const LISTED: &str = ":::";
+/// Words or lines of one input that are followed.
 const INPUT_WORDS_MAX: usize = 32;
 
 impl Scanner<'_> {
-    /// The words of a wrapper with those that it reads.
+    /// The command lines that a wrapper starts for what it reads: one for each line, where it puts lines at
+    /// a mark, else one with all words behind its own. Of any other wrapper it is what it wraps.
     pub(super) fn with_input(
         &self,
         taken: &[Text],
         mut words: Vec<Text>,
         input: &Input,
-    ) -> Vec<Text> {
+    ) -> Vec<Vec<Text>> {
         let wrapper = taken.first().map(|it| base_name(&it.text)).unwrap_or_default();
         if !FROM_INPUT.contains(&wrapper) {
-            return words;
+            return vec![words];
         }
-        let read: Vec<Text> = match (&input.text, &input.below) {
-            (Some(text), _) => text
-                .split_whitespace()
-                .take(INPUT_WORDS_MAX)
-                .map(|it| Text { glob: false, from: input.from.clone(), ..Text::known(it) })
-                .collect(),
-            (None, Some(root)) => vec![below(root)],
-            (None, None) => {
+        let is_parallel = wrapper == "parallel";
+        let listed = words.iter().position(|it| is_parallel && it.text == LISTED);
+        let listed = listed.map(|at| words.split_off(at));
+        let mark = mark_of(taken).or_else(|| is_parallel.then(|| "{}".to_owned()));
+        let mark = mark.filter(|mark| words.iter().any(|it| it.text.contains(mark.as_str())));
+        let one_each = mark.is_some() || is_parallel;
+        let read: Vec<Text> = match (listed, &input.text, &input.below) {
+            (Some(listed), ..) => listed.into_iter().filter(|it| it.text != LISTED).collect(),
+            (None, Some(text), _) => {
+                let lines = one_each || splits_lines(taken);
+                let pieces: Vec<&str> = match lines {
+                    true => text.lines().filter(|it| !it.trim().is_empty()).collect(),
+                    false => text.split_whitespace().collect(),
+                };
+                let known = |it| Text { glob: false, from: input.from.clone(), ..Text::known(it) };
+                pieces.into_iter().map(known).collect()
+            }
+            (None, None, Some(root)) => vec![below(root)],
+            (None, None, None) => {
                 vec![Text { from: input.from.clone(), ..Text::unknown("(standard input)") }]
             }
         };
-        let mark = taken.iter().enumerate().find_map(|(at, it)| match it.text.as_str() {
-            "-I" | "-J" => taken.get(at + 1).map(|it| it.text.clone()),
-            "-i" | "--replace" | "--replace=" => Some("{}".to_owned()),
-            glued => {
-                let glued = glued.strip_prefix("-I").or_else(|| glued.strip_prefix("--replace="));
-                glued.map(str::to_owned)
-            }
-        });
-        let mark = mark.or_else(|| (wrapper == "parallel").then(|| "{}".to_owned()));
-        if let Some(mark) =
-            mark.filter(|mark| words.iter().any(|it| it.text.contains(mark.as_str())))
-        {
-            let put = |it: Text| match (it.text.split_once(mark.as_str()), read.first()) {
-                (Some((before, after)), Some(value)) => {
-                    let mut made = Text::known(before);
-                    made.append(value);
-                    made.append(&Text::known(after));
-                    made
-                }
-                _ => it,
-            };
-            return words.into_iter().map(put).collect();
+        let read = read.into_iter().take(INPUT_WORDS_MAX);
+        if !one_each {
+            words.extend(read);
+            return vec![words];
         }
-        words.extend(read);
-        words
+        read.map(|value| match &mark {
+            Some(mark) => words.iter().map(|it| put(it, mark, &value)).collect(),
+            None => words.iter().cloned().chain([value]).collect(),
+        })
+        .collect()
+    }
+
+    /// Whether a program is one that starts each line that it reads, as `parallel` does where it is not
+    /// given a program.
+    pub(super) fn starts_lines(program: &[Text]) -> bool {
+        let name = program.first().map(|it| base_name(&it.text)).unwrap_or_default();
+        name == "parallel" && program.iter().skip(1).all(|it| it.text.starts_with('-'))
     }
 
     /// The folders that a program looks for files in.
@@ -85,20 +91,42 @@ impl Scanner<'_> {
         let mark = action.iter().all(|it| !it.text.contains("{}")).then(|| Text::known("{}"));
         let action: Vec<Text> = action.iter().cloned().chain(mark).collect();
         for root in roots {
-            let put = |it: &Text| match it.text.split_once("{}") {
-                Some((before, after)) if it.is_known() => {
-                    let mut made = Text::known(before);
-                    made.append(&root.all().map_or_else(|| Text::unknown("{}"), below));
-                    made.append(&Text::known(after));
-                    made
-                }
-                _ => it.clone(),
-            };
-            let words = action.iter().map(put).collect();
+            let file = root.all().map_or_else(|| Text::unknown("{}"), below);
+            let filled = |it: &Text| if it.is_known() { put(it, "{}", &file) } else { it.clone() };
+            let words = action.iter().map(filled).collect();
             let simple = Simple { words, wrappers: vec!["find".to_owned()], ..Simple::default() };
             self.simple(simple, scope, &Input::default());
         }
     }
+}
+
+/// The mark of a wrapper at whose place it puts what it reads.
+fn mark_of(taken: &[Text]) -> Option<String> {
+    taken.iter().enumerate().find_map(|(at, it)| match it.text.as_str() {
+        "-I" | "-J" => taken.get(at + 1).map(|it| it.text.clone()),
+        "-i" | "--replace" | "--replace=" => Some("{}".to_owned()),
+        glued => {
+            let glued = glued.strip_prefix("-I").or_else(|| glued.strip_prefix("--replace="));
+            glued.map(str::to_owned)
+        }
+    })
+}
+
+/// Whether `xargs` takes a line for one word: `-d '\n'`, `-0`.
+fn splits_lines(taken: &[Text]) -> bool {
+    let program = Invocation { args: taken.to_vec(), ..Invocation::default() };
+    let ends_line = |it: Text| matches!(it.text.as_str(), "\\n" | "\n");
+    ["-d", "--delimiter"].iter().flat_map(|it| program.values(it)).any(ends_line)
+        || ["-0", "--null"].iter().any(|it| program.has(it, &[]))
+}
+
+/// A word with a value at the place of the mark.
+fn put(word: &Text, mark: &str, value: &Text) -> Text {
+    let Some((before, after)) = word.text.split_once(mark) else { return word.clone() };
+    let mut made = Text::known(before);
+    made.append(value);
+    made.append(&Text::known(after));
+    made
 }
 
 /// Some file below a folder.

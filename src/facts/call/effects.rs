@@ -1,8 +1,9 @@
 //! What programs do with the files they are given, by the table of what is known of programs.
 
+use super::super::lens::ValueOptions;
 use super::super::pattern::CommandPattern;
 use super::files::{FileUse, PatchFile, Use, patched};
-use super::known::Which;
+use super::known::FileEffect;
 use super::place::Place;
 use super::scan::{Output, Scanner, Scope};
 use super::value::Text;
@@ -62,37 +63,8 @@ impl Scanner<'_> {
                 |patterns: &[CommandPattern]| patterns.iter().any(|it| program.is(it, values));
             any(&row.programs) && !any(&row.except)
         });
-        let mut touched: Vec<(Use, Text)> = Vec::new();
-        for row in rows {
-            // The words that name the program itself are no files.
-            let pattern = row.programs.iter().find(|it| program.is(it, values));
-            let named = pattern.map_or(0, |it| it.operands(&program.name, values));
-            let options: Vec<(Use, &Vec<String>)> =
-                vec![(Use::Reads, &row.read_options), (Use::Writes, &row.write_options)];
-            let mut taken: Vec<Text> = Vec::new();
-            for (does, names) in options {
-                for name in names {
-                    for value in program.values(name) {
-                        taken.push(value.clone());
-                        touched.push((does, value));
-                    }
-                }
-            }
-            let operands = program.operands(values);
-            let files: Vec<&&Text> =
-                operands.iter().skip(named).filter(|it| !taken.contains(it)).collect();
-            let saved = files.iter().enumerate().filter(|it| row.saves.takes(it.0, files.len()));
-            touched.extend(saved.filter_map(|it| Some((Use::Writes, last_step(it.1)?))));
-            let parts =
-                [(Use::Reads, row.read), (Use::Writes, row.write), (Use::Deletes, row.delete)];
-            for (does, which) in parts.into_iter().filter(|it| it.1 != Which::None) {
-                for (index, file) in files.iter().enumerate() {
-                    if which.takes(index, files.len()) {
-                        touched.push((does, (**file).clone()));
-                    }
-                }
-            }
-        }
+        let mut touched: Vec<(Use, Text)> =
+            rows.flat_map(|it| named(it, &program, values)).collect();
         if program.name == "dd" {
             let marked = |mark: &str, does: Use| {
                 let args = program.args.iter().filter(move |it| it.text.starts_with(mark));
@@ -101,6 +73,8 @@ impl Scanner<'_> {
             touched.extend(marked("if=", Use::Reads));
             touched.extend(marked("of=", Use::Writes));
         }
+        let addressed = program.args.iter().filter(|it| it.text.starts_with("file://"));
+        touched.extend(addressed.map(|it| (Use::Reads, it.clone())));
         touched.extend(program.reads.iter().map(|it| (Use::Reads, it.clone())));
         touched.extend(program.writes.iter().map(|it| (Use::Writes, it.clone())));
         for (does, file) in touched {
@@ -135,14 +109,47 @@ impl Scanner<'_> {
         match program.name.as_str() {
             "chmod" | "chown" | "chgrp" | "touch" | "mkdir" | "setfacl" | "chattr" => None,
             "tee" => Some(Input { text: output.text.clone(), ..unknown }),
-            "cp" | "mv" | "install" | "ln" => {
-                let from = program.args.iter().find(|it| !it.text.starts_with('-'));
-                let known = from.and_then(|it| self.written_into(it, scope));
+            "cp" | "mv" | "install" | "ln" | "dd" => {
+                let from = match program.name.as_str() {
+                    "dd" => program.args.iter().find(|it| it.text.starts_with("if=")),
+                    _ => program.args.iter().find(|it| !it.text.starts_with('-')),
+                };
+                let from = from.map(|it| without_mark(&program.name, it));
+                let known = from.and_then(|it| self.written_into(&it, scope));
                 Some(known.unwrap_or(unknown))
             }
             _ => Some(unknown),
         }
     }
+}
+
+/// The files that a program is given, by one row of the table.
+fn named(row: &FileEffect, program: &Invocation, values: &[ValueOptions]) -> Vec<(Use, Text)> {
+    let mut touched: Vec<(Use, Text)> = Vec::new();
+    // The words that name the program itself are no files.
+    let pattern = row.programs.iter().find(|it| program.is(it, values));
+    let own_words = pattern.map_or(0, |it| it.operands(&program.name, values));
+    for (does, names) in [(Use::Reads, &row.read_options), (Use::Writes, &row.write_options)] {
+        for name in names {
+            let given = program.values(name).chain(program.bundled_values(name, values));
+            touched.extend(given.map(|it| (does, it)));
+        }
+    }
+    // `mv -t folder a b`: the last one is no target.
+    let target_given = touched.iter().any(|it| it.0 == Use::Writes);
+    let operands = program.operands(values);
+    let files = operands.iter().skip(own_words);
+    let files: Vec<&&Text> =
+        files.filter(|it| !touched.iter().any(|known| known.1 == ***it)).collect();
+    let saved = files.iter().enumerate().filter(|it| row.saves.takes(it.0, files.len()));
+    touched.extend(saved.filter_map(|it| Some((Use::Writes, last_step(it.1)?))));
+    let parts = [(Use::Reads, row.read), (Use::Writes, row.write), (Use::Deletes, row.delete)];
+    for (does, which) in parts {
+        let which = if target_given { which.without_target() } else { which };
+        let taken = files.iter().enumerate().filter(|it| which.takes(it.0, files.len()));
+        touched.extend(taken.map(|it| (does, (**it.1).clone())));
+    }
+    touched
 }
 
 /// The last step of an address, without what is asked there.

@@ -52,6 +52,15 @@ pub enum Which {
 }
 
 impl Which {
+    /// Those of operands whose target is told by an option.
+    pub(super) const fn without_target(self) -> Self {
+        match self {
+            Self::BeforeLast => Self::All,
+            Self::Last => Self::None,
+            Self::None | Self::All | Self::First | Self::AfterFirst => self,
+        }
+    }
+
     /// How they are written.
     pub const NAMES: &[&str] = &["all", "first", "last", "after_first", "before_last"];
 

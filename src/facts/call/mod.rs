@@ -6,6 +6,7 @@ mod builtins;
 mod code;
 mod each;
 mod effects;
+mod endless;
 mod expand;
 mod files;
 mod heredoc;
@@ -52,7 +53,7 @@ pub struct Call {
     pub address: String,
     /// What a human said, where the event is that.
     pub prompt: String,
-    /// Whether a function of it calls itself without end.
+    /// Whether a function of it calls itself without end, or a loop starts jobs without end.
     pub endless: bool,
     /// What could not be understood, one line each.
     pub unread: Vec<String>,

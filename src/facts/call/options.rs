@@ -84,6 +84,24 @@ impl Invocation {
         })
     }
 
+    /// Values of an option of one letter that are glued to it in a bundle: `-sFfile`.
+    pub(super) fn bundled_values<'a>(
+        &'a self,
+        option: &'a str,
+        rows: &'a [ValueOptions],
+    ) -> impl Iterator<Item = Text> + 'a {
+        let own = rows.iter().filter(|it| it.program == self.name).flat_map(|it| &it.options);
+        let known: Vec<String> = own.cloned().collect();
+        let words = self.args.iter().take(self.end_of_options());
+        words.filter_map(move |arg| {
+            let bundle = arg.text.starts_with('-') && !arg.text.starts_with("--");
+            let (told, takes_next) = option_of(&known, &arg.text).filter(|_| bundle)?;
+            let letter = option.strip_prefix('-').filter(|it| it.len() == 1)?;
+            let ours = told.len() > 2 && !takes_next && told.ends_with(letter);
+            ours.then(|| arg.tail(told.len()))
+        })
+    }
+
     /// The arguments that are neither options nor values of options.
     #[must_use]
     pub fn operands(&self, values: &[ValueOptions]) -> Vec<&Text> {

@@ -232,7 +232,17 @@ impl Surroundings {
             Some(folder) => folder,
             None => path,
         };
-        within(&self.project, path) || within(self.led_to(&self.project), path)
+        within(&self.project, path)
+            || within(self.led_to(&self.project), path)
+            || (self.stands_alone() && within(&self.folder, path))
+    }
+
+    /// Whether the agent's folder lies outside of the project: then it is as much as a project of its own.
+    fn stands_alone(&self) -> bool {
+        let folder = self.folder.as_str();
+        let in_project =
+            within(folder, &self.project) || within(folder, self.led_to(&self.project));
+        !folder.is_empty() && !in_project && !self.is_temporary(folder)
     }
 }
 

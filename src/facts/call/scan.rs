@@ -32,6 +32,7 @@ pub(super) fn scan(call: &mut Call, text: &str, reading: Reading<'_>) {
         call_depth: 0,
         steps: 0,
         uncalled: Vec::new(),
+        locals: Vec::new(),
         at_the_end: Vec::new(),
         heredocs: Heredocs::default(),
     };
@@ -120,6 +121,8 @@ pub(super) struct Scanner<'a> {
     steps: usize,
     /// Functions that nobody called yet.
     pub(super) uncalled: Vec<(String, Function)>,
+    /// Variables that the functions which are called now have for themselves, with what they were before.
+    locals: Vec<(String, Option<Vec<Text>>)>,
     /// Texts that run when the line is done: `trap … EXIT`.
     pub(super) at_the_end: Vec<String>,
     /// Bodies of here-documents that are not parsed with the line.
@@ -248,9 +251,9 @@ impl Scanner<'_> {
             "@" | "*" => scope.parameters.clone(),
             "#" => given(&scope.parameters.as_ref()?.len().to_string()),
             _ => {
-                let at: usize = name.parse().ok()?;
-                let parameters = scope.parameters.as_ref()?;
-                let found = at.checked_sub(1).and_then(|at| parameters.get(at));
+                // `$0` is known where a text was given its name; then it is a variable.
+                let at = name.parse::<usize>().ok()?.checked_sub(1)?;
+                let found = scope.parameters.as_ref()?.get(at);
                 Some(found.cloned().into_iter().collect())
             }
         }
@@ -279,9 +282,23 @@ impl Scanner<'_> {
         self.uncalled.retain(|(it, _)| *it != name.text);
         let before = scope.parameters.replace(args.to_vec());
         self.call_depth += 1;
+        let own = self.locals.len();
         let output = self.text(&function.body, scope, input);
         self.call_depth -= 1;
         scope.parameters = before;
+        for (name, value) in self.locals.split_off(own).into_iter().rev() {
+            match value {
+                Some(value) => scope.variables.insert(name, value),
+                None => scope.variables.remove(&name),
+            };
+        }
         Some(output)
+    }
+
+    /// Notes what a variable is before a function has one of that name for itself.
+    pub(super) fn made_local(&mut self, name: &str, scope: &Scope) {
+        if self.call_depth > 0 {
+            self.locals.push((name.to_owned(), scope.variables.get(name).cloned()));
+        }
     }
 }

@@ -6,11 +6,11 @@ use tree_sitter::Node;
 
 use super::super::shell::node::child_of_kind;
 use super::super::shell::word;
-use super::Input;
 use super::redirects::Redirects;
 use super::scan::{Function, Output, Scanner, Scope};
 use super::value::Text;
 use super::wrap::Simple;
+use super::{Input, endless};
 use crate::limits::SHELL_NESTING_MAX;
 
 /// Values of a loop's variable that are followed.
@@ -57,6 +57,8 @@ impl Scanner<'_> {
             return Output::default();
         }
         self.nesting += 1;
+        let loops = matches!(node.kind(), "while_statement" | "c_style_for_statement");
+        self.call.endless |= loops && endless::starts_jobs(node, source);
         let output = match node.kind() {
             "command" => self.command(node, source, scope, input, Redirects::default()),
             "variable_assignment" | "variable_assignments" => {
@@ -277,16 +279,30 @@ impl Scanner<'_> {
         let keyword = node.child(0).map(|it| word::raw(it, source)).unwrap_or_default().to_owned();
         let mut cursor = node.walk();
         let children: Vec<Node<'_>> = node.named_children(&mut cursor).collect();
+        // What is behind `declare -n` names another variable: what that holds cannot be known here.
+        let refers = matches!(keyword.as_str(), "declare" | "typeset" | "local")
+            && children.iter().any(|it| {
+                let text = word::raw(*it, source);
+                text.starts_with('-') && text.contains('n')
+            });
+        // All its words are put together before any of them is set.
+        let mut set = Vec::new();
         for child in children {
             match child.kind() {
                 "variable_assignment" => {
-                    let (name, values) = self.assignment(child, source, scope);
+                    let (name, mut values) = self.assignment(child, source, scope);
+                    if refers {
+                        values = vec![Text::unknown(word::raw(child, source))];
+                    }
                     if matches!(keyword.as_str(), "export" | "declare" | "typeset")
                         && let Some(value) = values.first()
                     {
                         self.call.variables.insert(name.clone(), value.clone());
                     }
-                    scope.variables.insert(name, values);
+                    if keyword == "local" {
+                        self.made_local(&name, scope);
+                    }
+                    set.push((name, values));
                 }
                 "variable_name" if keyword == "unset" => {
                     scope.variables.insert(word::raw(child, source).to_owned(), Vec::new());
@@ -308,6 +324,7 @@ impl Scanner<'_> {
                 }
             }
         }
+        scope.variables.extend(set);
         Output::empty()
     }
 

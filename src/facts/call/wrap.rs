@@ -72,7 +72,7 @@ impl Scanner<'_> {
             }
             let all = words.clone();
             self.shell_values(&all, scope);
-            match meaning(words, self.reading.lens) {
+            match self.meant(words, scope) {
                 Meaning::Words(inner) => {
                     match self.taken_off(&all, inner, &mut wrappers, scope, input) {
                         Inner::Words(inner) => words = inner,
@@ -117,6 +117,17 @@ impl Scanner<'_> {
         Output::default()
     }
 
+    /// What words come to. What the line wrote itself is no shell, whatever it is called:
+    /// `curl -o bash host && ./bash`.
+    fn meant(&self, words: Vec<Text>, scope: &Scope) -> Meaning<Text> {
+        let was_written =
+            |it: &Text| it.text.contains('/') && self.written_into(it, scope).is_some();
+        match words.first().is_some_and(was_written) {
+            true => Meaning::Program(words),
+            false => meaning(words, self.reading.lens),
+        }
+    }
+
     /// What is left when a wrapper is taken off.
     fn taken_off(
         &mut self,
@@ -139,13 +150,23 @@ impl Scanner<'_> {
         if taken.first().is_some_and(|it| self.is_shell(it)) {
             return Inner::Done(self.script(taken, inner, scope, input, wrappers.clone()));
         }
-        // `watch 'rm -rf /'`, `tmux new 'rm -rf /'`: no program has a blank in its name.
-        let is_text = |it: &Text| it.text.contains(char::is_whitespace);
-        if inner.first().is_some_and(is_text) {
-            let text = <Text as Word>::joined(&inner);
+        let mut each = self.with_input(taken, inner, input);
+        let Some(last) = each.pop() else { return Inner::Done(Output::default()) };
+        for words in each {
+            let wrappers = wrappers.clone();
+            if holds_text(&words) {
+                let text = <Text as Word>::joined(&words);
+                self.shell_text(all, text, scope, input, wrappers);
+            } else {
+                let simple = Simple { words, wrappers, ..Simple::default() };
+                self.simple(simple, &mut scope.clone(), &Input::default());
+            }
+        }
+        if holds_text(&last) {
+            let text = <Text as Word>::joined(&last);
             return Inner::Done(self.shell_text(all, text, scope, input, wrappers.clone()));
         }
-        Inner::Words(self.with_input(taken, inner, input))
+        Inner::Words(last)
     }
 
     /// Another way to write a simple command: `git -c alias.x=!cmd x`.
@@ -235,6 +256,8 @@ impl Scanner<'_> {
             parameters: Some(words.iter().skip(at.saturating_add(2)).cloned().collect()),
             ..scope.clone()
         };
+        let own_name = words.get(at.saturating_add(1)).cloned();
+        inner.variables.extend(own_name.map(|it| ("0".to_owned(), vec![it])));
         let output = self.started_text(wrappers, &text.text, &mut inner, input);
         scope.files = inner.files;
         output
@@ -337,7 +360,12 @@ impl Scanner<'_> {
 
     /// A program that wraps nothing, or a builtin of the shell.
     fn start(&mut self, simple: Simple, scope: &mut Scope, input: &Input) -> Output {
-        let Simple { words, redirects, wrappers, .. } = simple;
+        let Simple { words, redirects, mut wrappers, .. } = simple;
+        if let Some(lines) = input.text.as_deref().filter(|_| Self::starts_lines(&words)) {
+            wrappers.extend(words.first().map(|it| base_name(&it.text).to_owned()));
+            let output = self.started_text(wrappers, lines, &mut scope.clone(), &Input::default());
+            return self.away(redirects, output, scope);
+        }
         let mut program = self.invocation(&words, scope, input, wrappers);
         if program.called.text.is_empty() {
             return Output::empty();
@@ -420,6 +448,11 @@ impl Scanner<'_> {
         let simple = Simple { words, wrappers: vec![by.to_owned()], ..Simple::default() };
         self.simple(simple, scope, &Input::default());
     }
+}
+
+/// Whether words are shell text, as in `watch 'rm -rf /'`: no program has a blank in its name.
+fn holds_text(words: &[Text]) -> bool {
+    words.first().is_some_and(|it| it.text.contains(char::is_whitespace))
 }
 
 /// The name that a program is known by: without its folder, and as it is called where the case of

@@ -144,17 +144,7 @@ fn inner<W: Word>(wrapper: &Wrapper, args: &[W], all: &[W]) -> Option<Meaning<W>
             return None;
         }
         if is_option && names_shell_option(word, &wrapper.shell_option) {
-            // `-c'text'` and `--command=text` hold their text themselves.
-            let long = word.strip_prefix("--command");
-            let own = long.or_else(|| word.strip_prefix(wrapper.shell_option.as_str()));
-            let own = own.filter(|it| !it.is_empty());
-            let glued = own.filter(|it| it.starts_with('=') || it.contains(' '));
-            if let Some(glued) = glued {
-                let at = word.len().saturating_sub(glued.trim_start_matches('=').len());
-                return Some(Meaning::Shell(whole.after(at)));
-            }
-            let mut given = tail.iter().skip_while(|it| it.text() == "--");
-            return given.next().map(|text| Meaning::Shell(text.clone()));
+            return shell_text(wrapper, whole, tail).map(Meaning::Shell);
         }
         if is_option {
             // The last letter of a bundle may take the next word: `bash -euo pipefail`.
@@ -162,7 +152,8 @@ fn inner<W: Word>(wrapper: &Wrapper, args: &[W], all: &[W]) -> Option<Meaning<W>
                 option == word || (bundles(word, option) && word.ends_with(last_of(option)))
             });
             rest = if takes_value { tail.get(1..).unwrap_or_default() } else { tail };
-        } else if is_assignment(word) {
+        } else if is_assignment(word) || (word == "-" && wrapper.check_option.is_empty()) {
+            // `env - program`, `su - user`; to a shell it is its standard input.
             rest = tail;
         } else if to_skip > 0 {
             to_skip -= 1;
@@ -171,12 +162,40 @@ fn inner<W: Word>(wrapper: &Wrapper, args: &[W], all: &[W]) -> Option<Meaning<W>
             break;
         }
     }
+    // `su user -c text`: what is no shell itself takes its options in any place.
+    if wrapper.shell_option == "-c" && wrapper.check_option.is_empty() {
+        let at = rest.iter().position(|it| names_shell_option(it.text(), "-c"));
+        let late = at.and_then(|at| rest.get(at..)).and_then(<[W]>::split_first);
+        if let Some(text) = late.and_then(|(option, tail)| shell_text(wrapper, option, tail)) {
+            return Some(Meaning::Shell(text));
+        }
+    }
     match (wrapper.shell_option.is_empty(), rest.is_empty()) {
         // For a shell that is a script file: `bash ./check.sh` runs `check.sh`.
         (_, false) => Some(Meaning::Words(rest.to_vec())),
         (true, true) => None,
         (false, true) => Some(Meaning::ShellInput(all.to_vec())),
     }
+}
+
+/// The shell text that an option has for its value: `-c'text'` and `--command=text` hold it themselves.
+/// Of `env -S text words` the words belong to it.
+fn shell_text<W: Word>(wrapper: &Wrapper, option: &W, after: &[W]) -> Option<W> {
+    let word = option.text();
+    let splits = wrapper.shell_option == "-S";
+    let long = word.strip_prefix("--command");
+    let own = long.or_else(|| word.strip_prefix(wrapper.shell_option.as_str()));
+    let own = own.filter(|it| !it.is_empty());
+    let glued = own.filter(|it| splits || it.starts_with('=') || it.contains(' '));
+    let glued =
+        glued.map(|it| option.after(word.len().saturating_sub(it.trim_start_matches('=').len())));
+    let mut after = after.iter().skip_while(|it| it.text() == "--").cloned();
+    let text = glued.or_else(|| after.next())?;
+    if !splits {
+        return Some(text);
+    }
+    let words: Vec<W> = std::iter::once(text).chain(after).collect();
+    Some(W::joined(&words))
 }
 
 /// Whether an option is the one whose value is shell text, alone or bundled as in `-lc`.
