@@ -85,13 +85,25 @@ impl Scanner<'_> {
         if folders.is_empty() { vec![Text::known(".")] } else { folders }
     }
 
-    /// What `find` runs for each file below its roots; `fd` puts the file at the end where it is not
-    /// told a place.
-    pub(super) fn for_each(&mut self, action: &[Text], roots: &[Text], scope: &mut Scope) {
+    /// What `find` runs for each file below its roots, and for one of the name that it looks for; `fd` puts
+    /// the file at the end where it is not told a place.
+    pub(super) fn for_each(
+        &mut self,
+        action: &[Text],
+        (roots, name): (&[Text], Option<&Text>),
+        scope: &mut Scope,
+    ) {
         let mark = action.iter().all(|it| !it.text.contains("{}")).then(|| Text::known("{}"));
         let action: Vec<Text> = action.iter().cloned().chain(mark).collect();
-        for root in roots {
-            let file = root.all().map_or_else(|| Text::unknown("{}"), below);
+        let files = roots.iter().flat_map(|root| {
+            let any = root.all().map_or_else(|| Text::unknown("{}"), below);
+            let named = name.and_then(|name| {
+                let path = format!("{}/{}", root.all()?.trim_end_matches('/'), name.all()?);
+                Some(Text { glob: path.contains(['*', '?', '[']), ..Text::known(path) })
+            });
+            std::iter::once(any).chain(named)
+        });
+        for file in files.collect::<Vec<_>>() {
             let filled = |it: &Text| if it.is_known() { put(it, "{}", &file) } else { it.clone() };
             let words = action.iter().map(filled).collect();
             let simple = Simple { words, wrappers: vec!["find".to_owned()], ..Simple::default() };

@@ -103,11 +103,12 @@ impl Scanner<'_> {
                 }
                 Meaning::Find(program, actions) => {
                     let roots = self.looked_in(&program, scope);
+                    let name = named(&program);
                     let simple =
                         Simple { words: program, redirects, wrappers, ..Simple::default() };
                     let output = self.start(simple, scope, input);
                     for action in actions {
-                        self.for_each(&action, &roots, scope);
+                        self.for_each(&action, (&roots, name.as_ref()), scope);
                     }
                     return output;
                 }
@@ -448,6 +449,14 @@ impl Scanner<'_> {
         let simple = Simple { words, wrappers: vec![by.to_owned()], ..Simple::default() };
         self.simple(simple, scope, &Input::default());
     }
+}
+
+/// The name of the files that `find` looks for, where it looks for one.
+fn named(finder: &[Text]) -> Option<Text> {
+    let at = finder.iter().position(|it| matches!(it.text.as_str(), "-name" | "-iname"))?;
+    let is_negated = at.checked_sub(1).and_then(|it| finder.get(it));
+    let is_negated = is_negated.is_some_and(|it| matches!(it.text.as_str(), "!" | "-not"));
+    finder.get(at + 1).filter(|_| !is_negated).cloned()
 }
 
 /// Whether words are shell text, as in `watch 'rm -rf /'`: no program has a blank in its name.
