@@ -19,6 +19,7 @@ use crate::facts::event::{Event, EventKind};
 use crate::facts::lines::Piece;
 use crate::facts::record::{Entry, Record};
 use crate::id::SessionId;
+use crate::path::in_shell;
 use crate::policy::Policy;
 use crate::state::SessionState;
 use crate::time::Timestamp;
@@ -274,8 +275,8 @@ impl<'a> Watch<'a> {
             folder => folder.to_owned(),
         };
         let around = Surroundings {
-            folder,
-            project: self.project.clone(),
+            folder: in_shell(&folder).into_owned(),
+            project: in_shell(&self.project).into_owned(),
             home: self.about.home.clone(),
             temporary: self.about.temporary.to_vec(),
             ..Surroundings::default()

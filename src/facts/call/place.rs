@@ -1,10 +1,13 @@
 //! Places of files: what a written path leads to, wherever the shell stands.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::super::glob::PathGlob;
 use super::value::Text;
 use serde::{Deserialize, Serialize};
+
+use crate::path::in_shell;
 
 /// Where a call happens.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,6 +44,8 @@ pub struct Place {
     pub absolute: Option<String>,
     /// The same with its `..`, where it has some: behind a link they lead elsewhere.
     pub back: Option<String>,
+    /// The same in small letters, where the file system does not tell letters apart: on Windows.
+    pub folded: Option<String>,
     /// Whether its end cannot be known: then `absolute` ends in `…`.
     pub open: bool,
     /// Whether the shell would put names of files in the place of its `*` and `?`.
@@ -174,7 +179,9 @@ impl Surroundings {
         let back = whole.filter(|it| !open && it.contains("/../"));
         // Something that lies below it.
         let absolute = absolute.map(|it| if open { normal(&format!("{it}/\u{2026}")) } else { it });
-        Place { written, absolute, back, open, glob: path.glob, itself: false }
+        let folded = absolute.as_ref().filter(|_| matches!(in_shell(known), Cow::Owned(_)));
+        let folded = folded.map(|it| it.to_lowercase());
+        Place { written, absolute, back, folded, open, glob: path.glob, itself: false }
     }
 
     /// The same for a path of which all is known.
@@ -185,7 +192,7 @@ impl Surroundings {
 
     /// A path from the root on.
     fn whole(&self, path: &str, folder: Option<&str>) -> Option<String> {
-        let path = path.strip_prefix("file://").unwrap_or(path);
+        let path = &*in_shell(path.strip_prefix("file://").unwrap_or(path));
         Some(match path.strip_prefix('~') {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => {
                 format!("{}{rest}", self.home)
@@ -254,7 +261,8 @@ impl Place {
         let behind = real.into_iter().flat_map(|it| {
             [Some(it.lies.as_str()), Some(it.leads.as_str()).filter(|_| !self.itself)]
         });
-        std::iter::once(absolute).chain(behind.flatten()).collect()
+        let folded = self.folded.as_deref();
+        folded.into_iter().chain([absolute]).chain(behind.flatten()).collect()
     }
 
     /// The path that is touched in the end; nothing where it cannot be known.
