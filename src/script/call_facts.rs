@@ -139,7 +139,10 @@ pub(super) const ROWS: &[Member] = &[
         "deletes",
         SOME,
         (Type::Bool, Structure),
-        ["Whether it deletes a file of these globs.", "action.deletes([\"**/tests/**\"])"],
+        [
+            "Whether it deletes a file of these globs, or the folder they lie in.",
+            "action.deletes([\"**/tests/**\"])",
+        ],
         |it, args| touches(it, list(args)?.globs(), DELETES),
     ),
     method(

@@ -12,5 +12,6 @@ mod allows;
 mod around;
 mod bypasses;
 mod effects;
+mod folders;
 mod machine;
 mod peers;

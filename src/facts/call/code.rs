@@ -163,6 +163,10 @@ impl Names {
         let name = name.split_whitespace().next_back().unwrap_or_default();
         let is_name = |c: char| c.is_alphanumeric() || "_$@".contains(c);
         let value = value.trim();
+        // `Path("x")` is a path as much as its text.
+        let value = value.strip_prefix("pathlib.").unwrap_or(value);
+        let value =
+            value.strip_prefix("Path(").and_then(|it| it.strip_suffix(')')).unwrap_or(value);
         if !name.is_empty() && name.chars().all(is_name) && value.starts_with(['"', '\'', '`', '['])
         {
             self.values.insert(name.to_owned(), value.to_owned());
@@ -273,14 +277,18 @@ fn calls(code: &str, name: &str) -> Vec<Vec<String>> {
     }
     for (at, _) in code.match_indices(name) {
         let before = code.get(..at).and_then(|it| it.chars().next_back());
-        if before.is_some_and(|c| c.is_alphanumeric() || c == '_') {
+        let is_method = name.starts_with('.');
+        if !is_method && before.is_some_and(|c| c.is_alphanumeric() || c == '_') {
             continue;
         }
         // What a method is called on stands before it.
-        if name.starts_with('.') {
-            let object = code.get(..at).and_then(|it| it.strip_suffix(')'));
-            let inside = object.and_then(|it| it.rsplit_once('('));
-            found.extend(inside.map(|(_, path)| vec![path.to_owned()]));
+        if is_method {
+            let before = code.get(..at).unwrap_or_default();
+            let object = match before.strip_suffix(')') {
+                Some(object) => object.rsplit_once('(').map(|(_, path)| path),
+                None => before.rsplit(|c: char| !(c.is_alphanumeric() || c == '_')).next(),
+            };
+            found.extend(object.map(|it| vec![it.to_owned()]));
             continue;
         }
         let after = code.get(at + name.len()..).unwrap_or_default();

@@ -44,7 +44,7 @@ impl Scanner<'_> {
                 let known = |it| Text { glob: false, from: input.from.clone(), ..Text::known(it) };
                 pieces.into_iter().map(known).collect()
             }
-            (None, None, Some(root)) => vec![below(root)],
+            (None, None, Some(root)) => vec![Text::known(root).below()],
             (None, None, None) => {
                 vec![Text { from: input.from.clone(), ..Text::unknown("(standard input)") }]
             }
@@ -96,11 +96,8 @@ impl Scanner<'_> {
         let mark = action.iter().all(|it| !it.text.contains("{}")).then(|| Text::known("{}"));
         let action: Vec<Text> = action.iter().cloned().chain(mark).collect();
         let files = roots.iter().flat_map(|root| {
-            let any = root.all().map_or_else(|| Text::unknown("{}"), below);
-            let named = name.and_then(|name| {
-                let path = format!("{}/{}", root.all()?.trim_end_matches('/'), name.all()?);
-                Some(Text { glob: path.contains(['*', '?', '[']), ..Text::known(path) })
-            });
+            let any = root.below();
+            let named = name.and_then(|it| named_below(root, it));
             std::iter::once(any).chain(named)
         });
         for file in files.collect::<Vec<_>>() {
@@ -141,10 +138,17 @@ fn put(word: &Text, mark: &str, value: &Text) -> Text {
     made
 }
 
-/// Some file below a folder.
-fn below(root: &str) -> Text {
-    let known = format!("{}/", root.trim_end_matches('/'));
-    let mut text = Text::known(known);
-    text.append(&Text::unknown("{}"));
-    text
+/// The name of the files that `find` looks for, where it looks for one.
+pub(super) fn looked_for(finder: &[Text]) -> Option<Text> {
+    let at = finder.iter().position(|it| matches!(it.text.as_str(), "-name" | "-iname"))?;
+    let before = at.checked_sub(1).and_then(|it| finder.get(it));
+    let is_negated = before.is_some_and(|it| matches!(it.text.as_str(), "!" | "-not"));
+    finder.get(at + 1).filter(|_| !is_negated).cloned()
+}
+
+/// A file of a name below a folder, where both are known.
+pub(super) fn named_below(folder: &Text, name: &Text) -> Option<Text> {
+    let (folder, name) = (folder.all()?, name.all()?);
+    let path = format!("{}/{name}", folder.trim_end_matches('/'));
+    Some(Text { glob: name.contains(['*', '?', '[']), ..Text::known(path) })
 }

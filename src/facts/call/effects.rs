@@ -2,12 +2,14 @@
 
 use super::super::lens::ValueOptions;
 use super::super::pattern::CommandPattern;
+use super::super::shell::unwrap::base_name;
+use super::each::{looked_for, named_below};
 use super::files::{FileUse, PatchFile, Use, patched};
-use super::known::FileEffect;
+use super::known::{FileEffect, Which};
 use super::place::Place;
 use super::scan::{Output, Scanner, Scope};
 use super::value::Text;
-use super::{Input, Invocation};
+use super::{Input, Invocation, output};
 
 /// Files that are none: what is written there is gone, or seen by whoever started the program.
 const NOWHERE: [&str; 6] =
@@ -65,6 +67,9 @@ impl Scanner<'_> {
         });
         let mut touched: Vec<(Use, Text)> =
             rows.flat_map(|it| named(it, &program, values)).collect();
+        if program.name == "find" && program.has("-delete", values) {
+            touched.extend(found(&program.args).into_iter().map(|it| (Use::Deletes, it)));
+        }
         if program.name == "dd" {
             let marked = |mark: &str, does: Use| {
                 let args = program.args.iter().filter(move |it| it.text.starts_with(mark));
@@ -129,14 +134,22 @@ fn named(row: &FileEffect, program: &Invocation, values: &[ValueOptions]) -> Vec
     // The words that name the program itself are no files.
     let pattern = row.programs.iter().find(|it| program.is(it, values));
     let own_words = pattern.map_or(0, |it| it.operands(&program.name, values));
-    for (does, names) in [(Use::Reads, &row.read_options), (Use::Writes, &row.write_options)] {
+    let mut into: Vec<Text> = Vec::new();
+    let options = [
+        (Use::Reads, &row.read_options),
+        (Use::Writes, &row.write_options),
+        (Use::Writes, &row.folder_options),
+    ];
+    for (does, names) in options {
         for name in names {
-            let given = program.values(name).chain(program.bundled_values(name, values));
-            touched.extend(given.map(|it| (does, it)));
+            for value in program.values(name).chain(program.bundled_values(name, values)) {
+                into.extend(row.folder_options.contains(name).then(|| value.clone()));
+                touched.push((does, value));
+            }
         }
     }
     // `mv -t folder a b`: the last one is no target.
-    let target_given = touched.iter().any(|it| it.0 == Use::Writes);
+    let target_given = !into.is_empty();
     let operands = program.operands(values);
     let files = operands.iter().skip(own_words);
     let files: Vec<&&Text> =
@@ -149,7 +162,48 @@ fn named(row: &FileEffect, program: &Invocation, values: &[ValueOptions]) -> Vec
         let taken = files.iter().enumerate().filter(|it| which.takes(it.0, files.len()));
         touched.extend(taken.map(|it| (does, (**it.1).clone())));
     }
+    touched.extend(copied(row, &files, &into).into_iter().map(|it| (Use::Writes, it)));
     touched
+}
+
+/// What `find` finds, by its roots and the name that it looks for: where it looks for nothing, all of a
+/// root, else something in it.
+fn found(finder: &[Text]) -> Vec<Text> {
+    let name = looked_for(finder);
+    let mut tests = finder.iter().filter(|it| it.text.starts_with('-'));
+    let all = tests.all(|it| matches!(it.text.as_str(), "-delete" | "-depth" | "-type"));
+    let roots = output::roots(finder).into_iter();
+    roots
+        .map(|root| match name.as_ref().and_then(|it| named_below(&root, it)) {
+            Some(named) => named,
+            None if all => root,
+            None => root.below(),
+        })
+        .collect()
+}
+
+/// What lies in the folders that a program writes into: files of the names of its sources, where it has
+/// some; a target that may be a folder counts as one.
+fn copied(row: &FileEffect, files: &[&&Text], into: &[Text]) -> Vec<Text> {
+    let has_sources = row.read == Which::BeforeLast;
+    let (sources, targets) = match (files, has_sources) {
+        (files, true) if !into.is_empty() => (files, into.to_vec()),
+        ([sources @ .., last], true) => (sources, vec![(**last).clone()]),
+        (_, _) => return into.iter().map(Text::below).collect(),
+    };
+    let within = |target: &Text| {
+        let each = sources.iter().map(|source| {
+            let name = source.all().filter(|it| !it.ends_with('/')).map(base_name);
+            match (target.all(), name) {
+                (Some(folder), Some(name)) => {
+                    Text::known(format!("{}/{name}", folder.trim_end_matches('/')))
+                }
+                _ => target.below(),
+            }
+        });
+        each.collect::<Vec<_>>()
+    };
+    targets.iter().flat_map(within).collect()
 }
 
 /// The last step of an address, without what is asked there.

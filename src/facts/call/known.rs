@@ -111,6 +111,8 @@ pub struct FileEffect {
     pub read_options: Vec<String>,
     /// Options whose value is a file that they write.
     pub write_options: Vec<String>,
+    /// Options whose value is a folder that they write files into.
+    pub folder_options: Vec<String>,
 }
 
 /// A call in code that starts a program or touches a file.

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use super::super::glob::PathGlob;
 use super::value::Text;
@@ -70,6 +71,8 @@ struct PlaceGlob {
     below_home: Option<PathGlob>,
     /// The glob itself, or that of the home at every home that other machines may have.
     globs: Vec<PathGlob>,
+    /// The folders whose files it means; made where something is deleted.
+    folders: OnceLock<Vec<PathGlob>>,
 }
 
 /// Homes of other machines, as globs.
@@ -104,7 +107,21 @@ impl PlaceGlob {
             Some(rest) => HOMES.iter().map(|it| PathGlob::new(&format!("{it}{rest}"))).collect(),
             None => vec![PathGlob::new(glob)],
         };
-        Self { written: glob.to_owned(), below_home: below_home.map(PathGlob::new), globs }
+        let below_home = below_home.map(PathGlob::new);
+        Self { written: glob.to_owned(), below_home, globs, folders: OnceLock::new() }
+    }
+
+    /// Whether its files lie in a folder: they go with it.
+    fn go_with(&self, folder: &str) -> bool {
+        let folders = self.folders.get_or_init(|| {
+            let below_home = self.written.strip_prefix('~').filter(|it| it.starts_with('/'));
+            let whole: Vec<String> = match below_home {
+                Some(rest) => HOMES.iter().map(|it| format!("{it}{rest}")).collect(),
+                None => vec![self.written.clone()],
+            };
+            whole.iter().flat_map(|it| folders_of(it)).map(PathGlob::new).collect()
+        });
+        folders.iter().any(|it| it.matches(folder))
     }
 
     /// Whether it fits a path.
@@ -128,7 +145,7 @@ impl PlaceGlob {
         let fits = |path: &str| {
             self.fits(path, around) || (place.glob && self.could_be_meant(path, around))
         };
-        paths.iter().any(|it| fits(it))
+        paths.iter().any(|it| fits(it) || (place.itself && self.go_with(it)))
             || ((paths.is_empty() || self.written.contains(':')) && fits(&place.written))
     }
 
@@ -148,6 +165,18 @@ impl PlaceGlob {
             None => could_mean(path, &self.written),
         }
     }
+}
+
+/// Folders whose files a glob means: of `a/b/*.pem` that is `a/b`, of `.x/**` it is `.x`.
+fn folders_of(glob: &str) -> Vec<&str> {
+    let is_open = |step: &str| step.contains(['*', '?', '[', '{']);
+    let ends = glob.match_indices('/').filter(|(at, _)| {
+        let (before, after) = (glob.get(..*at), glob.get(at + 1..));
+        let last = before.and_then(|it| it.rsplit('/').next()).unwrap_or_default();
+        let next = after.and_then(|it| it.split('/').next()).unwrap_or_default();
+        !last.is_empty() && !is_open(last) && is_open(next)
+    });
+    ends.filter_map(|(at, _)| glob.get(..at)).collect()
 }
 
 /// Steps that symbolic links are followed.

@@ -77,6 +77,16 @@ impl Text {
         }
     }
 
+    /// Something that lies below it, where it is a folder.
+    pub(super) fn below(&self) -> Self {
+        let mut path = self.clone();
+        path.text.truncate(path.text.trim_end_matches('/').len());
+        path.known_to = path.known_to.min(path.text.len());
+        path.append(&Self::known("/"));
+        path.append(&Self::unknown("{}"));
+        path
+    }
+
     /// A part of it, from a byte on.
     pub(super) fn tail(&self, at: usize) -> Self {
         let text = self.text.get(at..).unwrap_or_default().to_owned();

@@ -4,6 +4,7 @@
 use super::super::glob::word_matches;
 use super::super::lens::Wrapper;
 use super::super::shell::unwrap::{Meaning, Word, base_name, is_assignment, meaning};
+use super::each::looked_for;
 use super::redirects::Redirects;
 use super::scan::{Output, Scanner, Scope};
 use super::value::{Text, quoted};
@@ -103,7 +104,7 @@ impl Scanner<'_> {
                 }
                 Meaning::Find(program, actions) => {
                     let roots = self.looked_in(&program, scope);
-                    let name = named(&program);
+                    let name = looked_for(&program);
                     let simple =
                         Simple { words: program, redirects, wrappers, ..Simple::default() };
                     let output = self.start(simple, scope, input);
@@ -449,14 +450,6 @@ impl Scanner<'_> {
         let simple = Simple { words, wrappers: vec![by.to_owned()], ..Simple::default() };
         self.simple(simple, scope, &Input::default());
     }
-}
-
-/// The name of the files that `find` looks for, where it looks for one.
-fn named(finder: &[Text]) -> Option<Text> {
-    let at = finder.iter().position(|it| matches!(it.text.as_str(), "-name" | "-iname"))?;
-    let is_negated = at.checked_sub(1).and_then(|it| finder.get(it));
-    let is_negated = is_negated.is_some_and(|it| matches!(it.text.as_str(), "!" | "-not"));
-    finder.get(at + 1).filter(|_| !is_negated).cloned()
 }
 
 /// Whether words are shell text, as in `watch 'rm -rf /'`: no program has a blank in its name.

@@ -13,12 +13,13 @@ use crate::source::node::Node;
 const OPTIONS: Functions = Functions::new(&["program.has("]);
 
 /// Lists of options in the vocabulary, by the file's section and their key.
-const OPTION_LISTS: [(&str, &str); 6] = [
+const OPTION_LISTS: [(&str, &str); 7] = [
     ("wrappers", "value_options"),
     ("interpreters", "code"),
     ("interpreters", "other"),
     ("file_effects", "read_options"),
     ("file_effects", "write_options"),
+    ("file_effects", "folder_options"),
     ("shell_values", "options"),
 ];
 

@@ -170,6 +170,7 @@ fn knowledge(nodes: &[Shared<Node>]) -> Knowledge {
         saves: which(it, "saves"),
         read_options: texts(it.get("read_options")),
         write_options: texts(it.get("write_options")),
+        folder_options: texts(it.get("folder_options")),
     };
     let interpreter = |it: &Node| Interpreter {
         program: text(it.get("program")),

@@ -54,6 +54,7 @@ pub(super) const EFFECT: &[Field] = &[
     ),
     field("read_options", TEXTS, "Options whose value is a file that they read."),
     field("write_options", TEXTS, "Options whose value is a file that they write."),
+    field("folder_options", TEXTS, "Options whose value is a folder that they write files into."),
 ];
 
 /// A program that runs code which is not shell text.
