@@ -413,6 +413,18 @@ fn loops_in_loops_are_bounded() {
 }
 
 #[test]
+fn what_grows_with_its_length_alone_is_answered() {
+    let machine = Machine::new(PROJECT);
+    for (line, expected) in [
+        (format!("{}work & {}", "while true; do ".repeat(2_000), "done; ".repeat(2_000)), "ask"),
+        (format!("cp {}{}", "-t d ".repeat(300), "a ".repeat(3_000)), ""),
+        (format!("find {}-name x {}", "r ".repeat(500), "-exec cat {} \\; ".repeat(100)), "ask"),
+    ] {
+        assert_eq!(machine.bash(&line).0, expected, "{} bytes: {:.60}", line.len(), line);
+    }
+}
+
+#[test]
 fn commands_within_names_and_defaults_are_looked_at() {
     let machine = Machine::new(PROJECT);
     for line in [

@@ -78,7 +78,7 @@ impl Scanner<'_> {
         let fits =
             |only: &[String]| only.is_empty() || only.iter().any(|it| word_matches(it, program));
         for row in knowledge.calls.iter().filter(|it| fits(&it.only)) {
-            let found = names.calls_of(&row.call).flat_map(|it| calls(code, &it));
+            let found = names.calls_of(&row.call).flat_map(|it| calls(code, &it, &names));
             let found: Vec<Vec<String>> = found.take(CALLS_MAX).collect();
             for arguments in found {
                 let arguments = names.put_in(arguments);
@@ -165,11 +165,12 @@ impl Names {
         let value = value.trim();
         // `Path("x")` is a path as much as its text.
         let value = value.strip_prefix("pathlib.").unwrap_or(value);
-        let value =
-            value.strip_prefix("Path(").and_then(|it| it.strip_suffix(')')).unwrap_or(value);
+        let path = value.strip_prefix("Path(").and_then(|it| it.strip_suffix(')'));
+        let value = path.unwrap_or(value);
+        let value = self.values.get(value).cloned().unwrap_or_else(|| value.to_owned());
         if !name.is_empty() && name.chars().all(is_name) && value.starts_with(['"', '\'', '`', '['])
         {
-            self.values.insert(name.to_owned(), value.to_owned());
+            self.values.insert(name.to_owned(), value);
         }
     }
 
@@ -268,7 +269,7 @@ fn opened_to_write(call: &str, arguments: &[String]) -> Option<String> {
 }
 
 /// The arguments of each call of a name in a piece of code.
-fn calls(code: &str, name: &str) -> Vec<Vec<String>> {
+fn calls(code: &str, name: &str, names: &Names) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     if name == "`" {
         let parts: Vec<&str> = code.split('`').collect();
@@ -286,7 +287,11 @@ fn calls(code: &str, name: &str) -> Vec<Vec<String>> {
             let before = code.get(..at).unwrap_or_default();
             let object = match before.strip_suffix(')') {
                 Some(object) => object.rsplit_once('(').map(|(_, path)| path),
-                None => before.rsplit(|c: char| !(c.is_alphanumeric() || c == '_')).next(),
+                // Of a name that is no path, `os.unlink(x)`, it is none.
+                None => {
+                    let name = before.rsplit(|c: char| !(c.is_alphanumeric() || c == '_')).next();
+                    name.and_then(|it| names.values.get(it)).map(String::as_str)
+                }
             };
             found.extend(object.map(|it| vec![it.to_owned()]));
             continue;

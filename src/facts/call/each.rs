@@ -2,6 +2,7 @@
 //! `find` and `fd` for the files below a folder.
 
 use super::super::shell::unwrap::base_name;
+use super::place::in_folder;
 use super::scan::{Scanner, Scope};
 use super::value::Text;
 use super::wrap::Simple;
@@ -9,14 +10,19 @@ use super::{Input, Invocation, output};
 
 /// Wrappers that put what they read behind the words they are given.
 const FROM_INPUT: [&str; 2] = ["xargs", "parallel"];
+/// The one of them that starts what it reads where it is given no program.
+const PARALLEL: &str = "parallel";
 /// What stands before the values of `parallel` that are written out.
 const LISTED: &str = ":::";
-/// Words or lines of one input that are followed.
-const INPUT_WORDS_MAX: usize = 32;
+/// How what they read is told, where it is not known; to a shell the brackets would be signs of its own.
+const STANDARD_INPUT: &str = "(standard input)";
+/// Words or lines of one input that are followed; the rest is one of which nothing is known.
+const INPUT_VALUES_MAX: usize = 32;
 
 impl Scanner<'_> {
     /// The command lines that a wrapper starts for what it reads: one for each line, where it puts lines at
-    /// a mark, else one with all words behind its own. Of any other wrapper it is what it wraps.
+    /// a mark or is `parallel`, else one with all words behind its own. Of any other wrapper it is what it
+    /// wraps.
     pub(super) fn with_input(
         &self,
         taken: &[Text],
@@ -27,13 +33,13 @@ impl Scanner<'_> {
         if !FROM_INPUT.contains(&wrapper) {
             return vec![words];
         }
-        let is_parallel = wrapper == "parallel";
+        let is_parallel = wrapper == PARALLEL;
         let listed = words.iter().position(|it| is_parallel && it.text == LISTED);
         let listed = listed.map(|at| words.split_off(at));
         let mark = mark_of(taken).or_else(|| is_parallel.then(|| "{}".to_owned()));
         let mark = mark.filter(|mark| words.iter().any(|it| it.text.contains(mark.as_str())));
         let one_each = mark.is_some() || is_parallel;
-        let read: Vec<Text> = match (listed, &input.text, &input.below) {
+        let mut read: Vec<Text> = match (listed, &input.text, &input.below) {
             (Some(listed), ..) => listed.into_iter().filter(|it| it.text != LISTED).collect(),
             (None, Some(text), _) => {
                 let lines = one_each || splits_lines(taken);
@@ -46,26 +52,42 @@ impl Scanner<'_> {
             }
             (None, None, Some(root)) => vec![Text::known(root).below()],
             (None, None, None) => {
-                vec![Text { from: input.from.clone(), ..Text::unknown("(standard input)") }]
+                vec![Text { from: input.from.clone(), ..Text::unknown(STANDARD_INPUT) }]
             }
         };
-        let read = read.into_iter().take(INPUT_WORDS_MAX);
+        if read.len() > INPUT_VALUES_MAX {
+            read.truncate(INPUT_VALUES_MAX);
+            read.push(Text::unknown("one of many values"));
+        }
         if !one_each {
             words.extend(read);
             return vec![words];
         }
-        read.map(|value| match &mark {
+        let line = |value: Text| match &mark {
             Some(mark) => words.iter().map(|it| put(it, mark, &value)).collect(),
             None => words.iter().cloned().chain([value]).collect(),
-        })
-        .collect()
+        };
+        read.into_iter().map(line).collect()
     }
 
     /// Whether a program is one that starts each line that it reads, as `parallel` does where it is not
     /// given a program.
-    pub(super) fn starts_lines(program: &[Text]) -> bool {
-        let name = program.first().map(|it| base_name(&it.text)).unwrap_or_default();
-        name == "parallel" && program.iter().skip(1).all(|it| it.text.starts_with('-'))
+    pub(super) fn starts_lines(&self, program: &[Text]) -> bool {
+        let Some((name, args)) = program.split_first() else { return false };
+        let rows = &self.reading.lens.lens().wrappers;
+        let row =
+            rows.iter().find(|it| it.command == PARALLEL && base_name(&name.text) == PARALLEL);
+        let Some(row) = row else { return false };
+        let mut args = args.iter().map(|it| it.text.as_str());
+        while let Some(arg) = args.next() {
+            if !arg.starts_with('-') {
+                return false;
+            }
+            if row.value_options.iter().any(|it| it == arg) {
+                args.next();
+            }
+        }
+        true
     }
 
     /// The folders that a program looks for files in.
@@ -90,17 +112,17 @@ impl Scanner<'_> {
     pub(super) fn for_each(
         &mut self,
         action: &[Text],
-        (roots, name): (&[Text], Option<&Text>),
+        (roots, names): (&[Text], &[Text]),
         scope: &mut Scope,
     ) {
         let mark = action.iter().all(|it| !it.text.contains("{}")).then(|| Text::known("{}"));
         let action: Vec<Text> = action.iter().cloned().chain(mark).collect();
-        let files = roots.iter().flat_map(|root| {
-            let any = root.below();
-            let named = name.and_then(|it| named_below(root, it));
-            std::iter::once(any).chain(named)
-        });
+        let named = |root| names.iter().filter_map(move |it| named_below(root, it));
+        let files = roots.iter().flat_map(|root| std::iter::once(root.below()).chain(named(root)));
         for file in files.collect::<Vec<_>>() {
+            if !self.may_go_on(file.text.len()) {
+                break;
+            }
             let filled = |it: &Text| if it.is_known() { put(it, "{}", &file) } else { it.clone() };
             let words = action.iter().map(filled).collect();
             let simple = Simple { words, wrappers: vec!["find".to_owned()], ..Simple::default() };
@@ -129,26 +151,41 @@ fn splits_lines(taken: &[Text]) -> bool {
         || ["-0", "--null"].iter().any(|it| program.has(it, &[]))
 }
 
-/// A word with a value at the place of the mark.
+/// Shell text into which a wrapper put what it reads, so that a shell can read it.
+pub(super) fn readable(text: Text) -> Text {
+    match text.is_known() {
+        true => text,
+        false => Text { text: text.text.replace(STANDARD_INPUT, "\u{2026}"), ..text },
+    }
+}
+
+/// A word with a value at each place of the mark.
 fn put(word: &Text, mark: &str, value: &Text) -> Text {
-    let Some((before, after)) = word.text.split_once(mark) else { return word.clone() };
-    let mut made = Text::known(before);
-    made.append(value);
-    made.append(&Text::known(after));
+    let mut pieces = word.text.split(mark);
+    let mut made = Text::known(pieces.next().unwrap_or_default());
+    made.glob = word.glob;
+    for piece in pieces {
+        made.append(value);
+        made.append(&Text::known(piece));
+    }
     made
 }
 
-/// The name of the files that `find` looks for, where it looks for one.
-pub(super) fn looked_for(finder: &[Text]) -> Option<Text> {
-    let at = finder.iter().position(|it| matches!(it.text.as_str(), "-name" | "-iname"))?;
-    let before = at.checked_sub(1).and_then(|it| finder.get(it));
-    let is_negated = before.is_some_and(|it| matches!(it.text.as_str(), "!" | "-not"));
-    finder.get(at + 1).filter(|_| !is_negated).cloned()
+/// The names of the files that `find` looks for.
+pub(super) fn looked_for(finder: &[Text]) -> Vec<Text> {
+    let mut names = Vec::new();
+    for (at, word) in finder.iter().enumerate() {
+        let before = at.checked_sub(1).and_then(|it| finder.get(it));
+        let is_negated = before.is_some_and(|it| matches!(it.text.as_str(), "!" | "-not"));
+        if matches!(word.text.as_str(), "-name" | "-iname") && !is_negated {
+            names.extend(finder.get(at + 1).cloned());
+        }
+    }
+    names
 }
 
 /// A file of a name below a folder, where both are known.
 pub(super) fn named_below(folder: &Text, name: &Text) -> Option<Text> {
     let (folder, name) = (folder.all()?, name.all()?);
-    let path = format!("{}/{name}", folder.trim_end_matches('/'));
-    Some(Text { glob: name.contains(['*', '?', '[']), ..Text::known(path) })
+    Some(Text { glob: name.contains(['*', '?', '[']), ..Text::known(in_folder(folder, name)) })
 }

@@ -6,7 +6,7 @@ use super::super::shell::unwrap::base_name;
 use super::each::{looked_for, named_below};
 use super::files::{FileUse, PatchFile, Use, patched};
 use super::known::{FileEffect, Which};
-use super::place::Place;
+use super::place::{Place, in_folder};
 use super::scan::{Output, Scanner, Scope};
 use super::value::Text;
 use super::{Input, Invocation, output};
@@ -14,6 +14,9 @@ use super::{Input, Invocation, output};
 /// Files that are none: what is written there is gone, or seen by whoever started the program.
 const NOWHERE: [&str; 6] =
     ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/tty", "/dev/zero"];
+
+/// Sources of one program that are followed to the folder that it copies them into.
+const SOURCES_MAX: usize = 64;
 
 /// Programs that apply the patch which they are given.
 const PATCHERS: [&str; 5] = ["apply_patch", "applypatch", "patch", "git apply", "git am"];
@@ -66,7 +69,7 @@ impl Scanner<'_> {
             any(&row.programs) && !any(&row.except)
         });
         let mut touched: Vec<(Use, Text)> =
-            rows.flat_map(|it| named(it, &program, values)).collect();
+            rows.flat_map(|it| files_of_row(it, &program, values)).collect();
         if program.name == "find" && program.has("-delete", values) {
             touched.extend(found(&program.args).into_iter().map(|it| (Use::Deletes, it)));
         }
@@ -128,8 +131,12 @@ impl Scanner<'_> {
     }
 }
 
-/// The files that a program is given, by one row of the table.
-fn named(row: &FileEffect, program: &Invocation, values: &[ValueOptions]) -> Vec<(Use, Text)> {
+/// What is done with the files that a program is given, by one row of the table.
+fn files_of_row(
+    row: &FileEffect,
+    program: &Invocation,
+    values: &[ValueOptions],
+) -> Vec<(Use, Text)> {
     let mut touched: Vec<(Use, Text)> = Vec::new();
     // The words that name the program itself are no files.
     let pattern = row.programs.iter().find(|it| program.is(it, values));
@@ -162,48 +169,46 @@ fn named(row: &FileEffect, program: &Invocation, values: &[ValueOptions]) -> Vec
         let taken = files.iter().enumerate().filter(|it| which.takes(it.0, files.len()));
         touched.extend(taken.map(|it| (does, (**it.1).clone())));
     }
-    touched.extend(copied(row, &files, &into).into_iter().map(|it| (Use::Writes, it)));
+    touched.extend(copied(row, &files, into.last()).into_iter().map(|it| (Use::Writes, it)));
     touched
 }
 
 /// What `find` finds, by its roots and the name that it looks for: where it looks for nothing, all of a
 /// root, else something in it.
 fn found(finder: &[Text]) -> Vec<Text> {
-    let name = looked_for(finder);
+    let names = looked_for(finder);
     let mut tests = finder.iter().filter(|it| it.text.starts_with('-'));
     let all = tests.all(|it| matches!(it.text.as_str(), "-delete" | "-depth" | "-type"));
-    let roots = output::roots(finder).into_iter();
-    roots
-        .map(|root| match name.as_ref().and_then(|it| named_below(&root, it)) {
-            Some(named) => named,
-            None if all => root,
-            None => root.below(),
-        })
-        .collect()
+    let found = |root: Text| -> Vec<Text> {
+        match names.as_slice() {
+            [] if all => vec![root],
+            [] => vec![root.below()],
+            names => names.iter().filter_map(|it| named_below(&root, it)).collect(),
+        }
+    };
+    output::roots(finder).into_iter().flat_map(found).collect()
 }
 
-/// What lies in the folders that a program writes into: files of the names of its sources, where it has
+/// What lies in the folder that a program writes into: files of the names of its sources, where it has
 /// some; a target that may be a folder counts as one.
-fn copied(row: &FileEffect, files: &[&&Text], into: &[Text]) -> Vec<Text> {
+fn copied(row: &FileEffect, files: &[&&Text], into: Option<&Text>) -> Vec<Text> {
     let has_sources = row.read == Which::BeforeLast;
-    let (sources, targets) = match (files, has_sources) {
-        (files, true) if !into.is_empty() => (files, into.to_vec()),
-        ([sources @ .., last], true) => (sources, vec![(**last).clone()]),
-        (_, _) => return into.iter().map(Text::below).collect(),
+    let (sources, folder) = match (files, into) {
+        (files, Some(folder)) if has_sources => (files, folder),
+        ([sources @ .., last], None) if has_sources => (sources, **last),
+        (_, into) => return into.map(Text::below).into_iter().collect(),
     };
-    let within = |target: &Text| {
-        let each = sources.iter().map(|source| {
-            let name = source.all().filter(|it| !it.ends_with('/')).map(base_name);
-            match (target.all(), name) {
-                (Some(folder), Some(name)) => {
-                    Text::known(format!("{}/{name}", folder.trim_end_matches('/')))
-                }
-                _ => target.below(),
-            }
-        });
-        each.collect::<Vec<_>>()
+    let name = |it: &Text| Some(it.all().map(base_name)?.to_owned());
+    // What the sources hold lies in the folder, where they are folders that are written as such.
+    let is_name = |it: &String| !it.is_empty() && !it.ends_with('/') && it != "." && it != "..";
+    let within = |source: &&&Text| match (folder.all(), name(source).filter(is_name)) {
+        (Some(folder), Some(name)) => {
+            Text { glob: source.glob, ..Text::known(in_folder(folder, &name)) }
+        }
+        _ => folder.below(),
     };
-    targets.iter().flat_map(within).collect()
+    let rest = (sources.len() > SOURCES_MAX).then(|| folder.below());
+    sources.iter().take(SOURCES_MAX).map(within).chain(rest).collect()
 }
 
 /// The last step of an address, without what is asked there.

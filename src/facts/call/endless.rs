@@ -1,11 +1,12 @@
 //! Loops that start jobs without end: `while true; do work & done`. Lives here: which forms of the grammar
-//! those are. A loop that waits for its jobs, sleeps, or is left at some point is none.
+//! those are. A loop that runs anything itself takes its time or is left at some point, and is none.
 
 use tree_sitter::Node;
 
 use super::super::shell::word;
+use crate::limits::SHELL_NESTING_MAX;
 
-/// What `while` goes on with for ever.
+/// What `while` goes on with for ever, blanks left out.
 const TRUE: [&str; 11] = [
     "true",
     ":",
@@ -21,17 +22,18 @@ const TRUE: [&str; 11] = [
 ];
 /// What `until` goes on with for ever.
 const FALSE: [&str; 5] = ["false", "/bin/false", "/usr/bin/false", "((0))", "!true"];
-/// Programs by which a loop is left, or takes its time.
-const BOUNDING: [&str; 6] = ["sleep", "break", "exit", "return", "exec", "read"];
+/// Commands that take no time and leave no loop.
+const IDLE: [&str; 10] =
+    [":", "true", "false", "echo", "printf", "test", "[", "wait", "disown", "continue"];
 
 /// Whether a statement starts jobs for ever.
 pub(super) fn starts_jobs(statement: Node<'_>, source: &str) -> bool {
-    goes_on(statement, source)
-        && statement.child_by_field_name("body").is_some_and(|it| jobs(it, source).are_left())
+    let body = statement.child_by_field_name("body").filter(|_| goes_on(statement, source));
+    body.is_some_and(|it| jobs(it, source, SHELL_NESTING_MAX).are_left())
 }
 
 /// Whether a loop never ends by its own condition.
-fn goes_on(statement: Node<'_>, source: &str) -> bool {
+pub(super) fn goes_on(statement: Node<'_>, source: &str) -> bool {
     if statement.kind() == "c_style_for_statement" {
         return statement.child_by_field_name("condition").is_none();
     }
@@ -56,55 +58,59 @@ struct Jobs {
     waited: bool,
     /// Whether some are out of its reach: those of a subshell, and those that it has disowned.
     lost: bool,
-    /// Whether it may be left, or takes its time.
-    bounded: bool,
+    /// Whether it runs something itself.
+    busy: bool,
 }
 
 impl Jobs {
     /// Whether some may run on when it is done. One job alone is waited for at the next beginning, too.
     const fn are_left(&self) -> bool {
         let waits_first = self.waited && self.started == 1;
-        self.lost || (self.running > 0 && !self.bounded && !waits_first)
+        self.lost || (self.running > 0 && !self.busy && !waits_first)
     }
 
-    fn program(&mut self, name: &str) {
+    fn command(&mut self, name: &str) {
         match name {
             "wait" => (self.waited, self.running) = (true, 0),
             "disown" => self.lost |= self.started > 0,
-            other => self.bounded |= BOUNDING.contains(&other),
+            other => self.busy |= !IDLE.contains(&other),
         }
+    }
+
+    /// What a part of the body does, after what came before it.
+    const fn then(&mut self, part: &Self) {
+        self.started += part.started;
+        self.running = if part.waited { part.running } else { self.running + part.running };
+        self.waited |= part.waited;
+        self.lost |= part.lost;
+        self.busy |= part.busy;
     }
 }
 
-/// The jobs of a body, one statement after the other.
-fn jobs(body: Node<'_>, source: &str) -> Jobs {
+/// The jobs of a body, one statement after the other; parts that are nested too deeply are not looked at.
+fn jobs(body: Node<'_>, source: &str, depth: usize) -> Jobs {
     let mut found = Jobs::default();
+    let Some(depth) = depth.checked_sub(1) else { return found };
     let mut cursor = body.walk();
-    for child in body.children(&mut cursor) {
-        let is_job = child.next_sibling().is_some_and(|it| it.kind() == "&");
+    let children: Vec<Node<'_>> = body.children(&mut cursor).collect();
+    for (at, child) in children.iter().enumerate() {
+        let is_job = children.get(at + 1).is_some_and(|it| it.kind() == "&");
         match child.kind() {
             "&" => (found.started, found.running) = (found.started + 1, found.running + 1),
             _ if is_job => {}
-            "command" | "redirected_statement" | "list" | "test_command" | "negated_command" => {
-                let text = word::raw(child, source);
-                let programs = text.split(['&', '|', ';']);
-                programs
-                    .filter_map(|it| it.split_whitespace().next())
-                    .for_each(|it| found.program(it));
+            "command" => {
+                let name = word::raw(*child, source).split_whitespace().next();
+                found.command(name.unwrap_or_default());
             }
             // Nobody else can wait for its jobs.
-            "subshell" => found.lost |= jobs(child, source).are_left(),
-            "function_definition" | "comment" => {}
-            "if_statement" if is_never_taken(child, source) => {}
-            _ => {
-                let inner = jobs(child, source);
-                found.started += inner.started;
-                found.running =
-                    if inner.waited { inner.running } else { found.running + inner.running };
-                found.waited |= inner.waited;
-                found.lost |= inner.lost;
-                found.bounded |= inner.bounded;
+            "subshell" => {
+                let inner = jobs(*child, source, depth);
+                found.lost |= inner.are_left();
+                found.busy |= inner.busy;
             }
+            "function_definition" | "comment" => {}
+            "if_statement" if is_never_taken(*child, source) => {}
+            _ => found.then(&jobs(*child, source, depth)),
         }
     }
     found

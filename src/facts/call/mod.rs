@@ -100,7 +100,7 @@ impl Invocation {
         let absolute = place.absolute.map(|it| match it.rsplit_once('/') {
             Some((folder, last)) if deleted && !through => {
                 let folder = place::followed(folder.to_owned(), &self.links);
-                format!("{}/{last}", folder.trim_end_matches('/'))
+                place::in_folder(&folder, last)
             }
             _ => place::followed(it, &self.links),
         });
@@ -210,7 +210,7 @@ fn command_of(input: &Json) -> String {
         Some(Json::String(text)) => text.clone(),
         Some(Json::Array(words)) => {
             let words: Vec<String> =
-                words.iter().filter_map(Json::as_str).map(value::quoted).collect();
+                words.iter().filter_map(Json::as_str).map(super::shell::word::quoted).collect();
             words.join(" ")
         }
         _ => input.as_str().unwrap_or_default().to_owned(),

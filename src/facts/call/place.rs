@@ -78,6 +78,11 @@ struct PlaceGlob {
 /// Homes of other machines, as globs.
 const HOMES: [&str; 3] = ["/home/*", "/Users/*", "/root"];
 
+/// A glob below a home, at every home that other machines may have.
+fn at_homes(below: &str) -> impl Iterator<Item = String> {
+    HOMES.iter().map(move |it| format!("{it}{below}"))
+}
+
 impl PlaceGlobs {
     /// The globs as they are written.
     pub fn new<'g>(globs: impl IntoIterator<Item = &'g str>) -> Self {
@@ -104,7 +109,7 @@ impl PlaceGlob {
     fn new(glob: &str) -> Self {
         let below_home = glob.strip_prefix('~').filter(|it| it.starts_with('/'));
         let globs = match below_home {
-            Some(rest) => HOMES.iter().map(|it| PathGlob::new(&format!("{it}{rest}"))).collect(),
+            Some(rest) => at_homes(rest).map(|it| PathGlob::new(&it)).collect(),
             None => vec![PathGlob::new(glob)],
         };
         let below_home = below_home.map(PathGlob::new);
@@ -116,7 +121,7 @@ impl PlaceGlob {
         let folders = self.folders.get_or_init(|| {
             let below_home = self.written.strip_prefix('~').filter(|it| it.starts_with('/'));
             let whole: Vec<String> = match below_home {
-                Some(rest) => HOMES.iter().map(|it| format!("{it}{rest}")).collect(),
+                Some(rest) => at_homes(rest).collect(),
                 None => vec![self.written.clone()],
             };
             whole.iter().flat_map(|it| folders_of(it)).map(PathGlob::new).collect()
@@ -165,6 +170,11 @@ impl PlaceGlob {
             None => could_mean(path, &self.written),
         }
     }
+}
+
+/// The path of a file in a folder.
+pub(super) fn in_folder(folder: &str, name: &str) -> String {
+    format!("{}/{name}", folder.trim_end_matches('/'))
 }
 
 /// Folders whose files a glob means: of `a/b/*.pem` that is `a/b`, of `.x/**` it is `.x`.

@@ -33,6 +33,7 @@ pub(super) fn scan(call: &mut Call, text: &str, reading: Reading<'_>) {
         steps: 0,
         uncalled: Vec::new(),
         locals: Vec::new(),
+        loop_end: 0,
         at_the_end: Vec::new(),
         heredocs: Heredocs::default(),
     };
@@ -123,6 +124,8 @@ pub(super) struct Scanner<'a> {
     pub(super) uncalled: Vec<(String, Function)>,
     /// Variables that the functions which are called now have for themselves, with what they were before.
     locals: Vec<(String, Option<Vec<Text>>)>,
+    /// Where the loop without end ends that was looked at last, in the text that is read now.
+    pub(super) loop_end: usize,
     /// Texts that run when the line is done: `trap … EXIT`.
     pub(super) at_the_end: Vec<String>,
     /// Bodies of here-documents that are not parsed with the line.
@@ -152,7 +155,9 @@ impl Scanner<'_> {
             self.unread("its form is not that of a shell command");
         }
         self.text_depth += 1;
+        let loop_end = std::mem::take(&mut self.loop_end);
         let output = self.sequence(tree.root_node(), source, scope, input);
+        self.loop_end = loop_end;
         self.text_depth -= 1;
         output
     }

@@ -57,8 +57,7 @@ impl Scanner<'_> {
             return Output::default();
         }
         self.nesting += 1;
-        let loops = matches!(node.kind(), "while_statement" | "c_style_for_statement");
-        self.call.endless |= loops && endless::starts_jobs(node, source);
+        self.look_at_loop(node, source);
         let output = match node.kind() {
             "command" => self.command(node, source, scope, input, Redirects::default()),
             "variable_assignment" | "variable_assignments" => {
@@ -91,6 +90,17 @@ impl Scanner<'_> {
         };
         self.nesting -= 1;
         output
+    }
+
+    /// Notes a loop that starts jobs without end; what is within one was looked at with it.
+    fn look_at_loop(&mut self, node: Node<'_>, source: &str) {
+        let is_loop = matches!(node.kind(), "while_statement" | "c_style_for_statement");
+        if is_loop && !self.call.endless && self.loop_end <= node.start_byte() {
+            self.call.endless = endless::starts_jobs(node, source);
+            if endless::goes_on(node, source) {
+                self.loop_end = node.end_byte();
+            }
+        }
     }
 
     fn pipeline(
@@ -279,12 +289,13 @@ impl Scanner<'_> {
         let keyword = node.child(0).map(|it| word::raw(it, source)).unwrap_or_default().to_owned();
         let mut cursor = node.walk();
         let children: Vec<Node<'_>> = node.named_children(&mut cursor).collect();
-        // What is behind `declare -n` names another variable: what that holds cannot be known here.
+        // What is behind `declare -n` names another variable: what either holds cannot be known from here on.
         let refers = matches!(keyword.as_str(), "declare" | "typeset" | "local")
             && children.iter().any(|it| {
                 let text = word::raw(*it, source);
                 text.starts_with('-') && text.contains('n')
             });
+        let is_local = matches!(keyword.as_str(), "declare" | "typeset" | "local");
         // All its words are put together before any of them is set.
         let mut set = Vec::new();
         for child in children {
@@ -292,20 +303,28 @@ impl Scanner<'_> {
                 "variable_assignment" => {
                     let (name, mut values) = self.assignment(child, source, scope);
                     if refers {
-                        values = vec![Text::unknown(word::raw(child, source))];
+                        let unknown = vec![Text::unknown(word::raw(child, source))];
+                        let target = values.first().and_then(Text::all).map(str::to_owned);
+                        set.extend(target.map(|it| (it, unknown.clone())));
+                        values = unknown;
                     }
                     if matches!(keyword.as_str(), "export" | "declare" | "typeset")
                         && let Some(value) = values.first()
                     {
                         self.call.variables.insert(name.clone(), value.clone());
                     }
-                    if keyword == "local" {
+                    if is_local {
                         self.made_local(&name, scope);
                     }
                     set.push((name, values));
                 }
                 "variable_name" if keyword == "unset" => {
                     scope.variables.insert(word::raw(child, source).to_owned(), Vec::new());
+                }
+                "variable_name" if keyword == "local" => {
+                    let name = word::raw(child, source).to_owned();
+                    self.made_local(&name, scope);
+                    set.push((name, vec![Text::known("")]));
                 }
                 "variable_name" if keyword == "export" => {
                     let name = word::raw(child, source).to_owned();

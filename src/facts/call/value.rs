@@ -83,7 +83,7 @@ impl Text {
         path.text.truncate(path.text.trim_end_matches('/').len());
         path.known_to = path.known_to.min(path.text.len());
         path.append(&Self::known("/"));
-        path.append(&Self::unknown("{}"));
+        path.append(&Self::unknown("\u{2026}"));
         path
     }
 
@@ -92,13 +92,4 @@ impl Text {
         let text = self.text.get(at..).unwrap_or_default().to_owned();
         Self { known_to: self.known_to.saturating_sub(at).min(text.len()), text, ..self.clone() }
     }
-}
-
-/// A word of a list, written so that a shell reads it as that word.
-pub(super) fn quoted(word: &str) -> String {
-    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_./=:,@%+".contains(&b);
-    if !word.is_empty() && word.bytes().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
 }

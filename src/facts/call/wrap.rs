@@ -4,10 +4,11 @@
 use super::super::glob::word_matches;
 use super::super::lens::Wrapper;
 use super::super::shell::unwrap::{Meaning, Word, base_name, is_assignment, meaning};
-use super::each::looked_for;
+use super::super::shell::word::quoted;
+use super::each::{looked_for, readable};
 use super::redirects::Redirects;
 use super::scan::{Output, Scanner, Scope};
-use super::value::{Text, quoted};
+use super::value::Text;
 use super::{Input, Invocation, output};
 use crate::limits::SHELL_DEPTH_MAX;
 
@@ -29,6 +30,15 @@ impl Word for Text {
 
     fn after(&self, at: usize) -> Self {
         self.tail(at)
+    }
+
+    fn quoted(&self) -> Self {
+        // The home stays one.
+        let home = self.text.starts_with('~') && !self.quoted_home;
+        match self.all().filter(|_| !home) {
+            Some(word) => Self { from: self.from.clone(), ..Self::known(quoted(word)) },
+            None => self.clone(),
+        }
     }
 }
 
@@ -73,7 +83,7 @@ impl Scanner<'_> {
             }
             let all = words.clone();
             self.shell_values(&all, scope);
-            match self.meant(words, scope) {
+            match self.meant(words, scope, input) {
                 Meaning::Words(inner) => {
                     match self.taken_off(&all, inner, &mut wrappers, scope, input) {
                         Inner::Words(inner) => words = inner,
@@ -104,12 +114,12 @@ impl Scanner<'_> {
                 }
                 Meaning::Find(program, actions) => {
                     let roots = self.looked_in(&program, scope);
-                    let name = looked_for(&program);
+                    let names = looked_for(&program);
                     let simple =
                         Simple { words: program, redirects, wrappers, ..Simple::default() };
                     let output = self.start(simple, scope, input);
                     for action in actions {
-                        self.for_each(&action, (&roots, name.as_ref()), scope);
+                        self.for_each(&action, (&roots, &names), scope);
                     }
                     return output;
                 }
@@ -119,15 +129,18 @@ impl Scanner<'_> {
         Output::default()
     }
 
-    /// What words come to. What the line wrote itself is no shell, whatever it is called:
-    /// `curl -o bash host && ./bash`.
-    fn meant(&self, words: Vec<Text>, scope: &Scope) -> Meaning<Text> {
+    /// What words come to. What the line wrote itself may be no shell, whatever it is called
+    /// (`curl -o bash host && ./bash`): it is started as a program, too.
+    fn meant(&mut self, words: Vec<Text>, scope: &mut Scope, input: &Input) -> Meaning<Text> {
+        let meant = meaning(words.clone(), self.reading.lens);
         let was_written =
             |it: &Text| it.text.contains('/') && self.written_into(it, scope).is_some();
-        match words.first().is_some_and(was_written) {
-            true => Meaning::Program(words),
-            false => meaning(words, self.reading.lens),
+        let is_program = matches!(meant, Meaning::Program(_) | Meaning::Find(..));
+        if !is_program && words.first().is_some_and(was_written) {
+            let simple = Simple { words, ..Simple::default() };
+            self.start(simple, &mut scope.clone(), input);
         }
+        meant
     }
 
     /// What is left when a wrapper is taken off.
@@ -153,22 +166,30 @@ impl Scanner<'_> {
             return Inner::Done(self.script(taken, inner, scope, input, wrappers.clone()));
         }
         let mut each = self.with_input(taken, inner, input);
-        let Some(last) = each.pop() else { return Inner::Done(Output::default()) };
+        if each.len() == 1 && each.first().is_some_and(|it| !holds_text(it)) {
+            return Inner::Words(each.pop().unwrap_or_default());
+        }
+        let mut output = Output::empty();
         for words in each {
-            let wrappers = wrappers.clone();
-            if holds_text(&words) {
-                let text = <Text as Word>::joined(&words);
-                self.shell_text(all, text, scope, input, wrappers);
-            } else {
-                let simple = Simple { words, wrappers, ..Simple::default() };
-                self.simple(simple, &mut scope.clone(), &Input::default());
+            if !self.may_go_on(words.iter().map(|it| it.text.len()).sum()) {
+                break;
             }
+            let mut inner = scope.clone();
+            let wrappers = wrappers.clone();
+            let own = match holds_text(&words) {
+                true => {
+                    let text = <Text as Word>::joined(&words);
+                    self.shell_text(all, text, &mut inner, input, wrappers)
+                }
+                false => {
+                    let simple = Simple { words, wrappers, ..Simple::default() };
+                    self.simple(simple, &mut inner, &Input::default())
+                }
+            };
+            output = output.then(own);
+            scope.files = inner.files;
         }
-        if holds_text(&last) {
-            let text = <Text as Word>::joined(&last);
-            return Inner::Done(self.shell_text(all, text, scope, input, wrappers.clone()));
-        }
-        Inner::Words(last)
+        Inner::Done(output)
     }
 
     /// Another way to write a simple command: `git -c alias.x=!cmd x`.
@@ -237,7 +258,7 @@ impl Scanner<'_> {
         wrappers: Vec<String>,
     ) -> Output {
         let name = words.first().map(|it| base_name(&it.text)).unwrap_or_default();
-        let (here, text) = (name == "eval", text);
+        let (here, text) = (name == "eval", readable(text));
         if !text.is_known() && !text.from.is_empty() {
             let program = Invocation {
                 fed_by: text.from.clone(),
@@ -363,7 +384,8 @@ impl Scanner<'_> {
     /// A program that wraps nothing, or a builtin of the shell.
     fn start(&mut self, simple: Simple, scope: &mut Scope, input: &Input) -> Output {
         let Simple { words, redirects, mut wrappers, .. } = simple;
-        if let Some(lines) = input.text.as_deref().filter(|_| Self::starts_lines(&words)) {
+        let starts_lines = self.starts_lines(&words);
+        if let Some(lines) = input.text.as_deref().filter(|_| starts_lines) {
             wrappers.extend(words.first().map(|it| base_name(&it.text).to_owned()));
             let output = self.started_text(wrappers, lines, &mut scope.clone(), &Input::default());
             return self.away(redirects, output, scope);
@@ -372,6 +394,7 @@ impl Scanner<'_> {
         if program.called.text.is_empty() {
             return Output::empty();
         }
+        program.runs_unknown = starts_lines && input.piped;
         self.builtin(&program, scope, input);
         if matches!(program.name.as_str(), "source" | ".") {
             let file = program.args.first().cloned().unwrap_or_default();

@@ -5,6 +5,7 @@ use super::super::compiled::CompiledLens;
 use super::super::glob::{begins_alike, word_matches};
 use super::super::lens::Wrapper;
 use super::super::pattern::ValuesOf;
+use super::word::quoted;
 
 /// Builtins and keywords that run the words after them.
 const PREFIXES: [&str; 5] = ["command", "exec", "builtin", "time", "coproc"];
@@ -22,6 +23,8 @@ pub(in crate::facts) trait Word: Clone {
     fn joined(words: &[Self]) -> Self;
     /// What follows its first bytes.
     fn after(&self, at: usize) -> Self;
+    /// As it is written in shell text, so that it stays one word.
+    fn quoted(&self) -> Self;
 }
 
 impl Word for String {
@@ -35,6 +38,10 @@ impl Word for String {
 
     fn after(&self, at: usize) -> Self {
         self.get(at..).unwrap_or_default().to_owned()
+    }
+
+    fn quoted(&self) -> Self {
+        quoted(self)
     }
 }
 
@@ -162,13 +169,13 @@ fn inner<W: Word>(wrapper: &Wrapper, args: &[W], all: &[W]) -> Option<Meaning<W>
             break;
         }
     }
-    // `su user -c text`: what is no shell itself takes its options in any place.
-    if wrapper.shell_option == "-c" && wrapper.check_option.is_empty() {
-        let at = rest.iter().position(|it| names_shell_option(it.text(), "-c"));
-        let late = at.and_then(|at| rest.get(at..)).and_then(<[W]>::split_first);
-        if let Some(text) = late.and_then(|(option, tail)| shell_text(wrapper, option, tail)) {
-            return Some(Meaning::Shell(text));
-        }
+    // `runuser user -c text`, `vagrant ssh machine -c text`.
+    if let [_, option, text] = rest
+        && wrapper.check_option.is_empty()
+        && option.text().starts_with('-')
+        && names_shell_option(option.text(), &wrapper.shell_option)
+    {
+        return shell_text(wrapper, option, std::slice::from_ref(text)).map(Meaning::Shell);
     }
     match (wrapper.shell_option.is_empty(), rest.is_empty()) {
         // For a shell that is a script file: `bash ./check.sh` runs `check.sh`.
@@ -181,20 +188,22 @@ fn inner<W: Word>(wrapper: &Wrapper, args: &[W], all: &[W]) -> Option<Meaning<W>
 /// The shell text that an option has for its value: `-c'text'` and `--command=text` hold it themselves.
 /// Of `env -S text words` the words belong to it.
 fn shell_text<W: Word>(wrapper: &Wrapper, option: &W, after: &[W]) -> Option<W> {
-    let word = option.text();
-    let splits = wrapper.shell_option == "-S";
-    let long = word.strip_prefix("--command");
-    let own = long.or_else(|| word.strip_prefix(wrapper.shell_option.as_str()));
+    let (word, short) = (option.text(), wrapper.shell_option.as_str());
+    let splits = short == "-S";
+    let long = long_form(short).and_then(|it| word.strip_prefix(it));
+    // Of a bundle, `env -vStext`, what follows the letter is the text.
+    let bundled = || word.split_once('S').filter(|_| splits).map(|it| it.1);
+    let own = long.or_else(|| word.strip_prefix(short)).or_else(bundled);
     let own = own.filter(|it| !it.is_empty());
     let glued = own.filter(|it| splits || it.starts_with('=') || it.contains(' '));
-    let glued =
-        glued.map(|it| option.after(word.len().saturating_sub(it.trim_start_matches('=').len())));
+    let start = |it: &str| word.len().saturating_sub(it.trim_start_matches('=').len());
+    let glued = glued.map(|it| option.after(start(it)));
     let mut after = after.iter().skip_while(|it| it.text() == "--").cloned();
     let text = glued.or_else(|| after.next())?;
     if !splits {
         return Some(text);
     }
-    let words: Vec<W> = std::iter::once(text).chain(after).collect();
+    let words: Vec<W> = std::iter::once(text).chain(after.map(|it| it.quoted())).collect();
     Some(W::joined(&words))
 }
 
@@ -203,14 +212,25 @@ fn names_shell_option(word: &str, shell_option: &str) -> bool {
     if shell_option.is_empty() {
         return false;
     }
-    let long = shell_option == "-c" && (word == "--command" || word.starts_with("--command="));
-    word == shell_option || long || bundles(word, shell_option)
+    let long = long_form(shell_option).and_then(|it| word.strip_prefix(it));
+    let is_long = long.is_some_and(|it| it.is_empty() || it.starts_with('='));
+    word == shell_option || is_long || bundles(word, shell_option)
+}
+
+/// The other name of an option whose value is shell text.
+fn long_form(shell_option: &str) -> Option<&'static str> {
+    match shell_option {
+        "-c" => Some("--command"),
+        "-S" => Some("--split-string"),
+        _ => None,
+    }
 }
 
 /// Whether a word is a bundle of letters that holds an option of one letter: `-lc` holds `-c`.
 fn bundles(word: &str, option: &str) -> bool {
     let letter = option.strip_prefix('-').filter(|letters| letters.len() == 1);
-    letter.is_some_and(|letter| !word.starts_with("--") && word.contains(letter))
+    let is_bundle = word.starts_with('-') && !word.starts_with("--");
+    letter.is_some_and(|letter| is_bundle && word.contains(letter))
 }
 
 /// The last letter of an option.

@@ -91,3 +91,12 @@ pub(in crate::facts) fn unescape_ansi(text: &str, out: &mut String) {
         out.push(char::from_u32(value).unwrap_or(char::REPLACEMENT_CHARACTER));
     }
 }
+
+/// A word of a list, written so that a shell reads it as that word.
+pub(in crate::facts) fn quoted(word: &str) -> String {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_./=:,@%+".contains(&b);
+    if !word.is_empty() && word.bytes().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
