@@ -8,10 +8,10 @@ use super::value::Text;
 use super::wrap::Simple;
 use super::{Input, Invocation, output};
 
-/// Wrappers that put what they read behind the words they are given.
-const FROM_INPUT: [&str; 2] = ["xargs", "parallel"];
-/// The one of them that starts what it reads where it is given no program.
+/// The wrapper that starts what it reads where it is given no program.
 const PARALLEL: &str = "parallel";
+/// Wrappers that put what they read behind the words they are given.
+const FROM_INPUT: [&str; 2] = ["xargs", PARALLEL];
 /// What stands before the values of `parallel` that are written out.
 const LISTED: &str = ":::";
 /// How what they read is told, where it is not known; to a shell the brackets would be signs of its own.

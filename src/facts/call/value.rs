@@ -1,5 +1,8 @@
 //! Values of shell words: what is known of a text that the shell would put together.
 
+use super::super::shell::unwrap::Word;
+use super::super::shell::word::quoted;
+
 /// A text that the shell would make, as far as it can be known.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Text {
@@ -91,5 +94,35 @@ impl Text {
     pub(super) fn tail(&self, at: usize) -> Self {
         let text = self.text.get(at..).unwrap_or_default().to_owned();
         Self { known_to: self.known_to.saturating_sub(at).min(text.len()), text, ..self.clone() }
+    }
+}
+
+impl Word for Text {
+    fn text(&self) -> &str {
+        &self.text
+    }
+
+    fn joined(words: &[Self]) -> Self {
+        let mut whole = Self::default();
+        for (at, word) in words.iter().enumerate() {
+            if at > 0 {
+                whole.append(&Self::known(" "));
+            }
+            whole.append(word);
+        }
+        whole
+    }
+
+    fn after(&self, at: usize) -> Self {
+        self.tail(at)
+    }
+
+    fn quoted(&self) -> Self {
+        // The home stays one.
+        let home = self.text.starts_with('~') && !self.quoted_home;
+        match self.all().filter(|_| !home) {
+            Some(word) => Self { from: self.from.clone(), ..Self::known(quoted(word)) },
+            None => self.clone(),
+        }
     }
 }

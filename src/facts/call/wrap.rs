@@ -12,36 +12,6 @@ use super::value::Text;
 use super::{Input, Invocation, output};
 use crate::limits::SHELL_DEPTH_MAX;
 
-impl Word for Text {
-    fn text(&self) -> &str {
-        &self.text
-    }
-
-    fn joined(words: &[Self]) -> Self {
-        let mut whole = Self::default();
-        for (at, word) in words.iter().enumerate() {
-            if at > 0 {
-                whole.append(&Self::known(" "));
-            }
-            whole.append(word);
-        }
-        whole
-    }
-
-    fn after(&self, at: usize) -> Self {
-        self.tail(at)
-    }
-
-    fn quoted(&self) -> Self {
-        // The home stays one.
-        let home = self.text.starts_with('~') && !self.quoted_home;
-        match self.all().filter(|_| !home) {
-            Some(word) => Self { from: self.from.clone(), ..Self::known(quoted(word)) },
-            None => self.clone(),
-        }
-    }
-}
-
 /// A simple command, its words put together.
 #[derive(Debug, Default)]
 pub(super) struct Simple {
