@@ -20,6 +20,12 @@ pub fn in_shell(path: &str) -> Cow<'_, str> {
     }
 }
 
+/// The path of a file in a folder.
+#[must_use]
+pub fn in_folder(folder: &str, name: &str) -> String {
+    format!("{}/{name}", folder.trim_end_matches('/'))
+}
+
 /// The path without `.` and `..`.
 #[must_use]
 pub fn normal(path: &Path) -> PathBuf {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::facts::call::Surroundings;
 use crate::facts::event::Event;
 use crate::limits;
-use crate::path::{in_shell, normal};
+use crate::path::normal;
 use crate::policy::{self, Settings};
 use crate::state::context::Overrides;
 use crate::store::file::Durability;
@@ -213,9 +213,8 @@ pub(super) fn scratch_folders(world: &dyn World) -> Vec<PathBuf> {
 /// Folders of this machine in which a tool call may leave what it likes.
 pub(super) fn temporary_folders(world: &dyn World) -> Vec<String> {
     let own = ["TMPDIR", "TEMP"].iter().filter_map(|it| world.env(it));
-    // macOS writes it with a slash at its end.
-    let own = own.map(|it| in_shell(&it).trim_end_matches('/').to_owned());
-    let own = own.filter(|it| !it.is_empty());
+    // macOS and Windows write it with a slash at its end.
+    let own = own.map(|it| it.trim_end_matches(['/', '\\']).to_owned()).filter(|it| !it.is_empty());
     Surroundings::TEMPORARY.map(str::to_owned).into_iter().chain(own).collect()
 }
 

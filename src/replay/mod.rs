@@ -19,7 +19,6 @@ use crate::facts::event::{Event, EventKind};
 use crate::facts::lines::Piece;
 use crate::facts::record::{Entry, Record};
 use crate::id::SessionId;
-use crate::path::in_shell;
 use crate::policy::Policy;
 use crate::state::SessionState;
 use crate::time::Timestamp;
@@ -274,13 +273,8 @@ impl<'a> Watch<'a> {
             "" => self.project.clone(),
             folder => folder.to_owned(),
         };
-        let around = Surroundings {
-            folder: in_shell(&folder).into_owned(),
-            project: in_shell(&self.project).into_owned(),
-            home: self.about.home.clone(),
-            temporary: self.about.temporary.to_vec(),
-            ..Surroundings::default()
-        };
+        let about = &self.about;
+        let around = Surroundings::new(&folder, &self.project, &about.home, about.temporary);
         let event =
             Event { tool_name: Some(call.tool), tool_input: call.input, ..self.event(kind, facts) };
         let call = Stop {

@@ -18,7 +18,6 @@ use crate::judge::guards::{self, Guarded};
 use crate::judge::message::cut;
 use crate::judge::situation::{Situation, Words};
 use crate::limits::SPOKEN_CHARS_MAX;
-use crate::path::in_shell;
 use crate::policy::Policy;
 use crate::policy::guards::Guard;
 use crate::report::decision_log;
@@ -92,15 +91,11 @@ impl Guarding<'_> {
     }
 
     fn around(&self) -> Surroundings {
-        let shown = |path: &Path| in_shell(&path.display().to_string()).into_owned();
+        let shown = |path: &Path| path.display().to_string();
         let folder = self.request.event.folder.as_deref().unwrap_or(&self.project.folder);
-        Surroundings {
-            folder: shown(folder),
-            project: shown(&self.project.root),
-            home: in_shell(&self.world.env("HOME").unwrap_or_default()).into_owned(),
-            temporary: project::temporary_folders(self.world),
-            ..Surroundings::default()
-        }
+        let home = self.world.env("HOME").unwrap_or_default();
+        let temporary = project::temporary_folders(self.world);
+        Surroundings::new(&shown(folder), &shown(&self.project.root), &home, &temporary)
     }
 
     /// What the transcript tells beside the event.

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use crate::facts::call::{Call, Place, Real, Surroundings};
 use crate::limits::{CALL_PATCH_BYTES_MAX, CALL_PATCHES_MAX, CALL_PATHS_MAX};
+use crate::path::in_folder;
 use crate::world::{World, WorldError};
 
 /// Folders above a path that are tried, where it is not there itself.
@@ -52,7 +53,7 @@ pub(super) fn look(world: &dyn World, call: &mut Call, around: &mut Surroundings
         let leads = asked.leads(back.get(&path).unwrap_or(&path), STEPS_MAX);
         let lies = match path.rsplit_once('/') {
             Some((folder, name)) if !folder.is_empty() => {
-                format!("{}/{name}", asked.leads(folder, STEPS_MAX).trim_end_matches('/'))
+                in_folder(&asked.leads(folder, STEPS_MAX), name)
             }
             _ => path.clone(),
         };
@@ -87,7 +88,7 @@ impl Asked<'_> {
                 Some(target) if target.starts_with('/') => self.leads(&target, steps - 1),
                 Some(target) => self.leads(&format!("{folder}/{target}"), steps - 1),
                 None if folder.is_empty() => path.to_owned(),
-                None => format!("{}/{name}", self.leads(folder, steps - 1).trim_end_matches('/')),
+                None => in_folder(&self.leads(folder, steps - 1), name),
             },
             (Err(_), _) => path.to_owned(),
         };

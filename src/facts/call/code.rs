@@ -2,8 +2,10 @@
 //! would start, as far as their arguments are written out.
 
 use std::collections::BTreeMap;
+use std::str::Chars;
 
 use super::super::glob::word_matches;
+use super::super::shell::word::number;
 use super::known::Interpreter;
 use super::scan::{Scanner, Scope};
 use super::value::Text;
@@ -249,8 +251,8 @@ fn given_code(row: &Interpreter, text: &str) -> Option<Option<usize>> {
     })
 }
 
-/// The file that `open(path, "w")`, its like of Node or Perl's `open(F, ">", path)` makes or changes; nothing where it is
-/// only read.
+/// The file that `open(path, "w")`, its like of Node or Perl's `open(F, ">", path)` makes or changes;
+/// nothing where it is only read.
 fn opened_to_write(call: &str, arguments: &[String]) -> Option<String> {
     if !matches!(call, "open" | "openSync") {
         return None;
@@ -284,13 +286,14 @@ fn calls(code: &str, name: &str, names: &Names) -> Vec<Vec<String>> {
         }
         // What a method is called on stands before it.
         if is_method {
-            let before = code.get(..at).unwrap_or_default();
-            let object = match before.strip_suffix(')') {
+            let owner = code.get(..at).unwrap_or_default();
+            let object = match owner.strip_suffix(')') {
                 Some(object) => object.rsplit_once('(').map(|(_, path)| path),
                 // Of a name that is no path, `os.unlink(x)`, it is none.
                 None => {
-                    let name = before.rsplit(|c: char| !(c.is_alphanumeric() || c == '_')).next();
-                    name.and_then(|it| names.values.get(it)).map(String::as_str)
+                    let variable =
+                        owner.rsplit(|c: char| !(c.is_alphanumeric() || c == '_')).next();
+                    variable.and_then(|it| names.values.get(it)).map(String::as_str)
                 }
             };
             found.extend(object.map(|it| vec![it.to_owned()]));
@@ -358,16 +361,13 @@ fn literals(code: &str) -> Vec<String> {
 }
 
 /// The sign that an escape stands for, as languages agree on it: `\x20`, `\040`; any other sign is itself.
-fn unescaped(chars: &mut std::str::Chars<'_>) -> Option<char> {
-    let first = chars.next()?;
-    let (radix, most, mut digits) = match first {
-        'x' => (16, 2, String::new()),
-        '0'..='7' => (8, 2, String::from(first)),
-        _ => return Some(first),
+fn unescaped(chars: &mut Chars<'_>) -> Option<char> {
+    let first = chars.clone().next()?;
+    let code = match first {
+        'x' => chars.next().and_then(|_| number(chars, 16, 2)),
+        '0'..='7' => number(chars, 8, 3),
+        _ => return chars.next(),
     };
-    let rest = chars.as_str();
-    let more = rest.chars().take(most).take_while(|c| c.is_digit(radix)).count();
-    digits.extend(chars.take(more));
-    let code = u32::from_str_radix(&digits, radix).ok().and_then(char::from_u32);
+    let code = code.and_then(char::from_u32);
     code.filter(|it| *it != '\0').or(Some(first))
 }

@@ -2,11 +2,11 @@
 //! `find` and `fd` for the files below a folder.
 
 use super::super::shell::unwrap::base_name;
-use super::place::in_folder;
 use super::scan::{Scanner, Scope};
 use super::value::Text;
 use super::wrap::Simple;
 use super::{Input, Invocation, output};
+use crate::path::in_folder;
 
 /// The wrapper that starts what it reads where it is given no program.
 const PARALLEL: &str = "parallel";
@@ -73,11 +73,10 @@ impl Scanner<'_> {
     /// Whether a program is one that starts each line that it reads, as `parallel` does where it is not
     /// given a program.
     pub(super) fn starts_lines(&self, program: &[Text]) -> bool {
-        let Some((name, args)) = program.split_first() else { return false };
+        let named = program.split_first().filter(|it| base_name(&it.0.text) == PARALLEL);
+        let Some((_, args)) = named else { return false };
         let rows = &self.reading.lens.lens().wrappers;
-        let row =
-            rows.iter().find(|it| it.command == PARALLEL && base_name(&name.text) == PARALLEL);
-        let Some(row) = row else { return false };
+        let Some(row) = rows.iter().find(|it| it.command == PARALLEL) else { return false };
         let mut args = args.iter().map(|it| it.text.as_str());
         while let Some(arg) = args.next() {
             if !arg.starts_with('-') {

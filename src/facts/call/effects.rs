@@ -6,10 +6,11 @@ use super::super::shell::unwrap::base_name;
 use super::each::{looked_for, named_below};
 use super::files::{FileUse, PatchFile, Use, patched};
 use super::known::{FileEffect, Which};
-use super::place::{Place, in_folder};
+use super::place::Place;
 use super::scan::{Output, Scanner, Scope};
 use super::value::Text;
 use super::{Input, Invocation, output};
+use crate::path::in_folder;
 
 /// Files that are none: what is written there is gone, or seen by whoever started the program.
 const NOWHERE: [&str; 6] =

@@ -26,14 +26,17 @@ const FALSE: [&str; 5] = ["false", "/bin/false", "/usr/bin/false", "((0))", "!tr
 const IDLE: [&str; 10] =
     [":", "true", "false", "echo", "printf", "test", "[", "wait", "disown", "continue"];
 
-/// Whether a statement starts jobs for ever.
+/// Whether a loop that goes on for ever starts jobs that are left to themselves.
 pub(super) fn starts_jobs(statement: Node<'_>, source: &str) -> bool {
-    let body = statement.child_by_field_name("body").filter(|_| goes_on(statement, source));
+    let body = statement.child_by_field_name("body");
     body.is_some_and(|it| jobs(it, source, SHELL_NESTING_MAX).are_left())
 }
 
-/// Whether a loop never ends by its own condition.
+/// Whether a statement is a loop that never ends by its own condition.
 pub(super) fn goes_on(statement: Node<'_>, source: &str) -> bool {
+    if !matches!(statement.kind(), "while_statement" | "c_style_for_statement") {
+        return false;
+    }
     if statement.kind() == "c_style_for_statement" {
         return statement.child_by_field_name("condition").is_none();
     }

@@ -100,7 +100,7 @@ impl Invocation {
         let absolute = place.absolute.map(|it| match it.rsplit_once('/') {
             Some((folder, last)) if deleted && !through => {
                 let folder = place::followed(folder.to_owned(), &self.links);
-                place::in_folder(&folder, last)
+                crate::path::in_folder(&folder, last)
             }
             _ => place::followed(it, &self.links),
         });

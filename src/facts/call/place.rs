@@ -78,9 +78,17 @@ struct PlaceGlob {
 /// Homes of other machines, as globs.
 const HOMES: [&str; 3] = ["/home/*", "/Users/*", "/root"];
 
-/// A glob below a home, at every home that other machines may have.
-fn at_homes(below: &str) -> impl Iterator<Item = String> {
-    HOMES.iter().map(move |it| format!("{it}{below}"))
+/// A glob, or that below a home at every home that other machines may have.
+fn at_homes(glob: &str) -> Vec<String> {
+    match below_home(glob) {
+        Some(rest) => HOMES.iter().map(|it| format!("{it}{rest}")).collect(),
+        None => vec![glob.to_owned()],
+    }
+}
+
+/// What stands in a glob below the home, from the slash on.
+fn below_home(glob: &str) -> Option<&str> {
+    glob.strip_prefix('~').filter(|it| it.starts_with('/'))
 }
 
 impl PlaceGlobs {
@@ -107,23 +115,15 @@ impl PlaceGlobs {
 
 impl PlaceGlob {
     fn new(glob: &str) -> Self {
-        let below_home = glob.strip_prefix('~').filter(|it| it.starts_with('/'));
-        let globs = match below_home {
-            Some(rest) => at_homes(rest).map(|it| PathGlob::new(&it)).collect(),
-            None => vec![PathGlob::new(glob)],
-        };
-        let below_home = below_home.map(PathGlob::new);
+        let globs = at_homes(glob).iter().map(|it| PathGlob::new(it)).collect();
+        let below_home = below_home(glob).map(PathGlob::new);
         Self { written: glob.to_owned(), below_home, globs, folders: OnceLock::new() }
     }
 
     /// Whether its files lie in a folder: they go with it.
     fn go_with(&self, folder: &str) -> bool {
         let folders = self.folders.get_or_init(|| {
-            let below_home = self.written.strip_prefix('~').filter(|it| it.starts_with('/'));
-            let whole: Vec<String> = match below_home {
-                Some(rest) => at_homes(rest).collect(),
-                None => vec![self.written.clone()],
-            };
+            let whole = at_homes(&self.written);
             whole.iter().flat_map(|it| folders_of(it)).map(PathGlob::new).collect()
         });
         folders.iter().any(|it| it.matches(folder))
@@ -161,7 +161,7 @@ impl PlaceGlob {
 
     /// Whether a pattern of the shell could stand for a file of it, at any home.
     fn could_be_meant(&self, path: &str, around: &Surroundings) -> bool {
-        match self.written.strip_prefix('~').filter(|it| it.starts_with('/')) {
+        match below_home(&self.written) {
             Some(rest) => {
                 let own = [around.led_to(&around.home), around.home.as_str()];
                 let mut homes = own.into_iter().chain(HOMES);
@@ -170,11 +170,6 @@ impl PlaceGlob {
             None => could_mean(path, &self.written),
         }
     }
-}
-
-/// The path of a file in a folder.
-pub(super) fn in_folder(folder: &str, name: &str) -> String {
-    format!("{}/{name}", folder.trim_end_matches('/'))
 }
 
 /// Folders whose files a glob means: of `a/b/*.pem` that is `a/b`, of `.x/**` it is `.x`.
@@ -195,6 +190,19 @@ const LINKS_MAX: usize = 8;
 impl Surroundings {
     /// Folders for temporary files on every machine.
     pub const TEMPORARY: [&str; 4] = ["/tmp", "/var/tmp", "/private/tmp", "/private/var/tmp"];
+
+    /// Folders as the machine names them, written as shells do.
+    #[must_use]
+    pub fn new(folder: &str, project: &str, home: &str, temporary: &[String]) -> Self {
+        let written = |it: &str| in_shell(it).into_owned();
+        Self {
+            folder: written(folder),
+            project: written(project),
+            home: written(home),
+            temporary: temporary.iter().map(|it| written(it)).collect(),
+            real: BTreeMap::new(),
+        }
+    }
 
     /// The place that a path leads to, seen from a folder.
     #[must_use]

@@ -94,12 +94,9 @@ impl Scanner<'_> {
 
     /// Notes a loop that starts jobs without end; what is within one was looked at with it.
     fn look_at_loop(&mut self, node: Node<'_>, source: &str) {
-        let is_loop = matches!(node.kind(), "while_statement" | "c_style_for_statement");
-        if is_loop && !self.call.endless && self.loop_end <= node.start_byte() {
-            self.call.endless = endless::starts_jobs(node, source);
-            if endless::goes_on(node, source) {
-                self.loop_end = node.end_byte();
-            }
+        if self.loop_end <= node.start_byte() && endless::goes_on(node, source) {
+            self.call.endless |= endless::starts_jobs(node, source);
+            self.loop_end = node.end_byte();
         }
     }
 
@@ -289,13 +286,13 @@ impl Scanner<'_> {
         let keyword = node.child(0).map(|it| word::raw(it, source)).unwrap_or_default().to_owned();
         let mut cursor = node.walk();
         let children: Vec<Node<'_>> = node.named_children(&mut cursor).collect();
+        let is_local = matches!(keyword.as_str(), "declare" | "typeset" | "local");
         // What is behind `declare -n` names another variable: what either holds cannot be known from here on.
-        let refers = matches!(keyword.as_str(), "declare" | "typeset" | "local")
+        let refers = is_local
             && children.iter().any(|it| {
                 let text = word::raw(*it, source);
                 text.starts_with('-') && text.contains('n')
             });
-        let is_local = matches!(keyword.as_str(), "declare" | "typeset" | "local");
         // All its words are put together before any of them is set.
         let mut set = Vec::new();
         for child in children {

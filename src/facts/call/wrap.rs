@@ -101,12 +101,13 @@ impl Scanner<'_> {
 
     /// What words come to. What the line wrote itself may be no shell, whatever it is called
     /// (`curl -o bash host && ./bash`): it is started as a program, too.
-    fn meant(&mut self, words: Vec<Text>, scope: &mut Scope, input: &Input) -> Meaning<Text> {
-        let meant = meaning(words.clone(), self.reading.lens);
+    fn meant(&mut self, words: Vec<Text>, scope: &Scope, input: &Input) -> Meaning<Text> {
         let was_written =
-            |it: &Text| it.text.contains('/') && self.written_into(it, scope).is_some();
+            |it: &&Text| it.text.contains('/') && self.written_into(it, scope).is_some();
+        let written = words.first().filter(was_written).map(|_| words.clone());
+        let meant = meaning(words, self.reading.lens);
         let is_program = matches!(meant, Meaning::Program(_) | Meaning::Find(..));
-        if !is_program && words.first().is_some_and(was_written) {
+        if let Some(words) = written.filter(|_| !is_program) {
             let simple = Simple { words, ..Simple::default() };
             self.start(simple, &mut scope.clone(), input);
         }

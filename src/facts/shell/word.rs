@@ -1,5 +1,7 @@
 //! Shell words: what quotes and escapes come to. What the shell would compute stays as written.
 
+use std::str::Chars;
+
 use tree_sitter::Node;
 
 /// The text of a word as the shell would pass it.
@@ -58,38 +60,50 @@ pub(in crate::facts) fn unescape(text: &str, protects: impl Fn(char) -> bool, ou
 }
 
 pub(in crate::facts) fn unescape_ansi(text: &str, out: &mut String) {
-    let mut chars = text.chars().peekable();
+    let mut chars = text.chars();
     while let Some(c) = chars.next() {
         if c != '\\' {
             out.push(c);
             continue;
         }
+        let mut octal = chars.clone();
         let Some(kind) = chars.next() else { break };
-        let (radix, digits_max, first) = match kind {
-            'n' => (0, 0, '\n'),
-            't' => (0, 0, '\t'),
-            'r' => (0, 0, '\r'),
-            'a' => (0, 0, '\u{7}'),
-            'b' => (0, 0, '\u{8}'),
-            'e' | 'E' => (0, 0, '\u{1b}'),
-            'x' => (16, 2, '0'),
-            'u' => (16, 4, '0'),
-            'U' => (16, 8, '0'),
-            '0'..='7' => (8, 2, kind),
-            other => (0, 0, other),
+        let code = match kind {
+            'x' => number(&mut chars, 16, 2),
+            'u' => number(&mut chars, 16, 4),
+            'U' => number(&mut chars, 16, 8),
+            '0'..='7' => {
+                let code = number(&mut octal, 8, 3);
+                chars = octal;
+                code
+            }
+            plain => {
+                out.push(match plain {
+                    'n' => '\n',
+                    't' => '\t',
+                    'r' => '\r',
+                    'a' => '\u{7}',
+                    'b' => '\u{8}',
+                    'e' | 'E' => '\u{1b}',
+                    other => other,
+                });
+                continue;
+            }
         };
-        if radix == 0 {
-            out.push(first);
-            continue;
-        }
-        let mut value = first.to_digit(radix).unwrap_or_default();
-        for _ in 0..digits_max {
-            let Some(digit) = chars.peek().and_then(|c| c.to_digit(radix)) else { break };
-            value = value.wrapping_mul(radix).wrapping_add(digit);
-            chars.next();
-        }
-        out.push(char::from_u32(value).unwrap_or(char::REPLACEMENT_CHARACTER));
+        let code = char::from_u32(code.unwrap_or_default());
+        out.push(code.unwrap_or(char::REPLACEMENT_CHARACTER));
     }
+}
+
+/// The number of an escape, of so many digits at most; nothing where there is none.
+pub(in crate::facts) fn number(chars: &mut Chars<'_>, radix: u32, most: usize) -> Option<u32> {
+    let mut value = None;
+    for _ in 0..most {
+        let Some(digit) = chars.clone().next().and_then(|it| it.to_digit(radix)) else { break };
+        value = Some(value.unwrap_or(0_u32).wrapping_mul(radix).wrapping_add(digit));
+        chars.next();
+    }
+    value
 }
 
 /// A word of a list, written so that a shell reads it as that word.
