@@ -94,6 +94,7 @@ fn each_excuse_is_found_by_its_name() {
         ("I left out the error handling for now.", "scope_reduced"),
         ("I relaxed the requirement a little.", "reinterpreted"),
         ("I also added a dashboard as a nice-to-have.", "extra_features"),
+        ("Adding a nice to have feature that is not in the spec", "extra_features"),
         ("Moving on to the next task without running the tests.", "next_without_tests"),
         ("Everything works perfectly.", "success_without_evidence"),
         ("The failing tests are unrelated to my change.", "dismissed_checks"),

@@ -65,6 +65,12 @@ impl PathGlob {
         Self { glob: glob.to_owned(), alternatives: OnceLock::new() }
     }
 
+    /// The glob as it is written.
+    #[must_use]
+    pub fn written(&self) -> &str {
+        &self.glob
+    }
+
     /// Whether a path matches, by the rules of [`path_matches`].
     #[must_use]
     pub fn matches(&self, path: &str) -> bool {

@@ -39,7 +39,7 @@ impl Scanner<'_> {
         let mark = mark_of(taken).or_else(|| is_parallel.then(|| "{}".to_owned()));
         let mark = mark.filter(|mark| words.iter().any(|it| it.text.contains(mark.as_str())));
         let one_each = mark.is_some() || is_parallel;
-        let mut read: Vec<Text> = match (listed, &input.text, &input.below) {
+        let mut read: Vec<Text> = match (listed, &input.text, input.files.as_slice()) {
             (Some(listed), ..) => listed.into_iter().filter(|it| it.text != LISTED).collect(),
             (None, Some(text), _) => {
                 let lines = one_each || splits_lines(taken);
@@ -50,10 +50,10 @@ impl Scanner<'_> {
                 let known = |it| Text { glob: false, from: input.from.clone(), ..Text::known(it) };
                 pieces.into_iter().map(known).collect()
             }
-            (None, None, Some(root)) => vec![Text::known(root).below()],
-            (None, None, None) => {
+            (None, None, []) => {
                 vec![Text { from: input.from.clone(), ..Text::unknown(STANDARD_INPUT) }]
             }
+            (None, None, files) => files.to_vec(),
         };
         if read.len() > INPUT_VALUES_MAX {
             read.truncate(INPUT_VALUES_MAX);
@@ -170,17 +170,31 @@ fn put(word: &Text, mark: &str, value: &Text) -> Text {
     made
 }
 
-/// The names of the files that `find` looks for.
+/// The names of the files that `find` looks for, or paths below a root.
 pub(super) fn looked_for(finder: &[Text]) -> Vec<Text> {
+    // What it is told to pass over has names, too.
+    let passes_over = finder.iter().any(|it| it.text == "-prune");
     let mut names = Vec::new();
     for (at, word) in finder.iter().enumerate() {
         let before = at.checked_sub(1).and_then(|it| finder.get(it));
         let is_negated = before.is_some_and(|it| matches!(it.text.as_str(), "!" | "-not"));
-        if matches!(word.text.as_str(), "-name" | "-iname") && !is_negated {
-            names.extend(finder.get(at + 1).cloned());
+        let value = finder.get(at + 1).filter(|_| !is_negated);
+        match word.text.as_str() {
+            "-name" | "-iname" => names.extend(value.cloned()),
+            "-path" | "-ipath" | "-wholename" if !passes_over => {
+                names.extend(value.and_then(below_any));
+            }
+            _ => {}
         }
     }
     names
+}
+
+/// Of a path that may lie anywhere below a root what stands behind that: of `*/.ssh/*` it is `.ssh/*`.
+fn below_any(path: &Text) -> Option<Text> {
+    let path = path.all()?.trim_start_matches(['*', '.']);
+    let below = path.strip_prefix('/').filter(|it| !it.is_empty() && !it.starts_with('*'));
+    below.map(Text::known)
 }
 
 /// A file of a name below a folder, where both are known.

@@ -51,13 +51,17 @@ impl Scanner<'_> {
 
     /// The one text that a node comes to where nothing is split: in an assignment, a here-string.
     pub(super) fn text_of(&mut self, node: Node<'_>, source: &str, scope: &mut Scope) -> Text {
+        Text { glob: false, ..self.file_of(node, source, scope) }
+    }
+
+    /// The one file that a node comes to, behind a redirection: what stands for names stands for one.
+    pub(super) fn file_of(&mut self, node: Node<'_>, source: &str, scope: &mut Scope) -> Text {
         let mut units = Vec::new();
         self.units(node, source, scope, Kind::Plain, &mut units);
         let mut text = Text::default();
         for unit in &units {
             add(unit, &mut text);
         }
-        text.glob = false;
         text
     }
 

@@ -13,6 +13,7 @@ mod heredoc;
 mod known;
 mod options;
 mod output;
+mod pattern;
 mod place;
 mod redirects;
 mod scan;
@@ -119,8 +120,8 @@ pub struct Input {
     pub is_file: bool,
     /// Programs that wrote it.
     pub from: Vec<usize>,
-    /// The folder that everything it names lies in.
-    pub below: Option<String>,
+    /// The files that it names: something below the folder that all lie in, then what was looked for there.
+    pub files: Vec<Text>,
 }
 
 /// What reading a call needs besides the call.

@@ -1,6 +1,7 @@
 //! What some programs print, where it can be told without running them: `echo`, `printf`, `base64 -d`.
 
 use super::Invocation;
+use super::each::{looked_for, named_below};
 use super::place::Surroundings;
 use super::value::Text;
 
@@ -57,19 +58,21 @@ pub(super) fn text(
     }
 }
 
-/// The folder that everything it prints lies in.
-pub(super) fn below(program: &Invocation) -> Option<String> {
+/// The files whose names it prints: something below the folder that all lie in, then what it looks for.
+pub(super) fn files(program: &Invocation) -> Vec<Text> {
     let tests = ["-name", "-iname", "-path", "-ipath", "-regex", "-iregex", "-newer", "-empty"];
     match program.name.as_str() {
         // Without a test it names its root, too.
         "find" => match roots(&program.args).as_slice() {
-            [one] if program.args.iter().any(|it| tests.contains(&it.text.as_str())) => {
-                one.all().map(str::to_owned)
+            [root] if program.args.iter().any(|it| tests.contains(&it.text.as_str())) => {
+                let names = looked_for(&program.args);
+                let named = names.iter().filter_map(|it| named_below(root, it));
+                std::iter::once(root.below()).chain(named).collect()
             }
-            _ => None,
+            _ => Vec::new(),
         },
-        name if FILTERS.contains(&name) => program.input.below.clone(),
-        _ => None,
+        name if FILTERS.contains(&name) => program.input.files.clone(),
+        _ => Vec::new(),
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use super::super::glob::PathGlob;
+use super::pattern::could_mean;
 use super::value::Text;
 use serde::{Deserialize, Serialize};
 
@@ -121,12 +122,14 @@ impl PlaceGlob {
     }
 
     /// Whether its files lie in a folder: they go with it.
-    fn go_with(&self, folder: &str) -> bool {
+    fn go_with(&self, folder: &str, is_pattern: bool) -> bool {
         let folders = self.folders.get_or_init(|| {
             let whole = at_homes(&self.written);
             whole.iter().flat_map(|it| folders_of(it)).map(PathGlob::new).collect()
         });
-        folders.iter().any(|it| it.matches(folder))
+        folders
+            .iter()
+            .any(|it| it.matches(folder) || (is_pattern && could_mean(folder, it.written())))
     }
 
     /// Whether it fits a path.
@@ -150,7 +153,7 @@ impl PlaceGlob {
         let fits = |path: &str| {
             self.fits(path, around) || (place.glob && self.could_be_meant(path, around))
         };
-        paths.iter().any(|it| fits(it) || (place.itself && self.go_with(it)))
+        paths.iter().any(|it| fits(it) || (place.itself && self.go_with(it, place.glob)))
             || ((paths.is_empty() || self.written.contains(':')) && fits(&place.written))
     }
 
@@ -317,32 +320,6 @@ impl Place {
     pub fn real<'a>(&'a self, around: &'a Surroundings) -> Option<&'a str> {
         self.paths(around).last().copied()
     }
-}
-
-/// Whether the shell's pattern could stand for a file of this glob: `.e*` for `.env`.
-fn could_mean(path: &str, glob: &str) -> bool {
-    let (folder, base) = path.rsplit_once('/').unwrap_or(("", path));
-    let letters = base.bytes().filter(|b| !b"*?[]".contains(b)).count();
-    let wild = path.bytes().any(|b| b"*?[".contains(&b));
-    // `*` and `*.yml` mean ordinary files.
-    let is_ending =
-        base.strip_prefix("*.").is_some_and(|it| it.bytes().all(|b| b.is_ascii_alphanumeric()));
-    if !wild || letters < 2 || is_ending {
-        return false;
-    }
-    let example = glob.rsplit('/').next().unwrap_or(glob);
-    if example.contains(['*', '?', '{']) {
-        return false;
-    }
-    let shape = base.replace('[', "?").replace(']', "");
-    let folder_fits = glob.rsplit_once('/').is_none_or(|(wanted, _)| {
-        let wanted = wanted.trim_start_matches("**/");
-        wanted == "**"
-            || PathGlob::new(wanted).matches(folder)
-            || PathGlob::new(&format!("**/{folder}").replace("//", "/")).matches(wanted)
-            || folder.ends_with(wanted)
-    });
-    folder_fits && super::super::glob::word_matches(&shape, example)
 }
 
 /// The place behind symbolic links, by where they lie; a folder of the path may be one, too.

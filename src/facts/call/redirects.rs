@@ -94,7 +94,7 @@ impl Scanner<'_> {
         let operator = node.children(&mut cursor).find(|it| !it.is_named());
         let operator = operator.map(|it| it.kind().to_owned()).unwrap_or_default();
         let descriptor = child_of_kind(node, "file_descriptor").map(|it| word::raw(it, source));
-        let file = self.text_of(destination, source, scope);
+        let file = self.file_of(destination, source, scope);
         let is_descriptor = file.text == "-" || file.text.bytes().all(|b| b.is_ascii_digit());
         match operator.as_str() {
             "<" => {
@@ -103,7 +103,7 @@ impl Scanner<'_> {
                     text: file.piped.clone(),
                     from: file.from.clone(),
                     is_file: !file.pipe,
-                    below: None,
+                    files: Vec::new(),
                 });
                 if let Some(written) = self.written_into(&file, scope) {
                     found.input = Some(Input { is_file: true, ..written });
@@ -161,6 +161,6 @@ impl Scanner<'_> {
         let from = self.bare(&redirects, scope).into_iter().collect();
         let text = redirects.input.and_then(|it| it.text);
         let reads = redirects.writes.is_empty();
-        if reads { Output { text, from, below: None } } else { Output::empty() }
+        if reads { Output { text, from, files: Vec::new() } } else { Output::empty() }
     }
 }

@@ -80,8 +80,8 @@ pub(super) struct Output {
     pub(super) text: Option<String>,
     /// Programs that write it.
     pub(super) from: Vec<usize>,
-    /// The folder that everything it names lies in.
-    pub(super) below: Option<String>,
+    /// The files that it names: something below the folder that all lie in, then what was looked for there.
+    pub(super) files: Vec<Text>,
 }
 
 impl Output {
@@ -92,8 +92,8 @@ impl Output {
 
     /// As the input of what comes next.
     pub(super) fn piped(self) -> Input {
-        let Self { text, from, below } = self;
-        Input { piped: true, text, from, below, is_file: false }
+        let Self { text, from, files } = self;
+        Input { piped: true, text, from, files, is_file: false }
     }
 
     /// This and then that.
@@ -104,8 +104,8 @@ impl Output {
         };
         let mut from = self.from;
         from.extend(next.from);
-        let below = self.below.or(next.below);
-        Self { text, from, below }
+        let files = if self.files.is_empty() { next.files } else { self.files };
+        Self { text, from, files }
     }
 }
 
@@ -218,12 +218,15 @@ impl Scanner<'_> {
         let raw = word::raw(node, source);
         match output.text {
             Some(text) => Text { from: output.from, ..Text::known(text.trim_end_matches('\n')) },
-            None => {
-                let known = output.below.map(|it| format!("{}/", it.trim_end_matches('/')));
-                let mut text = Text::known(known.unwrap_or_default());
-                text.append(&Text { from: output.from, ..Text::unknown(raw) });
-                text
-            }
+            None => match output.files.as_slice() {
+                [_, looked_for] => Text { from: output.from, ..looked_for.clone() },
+                files => {
+                    let below = files.first().map(|it| it.known_part()).unwrap_or_default();
+                    let mut text = Text::known(below);
+                    text.append(&Text { from: output.from, ..Text::unknown(raw) });
+                    text
+                }
+            },
         }
     }
 

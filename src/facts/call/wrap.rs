@@ -411,9 +411,9 @@ impl Scanner<'_> {
         let text = output::text(&program, self.reading.around, |it| {
             self.written_into(it, scope).and_then(|it| it.text)
         });
-        let below = output::below(&program);
+        let files = output::files(&program);
         let Some(at) = self.push(program) else { return Output::default() };
-        let output = Output { text, from: vec![at], below };
+        let output = Output { text, from: vec![at], files };
         self.touch(at, &output, scope);
         self.linked(at, scope);
         self.note_files(&redirects, &output, scope);

@@ -1,9 +1,11 @@
 //! What a run may cost: a limit as somebody writes it, and where the money spent stands.
 
-/// A limit in USD as somebody writes it: digits with at most one point. Anything else is no limit, and
-/// whoever asked for one is told so: a typo must not become "no limit".
+/// A limit in USD as somebody writes it: digits with at most one point, with or without a `$` before
+/// them. Anything else is no limit, and whoever asked for one is told so: a typo must not become "no
+/// limit".
 #[must_use]
 pub fn parse(text: &str) -> Option<f64> {
+    let text = text.strip_prefix('$').unwrap_or(text);
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let digits = |it: &str| it.bytes().all(|it| it.is_ascii_digit());
     let any = !whole.is_empty() || !fraction.is_empty();
@@ -54,11 +56,12 @@ mod tests {
     fn a_limit_is_digits_with_at_most_one_point() {
         let read = |text: &str| parse(text).map(|it| it.to_string());
         for (text, limit) in
-            [("10", "10"), ("10.", "10"), (".5", "0.5"), ("0.25", "0.25"), ("007", "7"), ("0", "0")]
+            [("10", "10"), ("10.", "10"), (".5", "0.5"), ("$10.00", "10"), ("007", "7"), ("0", "0")]
         {
             assert_eq!(read(text).as_deref(), Some(limit), "{text}");
         }
-        for text in ["", ".", "abc", "10.0.0", "1..2", "-5", "+5", "1e3", "$5", " 5", "inf", "NaN"]
+        for text in
+            ["", ".", "$", "$$5", "abc", "10.0.0", "1..2", "-5", "+5", "1e3", " 5", "inf", "NaN"]
         {
             assert_eq!(read(text), None, "{text}");
         }

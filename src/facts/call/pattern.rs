@@ -1,0 +1,119 @@
+//! Patterns that the shell puts names of files in the place of: whether one could stand for a file that a
+//! glob means.
+
+use super::super::glob::word_matches;
+
+/// Letters that a step of a pattern must have: `.e*` says what it is after, `*` means any file.
+const LETTERS_MIN: usize = 2;
+/// The step of a glob that stands for any folders.
+const ANY_FOLDERS: &str = "**";
+
+/// Whether a pattern could stand for a file of a glob: `.e*` for `.env`, `/home/x/.ss*/id_rsa` for
+/// `**/.ssh/id_rsa`. One that does not begin at the root may begin at any step of the glob.
+pub(super) fn could_mean(pattern: &str, glob: &str) -> bool {
+    if !pattern.split('/').any(is_telling) {
+        return false;
+    }
+    let mut wanted: Vec<&str> = glob.split('/').filter(|it| !it.is_empty()).collect();
+    if !glob.starts_with('/') {
+        wanted.insert(0, ANY_FOLDERS);
+    }
+    let steps: Vec<&str> = pattern.split('/').filter(|it| !it.is_empty()).collect();
+    let starts = if pattern.starts_with('/') { 1 } else { wanted.len() };
+    (0..starts).any(|at| wanted.get(at..).is_some_and(|it| leads_along(&steps, it)))
+}
+
+/// Whether the steps of a pattern could be those of a glob.
+fn leads_along(steps: &[&str], wanted: &[&str]) -> bool {
+    match (steps.split_first(), wanted.split_first()) {
+        (None, None) => true,
+        (None, Some((&first, more))) => first == ANY_FOLDERS && more.is_empty(),
+        (Some(_), None) => false,
+        (Some((_, rest)), Some((&ANY_FOLDERS, more))) => {
+            leads_along(steps, more) || leads_along(rest, wanted)
+        }
+        (Some((step, rest)), Some((first, more))) => {
+            could_be(step, first) && leads_along(rest, more)
+        }
+    }
+}
+
+/// Whether one step of a pattern could be one of a glob; two patterns only where they are the same.
+fn could_be(step: &str, wanted: &str) -> bool {
+    if !is_wild(step) {
+        return word_matches(wanted, step);
+    }
+    let is_name = !wanted.contains(['*', '?', '{']);
+    step == wanted
+        || wanted == "*"
+        || (is_name && is_telling(step) && word_matches(&as_glob(step), wanted))
+}
+
+/// Whether a step stands for names, and says which: `*` and `*.yml` mean ordinary files.
+fn is_telling(step: &str) -> bool {
+    let letters = || step.bytes().filter(|it| !b"*?[]".contains(it)).count();
+    let ending = || step.strip_prefix("*.");
+    let is_ending = || ending().is_some_and(|it| it.bytes().all(|it| it.is_ascii_alphanumeric()));
+    is_wild(step) && letters() >= LETTERS_MIN && !is_ending()
+}
+
+fn is_wild(step: &str) -> bool {
+    step.contains(['*', '?', '['])
+}
+
+/// A step as a glob: `[ab]` may be any letter.
+fn as_glob(step: &str) -> String {
+    let mut pieces = step.split('[');
+    let mut glob = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        glob.push('?');
+        // Of `[]ab]` the first bracket is one of the letters.
+        let behind = piece.get(1..).and_then(|it| it.split_once(']'));
+        glob.push_str(behind.map_or("", |(_, it)| it));
+    }
+    glob
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_could_be_a_file_of_the_glob() {
+        for (pattern, glob) in [
+            (".e*", ".env"),
+            ("/w/.en?", ".env"),
+            ("/w/.[e]nv", ".env"),
+            ("/w/[.]e[mn]v", ".env"),
+            ("/home/x/.ss*/id_rsa", "**/.ssh/id_rsa"),
+            ("/home/*/.ssh/id_r*", "**/.ssh/id_rsa"),
+            ("/w/.pol*/policyd.yaml", "**/.policyd/**"),
+            ("/w/.cl*/hooks/stop.sh", "**/.claude/hooks/**"),
+            ("/w/.cl*/*.pem", "**/.claude/*.pem"),
+            ("/etc/sha*", "/etc/shadow"),
+            ("/e?c/shadow", "/etc/shadow"),
+            ("sha*", "/etc/shadow"),
+            (".ss*/id_rsa", "**/.ssh/id_rsa"),
+        ] {
+            assert!(could_mean(pattern, glob), "{pattern} {glob}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_that_says_nothing_or_something_else_is_none() {
+        for (pattern, glob) in [
+            ("*", ".env"),
+            ("/w/*", ".env"),
+            ("/w/.*", ".env"),
+            ("/w/*.yml", "secrets.yml"),
+            ("/w/src/*.rs", "**/.policyd/**"),
+            ("/w/s*/main.rs", "**/.ssh/id_rsa"),
+            ("/usr/sha*", "/etc/shadow"),
+            ("/w/.env", ".env"),
+            ("/w/.[e]nvelope", ".env"),
+            ("/w/.cl*/skills/x", "**/.claude/hooks/**"),
+        ] {
+            assert!(!could_mean(pattern, glob), "{pattern} {glob}");
+        }
+    }
+}
