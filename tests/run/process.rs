@@ -304,6 +304,22 @@ fn what_a_killed_supervisor_left_running_is_ended_by_the_next() {
 }
 
 #[test]
+fn what_goes_on_to_start_others_is_ended_with_them() {
+    let starts = "while :; do sleep 300 > /dev/null 2>&1 & echo $! >> \"$plays/pids\"; done";
+    let theatre = Theatre::new(&[starts, "commits two; claims"]);
+    let pids = || fs::read_to_string(theatre.plays().join("pids")).unwrap_or_default();
+    let mut run = theatre.start(&[]);
+    wait_for("the agent starts others", || pids().lines().count() > 20);
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let (code, _) = theatre.run(&["--resume"]);
+    assert_eq!(code, 0);
+    let pids = pids();
+    let alive: Vec<&str> = pids.lines().filter(|it| is_alive(it)).collect();
+    assert!(alive.is_empty(), "{} of {}: {alive:?}", alive.len(), pids.lines().count());
+}
+
+#[test]
 fn what_left_the_group_and_switches_the_gate_off_between_two_turns_is_found_out() {
     let escapes = "setsid sh -c 'sleep 0.5; touch .policyd/.disabled' > /dev/null 2>&1 &\n\
                    commits one; refused 'rate_limit_error Retry-After: 2'";

@@ -173,27 +173,47 @@ pub(super) fn note_interrupts(flag: &Arc<AtomicBool>) {
     }
 }
 
-/// Kills the processes whose environment has this entry.
+/// Looks for marked processes that are made; one that goes on to start others is let win in the end.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const KILL_ROUNDS_MAX: usize = 32;
+
+/// Kills the processes whose environment has this entry. They may start others while they are looked
+/// for, so this is done until a look finds none that is not dying yet.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(super) fn kill_marked(entry: &str) -> Result<usize, WorldError> {
-    let mut killed = 0_usize;
+    let mut killed = Vec::new();
+    for _ in 0..KILL_ROUNDS_MAX {
+        let before = killed.len();
+        for pid in marked(entry)? {
+            let is_new = !killed.contains(&pid);
+            if is_new && rustix::process::kill_process(pid, rustix::process::Signal::KILL).is_ok() {
+                killed.push(pid);
+            }
+        }
+        if killed.len() == before {
+            break;
+        }
+    }
+    Ok(killed.len())
+}
+
+/// The other processes whose environment has this entry.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn marked(entry: &str) -> Result<Vec<rustix::process::Pid>, WorldError> {
     let own = std::process::id();
+    let mut marked = Vec::new();
     for found in std::fs::read_dir("/proc").map_err(|error| said(&error))? {
         let Ok(found) = found else { continue };
         let number = found.file_name().to_str().and_then(|it| it.parse::<u32>().ok());
         let Some(id) = number.filter(|it| *it != own) else { continue };
         // Those of others cannot be read, and are not ours.
         let Ok(environment) = std::fs::read(found.path().join("environ")) else { continue };
-        if !environment.split(|it| *it == 0).any(|it| it == entry.as_bytes()) {
-            continue;
-        }
-        let pid = i32::try_from(id).ok().and_then(rustix::process::Pid::from_raw);
-        let Some(pid) = pid else { continue };
-        if rustix::process::kill_process(pid, rustix::process::Signal::KILL).is_ok() {
-            killed = killed.saturating_add(1);
+        if environment.split(|it| *it == 0).any(|it| it == entry.as_bytes()) {
+            let pid = i32::try_from(id).ok().and_then(rustix::process::Pid::from_raw);
+            marked.extend(pid);
         }
     }
-    Ok(killed)
+    Ok(marked)
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
