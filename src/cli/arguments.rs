@@ -5,6 +5,9 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use super::EXIT_CODES;
+pub(super) use checking::{
+    FailLevel, FixLevel, LintArguments, LintFormat, ProfileName, TestArguments, TestFormat, Update,
+};
 pub(super) use context::{ContextAction, ContextArguments};
 pub(super) use queue::{
     DlqAction, DlqAdd, DlqArguments, DlqRetry, EscalationAction, EscalationArguments,
@@ -20,6 +23,7 @@ pub(super) use setup::{
 };
 pub(super) use signals::{DecideArguments, SignalAction, SignalArguments};
 
+mod checking;
 mod context;
 mod queue;
 mod resilience;
@@ -187,136 +191,6 @@ pub(super) struct InitArguments {
     /// Show what changed in the built-in pack since its copy was made, and renew the copy
     #[arg(long)]
     pub(super) upgrade: bool,
-}
-
-/// Form of findings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum LintFormat {
-    /// For people: the lines with carets, and cures as diffs
-    Text,
-    /// One line each
-    Compact,
-    /// For programs
-    Json,
-    /// SARIF 2.1.0, for code scanning
-    Sarif,
-    /// Annotations of GitHub Actions
-    Github,
-    /// JUnit XML, for test dashboards
-    Junit,
-}
-
-/// How much is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum ProfileName {
-    /// Errors, and what is almost certainly a mistake
-    Default,
-    /// What a team wants of a pack that others rely on
-    Strict,
-    /// Style and suspicion
-    Pedantic,
-}
-
-/// Findings that count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum FailLevel {
-    /// Any finding
-    Note,
-    /// Warnings and errors
-    Warning,
-    /// Errors only
-    Error,
-}
-
-/// Fixes to make.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum FixLevel {
-    /// Those that change no decision
-    Safe,
-    /// All of them
-    All,
-}
-
-#[derive(Debug, clap::Args)]
-pub(super) struct LintArguments {
-    /// Packs: their folders, files of them, or folders to look for packs in; the project's own pack
-    /// by default
-    pub(super) paths: Vec<PathBuf>,
-    /// Form of the findings
-    #[arg(long, value_enum, default_value = "text")]
-    pub(super) format: LintFormat,
-    /// How much is asked for
-    #[arg(long, value_enum, default_value = "default")]
-    pub(super) profile: ProfileName,
-    /// The least level of a finding that makes the exit code 1
-    #[arg(long, value_enum, default_value = "warning", value_name = "LEVEL")]
-    pub(super) fail_level: FailLevel,
-    /// Make fixes: those that change no decision, or all
-    #[arg(long, value_enum, value_name = "WHICH", num_args = 0..=1, default_missing_value = "safe", require_equals = true)]
-    pub(super) fix: Option<FixLevel>,
-    /// Show what `--fix` would change, and change nothing
-    #[arg(long)]
-    pub(super) diff: bool,
-    /// Take no notice of `# policyd: ignore[…]`
-    #[arg(long)]
-    pub(super) no_ignores: bool,
-    /// Findings that this file names are known, and do not count
-    #[arg(long, value_name = "FILE")]
-    pub(super) baseline: Option<PathBuf>,
-    /// Write all findings into this file, so that from now on only new ones count
-    #[arg(long, value_name = "FILE", conflicts_with = "baseline")]
-    pub(super) write_baseline: Option<PathBuf>,
-    /// Look at what this client cannot do, too
-    #[arg(long, value_name = "NAME")]
-    pub(super) harness: Option<String>,
-    /// Explain a rule, by its code or name
-    #[arg(long, value_name = "CODE")]
-    pub(super) explain: Option<String>,
-    /// List all rules
-    #[arg(long)]
-    pub(super) list: bool,
-}
-
-/// Form of test results.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum TestFormat {
-    /// For people
-    Text,
-    /// For programs
-    Json,
-    /// For CI systems: JUnit XML
-    Junit,
-}
-
-/// What becomes of a snapshot that differs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Update {
-    /// What was seen is the snapshot from now on
-    All,
-    /// It is written beside the snapshot (`.snap.new`) for `cargo insta review`
-    Review,
-}
-
-#[derive(Debug, clap::Args)]
-pub(super) struct TestArguments {
-    /// Folders of packs, their `tests` folders or single case files; the project's pack by default
-    pub(super) paths: Vec<PathBuf>,
-    /// Only cases whose name, or file, contains this
-    #[arg(long, value_name = "TEXT")]
-    pub(super) filter: Option<String>,
-    /// Write snapshots that are missing or differ
-    #[arg(long, value_name = "HOW", value_enum, num_args = 0..=1, require_equals = true,
-        default_missing_value = "all")]
-    pub(super) update: Option<Update>,
-    /// Show which rules and which operands of conditions no case reaches
-    #[arg(long)]
-    pub(super) coverage: bool,
-    /// Fail where less than this share of the branches is reached, in percent; means --coverage
-    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
-    pub(super) threshold: Option<u8>,
-    /// Form of the results
-    #[arg(long, value_enum, default_value = "text")]
-    pub(super) format: TestFormat,
 }
 
 #[derive(Debug, clap::Args)]

@@ -12,6 +12,10 @@ use crate::script::tree::{Form, Relation, Term};
 use crate::script::types::{Names, Type};
 use crate::script::wider;
 
+mod one_by_one;
+
+pub(super) use one_by_one::one_by_one;
+
 /// Conjunctions looked at for one question; beyond them nothing is said.
 const CONJUNCTIONS_MAX: usize = 256;
 
@@ -321,56 +325,6 @@ fn agree(limits: &Limits<'_>, relations: &[Related], names: &Names) -> bool {
     related.filter_map(|it| Term::parse(&it)).all(|relation| {
         alternatives(&relation, true, names)
             .is_none_or(|all| all.iter().any(|it| it.iter().all(fits)))
-    })
-}
-
-/// Functions that hold where one of the texts of their list does.
-const ANY_OF: [&str; 12] = [
-    ".has(",
-    ".names(",
-    ".any(",
-    ".any_in(",
-    ".sets(",
-    ".reads(",
-    ".writes(",
-    ".deletes(",
-    ".changes(",
-    ".touches(",
-    ".fed_by(",
-    ".wrapped_by(",
-];
-
-/// The same condition, with each question about one of several texts as a question about each of them:
-/// `program.has(["-f", "--force"])` follows from `program.has(["-f"])`.
-pub(super) fn one_by_one(term: &Term) -> Term {
-    let all = |items: &[Term]| items.iter().map(one_by_one).collect::<Vec<_>>();
-    let form = match &term.form {
-        Form::And(items) => Form::And(all(items)),
-        Form::Or(items) => Form::Or(all(items)),
-        Form::Not(inner) => Form::Not(Box::new(one_by_one(inner))),
-        Form::Fact(path, arguments) => match asked_each(path, arguments) {
-            Some(each) => Form::Or(each.map(|form| Term { form, ..term.clone() }).collect()),
-            None => term.form.clone(),
-        },
-        other @ (Form::Compare(..)
-        | Form::In(..)
-        | Form::Arithmetic(..)
-        | Form::Bool(_)
-        | Form::Int(_)
-        | Form::Decimal(_)
-        | Form::Text(_)
-        | Form::List(_)
-        | Form::Other(_)) => other.clone(),
-    };
-    Term { form, ..term.clone() }
-}
-
-/// The question about each text of a list, where a path ends in one about any of them.
-fn asked_each<'t>(path: &'t str, arguments: &'t [Term]) -> Option<impl Iterator<Item = Form> + 't> {
-    let [Term { form: Form::List(items), .. }] = arguments else { return None };
-    let (call, _) = path.split_once('[').filter(|_| items.len() > 1 && path.ends_with("])"))?;
-    ANY_OF.iter().any(|it| call.ends_with(it)).then(|| {
-        items.iter().map(move |it| Form::Fact(format!("{call}[{}])", it.canonical()), Vec::new()))
     })
 }
 

@@ -3,7 +3,9 @@
 
 mod build;
 pub mod builtin;
+mod consideration;
 pub mod context;
+mod expression;
 pub mod failures;
 pub mod guards;
 pub(crate) mod layers;
@@ -19,7 +21,6 @@ pub mod signals;
 pub mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -31,12 +32,12 @@ use crate::deferred::Deferred;
 use crate::facts::cursor::Key;
 use crate::facts::glob::{specificity, word_matches};
 use crate::facts::lens::Lens;
-use crate::script::Written;
 use crate::script::pattern::KeptPattern;
-use crate::script::plain::Kept;
 use crate::state::breaker;
 use crate::state::failure::Failures;
 use crate::state::guard::GuardLimits;
+pub use consideration::{Check, CheckBody, Consideration, Mode, Severity};
+pub use expression::{Choice, Expression, MessageChoice, Place};
 use guards::Guards;
 use resilience::{DeadLetter, Escalation, Reaction};
 use signals::Signals;
@@ -199,166 +200,6 @@ pub enum Forgotten {
     Allow,
     /// A block all the same.
     Block,
-}
-
-/// Where something is written, for people.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
-    /// The file.
-    pub file: String,
-    /// Line from 1.
-    pub line: u32,
-    /// Column from 1, in characters.
-    pub column: u32,
-}
-
-impl std::fmt::Display for Place {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}:{}:{}", self.file, self.line, self.column)
-    }
-}
-
-/// A typed expression.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "ToKeep")]
-pub struct Expression {
-    /// Its text, decoded.
-    pub text: String,
-    /// Where it is written.
-    pub place: Deferred<Place>,
-    /// Facts it reads.
-    pub uses: Deferred<Vec<String>>,
-    /// Whether it reads nothing but words, so that a blocker may not block on it.
-    pub words_only: bool,
-    /// Its plain form, where it comes from a compiled pack.
-    pub kept: Kept,
-}
-
-/// An expression as a compiled pack keeps it.
-#[derive(Serialize)]
-struct ToKeep {
-    text: String,
-    place: Deferred<Place>,
-    uses: Deferred<Vec<String>>,
-    words_only: bool,
-    kept: Kept,
-}
-
-impl From<Expression> for ToKeep {
-    fn from(Expression { text, place, uses, words_only, .. }: Expression) -> Self {
-        Self { kept: Kept::of(&text), text, place, uses, words_only }
-    }
-}
-
-impl<'t> From<&'t Expression> for Written<'t> {
-    fn from(it: &'t Expression) -> Self {
-        Self { text: &it.text, kept: Some(&it.kept) }
-    }
-}
-
-/// One of several texts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Choice {
-    /// Holds where this text is used; always, where absent.
-    pub when: Option<Expression>,
-    /// A template.
-    pub text: String,
-}
-
-/// One text of a message.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MessageChoice {
-    /// The voice it belongs to; every voice, where absent.
-    pub voice: Option<String>,
-    /// When it is used, and the text.
-    pub choice: Choice,
-}
-
-/// How much an unsatisfied consideration matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Severity {
-    /// It blocks the stop, on structural evidence.
-    Blocker,
-    /// It is said.
-    Warning,
-}
-
-/// How far a rule is in force.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Mode {
-    /// In force.
-    Enforce,
-    /// Said, never blocks.
-    Warn,
-    /// Recorded only.
-    Shadow,
-}
-
-/// A check at a stop.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Consideration {
-    /// Its id.
-    pub id: String,
-    /// Heading it is shown under.
-    pub category: Arc<str>,
-    /// What is asked.
-    pub question: Arc<str>,
-    /// What to do when it is not satisfied.
-    pub guidance: Arc<str>,
-    /// How much it matters.
-    pub severity: Severity,
-    /// Whether it is judged at all.
-    pub enabled: bool,
-    /// Session types it applies to; `*` is all.
-    pub session_types: Vec<String>,
-    /// Neutral names of the events it is judged at.
-    pub on: Vec<String>,
-    /// Holds where it applies.
-    pub when: Option<Expression>,
-    /// How it is judged.
-    pub check: Check,
-    /// Whether it asks for the words of its question (`rule.keywords_seen`).
-    pub asks_for_keywords: bool,
-    /// Whether it asks for excuses (`rationalizations.…`).
-    pub asks_for_excuses: bool,
-    /// The signal that is created where it is not satisfied; empty for none.
-    pub emit: String,
-    /// How far it is in force.
-    pub mode: Mode,
-    /// What an evaluation error means.
-    pub on_error: OnError,
-    /// From this time on it is not judged, in milliseconds.
-    pub expires_millis: Option<i64>,
-    /// Where it is written.
-    pub place: Arc<Place>,
-}
-
-/// How a consideration is judged: a named checker, or written in place.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Check {
-    /// Name of the checker, or the consideration's id.
-    pub name: String,
-    /// Holds where the check applies.
-    pub when: Option<Expression>,
-    /// What is asked where it applies.
-    pub body: Deferred<CheckBody>,
-    /// Facts that any of its expressions and texts read.
-    pub uses: Deferred<Vec<String>>,
-}
-
-/// What a check asks and says where it applies.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct CheckBody {
-    /// Holds where the consideration is satisfied.
-    pub satisfied: Expression,
-    /// Where it is not satisfied: whether a blocker blocks.
-    pub blocking: Option<Expression>,
-    /// One sentence that explains the result.
-    pub details: Vec<Choice>,
-    /// What decided.
-    pub evidence: Vec<Choice>,
-    /// What went wrong outside, for people.
-    pub error: Vec<Choice>,
 }
 
 /// One session type.

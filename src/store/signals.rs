@@ -4,6 +4,7 @@
 //! What ended is in `signals/history.jsonl`, what cannot be used in `signals/quarantine/`, what is
 //! claimed in `state/signals.json`. The order of an ending is in `ledger`.
 
+mod creating;
 mod file_names;
 mod found;
 mod ledger;
@@ -14,7 +15,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::document::{Documents, Held};
 use super::file::Durability;
@@ -23,12 +24,13 @@ use crate::deferred::Deferred;
 use crate::limits::{DRIFT_LOG_BYTES_MAX, SIGNAL_FILE_BYTES_MAX, SIGNALS_MAX};
 use crate::policy::signals::{Form, SignalKind, Signals};
 use crate::script::signal_facts::Waiting;
-use crate::state::signal::{End, Phase, Signal};
+use crate::state::signal::{End, Phase};
 use crate::time::Timestamp;
 use crate::world::{HeldLock, World, WorldError};
-use found::{File, Read, id_of};
+use found::{File, Read};
 use ledger::{Claim, Ledger};
 
+pub use creating::Draft;
 pub use found::Found;
 pub use process::{Deed, Deeds, Processed};
 
@@ -81,21 +83,6 @@ impl View {
             kind.is_some_and(|it| it.awaits_human(kinds)) && !it.signal.is_over(now)
         })
     }
-}
-
-/// A signal that is to be created.
-#[derive(Debug, Clone, Default)]
-pub struct Draft {
-    /// Its name.
-    pub name: String,
-    /// What it says.
-    pub fields: Map<String, Value>,
-    /// Who sends it; may be empty.
-    pub sender: String,
-    /// Id of the request that it answers; may be empty.
-    pub request: String,
-    /// From when on it is void, where not as its kind says.
-    pub expires: Option<Timestamp>,
 }
 
 /// What became of a wish to change a signal.
@@ -426,81 +413,5 @@ impl<'a> SignalStore<'a> {
             let _unsaved = self.save(ledger);
         }
         Ok(())
-    }
-
-    /// Creates a signal. A log gets a line more; nobody's file is written over.
-    ///
-    /// # Errors
-    /// The lock was not free, or it was not written; there is no such signal then.
-    pub fn emit(&self, draft: &Draft, now: Timestamp) -> Result<Found, WorldError> {
-        let open = self.open(now)?;
-        self.create(&open.view, draft, now)
-    }
-
-    /// Creates a signal unless one of its name waits already.
-    ///
-    /// # Errors
-    /// As [`SignalStore::emit`].
-    pub fn emit_once(&self, draft: &Draft, now: Timestamp) -> Result<Option<Found>, WorldError> {
-        let open = self.open(now)?;
-        if open.view.signals.iter().any(|it| it.name == draft.name && !it.signal.is_over(now)) {
-            return Ok(None);
-        }
-        self.create(&open.view, draft, now).map(Some)
-    }
-
-    fn create(&self, view: &View, draft: &Draft, now: Timestamp) -> Result<Found, WorldError> {
-        let kind = self.kinds.kind(&draft.name);
-        let process = self.world.process_id().to_le_bytes();
-        // A clock that went back must not make the same id again.
-        let elapsed = self.world.elapsed().as_nanos().to_le_bytes();
-        let text = Value::Object(draft.fields.clone()).to_string();
-        let id = (0_u64..).map(|salt| {
-            let parts = [
-                draft.name.as_bytes(),
-                text.as_bytes(),
-                draft.sender.as_bytes(),
-                &now.millis().to_le_bytes(),
-                &process,
-                &elapsed,
-                &salt.to_le_bytes(),
-            ];
-            id_of(&parts)
-        });
-        let id = id.into_iter().find(|id| view.signals.iter().all(|it| it.id != *id));
-        let file = file_names::plain(&draft.name);
-        let mut made = Found {
-            id: id.unwrap_or_default(),
-            name: draft.name.clone(),
-            sender: draft.sender.clone(),
-            request: draft.request.clone(),
-            fields: draft.fields.clone(),
-            signal: Signal {
-                phase: Phase::Pending,
-                created: now,
-                expires: draft.expires.or_else(|| kind?.expires.map(|it| now.plus(it))),
-                answer_by: kind.and_then(|it| it.answer_within).map(|it| now.plus(it)),
-            },
-            note: String::new(),
-            foreign: false,
-            file,
-        };
-        if kind.is_some_and(|it| it.form == Form::Log) {
-            let path = self.folder().join(&made.file);
-            if !log::append(self.world, &path, &[made.to_json()]) {
-                return Err(WorldError::Refused("the log could not be written".to_owned()));
-            }
-            self.sync(&path)?;
-            return Ok(made);
-        }
-        if self.world.stat(&self.folder().join(&made.file)) != Err(WorldError::Missing) {
-            made.file = file_names::further(&made.name, &made.id);
-        }
-        let text = format!("{:#}\n", made.to_json());
-        if text.len() > SIGNAL_FILE_BYTES_MAX {
-            return Err(WorldError::TooLarge(text.len() as u64));
-        }
-        self.documents.save(&format!("{FOLDER}/{}", made.file), &text)?;
-        Ok(made)
     }
 }

@@ -2,6 +2,8 @@
 //! against their task, humans asked. And what waits is told where a session or a prompt begins.
 //! Nothing here blocks anything; what goes wrong is said at the beginning of a session only.
 
+mod waiting;
+
 use std::path::Path;
 use std::time::Duration;
 
@@ -10,9 +12,8 @@ use serde_json::{Value, json};
 use super::Request;
 use super::speech::Report;
 use crate::cli::local_time::time_of_day;
-use crate::cli::resilience::{Report as Failed, Row, Stores};
+use crate::cli::resilience::{Report as Failed, Stores};
 use crate::harness::{Ability, claude_code};
-use crate::judge::dead_letter::{alarms, queue_record, review_due};
 use crate::judge::escalation::Known;
 use crate::judge::verdict::Status;
 use crate::judge::{Outcome, message};
@@ -24,7 +25,7 @@ use crate::report::mask::mask;
 use crate::script::record::Record;
 use crate::script::{Evaluator, template};
 use crate::state::breaker::{self, Failure};
-use crate::state::dead_letter::{Attempt, Place, Task};
+use crate::state::dead_letter::{Attempt, Task};
 use crate::state::escalation::Escalation;
 use crate::state::retry::Waits;
 use crate::store::escalations::Named;
@@ -206,126 +207,6 @@ impl Reacting<'_> {
         lines.join("\n")
     }
 
-    /// What waits: the review of the dead letters, the questions to humans, the alarms.
-    fn waiting(&self, stores: &Stores<'_>, starts: bool, report: &mut Report) -> Vec<String> {
-        let mut said = self.signals(stores, report);
-        if starts && stores.queues.exists() {
-            said.extend(self.review(stores, report));
-        }
-        if starts {
-            stores.remind().iter().for_each(|it| report.note(it.as_str()));
-        }
-        let open = stores.escalations.all();
-        let blocking = open.iter().filter(|it| it.closed.is_none() && it.blocking);
-        let lines: Vec<String> = blocking
-            .map(|it| format!("- {}: {} (escalations/{}.md)", it.title, it.reason, it.id))
-            .collect();
-        said.extend(self.told("humans_asked", lines));
-        let asked = open.iter().filter(|it| it.closed.is_none());
-        let lines: Vec<String> = asked.map(|it| format!("- {}: {}", it.title, it.reason)).collect();
-        if starts && !lines.is_empty() {
-            let text = format!(
-                "policyd: {} question(s) wait for you; `policyd escalation list` shows them:\n{}",
-                lines.len(),
-                lines.join("\n")
-            );
-            report.answer.notice = Some(message::cut(&mask(&text).0, SPOKEN_CHARS_MAX));
-        }
-        said
-    }
-
-    /// Tells an agent that goes on which signals wait, below why it does; nothing is done about them.
-    pub(super) fn tell_signals(&self, report: &mut Report) {
-        let stores = Stores::new(self.world, self.policy, self.own, LOCK_WAIT);
-        if !stores.signals.exists() {
-            return;
-        }
-        let stores = Stores { now: self.request.now, ..stores };
-        let texts = stores.signal_texts().into_iter().map(|text| format!("- {text}"));
-        if let Some(text) = self.told("signals_pending", texts.collect()) {
-            let both = format!("{}\n\n{}", report.answer.reason.trim_end(), mask(&text).0);
-            report.answer.reason = message::cut(&both, SPOKEN_CHARS_MAX);
-        }
-    }
-
-    /// What is due to signals is done; those that wait, and answers to those that did, are told.
-    fn signals(&self, stores: &Stores<'_>, report: &mut Report) -> Vec<String> {
-        let mut deeds = Vec::new();
-        if !stores.signals.exists() {
-            return Vec::new();
-        }
-        match stores.process_signals(&mut deeds) {
-            Ok(done) => {
-                done.failed.iter().for_each(|(it, why)| report.note(format!("{}: {why}", it.id)))
-            }
-            Err(error) => report.note(format!("signals: {error}")),
-        }
-        let mut lines: Vec<String> =
-            stores.signal_texts().into_iter().map(|text| format!("- {text}")).collect();
-        let answers = stores.signals.untold();
-        let text = |it: &Value, key: &str| {
-            it.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
-        };
-        lines.extend(answers.iter().map(|it| {
-            let why = [text(it, "decision"), text(it, "reason")].join(" ");
-            format!(
-                "- {} {}: {} {}",
-                text(it, "signal"),
-                text(it, "id"),
-                text(it, "outcome"),
-                why.trim()
-            )
-        }));
-        let ids: Vec<String> = answers.iter().map(|it| text(it, "id")).collect();
-        let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-        if !ids.is_empty()
-            && let Err(error) = stores.signals.told(&ids, self.request.now)
-        {
-            report.note(format!("signals: {error}"));
-        }
-        self.told("signals_pending", lines).into_iter().collect()
-    }
-
-    fn review(&self, stores: &Stores<'_>, report: &mut Report) -> Vec<String> {
-        let lists = stores.queues.peek();
-        let rules = &self.policy.dead_letter;
-        let mut said = Vec::new();
-        if review_due(lists.metadata.last_reviewed, rules.review_every, self.request.now)
-            && lists.on(Place::DeadLetter).next().is_some()
-        {
-            match stores.review(&[]) {
-                Ok(rows) => {
-                    let moved = rows.iter().filter(|it| !matches!(it.action, "wait" | "leave"));
-                    said.extend(self.told("review_done", moved.map(review_line).collect()));
-                }
-                Err(error) => {
-                    report.problem(&format!("the dead letters could not be reviewed: {error}"))
-                }
-            }
-        }
-        let lists = stores.queues.peek();
-        let tasks: Vec<&Task> = lists.tasks.iter().collect();
-        let record = queue_record(&tasks, lists.metadata.last_reviewed, self.request.now);
-        let lines = alarms(rules, record, self.request.watch.as_ref())
-            .into_iter()
-            .map(|(_, text)| format!("- {text}"));
-        said.extend(self.told("queue_alarms", lines.collect()));
-        said
-    }
-
-    /// A message about things that wait; nothing where there are none.
-    fn told(&self, id: &str, lines: Vec<String>) -> Option<String> {
-        if lines.is_empty() {
-            return None;
-        }
-        let count = i64::try_from(lines.len()).unwrap_or(i64::MAX);
-        let record = Record::new(records::shape(&records::WAITING));
-        let record = record.with("count", count).with("lines", lines);
-        let mut evaluator = Evaluator::about(record).watched_by(self.request.watch.as_ref());
-        let text = message::text(self.policy, id, &mut evaluator);
-        Some(text.trim().to_owned()).filter(|it| !it.is_empty())
-    }
-
     /// The agent is told where the event takes it, else the user.
     fn say(&self, text: &str, report: &mut Report) {
         if text.trim().is_empty() {
@@ -347,18 +228,6 @@ impl Reacting<'_> {
 /// Whether work begins at this event, so that what waits is told.
 fn begins(event: &str) -> bool {
     matches!(event, "session_start" | "user_prompt_submit")
-}
-
-fn review_line(row: &Row) -> String {
-    let Row { task, rule, .. } = row;
-    let what = match row.action {
-        "retry" => "back to work".to_owned(),
-        "split" => format!("`{}` goes to work in its place", row.part),
-        "escalate" => "a human is asked".to_owned(),
-        _ => format!("given up, {}", task.reason),
-    };
-    let title = if task.title.is_empty() { &task.id } else { &task.title };
-    format!("- {title}: {what} ({rule})")
 }
 
 /// One event while its reactions are looked at.

@@ -1,0 +1,110 @@
+//! A signal is created: as a file of its own, or as a line of a log.
+
+use serde_json::{Map, Value};
+
+use super::found::id_of;
+use super::{FOLDER, Found, SignalStore, View, file_names};
+use crate::limits::SIGNAL_FILE_BYTES_MAX;
+use crate::policy::signals::Form;
+use crate::state::signal::{Phase, Signal};
+use crate::store::log;
+use crate::time::Timestamp;
+use crate::world::WorldError;
+
+/// A signal that is to be created.
+#[derive(Debug, Clone, Default)]
+pub struct Draft {
+    /// Its name.
+    pub name: String,
+    /// What it says.
+    pub fields: Map<String, Value>,
+    /// Who sends it; may be empty.
+    pub sender: String,
+    /// Id of the request that it answers; may be empty.
+    pub request: String,
+    /// From when on it is void, where not as its kind says.
+    pub expires: Option<Timestamp>,
+}
+
+impl SignalStore<'_> {
+    /// Creates a signal. A log gets a line more; nobody's file is written over.
+    ///
+    /// # Errors
+    /// The lock was not free, or it was not written; there is no such signal then.
+    pub fn emit(&self, draft: &Draft, now: Timestamp) -> Result<Found, WorldError> {
+        let open = self.open(now)?;
+        self.create(&open.view, draft, now)
+    }
+
+    /// Creates a signal unless one of its name waits already.
+    ///
+    /// # Errors
+    /// As [`SignalStore::emit`].
+    pub fn emit_once(&self, draft: &Draft, now: Timestamp) -> Result<Option<Found>, WorldError> {
+        let open = self.open(now)?;
+        if open.view.signals.iter().any(|it| it.name == draft.name && !it.signal.is_over(now)) {
+            return Ok(None);
+        }
+        self.create(&open.view, draft, now).map(Some)
+    }
+
+    pub(super) fn create(
+        &self,
+        view: &View,
+        draft: &Draft,
+        now: Timestamp,
+    ) -> Result<Found, WorldError> {
+        let kind = self.kinds.kind(&draft.name);
+        let process = self.world.process_id().to_le_bytes();
+        // A clock that went back must not make the same id again.
+        let elapsed = self.world.elapsed().as_nanos().to_le_bytes();
+        let text = Value::Object(draft.fields.clone()).to_string();
+        let id = (0_u64..).map(|salt| {
+            let parts = [
+                draft.name.as_bytes(),
+                text.as_bytes(),
+                draft.sender.as_bytes(),
+                &now.millis().to_le_bytes(),
+                &process,
+                &elapsed,
+                &salt.to_le_bytes(),
+            ];
+            id_of(&parts)
+        });
+        let id = id.into_iter().find(|id| view.signals.iter().all(|it| it.id != *id));
+        let file = file_names::plain(&draft.name);
+        let mut made = Found {
+            id: id.unwrap_or_default(),
+            name: draft.name.clone(),
+            sender: draft.sender.clone(),
+            request: draft.request.clone(),
+            fields: draft.fields.clone(),
+            signal: Signal {
+                phase: Phase::Pending,
+                created: now,
+                expires: draft.expires.or_else(|| kind?.expires.map(|it| now.plus(it))),
+                answer_by: kind.and_then(|it| it.answer_within).map(|it| now.plus(it)),
+            },
+            note: String::new(),
+            foreign: false,
+            file,
+        };
+        if kind.is_some_and(|it| it.form == Form::Log) {
+            let path = self.folder().join(&made.file);
+            if !log::append(self.world, &path, &[made.to_json()]) {
+                return Err(WorldError::Refused("the log could not be written".to_owned()));
+            }
+            self.sync(&path)?;
+            return Ok(made);
+        }
+        if self.world.stat(&self.folder().join(&made.file)) != Err(WorldError::Missing) {
+            made.file = file_names::further(&made.name, &made.id);
+        }
+        let text = format!("{:#}\n", made.to_json());
+        if text.len() > SIGNAL_FILE_BYTES_MAX {
+            return Err(WorldError::TooLarge(text.len() as u64));
+        }
+        self.documents.save(&format!("{FOLDER}/{}", made.file), &text)?;
+        Ok(made)
+    }
+}
