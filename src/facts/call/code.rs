@@ -10,7 +10,7 @@ use super::known::Interpreter;
 use super::scan::{Scanner, Scope};
 use super::value::Text;
 use super::wrap::line;
-use super::{Input, Invocation};
+use super::{Input, Invocation, powershell};
 use crate::limits::SHELL_TEXT_MAX;
 
 /// Calls of one name that are followed.
@@ -73,6 +73,11 @@ impl Scanner<'_> {
     pub(super) fn code(&mut self, program: &str, code: &str, scope: &mut Scope) {
         if code.len() > SHELL_TEXT_MAX {
             self.over("the code that it runs is too long");
+            return;
+        }
+        if powershell::is_one(program) {
+            let (text, starters) = (powershell::as_shell(code), vec![program.to_owned()]);
+            self.started_text(starters, &text, &mut scope.clone(), &Input::default());
             return;
         }
         let knowledge = self.reading.knowledge;

@@ -15,6 +15,7 @@ mod options;
 mod output;
 mod pattern;
 mod place;
+mod powershell;
 mod redirects;
 mod scan;
 mod shell_values;
@@ -143,7 +144,7 @@ impl Call {
         if reading.lens.is_shell_tool(tool) {
             call.command = command_of(input);
             let command = call.command.clone();
-            scan::scan(&mut call, &command, reading);
+            scan::scan(&mut call, &powershell::command(tool, &command), reading);
         }
         files::add(&mut call, input, reading);
         call.address = input.get("url").and_then(Json::as_str).unwrap_or_default().to_owned();

@@ -258,7 +258,7 @@ impl Scanner<'_> {
     }
 
     /// Shell text that these programs start.
-    fn started_text(
+    pub(super) fn started_text(
         &mut self,
         starters: Vec<String>,
         text: &str,
