@@ -5,13 +5,15 @@ use super::super::glob::word_matches;
 
 /// Letters that a step of a pattern must have: `.e*` says what it is after, `*` means any file.
 const LETTERS_MIN: usize = 2;
+/// No system opens a longer path (`PATH_MAX` of Linux).
+const PATH_BYTES_MAX: usize = 4_096;
 /// The step of a glob that stands for any folders.
 const ANY_FOLDERS: &str = "**";
 
 /// Whether a pattern could stand for a file of a glob: `.e*` for `.env`, `/home/x/.ss*/id_rsa` for
 /// `**/.ssh/id_rsa`. One that does not begin at the root may begin at any step of the glob.
 pub(super) fn could_mean(pattern: &str, glob: &str) -> bool {
-    if !pattern.split('/').any(is_telling) {
+    if pattern.len() > PATH_BYTES_MAX || !pattern.split('/').any(is_telling) {
         return false;
     }
     let mut wanted: Vec<&str> = glob.split('/').filter(|it| !it.is_empty()).collect();
@@ -23,19 +25,28 @@ pub(super) fn could_mean(pattern: &str, glob: &str) -> bool {
     (0..starts).any(|at| wanted.get(at..).is_some_and(|it| leads_along(&steps, it)))
 }
 
-/// Whether the steps of a pattern could be those of a glob.
+/// Whether the steps of a pattern could be those of a glob. Of its `**` only the last one met is tried
+/// again, so that a long path costs no more than its length.
 fn leads_along(steps: &[&str], wanted: &[&str]) -> bool {
-    match (steps.split_first(), wanted.split_first()) {
-        (None, None) => true,
-        (None, Some((&first, more))) => first == ANY_FOLDERS && more.is_empty(),
-        (Some(_), None) => false,
-        (Some((_, rest)), Some((&ANY_FOLDERS, more))) => {
-            leads_along(steps, more) || leads_along(rest, wanted)
-        }
-        (Some((step, rest)), Some((first, more))) => {
-            could_be(step, first) && leads_along(rest, more)
+    let (mut step, mut want) = (0_usize, 0_usize);
+    let mut again: Option<(usize, usize)> = None;
+    while let Some(next) = steps.get(step) {
+        match (wanted.get(want), again) {
+            (Some(&ANY_FOLDERS), _) => {
+                want = want.saturating_add(1);
+                again = Some((want, step));
+            }
+            (Some(first), _) if could_be(next, first) => {
+                (step, want) = (step.saturating_add(1), want.saturating_add(1));
+            }
+            (_, Some((behind, from))) => {
+                let from = from.saturating_add(1);
+                (step, want, again) = (from, behind, Some((behind, from)));
+            }
+            (_, None) => return false,
         }
     }
+    wanted.get(want..).is_some_and(|it| it.iter().all(|it| *it == ANY_FOLDERS))
 }
 
 /// Whether one step of a pattern could be one of a glob; two patterns only where they are the same.
@@ -97,6 +108,15 @@ mod tests {
         ] {
             assert!(could_mean(pattern, glob), "{pattern} {glob}");
         }
+    }
+
+    #[test]
+    fn long_paths_are_looked_through_once() {
+        for steps in ["a/", ".pol*/", "*b*/"] {
+            let long = format!("/{}x", steps.repeat(500));
+            assert!(!could_mean(&long, "**/.policyd/**/a/**/b/**/c.yaml"), "{steps}");
+        }
+        assert!(could_mean(&format!("/{}.pol*/x", "a/".repeat(500)), "**/.policyd/**"));
     }
 
     #[test]

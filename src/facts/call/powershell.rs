@@ -32,6 +32,19 @@ pub(super) fn as_shell(said: &str) -> String {
     writing.out
 }
 
+/// What a bracket begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Bracket {
+    /// Commands: `{ ls }`.
+    Block,
+    /// What is asked before a block: `(Test-Path a)`.
+    Condition,
+    /// Something else in braces: `{ $_.Name }`.
+    Braces,
+    /// Something else in round brackets.
+    Round,
+}
+
 /// The walk over what is said.
 #[derive(Default)]
 struct Writing<'s> {
@@ -39,8 +52,8 @@ struct Writing<'s> {
     out: String,
     /// The quote that is open.
     quote: Option<char>,
-    /// Of each bracket that is open, whether it begins a block.
-    blocks: Vec<bool>,
+    /// The brackets that are open.
+    open: Vec<Bracket>,
 }
 
 impl<'s> Writing<'s> {
@@ -58,8 +71,10 @@ impl<'s> Writing<'s> {
         match (next, self.quote) {
             ('\'' | '"', None) => self.quote = Some(next),
             (_, Some(quote)) if next == quote => self.quote = None,
-            ('{', None) => return self.open(),
-            ('}', None) => return self.close(),
+            ('(' | ')' | '{' | '}', None) => {
+                self.bracket(next);
+                return true;
+            }
             _ => {}
         }
         self.out.push(match next {
@@ -91,11 +106,11 @@ impl<'s> Writing<'s> {
         true
     }
 
-    /// A word; of one before a block the condition alone is kept, where that may be a command.
+    /// A word; one before a block is left out, and so is its condition where that is no command.
     fn word(&mut self) {
         let end = self.rest.find(|c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c));
-        let begins =
-            self.out.chars().last().is_none_or(|it| it.is_whitespace() || ";{}(".contains(it));
+        let before = self.out.chars().last();
+        let begins = before.is_none_or(|it| it.is_whitespace() || ";{}(".contains(it));
         let word = self.take(end.unwrap_or(self.rest.len()));
         let behind = self.rest.trim_start();
         let is_before = BEFORE_BLOCKS.iter().any(|it| word.eq_ignore_ascii_case(it))
@@ -104,54 +119,48 @@ impl<'s> Writing<'s> {
             self.out.push_str(word);
             return;
         }
-        if let Some(condition) = in_brackets(behind) {
-            let before = self.rest.len().saturating_sub(behind.len());
-            self.take(before.saturating_add(condition.len()).saturating_add(2));
-            let asked = condition.split_once(" in ").map_or(condition, |it| it.1).trim();
-            if asked.starts_with(|c: char| c.is_ascii_alphabetic()) || asked.contains('(') {
-                write!(self.out, "\n{}\n", as_shell(asked)).ok();
+        let Some(condition) = behind.strip_prefix('(') else { return };
+        self.rest = condition;
+        let all = condition.split_once(')').map_or(condition, |it| it.0);
+        let is_value = !all.contains('(') && !all.starts_with(|it: char| it.is_ascii_alphabetic());
+        match all.split_once(" in ") {
+            Some((name, _)) => self.take(name.len().saturating_add(" in ".len())),
+            None if is_value => self.take(all.len()),
+            None => "",
+        };
+        self.out.push('\n');
+        self.open.push(Bracket::Condition);
+    }
+
+    fn bracket(&mut self, bracket: char) {
+        let is_command = |it: &str| it.trim_start().starts_with(|c: char| c.is_ascii_alphabetic());
+        let last = self.open.last().copied();
+        match (bracket, last) {
+            // The empty command is there for blocks without any.
+            ('{', _) if is_command(self.rest) && !self.out.ends_with(['$', '@']) => {
+                self.open.push(Bracket::Block);
+                self.out.push_str("\n{ :\n");
             }
+            ('}', Some(Bracket::Block)) => {
+                self.open.pop();
+                let goes_on = self.rest.trim_start().starts_with(['|', ';', '&', ')']);
+                self.out.push_str(if goes_on { "\n}" } else { "\n}\n" });
+            }
+            (')', Some(Bracket::Condition)) => {
+                self.open.pop();
+                self.out.push('\n');
+            }
+            ('{' | '(', _) => {
+                self.open.push(if bracket == '{' { Bracket::Braces } else { Bracket::Round });
+                self.out.push(bracket);
+            }
+            ('}', Some(Bracket::Braces)) | (')', Some(Bracket::Round)) => {
+                self.open.pop();
+                self.out.push(bracket);
+            }
+            _ => self.out.push(bracket),
         }
     }
-
-    /// `{`, which begins a block where a command stands behind it.
-    fn open(&mut self) -> bool {
-        let is_made = self.out.ends_with(['$', '@']);
-        let is_block =
-            !is_made && self.rest.trim_start().starts_with(|c: char| c.is_ascii_alphabetic());
-        self.blocks.push(is_block);
-        // The empty command is there for blocks without any.
-        self.out.push_str(if is_block { "\n{ :\n" } else { "{" });
-        true
-    }
-
-    fn close(&mut self) -> bool {
-        if self.blocks.pop() != Some(true) {
-            self.out.push('}');
-            return true;
-        }
-        self.out.push_str("\n}");
-        if !self.rest.trim_start().starts_with(['|', ';', '&', ')']) {
-            self.out.push('\n');
-        }
-        true
-    }
-}
-
-/// What stands between the first bracket of a text, with which it begins, and the one that ends it.
-fn in_brackets(text: &str) -> Option<&str> {
-    let mut depth = 0_usize;
-    for (at, c) in text.char_indices() {
-        match c {
-            '(' => depth = depth.saturating_add(1),
-            ')' => depth = depth.checked_sub(1)?,
-            _ => {}
-        }
-        if depth == 0 {
-            return text.get(1..at);
-        }
-    }
-    None
 }
 
 #[cfg(test)]
@@ -180,6 +189,9 @@ mod tests {
             ("if (Test-Path a) { ri a }", "Test-Path a/{ :/ri a/}"),
             ("if ($x -eq 1) { ls } else { pwd }", "{ :/ls/}/{ :/pwd/}"),
             ("try { ls } catch { pwd }", "{ :/ls/}/{ :/pwd/}"),
+            ("if ((a) -and (b)) { ls }", "(a) -and (b)/{ :/ls/}"),
+            ("if (a) { if ($x) { ls } }", "a/{ :/{ :/ls/}/}"),
+            ("if (ü) { ls } é", "{ :/ls/}/é"),
             ("foreach ($f in ls a) { cat $f }", "ls a/{ :/cat $f/}"),
             ("ls | % { $_.Name } | sort", "ls | % { $_.Name } | sort"),
             ("ls | % { ri $_ } | sort", "ls | %/{ :/ri $_/} | sort"),
@@ -190,6 +202,16 @@ mod tests {
             let read = as_shell(said);
             let read: Vec<&str> = read.lines().map(str::trim).filter(|it| !it.is_empty()).collect();
             assert_eq!(read.join("/"), lines, "{said}");
+        }
+    }
+
+    #[test]
+    fn what_never_ends_is_read_to_its_end() {
+        for said in
+            ["if (", "if ($", "{", "}", "( {", ") }", "foreach ($f in ", "else ", "@{$env:", "`"]
+        {
+            let long = said.repeat(20_000);
+            assert!(as_shell(&long).len() <= long.len() * 4, "{said}");
         }
     }
 }
