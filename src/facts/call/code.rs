@@ -23,6 +23,13 @@ impl Scanner<'_> {
         let Some(row) = known.iter().find(|it| word_matches(&it.program, &program.name)) else {
             return;
         };
+        if powershell::is_one(&program.name)
+            && let Some(code) = powershell::code(&program.args)
+        {
+            program.runs_unknown |= !code.from.is_empty() && !code.is_known();
+            program.code = code.text;
+            return;
+        }
         let mut words = program.args.iter();
         while let Some(word) = words.next() {
             let text = word.text.as_str();

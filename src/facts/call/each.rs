@@ -172,8 +172,9 @@ fn put(word: &Text, mark: &str, value: &Text) -> Text {
 
 /// The names of the files that `find` looks for, or paths below a root.
 pub(super) fn looked_for(finder: &[Text]) -> Vec<Text> {
-    // What it is told to pass over has names, too.
-    let passes_over = finder.iter().any(|it| it.text == "-prune");
+    // What it is told to pass over has names, too; of several tests a name says the most.
+    let tests = ["-prune", "-name", "-iname"];
+    let by_path = !finder.iter().any(|it| tests.contains(&it.text.as_str()));
     let mut names = Vec::new();
     for (at, word) in finder.iter().enumerate() {
         let before = at.checked_sub(1).and_then(|it| finder.get(it));
@@ -181,7 +182,7 @@ pub(super) fn looked_for(finder: &[Text]) -> Vec<Text> {
         let value = finder.get(at + 1).filter(|_| !is_negated);
         match word.text.as_str() {
             "-name" | "-iname" => names.extend(value.cloned()),
-            "-path" | "-ipath" | "-wholename" if !passes_over => {
+            "-path" | "-ipath" | "-wholename" if by_path => {
                 names.extend(value.and_then(below_any));
             }
             _ => {}

@@ -3,8 +3,10 @@
 
 use super::super::glob::word_matches;
 
-/// Letters that a step of a pattern must have: `.e*` says what it is after, `*` means any file.
+/// Letters that the last step of a pattern must have: `.e*` says what it is after, `*` means any file.
 const LETTERS_MIN: usize = 2;
+/// Those that a folder must have that is meant as a whole: `.pol*`, and not `.ca*`.
+const FOLDER_LETTERS_MIN: usize = 4;
 /// No system opens a longer path (`PATH_MAX` of Linux).
 const PATH_BYTES_MAX: usize = 4_096;
 /// The step of a glob that stands for any folders.
@@ -13,16 +15,26 @@ const ANY_FOLDERS: &str = "**";
 /// Whether a pattern could stand for a file of a glob: `.e*` for `.env`, `/home/x/.ss*/id_rsa` for
 /// `**/.ssh/id_rsa`. One that does not begin at the root may begin at any step of the glob.
 pub(super) fn could_mean(pattern: &str, glob: &str) -> bool {
-    if pattern.len() > PATH_BYTES_MAX || !pattern.split('/').any(is_telling) {
+    let last = pattern.rsplit('/').next().unwrap_or_default();
+    let mut folders = pattern.rsplit('/').skip(1).filter(|it| is_wild(it));
+    let says_enough = if is_wild(last) { is_telling(last) } else { letters(last) >= LETTERS_MIN }
+        || folders.any(|it| letters(it) >= FOLDER_LETTERS_MIN);
+    if !says_enough || !is_wild(pattern) || pattern.len() > PATH_BYTES_MAX {
         return false;
     }
     let mut wanted: Vec<&str> = glob.split('/').filter(|it| !it.is_empty()).collect();
-    if !glob.starts_with('/') {
+    if !glob.starts_with('/') && !glob.starts_with(ANY_FOLDERS) {
         wanted.insert(0, ANY_FOLDERS);
     }
     let steps: Vec<&str> = pattern.split('/').filter(|it| !it.is_empty()).collect();
     let starts = if pattern.starts_with('/') { 1 } else { wanted.len() };
     (0..starts).any(|at| wanted.get(at..).is_some_and(|it| leads_along(&steps, it)))
+}
+
+/// Whether a pattern could stand for a folder that a glob means.
+pub(super) fn could_mean_folder(pattern: &str, glob: &str) -> bool {
+    let last = pattern.rsplit('/').next().unwrap_or_default();
+    letters(last) >= FOLDER_LETTERS_MIN && could_mean(pattern, glob)
 }
 
 /// Whether the steps of a pattern could be those of a glob. Of its `**` only the last one met is tried
@@ -54,18 +66,21 @@ fn could_be(step: &str, wanted: &str) -> bool {
     if !is_wild(step) {
         return word_matches(wanted, step);
     }
-    let is_name = !wanted.contains(['*', '?', '{']);
-    step == wanted
-        || wanted == "*"
-        || (is_name && is_telling(step) && word_matches(&as_glob(step), wanted))
+    // `*` stands for no name that begins with a dot.
+    let is_hidden = wanted.starts_with('.') && !step.starts_with(['.', '[']);
+    let is_name = !wanted.contains(['*', '?', '{']) && !is_hidden;
+    step == wanted || wanted == "*" || (is_name && word_matches(&as_glob(step), wanted))
 }
 
 /// Whether a step stands for names, and says which: `*` and `*.yml` mean ordinary files.
 fn is_telling(step: &str) -> bool {
-    let letters = || step.bytes().filter(|it| !b"*?[]".contains(it)).count();
-    let ending = || step.strip_prefix("*.");
-    let is_ending = || ending().is_some_and(|it| it.bytes().all(|it| it.is_ascii_alphanumeric()));
-    is_wild(step) && letters() >= LETTERS_MIN && !is_ending()
+    let ending = step.strip_prefix("*.");
+    let is_ending = ending.is_some_and(|it| it.bytes().all(|it| it.is_ascii_alphanumeric()));
+    is_wild(step) && letters(step) >= LETTERS_MIN && !is_ending
+}
+
+fn letters(step: &str) -> usize {
+    step.bytes().filter(|it| !b"*?[]".contains(it)).count()
 }
 
 fn is_wild(step: &str) -> bool {
@@ -100,14 +115,22 @@ mod tests {
             ("/home/*/.ssh/id_r*", "**/.ssh/id_rsa"),
             ("/w/.pol*/policyd.yaml", "**/.policyd/**"),
             ("/w/.cl*/hooks/stop.sh", "**/.claude/hooks/**"),
-            ("/w/.cl*/*.pem", "**/.claude/*.pem"),
             ("/etc/sha*", "/etc/shadow"),
             ("/e?c/shadow", "/etc/shadow"),
+            ("/*/shadow", "/etc/shadow"),
+            ("/e*/sudoers", "/etc/sudoers"),
+            ("e*/shadow", "/etc/shadow"),
             ("sha*", "/etc/shadow"),
             (".ss*/id_rsa", "**/.ssh/id_rsa"),
         ] {
             assert!(could_mean(pattern, glob), "{pattern} {glob}");
         }
+    }
+
+    #[test]
+    fn a_folder_is_meant_by_more_than_its_first_letters() {
+        assert!(could_mean_folder("/w/.pol*", ".policyd"));
+        assert!(!could_mean_folder("/w/.ca*", ".cargo"));
     }
 
     #[test]
@@ -131,6 +154,8 @@ mod tests {
             ("/usr/sha*", "/etc/shadow"),
             ("/w/.env", ".env"),
             ("/w/.[e]nvelope", ".env"),
+            ("/w/*/config", "**/.kube/config"),
+            ("/w/?kube/config", "**/.kube/config"),
             ("/w/.cl*/skills/x", "**/.claude/hooks/**"),
         ] {
             assert!(!could_mean(pattern, glob), "{pattern} {glob}");

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use super::super::glob::PathGlob;
-use super::pattern::could_mean;
+use super::pattern::{could_mean, could_mean_folder};
 use super::value::Text;
 use serde::{Deserialize, Serialize};
 
@@ -129,7 +129,7 @@ impl PlaceGlob {
         });
         folders
             .iter()
-            .any(|it| it.matches(folder) || (is_pattern && could_mean(folder, it.written())))
+            .any(|it| it.matches(folder) || (is_pattern && could_mean_folder(folder, it.written())))
     }
 
     /// Whether it fits a path.

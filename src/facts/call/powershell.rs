@@ -4,6 +4,10 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use super::super::shell::unwrap::Word;
+use super::super::shell::word::quoted;
+use super::value::Text;
+
 /// The tool of clients whose shell it is, and the programs.
 const TOOL: &str = "PowerShell";
 const PROGRAMS: [&str; 2] = ["pwsh", "powershell"];
@@ -11,6 +15,41 @@ const PROGRAMS: [&str; 2] = ["pwsh", "powershell"];
 const ENVIRONMENT: &str = "$env:";
 /// The variable that the home stands in there, in small letters.
 const HOME: &str = "userprofile";
+/// Options of the program that take a value, in small letters.
+const VALUE_OPTIONS: [&str; 9] = [
+    "executionpolicy",
+    "ep",
+    "version",
+    "inputformat",
+    "outputformat",
+    "windowstyle",
+    "configurationname",
+    "workingdirectory",
+    "settingsfile",
+];
+/// Commands that policies know; there they are written in any case.
+const COMMANDS: [&str; 20] = [
+    "Remove-Item",
+    "Get-Content",
+    "Set-Content",
+    "Add-Content",
+    "Clear-Content",
+    "Out-File",
+    "New-Item",
+    "Copy-Item",
+    "Move-Item",
+    "Select-String",
+    "Import-Csv",
+    "Get-FileHash",
+    "Format-Volume",
+    "Clear-Disk",
+    "Initialize-Disk",
+    "Stop-Computer",
+    "Restart-Computer",
+    "Invoke-Expression",
+    "New-Service",
+    "Set-MpPreference",
+];
 /// Words before a block, or before a condition and a block, in small letters.
 const BEFORE_BLOCKS: [&str; 10] =
     ["if", "elseif", "else", "foreach", "while", "do", "try", "catch", "finally", "switch"];
@@ -60,6 +99,9 @@ impl<'s> Writing<'s> {
     /// Writes what comes next; whether there was something.
     fn step(&mut self) -> bool {
         let Some(next) = self.rest.chars().next() else { return false };
+        if self.quote.is_none() && (self.aside() || self.expression()) {
+            return true;
+        }
         if self.quote != Some('\'') && self.variable() {
             return true;
         }
@@ -69,6 +111,13 @@ impl<'s> Writing<'s> {
         }
         self.take(next.len_utf8());
         match (next, self.quote) {
+            ('`', None | Some('"')) => {
+                self.out.push('\\');
+                let escaped = self.rest.chars().next().map_or(0, char::len_utf8);
+                let escaped = self.take(escaped);
+                self.out.push_str(escaped);
+                return true;
+            }
             ('\'' | '"', None) => self.quote = Some(next),
             (_, Some(quote)) if next == quote => self.quote = None,
             ('(' | ')' | '{' | '}', None) => {
@@ -77,11 +126,66 @@ impl<'s> Writing<'s> {
             }
             _ => {}
         }
-        self.out.push(match next {
-            '\\' => '/',
-            '`' if self.quote != Some('\'') => '\\',
-            other => other,
-        });
+        self.out.push(if next == '\\' { '/' } else { next });
+        true
+    }
+
+    /// A comment, which is left out, or a text of several lines, which is quoted as a shell does.
+    fn aside(&mut self) -> bool {
+        let begins = self.out.chars().last().is_none_or(char::is_whitespace);
+        let ends = [("<#", "#>"), ("#", "\n"), ("@'\n", "\n'@"), ("@\"\n", "\n\"@")];
+        let Some((start, end)) = ends.iter().find(|it| self.rest.starts_with(it.0)) else {
+            return false;
+        };
+        if *start == "#" && !begins {
+            return false;
+        }
+        self.take(start.len());
+        let said = self.take(self.rest.find(end).unwrap_or(self.rest.len()));
+        match *start {
+            "<#" => _ = self.take(end.len()),
+            "#" => {}
+            _ => {
+                self.take(end.len());
+                self.out.push_str(&quoted(said));
+            }
+        }
+        true
+    }
+
+    /// A statement that begins with a variable: what is put into one may be a command, anything else is
+    /// none.
+    fn expression(&mut self) -> bool {
+        let before = self.out.trim_end_matches(' ').chars().last();
+        let name = self.rest.strip_prefix('$').unwrap_or_default();
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if !before.is_none_or(|it| "\n;".contains(it)) || !name.starts_with(is_name) {
+            return false;
+        }
+        let (name, behind) = name.split_at(name.find(|c| !is_name(c)).unwrap_or(name.len()));
+        if name.eq_ignore_ascii_case("env") && behind.starts_with(':') {
+            return self.environment();
+        }
+        let value = behind.trim_start().strip_prefix('=').map(str::trim_start);
+        match value.filter(|it| it.starts_with(begins_command)) {
+            Some(command) => self.rest = command,
+            None => {
+                write!(self.out, ": ${name}").ok();
+                self.rest = behind;
+            }
+        }
+        true
+    }
+
+    /// A variable of the environment that is set.
+    fn environment(&mut self) -> bool {
+        let behind = self.rest.get(ENVIRONMENT.len()..).unwrap_or_default();
+        let end = behind.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let (name, behind) = behind.split_at(end.unwrap_or(behind.len()));
+        let value = behind.trim_start().strip_prefix('=').filter(|it| !it.starts_with('='));
+        let Some(value) = value else { return false };
+        write!(self.out, "export {name}=").ok();
+        self.rest = value.trim_start();
         true
     }
 
@@ -106,7 +210,7 @@ impl<'s> Writing<'s> {
         true
     }
 
-    /// A word; one before a block is left out, and so is its condition where that is no command.
+    /// A word; one before a block is left out, and what it asks is a statement of its own.
     fn word(&mut self) {
         let end = self.rest.find(|c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c));
         let before = self.out.chars().last();
@@ -116,19 +220,19 @@ impl<'s> Writing<'s> {
         let is_before = BEFORE_BLOCKS.iter().any(|it| word.eq_ignore_ascii_case(it))
             && (behind.starts_with(['(', '{']) || word.eq_ignore_ascii_case("else"));
         if !begins || !is_before {
-            self.out.push_str(word);
+            let known = COMMANDS.iter().find(|it| word.eq_ignore_ascii_case(it));
+            self.out.push_str(known.copied().unwrap_or(word));
             return;
         }
         let Some(condition) = behind.strip_prefix('(') else { return };
-        self.rest = condition;
-        let all = condition.split_once(')').map_or(condition, |it| it.0);
-        let is_value = !all.contains('(') && !all.starts_with(|it: char| it.is_ascii_alphabetic());
-        match all.split_once(" in ") {
-            Some((name, _)) => self.take(name.len().saturating_add(" in ".len())),
-            None if is_value => self.take(all.len()),
-            None => "",
-        };
-        self.out.push('\n');
+        self.rest = condition.trim_start_matches([' ', '!']);
+        if word.eq_ignore_ascii_case("foreach") {
+            let words = self.rest.strip_prefix('$').and_then(|it| it.split_once(' '));
+            let items = words.and_then(|it| it.1.trim_start().strip_prefix("in "));
+            self.rest = items.map_or(self.rest, str::trim_start);
+        }
+        // What begins with a value is no command; one behind it is.
+        self.out.push_str(if self.rest.starts_with(begins_command) { "\n" } else { "\n: " });
         self.open.push(Bracket::Condition);
     }
 
@@ -163,6 +267,36 @@ impl<'s> Writing<'s> {
     }
 }
 
+/// Whether a command may begin with this.
+fn begins_command(first: char) -> bool {
+    first.is_ascii_alphabetic() || "(&".contains(first)
+}
+
+/// The code that the program is given among its words; nothing where it is given a file, or none.
+pub(super) fn code(args: &[Text]) -> Option<Text> {
+    let mut words = args.iter().enumerate();
+    while let Some((at, word)) = words.next() {
+        let written = word.text.to_ascii_lowercase();
+        let Some(option) = written.strip_prefix('-') else {
+            let is_script = written.ends_with(".ps1") || word.pipe;
+            return (!is_script)
+                .then(|| <Text as Word>::joined(args.get(at..).unwrap_or_default()));
+        };
+        let is =
+            |names: &[&str]| !option.is_empty() && names.iter().any(|it| it.starts_with(option));
+        if is(&["command", "commandwithargs"]) {
+            return Some(<Text as Word>::joined(args.get(at.saturating_add(1)..)?));
+        }
+        if option.is_empty() || is(&["encodedcommand", "file"]) || option == "ec" {
+            return None;
+        }
+        if is(&VALUE_OPTIONS) {
+            words.next();
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,21 +321,51 @@ mod tests {
     fn blocks_with_commands_are_blocks_of_a_shell() {
         for (said, lines) in [
             ("if (Test-Path a) { ri a }", "Test-Path a/{ :/ri a/}"),
-            ("if ($x -eq 1) { ls } else { pwd }", "{ :/ls/}/{ :/pwd/}"),
+            ("if ($x -eq 1) { ls } else { pwd }", ": $x -eq 1/{ :/ls/}/{ :/pwd/}"),
             ("try { ls } catch { pwd }", "{ :/ls/}/{ :/pwd/}"),
             ("if ((a) -and (b)) { ls }", "(a) -and (b)/{ :/ls/}"),
-            ("if (a) { if ($x) { ls } }", "a/{ :/{ :/ls/}/}"),
-            ("if (ü) { ls } é", "{ :/ls/}/é"),
+            ("if (a) { if ($x) { ls } }", "a/{ :/: $x/{ :/ls/}/}"),
+            ("if (ü) { ls } é", ": ü/{ :/ls/}/é"),
             ("foreach ($f in ls a) { cat $f }", "ls a/{ :/cat $f/}"),
             ("ls | % { $_.Name } | sort", "ls | % { $_.Name } | sort"),
             ("ls | % { ri $_ } | sort", "ls | %/{ :/ri $_/} | sort"),
             ("x @{a=1} ${b}", "x @{a=1} ${b}"),
             ("'if (a) { b }'", "'if (a) { b }'"),
             ("git log --if (", "git log --if ("),
+            ("if ($x -eq \")\") { ls }", ": $x -eq \")\"/{ :/ls/}"),
+            ("if (& git push) { ls }", "& git push/{ :/ls/}"),
+            ("if ($y; git push) { ls }", ": $y; git push/{ :/ls/}"),
+            ("while (!(git push)) { ls }", "(git push)/{ :/ls/}"),
+            ("if (git push; echo a in b) { ls }", "git push; echo a in b/{ :/ls/}"),
+            ("$x -replace 'a', 'b'; $y = ls", ": $x -replace 'a', 'b'; ls"),
+            ("$x = 'a'", ": $x = 'a'"),
+            ("$env:CI = '1'; ls", "export CI='1'; ls"),
+            ("# don't\nls <# it's #> a", "ls  a"),
+            ("@'\nit's\n'@ | cat", "'it'\\''s' | cat"),
+            ("remove-item a", "Remove-Item a"),
         ] {
             let read = as_shell(said);
             let read: Vec<&str> = read.lines().map(str::trim).filter(|it| !it.is_empty()).collect();
             assert_eq!(read.join("/"), lines, "{said}");
+        }
+    }
+
+    #[test]
+    fn code_stands_behind_the_options() {
+        let given = |line: &str| {
+            let words: Vec<Text> = line.split(' ').map(Text::known).collect();
+            code(&words).map(|it| it.text)
+        };
+        for (line, said) in [
+            ("-NoProfile -ExecutionPolicy Bypass -Command ls a", Some("ls a")),
+            ("-c ls", Some("ls")),
+            ("-NoProfile ls a", Some("ls a")),
+            ("-ep Bypass -File a.ps1", None),
+            ("-ExecutionPolicy Bypass a.ps1", None),
+            ("-EncodedCommand ZQBj", None),
+            ("-", None),
+        ] {
+            assert_eq!(given(line).as_deref(), said, "{line}");
         }
     }
 

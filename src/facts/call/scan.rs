@@ -218,15 +218,13 @@ impl Scanner<'_> {
         let raw = word::raw(node, source);
         match output.text {
             Some(text) => Text { from: output.from, ..Text::known(text.trim_end_matches('\n')) },
-            None => match output.files.as_slice() {
-                [_, looked_for] => Text { from: output.from, ..looked_for.clone() },
-                files => {
-                    let below = files.first().map(|it| it.known_part()).unwrap_or_default();
-                    let mut text = Text::known(below);
-                    text.append(&Text { from: output.from, ..Text::unknown(raw) });
-                    text
-                }
-            },
+            // Which of the files it is nobody knows; that it lies below a folder is.
+            None => {
+                let below = output.files.first().map(Text::known_part).unwrap_or_default();
+                let mut text = Text::known(below);
+                text.append(&Text { from: output.from, ..Text::unknown(raw) });
+                text
+            }
         }
     }
 
