@@ -208,6 +208,26 @@ fn a_compiled_pack_is_read_by_what_made_it_only() {
 }
 
 #[test]
+fn commands_of_powershell_that_policies_name_are_read_in_any_case() {
+    let known = fs::read_to_string(root().join("src/facts/call/powershell.rs")).unwrap();
+    let is_one = |word: &&str| {
+        let parts: Vec<&str> = word.split('-').collect();
+        let begins_large = |it: &&str| it.starts_with(|c: char| c.is_ascii_uppercase());
+        parts.len() == 2 && parts.iter().all(begins_large)
+    };
+    let mut named = BTreeSet::new();
+    for (_, text) in files("policies", "yaml") {
+        let lists = text.lines().map(str::trim_start);
+        let lists = lists.filter(|it| it.contains("commands: [") || it.contains("programs: ["));
+        let words = lists.flat_map(|it| it.split(|c: char| !c.is_ascii_alphabetic() && c != '-'));
+        named.extend(words.filter(is_one).map(str::to_owned));
+    }
+    assert!(named.contains("Remove-Item"), "{named:?}");
+    named.retain(|it| !known.contains(&format!("\"{it}\"")));
+    assert_eq!(named, BTreeSet::new());
+}
+
+#[test]
 fn the_top_level_is_fixed() {
     let fixed = [
         "Cargo.toml",

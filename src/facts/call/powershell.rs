@@ -28,7 +28,7 @@ const VALUE_OPTIONS: [&str; 9] = [
     "settingsfile",
 ];
 /// Commands that policies know; there they are written in any case.
-const COMMANDS: [&str; 20] = [
+const COMMANDS: [&str; 21] = [
     "Remove-Item",
     "Get-Content",
     "Set-Content",
@@ -49,6 +49,7 @@ const COMMANDS: [&str; 20] = [
     "Invoke-Expression",
     "New-Service",
     "Set-MpPreference",
+    "Add-MpPreference",
 ];
 /// Words before a block, or before a condition and a block, in small letters.
 const BEFORE_BLOCKS: [&str; 10] =
