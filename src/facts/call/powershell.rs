@@ -15,6 +15,8 @@ const PROGRAMS: [&str; 2] = ["pwsh", "powershell"];
 const ENVIRONMENT: &str = "$env:";
 /// The variable that the home stands in there, in small letters.
 const HOME: &str = "userprofile";
+/// Behind this, other shells are told what to do.
+const CODE_OPTION: &str = " -c";
 /// Options of the program that take a value, in small letters.
 const VALUE_OPTIONS: [&str; 9] = [
     "executionpolicy",
@@ -92,6 +94,8 @@ struct Writing<'s> {
     out: String,
     /// The quote that is open.
     quote: Option<char>,
+    /// Whether what it holds is said to another shell, which has escapes of its own.
+    is_foreign: bool,
     /// The brackets that are open.
     open: Vec<Bracket>,
 }
@@ -119,15 +123,18 @@ impl<'s> Writing<'s> {
                 self.out.push_str(escaped);
                 return true;
             }
-            ('\'' | '"', None) => self.quote = Some(next),
-            (_, Some(quote)) if next == quote => self.quote = None,
+            ('\'' | '"', None) => {
+                self.quote = Some(next);
+                self.is_foreign = self.out.trim_end().ends_with(CODE_OPTION);
+            }
+            (_, Some(quote)) if next == quote => (self.quote, self.is_foreign) = (None, false),
             ('(' | ')' | '{' | '}', None) => {
                 self.bracket(next);
                 return true;
             }
             _ => {}
         }
-        self.out.push(if next == '\\' { '/' } else { next });
+        self.out.push(if next == '\\' && !self.is_foreign { '/' } else { next });
         true
     }
 
@@ -310,6 +317,7 @@ mod tests {
             (r"cat $env:USERPROFILE\.ssh\id_rsa", "cat ${HOME}/.ssh/id_rsa"),
             ("$Env:CI; ls", "${CI}; ls"),
             ("'$env:CI `n'", "'$env:CI `n'"),
+            (r"bash -c 'rm a\ b' .\c", r"bash -c 'rm a\ b' ./c"),
             ("git status", "git status"),
             ("", ""),
         ] {
