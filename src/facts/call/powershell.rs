@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use super::super::shell::unwrap::Word;
 use super::super::shell::word::quoted;
 use super::value::Text;
+use crate::limits::SHELL_TEXT_MAX;
 
 /// The tool of clients whose shell it is, and the programs.
 const TOOL: &str = "PowerShell";
@@ -62,9 +63,10 @@ pub(super) fn is_one(program: &str) -> bool {
     PROGRAMS.iter().any(|it| program.eq_ignore_ascii_case(it))
 }
 
-/// The command line of a tool as a shell would read it.
+/// The command line of a tool as a shell would read it; one that is too long is read by nobody.
 pub(super) fn command<'c>(tool: &str, command: &'c str) -> Cow<'c, str> {
-    if tool == TOOL { as_shell(command).into() } else { command.into() }
+    let is_read = tool == TOOL && command.len() <= SHELL_TEXT_MAX;
+    if is_read { as_shell(command).into() } else { command.into() }
 }
 
 /// What is said to PowerShell, as a shell would read it.
@@ -166,7 +168,6 @@ impl<'s> Writing<'s> {
     fn expression(&mut self) -> bool {
         let before = self.out.trim_end_matches(' ').chars().last();
         let name = self.rest.strip_prefix('$').unwrap_or_default();
-        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
         if !before.is_none_or(|it| "\n;".contains(it)) || !name.starts_with(is_name) {
             return false;
         }
@@ -188,8 +189,8 @@ impl<'s> Writing<'s> {
     /// A variable of the environment that is set.
     fn environment(&mut self) -> bool {
         let behind = self.rest.get(ENVIRONMENT.len()..).unwrap_or_default();
-        let end = behind.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-        let (name, behind) = behind.split_at(end.unwrap_or(behind.len()));
+        let end = behind.find(|c| !is_name(c)).unwrap_or(behind.len());
+        let (name, behind) = behind.split_at(end);
         let value = behind.trim_start().strip_prefix('=').filter(|it| !it.starts_with('='));
         let Some(value) = value else { return false };
         write!(self.out, "export {name}=").ok();
@@ -211,8 +212,8 @@ impl<'s> Writing<'s> {
             return false;
         }
         self.take(ENVIRONMENT.len());
-        let end = self.rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-        let name = self.take(end.unwrap_or(self.rest.len()));
+        let end = self.rest.find(|c| !is_name(c)).unwrap_or(self.rest.len());
+        let name = self.take(end);
         let name = if name.eq_ignore_ascii_case(HOME) { "HOME" } else { name };
         write!(self.out, "${{{name}}}").ok();
         true
@@ -235,9 +236,9 @@ impl<'s> Writing<'s> {
         let Some(condition) = behind.strip_prefix('(') else { return };
         self.rest = condition.trim_start_matches([' ', '!']);
         if word.eq_ignore_ascii_case("foreach") {
-            let words = self.rest.strip_prefix('$').and_then(|it| it.split_once(' '));
-            let items = words.and_then(|it| it.1.trim_start().strip_prefix("in "));
-            self.rest = items.map_or(self.rest, str::trim_start);
+            let named = self.rest.strip_prefix('$').unwrap_or(self.rest);
+            let behind = named.trim_start_matches(is_name).trim_start();
+            self.rest = behind.strip_prefix("in ").map_or(self.rest, str::trim_start);
         }
         // What begins with a value is no command; one behind it is.
         self.out.push_str(if self.rest.starts_with(begins_command) { "\n" } else { "\n: " });
@@ -273,6 +274,11 @@ impl<'s> Writing<'s> {
             _ => self.out.push(bracket),
         }
     }
+}
+
+/// Whether the name of a variable may hold this.
+const fn is_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
 }
 
 /// Whether a command may begin with this.
@@ -380,9 +386,19 @@ mod tests {
 
     #[test]
     fn what_never_ends_is_read_to_its_end() {
-        for said in
-            ["if (", "if ($", "{", "}", "( {", ") }", "foreach ($f in ", "else ", "@{$env:", "`"]
-        {
+        for said in [
+            "if (",
+            "if ($",
+            "{",
+            "}",
+            "( {",
+            ") }",
+            "foreach ($f in ",
+            "foreach($",
+            "else ",
+            "@{$env:",
+            "`",
+        ] {
             let long = said.repeat(20_000);
             assert!(as_shell(&long).len() <= long.len() * 4, "{said}");
         }
