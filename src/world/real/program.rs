@@ -173,7 +173,7 @@ pub(super) fn note_interrupts(flag: &Arc<AtomicBool>) {
     }
 }
 
-/// Looks for marked processes that are made; one that goes on to start others is let win in the end.
+/// How often marked processes are looked for at most.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const KILL_ROUNDS_MAX: usize = 32;
 
@@ -181,13 +181,16 @@ const KILL_ROUNDS_MAX: usize = 32;
 /// for, so this is done until a look finds none that is not dying yet.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(super) fn kill_marked(entry: &str) -> Result<usize, WorldError> {
-    let mut killed = Vec::new();
+    use std::collections::BTreeSet;
+
+    use rustix::process::{Pid, Signal, kill_process};
+    let mut killed = BTreeSet::new();
     for _ in 0..KILL_ROUNDS_MAX {
         let before = killed.len();
-        for pid in marked(entry)? {
-            let is_new = !killed.contains(&pid);
-            if is_new && rustix::process::kill_process(pid, rustix::process::Signal::KILL).is_ok() {
-                killed.push(pid);
+        for id in marked(entry)? {
+            let pid = Pid::from_raw(id).filter(|_| !killed.contains(&id));
+            if pid.is_some_and(|it| kill_process(it, Signal::KILL).is_ok()) {
+                killed.insert(id);
             }
         }
         if killed.len() == before {
@@ -197,23 +200,17 @@ pub(super) fn kill_marked(entry: &str) -> Result<usize, WorldError> {
     Ok(killed.len())
 }
 
-/// The other processes whose environment has this entry.
+/// The other processes whose environment has this entry, each as soon as it is found.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-fn marked(entry: &str) -> Result<Vec<rustix::process::Pid>, WorldError> {
-    let own = std::process::id();
-    let mut marked = Vec::new();
-    for found in std::fs::read_dir("/proc").map_err(|error| said(&error))? {
-        let Ok(found) = found else { continue };
-        let number = found.file_name().to_str().and_then(|it| it.parse::<u32>().ok());
-        let Some(id) = number.filter(|it| *it != own) else { continue };
+fn marked(entry: &str) -> Result<impl Iterator<Item = i32>, WorldError> {
+    let own = i32::try_from(std::process::id()).ok();
+    let found = std::fs::read_dir("/proc").map_err(|error| said(&error))?;
+    Ok(found.flatten().filter_map(move |found| {
+        let id = found.file_name().to_str()?.parse().ok().filter(|it| Some(*it) != own)?;
         // Those of others cannot be read, and are not ours.
-        let Ok(environment) = std::fs::read(found.path().join("environ")) else { continue };
-        if environment.split(|it| *it == 0).any(|it| it == entry.as_bytes()) {
-            let pid = i32::try_from(id).ok().and_then(rustix::process::Pid::from_raw);
-            marked.extend(pid);
-        }
-    }
-    Ok(marked)
+        let environment = std::fs::read(found.path().join("environ")).ok()?;
+        environment.split(|it| *it == 0).any(|it| it == entry.as_bytes()).then_some(id)
+    }))
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
