@@ -26,9 +26,7 @@ impl Scanner<'_> {
         if powershell::is_one(&program.name)
             && let Some(code) = powershell::code(&program.args)
         {
-            program.runs_unknown |= !code.from.is_empty() && !code.is_known();
-            program.code = code.text;
-            return;
+            return given(program, code);
         }
         let mut words = program.args.iter();
         while let Some(word) = words.next() {
@@ -38,10 +36,7 @@ impl Scanner<'_> {
                     Some(at) => Some(word.tail(at)),
                     None => words.next().cloned(),
                 };
-                let code = code.unwrap_or_default();
-                program.runs_unknown |= !code.from.is_empty() && !code.is_known();
-                program.code = code.text;
-                return;
+                return given(program, code.unwrap_or_default());
             }
             if row.other.iter().any(|it| it == text) {
                 return;
@@ -261,6 +256,12 @@ fn given_code(row: &Interpreter, text: &str) -> Option<Option<usize>> {
         let glued = text.get(start..).filter(|it| it.contains(['(', ' ', ';']));
         glued.map(|_| Some(start))
     })
+}
+
+/// Notes the code that a program is given; what other programs make of it may be unknown.
+fn given(program: &mut Invocation, code: Text) {
+    program.runs_unknown |= !code.from.is_empty() && !code.is_known();
+    program.code = code.text;
 }
 
 /// The file that `open(path, "w")`, its like of Node or Perl's `open(F, ">", path)` makes or changes;

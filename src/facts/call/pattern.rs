@@ -15,11 +15,7 @@ const ANY_FOLDERS: &str = "**";
 /// Whether a pattern could stand for a file of a glob: `.e*` for `.env`, `/home/x/.ss*/id_rsa` for
 /// `**/.ssh/id_rsa`. One that does not begin at the root may begin at any step of the glob.
 pub(super) fn could_mean(pattern: &str, glob: &str) -> bool {
-    let last = pattern.rsplit('/').next().unwrap_or_default();
-    let mut folders = pattern.rsplit('/').skip(1).filter(|it| is_wild(it));
-    let says_enough = if is_wild(last) { is_telling(last) } else { letters(last) >= LETTERS_MIN }
-        || folders.any(|it| letters(it) >= FOLDER_LETTERS_MIN);
-    if !says_enough || !is_wild(pattern) || pattern.len() > PATH_BYTES_MAX {
+    if !is_wild(pattern) || !says_enough(pattern) || pattern.len() > PATH_BYTES_MAX {
         return false;
     }
     let mut wanted: Vec<&str> = glob.split('/').filter(|it| !it.is_empty()).collect();
@@ -35,6 +31,14 @@ pub(super) fn could_mean(pattern: &str, glob: &str) -> bool {
 pub(super) fn could_mean_folder(pattern: &str, glob: &str) -> bool {
     let last = pattern.rsplit('/').next().unwrap_or_default();
     letters(last) >= FOLDER_LETTERS_MIN && could_mean(pattern, glob)
+}
+
+/// Whether a pattern says by its last step, or by a folder, which files it is after.
+fn says_enough(pattern: &str) -> bool {
+    let (folders, last) = pattern.rsplit_once('/').unwrap_or(("", pattern));
+    let by_last = if is_wild(last) { is_telling(last) } else { letters(last) >= LETTERS_MIN };
+    let by_folder = |it: &str| is_wild(it) && letters(it) >= FOLDER_LETTERS_MIN;
+    by_last || folders.split('/').any(by_folder)
 }
 
 /// Whether the steps of a pattern could be those of a glob. Of its `**` only the last one met is tried

@@ -4,32 +4,21 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use super::super::shell::unwrap::Word;
 use super::super::shell::word::quoted;
-use super::value::Text;
 use crate::limits::SHELL_TEXT_MAX;
 
-/// The tool of clients whose shell it is, and the programs.
+mod program;
+
+pub(super) use program::{code, is_one};
+
+/// The tool of clients whose shell it is.
 const TOOL: &str = "PowerShell";
-const PROGRAMS: [&str; 2] = ["pwsh", "powershell"];
 /// How variables of the environment begin, in small letters.
 const ENVIRONMENT: &str = "$env:";
 /// The variable that the home stands in there, in small letters.
 const HOME: &str = "userprofile";
 /// Behind this, other shells are told what to do.
 const CODE_OPTION: &str = " -c";
-/// Options of the program that take a value, in small letters.
-const VALUE_OPTIONS: [&str; 9] = [
-    "executionpolicy",
-    "ep",
-    "version",
-    "inputformat",
-    "outputformat",
-    "windowstyle",
-    "configurationname",
-    "workingdirectory",
-    "settingsfile",
-];
 /// Commands that policies know; there they are written in any case.
 const COMMANDS: [&str; 21] = [
     "Remove-Item",
@@ -57,11 +46,6 @@ const COMMANDS: [&str; 21] = [
 /// Words before a block, or before a condition and a block, in small letters.
 const BEFORE_BLOCKS: [&str; 10] =
     ["if", "elseif", "else", "foreach", "while", "do", "try", "catch", "finally", "switch"];
-
-/// Whether a program is this shell.
-pub(super) fn is_one(program: &str) -> bool {
-    PROGRAMS.iter().any(|it| program.eq_ignore_ascii_case(it))
-}
 
 /// The command line of a tool as a shell would read it; one that is too long is read by nobody.
 pub(super) fn command<'c>(tool: &str, command: &'c str) -> Cow<'c, str> {
@@ -171,30 +155,21 @@ impl<'s> Writing<'s> {
         if !before.is_none_or(|it| "\n;".contains(it)) || !name.starts_with(is_name) {
             return false;
         }
-        let (name, behind) = name.split_at(name.find(|c| !is_name(c)).unwrap_or(name.len()));
-        if name.eq_ignore_ascii_case("env") && behind.starts_with(':') {
-            return self.environment();
+        let value = |behind: &'s str| behind.trim_start().strip_prefix('=').map(str::trim_start);
+        if let Some((name, behind)) = self.environment() {
+            let Some(value) = value(behind).filter(|it| !it.starts_with('=')) else { return false };
+            write!(self.out, "export {name}=").ok();
+            self.rest = value;
+            return true;
         }
-        let value = behind.trim_start().strip_prefix('=').map(str::trim_start);
-        match value.filter(|it| it.starts_with(begins_command)) {
+        let (name, behind) = name.split_at(name.find(|c| !is_name(c)).unwrap_or(name.len()));
+        match value(behind).filter(|it| it.starts_with(begins_command)) {
             Some(command) => self.rest = command,
             None => {
                 write!(self.out, ": ${name}").ok();
                 self.rest = behind;
             }
         }
-        true
-    }
-
-    /// A variable of the environment that is set.
-    fn environment(&mut self) -> bool {
-        let behind = self.rest.get(ENVIRONMENT.len()..).unwrap_or_default();
-        let end = behind.find(|c| !is_name(c)).unwrap_or(behind.len());
-        let (name, behind) = behind.split_at(end);
-        let value = behind.trim_start().strip_prefix('=').filter(|it| !it.starts_with('='));
-        let Some(value) = value else { return false };
-        write!(self.out, "export {name}=").ok();
-        self.rest = value.trim_start();
         true
     }
 
@@ -205,17 +180,19 @@ impl<'s> Writing<'s> {
         taken
     }
 
+    /// The name of a variable of the environment that stands here, and what stands behind it.
+    fn environment(&self) -> Option<(&'s str, &'s str)> {
+        let (begins, named) = self.rest.split_at_checked(ENVIRONMENT.len())?;
+        let end = named.find(|c| !is_name(c)).unwrap_or(named.len());
+        begins.eq_ignore_ascii_case(ENVIRONMENT).then(|| named.split_at(end))
+    }
+
     /// A variable of the environment, where one stands here.
     fn variable(&mut self) -> bool {
-        let begins = self.rest.get(..ENVIRONMENT.len());
-        if !begins.is_some_and(|it| it.eq_ignore_ascii_case(ENVIRONMENT)) {
-            return false;
-        }
-        self.take(ENVIRONMENT.len());
-        let end = self.rest.find(|c| !is_name(c)).unwrap_or(self.rest.len());
-        let name = self.take(end);
+        let Some((name, behind)) = self.environment() else { return false };
         let name = if name.eq_ignore_ascii_case(HOME) { "HOME" } else { name };
         write!(self.out, "${{{name}}}").ok();
+        self.rest = behind;
         true
     }
 
@@ -286,31 +263,6 @@ fn begins_command(first: char) -> bool {
     first.is_ascii_alphabetic() || "(&".contains(first)
 }
 
-/// The code that the program is given among its words; nothing where it is given a file, or none.
-pub(super) fn code(args: &[Text]) -> Option<Text> {
-    let mut words = args.iter().enumerate();
-    while let Some((at, word)) = words.next() {
-        let written = word.text.to_ascii_lowercase();
-        let Some(option) = written.strip_prefix('-') else {
-            let is_script = written.ends_with(".ps1") || word.pipe;
-            return (!is_script)
-                .then(|| <Text as Word>::joined(args.get(at..).unwrap_or_default()));
-        };
-        let is =
-            |names: &[&str]| !option.is_empty() && names.iter().any(|it| it.starts_with(option));
-        if is(&["command", "commandwithargs"]) {
-            return Some(<Text as Word>::joined(args.get(at.saturating_add(1)..)?));
-        }
-        if option.is_empty() || is(&["encodedcommand", "file"]) || option == "ec" {
-            return None;
-        }
-        if is(&VALUE_OPTIONS) {
-            words.next();
-        }
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -362,25 +314,6 @@ mod tests {
             let read = as_shell(said);
             let read: Vec<&str> = read.lines().map(str::trim).filter(|it| !it.is_empty()).collect();
             assert_eq!(read.join("/"), lines, "{said}");
-        }
-    }
-
-    #[test]
-    fn code_stands_behind_the_options() {
-        let given = |line: &str| {
-            let words: Vec<Text> = line.split(' ').map(Text::known).collect();
-            code(&words).map(|it| it.text)
-        };
-        for (line, said) in [
-            ("-NoProfile -ExecutionPolicy Bypass -Command ls a", Some("ls a")),
-            ("-c ls", Some("ls")),
-            ("-NoProfile ls a", Some("ls a")),
-            ("-ep Bypass -File a.ps1", None),
-            ("-ExecutionPolicy Bypass a.ps1", None),
-            ("-EncodedCommand ZQBj", None),
-            ("-", None),
-        ] {
-            assert_eq!(given(line).as_deref(), said, "{line}");
         }
     }
 
