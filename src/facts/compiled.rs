@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::command::Program;
 use super::glob::PathGlob;
-use super::lazy::LazyRegex;
+use super::lazy::{LazyRegex, LinePatterns};
 use super::lens::{CommandKind, ContentPattern, FileKindRow, Lens};
 use super::pattern::CommandPattern;
 use crate::limits::{COMMAND_KINDS_MAX, SHELL_LINE_KEPT_BYTES_MAX, SHELL_LINES_KEPT_MAX};
@@ -44,13 +44,13 @@ pub struct CompiledKind {
     programs: Vec<CommandPattern>,
     except: Vec<CommandPattern>,
     /// Output lines that mean failure.
-    pub failed: Vec<LazyRegex>,
+    pub failed: LinePatterns,
     /// Lines that mean failure where the exit status is hidden.
-    pub failed_if_hidden: Vec<LazyRegex>,
+    pub failed_if_hidden: LinePatterns,
     /// Lines that say that nothing ran.
-    pub empty: Vec<LazyRegex>,
+    pub empty: LinePatterns,
     /// Output lines that mean success.
-    pub passed: Vec<LazyRegex>,
+    pub passed: LinePatterns,
 }
 
 /// A kind of files, ready to match.
@@ -167,10 +167,10 @@ impl CompiledKind {
             name: kind.name.clone(),
             programs: kind.programs.iter().map(|text| CommandPattern::parse(text)).collect(),
             except: kind.except.iter().map(|text| CommandPattern::parse(text)).collect(),
-            failed: regexes(&kind.failed),
-            failed_if_hidden: regexes(&kind.failed_if_hidden),
-            empty: regexes(&kind.empty),
-            passed: regexes(&kind.passed),
+            failed: LinePatterns::new(&kind.failed),
+            failed_if_hidden: LinePatterns::new(&kind.failed_if_hidden),
+            empty: LinePatterns::new(&kind.empty),
+            passed: LinePatterns::new(&kind.passed),
         }
     }
 
@@ -180,10 +180,6 @@ impl CompiledKind {
         self.programs.iter().any(|pattern| lens.runs(program, pattern))
             && !self.except.iter().any(|pattern| lens.runs(program, pattern))
     }
-}
-
-fn regexes(sources: &[String]) -> Vec<LazyRegex> {
-    sources.iter().map(|text| LazyRegex::new(text)).collect()
 }
 
 impl CompiledContent {

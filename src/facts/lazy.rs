@@ -1,6 +1,7 @@
 //! Regexes compiled at their first possible match: a text that lacks the literals a pattern needs
 //! is turned away without compiling, since compiling costs a hundred times the search.
 
+mod lines;
 mod literals;
 
 use std::cell::OnceCell;
@@ -11,6 +12,7 @@ use regex::{Regex, RegexBuilder};
 
 use crate::limits::{REGEX_COMPILED_MAX, REGEX_SOURCE_MAX};
 use crate::pairs::{folds_into_ascii, holds_in_any_case};
+pub use lines::LinePatterns;
 use literals::{Needs, needs};
 
 /// A regex that costs nothing until a text could match it.
@@ -18,8 +20,6 @@ use literals::{Needs, needs};
 pub struct LazyRegex {
     source: String,
     needs: OnceCell<Needs>,
-    /// One for each literal a line is recognised by, for texts that are searched whole.
-    finders: OnceCell<Vec<memmem::Finder<'static>>>,
     compiled: OnceCell<Option<Regex>>,
 }
 
@@ -35,7 +35,7 @@ impl LazyRegex {
     /// literal is the longest, or there are fewer of them.
     #[must_use]
     pub fn literals(&self) -> &[String] {
-        let needs = self.needs.get_or_init(|| needs(&self.source));
+        let needs = self.needs();
         let sets = [&needs.any_of].into_iter().chain(&needs.also);
         let known = sets.filter(|set| !set.is_empty());
         let rarity = |set: &&Vec<String>| (set.iter().map(String::len).min(), Reverse(set.len()));
@@ -52,43 +52,6 @@ impl LazyRegex {
     pub fn lines<'t>(&self, text: &'t str) -> impl DoubleEndedIterator<Item = &'t str> {
         let text = if self.can_match(text) { text } else { "" };
         text.lines().filter(|line| self.is_match(line))
-    }
-
-    /// The last line of the text in which the pattern occurs.
-    #[must_use]
-    pub fn last_line<'t>(&self, text: &'t str) -> Option<&'t str> {
-        let needs = self.needs.get_or_init(|| needs(&self.source));
-        if needs.any_of.is_empty() || needs.ignore_case {
-            return self.lines(text).next_back();
-        }
-        // Only lines that hold one of the literals can match, and they are few.
-        let finders = self.finders.get_or_init(|| {
-            let literals = match needs.line_start.as_str() {
-                "" => needs.any_of.as_slice(),
-                _ => std::slice::from_ref(&needs.line_start),
-            };
-            literals.iter().map(|text| memmem::Finder::new(text).into_owned()).collect()
-        });
-        let bytes = text.as_bytes();
-        let at_line_start =
-            |hit: usize| hit.checked_sub(1).is_none_or(|before| bytes.get(before) == Some(&b'\n'));
-        let mut hits: Vec<usize> = finders
-            .iter()
-            .flat_map(|finder| finder.find_iter(bytes))
-            .filter(|hit| needs.line_start.is_empty() || at_line_start(*hit))
-            .collect();
-        hits.sort_unstable();
-        let mut rest = text;
-        while let Some(hit) = hits.pop() {
-            let Some(before) = rest.get(..hit) else { continue };
-            let start = before.rfind('\n').map_or(0, |end| end + 1);
-            let line = text.get(start..)?.lines().next()?;
-            if self.regex()?.is_match(line) {
-                return Some(line);
-            }
-            rest = text.get(..start)?;
-        }
-        None
     }
 
     /// The places where the pattern occurs, each as the line it begins in. A pattern that names a
@@ -111,7 +74,7 @@ impl LazyRegex {
     /// Whether the text, or a part of it, could match by the literals that are needed.
     #[must_use]
     pub fn can_match(&self, text: &str) -> bool {
-        let needs = self.needs.get_or_init(|| needs(&self.source));
+        let needs = self.needs();
         self.may_match(text, |literal| match needs.ignore_case {
             true => holds_in_any_case(text, literal),
             false => memmem::find(text.as_bytes(), literal.as_bytes()).is_some(),
@@ -121,12 +84,16 @@ impl LazyRegex {
     /// The same, as far as somebody tells who knows of a literal whether the text may hold it, in any case.
     #[must_use]
     pub fn may_match(&self, text: &str, may_hold: impl Fn(&str) -> bool) -> bool {
-        let needs = self.needs.get_or_init(|| needs(&self.source));
+        let needs = self.needs();
         if needs.any_of.is_empty() || (needs.ignore_case && folds_into_ascii(text)) {
             return true; // a byte search does not know those letters
         }
         let holds = |literal: &String| may_hold(literal);
         needs.any_of.iter().any(holds) && needs.also.iter().all(|set| set.iter().any(holds))
+    }
+
+    fn needs(&self) -> &Needs {
+        self.needs.get_or_init(|| needs(&self.source))
     }
 
     fn regex(&self) -> Option<&Regex> {
@@ -145,20 +112,6 @@ impl LazyRegex {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    #[test]
-    fn the_last_line_is_the_last_of_all_lines() {
-        let text = "1 failed\n0 failed, 2 passed\r\nfailed: 3 failed\n\nok 0 failed\nend";
-        for source in
-            ["[1-9] failed", "0 failed|ok", "passed$", "(?i)FAILED$", "x", "^.", "failed: ", "^ok"]
-        {
-            let regex = LazyRegex::new(source);
-            for cut in 0..=text.len() {
-                let text = text.get(..cut).unwrap();
-                assert_eq!(regex.last_line(text), regex.lines(text).next_back());
-            }
-        }
-    }
 
     #[test]
     fn a_pattern_over_two_lines_is_found_where_it_begins() {
@@ -211,8 +164,9 @@ mod tests {
             if let Ok(regex) = Regex::new(&source) {
                 let lazy = LazyRegex::new(&source);
                 prop_assert_eq!(lazy.is_match(&text), regex.is_match(&text), "{}", source);
+                let lines = LinePatterns::new(std::slice::from_ref(&source));
                 let last = text.lines().rfind(|line| regex.is_match(line));
-                prop_assert_eq!(lazy.last_line(&text), last, "{}", source);
+                prop_assert_eq!(lines.last_line(&text), last, "{}", source);
             }
         }
     }

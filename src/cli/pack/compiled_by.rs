@@ -10,6 +10,7 @@ pub(super) const COMPILED_BY: u64 = fingerprint(&[
     include_str!("../../../src/facts/cursor.rs"),
     include_str!("../../../src/facts/call/known.rs"),
     include_str!("../../../src/facts/lazy.rs"),
+    include_str!("../../../src/facts/lazy/lines.rs"),
     include_str!("../../../src/facts/lazy/literals.rs"),
     include_str!("../../../src/facts/lens.rs"),
     include_str!("../../../src/facts/meters.rs"),

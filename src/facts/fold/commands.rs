@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::super::command::{Command, Outcome, Program, Verdict};
 use super::super::compiled::{CommandLine, CompiledKind, CompiledLens};
-use super::super::lazy::LazyRegex;
+use super::super::lazy::LinePatterns;
 use super::super::record::lenient::Either;
 use super::super::record::wire::{Empty, Input};
 use super::super::{EditUndo, Facts, KindFacts, shell};
@@ -180,7 +180,7 @@ fn verdict<'o>(
     let meant: Vec<&Program> =
         command.programs.iter().filter(|program| kind.includes(program, lens)).collect();
     let decisive = !meant.is_empty() && meant.iter().all(|program| program.decisive);
-    let line = |patterns| deciding_line(patterns, ending.output);
+    let line = |patterns: &LinePatterns| patterns.last_line(ending.output).map(str::trim);
     let hidden = || line(&kind.failed_if_hidden).filter(|_| !decisive);
     let failed = line(&kind.failed).or_else(hidden);
     if ending.outcome == Outcome::Failed || failed.is_some() {
@@ -197,15 +197,6 @@ fn verdict<'o>(
         return (Verdict::Passed, cut(last_line(ending.output), EVIDENCE_CHARS_MAX));
     }
     (Verdict::Unknown, "")
-}
-
-/// The last line that any of the patterns matches; summaries stand at the end.
-fn deciding_line<'o>(patterns: &[LazyRegex], output: &'o str) -> Option<&'o str> {
-    patterns
-        .iter()
-        .filter_map(|pattern| pattern.last_line(output))
-        .max_by_key(|line| line.as_ptr())
-        .map(str::trim)
 }
 
 fn last_line(output: &str) -> &str {
