@@ -47,7 +47,9 @@ impl Alternative {
         let (glob, bytes) = (self.glob.as_bytes(), path.as_bytes());
         match &self.needs {
             Needs::Ending(length) => {
-                glob.get(glob.len().saturating_sub(*length)..).is_some_and(|it| bytes.ends_with(it))
+                // The last byte alone turns most paths away.
+                let ending = || glob.get(glob.len().saturating_sub(*length)..);
+                glob.last() == bytes.last() && ending().is_some_and(|it| bytes.ends_with(it))
             }
             Needs::Text(text) => text.find(bytes).is_some(),
         }

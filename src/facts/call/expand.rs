@@ -40,6 +40,9 @@ impl Scanner<'_> {
         source: &str,
         scope: &mut Scope,
     ) -> Vec<Text> {
+        if let Some(word) = literal(node, source) {
+            return vec![word];
+        }
         let mut units = Vec::new();
         self.units(node, source, scope, Kind::Plain, &mut units);
         let mut words = Vec::new();
@@ -271,6 +274,27 @@ impl Scanner<'_> {
             }
         }
     }
+}
+
+/// The one word that a node is where nothing in it means anything to the shell: most are, and are read
+/// without going through their characters.
+fn literal(node: Node<'_>, source: &str) -> Option<Text> {
+    let raw = word::raw(node, source);
+    let means_something =
+        |c: char| matches!(c, '\\' | '$' | '`' | '{' | '}' | '"' | '\'' | '\u{0}');
+    let text = match node.kind() {
+        "word" => raw,
+        "raw_string" => raw.strip_prefix('\'')?.strip_suffix('\'')?,
+        "string" => raw.strip_prefix('"')?.strip_suffix('"')?,
+        "command_name" if node.child_count() == 1 => return literal(node.child(0)?, source),
+        _ => return None,
+    };
+    if text.is_empty() || text.contains(means_something) {
+        return None;
+    }
+    let is_quoted = text.len() < raw.len();
+    let glob = !is_quoted && text.contains(['*', '?', '[']);
+    Some(Text { glob, quoted_home: is_quoted && text.starts_with('~'), ..Text::known(text) })
 }
 
 fn all_empty(values: &[Text]) -> bool {

@@ -68,6 +68,8 @@ pub struct PlaceGlobs {
 #[derive(Debug)]
 struct PlaceGlob {
     written: String,
+    /// Whether it is held against paths as they are written, too: those of another machine have a `:`.
+    of_writing: bool,
     /// What stands in it below the home, from the slash on.
     below_home: Option<PathGlob>,
     /// The glob itself, or that of the home at every home that other machines may have.
@@ -118,7 +120,8 @@ impl PlaceGlob {
     fn new(glob: &str) -> Self {
         let globs = at_homes(glob).iter().map(|it| PathGlob::new(it)).collect();
         let below_home = below_home(glob).map(PathGlob::new);
-        Self { written: glob.to_owned(), below_home, globs, folders: OnceLock::new() }
+        let (written, of_writing) = (glob.to_owned(), glob.contains(':'));
+        Self { written, of_writing, below_home, globs, folders: OnceLock::new() }
     }
 
     /// Whether its files lie in a folder: they go with it.
@@ -154,7 +157,7 @@ impl PlaceGlob {
             self.fits(path, around) || (place.glob && self.could_be_meant(path, around))
         };
         paths.iter().any(|it| fits(it) || (place.itself && self.go_with(it, place.glob)))
-            || ((paths.is_empty() || self.written.contains(':')) && fits(&place.written))
+            || ((paths.is_empty() || self.of_writing) && fits(&place.written))
     }
 
     /// Whether a place can only be a file of it.
