@@ -164,7 +164,7 @@ fn guard_again(
     let knowledge = &*policy.guards.knowledge;
     let reading = Reading { lens: &words.lens, knowledge, around: &called.around };
     let call = Call::of(&event, reading);
-    let seen = Rc::new(Seen { call, around: called.around.clone() });
+    let seen = Rc::new(Seen { call, around: Rc::new(called.around.clone()) });
     let situation = Situation::alone(event.clone(), called.around.project.clone().into(), whose.at);
     let context = Rc::new(situation.context(&policy, &words));
     context.learned.borrow_mut().call = Some(seen.clone());

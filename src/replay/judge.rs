@@ -134,13 +134,19 @@ impl<'p> Judge<'p> {
     }
 
     /// Judges a tool call before it happens. The facts are the same afterwards.
-    pub fn guard(&mut self, call: &Stop<'_>, around: &Surroundings, facts: &mut Facts) -> Guarded {
+    pub fn guard(
+        &mut self,
+        call: &Stop<'_>,
+        around: &Rc<Surroundings>,
+        facts: &mut Facts,
+    ) -> Guarded {
         if !self.guards(call.event.kind.name()) {
             return Guarded::default();
         }
         let knowledge = &*self.policy.guards.knowledge;
         let reading = Reading { lens: &self.words.lens, knowledge, around };
-        let seen = Rc::new(Seen { call: Call::of(&call.event, reading), around: around.clone() });
+        let seen =
+            Rc::new(Seen { call: Call::of(&call.event, reading), around: Rc::clone(around) });
         let (policy, kind) = (self.policy, call.event.kind);
         let tool = call.event.tool_name.clone().unwrap_or_default();
         if self.meant.len() >= TOOLS_MAX {

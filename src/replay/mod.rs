@@ -12,6 +12,7 @@ pub mod tally;
 pub mod turn;
 
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use crate::facts::Facts;
 use crate::facts::call::Surroundings;
@@ -146,6 +147,8 @@ struct Watch<'a> {
     agent: String,
     /// Folder of the first record.
     project: String,
+    /// Where calls happen in a folder and a project.
+    stands: Option<([String; 2], Rc<Surroundings>)>,
     headless: bool,
     prompt_id: String,
     /// Whether a hook sent the agent back since the last prompt.
@@ -169,6 +172,7 @@ impl<'a> Watch<'a> {
             session: String::new(),
             agent: String::new(),
             project: String::new(),
+            stands: None,
             headless: false,
             prompt_id: String::new(),
             sent_back: false,
@@ -269,12 +273,7 @@ impl<'a> Watch<'a> {
         let now = Timestamp::parse(&self.time).unwrap_or(self.about.modified);
         let kind = EventKind::find(TOOL_CALL).filter(|_| now >= self.about.oldest);
         let Some(kind) = kind else { return };
-        let folder = match facts.folder.as_str() {
-            "" => self.project.clone(),
-            folder => folder.to_owned(),
-        };
-        let about = &self.about;
-        let around = Surroundings::new(&folder, &self.project, &about.home, about.temporary);
+        let around = self.around(&facts.folder);
         let event =
             Event { tool_name: Some(call.tool), tool_input: call.input, ..self.event(kind, facts) };
         let call = Stop {
@@ -295,6 +294,20 @@ impl<'a> Watch<'a> {
             line,
             details,
         });
+    }
+
+    /// Where a call happens; calls in one folder share it.
+    fn around(&mut self, folder: &str) -> Rc<Surroundings> {
+        let at = Some(folder).filter(|it| !it.is_empty()).unwrap_or(&self.project);
+        let folders = [at, &self.project];
+        if let Some((_, around)) = self.stands.as_ref().filter(|(known, _)| *known == folders) {
+            return Rc::clone(around);
+        }
+        let about = &self.about;
+        let around = Surroundings::new(at, &self.project, &about.home, about.temporary);
+        let around = Rc::new(around);
+        self.stands = Some((folders.map(str::to_owned), Rc::clone(&around)));
+        around
     }
 
     /// What a hook would have been told now.

@@ -4,6 +4,8 @@
 //! INVARIANT: what cannot be known is neither true nor false. A question that it decides fails, and
 //! `on_error` of the guard answers.
 
+use std::rc::Rc;
+
 use rhai::Dynamic;
 
 use super::context::{Object, Part};
@@ -23,7 +25,7 @@ pub struct Seen {
     /// The call.
     pub call: Call,
     /// Where it happens.
-    pub around: Surroundings,
+    pub around: Rc<Surroundings>,
 }
 
 const READS: &[Use] = &[Use::Reads];

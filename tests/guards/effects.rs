@@ -40,7 +40,8 @@ fn what_is_not_asked_would_be_silent() {
         assert_eq!(call.has_effects(), effects, "{line}");
         let situation = Situation::alone(event, "/work".into(), Timestamp::from_millis(0));
         let context = Rc::new(situation.context(&policy, &words));
-        context.learned.borrow_mut().call = Some(Rc::new(Seen { call, around: around.clone() }));
+        context.learned.borrow_mut().call =
+            Some(Rc::new(Seen { call, around: Rc::new(around.clone()) }));
         let mut evaluator = Evaluator::new(context);
         for guard in policy.guards.rules.iter().filter(|it| it.commands.is_empty()) {
             asked += u32::from(!guard.needs_effects);

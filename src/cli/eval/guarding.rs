@@ -51,7 +51,7 @@ impl Guarding<'_> {
         let values = &self.words.lens.lens().value_options;
         let mut at_paths = concerned.iter().filter(|it| it.reads_paths);
         if at_paths.any(|it| guards::recognises(it, &seen.call, values)) {
-            on_disk::look(self.world, &mut seen.call, &mut seen.around);
+            on_disk::look(self.world, &mut seen.call, Rc::make_mut(&mut seen.around));
         }
         let seen = Rc::new(seen);
         let recognised = |it: &&&Guard| guards::recognises(it, &seen.call, values);
@@ -83,7 +83,7 @@ impl Guarding<'_> {
 
     /// The tool call as guards see it; at an event without one there is nothing in it.
     fn seen(&self) -> Seen {
-        let around = self.around();
+        let around = Rc::new(self.around());
         let knowledge = &*self.policy.guards.knowledge;
         let reading = Reading { lens: &self.words.lens, knowledge, around: &around };
         let call = Call::of(&self.request.event, reading);
