@@ -4,6 +4,7 @@
 
 mod layers;
 mod trials;
+mod variables;
 mod versions;
 
 use serde_json::{Value, json};
@@ -73,6 +74,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Doct
     checks.extend(layers);
     checks.extend(versions::look(world, &callers));
     checks.extend(switches(world, &project));
+    checks.extend(variables::look(world));
     checks.extend(packs(world, &project));
     checks.push(state(world, &project));
     checks.push(transcripts(world, &project));

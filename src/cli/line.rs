@@ -14,6 +14,8 @@ use crate::source::suggest;
 
 /// The options of a hook call come from its hook line alone.
 const HOOK_COMMAND: &str = "eval";
+/// What the names of variables begin with.
+const PREFIX: &str = "POLICYD";
 /// The variable of this option has rules of its own: see `pack::find`.
 const OWN_VARIABLE: &str = "policies";
 
@@ -26,11 +28,15 @@ pub(super) fn parse(arguments: &[OsString]) -> Result<Arguments, clap::Error> {
 /// All commands; of those that may be meant each option with its variable: `--fail-level` of `lint` is
 /// `POLICYD_LINT_FAIL_LEVEL`. To give all of them theirs takes as long as to read the arguments.
 fn described(arguments: &[OsString]) -> clap::Command {
-    let command = Arguments::command().mut_args(|it| with_variable(it, "POLICYD"));
-    let may_be = |it: &clap::Command| arguments.iter().any(|word| word == it.get_name());
+    with_variables_of(|it| arguments.iter().any(|word| word == it))
+}
+
+/// All commands; of those that are meant each option with its variable.
+fn with_variables_of(is_meant: impl Fn(&str) -> bool) -> clap::Command {
+    let command = Arguments::command().mut_args(|it| with_variable(it, PREFIX));
     command.mut_subcommands(|it| {
-        let has_none = it.get_name() == HOOK_COMMAND || !may_be(&it);
-        if has_none { it } else { with_variables(it, "POLICYD") }
+        let has_none = it.get_name() == HOOK_COMMAND || !is_meant(it.get_name());
+        if has_none { it } else { with_variables(it, PREFIX) }
     })
 }
 
@@ -52,6 +58,18 @@ fn with_variable(argument: clap::Arg, prefix: &str) -> clap::Arg {
     } else {
         argument
     }
+}
+
+/// The variables of all options.
+pub(super) fn variables() -> Vec<String> {
+    let mut found = Vec::new();
+    let mut open = vec![with_variables_of(|_| true)];
+    while let Some(command) = open.pop() {
+        let names = command.get_arguments().filter_map(|it| it.get_env()?.to_str());
+        found.extend(names.map(str::to_owned));
+        open.extend(command.get_subcommands().cloned());
+    }
+    found
 }
 
 /// Prints the completions of a shell.
@@ -83,10 +101,7 @@ fn one_of(argument: clap::Arg, names: impl Iterator<Item = &'static str>) -> cla
 
 /// Prints the man page of the program, or of a command with its options and their variables.
 pub(super) fn man(console: &mut Console<'_>, path: &[String]) -> u8 {
-    let program = Arguments::command().mut_subcommands(|it| match it.get_name() {
-        HOOK_COMMAND => it,
-        _ => with_variables(it, "POLICYD"),
-    });
+    let program = with_variables_of(|_| true);
     let mut command = program.disable_help_subcommand(true);
     command.build();
     for name in path {

@@ -51,6 +51,10 @@ impl World for FencedWorld<'_> {
         self.beneath.env(name)
     }
 
+    fn variables(&self) -> Vec<String> {
+        self.beneath.variables()
+    }
+
     fn working_folder(&self) -> PathBuf {
         self.beneath.working_folder()
     }

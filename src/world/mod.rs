@@ -170,6 +170,8 @@ pub trait World: Sync {
     fn program(&self) -> Option<PathBuf>;
     /// An environment variable that is set and not empty.
     fn env(&self, name: &str) -> Option<String>;
+    /// Names of the environment's variables, in no order; those that are no text are left out.
+    fn variables(&self) -> Vec<String>;
     /// The working folder of the process.
     fn working_folder(&self) -> PathBuf;
     /// The id of this process.

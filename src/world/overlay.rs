@@ -85,6 +85,10 @@ impl World for OverlayWorld<'_> {
         self.beneath.env(name)
     }
 
+    fn variables(&self) -> Vec<String> {
+        self.beneath.variables()
+    }
+
     fn program(&self) -> Option<PathBuf> {
         self.beneath.program()
     }

@@ -56,6 +56,10 @@ impl World for RealWorld {
         std::env::var(name).ok().filter(|value| !value.is_empty())
     }
 
+    fn variables(&self) -> Vec<String> {
+        std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect()
+    }
+
     fn program(&self) -> Option<PathBuf> {
         std::env::current_exe().ok()
     }

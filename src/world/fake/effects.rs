@@ -36,6 +36,10 @@ impl World for FakeWorld {
         open(&self.machine).env.get(name).filter(|value| !value.is_empty()).cloned()
     }
 
+    fn variables(&self) -> Vec<String> {
+        open(&self.machine).env.keys().cloned().collect()
+    }
+
     fn program(&self) -> Option<PathBuf> {
         Some(PathBuf::from("/usr/bin/policyd"))
     }
