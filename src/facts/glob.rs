@@ -171,7 +171,7 @@ fn alternatives(glob: &str) -> Vec<String> {
         }
         match innermost_brace(&next) {
             Some((before, inside, after)) => {
-                open.extend(inside.split(',').map(|choice| format!("{before}{choice}{after}")));
+                open.extend(inside.split(',').map(|choice| [before, choice, after].concat()));
             }
             None => done.push(next),
         }
