@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use rhai::{ASTFlags, Expr, Position, Stmt};
 
+use super::engine::byte_offset;
 use super::members;
 use super::tokens::{cure, operand_text, other_spelling, token_length};
 use super::types::{Evidence, Names, Type};
-use super::{ScriptError, byte_offset, lately};
+use super::{ScriptError, lately};
 use crate::source::{Diagnostic, Span, suggest};
 
 mod brackets;

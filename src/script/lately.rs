@@ -9,10 +9,11 @@ use std::sync::{Arc, Weak};
 
 use rhai::{Engine, Expr, Stmt};
 
+use super::ScriptError;
 use super::check::Typed;
+use super::engine::{byte_offset, compile, sandbox};
 use super::tree::Term;
 use super::types::Names;
-use super::{ScriptError, byte_offset, compile, sandbox};
 
 /// An expression that was parsed.
 pub(super) struct Familiar {

@@ -3,8 +3,9 @@
 
 use rhai::{Dynamic, ImmutableString};
 
-use super::context::Object;
+use super::context::{Object, Part};
 use super::types::{Domain, Evidence, Type};
+use super::{breaker_facts, pack_facts};
 
 /// Runs a member on an object of its owner's type.
 pub type Run = fn(&Object, &[Dynamic]) -> Result<Dynamic, String>;
@@ -57,6 +58,56 @@ pub fn find(owner: Type, name: &str) -> Option<&'static Member> {
         place = (place + 1) % PLACES;
     }
     None
+}
+
+/// The value of a member of a part of the context.
+///
+/// # Errors
+/// Why it has none, or that there is no such member.
+pub(super) fn value(object: &Object, name: &str, args: &[Dynamic]) -> Result<Dynamic, String> {
+    let owner = type_of(&object.part);
+    match (owner, find(owner, name).and_then(|row| row.run)) {
+        (_, Some(run)) => run(object, args),
+        (Type::Preferences, None) => pack_facts::preference(object, name),
+        (Type::Probes, None) => Ok(pack_facts::probe(object, name)),
+        (Type::Breakers, None) => Ok(breaker_facts::breaker(object, name)),
+        (_, None) => Err(format!("there is no `{name}` on {owner}")),
+    }
+}
+
+/// The type whose rows a part answers.
+const fn type_of(part: &Part) -> Type {
+    match part {
+        Part::Event => Type::Event,
+        Part::Session => Type::Session,
+        Part::Transcript => Type::Transcript,
+        Part::Tools => Type::Tools,
+        Part::Commands => Type::Commands,
+        Part::Command(_) => Type::Command,
+        Part::CommandKind(_) => Type::CommandKind,
+        Part::Files(_) => Type::Files,
+        Part::Findings(_) => Type::Findings,
+        Part::Todos => Type::Todos,
+        Part::Tokens => Type::Tokens,
+        Part::Patterns => Type::Patterns,
+        Part::Preferences => Type::Preferences,
+        Part::Probes => Type::Probes,
+        Part::Probe(_) => Type::Probe,
+        Part::Breakers => Type::Breakers,
+        Part::DeadLetters => Type::DeadLetters,
+        Part::Escalations => Type::Escalations,
+        Part::Signals => Type::Signals,
+        Part::Context => Type::Context,
+        Part::Breaker(_) => Type::Breaker,
+        Part::State => Type::State,
+        Part::Now => Type::Now,
+        Part::Rule => Type::Rule,
+        Part::Outcome => Type::Outcome,
+        Part::Rationalizations => Type::Rationalizations,
+        Part::Call => Type::Call,
+        Part::Program => Type::Invocation,
+        Part::Places(_) => Type::Places,
+    }
 }
 
 /// For each hash of a name the number of its row in its table, or of one whose name has the same hash: then the

@@ -1,5 +1,6 @@
 //! The expression sandbox: Rhai with hard limits and nothing but facts to look at.
-//! Lives here: the engine and evaluation. `check` types expressions at load; `members` is the table.
+//! Lives here: evaluation. `engine` is what Rhai is allowed, `check` types expressions at load, `members` is
+//! the table.
 //! May not live here: files, clocks, what a rule means.
 
 pub mod branches;
@@ -10,6 +11,7 @@ pub mod check;
 pub mod completion;
 pub mod context;
 pub mod context_facts;
+mod engine;
 mod excuse_facts;
 mod file_facts;
 mod globals;
@@ -43,15 +45,13 @@ mod work_facts;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use rhai::{AST, Dynamic, Engine, EvalAltResult, Expr, OptimizationLevel, Position};
+use rhai::{AST, Dynamic, Engine};
 
-use crate::limits;
-use context::{Context, Object, Part as Handle};
+use context::Context;
 use globals::Globals;
 use parts::Part;
 use plain::{Kept, NoValue, Plain};
 use record::Record;
-use types::Type;
 use watch::Watch;
 
 /// What went wrong in an expression, and where.
@@ -80,6 +80,28 @@ pub enum Value {
     Text(String),
     /// A list of texts.
     Texts(Vec<String>),
+}
+
+impl Value {
+    /// A value of the engine's; nothing for one that no expression may have.
+    fn of(value: Dynamic) -> Option<Self> {
+        if let Ok(value) = value.as_bool() {
+            return Some(Self::Bool(value));
+        }
+        if let Ok(value) = value.as_int() {
+            return Some(Self::Int(value));
+        }
+        // A fraction is only ever compared or shown.
+        if let Ok(value) = value.as_float() {
+            return Some(Self::Text(value.to_string()));
+        }
+        if value.is_string() {
+            return value.into_string().ok().map(Self::Text);
+        }
+        let items = value.into_array().ok()?;
+        let texts = items.into_iter().map(|it| it.into_string().ok());
+        texts.collect::<Option<Vec<_>>>().map(Self::Texts)
+    }
 }
 
 impl std::fmt::Display for Value {
@@ -151,9 +173,7 @@ impl Evaluator {
     /// An evaluator whose expressions see `context`.
     #[must_use]
     pub fn new(context: Rc<Context>) -> Self {
-        let mut engine = sandbox();
-        builtins::register(&mut engine);
-        register_members(&mut engine);
+        let engine = engine::of_facts();
         let mut evaluator =
             Self { engine, globals: Globals::new(), known: BTreeMap::new(), turn: 0, watch: None };
         evaluator.turn_to(context);
@@ -163,12 +183,7 @@ impl Evaluator {
     /// An evaluator whose expressions see one record, and nothing else.
     #[must_use]
     pub fn about(record: Record) -> Self {
-        let mut engine = sandbox();
-        builtins::register(&mut engine);
-        engine.register_indexer_get(|record: &mut Record, name: &str| {
-            record.value(name).map_err(Box::<EvalAltResult>::from)
-        });
-        let globals = Globals::of_record(record);
+        let (engine, globals) = (engine::of_record(), Globals::of_record(record));
         Self { engine, globals, known: BTreeMap::new(), turn: 0, watch: None }
     }
 
@@ -271,17 +286,19 @@ impl Known {
         let Parsed { ast, plain } = &**self.parsed.insert(parsed);
         let found = plain.as_ref().and_then(|it| without_engine(it, globals));
         debug_assert!(
-            found.as_ref().is_none_or(|it| alike(it, &by_engine(engine, globals, ast, &self.text))),
+            found
+                .as_ref()
+                .is_none_or(|it| alike(it, &engine::run(engine, globals.scope(), ast, &self.text))),
             "`{}` is something else to the engine than in its plain form",
             self.text
         );
-        found.unwrap_or_else(|| by_engine(engine, globals, ast, &self.text))
+        found.unwrap_or_else(|| engine::run(engine, globals.scope(), ast, &self.text))
     }
 }
 
 impl Parsed {
     fn of(engine: &Engine, text: &str) -> Result<Self, ScriptError> {
-        let ast = compile(engine, text)?;
+        let ast = engine::compile(engine, text)?;
         Ok(Self { plain: plain::of(&ast), ast })
     }
 }
@@ -289,7 +306,7 @@ impl Parsed {
 /// What an expression of plain form comes to; nothing, where that is for the engine to find.
 fn without_engine(plain: &Plain, globals: &Globals) -> Option<Result<Value, ScriptError>> {
     match plain.value(globals) {
-        Ok(value) => to_value(value).map(Ok),
+        Ok(value) => Value::of(value).map(Ok),
         Err(NoValue::Failed(message)) => Some(Err(ScriptError { message, offset: None })),
         Err(NoValue::NotPlain) => None,
     }
@@ -303,192 +320,4 @@ fn alike(found: &Result<Value, ScriptError>, by_engine: &Result<Value, ScriptErr
         (Ok(_), Err(engine)) => engine.message.ends_with("too large"),
         (one, other) => one == other,
     }
-}
-
-/// The value that the engine gives an expression.
-fn by_engine(
-    engine: &Engine,
-    globals: &mut Globals,
-    parsed: &AST,
-    text: &str,
-) -> Result<Value, ScriptError> {
-    let result = engine.eval_ast_with_scope::<Dynamic>(globals.scope(), parsed);
-    let value = result.map_err(|error| runtime_error(&error, text))?;
-    to_value(value).ok_or_else(|| ScriptError {
-        message: "the value is neither true-or-false, a number, text nor a list".to_owned(),
-        offset: Some(0),
-    })
-}
-
-/// An engine that can do nothing: no packages, no modules, no output, no closures, no loops.
-fn sandbox() -> Engine {
-    let mut engine = Engine::new_raw();
-    engine
-        .set_optimization_level(OptimizationLevel::None)
-        .set_max_operations(limits::EXPRESSION_OPERATIONS_MAX)
-        .set_max_call_levels(limits::EXPRESSION_CALLS_MAX)
-        .set_max_expr_depths(limits::EXPRESSION_DEPTH_MAX, limits::EXPRESSION_DEPTH_MAX)
-        .set_max_string_size(limits::EXPRESSION_STRING_MAX)
-        .set_max_array_size(limits::EXPRESSION_ARRAY_MAX)
-        .set_max_map_size(limits::EXPRESSION_ARRAY_MAX)
-        .set_max_variables(64)
-        .set_max_functions(0)
-        .set_allow_anonymous_fn(false)
-        .set_allow_looping(false)
-        .set_allow_loop_expressions(false)
-        .set_allow_shadowing(false);
-    for symbol in ["eval", "print", "debug", "import", "export", "Fn", "call", "curry", "this"] {
-        engine.disable_symbol(symbol);
-    }
-    engine
-}
-
-/// Parses an expression.
-///
-/// # Errors
-/// Its length, or the first syntax error with its place.
-fn compile(engine: &Engine, text: &str) -> Result<AST, ScriptError> {
-    if text.len() > limits::EXPRESSION_BYTES_MAX {
-        let message = format!("longer than {} bytes", limits::EXPRESSION_BYTES_MAX);
-        return Err(ScriptError { message, offset: None });
-    }
-    engine.compile_expression(text).map_err(|error| ScriptError {
-        message: lower_first(&error.0.to_string()),
-        offset: byte_offset(text, error.1),
-    })
-}
-
-fn register_members(engine: &mut Engine) {
-    let failed = Box::<EvalAltResult>::from;
-    engine.register_indexer_get(move |object: &mut Object, name: &str| {
-        member_value(object, name, &[]).map_err(failed)
-    });
-    let mut done = std::collections::BTreeSet::new();
-    for row in members::tables() {
-        let (Some(params), Some(_)) = (row.params, row.run) else { continue };
-        if !done.insert((row.name, params.len())) {
-            continue;
-        }
-        let name = row.name;
-        match params.len() {
-            0 => {
-                engine.register_fn(name, move |it: &mut Object| {
-                    member_value(it, name, &[]).map_err(failed)
-                });
-            }
-            _ => {
-                engine.register_fn(name, move |it: &mut Object, arg: Dynamic| {
-                    member_value(it, name, &[arg]).map_err(failed)
-                });
-            }
-        }
-    }
-}
-
-fn member_value(object: &Object, name: &str, args: &[Dynamic]) -> Result<Dynamic, String> {
-    let owner = type_of(&object.part);
-    match (owner, members::find(owner, name).and_then(|row| row.run)) {
-        (_, Some(run)) => run(object, args),
-        (Type::Preferences, None) => pack_facts::preference(object, name),
-        (Type::Probes, None) => Ok(pack_facts::probe(object, name)),
-        (Type::Breakers, None) => Ok(breaker_facts::breaker(object, name)),
-        (_, None) => Err(format!("there is no `{name}` on {owner}")),
-    }
-}
-
-/// The type whose rows a part answers.
-const fn type_of(part: &Handle) -> Type {
-    match part {
-        Handle::Event => Type::Event,
-        Handle::Session => Type::Session,
-        Handle::Transcript => Type::Transcript,
-        Handle::Tools => Type::Tools,
-        Handle::Commands => Type::Commands,
-        Handle::Command(_) => Type::Command,
-        Handle::CommandKind(_) => Type::CommandKind,
-        Handle::Files(_) => Type::Files,
-        Handle::Findings(_) => Type::Findings,
-        Handle::Todos => Type::Todos,
-        Handle::Tokens => Type::Tokens,
-        Handle::Patterns => Type::Patterns,
-        Handle::Preferences => Type::Preferences,
-        Handle::Probes => Type::Probes,
-        Handle::Probe(_) => Type::Probe,
-        Handle::Breakers => Type::Breakers,
-        Handle::DeadLetters => Type::DeadLetters,
-        Handle::Escalations => Type::Escalations,
-        Handle::Signals => Type::Signals,
-        Handle::Context => Type::Context,
-        Handle::Breaker(_) => Type::Breaker,
-        Handle::State => Type::State,
-        Handle::Now => Type::Now,
-        Handle::Rule => Type::Rule,
-        Handle::Outcome => Type::Outcome,
-        Handle::Rationalizations => Type::Rationalizations,
-        Handle::Call => Type::Call,
-        Handle::Program => Type::Invocation,
-        Handle::Places(_) => Type::Places,
-    }
-}
-
-fn to_value(value: Dynamic) -> Option<Value> {
-    if let Ok(value) = value.as_bool() {
-        return Some(Value::Bool(value));
-    }
-    if let Ok(value) = value.as_int() {
-        return Some(Value::Int(value));
-    }
-    // A fraction is only ever compared or shown.
-    if let Ok(value) = value.as_float() {
-        return Some(Value::Text(value.to_string()));
-    }
-    if value.is_string() {
-        return value.into_string().ok().map(Value::Text);
-    }
-    let items = value.into_array().ok()?;
-    let texts = items.into_iter().map(|it| it.into_string().ok());
-    texts.collect::<Option<Vec<_>>>().map(Value::Texts)
-}
-
-fn runtime_error(error: &EvalAltResult, text: &str) -> ScriptError {
-    let offset = byte_offset(text, error.position());
-    let inner = error.unwrap_inner();
-    let message = if let EvalAltResult::ErrorRuntime(value, _) = inner {
-        value.to_string()
-    } else {
-        let mut plain = inner.to_string();
-        if let Some(at) = plain.rfind(" (line ") {
-            plain.truncate(at);
-        }
-        lower_first(&plain)
-    };
-    ScriptError { message, offset }
-}
-
-/// What stands in the brackets of `a[b].c`, which Rhai reads as `a` indexed by `b.c`, and what follows.
-fn in_brackets(inside: &Expr) -> (&Expr, Option<&Expr>) {
-    if let Expr::Dot(chain, ..) = inside {
-        return (&chain.lhs, Some(&chain.rhs));
-    }
-    (inside, None)
-}
-
-/// Rhai counts lines and characters from 1; sources are cut by bytes.
-fn byte_offset(text: &str, position: Position) -> Option<usize> {
-    let (line, column) = (position.line()?, position.position().unwrap_or(1));
-    let mut start = 0_usize;
-    for _ in 1..line {
-        start = start.saturating_add(text.get(start..)?.find('\n')?).saturating_add(1);
-    }
-    let (rest, before) = (text.get(start..)?, column.saturating_sub(1));
-    let within = match rest.as_bytes().get(..before) {
-        Some(bytes) if bytes.is_ascii() => before,
-        _ => rest.char_indices().nth(before).map_or(rest.len(), |(at, _)| at),
-    };
-    Some(start.saturating_add(within))
-}
-
-fn lower_first(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
 }

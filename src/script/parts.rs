@@ -5,10 +5,11 @@ use std::ops::Range;
 
 use rhai::{Engine, Expr, FnCallExpr, Stmt, Token};
 
+use super::engine::{byte_offset, compile, in_brackets};
 use super::members;
 use super::tokens::token_length;
 use super::types::Type;
-use super::{Evaluator, ScriptError, Value, byte_offset, in_brackets};
+use super::{Evaluator, ScriptError, Value};
 use crate::limits;
 
 /// A part of an expression and what became of it.
@@ -126,7 +127,7 @@ fn visit(
 
 /// What an expression is made of; nothing where its text cannot be read.
 fn pieces(engine: &Engine, text: &str) -> Option<Vec<Piece>> {
-    let ast = super::compile(engine, text).ok()?;
+    let ast = compile(engine, text).ok()?;
     let reader = Reader { text, tokens: tokens(engine, text) };
     let [statement] = ast.statements() else { return None };
     let mut pieces = reader.statement(statement)?.pieces;

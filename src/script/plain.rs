@@ -12,7 +12,7 @@ use super::context::Object;
 use super::globals::Globals;
 use super::pattern::prose_regex;
 use super::text_list::TextList;
-use super::{builtins, lately, member_value};
+use super::{builtins, lately, members};
 use crate::deferred::Deferred;
 
 /// An expression of plain form.
@@ -255,7 +255,7 @@ impl Plain {
                 let [owner, key] = sides.as_ref();
                 let key = value(key).map_err(|_| NoValue::NotPlain)?;
                 let key = key.into_immutable_string().map_err(|_| NoValue::NotPlain)?;
-                let item = owner.owner(globals)?.ask(|it| member_value(it, &key, &[]));
+                let item = owner.owner(globals)?.ask(|it| members::value(it, &key, &[]));
                 item.ok_or(NoValue::NotPlain)?.map_err(NoValue::Failed)?
             }
         })
@@ -291,7 +291,8 @@ impl Owner {
 
     /// A member of it: of a fact, or of what texts and lists are asked most.
     fn member(&self, name: &str, arguments: Option<&[Dynamic]>) -> Evaluated {
-        if let Some(found) = self.ask(|it| member_value(it, name, arguments.unwrap_or_default())) {
+        if let Some(found) = self.ask(|it| members::value(it, name, arguments.unwrap_or_default()))
+        {
             return found.map_err(NoValue::Failed);
         }
         let Self::Value(value) = self else { return Err(NoValue::NotPlain) };
@@ -301,7 +302,7 @@ impl Owner {
     /// The same, where it is asked about a list.
     fn listed(&self, name: &str, list: &TextList) -> Evaluated {
         let argument = || [Dynamic::from(list.clone())];
-        if let Some(found) = self.ask(|it| member_value(it, name, &argument())) {
+        if let Some(found) = self.ask(|it| members::value(it, name, &argument())) {
             return found.map_err(NoValue::Failed);
         }
         let Self::Value(value) = self else { return Err(NoValue::NotPlain) };

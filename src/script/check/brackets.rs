@@ -3,8 +3,9 @@
 use rhai::Expr;
 
 use super::Checker;
+use crate::script::engine::in_brackets;
+use crate::script::members;
 use crate::script::types::Type;
-use crate::script::{in_brackets, members};
 
 impl Checker<'_> {
     /// `breakers["name"]`, and what follows the bracket.

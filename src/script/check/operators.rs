@@ -3,7 +3,7 @@
 use rhai::{Expr, FnCallExpr, Position};
 
 use super::Checker;
-use crate::script::byte_offset;
+use crate::script::engine::byte_offset;
 use crate::script::members;
 use crate::script::paths::closed_values;
 use crate::script::tokens::other_spelling;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use rhai::{Expr, FnCallExpr, Position};
 
 use super::Checker;
-use crate::script::byte_offset;
+use crate::script::engine::byte_offset;
 use crate::script::members::{self, Member};
 use crate::script::pattern::compile_regex;
 use crate::script::types::{Domain, Evidence, Type};

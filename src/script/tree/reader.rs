@@ -5,8 +5,8 @@ use std::ops::Range;
 use rhai::{Expr, FnCallExpr, Position, Stmt};
 
 use super::{Form, Relation, Term};
+use crate::script::engine::{byte_offset, in_brackets};
 use crate::script::tokens::token_length;
-use crate::script::{byte_offset, in_brackets};
 
 /// The tree of an expression that was read by Rhai; nothing where a comment stands in it.
 pub(super) fn read(expr: &Expr, text: &str) -> Option<Term> {
