@@ -32,7 +32,7 @@ pub struct LazyRegex {
 }
 
 /// Bytes that the slight form searches in about the time in which the other one is set up.
-const SLIGHT_BYTES_MAX: usize = 8 * 1024;
+const SLIGHT_BYTES_MAX: usize = 4 * 1024;
 
 impl LazyRegex {
     /// Keeps the source; nothing else happens yet.
