@@ -8,7 +8,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::{Command, CommandOutput, WorldError, said};
+use super::file::said;
+use super::{Command, CommandOutput, WorldError};
 
 /// Time for the streams to end after the program has; a grandchild may hold them open for ever.
 pub(super) const DRAIN_MAX: Duration = Duration::from_millis(100);

@@ -8,8 +8,9 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
+use super::file::said;
 use super::process::{DRAIN_MAX, alongside, feed, has_exited, kill_group, spawn};
-use super::{Command, RunningProgram, WorldError, said};
+use super::{Command, RunningProgram, WorldError};
 use crate::world::Sign;
 
 /// Bytes taken at once.
