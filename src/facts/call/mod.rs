@@ -20,6 +20,7 @@ mod redirects;
 mod scan;
 mod shell_values;
 mod statements;
+mod units;
 mod value;
 mod wrap;
 

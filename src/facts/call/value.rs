@@ -64,6 +64,14 @@ impl Text {
         self.text.get(..self.known_to).unwrap_or(&self.text)
     }
 
+    /// Adds a character behind it.
+    pub(super) fn push(&mut self, c: char) {
+        if self.is_known() {
+            self.known_to = self.text.len().saturating_add(c.len_utf8());
+        }
+        self.text.push(c);
+    }
+
     /// Adds a text behind it.
     pub(super) fn append(&mut self, other: &Self) {
         if self.is_known() {
