@@ -19,6 +19,7 @@ mod powershell;
 mod redirects;
 mod scan;
 mod shell_values;
+mod start;
 mod statements;
 mod units;
 mod value;
