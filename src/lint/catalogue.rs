@@ -4,8 +4,9 @@
 
 use super::checks::{
     arithmetic, breakers, cases, changes, clients, events, expressions, failures, globs, guards,
-    hygiene, identity, lines, messages, names, numbers, odds, options, patterns, probes, programs,
-    prose, regexes, rules, safety, structure, supervision, tables, texts, tools, vocabulary,
+    hygiene, identity, lines, messages, names, numbers, odds, operands, options, patterns, probes,
+    programs, prose, regexes, rules, safety, session_types, structure, supervision, tables, texts,
+    tools, vocabulary,
 };
 use super::{Check, Profile, Rule};
 use crate::source::Level;
@@ -167,7 +168,7 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD310", "shell-in-pattern", Error, Default, "A command pattern holds what the shell takes away.", Some(programs::shell_in_pattern)),
     rule!("PD311", "unescaped-dot", Note, Pedantic, "A dot in a regular expression looks like that of a name.", Some(patterns::unescaped_dot)),
     rule!("PD312", "no-option", Warning, Default, "A program is asked for an option that begins with no dash.", Some(options::no_option)),
-    rule!("PD313", "odd-operand", Warning, Default, "A program is asked for an operand that is none, or an option where there are none.", Some(programs::odd_operand)),
+    rule!("PD313", "odd-operand", Warning, Default, "A program is asked for an operand that is none, or an option where there are none.", Some(operands::odd_operand)),
     rule!("PD314", "odd-blank", Warning, Default, "A blank is none that anybody types.", Some(hygiene::odd_blank)),
     rule!("PD315", "regex-in-literal", Warning, Default, "A pattern is looked for as it stands.", Some(patterns::regex_in_literal)),
     rule!("PD316", "doubled-backslash", Warning, Default, "A backslash is doubled where it need not be.", Some(patterns::doubled_backslash)),
@@ -200,14 +201,14 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD602", "always-true", Warning, Default, "A condition always holds.", Some(rules::always_true)),
     rule!("PD603", "constant-part", Warning, Default, "A part of a condition is always the same.", Some(rules::constant_part)),
     rule!("PD604", "redundant-part", Warning, Default, "A part of a condition follows from the others.", Some(rules::redundant_part)),
-    rule!("PD605", "unreachable-session-type", Warning, Default, "Earlier session types take every session of this one.", Some(rules::unreachable_session_type)),
-    rule!("PD606", "no-default-session-type", Warning, Default, "A session may be of no type.", Some(rules::no_default_session_type)),
-    rule!("PD607", "overlapping-session-types", Note, Pedantic, "A session may be of two types, and their order decides.", Some(rules::overlapping_session_types)),
+    rule!("PD605", "unreachable-session-type", Warning, Default, "Earlier session types take every session of this one.", Some(session_types::unreachable_session_type)),
+    rule!("PD606", "no-default-session-type", Warning, Default, "A session may be of no type.", Some(session_types::no_default_session_type)),
+    rule!("PD607", "overlapping-session-types", Note, Pedantic, "A session may be of two types, and their order decides.", Some(session_types::overlapping_session_types)),
     rule!("PD608", "duplicate-condition", Warning, Strict, "Two rules have the same condition.", Some(rules::duplicate_condition)),
     rule!("PD609", "words-only-blocker", Note, Default, "A blocker rests on words alone, and so never blocks.", Some(rules::words_only_blocker)),
     rule!("PD610", "blocking-without-effect", Warning, Default, "`blocking` stands at a rule that never blocks.", Some(rules::blocking_without_effect)),
     rule!("PD611", "mode-without-effect", Note, Strict, "`mode: warn` stands at a rule that only warns.", Some(rules::mode_without_effect)),
-    rule!("PD612", "redundant-session-type", Warning, Default, "A session type is named twice, or beside `*`.", Some(rules::redundant_session_type)),
+    rule!("PD612", "redundant-session-type", Warning, Default, "A session type is named twice, or beside `*`.", Some(session_types::redundant_session_type)),
     rule!("PD613", "never-fires", Warning, Default, "Where a rule applies it is always satisfied.", Some(odds::never_fires)),
     rule!("PD614", "checker-and-satisfied", Warning, Default, "A named checker is not used, since the rule has a condition of its own.", Some(rules::checker_and_satisfied)),
     rule!("PD615", "unreachable-rule", Warning, Default, "Earlier rules of a list leave nothing to this one.", Some(rules::unreachable_rule)),
@@ -221,7 +222,7 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD623", "guard-without-message", Warning, Default, "A guard does not say why.", Some(guards::guard_without_message)),
     rule!("PD624", "no-shell-tool", Warning, Default, "A guard looks at the programs of tools that start none.", Some(guards::no_shell_tool)),
     rule!("PD625", "gives-up-first", Warning, Default, "Tasks are given up before a human's need is judged.", Some(failures::gives_up_first)),
-    rule!("PD626", "takes-sessions", Warning, Default, "An own session type takes the sessions that inherited rules are for.", Some(rules::takes_sessions)),
+    rule!("PD626", "takes-sessions", Warning, Default, "An own session type takes the sessions that inherited rules are for.", Some(session_types::takes_sessions)),
     rule!("PD700", "broken-case", Error, Default, "A case file has a mistake.", Some(cases::broken_case)),
     rule!("PD701", "no-firing-case", Warning, Strict, "No case has a rule find something.", Some(cases::no_firing_case)),
     rule!("PD702", "no-silent-case", Warning, Strict, "No case has a rule find nothing.", Some(cases::no_silent_case)),

@@ -19,6 +19,9 @@ pub(super) use one_by_one::one_by_one;
 /// Conjunctions looked at for one question; beyond them nothing is said.
 const CONJUNCTIONS_MAX: usize = 256;
 
+/// Where the first of several decides: what stands before one, beyond which nobody asks what is left to it.
+pub(super) const BEFORE_MAX: usize = 32;
+
 /// Whether conditions can hold together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Answer<'t> {

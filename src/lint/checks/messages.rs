@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::limits::SPOKEN_CHARS_MAX;
-use crate::lint::logic::{Answer, possible};
+use crate::lint::logic::{Answer, BEFORE_MAX, possible};
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
 use crate::policy::records;
@@ -71,9 +71,6 @@ fn fits_voice(first: &Node, other: &Node) -> bool {
     let voice = |it: &Node| it.get("voice").and_then(Node::text).map(str::to_owned);
     voice(first).is_none() || voice(first) == voice(other)
 }
-
-/// Texts before one beyond which nobody asks what they leave to it.
-const BEFORE_MAX: usize = 32;
 
 /// The first of the texts before one that leave nothing to it.
 fn covering<'n>(

@@ -3,9 +3,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::slice;
 
-use crate::lint::logic::{Answer, follows, possible, truth};
+use crate::lint::logic::{Answer, BEFORE_MAX, follows, possible, truth};
 use crate::lint::site::Site;
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
@@ -127,94 +126,6 @@ fn redundant<'t>(items: &'t [Term], all: bool, names: &Names) -> Option<(&'t Ter
     None
 }
 
-/// Session types in their order: id, the condition, and the entry where it is the pack's own. None,
-/// where the pack has none of its own.
-fn session_types<'s>(subject: &'s Subject<'_>) -> Vec<(String, Rc<Term>, Option<Entry<'s>>)> {
-    if subject.of("session_types.yaml").next().is_none() {
-        return Vec::new();
-    }
-    let own = |id: &str| subject.of("session_types.yaml").find(|it| it.name() == id).copied();
-    let types = subject.reviewed.meant.session_types();
-    types.filter_map(|(id, when)| Some((id.to_owned(), Term::parse(when)?, own(id)))).collect()
-}
-
-/// Session types before one beyond which nobody asks what they leave to it.
-const BEFORE_MAX: usize = 32;
-
-pub(in crate::lint) fn unreachable_session_type(subject: &Subject<'_>, out: &mut Findings) {
-    let types = session_types(subject);
-    for (at, (id, when, own)) in types.iter().enumerate() {
-        let mut said: Vec<(&Term, bool)> = vec![(when, true)];
-        let own = own.filter(|_| possible(&said, subject.names()) != Answer::Never);
-        let Some(own) = own else { continue };
-        for (before, earlier, place) in types.iter().take(at.min(BEFORE_MAX)) {
-            said.push((earlier, false));
-            if possible(&said, subject.names()) == Answer::Never {
-                let message = format!("no session is ever of type `{id}`");
-                out.add(own.id.span.clone(), message, |it| {
-                    let it = it
-                        .with_note(format!(
-                            "`{before}` and what stands before it take all of its sessions"
-                        ))
-                        .with_help("put what is special before what is general");
-                    match place {
-                        Some(place) => it.with_related(place.id.span.clone(), "the last of those"),
-                        None => it,
-                    }
-                });
-                break;
-            }
-        }
-    }
-}
-
-/// An own type before the inherited ones that leaves nothing of what makes a session one of those.
-pub(in crate::lint) fn takes_sessions(subject: &Subject<'_>, out: &mut Findings) {
-    let types = session_types(subject);
-    for (at, (id, when, own)) in types.iter().enumerate() {
-        // Whoever lets an inherited rule hold for it knows.
-        let named = |it: &Entry<'_>| {
-            let types = it.node.get("applicable_session_types").and_then(Node::items);
-            subject.inherited(it).is_some()
-                && types.unwrap_or_default().iter().any(|it| it.says(id))
-        };
-        let is_known = || subject.of("considerations.yaml").any(named);
-        let Some(own) = own.filter(|it| subject.inherited(it).is_none() && !is_known()) else {
-            continue;
-        };
-        let lost = |other: &str| {
-            let asked = subject.reviewed.meant.asked_of();
-            let is_lost = |of: &Vec<&str>| {
-                of.contains(&other) && !of.contains(&"*") && !of.contains(&id.as_str())
-            };
-            asked.filter(is_lost).count()
-        };
-        let inherited = types.iter().skip(at).filter(|it| it.2.is_none()).take(BEFORE_MAX);
-        let taken = inherited.filter_map(|(other, theirs, _)| {
-            let ways =
-                if let Form::Or(ways) = &theirs.form { ways } else { slice::from_ref(&**theirs) };
-            let way = ways.iter().find(|way| {
-                !matches!(way.form, Form::Bool(_))
-                    && possible(&[(way, true), (when, false)], subject.names()) == Answer::Never
-            });
-            Some((lost(other), other, way?)).filter(|it| it.0 > 0)
-        });
-        if let Some((count, other, way)) = taken.max_by_key(|it| it.0) {
-            let message = format!("sessions of `{other}` become `{id}`");
-            out.add(own.id.span.clone(), message, |it| {
-                it.with_note(format!(
-                    "all in which `{}`; {count} rule(s) are for `{other}`, and are not asked of them",
-                    way.canonical()
-                ))
-                .with_help(format!(
-                    "say what more makes a session `{id}`, or let the inherited rules that are to hold \
-                     there name it under `applicable_session_types`"
-                ))
-            });
-        }
-    }
-}
-
 /// Lists of rules over a record of which the first that holds decides.
 const FIRST_DECIDES: [(&str, &str); 3] =
     [("dead_letter.yaml", "review"), ("escalation.yaml", "triggers"), ("signals.yaml", "drift")];
@@ -288,49 +199,6 @@ fn nothing_left(rules: &[Ranked<'_>], names: &Names, out: &mut Findings) {
     }
 }
 
-pub(in crate::lint) fn no_default_session_type(subject: &Subject<'_>, out: &mut Findings) {
-    let types = session_types(subject);
-    let Some((_, _, Some(last))) = types.last() else { return };
-    let said: Vec<(&Term, bool)> = types.iter().map(|(_, when, _)| (&**when, false)).collect();
-    if said.len() > 2 * BEFORE_MAX {
-        return;
-    }
-    let answer = possible(&said, subject.names());
-    if answer != Answer::Never {
-        out.add(last.id.span.clone(), "a session may be of no type", |it| {
-            let it = it.with_help("end the list with a type whose `when` is \"true\"");
-            witness(it, "it is of none where", &answer)
-        });
-    }
-}
-
-fn witness(
-    finding: crate::source::Diagnostic,
-    what: &str,
-    answer: &Answer,
-) -> crate::source::Diagnostic {
-    match answer.witness() {
-        Some(example) => finding.with_note(format!("{what} {example}")),
-        None => finding,
-    }
-}
-
-pub(in crate::lint) fn overlapping_session_types(subject: &Subject<'_>, out: &mut Findings) {
-    let types = session_types(subject);
-    for (at, (id, when, own)) in types.iter().enumerate() {
-        let Some(own) = own.filter(|_| !matches!(when.form, Form::Bool(_))) else { continue };
-        for (other, earlier, _) in types.iter().take(at.min(BEFORE_MAX)) {
-            let answer = possible(&[(earlier, true), (when, true)], subject.names());
-            if let Answer::Example(_) = &answer {
-                let message =
-                    format!("a session may be `{other}` and `{id}` at once; `{other}` wins");
-                out.add(own.id.span.clone(), message, |it| witness(it, "both hold where", &answer));
-                break;
-            }
-        }
-    }
-}
-
 pub(in crate::lint) fn duplicate_condition(subject: &Subject<'_>, out: &mut Findings) {
     let mut seen: BTreeMap<(Cow<'_, str>, Cow<'_, str>), &Entry<'_>> = BTreeMap::new();
     for entry in &subject.entries {
@@ -393,24 +261,6 @@ pub(in crate::lint) fn mode_without_effect(subject: &Subject<'_>, out: &mut Find
         if let Some(mode) = mode.filter(|_| warns) {
             let message = "a rule of severity `warning` only warns in any case";
             out.help(mode.span.clone(), message, "leave `mode` out");
-        }
-    }
-}
-
-pub(in crate::lint) fn redundant_session_type(subject: &Subject<'_>, out: &mut Findings) {
-    for entry in subject.of("considerations.yaml") {
-        let types = entry.node.get("applicable_session_types").and_then(Node::items);
-        let types = types.unwrap_or_default();
-        let all = types.iter().find(|it| it.text() == Some("*"));
-        let mut seen: BTreeMap<&str, &Node> = BTreeMap::new();
-        for node in types {
-            let name = node.text().unwrap_or_default();
-            let other = seen.insert(name, node).or(all.filter(|_| name != "*"));
-            if let Some(other) = other {
-                out.add(node.span.clone(), format!("`{name}` is said already"), |it| {
-                    it.with_related(other.span.clone(), "said here").with_help("delete it")
-                });
-            }
         }
     }
 }

@@ -1,0 +1,135 @@
+//! Checks of what expressions ask about the words of one program: operands, options, names that no program has.
+
+use super::terms::{asked, compared, each_part_asking};
+use crate::lint::{Findings, Subject};
+use crate::policy::review::Programs;
+use crate::source::node::Node;
+
+/// Programs whose options have no dash: `dd of=x`, `make V=1`.
+const WITHOUT_DASHES: [&str; 5] = ["dd", "make", "env", "sysctl", "defaults"];
+
+pub(in crate::lint) fn odd_operand(subject: &Subject<'_>, out: &mut Findings) {
+    let members = [
+        "operands",
+        "names",
+        "value",
+        "values",
+        "name",
+        "programs",
+        "sets",
+        "expands",
+        "wrapped_by",
+    ];
+    each_part_asking(subject, &members, |site, term| {
+        let asked = asked(term).into_iter();
+        let of_lists = asked.flat_map(|(fact, names)| names.into_iter().map(move |it| (fact, it)));
+        let of_lists: Vec<_> = of_lists.collect();
+        // Both together stand for a file wherever it lies: `.env`, `**/.env`.
+        let stands_beside = |rest: &str| of_lists.iter().any(|(_, (it, _))| *it == rest);
+        let single = ["program.name", FIRST_OPERAND].into_iter();
+        let named = single
+            .flat_map(|fact| compared(term, |it| it == fact).into_iter().map(move |it| (fact, it)));
+        let commands = subject.entry_of(site).and_then(|it| subject.said(it, "commands"));
+        let commands = commands.map(Node::one_or_items).unwrap_or_default();
+        let known = subject.reviewed.meant.known_programs();
+        for (fact, (text, range)) in of_lists.iter().copied().chain(named) {
+            if fact == "program.names" && text.strip_prefix("**/").is_some_and(stands_beside) {
+                continue;
+            }
+            if let Some((message, help)) = oddity((fact, text), commands, known) {
+                out.help(site.span(range), message, help);
+            } else if OPERANDS.contains(&fact)
+                && let Some(pattern) = own_word(text, commands)
+            {
+                out.add(
+                    site.span(range),
+                    format!("`{text}` is a word of the pattern `{pattern}` already"),
+                    |it| {
+                        it.with_note("operands are what stands behind the words of the pattern")
+                            .with_help("leave it out, or write a pattern without it")
+                    },
+                );
+            }
+        }
+    });
+}
+
+/// The first operand alone.
+const FIRST_OPERAND: &str = "program.operands.first()";
+/// Facts about operands.
+const OPERANDS: [&str; 3] = ["program.operands", "program.names", FIRST_OPERAND];
+
+/// The first of the patterns of a guard, where all of them have this word behind the program.
+fn own_word<'s>(word: &str, commands: &'s [Node]) -> Option<&'s str> {
+    let has = |it: &Node| it.text().is_some_and(|it| it.split(' ').skip(1).any(|it| it == word));
+    let plain = !word.contains(['*', '?', '{']);
+    commands.first().filter(|_| plain && commands.iter().all(has))?.text()
+}
+
+/// What is odd in a text that a fact about a program is asked for, and what to write.
+fn oddity(
+    (fact, text): (&str, &str),
+    commands: &[Node],
+    known: &Programs,
+) -> Option<(String, &'static str)> {
+    let mut names = commands.iter().filter_map(|it| it.text()?.split(' ').next());
+    let without_dashes =
+        names.any(|it| WITHOUT_DASHES.contains(&it) || it.ends_with("make") || it.contains('*'));
+    let plain =
+        |it: &str| !it.is_empty() && it.chars().all(|c| c.is_alphanumeric() || "-_/.*".contains(c));
+    let anchored = text.starts_with('^') && text.ends_with('$');
+    let first = text.split([' ', '/']).find(|it| !it.is_empty()).unwrap_or_default();
+    Some(match fact {
+        "program.operands" | FIRST_OPERAND if text.len() > 3 && text.starts_with("--") => {
+            let message = format!("`{text}` is an option, and an operand behind `--` only");
+            (message, "ask `program.has([…])`")
+        }
+        "program.value" | "program.values"
+            if !text.starts_with(['-', '+', '/']) && !without_dashes =>
+        {
+            (
+                format!("`{text}` is no option: it begins with no dash"),
+                "write the option as it is given: `--repo`",
+            )
+        }
+        "program.value" | "program.values"
+            if text.starts_with('-')
+                && (text.contains(' ') || (text.starts_with("--") && text.contains('='))) =>
+        {
+            (
+                format!("`{text}` is no option: its value is what is asked for"),
+                "write the option alone: `program.value(\"--env\") == \"prod\"`",
+            )
+        }
+        "program.names" if text.split('|').count() > 1 && text.split('|').all(plain) => {
+            (format!("`{text}` is one name"), "name each in a text of its own")
+        }
+        "program.names" if anchored || text.contains("/.*") => (
+            format!("`{text}` is read as a glob, and no regular expression"),
+            "write `*` for any letters, and nothing for the ends",
+        ),
+        "program.names" if text.starts_with("**/") => (
+            format!("`{text}` is no path here: what lies in no folder is not met by it"),
+            "ask `program.targets.any([…])`, which knows paths",
+        ),
+        "program.names" if text.trim() != text => {
+            (format!("no operand is `{text}`"), "write it without blanks around it")
+        }
+        "program.name" | "action.programs"
+            if text.contains('/') || (text.contains(' ') && known.contains_key(first)) =>
+        {
+            (
+                format!("`{text}` is never the name of a program alone"),
+                "write its words as a pattern under `commands`, or ask `action.runs(…)`",
+            )
+        }
+        "program.wrapped_by" if text.contains(['/', ' ', '*']) => (
+            format!("`{text}` is never the name of a program alone"),
+            "write its name without folder and words: `sudo`",
+        ),
+        "action.sets" | "program.expands" if text.contains(['$', '=']) => {
+            (format!("no variable has the name `{text}`"), "write the name alone: `LD_PRELOAD`")
+        }
+        _ => return None,
+    })
+}
