@@ -2,6 +2,7 @@
 //! asked and told. The commands and the hook path both go through here, so that both do the same.
 
 mod alerts;
+mod reviews;
 mod signals;
 mod tasks;
 mod triggers;
@@ -23,7 +24,8 @@ use crate::time::Timestamp;
 use crate::world::World;
 use crate::world::fenced::FencedWorld;
 
-pub(super) use tasks::{Report, Row, Taken};
+pub(super) use reviews::Row;
+pub(super) use tasks::{Report, Taken};
 pub(super) use triggers::CLEAR;
 
 /// A script would rather wait than lose a result.
