@@ -4,9 +4,9 @@
 
 use super::checks::{
     arithmetic, breakers, cases, changes, clients, events, expressions, failures, globs, guards,
-    hygiene, identity, lines, messages, names, numbers, odds, operands, options, patterns, probes,
-    programs, prose, regexes, rules, safety, session_types, structure, supervision, tables, texts,
-    tools, vocabulary,
+    hygiene, identity, lines, literals, messages, names, numbers, odds, operands, options,
+    patterns, probes, programs, prose, regexes, rules, safety, session_types, structure,
+    supervision, tables, texts, tools, vocabulary,
 };
 use super::{Check, Profile, Rule};
 use crate::source::Level;
@@ -170,7 +170,7 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD312", "no-option", Warning, Default, "A program is asked for an option that begins with no dash.", Some(options::no_option)),
     rule!("PD313", "odd-operand", Warning, Default, "A program is asked for an operand that is none, or an option where there are none.", Some(operands::odd_operand)),
     rule!("PD314", "odd-blank", Warning, Default, "A blank is none that anybody types.", Some(hygiene::odd_blank)),
-    rule!("PD315", "regex-in-literal", Warning, Default, "A pattern is looked for as it stands.", Some(patterns::regex_in_literal)),
+    rule!("PD315", "regex-in-literal", Warning, Default, "A pattern is looked for as it stands.", Some(literals::regex_in_literal)),
     rule!("PD316", "doubled-backslash", Warning, Default, "A backslash is doubled where it need not be.", Some(patterns::doubled_backslash)),
     rule!("PD317", "excused-pattern", Warning, Default, "A pattern is excused wherever it is found.", Some(vocabulary::excused_pattern)),
     rule!("PD318", "common-phrase", Warning, Default, "A phrase is one of the commonest words.", Some(vocabulary::common_phrase)),

@@ -13,6 +13,7 @@ pub(super) mod guards;
 pub(super) mod hygiene;
 pub(super) mod identity;
 pub(super) mod lines;
+pub(super) mod literals;
 pub(super) mod messages;
 pub(super) mod names;
 pub(super) mod numbers;

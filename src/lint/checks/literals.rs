@@ -1,0 +1,143 @@
+//! Checks of patterns where a text is looked for as it stands: regular expressions among command patterns and phrases,
+//! globs that are compared.
+
+use super::patterns::leaves;
+use super::programs::command_patterns;
+use super::terms::{asked, compared, constant, each_part_asking, last_argument};
+use super::vocabulary::wrong_branch;
+use crate::lint::{Findings, Subject};
+
+/// Programs that run what a project calls as it likes: `npm run test.unit`.
+const RUNNERS: [&str; 8] = ["make", "gmake", "just", "rake", "npm", "yarn", "pnpm", "bun"];
+
+/// Command patterns that are written as regular expressions.
+fn regex_as_command(subject: &Subject<'_>, out: &mut Findings) {
+    for pattern in command_patterns(subject) {
+        let text = pattern.text;
+        let mut words = text.split_whitespace();
+        let program = words.next().filter(|it| !RUNNERS.contains(it));
+        let known = program.and_then(|it| subject.reviewed.meant.known_programs().get(it));
+        // `mkfs.*` is a glob; no word of `git` goes on with a dot.
+        let stem = words.next().and_then(|it| it.strip_suffix(".*"));
+        let of_regex = stem.zip(known).is_some_and(|(it, known)| known.contains(it));
+        let ends = text.starts_with('^') || text.starts_with("\\b") || text.ends_with("\\b");
+        // What belongs to the shell is told already.
+        if (ends || text.ends_with('$') || of_regex) && !text.contains('|') {
+            let message = format!("`{text}` is a command pattern, and no regular expression");
+            out.add(pattern.span(), message, |it| {
+                it.with_note("no program is met by it").with_help(
+                    "write the words of the program: `git push`; `*` stands for any letters",
+                )
+            });
+        }
+    }
+}
+
+/// Facts that are compared whole, of which hardly one holds a `*`, and what knows patterns in their place.
+const WHOLE: [(&str, &str); 7] = [
+    ("session.branch", "ask `session.branch.matches(…)`"),
+    ("files.last_path", "ask `files.matching(…)`"),
+    ("program.name", "write it as a pattern under `commands`"),
+    ("event.tool", "write it under `tools` of a guard, or ask `event.tool.starts_with(…)`"),
+    ("action.tool", "write it under `tools` of the guard"),
+    ("event.source", "name each: `event.source in [\"startup\", \"resume\"]`"),
+    ("event.permission_mode", "name each: `event.permission_mode in [\"plan\", \"default\"]`"),
+];
+/// Lists of names, which hold no patterns either.
+const OF_NAMES: [(&str, &str); 4] = [
+    ("action.programs", "name each, or write patterns under `commands`"),
+    ("tools.count", "it counts the calls of one tool: name it whole"),
+    ("signals.pending", "name each signal"),
+    ("signals.count", "name each signal"),
+];
+
+/// Globs, alternatives, and names of branches that no checkout has, among what facts are compared with.
+fn glob_as_text(subject: &Subject<'_>, out: &mut Findings) {
+    let members = ["branch", "last_path", "name", "tool", "source", "permission_mode"];
+    each_part_asking(subject, &members, |site, term| {
+        for (fact, instead) in WHOLE {
+            for (text, range) in compared(term, |it| it == fact) {
+                let wrong = if fact == "session.branch" { wrong_branch(text) } else { None };
+                let glob = text.contains('*') && text.contains(char::is_alphanumeric);
+                // That a name has no folder is told already.
+                let glob = glob && (fact != "program.name" || !text.contains(['/', ' ']));
+                let told = || (format!("`{text}` is compared as it stands"), instead.to_owned());
+                let found = wrong.or_else(|| either(fact, text)).or_else(|| glob.then(told));
+                if let Some((message, help)) = found {
+                    out.help(site.span(range), message, help);
+                }
+            }
+        }
+    });
+    each_part_asking(subject, &["programs", "count", "pending"], |site, term| {
+        let Some((fact, names)) = asked(term) else { return };
+        let Some((_, help)) = OF_NAMES.iter().find(|(it, _)| *it == fact) else { return };
+        for (text, range) in names.into_iter().filter(|(it, _)| it.contains('*')) {
+            out.help(site.span(range), format!("`{text}` is compared as it stands"), *help);
+        }
+    });
+}
+
+/// Names with `|` between them: what is wrong with them, and what to write.
+fn either(fact: &str, text: &str) -> Option<(String, String)> {
+    let names: Vec<&str> = text.split('|').collect();
+    let is_name =
+        |it: &&str| !it.is_empty() && it.chars().all(|c| c.is_alphanumeric() || "-_/.".contains(c));
+    (names.len() > 1 && names.iter().all(is_name)).then(|| {
+        (format!("`{text}` is compared as it stands"), format!("write `{fact} in {names:?}`"))
+    })
+}
+
+/// What only regular expressions make something of.
+const OF_REGEXES: [&str; 6] = ["\\s+", "\\d+", "\\w+", ".*", ".+", "(?i)"];
+
+/// Functions that take a text as it stands.
+const LITERAL: [&str; 3] = ["contains", "starts_with", "ends_with"];
+
+pub(in crate::lint) fn regex_in_literal(subject: &Subject<'_>, out: &mut Findings) {
+    regex_as_command(subject, out);
+    glob_as_text(subject, out);
+    each_part_asking(subject, &LITERAL, |site, term| {
+        for name in LITERAL {
+            let Some((text, range)) = last_argument(term, name).and_then(constant) else {
+                continue;
+            };
+            let ends = match name {
+                "starts_with" => {
+                    text.starts_with('^') || (text.ends_with('*') && !text.starts_with('*'))
+                }
+                "ends_with" => text.ends_with('$'),
+                _ => text.starts_with('^') && text.ends_with('$'),
+            };
+            let ends = ends || text.starts_with("\\b") || text.ends_with("\\b");
+            // What commands and files say may well be written like this.
+            let owner = site.part(&term.range);
+            let prose = ["transcript.", "event.prompt", "event.model", "session.", "tokens."];
+            let prose = prose.iter().any(|it| owner.starts_with(it));
+            let words = |it: &str| {
+                let plain = it.chars().all(|c| c.is_alphanumeric() || c == ' ');
+                plain && !it.is_empty() && it.trim() == it
+            };
+            let either = text.contains('|') && text.split('|').all(words);
+            let of_regex = OF_REGEXES.iter().any(|it| text.contains(it)) || either;
+            if prose && text.len() > 1 && (ends || of_regex) {
+                out.add(
+                    site.span(range),
+                    format!("`{name}` looks for `{text}` as it stands"),
+                    |it| {
+                        it.with_note("it is no pattern here")
+                            .with_help("use `matches`, or write the text alone")
+                    },
+                );
+            }
+        }
+    });
+    for phrase in leaves(subject, |it| it.key == "phrases") {
+        let text = phrase.text;
+        if text.contains(".*") || text.contains("\\b") || text.split('|').count() > 1 {
+            out.add(phrase.span(), "a phrase is looked for word by word", |it| {
+                it.with_note("it is no regular expression").with_help("write it under `regexes`")
+            });
+        }
+    }
+}
