@@ -2,18 +2,20 @@
 //! sets of texts, truth values. Sound: what is called impossible is; what is too large is unknown.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use super::limit::{Limit, both, constants, decimal, in_order, number, order, same, value};
+use super::limit::{Limit, both, in_order, value};
 use crate::script::check;
-use crate::script::paths::{self, closed_values};
+use crate::script::paths;
 use crate::script::relations::{self, Relation as Related};
-use crate::script::tree::{Form, Relation, Term};
+use crate::script::tree::{Form, Term};
 use crate::script::types::{Names, Type};
 use crate::script::wider;
 
+mod atoms;
 mod one_by_one;
 
+use atoms::{BETWEEN, atom};
 pub(super) use one_by_one::one_by_one;
 
 /// Conjunctions looked at for one question; beyond them nothing is said.
@@ -128,9 +130,6 @@ pub(super) fn truth(term: &Term, names: &Names) -> Option<bool> {
     is_never(term, false, names).then_some(true)
 }
 
-/// Stands between the names of two facts that are compared.
-const BETWEEN: &str = " to ";
-
 type Conjunction<'t> = Vec<(Cow<'t, str>, Limit)>;
 
 /// What each fact must be, facts by their names.
@@ -170,126 +169,6 @@ fn product<'t>(
     }
     let pairs = some.iter().flat_map(|one| others.iter().map(move |other| (one, other)));
     Some(pairs.map(|(one, other)| [one.as_slice(), other.as_slice()].concat()).collect())
-}
-
-fn atom<'t>(term: &'t Term, holds: bool, names: &Names) -> (Cow<'t, str>, Limit) {
-    if let Form::Compare(relation, one, other) = &term.form {
-        let relation = if holds { *relation } else { relation.negated() };
-        return comparison(relation, one, other, names);
-    }
-    let member = if let Form::In(item, list) = &term.form {
-        membership(item, list, holds, names)
-    } else {
-        None
-    };
-    member.unwrap_or_else(|| (term.canonical(), Limit::Truth(holds)))
-}
-
-fn comparison<'t>(
-    relation: Relation,
-    one: &'t Term,
-    other: &'t Term,
-    names: &Names,
-) -> (Cow<'t, str>, Limit) {
-    match (&one.form, &other.form) {
-        (
-            Form::Int(_) | Form::Text(_) | Form::Bool(_),
-            Form::Int(_) | Form::Text(_) | Form::Bool(_),
-        ) => {
-            let key = format!("{} {} {}", one.canonical(), relation.as_str(), other.canonical());
-            (key.into(), constants(relation, &one.form, &other.form))
-        }
-        (Form::Int(_) | Form::Decimal(_) | Form::Text(_) | Form::Bool(_), _)
-            if !matches!(other.form, Form::Decimal(_)) =>
-        {
-            comparison(relation.mirrored(), other, one, names)
-        }
-        (_, Form::Int(value)) => {
-            let fact = one.canonical();
-            let known = paths::number(&fact, names);
-            let limit = if known.is_decimal {
-                // Beyond what a fraction tells apart, anything may be.
-                let value = i32::try_from(*value).map(f64::from);
-                let anything = decimal(Relation::NotEqual, 0.0);
-                value.map_or(anything, |it| decimal(relation, it))
-            } else {
-                number(known.range, relation, *value)
-            };
-            (fact, limit)
-        }
-        (_, Form::Decimal(text)) if text.parse::<f64>().is_ok_and(f64::is_finite) => {
-            let value = text.parse().unwrap_or_default();
-            (one.canonical(), decimal(relation, value))
-        }
-        (_, Form::Text(text)) => match relation {
-            Relation::Equal => (one.canonical(), texts(one, Some([text.clone()].into()), names)),
-            Relation::NotEqual => {
-                let Limit::Text { only, .. } = texts(one, None, names) else {
-                    return (one.canonical(), Limit::Truth(true));
-                };
-                (one.canonical(), Limit::Text { only, not: [text.clone()].into() })
-            }
-            Relation::Less | Relation::AtMost | Relation::Greater | Relation::AtLeast => {
-                let key = format!("{} {} {text:?}", one.canonical(), relation.as_str());
-                (key.into(), Limit::Truth(true))
-            }
-        },
-        (_, Form::Bool(value)) => {
-            let truth = (relation == Relation::Equal) == *value;
-            (one.canonical(), Limit::Truth(truth))
-        }
-        _ => {
-            let (mut left, mut right) = (one.canonical(), other.canonical());
-            let mut relation = relation;
-            if left > right {
-                std::mem::swap(&mut left, &mut right);
-                relation = relation.mirrored();
-            }
-            let limit = if left == right { same(relation) } else { order(relation) };
-            (format!("{left}{BETWEEN}{right}").into(), limit)
-        }
-    }
-}
-
-/// The texts a fact can be, of those that are asked for.
-fn texts(fact: &Term, asked: Option<BTreeSet<String>>, names: &Names) -> Limit {
-    let path = fact.canonical();
-    let closed: BTreeSet<String> =
-        closed_values(&path, names).into_iter().map(str::to_owned).collect();
-    let only = match (asked, closed.is_empty()) {
-        (asked, true) => asked,
-        (None, false) => Some(closed),
-        (Some(asked), false) => Some(asked.intersection(&closed).cloned().collect()),
-    };
-    let only = only.map(|mut only| {
-        if path.ends_with(".lower()") {
-            only.retain(|it| *it == it.to_lowercase());
-        }
-        only
-    });
-    Limit::Text { only, not: BTreeSet::new() }
-}
-
-fn membership<'t>(
-    item: &'t Term,
-    list: &Term,
-    holds: bool,
-    names: &Names,
-) -> Option<(Cow<'t, str>, Limit)> {
-    let Form::List(items) = &list.form else { return None };
-    let constant =
-        |it: &Term| if let Form::Text(text) = &it.form { Some(text.clone()) } else { None };
-    let values = items.iter().map(constant).collect::<Option<BTreeSet<_>>>()?;
-    if !matches!(item.form, Form::Fact(..)) {
-        return None;
-    }
-    let limit = if holds {
-        texts(item, Some(values), names)
-    } else {
-        let Limit::Text { only, .. } = texts(item, None, names) else { return None };
-        Limit::Text { only, not: values }
-    };
-    Some((item.canonical(), limit))
 }
 
 /// What facts must be for everything to hold, unless there are no such facts.

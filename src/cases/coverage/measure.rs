@@ -1,0 +1,161 @@
+//! What was watched while the cases ran, put beside what they say of each rule.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use super::{ConditionCoverage, Coverage, Covered, RuleCoverage, RuleKind, records};
+use crate::policy::{Choice, Expression, Place, Policy, builtin};
+use crate::script::branches::Branch;
+use crate::script::watch::{Watch, Ways};
+
+/// The message that every judged stop has.
+const SAID_AT_EVERY_STOP: &str = "summary";
+
+/// What was watched of the rules that are written in the pack itself: `inherited` is the pack below.
+#[must_use]
+pub fn measure(
+    policy: &Policy,
+    inherited: Option<&Policy>,
+    watch: &Watch,
+    covered: &Covered,
+) -> Coverage {
+    let mut meter = Meter { watch, covered, extends: inherited.is_some(), ways: BTreeMap::new() };
+    let mut rules = Vec::new();
+    for it in policy.considerations.iter() {
+        let mut found = meter.rule(RuleKind::Consideration, &it.id, Some(&it.place));
+        let body = &it.check.body;
+        let expressions = [
+            ("when", it.when.as_ref()),
+            ("checker.when", it.check.when.as_ref()),
+            ("satisfied", Some(&body.satisfied)),
+            ("blocking", body.blocking.as_ref()),
+        ];
+        let named = expressions.into_iter().filter_map(|(key, it)| Some((key.to_owned(), it?)));
+        let texts = [("details", &body.details), ("evidence", &body.evidence)];
+        let choices = texts.into_iter().flat_map(|(key, it)| whens(key, it.iter()));
+        let errors = whens("error", body.error.iter());
+        found.conditions = meter.conditions(named.chain(choices).chain(errors));
+        // What is switched off need not be looked at; where a case does, all of it counts.
+        if it.enabled || found.firing || found.silent {
+            rules.push((meter.is_own(&it.place), found));
+        }
+    }
+    for it in &policy.guards.rules {
+        let body = &*it.body;
+        let mut found = meter.rule(RuleKind::Guard, &it.id, Some(&body.place));
+        found.silent |= it.commands.is_empty() && body.when.is_none() && body.unless.is_none();
+        let expressions = [("when", &body.when), ("unless", &body.unless)].into_iter();
+        let named = expressions.filter_map(|(key, it)| Some((key.to_owned(), it.as_ref()?)));
+        found.conditions = meter.conditions(named);
+        rules.push((meter.is_own(&body.place), found));
+    }
+    for it in &policy.session_types {
+        let mut found = meter.rule(RuleKind::SessionType, &it.id, Some(&it.when.place));
+        found.silent |= Branch::of(&it.when.text).fixed;
+        found.conditions = meter.conditions([("when".to_owned(), &it.when)].into_iter());
+        rules.push((meter.is_own(&it.when.place), found));
+    }
+    for it in policy.preferences.iter() {
+        let own = !inherited.is_some_and(|below| below.preferences.contains(it));
+        rules.push((own, meter.rule(RuleKind::Preference, &it.id, None)));
+    }
+    for (id, choices) in policy.messages.iter() {
+        let own = inherited.is_none_or(|below| below.messages.get(id) != Some(choices));
+        let mut found = meter.rule(RuleKind::Message, id, None);
+        found.silent |= id == SAID_AT_EVERY_STOP;
+        found.conditions = meter.conditions(whens("", choices.iter().map(|it| &it.choice)));
+        rules.push((own, found));
+    }
+    for (kind, id, when) in records::rules(policy) {
+        let mut found = meter.rule(kind, &id, Some(&when.place));
+        found.silent |= Branch::of(&when.text).fixed;
+        found.conditions = meter.conditions([("when".to_owned(), when)].into_iter());
+        rules.push((meter.is_own(&when.place), found));
+    }
+    for it in &policy.failures.classes {
+        let own = !inherited.is_some_and(|below| below.failures.classes.contains(it));
+        rules.push((own, meter.rule(RuleKind::FailureClass, &it.id, None)));
+    }
+    // A rule that inherits everything else may still have a condition of its own.
+    rules.retain(|(own, it)| *own || !it.conditions.is_empty());
+    let mut rules: Vec<RuleCoverage> = rules.into_iter().map(|(_, it)| it).collect();
+    // What a shared condition was for any rule, it was.
+    for condition in rules.iter_mut().flat_map(|it| &mut it.conditions) {
+        let ways = meter.ways.remove(&written(&condition.place, &condition.text));
+        for ((_, own), all) in condition.operands.iter_mut().zip(ways.unwrap_or_default()) {
+            *own = all;
+        }
+    }
+    Coverage { rules }
+}
+
+/// A condition is one wherever it is used: where it is written, and its text.
+fn written(place: &Place, text: &str) -> (String, u32, u32, String) {
+    (place.file.clone(), place.line, place.column, text.to_owned())
+}
+
+/// The conditions of texts, with the keys they stand under.
+fn whens<'p>(
+    key: &'static str,
+    choices: impl Iterator<Item = &'p Choice>,
+) -> impl Iterator<Item = (String, &'p Expression)> {
+    let numbered = choices.enumerate();
+    numbered.filter_map(move |(at, it)| Some((format!("{key}[{at}].when"), it.when.as_ref()?)))
+}
+
+struct Meter<'a> {
+    watch: &'a Watch,
+    covered: &'a Covered,
+    extends: bool,
+    /// What the operands of conditions were, all rules that use them together.
+    ways: BTreeMap<(String, u32, u32, String), Vec<Ways>>,
+}
+
+impl Meter<'_> {
+    fn is_own(&self, place: &Place) -> bool {
+        !(self.extends && builtin::has(&place.file))
+    }
+
+    fn rule(&self, kind: RuleKind, id: &str, place: Option<&Place>) -> RuleCoverage {
+        let name = (kind, id.to_owned());
+        RuleCoverage {
+            kind,
+            id: id.to_owned(),
+            place: place.cloned(),
+            firing: self.covered.firing.contains(&name),
+            silent: self.covered.silent.contains(&name),
+            conditions: Vec::new(),
+        }
+    }
+
+    /// The conditions among these that are the pack's own and stand at no rule yet.
+    fn conditions<'p>(
+        &mut self,
+        found: impl Iterator<Item = (String, &'p Expression)>,
+    ) -> Vec<ConditionCoverage> {
+        let mut fresh = Vec::new();
+        for (key, it) in found {
+            if !self.is_own(&it.place) {
+                continue;
+            }
+            let skeleton = Branch::of(&it.text);
+            let leaves = skeleton.leaves().into_iter().filter(|leaf| !leaf.fixed);
+            let operands: Vec<_> =
+                leaves.map(|leaf| (leaf.range.clone(), self.watch.ways(&it.text, leaf))).collect();
+            let ways = operands.iter().map(|(_, ways)| *ways);
+            match self.ways.entry(written(&it.place, &it.text)) {
+                Entry::Occupied(mut known) => {
+                    for (known, more) in known.get_mut().iter_mut().zip(ways) {
+                        *known = known.and(more);
+                    }
+                }
+                Entry::Vacant(place) => {
+                    place.insert(ways.collect());
+                    let (place, text) = (Place::clone(&it.place), it.text.clone());
+                    fresh.push(ConditionCoverage { key, place, text, operands });
+                }
+            }
+        }
+        fresh
+    }
+}
