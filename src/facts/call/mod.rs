@@ -23,6 +23,7 @@ mod start;
 mod statements;
 mod units;
 mod value;
+mod variables;
 mod wrap;
 
 use std::collections::BTreeMap;
