@@ -76,10 +76,13 @@ impl Scanner<'_> {
                 quoted(&text, out);
             }
             "string" | "translated_string" => {
-                if raw.len() <= 3 {
-                    out.push(Unit::Char('\u{0}', Kind::Quoted)); // An empty word is a word.
+                let inside = word::inside(raw.trim_start_matches('$'), "\"", "\"");
+                match inside.trim() {
+                    "" if inside.is_empty() => out.push(Unit::Char('\u{0}', Kind::Quoted)), // An empty word is a word.
+                    // The grammar passes over blanks where nothing else is in the quotes.
+                    "" => quoted(inside, out),
+                    _ => self.parts(node, source, scope, Kind::Quoted, out),
                 }
-                self.parts(node, source, scope, Kind::Quoted, out);
             }
             "concatenation" | "command_name" | "brace_expression" | "heredoc_body" => {
                 self.parts(node, source, scope, kind, out);
