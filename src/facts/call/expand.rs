@@ -77,6 +77,7 @@ impl Scanner<'_> {
             }
             "string" | "translated_string" => {
                 let inside = word::inside(raw.trim_start_matches('$'), "\"", "\"");
+                let inside = &*inside.replace("\\\n", ""); // A line that goes on is one.
                 match inside.trim() {
                     "" if inside.is_empty() => out.push(Unit::Char('\u{0}', Kind::Quoted)), // An empty word is a word.
                     // The grammar passes over blanks where nothing else is in the quotes.
