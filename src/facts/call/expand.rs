@@ -76,14 +76,11 @@ impl Scanner<'_> {
                 quoted(&text, out);
             }
             "string" | "translated_string" => {
-                let inside = word::inside(raw.trim_start_matches('$'), "\"", "\"");
-                let inside = &*inside.replace("\\\n", ""); // A line that goes on is one.
-                match inside.trim() {
-                    "" if inside.is_empty() => out.push(Unit::Char('\u{0}', Kind::Quoted)), // An empty word is a word.
-                    // The grammar passes over blanks where nothing else is in the quotes.
-                    "" => quoted(inside, out),
-                    _ => self.parts(node, source, scope, Kind::Quoted, out),
+                // An empty word is a word, but for a list of none: `"$@"`.
+                if !raw.contains('@') {
+                    out.push(Unit::Char('\u{0}', Kind::Quoted));
                 }
+                self.parts(node, source, scope, Kind::Quoted, out);
             }
             "concatenation" | "command_name" | "brace_expression" | "heredoc_body" => {
                 self.parts(node, source, scope, kind, out);
@@ -127,7 +124,8 @@ impl Scanner<'_> {
         let mut end = node.start_byte();
         let mut cursor = node.walk();
         for child in node.children(&mut cursor) {
-            let gap = source.get(end..child.start_byte()).unwrap_or_default();
+            let start = child.end_byte() - word::raw(child, source).len();
+            let gap = source.get(end..start).unwrap_or_default().replace("\\\n", "");
             end = child.end_byte();
             out.extend(gap.chars().map(|c| Unit::Char(c, kind)));
             match child.kind() {

@@ -11,9 +11,16 @@ pub(super) fn text_of(node: Node<'_>, source: &str) -> String {
     out
 }
 
-/// The source of a node.
+/// The source of a node, without the blanks before it: within quotes the grammar counts them to what follows.
 pub(in crate::facts) fn raw<'s>(node: Node<'_>, source: &'s str) -> &'s str {
-    source.get(node.byte_range()).unwrap_or_default()
+    let whole = source.get(node.byte_range()).unwrap_or_default();
+    let begins: &[char] = match node.kind() {
+        "\"" => &['"'],
+        "simple_expansion" | "expansion" | "arithmetic_expansion" => &['$'],
+        "command_substitution" => &['$', '`'],
+        _ => return whole,
+    };
+    whole.find(begins).and_then(|at| whole.get(at..)).unwrap_or(whole)
 }
 
 fn append(node: Node<'_>, source: &str, out: &mut String) {
