@@ -10,6 +10,7 @@
 
 mod allows;
 mod around;
+mod bash;
 mod bypasses;
 mod effects;
 mod folders;

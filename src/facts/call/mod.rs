@@ -2,6 +2,7 @@
 //! words would have, and the files that any tool would touch.
 //! Lives here: what the shell and the tools would do. May not live here: whether that is allowed.
 
+mod backticks;
 mod builtins;
 mod code;
 mod each;
@@ -13,6 +14,7 @@ mod heredoc;
 mod known;
 mod options;
 mod output;
+mod parameter;
 mod pattern;
 mod place;
 mod powershell;
@@ -24,6 +26,7 @@ mod statements;
 mod units;
 mod value;
 mod variables;
+mod words;
 mod wrap;
 
 use std::collections::BTreeMap;
@@ -120,6 +123,8 @@ pub struct Input {
     pub piped: bool,
     /// That text, where it is known.
     pub text: Option<String>,
+    /// Whether parts stand in the text as they were written, since they cannot be known.
+    pub as_written: bool,
     /// Whether a known file is what it reads.
     pub is_file: bool,
     /// Programs that wrote it.

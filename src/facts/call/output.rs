@@ -14,7 +14,9 @@ pub(super) fn text(
     around: &Surroundings,
     written: impl Fn(&Text) -> Option<String>,
 ) -> Option<String> {
-    let args: Option<Vec<&str>> = program.args.iter().map(Text::all).collect();
+    let args: Vec<Text> =
+        program.args.iter().map(|it| it.clone().with_home(&around.home)).collect();
+    let args: Option<Vec<&str>> = args.iter().map(Text::all).collect();
     let operands = || program.args.iter().filter(|it| !it.text.starts_with('-') || it.text == "-");
     match program.name.as_str() {
         "mktemp" => Some(format!("{}/mktemp.XXXXXX\n", around.temporary.first()?)),
@@ -103,23 +105,25 @@ fn printf(args: &[&str]) -> Option<String> {
     let mut out = String::new();
     loop {
         let left = values.len();
-        let mut chars = format.chars();
-        while let Some(c) = chars.next() {
-            match c {
-                '%' => match chars.next()? {
-                    '%' => out.push('%'),
-                    's' | 'd' | 'i' => out.push_str(values.next().copied().unwrap_or_default()),
-                    'b' => out.push_str(&escaped(values.next().copied().unwrap_or_default())),
-                    _ => return None,
-                },
-                c => out.push(c),
+        let mut rest = *format;
+        while let Some((before, after)) = rest.split_once('%') {
+            out.push_str(&escaped(before));
+            let mut chars = after.chars();
+            let kind = chars.next()?;
+            rest = chars.as_str();
+            match kind {
+                '%' => out.push('%'),
+                's' | 'd' | 'i' => out.push_str(values.next().copied().unwrap_or_default()),
+                'b' => out.push_str(&escaped(values.next().copied().unwrap_or_default())),
+                _ => return None,
             }
         }
+        out.push_str(&escaped(rest));
         if values.len() == 0 || values.len() == left {
             break;
         }
     }
-    Some(escaped(&out))
+    Some(out)
 }
 
 fn escaped(text: &str) -> String {

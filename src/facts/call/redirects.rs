@@ -6,7 +6,9 @@ use tree_sitter::Node;
 use super::super::shell::node::child_of_kind;
 use super::super::shell::word;
 use super::scan::{Output, Scanner, Scope};
+use super::units::whole;
 use super::value::Text;
+use super::words::{Word, touching};
 use super::{Input, Invocation};
 
 /// Where the output of a command goes, and what its input is.
@@ -37,15 +39,7 @@ impl Scanner<'_> {
             match child.kind() {
                 "file_redirect" => self.file_redirect(child, source, scope, &mut found),
                 "herestring_redirect" => {
-                    let mut cursor = child.walk();
-                    let text = child.named_children(&mut cursor).last();
-                    let text = text.map(|it| self.text_of(it, source, scope));
-                    found.input = text.map(|it| Input {
-                        piped: true,
-                        text: it.all().map(str::to_owned),
-                        from: it.from,
-                        ..Input::default()
-                    });
+                    found.input = Some(self.herestring(child, source, scope));
                 }
                 "heredoc_redirect" => {
                     found.input = Some(self.heredoc(child, source, scope));
@@ -61,17 +55,48 @@ impl Scanner<'_> {
         found
     }
 
+    /// `<<<word`, with what touches the word behind it, where the grammar sees another one.
+    fn herestring(&mut self, node: Node<'_>, source: &str, scope: &mut Scope) -> Input {
+        let mut cursor = node.walk();
+        let own = node.children(&mut cursor).skip_while(|it| it.kind() != "<<<").skip(1);
+        let pieces: Vec<Node<'_>> = own.chain(touching(node, source)).collect();
+        let from = pieces.first().map_or(0, Node::start_byte);
+        let text = whole(&self.units_of(from, &pieces, source, scope));
+        let text = text.with_home(&self.reading.around.home);
+        let known = text.all().map(str::to_owned);
+        Input { piped: true, text: known, from: text.from, ..Input::default() }
+    }
+
     fn heredoc(&mut self, node: Node<'_>, source: &str, scope: &mut Scope) -> Input {
         let Some(body) = child_of_kind(node, "heredoc_body") else { return Input::default() };
         let start = child_of_kind(node, "heredoc_start").map(|it| word::raw(it, source));
         let is_quoted = start.is_some_and(|it| it.contains(['\'', '"', '\\']));
-        if is_quoted || body.named_child_count() == 0 {
-            let text = self.heredocs.put_back(word::raw(body, source));
+        let lost = first_line_lost(node, source).map(|from| {
+            let end =
+                child_of_kind(node, "heredoc_end").map_or(body.end_byte(), |it| it.start_byte());
+            source.get(from..end).unwrap_or_default()
+        });
+        if is_quoted {
+            let text = self.heredocs.put_back(lost.unwrap_or_else(|| word::raw(body, source)));
             return Input { piped: true, text: Some(text), ..Input::default() };
         }
-        let text = self.text_of(body, source, scope);
+        let units = match lost {
+            None if body.named_child_count() > 0 => {
+                self.units_of(body.start_byte(), &[body], source, scope)
+            }
+            lost => {
+                self.inner_commands(node, source, scope);
+                let raw = self.heredocs.put_back(lost.unwrap_or_else(|| word::raw(body, source)));
+                let mut units = Vec::new();
+                self.heredoc_text(&raw, scope, &mut units);
+                units
+            }
+        };
+        let text = whole(&units);
         // A part that cannot be known stays as it was written: the shell that reads it may know.
-        Input { piped: true, text: Some(text.text), from: text.from, ..Input::default() }
+        let as_written = !text.is_known();
+        let (text, from) = (Some(text.text), text.from);
+        Input { piped: true, text, as_written, from, ..Input::default() }
     }
 
     fn file_redirect(
@@ -84,17 +109,15 @@ impl Scanner<'_> {
         let mut cursor = node.walk();
         let destinations: Vec<Node<'_>> =
             node.children_by_field_name("destination", &mut cursor).collect();
-        let Some((destination, words)) = destinations.split_first() else { return };
-        for word in words {
-            let words = self.words_of(*word, source, scope);
-            found.words.extend(words);
-        }
-        let destination = *destination;
+        let destinations = before_body(destinations, source);
+        let mut words = self.words_of(&destinations, source, scope).unsplit().into_iter();
+        // What stands for names stands for one.
+        let Some(file) = words.next().map(Word::whole) else { return };
+        words.for_each(|it| it.split(&mut found.words));
         let mut cursor = node.walk();
         let operator = node.children(&mut cursor).find(|it| !it.is_named());
         let operator = operator.map(|it| it.kind().to_owned()).unwrap_or_default();
         let descriptor = child_of_kind(node, "file_descriptor").map(|it| word::raw(it, source));
-        let file = self.file_of(destination, source, scope);
         let is_descriptor = file.text == "-" || file.text.bytes().all(|b| b.is_ascii_digit());
         match operator.as_str() {
             "<" => {
@@ -103,7 +126,7 @@ impl Scanner<'_> {
                     text: file.piped.clone(),
                     from: file.from.clone(),
                     is_file: !file.pipe,
-                    files: Vec::new(),
+                    ..Input::default()
                 });
                 if let Some(written) = self.written_into(&file, scope) {
                     found.input = Some(Input { is_file: true, ..written });
@@ -163,4 +186,30 @@ impl Scanner<'_> {
         let reads = redirects.writes.is_empty();
         if reads { Output { text, from, files: Vec::new() } } else { Output::empty() }
     }
+}
+
+/// The nodes behind the mark of a here-document that stand on its line: a body that begins with a backslash is
+/// more of them to the grammar.
+pub(super) fn before_body<'t>(mut nodes: Vec<Node<'t>>, source: &str) -> Vec<Node<'t>> {
+    let end = nodes.iter().position(|it| is_in_body(*it, source));
+    nodes.truncate(end.unwrap_or(nodes.len()));
+    nodes
+}
+
+/// Where the body of a here-document begins whose first line the grammar took for words.
+fn first_line_lost(node: Node<'_>, source: &str) -> Option<usize> {
+    let mut cursor = node.walk();
+    let own = node.children(&mut cursor).flat_map(|it| {
+        let mut cursor = it.walk();
+        let inner: Vec<Node<'_>> = match it.kind() {
+            "file_redirect" => it.children(&mut cursor).collect(),
+            _ => vec![it],
+        };
+        inner
+    });
+    own.into_iter().find(|it| is_in_body(*it, source)).map(|it| it.start_byte() + 1)
+}
+
+fn is_in_body(node: Node<'_>, source: &str) -> bool {
+    node.kind() != "heredoc_body" && word::raw(node, source).starts_with("\n\\")
 }

@@ -2,7 +2,7 @@
 //! carries with it, variables, functions, the folder. `statements` has the forms of the grammar.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use tree_sitter::{Node, Tree};
@@ -15,6 +15,10 @@ use super::{Call, Input, Invocation, Reading};
 use crate::limits::{
     CALL_PROGRAMS_MAX, CALL_STEP_BYTES, CALL_STEPS_MAX, SHELL_DEPTH_MAX, SHELL_TEXT_MAX,
 };
+
+/// Variables that every process is handed.
+const OF_SURROUNDINGS: [&str; 9] =
+    ["HOME", "PATH", "PWD", "SHELL", "USER", "TMPDIR", "TMP", "TEMP", "LANG"];
 
 /// Calls of functions within each other that are followed.
 const FUNCTION_DEPTH_MAX: usize = 4;
@@ -36,6 +40,7 @@ pub(super) fn scan(call: &mut Call, text: &str, reading: Reading<'_>) {
         loop_end: 0,
         at_the_end: Vec::new(),
         heredocs: Heredocs::default(),
+        as_written: false,
     };
     scanner.text(text, &mut scope, &Input::default());
     for text in std::mem::take(&mut scanner.at_the_end) {
@@ -55,6 +60,8 @@ pub(super) fn scan(call: &mut Call, text: &str, reading: Reading<'_>) {
 pub(super) struct Scope {
     /// Values of variables; several for a list, none for one that was taken away.
     pub(super) variables: BTreeMap<String, Vec<Text>>,
+    /// Names of those that the line hands to the programs it starts.
+    pub(super) exported: BTreeSet<String>,
     /// Its folder, where that is known.
     pub(super) folder: Option<String>,
     /// Functions and aliases.
@@ -65,6 +72,32 @@ pub(super) struct Scope {
     pub(super) files: BTreeMap<String, Input>,
     /// Where symbolic links lead that were made.
     pub(super) links: BTreeMap<String, String>,
+}
+
+impl Scope {
+    /// What another shell knows that is started: of the variables those that it is handed. The others are what
+    /// they were in the surroundings.
+    pub(super) fn of_a_process(&self) -> Self {
+        let mut inner = self.clone();
+        let is_handed =
+            |name: &str| self.exported.contains(name) || OF_SURROUNDINGS.contains(&name);
+        inner.variables.retain(|name, _| is_handed(name));
+        inner.parameters = Some(Vec::new());
+        inner
+    }
+
+    /// Exchanges variables for what they were before; those that were not known are known to nobody.
+    pub(super) fn swap(&mut self, variables: &mut Vec<(String, Vec<Text>)>) {
+        let mut before = Vec::new();
+        for (name, values) in variables.drain(..) {
+            let own = self.variables.remove(&name);
+            before.push((name.clone(), own.unwrap_or_default()));
+            if !values.is_empty() {
+                self.variables.insert(name, values);
+            }
+        }
+        *variables = before;
+    }
 }
 
 /// A function, or an alias.
@@ -93,7 +126,21 @@ impl Output {
     /// As the input of what comes next.
     pub(super) fn piped(self) -> Input {
         let Self { text, from, files } = self;
-        Input { piped: true, text, from, files, is_file: false }
+        Input { piped: true, text, from, files, ..Input::default() }
+    }
+
+    /// As what `$(…)` comes to that is written like this: blank lines at its end taken off.
+    pub(super) fn substituted(self, written: &str) -> Text {
+        match self.text {
+            Some(text) => Text { from: self.from, ..Text::known(text.trim_end_matches('\n')) },
+            // Which of the files it is nobody knows; that it lies below a folder is.
+            None => {
+                let below = self.files.first().map(Text::known_part).unwrap_or_default();
+                let mut text = Text::known(below);
+                text.append(&Text { from: self.from, ..Text::unknown(written) });
+                text
+            }
+        }
     }
 
     /// This and then that.
@@ -130,6 +177,9 @@ pub(super) struct Scanner<'a> {
     pub(super) at_the_end: Vec<String>,
     /// Bodies of here-documents that are not parsed with the line.
     pub(super) heredocs: Heredocs,
+    /// Whether the text that is read now was put together of parts that cannot be known, and stand in it as they
+    /// were written.
+    pub(super) as_written: bool,
 }
 
 impl Scanner<'_> {
@@ -215,17 +265,7 @@ impl Scanner<'_> {
     pub(super) fn substitution(&mut self, node: Node<'_>, source: &str, scope: &Scope) -> Text {
         let mut inner = scope.clone();
         let output = self.sequence(node, source, &mut inner, &Input::default());
-        let raw = word::raw(node, source);
-        match output.text {
-            Some(text) => Text { from: output.from, ..Text::known(text.trim_end_matches('\n')) },
-            // Which of the files it is nobody knows; that it lies below a folder is.
-            None => {
-                let below = output.files.first().map(Text::known_part).unwrap_or_default();
-                let mut text = Text::known(below);
-                text.append(&Text { from: output.from, ..Text::unknown(raw) });
-                text
-            }
-        }
+        output.substituted(word::raw(node, source))
     }
 
     /// The values of a variable, as far as they are known.
@@ -239,6 +279,12 @@ impl Scanner<'_> {
 
     /// The values of a variable, if they are known.
     pub(super) fn lookup(&self, name: &str, scope: &Scope) -> Option<Vec<Text>> {
+        let home = &self.reading.around.home;
+        let found = self.found(name, scope)?;
+        Some(found.into_iter().map(|it| it.with_home(home)).collect())
+    }
+
+    fn found(&self, name: &str, scope: &Scope) -> Option<Vec<Text>> {
         if let Some(values) = scope.variables.get(name) {
             return Some(values.clone());
         }
@@ -254,6 +300,12 @@ impl Scanner<'_> {
                 given(own.or(around.temporary.first())?)
             }
             "IFS" => given(" \t\n"),
+            // What stands in the text as it was written may have been another's.
+            name if self.as_written
+                && !name.starts_with(|c: char| c.is_alphabetic() || c == '_') =>
+            {
+                None
+            }
             "@" | "*" => scope.parameters.clone(),
             "#" => given(&scope.parameters.as_ref()?.len().to_string()),
             _ => {

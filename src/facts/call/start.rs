@@ -45,7 +45,8 @@ impl Scanner<'_> {
         let starts_lines = self.starts_lines(&words);
         if let Some(lines) = input.text.as_deref().filter(|_| starts_lines) {
             wrappers.extend(words.first().map(|it| base_name(&it.text).to_owned()));
-            let output = self.started_text(wrappers, lines, &mut scope.clone(), &Input::default());
+            let output =
+                self.started_text(wrappers, lines, &mut scope.of_a_process(), &Input::default());
             return self.away(redirects, output, scope);
         }
         let mut program = self.invocation(&words, scope, input, wrappers);
@@ -71,7 +72,8 @@ impl Scanner<'_> {
             && let Some(written) = self.written_into(&program.called.clone(), scope)
         {
             if let Some(text) = &written.text {
-                let mut inner = Scope { parameters: Some(program.args.clone()), ..scope.clone() };
+                let parameters = Some(program.args.clone());
+                let mut inner = Scope { parameters, ..scope.of_a_process() };
                 return self.text(text, &mut inner, input);
             }
             program.runs_unknown = true;

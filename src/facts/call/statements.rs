@@ -5,10 +5,12 @@ use std::rc::Rc;
 use tree_sitter::Node;
 
 use super::super::shell::node::child_of_kind;
+use super::super::shell::unwrap::is_assignment;
 use super::super::shell::word;
-use super::redirects::Redirects;
+use super::redirects::{Redirects, before_body};
 use super::scan::{Function, Output, Scanner, Scope};
 use super::value::Text;
+use super::words::{Words, behind_value, escaped_blanks, touching};
 use super::wrap::Simple;
 use super::{Input, endless};
 use crate::limits::SHELL_NESTING_MAX;
@@ -74,6 +76,7 @@ impl Scanner<'_> {
                 output
             }
             "file_redirect" => self.content(node, source, scope),
+            "while_statement" => self.while_loop(node, source, scope, input),
             "for_statement" => self.for_loop(node, source, scope, input),
             "function_definition" => self.definition(node, source, scope),
             "test_command" => {
@@ -193,10 +196,7 @@ impl Scanner<'_> {
         let mut cursor = node.walk();
         let values: Vec<Node<'_>> = node.children_by_field_name("value", &mut cursor).collect();
         let written = !values.is_empty();
-        let mut words: Vec<Text> = Vec::new();
-        for value in values {
-            words.extend(self.words_of(value, source, scope));
-        }
+        let mut words = self.words_of(&values, source, scope).split();
         if !written {
             let own = self.values("@", "$@", scope);
             words.extend(own);
@@ -215,6 +215,34 @@ impl Scanner<'_> {
             let kept = name.clone().map(|it| (it, vec![word]));
             scope.variables.extend(kept);
             output = output.then(self.sequence(body, source, scope, input));
+        }
+        output
+    }
+
+    /// `while read …`, once for each line that it is known to read; any other once.
+    fn while_loop(
+        &mut self,
+        node: Node<'_>,
+        source: &str,
+        scope: &mut Scope,
+        input: &Input,
+    ) -> Output {
+        let condition = node.child_by_field_name("condition");
+        let reads = condition.is_some_and(|it| word::raw(it, source).contains("read"));
+        let Some(text) = input.text.as_deref().filter(|_| reads) else {
+            return self.sequence(node, source, scope, input);
+        };
+        if text.is_empty() {
+            return self.sequence(node, source, scope, input);
+        }
+        let mut output = Output::empty();
+        for line in text.split_inclusive('\n').take(LOOP_VALUES_MAX) {
+            let line = Input { text: Some(line.to_owned()), ..input.clone() };
+            output = output.then(self.sequence(node, source, scope, &line));
+        }
+        if text.lines().count() > LOOP_VALUES_MAX {
+            let any = Input { text: None, ..input.clone() };
+            output = output.then(self.sequence(node, source, scope, &any));
         }
         output
     }
@@ -240,6 +268,9 @@ impl Scanner<'_> {
         let children: Vec<Node<'_>> = node.named_children(&mut cursor).collect();
         for child in children {
             match child.kind() {
+                "command_substitution" if word::raw(child, source).starts_with('`') => {
+                    self.in_backticks(word::raw(child, source), scope);
+                }
                 "command_substitution" | "process_substitution" => {
                     self.substitution(child, source, scope);
                 }
@@ -268,33 +299,52 @@ impl Scanner<'_> {
         redirects.away |= own.away;
         redirects.input = own.input.or(redirects.input);
         redirects.words.extend(own.words);
-        let (mut words, mut variables) = (Vec::new(), Vec::new());
+        let (mut words, mut variables) = (Words::default(), Vec::new());
         let mut cursor = node.walk();
         let children: Vec<Node<'_>> = node.children(&mut cursor).collect();
-        let mut end = node.start_byte();
-        for child in children {
+        let (mut end, mut of_value) = (node.start_byte(), false);
+        for child in children.into_iter().filter(|it| it.kind() != "comment") {
+            if child.start_byte() < end {
+                continue; // It belongs to an assignment or a here-string.
+            }
             let gap = source.get(end..child.start_byte()).unwrap_or_default();
+            words.between(if of_value { behind_value(gap) } else { gap });
             end = child.end_byte();
-            words.extend(left_over(gap));
+            of_value = false;
             match child.kind() {
                 "variable_assignment" if words.is_empty() => {
                     variables.push(self.assignment(child, source, scope));
+                    end = touching(child, source).last().map_or(end, Node::end_byte);
+                    of_value = true;
                 }
-                "file_redirect" | "herestring_redirect" | "heredoc_redirect" | "comment" => {}
+                "herestring_redirect" => {
+                    words.end();
+                    of_value = true;
+                    end = touching(child, source).last().map_or(end, Node::end_byte);
+                }
+                "file_redirect" | "heredoc_redirect" => words.end(),
                 "ERROR" => {
+                    words.end();
                     // `cat <<A; next` is an error inside `cat` to the grammar: start afresh.
                     let text = word::raw(child, source);
                     if text.contains([';', '&', '|', '\n']) {
-                        let simple =
-                            Simple { words: std::mem::take(&mut words), ..Simple::default() };
-                        self.simple(simple, scope, input);
+                        let words = std::mem::take(&mut words).split();
+                        self.simple(Simple { words, ..Simple::default() }, scope, input);
                     }
                 }
-                _ => words.extend(self.words_of(child, source, scope)),
+                _ => self.add_piece(child, source, scope, &mut words),
             }
         }
-        let gap = source.get(end..node.end_byte()).unwrap_or_default();
-        words.extend(left_over(gap));
+        words.between(source.get(end..node.end_byte()).unwrap_or_default());
+        words.between(escaped_blanks(source, node.end_byte().max(end)));
+        let mut words = words.split();
+        // Behind `A='a'\b` the grammar takes what follows for a program and its arguments.
+        while !variables.is_empty()
+            && let Some((name, value)) = words.first().and_then(assigned)
+        {
+            variables.push((name, vec![value]));
+            words.remove(0);
+        }
         if let Some(heredoc) = node.parent().and_then(|it| child_of_kind(it, "heredoc_redirect"))
             && node.parent().is_some_and(|it| it.kind() == "redirected_statement")
         {
@@ -302,9 +352,8 @@ impl Scanner<'_> {
             let mut cursor = heredoc.walk();
             let after: Vec<Node<'_>> =
                 heredoc.children_by_field_name("argument", &mut cursor).collect();
-            for word in after {
-                words.extend(self.words_of(word, source, scope));
-            }
+            let after = before_body(after, source);
+            words.extend(self.words_of(&after, source, scope).split());
         }
         words.append(&mut redirects.words);
         let input = redirects.input.take().unwrap_or_else(|| input.clone());
@@ -313,16 +362,16 @@ impl Scanner<'_> {
     }
 }
 
+/// The name and the value of a word that is an assignment.
+fn assigned(word: &Text) -> Option<(String, Text)> {
+    let (name, _) = word.known_part().split_once('=').filter(|_| is_assignment(&word.text))?;
+    Some((name.trim_end_matches('+').to_owned(), word.tail(name.len() + 1)))
+}
+
 /// `{rm,-rf}` at the beginning of a piece that the grammar does not know.
 fn words_in_braces(raw: &str) -> Option<&str> {
     let raw = raw.trim_start_matches(|c: char| "&|;".contains(c) || c.is_whitespace());
     let inside = raw.strip_prefix('{')?;
     let is_list = inside.contains(',') && inside.contains('}');
     (is_list && !inside.starts_with(char::is_whitespace)).then_some(raw)
-}
-
-/// Words that the grammar left between its nodes, such as a lone `-`.
-fn left_over(gap: &str) -> Vec<Text> {
-    let words = gap.split_whitespace().filter(|it| *it != "\\" && !it.starts_with('#'));
-    words.map(Text::known).collect()
 }

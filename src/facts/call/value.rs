@@ -36,6 +36,26 @@ impl Text {
         Self { text: written.into(), ..Self::default() }
     }
 
+    /// A text that is known, and was data before: a `~` that it begins with is no home.
+    pub(super) fn data(text: impl Into<String>) -> Self {
+        let known = Self::known(text);
+        Self { quoted_home: known.text.starts_with('~'), ..known }
+    }
+
+    /// With the home in the place of the `~` that it begins with, as the shell put it in when the text became
+    /// a word.
+    pub(super) fn with_home(self, home: &str) -> Self {
+        let rest = self.text.strip_prefix('~').filter(|_| !self.quoted_home && !home.is_empty());
+        match rest.filter(|it| it.is_empty() || it.starts_with('/')) {
+            Some(_) if self.known_to > 0 => {
+                let mut whole = Self::known(home);
+                whole.append(&self.tail(1));
+                whole
+            }
+            _ => self,
+        }
+    }
+
     /// Whether all of it is known.
     #[must_use]
     pub const fn is_known(&self) -> bool {

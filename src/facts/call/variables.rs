@@ -5,7 +5,9 @@ use tree_sitter::Node;
 use super::super::shell::node::child_of_kind;
 use super::super::shell::word;
 use super::scan::{Output, Scanner, Scope};
+use super::units::{braces, whole};
 use super::value::Text;
+use super::words::{parts, touching};
 
 impl Scanner<'_> {
     /// All assignments below a node.
@@ -38,10 +40,9 @@ impl Scanner<'_> {
             Some(list) if list.kind() == "array" => {
                 let mut cursor = list.walk();
                 let items: Vec<Node<'_>> = list.named_children(&mut cursor).collect();
-                items.into_iter().flat_map(|it| self.words_of(it, source, scope)).collect()
+                self.words_of(&items, source, scope).split()
             }
-            Some(value) => vec![self.text_of(value, source, scope)],
-            None => vec![Text::known("")],
+            value => vec![self.value(node, value, source, scope)],
         };
         if adds && let Some(before) = self.lookup(&name, scope) {
             values = match (before.as_slice(), values.as_slice()) {
@@ -54,6 +55,29 @@ impl Scanner<'_> {
             };
         }
         (name, values)
+    }
+
+    /// What stands behind the sign of an assignment.
+    fn value(
+        &mut self,
+        node: Node<'_>,
+        value: Option<Node<'_>>,
+        source: &str,
+        scope: &mut Scope,
+    ) -> Text {
+        let sign = node.children(&mut node.walk()).find(|it| it.kind().ends_with('='));
+        let from = sign.map_or(node.end_byte(), |it| it.end_byte());
+        let pieces: Vec<Node<'_>> = value.into_iter().chain(touching(node, source)).collect();
+        let gap = value.and_then(|it| source.get(from..it.start_byte())).unwrap_or_default();
+        if parts(gap) {
+            // Behind a line that goes on with an empty one the grammar takes the next command for the value.
+            self.unread("its form is not that of a shell command");
+        }
+        let units = self.units_of(from, &pieces, source, scope);
+        let is_declared = node.parent().is_some_and(|it| it.kind() == "declaration_command");
+        // `declare A={a,b}` are two assignments.
+        let last = if is_declared { braces(units).pop().unwrap_or_default() } else { units };
+        Text { glob: false, ..whole(&last) }.with_home(&self.reading.around.home)
     }
 
     /// `export A=b`, `local a`, `unset A`.
@@ -73,11 +97,21 @@ impl Scanner<'_> {
                 let text = word::raw(*it, source);
                 text.starts_with('-') && text.contains('n')
             });
+        let exports = keyword == "export"
+            || children.iter().any(|it| {
+                let text = word::raw(*it, source);
+                text.starts_with('-') && text.contains('x')
+            });
         // All its words are put together before any of them is set.
         let mut set = Vec::new();
+        let mut end = node.start_byte();
         for child in children {
+            if child.start_byte() < end {
+                continue; // It belongs to an assignment.
+            }
             match child.kind() {
                 "variable_assignment" => {
+                    end = touching(child, source).last().map_or(end, Node::end_byte);
                     let (name, mut values) = self.assignment(child, source, scope);
                     if refers {
                         let unknown = vec![Text::unknown(word::raw(child, source))];
@@ -93,6 +127,7 @@ impl Scanner<'_> {
                     if is_local {
                         self.made_local(&name, scope);
                     }
+                    scope.exported.extend(exports.then(|| name.clone()));
                     set.push((name, values));
                 }
                 "variable_name" if keyword == "unset" => {
@@ -106,14 +141,16 @@ impl Scanner<'_> {
                 "variable_name" if keyword == "export" => {
                     let name = word::raw(child, source).to_owned();
                     let value = self.lookup(&name, scope).unwrap_or_default();
+                    scope.exported.insert(name.clone());
                     self.call.variables.extend(value.into_iter().next().map(|it| (name, it)));
                 }
                 // `export $(…)`: what is printed is what is set.
                 _ => {
-                    for word in self.words_of(child, source, scope) {
+                    for word in self.words_of(&[child], source, scope).split() {
                         if let Some((name, value)) = word.all().and_then(|it| it.split_once('=')) {
                             let (name, value) = (name.to_owned(), Text::known(value));
                             self.call.variables.insert(name.clone(), value.clone());
+                            scope.exported.insert(name.clone());
                             scope.variables.insert(name, vec![value]);
                         }
                     }

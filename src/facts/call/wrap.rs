@@ -39,8 +39,9 @@ impl Scanner<'_> {
             scope.variables.extend(variables);
             return self.away(redirects, Output::empty(), scope);
         }
-        for (name, values) in variables {
-            self.call.variables.extend(values.into_iter().next().map(|it| (name, it)));
+        if !variables.is_empty() {
+            let simple = Simple { words, redirects, wrappers, ..Simple::default() };
+            return self.with_variables(variables, simple, scope, input);
         }
         for _ in 0..SHELL_DEPTH_MAX * 2 {
             if let Some(output) = self.called(&words, scope, input) {
@@ -96,6 +97,27 @@ impl Scanner<'_> {
         }
         self.over("it is wrapped too often");
         Output::default()
+    }
+
+    /// What a simple command does for which variables are set: `A=b command`.
+    fn with_variables(
+        &mut self,
+        mut variables: Vec<(String, Vec<Text>)>,
+        simple: Simple,
+        scope: &mut Scope,
+        input: &Input,
+    ) -> Output {
+        for (name, values) in &variables {
+            let value = values.first().cloned();
+            self.call.variables.extend(value.map(|it| (name.clone(), it)));
+        }
+        let exported = scope.exported.clone();
+        scope.exported.extend(variables.iter().map(|it| it.0.clone()));
+        scope.swap(&mut variables);
+        let output = self.simple(simple, scope, input);
+        scope.swap(&mut variables);
+        scope.exported = exported;
+        output
     }
 
     /// What words come to. What the line wrote itself may be no shell, whatever it is called
@@ -240,18 +262,22 @@ impl Scanner<'_> {
         if text.known_part().trim().is_empty() && !text.from.is_empty() {
             return Output::default();
         }
+        let before = std::mem::replace(&mut self.as_written, !text.is_known());
         if here {
-            return self.started_text(wrappers, &text.text, scope, input);
+            let output = self.started_text(wrappers, &text.text, scope, input);
+            self.as_written = before;
+            return output;
         }
         let at = words.iter().position(|it| it.text == text.text).unwrap_or(words.len());
         let mut inner = Scope {
             // Of `sh -c text name args` the first word is its name.
             parameters: Some(words.iter().skip(at.saturating_add(2)).cloned().collect()),
-            ..scope.clone()
+            ..scope.of_a_process()
         };
         let own_name = words.get(at.saturating_add(1)).cloned();
         inner.variables.extend(own_name.map(|it| ("0".to_owned(), vec![it])));
         let output = self.started_text(wrappers, &text.text, &mut inner, input);
+        self.as_written = before;
         scope.files = inner.files;
         output
     }
@@ -275,10 +301,12 @@ impl Scanner<'_> {
     fn shell_input(&mut self, simple: Simple, scope: &mut Scope, input: &Input) -> Output {
         let given = simple.redirects.input.as_ref().unwrap_or(input);
         if let Some(text) = given.text.clone() {
-            let mut inner = scope.clone();
+            let mut inner = scope.of_a_process();
             let shell = simple.words.first().map(|it| base_name(&it.text).to_owned());
             let starters = simple.wrappers.iter().cloned().chain(shell).collect();
+            let before = std::mem::replace(&mut self.as_written, given.as_written);
             let output = self.started_text(starters, &text, &mut inner, &Input::default());
+            self.as_written = before;
             scope.files = inner.files;
             return self.away(simple.redirects, output, scope);
         }
@@ -307,7 +335,7 @@ impl Scanner<'_> {
         }
         let known = self.written_into(file, scope).and_then(|it| it.text);
         if let Some(text) = known.or_else(|| file.piped.clone()) {
-            let mut inner = Scope { parameters: Some(args.to_vec()), ..scope.clone() };
+            let mut inner = Scope { parameters: Some(args.to_vec()), ..scope.of_a_process() };
             return self.started_text(wrappers, &text, &mut inner, input);
         }
         let written = self.written_into(file, scope);

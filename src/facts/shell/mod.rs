@@ -8,7 +8,7 @@ pub(super) mod unwrap;
 pub use unwrap::is_assignment;
 pub(super) mod word;
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 use tree_sitter::{Node, ParseOptions, Parser, Tree};
 
@@ -336,9 +336,69 @@ impl Reader<'_> {
 }
 
 /// The syntax tree, or `None` when the parser took more steps than allowed.
+///
+/// Behind a line of nothing but assignments and redirections the grammar may take the next line for more of the
+/// command, blocks and all: such a line is parsed with `;` at its end.
 pub(super) fn syntax(source: &str) -> Option<Tree> {
     let mut parser = Parser::new();
     parser.set_language(&tree_sitter_bash::LANGUAGE.into()).ok()?;
+    let mut tree = parse_once(&mut parser, source)?;
+    let mut ended = String::new();
+    loop {
+        let text = if ended.is_empty() { source } else { &ended };
+        let ends = missed_ends(&tree, text);
+        if ends.is_empty() {
+            return Some(tree);
+        }
+        ended = text.to_owned();
+        for end in ends {
+            let blanks = " ".repeat(end.len().saturating_sub(1));
+            ended.replace_range(end, &format!(";{blanks}"));
+        }
+        tree = parse_once(&mut parser, &ended)?;
+    }
+}
+
+/// The ends of lines that stand within a simple command: a line's end, or the comment before it.
+fn missed_ends(tree: &Tree, source: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    if !source.trim_end().contains('\n') || !source.contains(['=', '>', '<']) {
+        return found;
+    }
+    let mut cursor = tree.walk();
+    loop {
+        let node = cursor.node();
+        if node.parent().is_some_and(|it| it.kind() == "command")
+            && let Some(next) = node.next_sibling()
+        {
+            let gap = source.get(node.end_byte()..next.start_byte()).unwrap_or_default();
+            found.extend(line_end(gap).map(|at| match node.kind() {
+                "comment" => node.byte_range(),
+                _ => node.end_byte() + at..node.end_byte() + at + 1,
+            }));
+        }
+        if cursor.goto_first_child() {
+            continue;
+        }
+        while !cursor.goto_next_sibling() {
+            if !cursor.goto_parent() {
+                return found;
+            }
+        }
+    }
+}
+
+/// Where a line ends that does not go on in the next one.
+fn line_end(gap: &str) -> Option<usize> {
+    let mut is_escaped = false;
+    gap.bytes().position(|b| {
+        let ends = b == b'\n' && !is_escaped;
+        is_escaped = b == b'\\' && !is_escaped;
+        ends
+    })
+}
+
+fn parse_once(parser: &mut Parser, source: &str) -> Option<Tree> {
     let mut steps = 0;
     let mut within_bounds = |_: &tree_sitter::ParseState| {
         steps += 1;

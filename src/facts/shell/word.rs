@@ -66,6 +66,13 @@ pub(in crate::facts) fn unescape(text: &str, protects: impl Fn(char) -> bool, ou
     }
 }
 
+/// What a shell makes of the text of a here-document that it expands.
+pub(in crate::facts) fn in_heredoc(text: &str) -> String {
+    let mut out = String::new();
+    unescape(text, |c| "\\$`".contains(c), &mut out);
+    out
+}
+
 pub(in crate::facts) fn unescape_ansi(text: &str, out: &mut String) {
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
@@ -79,6 +86,8 @@ pub(in crate::facts) fn unescape_ansi(text: &str, out: &mut String) {
             'x' => number(&mut chars, 16, 2),
             'u' => number(&mut chars, 16, 4),
             'U' => number(&mut chars, 16, 8),
+            // A control character: the letter without its upper bits.
+            'c' => chars.next().map(|it| u32::from(it) & 0x1f),
             '0'..='7' => {
                 let code = number(&mut octal, 8, 3);
                 chars = octal;

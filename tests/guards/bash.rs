@@ -1,0 +1,400 @@
+//! Words as bash passes them: generated lines are run by a real bash, and what it hands to a program must
+//! be what the reader says, wherever the reader says that it knows.
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use policyd::facts::call::{Call, Reading, Surroundings, Text};
+use policyd::facts::compiled::CompiledLens;
+use policyd::policy::{Policy, builtin, load};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+use serde_json::json;
+
+/// Lines that are tried; a hundred thousand find some that nobody writes.
+const LINES: usize = 3_000;
+/// Lines that are made smaller and shown where they are read wrongly.
+const SHRUNK_MAX: usize = 5;
+/// The bash whose expansions are meant: older ones know fewer of them.
+const BASH_MIN: u32 = 5;
+
+/// The home that both sides know.
+const HOME: &str = "/home/dev";
+
+/// Ends of the words, calls and lines of what bash prints, and what stands before the last where it complained.
+const WORD: char = '\u{1}';
+const CALL: char = '\u{2}';
+const LINE: char = '\u{3}';
+const COMPLAINT: char = '\u{4}';
+
+/// Runs each line it reads in a shell of its own; `show` prints what it is handed.
+const DRIVER: &str = r#"
+show() { printf '\2'; [ $# = 0 ] || printf '%s\1' "$@"; }
+export -f show
+set -f
+export SHELLOPTS
+while IFS= read -r -d '' line; do
+  ( eval "$line" ) 2>"$ERRORS" </dev/null
+  [ -s "$ERRORS" ] && printf '\4'
+  printf '\3'
+done
+"#;
+
+/// What stands before each line: `D` and `E` are not known.
+const BEFORE: &str = "N=A A=q B='r s'\n";
+
+/// What the shell puts a value in for, in and outside of quotes.
+const VALUES: &str = r#"$A $B $D $E $N $1 $2 $@ $* ${A} ${B} ${@} ${1} ${1:-z} ${A:-x} ${D-x} ${A:+x}
+    ${D:+x} ${A:-$B} ${D:-"$A"} ${A%b} ${A#a} ${A%%b} ${A##a} ${A%/*} ${A##*/} ${A%.*} ${#A} ${A:1}
+    ${A:0:1} ${A/a/x} ${A//a/x} ${A^^} ${A,,} ${!N} ${A[0]} ${L[@]} ${L[*]} ${L[1]} $((1+1))"#;
+/// The same, those with blanks in them.
+const LONG_VALUES: &[&str] = &[
+    "${D:-x y}",
+    "${A: -1}",
+    "$(true)",
+    "$(echo a)",
+    "$(echo $A)",
+    "$(echo \"$B\")",
+    "$(echo 'a  b')",
+    "$(echo -n a; echo b)",
+    "$(echo -e 'a\\tb')",
+    "$(printf %s x)",
+    "$(printf '%s\\n' y z)",
+    "$(cat <<<a)",
+    "$(show_ 2>/dev/null)",
+    "`echo b`",
+    "`echo $A`",
+];
+const PLAIN: &str = "a b ab . / - = : ~/x 1 @ % + * ? [a] ! ^ , é";
+const ESCAPED: &[&str] =
+    &["\\ ", "\\a", "\\$", "\\\"", "\\'", "\\\\", "\\*", "\\{", "\\~", "\\\n", "\\;"];
+const QUOTED: &[&str] = &[
+    "''",
+    "'a b'",
+    "'$A'",
+    "'\\'",
+    "'\"'",
+    "'{a,b}'",
+    "'~'",
+    "' '",
+    "'*'",
+    "'\n'",
+    "$'a'",
+    "$'\\n'",
+    "$'\\''",
+    "$'\\101'",
+    "$'\\x62'",
+    "$'\\u0041'",
+    "$'a b'",
+    "$''",
+    "$'\\cG'",
+    "$'\\?'",
+    "$'a\\x41\\t'",
+    "$\"a b\"",
+];
+const BRACES: &[&str] = &[
+    "{a,b}",
+    "{a..c}",
+    "{c..a}",
+    "{1..3}",
+    "{3..1}",
+    "{01..3}",
+    "{1..5..2}",
+    "{-1..1}",
+    "{,x}",
+    "{a}",
+    "{a,{b,c}}",
+    "{a,b}{c,d}",
+    "{'a b',c}",
+    "{${A},c}",
+    "{a,\"$A\"}",
+    "{a,b",
+    "a,b}",
+    "\\{a,b}",
+    "{a\\,b}",
+];
+const IN_QUOTES: &[&str] = &[
+    "a", "b", " ", "  ", "*", "{a,b}", "~", "'", "\\\"", "\\$", "\\\\", "\\a", "\\\n", "\n", "#",
+    ";", "=",
+];
+
+/// Statements; in `<words>` go words, in `<word>` one, in `<name>` the name of a variable, and the same without
+/// signs that would end the quotes around them or cannot be followed.
+const STATEMENTS: &[&str] = &[
+    "show <words>",
+    "show <words> <words>",
+    "{ show <words>; }",
+    "! show <words>",
+    "true && show <words>",
+    "(exit 1) || show <words>",
+    "show <words> # <words no newline>",
+    "show 2>/dev/null <words>",
+    "show <words>a 2>/dev/null <words>",
+    "(A=z; show <words>); show <words>",
+    "if true; then show <words>; fi",
+    "case x in x) show <words>;; esac",
+    "for B in <words>; do show $B \"$B\" <words>; done",
+    "f() { show \"$@\"; show $1; }; f <words>",
+    "function f { show <words>; }; f",
+    "f() { local A=l; show <words>; }; f <words>; show $A",
+    "<name>=<word>",
+    "<name>=<word>",
+    "<name>=<word> <name>=<word>",
+    "<name>+=<word>",
+    "<name>=<word> show <words>",
+    "<name>=<word> eval 'show <words no quotes>'",
+    "<name>=$(echo <words>); show $A \"$A\"",
+    "<name>=\"$(printf '%s' <words>)\"; show $A \"$A\"",
+    "export <name>=<word>a",
+    "declare <name>=<word>a",
+    "readonly <name>=<word>a",
+    "unset <name>",
+    ": \"${<name>:=<word no quotes>}\"",
+    "L=(<words>)",
+    "set -- <words no values>",
+    "set -- <words no values>; shift; show \"$@\"",
+    "eval show <words>",
+    "eval \"show <words no quotes>\"",
+    "read B <<<<word no escapes>; show \"$B\"",
+    "printf '%s\\n' <words> | while read -r B; do show \"$B\"; done",
+    "bash -c 'show <words no quotes> \"$@\"' x <words>",
+    "echo 'show <words no quotes>' | bash",
+    "bash <<X\nshow <words> .\nX\n",
+    "bash <<'X'\nshow <words>\nX\n",
+    "export A; bash -c 'show \"$A\"'",
+];
+
+fn any_of(texts: &'static [&'static str]) -> impl Strategy<Value = String> {
+    select(texts).prop_map(str::to_owned)
+}
+
+fn any_in(texts: &'static str) -> impl Strategy<Value = String> {
+    select(texts.split_whitespace().collect::<Vec<_>>()).prop_map(str::to_owned)
+}
+
+fn value() -> impl Strategy<Value = String> {
+    prop_oneof![2 => any_in(VALUES), 1 => any_of(LONG_VALUES)]
+}
+
+fn in_quotes() -> impl Strategy<Value = String> {
+    let inner = prop_oneof![4 => any_of(IN_QUOTES), 3 => value()];
+    vec(inner, 0..4).prop_map(|it| format!("\"{}\"", it.concat()))
+}
+
+fn word() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        6 => any_in(PLAIN), 2 => any_of(ESCAPED), 4 => any_of(QUOTED), 2 => any_of(BRACES),
+        4 => value(), 4 => in_quotes(),
+    ];
+    vec(piece, 1..4).prop_map(|it| it.concat())
+}
+
+/// What may stand in the place of a mark.
+fn filled(mark: &str, word: &str, words: &str, name: &str) -> String {
+    let (kind, without) = mark.split_once(" no ").unwrap_or((mark, ""));
+    let text = match kind {
+        "name" => name,
+        "word" => word,
+        _ => words,
+    };
+    match without {
+        "quotes" => text.replace(['\'', '"', '\\', '}'], ""),
+        "values" => text.replace('$', ""),
+        "escapes" => text.replace(['\\', '~'], ""),
+        "newline" => text.replace('\n', ""),
+        _ => text.to_owned(),
+    }
+}
+
+fn statement() -> impl Strategy<Value = String> {
+    let marks = vec((word(), vec(word(), 0..3), select(&["A", "B", "D", "E"][..])), 4);
+    (any_of(STATEMENTS), marks).prop_map(|(mut statement, marks)| {
+        for (word, words, name) in marks {
+            // `<<<` and `<<X` are no marks.
+            let Some(open) = ["<name", "<word"].iter().find_map(|it| statement.find(it)) else {
+                break;
+            };
+            let (before, mark) = statement.split_at(open);
+            let (mark, after) = mark.split_once('>').unwrap();
+            let text = filled(mark.trim_start_matches('<'), &word, &words.join(" "), name);
+            statement = format!("{before}{text}{after}");
+        }
+        statement
+    })
+}
+
+fn line() -> impl Strategy<Value = String> {
+    vec(statement(), 1..5).prop_map(|it| format!("{BEFORE}{}\nshow", it.join("\n")))
+}
+
+/// A call of `show`: its words.
+type Shown<W> = Vec<W>;
+
+/// What bash hands to `show` in each line; nothing where it complains.
+fn by_bash(lines: &[String]) -> Vec<Vec<Shown<String>>> {
+    let folder = tempfile::tempdir().unwrap();
+    let errors = tempfile::NamedTempFile::new().unwrap();
+    let mut bash = Command::new("bash")
+        .args(["--norc", "--noprofile", "-c", DRIVER])
+        .env_clear()
+        .envs([("HOME", HOME), ("PATH", "/usr/bin:/bin"), ("LC_ALL", "C.UTF-8")])
+        .env("ERRORS", errors.path())
+        .current_dir(folder.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let input: String = lines.iter().flat_map(|it| [it.as_str(), "\0"]).collect();
+    let mut stdin = bash.stdin.take().unwrap();
+    let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
+    let output = bash.wait_with_output().unwrap();
+    writer.join().unwrap().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let words = |call: &str| call.split_terminator(WORD).map(str::to_owned).collect();
+    let calls = |line: &str| -> Vec<Shown<String>> {
+        let complains = line.ends_with(COMPLAINT);
+        line.split(CALL).skip(1).filter(|_| !complains).map(words).collect()
+    };
+    let done: Vec<_> = text.split_terminator(LINE).map(calls).collect();
+    assert_eq!(done.len(), lines.len());
+    done
+}
+
+/// The reader of calls, with what the built-in pack knows of programs.
+struct Reader {
+    policy: Policy,
+    lens: CompiledLens,
+}
+
+impl Reader {
+    fn new() -> Self {
+        let pack = builtin::pack();
+        let policy = load::load(&pack, &pack).policy.unwrap();
+        let lens = CompiledLens::new(policy.lens.clone());
+        Self { policy, lens }
+    }
+
+    /// What it says of `show`; nothing where it says that it did not understand the line.
+    fn shown(&self, line: &str) -> Option<Vec<Shown<Text>>> {
+        let around = Surroundings {
+            folder: "/work".to_owned(),
+            project: "/work".to_owned(),
+            home: HOME.to_owned(),
+            ..Surroundings::default()
+        };
+        let knowledge = &*self.policy.guards.knowledge;
+        let reading = Reading { lens: &self.lens, knowledge, around: &around };
+        let call = Call::read("Bash", &json!({ "command": line }), reading);
+        let shown = call.programs.iter().filter(|it| it.name == "show");
+        (call.is_understood() && !call.beyond).then(|| shown.map(|it| it.args.clone()).collect())
+    }
+}
+
+/// A text with the home put in, which the reader leaves to whoever asks for its place.
+fn with_home(text: &Text, known: &str) -> String {
+    match known.strip_prefix('~') {
+        Some(rest) if !text.quoted_home && (rest.is_empty() || rest.starts_with('/')) => {
+            format!("{HOME}{rest}")
+        }
+        _ => known.to_owned(),
+    }
+}
+
+/// Whether what was read holds for what was handed: a part that is not known stands for any words. A `~` out of a
+/// value may be taken for the home: that is what was meant.
+fn holds(read: &[Text], handed: &[String]) -> bool {
+    for (at, text) in read.iter().enumerate() {
+        let known = text.known_part();
+        let each = [known, &with_home(text, known)];
+        if !text.is_known() {
+            let begins = |it: &String| each.iter().any(|known| it.starts_with(known));
+            return handed.get(at).is_none_or(begins);
+        }
+        if !handed.get(at).is_some_and(|it| each.contains(&it.as_str())) {
+            return false;
+        }
+    }
+    read.len() == handed.len()
+}
+
+/// Whether all that bash did was read, and all that is said to be known was done.
+fn agrees(read: &[Shown<Text>], done: &[Shown<String>]) -> bool {
+    let is_read = |done: &Shown<String>| read.iter().any(|read| holds(read, done));
+    let is_done = |read: &Shown<Text>| {
+        !read.iter().all(Text::is_known) || done.iter().any(|done| holds(read, done))
+    };
+    done.iter().all(is_read) && read.iter().all(is_done)
+}
+
+/// Both sides of a line that is read wrongly.
+fn shown_both(line: &str, reader: &Reader, done: &[Shown<String>]) -> String {
+    let known = |it: &Text| match it.is_known() {
+        true => format!("{:?}", it.text),
+        false => format!("{:?}…", it.known_part()),
+    };
+    let read = reader.shown(line).unwrap_or_default();
+    let read: Vec<String> =
+        read.iter().map(|it| it.iter().map(known).collect::<Vec<_>>().join(" ")).collect();
+    format!("{line}\n  bash: {done:?}\n  read: {read:?}")
+}
+
+/// The smallest line like it that is still read wrongly.
+fn smallest(tree: &mut impl ValueTree<Value = String>, reader: &Reader) -> String {
+    let is_wrong = |line: &String| {
+        let done = &by_bash(std::slice::from_ref(line))[0];
+        let wrong = !done.is_empty() && reader.shown(line).is_some_and(|it| !agrees(&it, done));
+        wrong.then(|| shown_both(line, reader, done))
+    };
+    let mut found = is_wrong(&tree.current()).unwrap_or_default();
+    let mut tries = 0..200;
+    while tries.next().is_some() && tree.simplify() {
+        loop {
+            if let Some(smaller) = is_wrong(&tree.current()) {
+                found = smaller;
+                break;
+            }
+            if tries.next().is_none() || !tree.complicate() {
+                break;
+            }
+        }
+    }
+    found
+}
+
+/// Whether the bash of this machine is the one that is meant.
+fn has_bash() -> bool {
+    let version = Command::new("bash").args(["-c", "echo ${BASH_VERSINFO[0]}"]).output();
+    let version = version.map(|it| String::from_utf8_lossy(&it.stdout).trim().parse::<u32>());
+    version.is_ok_and(|it| it.is_ok_and(|it| it >= BASH_MIN))
+}
+
+#[test]
+fn words_are_those_that_bash_passes() {
+    if !has_bash() {
+        println!("skipped: there is no bash {BASH_MIN}");
+        return;
+    }
+    let mut runner = TestRunner::deterministic();
+    let mut trees: Vec<_> = (0..LINES).map(|_| line().new_tree(&mut runner).unwrap()).collect();
+    let lines: Vec<String> = trees.iter().map(|it| it.current()).collect();
+    let reader = Reader::new();
+    let (mut understood, mut known, mut wrong, mut shown) = (0, 0, 0, Vec::new());
+    for ((tree, line), done) in trees.iter_mut().zip(&lines).zip(&by_bash(&lines)) {
+        let Some(read) = reader.shown(line).filter(|_| !done.is_empty()) else { continue };
+        understood += 1;
+        known += usize::from(read.iter().flatten().all(Text::is_known));
+        if !agrees(&read, done) {
+            wrong += 1;
+            if shown.len() < SHRUNK_MAX {
+                shown.push(smallest(tree, &reader));
+            }
+        }
+    }
+    println!("{understood} of {LINES} lines understood, of {known} all known, {wrong} wrong");
+    assert!(wrong == 0, "{wrong} lines are read wrongly:\n{}", shown.join("\n\n"));
+    assert!(understood > LINES / 2 && known > LINES / 4, "{understood} understood, {known} known");
+}
