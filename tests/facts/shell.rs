@@ -100,7 +100,17 @@ fn compound_statements() {
 }
 
 #[test]
+fn forms_that_the_grammar_loses() {
+    check("A=1 B=2\n{ cargo test; }", &["cargo test"]);
+    check("A=1 B=2 # so far\n! cargo test", &["?cargo test"]);
+    check("! if cargo test; then ls; fi", &["?cargo test", "?ls", "fi"]);
+    check("time while cargo test; do ls; done", &["?cargo test", "?ls", "done"]);
+}
+
+#[test]
 fn substitutions() {
+    check("for i in $(cargo test) x; do ls; done", &["?cargo test", "?ls"]);
+    check("case $(cargo test) in *) ls;; esac", &["?cargo test", "?ls"]);
     check("echo \"$(cargo test)\"", &["echo $(cargo test)", "?cargo test"]);
     check("echo `cargo test`", &["echo `cargo test`", "?cargo test"]);
     check("x=$(cargo test)", &["?cargo test"]);

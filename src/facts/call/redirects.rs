@@ -110,7 +110,11 @@ impl Scanner<'_> {
         let destinations: Vec<Node<'_>> =
             node.children_by_field_name("destination", &mut cursor).collect();
         let destinations = before_body(destinations, source);
-        let mut words = self.words_of(&destinations, source, scope).unsplit().into_iter();
+        let mut words = self.words_of(&destinations, source, scope).unsplit();
+        if names_descriptor(node, source) {
+            words.pop();
+        }
+        let mut words = words.into_iter();
         // What stands for names stands for one.
         let Some(file) = words.next().map(Word::whole) else { return };
         words.for_each(|it| it.split(&mut found.words));
@@ -186,6 +190,15 @@ impl Scanner<'_> {
         let reads = redirects.writes.is_empty();
         if reads { Output { text, from, files: Vec::new() } } else { Output::empty() }
     }
+}
+
+/// Whether the last word of a node is the variable that the number of an opened file goes to: `{fd}>log`.
+pub(super) fn names_descriptor(node: Node<'_>, source: &str) -> bool {
+    let is_redirected = source.get(node.end_byte()..).is_some_and(|it| it.starts_with(['<', '>']));
+    let last = word::raw(node, source).rsplit(char::is_whitespace).next().unwrap_or_default();
+    let name = last.strip_prefix('{').and_then(|it| it.strip_suffix('}')).unwrap_or_default();
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    is_redirected && !name.is_empty() && name.chars().all(is_name)
 }
 
 /// The nodes behind the mark of a here-document that stand on its line: a body that begins with a backslash is

@@ -7,7 +7,7 @@ use tree_sitter::Node;
 use super::super::shell::node::child_of_kind;
 use super::super::shell::unwrap::is_assignment;
 use super::super::shell::word;
-use super::redirects::{Redirects, before_body};
+use super::redirects::{Redirects, before_body, names_descriptor};
 use super::scan::{Function, Output, Scanner, Scope};
 use super::value::Text;
 use super::words::{Words, behind_value, escaped_blanks, touching};
@@ -69,7 +69,11 @@ impl Scanner<'_> {
             "declaration_command" | "unset_command" => self.declaration(node, source, scope),
             "redirected_statement" => self.redirected(node, source, scope, input),
             "pipeline" => self.pipeline(node, source, scope, input),
-            "subshell" => {
+            "command_substitution" if word::raw(node, source).starts_with('`') => {
+                self.in_backticks(word::raw(node, source), scope);
+                Output::empty()
+            }
+            "subshell" | "command_substitution" | "process_substitution" => {
                 let mut inner = scope.clone();
                 let output = self.sequence(node, source, &mut inner, input);
                 scope.files = inner.files;
@@ -338,6 +342,9 @@ impl Scanner<'_> {
         words.between(source.get(end..node.end_byte()).unwrap_or_default());
         words.between(escaped_blanks(source, node.end_byte().max(end)));
         let mut words = words.split();
+        if names_descriptor(node, source) {
+            words.pop();
+        }
         // Behind `A='a'\b` the grammar takes what follows for a program and its arguments.
         while !variables.is_empty()
             && let Some((name, value)) = words.first().and_then(assigned)

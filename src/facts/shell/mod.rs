@@ -126,6 +126,9 @@ impl Reader<'_> {
             "list" => self.list(node, place),
             "pipeline" => self.pipeline(node, place),
             "subshell" | "compound_statement" => self.sequence(node, place),
+            "command_substitution" | "process_substitution" => {
+                self.sequence(node, place.weighing(Weight::None));
+            }
             "negated_command"
             | "if_statement"
             | "elif_clause"

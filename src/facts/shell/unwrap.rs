@@ -9,6 +9,9 @@ use super::word::quoted;
 
 /// Builtins and keywords that run the words after them.
 const PREFIXES: [&str; 5] = ["command", "exec", "builtin", "time", "coproc"];
+/// Reserved words behind which a command stands. Where the grammar loses its way (`! if a; then b; fi`) it takes
+/// them for programs, which no shell does.
+const RESERVED: [&str; 9] = ["!", "{", "if", "then", "elif", "else", "while", "until", "do"];
 /// Programs that find files.
 const FINDERS: [&str; 3] = ["find", "fd", "fdfind"];
 /// Options of theirs that run a program for each file.
@@ -69,6 +72,9 @@ pub(in crate::facts) fn meaning<W: Word>(words: Vec<W>, lens: &CompiledLens) -> 
     let Some((first, args)) = words.split_first() else {
         return Meaning::Program(words);
     };
+    if RESERVED.contains(&first.text()) && !args.is_empty() {
+        return Meaning::Words(args.to_vec());
+    }
     let name = base_name(first.text());
     if name == "eval" && !args.is_empty() {
         return Meaning::Shell(W::joined(args));

@@ -1,48 +1,19 @@
 //! Words as bash passes them: generated lines are run by a real bash, and what it hands to a program must
 //! be what the reader says, wherever the reader says that it knows.
 
-use std::io::Write as _;
-use std::process::{Command, Stdio};
-
-use policyd::facts::call::{Call, Reading, Surroundings, Text};
-use policyd::facts::compiled::CompiledLens;
-use policyd::policy::{Policy, builtin, load};
+use policyd::facts::call::Text;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
-use serde_json::json;
+
+use super::{BASH_MIN, Done, HOME, Reader, Shown, by_bash, has_bash, smallest};
 
 /// Lines that are tried; a hundred thousand find some that nobody writes.
 const LINES: usize = 3_000;
 /// Lines that are made smaller and shown where they are read wrongly.
 const SHRUNK_MAX: usize = 5;
-/// The bash whose expansions are meant: older ones know fewer of them.
-const BASH_MIN: u32 = 5;
-
-/// The home that both sides know.
-const HOME: &str = "/home/dev";
-
-/// Ends of the words, calls and lines of what bash prints, and what stands before the last where it complained.
-const WORD: char = '\u{1}';
-const CALL: char = '\u{2}';
-const LINE: char = '\u{3}';
-const COMPLAINT: char = '\u{4}';
-
-/// Runs each line it reads in a shell of its own; `show` prints what it is handed.
-const DRIVER: &str = r#"
-show() { printf '\2'; [ $# = 0 ] || printf '%s\1' "$@"; }
-export -f show
-set -f
-export SHELLOPTS
-while IFS= read -r -d '' line; do
-  ( eval "$line" ) 2>"$ERRORS" </dev/null
-  [ -s "$ERRORS" ] && printf '\4'
-  printf '\3'
-done
-"#;
-
 /// What stands before each line: `D` and `E` are not known.
 const BEFORE: &str = "N=A A=q B='r s'\n";
 
@@ -230,70 +201,6 @@ fn line() -> impl Strategy<Value = String> {
     vec(statement(), 1..5).prop_map(|it| format!("{BEFORE}{}\nshow", it.join("\n")))
 }
 
-/// A call of `show`: its words.
-type Shown<W> = Vec<W>;
-
-/// What bash hands to `show` in each line; nothing where it complains.
-fn by_bash(lines: &[String]) -> Vec<Vec<Shown<String>>> {
-    let folder = tempfile::tempdir().unwrap();
-    let errors = tempfile::NamedTempFile::new().unwrap();
-    let mut bash = Command::new("bash")
-        .args(["--norc", "--noprofile", "-c", DRIVER])
-        .env_clear()
-        .envs([("HOME", HOME), ("PATH", "/usr/bin:/bin"), ("LC_ALL", "C.UTF-8")])
-        .env("ERRORS", errors.path())
-        .current_dir(folder.path())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let input: String = lines.iter().flat_map(|it| [it.as_str(), "\0"]).collect();
-    let mut stdin = bash.stdin.take().unwrap();
-    let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
-    let output = bash.wait_with_output().unwrap();
-    writer.join().unwrap().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    let words = |call: &str| call.split_terminator(WORD).map(str::to_owned).collect();
-    let calls = |line: &str| -> Vec<Shown<String>> {
-        let complains = line.ends_with(COMPLAINT);
-        line.split(CALL).skip(1).filter(|_| !complains).map(words).collect()
-    };
-    let done: Vec<_> = text.split_terminator(LINE).map(calls).collect();
-    assert_eq!(done.len(), lines.len());
-    done
-}
-
-/// The reader of calls, with what the built-in pack knows of programs.
-struct Reader {
-    policy: Policy,
-    lens: CompiledLens,
-}
-
-impl Reader {
-    fn new() -> Self {
-        let pack = builtin::pack();
-        let policy = load::load(&pack, &pack).policy.unwrap();
-        let lens = CompiledLens::new(policy.lens.clone());
-        Self { policy, lens }
-    }
-
-    /// What it says of `show`; nothing where it says that it did not understand the line.
-    fn shown(&self, line: &str) -> Option<Vec<Shown<Text>>> {
-        let around = Surroundings {
-            folder: "/work".to_owned(),
-            project: "/work".to_owned(),
-            home: HOME.to_owned(),
-            ..Surroundings::default()
-        };
-        let knowledge = &*self.policy.guards.knowledge;
-        let reading = Reading { lens: &self.lens, knowledge, around: &around };
-        let call = Call::read("Bash", &json!({ "command": line }), reading);
-        let shown = call.programs.iter().filter(|it| it.name == "show");
-        (call.is_understood() && !call.beyond).then(|| shown.map(|it| it.args.clone()).collect())
-    }
-}
-
 /// A text with the home put in, which the reader leaves to whoever asks for its place.
 fn with_home(text: &Text, known: &str) -> String {
     match known.strip_prefix('~') {
@@ -322,54 +229,16 @@ fn holds(read: &[Text], handed: &[String]) -> bool {
 }
 
 /// Whether all that bash did was read, and all that is said to be known was done.
-fn agrees(read: &[Shown<Text>], done: &[Shown<String>]) -> bool {
+fn agrees(read: &[Shown<Text>], done: &Done) -> bool {
+    // Where it complains, what it did is not what was asked for.
+    if done.complains {
+        return true;
+    }
     let is_read = |done: &Shown<String>| read.iter().any(|read| holds(read, done));
     let is_done = |read: &Shown<Text>| {
-        !read.iter().all(Text::is_known) || done.iter().any(|done| holds(read, done))
+        !read.iter().all(Text::is_known) || done.shown.iter().any(|done| holds(read, done))
     };
-    done.iter().all(is_read) && read.iter().all(is_done)
-}
-
-/// Both sides of a line that is read wrongly.
-fn shown_both(line: &str, reader: &Reader, done: &[Shown<String>]) -> String {
-    let known = |it: &Text| match it.is_known() {
-        true => format!("{:?}", it.text),
-        false => format!("{:?}…", it.known_part()),
-    };
-    let read = reader.shown(line).unwrap_or_default();
-    let read: Vec<String> =
-        read.iter().map(|it| it.iter().map(known).collect::<Vec<_>>().join(" ")).collect();
-    format!("{line}\n  bash: {done:?}\n  read: {read:?}")
-}
-
-/// The smallest line like it that is still read wrongly.
-fn smallest(tree: &mut impl ValueTree<Value = String>, reader: &Reader) -> String {
-    let is_wrong = |line: &String| {
-        let done = &by_bash(std::slice::from_ref(line))[0];
-        let wrong = !done.is_empty() && reader.shown(line).is_some_and(|it| !agrees(&it, done));
-        wrong.then(|| shown_both(line, reader, done))
-    };
-    let mut found = is_wrong(&tree.current()).unwrap_or_default();
-    let mut tries = 0..200;
-    while tries.next().is_some() && tree.simplify() {
-        loop {
-            if let Some(smaller) = is_wrong(&tree.current()) {
-                found = smaller;
-                break;
-            }
-            if tries.next().is_none() || !tree.complicate() {
-                break;
-            }
-        }
-    }
-    found
-}
-
-/// Whether the bash of this machine is the one that is meant.
-fn has_bash() -> bool {
-    let version = Command::new("bash").args(["-c", "echo ${BASH_VERSINFO[0]}"]).output();
-    let version = version.map(|it| String::from_utf8_lossy(&it.stdout).trim().parse::<u32>());
-    version.is_ok_and(|it| it.is_ok_and(|it| it >= BASH_MIN))
+    done.shown.iter().all(is_read) && read.iter().all(is_done)
 }
 
 #[test]
@@ -384,13 +253,13 @@ fn words_are_those_that_bash_passes() {
     let reader = Reader::new();
     let (mut understood, mut known, mut wrong, mut shown) = (0, 0, 0, Vec::new());
     for ((tree, line), done) in trees.iter_mut().zip(&lines).zip(&by_bash(&lines)) {
-        let Some(read) = reader.shown(line).filter(|_| !done.is_empty()) else { continue };
+        let Some(read) = reader.shown(line).filter(|_| !done.complains) else { continue };
         understood += 1;
         known += usize::from(read.iter().flatten().all(Text::is_known));
         if !agrees(&read, done) {
             wrong += 1;
             if shown.len() < SHRUNK_MAX {
-                shown.push(smallest(tree, &reader));
+                shown.push(smallest(tree, &reader, agrees));
             }
         }
     }
