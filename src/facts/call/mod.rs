@@ -3,6 +3,7 @@
 //! Lives here: what the shell and the tools would do. May not live here: whether that is allowed.
 
 mod backticks;
+mod branches;
 mod builtins;
 mod code;
 mod each;

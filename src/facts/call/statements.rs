@@ -39,7 +39,8 @@ impl Scanner<'_> {
         output
     }
 
-    fn statement(
+    /// One statement.
+    pub(super) fn statement(
         &mut self,
         node: Node<'_>,
         source: &str,
@@ -80,6 +81,8 @@ impl Scanner<'_> {
                 output
             }
             "file_redirect" => self.content(node, source, scope),
+            "if_statement" | "case_statement" => self.clauses(node, source, scope, input),
+            "list" => self.list(node, source, scope, input),
             "while_statement" => self.while_loop(node, source, scope, input),
             "for_statement" => self.for_loop(node, source, scope, input),
             "function_definition" => self.definition(node, source, scope),
