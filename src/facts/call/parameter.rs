@@ -21,7 +21,9 @@ impl Scanner<'_> {
         let (name, rest) = text.split_at_checked(name_end(text)).unwrap_or((text, ""));
         let written = format!("${name}");
         // Braces are put out first: `$A{b,c}` are the variables `Ab` and `Ac`. So is the end of a line.
-        if kind == Kind::Plain && (rest.starts_with('{') || rest.starts_with("\\\n")) {
+        let goes_on = kind == Kind::Plain && (rest.starts_with('{') || rest.starts_with("\\\n"));
+        // What is written behind the name where it cannot be known may be more of it.
+        if goes_on || self.as_written && rest.starts_with(['$', '`']) {
             out.push(Unit::Unknown(Text::unknown(written)));
             return rest;
         }

@@ -315,7 +315,7 @@ impl Scanner<'_> {
                 continue; // It belongs to an assignment or a here-string.
             }
             let gap = source.get(end..child.start_byte()).unwrap_or_default();
-            words.between(if of_value { behind_value(gap) } else { gap });
+            words.between(if of_value { behind_value(gap).1 } else { gap });
             end = child.end_byte();
             of_value = false;
             match child.kind() {

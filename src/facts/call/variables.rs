@@ -5,9 +5,9 @@ use tree_sitter::Node;
 use super::super::shell::node::child_of_kind;
 use super::super::shell::word;
 use super::scan::{Output, Scanner, Scope};
-use super::units::{braces, whole};
+use super::units::{braces, plain, split, whole};
 use super::value::Text;
-use super::words::{parts, touching};
+use super::words::{behind_value, escaped_blanks, parts, touching};
 
 impl Scanner<'_> {
     /// All assignments below a node.
@@ -73,11 +73,20 @@ impl Scanner<'_> {
             // Behind a line that goes on with an empty one the grammar takes the next command for the value.
             self.unread("its form is not that of a shell command");
         }
-        let units = self.units_of(from, &pieces, source, scope);
+        let mut units = self.units_of(from, &pieces, source, scope);
+        let end = pieces.last().map_or(from, Node::end_byte);
+        let (own, _) = behind_value(escaped_blanks(source, end));
+        plain(own, &mut units);
         let is_declared = node.parent().is_some_and(|it| it.kind() == "declaration_command");
-        // `declare A={a,b}` are two assignments.
-        let last = if is_declared { braces(units).pop().unwrap_or_default() } else { units };
-        Text { glob: false, ..whole(&last) }.with_home(&self.reading.around.home)
+        // `declare A={a,b}` are two assignments, split as words are.
+        let mut each = if is_declared { braces(units) } else { vec![units] };
+        let (is_split, last) = (each.len() > 1, each.pop().unwrap_or_default());
+        let mut words = Vec::new();
+        if is_split {
+            split(&last, &mut words);
+        }
+        let value = words.into_iter().next().unwrap_or_else(|| whole(&last));
+        Text { glob: false, ..value }.with_home(&self.reading.around.home)
     }
 
     /// `export A=b`, `local a`, `unset A`.

@@ -164,15 +164,15 @@ fn word_ends(source: &str, at: usize) -> bool {
     next.is_none_or(|it| blank(it) || matches!(it, ';' | '&' | '|' | '(' | ')' | '<' | '>'))
 }
 
-/// What stands behind an assignment, without what is still its value.
-pub(super) fn behind_value(gap: &str) -> &str {
+/// What stands behind an assignment: what is still its value, and the rest.
+pub(super) fn behind_value(gap: &str) -> (&str, &str) {
     let mut is_escaped = false;
     let end = gap.find(|c| {
         let ends = blank(c) && !is_escaped;
         is_escaped = c == '\\' && !is_escaped;
         ends
     });
-    end.and_then(|it| gap.get(it..)).unwrap_or_default()
+    gap.split_at_checked(end.unwrap_or(gap.len())).unwrap_or((gap, ""))
 }
 
 /// Whether what stands between two pieces parts them.
@@ -191,6 +191,10 @@ pub(super) fn escaped_blanks(source: &str, from: usize) -> &str {
         let blanks = after.len() - after.trim_start_matches([' ', '\t']).len();
         match after.as_bytes().get(blanks..blanks + 2) {
             Some(b"\\ " | b"\\\t") => end += blanks + 2,
+            // The line goes on.
+            Some(b"\\\n") if after.get(blanks + 2..).is_some_and(|it| it.starts_with('\\')) => {
+                end += blanks + 2;
+            }
             _ => return rest.get(..end).unwrap_or_default(),
         }
     }

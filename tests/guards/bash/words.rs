@@ -19,7 +19,7 @@ const BEFORE: &str = "N=A A=q B='r s'\n";
 
 /// What the shell puts a value in for, in and outside of quotes.
 const VALUES: &str = r#"$A $B $D $E $N $1 $2 $@ $* ${A} ${B} ${@} ${1} ${1:-z} ${A:-x} ${D-x} ${A:+x}
-    ${D:+x} ${A:-$B} ${D:-"$A"} ${A%b} ${A#a} ${A%%b} ${A##a} ${A%/*} ${A##*/} ${A%.*} ${#A} ${A:1}
+    ${C:+x} ${A:-$B} ${D:-"$A"} ${A%b} ${A#a} ${A%%b} ${A##a} ${A%/*} ${A##*/} ${A%.*} ${#A} ${A:1}
     ${A:0:1} ${A/a/x} ${A//a/x} ${A^^} ${A,,} ${!N} ${A[0]} ${L[@]} ${L[*]} ${L[1]} $((1+1))"#;
 /// The same, those with blanks in them.
 const LONG_VALUES: &[&str] = &[
@@ -127,7 +127,7 @@ const STATEMENTS: &[&str] = &[
     "L=(<words>)",
     "set -- <words no values>",
     "set -- <words no values>; shift; show \"$@\"",
-    "eval show <words>",
+    "eval show <words no tilde>",
     "eval \"show <words no quotes>\"",
     "read B <<<<word no escapes>; show \"$B\"",
     "printf '%s\\n' <words> | while read -r B; do show \"$B\"; done",
@@ -172,9 +172,10 @@ fn filled(mark: &str, word: &str, words: &str, name: &str) -> String {
         _ => words,
     };
     match without {
-        "quotes" => text.replace(['\'', '"', '\\', '}'], ""),
+        "quotes" => text.replace(['\'', '"', '\\', '}', '~'], ""),
         "values" => text.replace('$', ""),
         "escapes" => text.replace(['\\', '~'], ""),
+        "tilde" => text.replace('~', ""),
         "newline" => text.replace('\n', ""),
         _ => text.to_owned(),
     }
@@ -201,13 +202,11 @@ fn line() -> impl Strategy<Value = String> {
     vec(statement(), 1..5).prop_map(|it| format!("{BEFORE}{}\nshow", it.join("\n")))
 }
 
-/// A text with the home put in, which the reader leaves to whoever asks for its place.
-fn with_home(text: &Text, known: &str) -> String {
-    match known.strip_prefix('~') {
-        Some(rest) if !text.quoted_home && (rest.is_empty() || rest.starts_with('/')) => {
-            format!("{HOME}{rest}")
-        }
-        _ => known.to_owned(),
+/// A text with the home put in, if it begins with it.
+fn with_home(text: &str) -> String {
+    match text.strip_prefix('~').filter(|it| it.is_empty() || it.starts_with('/')) {
+        Some(rest) => format!("{HOME}{rest}"),
+        None => text.to_owned(),
     }
 }
 
@@ -216,12 +215,17 @@ fn with_home(text: &Text, known: &str) -> String {
 fn holds(read: &[Text], handed: &[String]) -> bool {
     for (at, text) in read.iter().enumerate() {
         let known = text.known_part();
-        let each = [known, &with_home(text, known)];
+        let is_or_begins = |it: &str, known: &str| match text.is_known() {
+            true => it == known,
+            false => it.starts_with(known),
+        };
+        let is_same = |it: &String| {
+            is_or_begins(it, known) || is_or_begins(&with_home(it), &with_home(known))
+        };
         if !text.is_known() {
-            let begins = |it: &String| each.iter().any(|known| it.starts_with(known));
-            return handed.get(at).is_none_or(begins);
+            return handed.get(at).is_none_or(is_same);
         }
-        if !handed.get(at).is_some_and(|it| each.contains(&it.as_str())) {
+        if !handed.get(at).is_some_and(is_same) {
             return false;
         }
     }
