@@ -27,6 +27,7 @@ mod statements;
 mod units;
 mod value;
 mod variables;
+mod wildcard;
 mod words;
 mod wrap;
 

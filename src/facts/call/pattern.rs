@@ -2,6 +2,7 @@
 //! glob means.
 
 use super::super::glob::word_matches;
+use super::wildcard::{could_be_named, is_wild, letters};
 
 /// Letters that the last step of a pattern must have: `.e*` says what it is after, `*` means any file.
 const LETTERS_MIN: usize = 2;
@@ -24,7 +25,9 @@ pub(super) fn could_mean(pattern: &str, glob: &str) -> bool {
     }
     let steps: Vec<&str> = pattern.split('/').filter(|it| !it.is_empty()).collect();
     let starts = if pattern.starts_with('/') { 1 } else { wanted.len() };
-    (0..starts).any(|at| wanted.get(at..).is_some_and(|it| leads_along(&steps, it)))
+    let mut ends = (0..starts).filter_map(|at| wanted.get(at..));
+    // `**` and `*` at the end of a glob are anything, and nothing without what stands before them.
+    ends.any(|it| it.iter().any(|it| letters(it) > 0) && leads_along(&steps, it))
 }
 
 /// Whether a pattern could stand for a folder that a glob means.
@@ -44,6 +47,12 @@ fn says_enough(pattern: &str) -> bool {
 /// Whether the steps of a pattern could be those of a glob. Of its `**` only the last one met is tried
 /// again, so that a long path costs no more than its length.
 fn leads_along(steps: &[&str], wanted: &[&str]) -> bool {
+    let names_file = wanted.last().is_some_and(|it| letters(it) > 0);
+    // Below a folder any file is meant, so a step must say that it is after that folder.
+    let leads_to = |step: &str, wanted: &str| {
+        let says_nothing = is_wild(step) && letters(step) < LETTERS_MIN && letters(wanted) > 0;
+        could_be(step, wanted) && (names_file || !says_nothing)
+    };
     let (mut step, mut want) = (0_usize, 0_usize);
     let mut again: Option<(usize, usize)> = None;
     while let Some(next) = steps.get(step) {
@@ -52,7 +61,7 @@ fn leads_along(steps: &[&str], wanted: &[&str]) -> bool {
                 want = want.saturating_add(1);
                 again = Some((want, step));
             }
-            (Some(first), _) if could_be(next, first) => {
+            (Some(first), _) if leads_to(next, first) => {
                 (step, want) = (step.saturating_add(1), want.saturating_add(1));
             }
             (_, Some((behind, from))) => {
@@ -73,7 +82,7 @@ fn could_be(step: &str, wanted: &str) -> bool {
     // `*` stands for no name that begins with a dot.
     let is_hidden = wanted.starts_with('.') && !step.starts_with(['.', '[']);
     let is_name = !wanted.contains(['*', '?', '{']) && !is_hidden;
-    step == wanted || wanted == "*" || (is_name && word_matches(&as_glob(step), wanted))
+    step == wanted || wanted == "*" || (is_name && could_be_named(step, wanted))
 }
 
 /// Whether a step stands for names, and says which: `*` and `*.yml` mean ordinary files.
@@ -81,27 +90,6 @@ fn is_telling(step: &str) -> bool {
     let ending = step.strip_prefix("*.");
     let is_ending = ending.is_some_and(|it| it.bytes().all(|it| it.is_ascii_alphanumeric()));
     is_wild(step) && letters(step) >= LETTERS_MIN && !is_ending
-}
-
-fn letters(step: &str) -> usize {
-    step.bytes().filter(|it| !b"*?[]".contains(it)).count()
-}
-
-fn is_wild(step: &str) -> bool {
-    step.contains(['*', '?', '['])
-}
-
-/// A step as a glob: `[ab]` may be any letter.
-fn as_glob(step: &str) -> String {
-    let mut pieces = step.split('[');
-    let mut glob = pieces.next().unwrap_or_default().to_owned();
-    for piece in pieces {
-        glob.push('?');
-        // Of `[]ab]` the first bracket is one of the letters.
-        let behind = piece.get(1..).and_then(|it| it.split_once(']'));
-        glob.push_str(behind.map_or("", |(_, it)| it));
-    }
-    glob
 }
 
 #[cfg(test)]
@@ -126,6 +114,11 @@ mod tests {
             ("e*/shadow", "/etc/shadow"),
             ("sha*", "/etc/shadow"),
             (".ss*/id_rsa", "**/.ssh/id_rsa"),
+            ("/w/.[a-f]nv", ".env"),
+            ("/w/.[!f]nv", ".env"),
+            ("/w/.[[:alpha:]]nv", ".env"),
+            ("/w/.[]e]nv", ".env"),
+            ("/w/.*nv", ".env"),
         ] {
             assert!(could_mean(pattern, glob), "{pattern} {glob}");
         }
@@ -161,6 +154,14 @@ mod tests {
             ("/w/*/config", "**/.kube/config"),
             ("/w/?kube/config", "**/.kube/config"),
             ("/w/.cl*/skills/x", "**/.claude/hooks/**"),
+            ("$D/generated_*.json", "**/.gnupg/**"),
+            ("$D.old*", "**/.ssh/*"),
+            ("/w/packages/*/dist.tgz", "**/LaunchAgents/**"),
+            ("/w/*/x", "/w/secrets/**"),
+            ("/w/scripts/*[^cmd]", "credentials.json"),
+            ("/w/src/*.[ch]*", "secrets.yml"),
+            ("/w/.[!e]nv", ".env"),
+            ("/w/.[f-z]nv", ".env"),
         ] {
             assert!(!could_mean(pattern, glob), "{pattern} {glob}");
         }
