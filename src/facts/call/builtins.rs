@@ -1,7 +1,8 @@
 //! Builtins of the shell that change what the words after them mean: folders, variables, aliases.
 
 use super::super::shell::word::unescape;
-use super::scan::{Function, Scanner, Scope};
+use super::functions::Function;
+use super::scan::{Scanner, Scope};
 use super::units::blank;
 use super::value::Text;
 use super::{Input, Invocation};
@@ -39,9 +40,11 @@ impl Scanner<'_> {
             "alias" => {
                 for (name, body) in program.args.iter().filter_map(|it| it.all()?.split_once('=')) {
                     let body = format!("{body} \"$@\"").into();
-                    scope.functions.insert(name.to_owned(), Function { body });
+                    scope.functions.insert(name.to_owned(), Function { body, is_alias: true });
                 }
             }
+            "return" => self.functions.may_end(),
+            "exit" => self.functions.may_all_end(),
             "trap" => {
                 self.at_the_end.extend(first.and_then(Text::all).map(str::to_owned));
             }

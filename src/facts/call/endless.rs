@@ -1,5 +1,6 @@
-//! Loops that start jobs without end: `while true; do work & done`. Lives here: which forms of the grammar
-//! those are. A loop that runs anything itself takes its time or is left at some point, and is none.
+//! What may start jobs without end: loops, `while true; do work & done`, and functions that call themselves,
+//! `f() { f | f & }`. Lives here: which forms of the grammar those are. A loop that runs anything itself takes
+//! its time or is left at some point, and is none.
 
 use tree_sitter::Node;
 
@@ -44,11 +45,38 @@ pub(super) fn goes_on(statement: Node<'_>, source: &str) -> bool {
     let conditions: Vec<Node<'_>> =
         statement.children_by_field_name("condition", &mut cursor).collect();
     let text: String = conditions.iter().map(|it| word::raw(*it, source)).collect();
-    let text: String = text.chars().filter(|c| !c.is_whitespace() && *c != ';').collect();
     match word::raw(statement, source).starts_with("until") {
-        true => FALSE.contains(&text.as_str()),
-        false => TRUE.contains(&text.as_str()),
+        true => FALSE.contains(&squeezed(&text).as_str()),
+        false => TRUE.contains(&squeezed(&text).as_str()),
     }
+}
+
+/// Whether a statement need not run each time that it is come to: it is a branch or a loop, or stands behind
+/// `&&` or `||`.
+pub(super) fn may_be_left_out(node: Node<'_>, source: &str) -> bool {
+    let holds = |it: Node<'_>| TRUE.contains(&squeezed(word::raw(it, source)).as_str());
+    let is_true = |it: Option<Node<'_>>| it.is_some_and(holds);
+    match node.kind() {
+        "if_statement" => !is_true(node.child_by_field_name("condition")),
+        "case_statement" | "for_statement" => true,
+        "while_statement" | "c_style_for_statement" => !goes_on(node, source),
+        _ if node.parent().is_some_and(|it| it.kind() == "list") => {
+            let before = node.prev_named_sibling();
+            before.is_some() && !is_true(before)
+        }
+        _ => false,
+    }
+}
+
+/// Whether a statement runs in a process of its own.
+pub(super) fn starts_process(node: Node<'_>) -> bool {
+    let kinds = ["pipeline", "subshell", "command_substitution", "process_substitution"];
+    kinds.contains(&node.kind()) || node.next_sibling().is_some_and(|it| it.kind() == "&")
+}
+
+/// A condition without blanks and ends of lines.
+fn squeezed(condition: &str) -> String {
+    condition.chars().filter(|c| !c.is_whitespace() && *c != ';').collect()
 }
 
 /// What a body does with the jobs that it starts.

@@ -11,6 +11,7 @@ mod effects;
 mod endless;
 mod expand;
 mod files;
+mod functions;
 mod heredoc;
 mod known;
 mod options;

@@ -3,11 +3,11 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
 
 use tree_sitter::{Node, Tree};
 
 use super::super::shell::{syntax, word};
+use super::functions::{Function, Functions};
 use super::heredoc::Heredocs;
 use super::place::{Place, followed};
 use super::value::Text;
@@ -20,9 +20,6 @@ use crate::limits::{
 const OF_SURROUNDINGS: [&str; 9] =
     ["HOME", "PATH", "PWD", "SHELL", "USER", "TMPDIR", "TMP", "TEMP", "LANG"];
 
-/// Calls of functions within each other that are followed.
-const FUNCTION_DEPTH_MAX: usize = 4;
-
 /// Reads a command line into a call.
 pub(super) fn scan(call: &mut Call, text: &str, reading: Reading<'_>) {
     let folder = reading.around.folder.clone();
@@ -33,10 +30,8 @@ pub(super) fn scan(call: &mut Call, text: &str, reading: Reading<'_>) {
         text_depth: 0,
         starters: Vec::new(),
         nesting: 0,
-        call_depth: 0,
+        functions: Functions::default(),
         steps: 0,
-        uncalled: Vec::new(),
-        locals: Vec::new(),
         loop_end: 0,
         at_the_end: Vec::new(),
         heredocs: Heredocs::default(),
@@ -46,13 +41,7 @@ pub(super) fn scan(call: &mut Call, text: &str, reading: Reading<'_>) {
     for text in std::mem::take(&mut scanner.at_the_end) {
         scanner.text(&text, &mut scope.clone(), &Input::default());
     }
-    // A function that nobody calls here may be called elsewhere.
-    for (name, function) in std::mem::take(&mut scanner.uncalled) {
-        let mut scope = Scope { functions: BTreeMap::new(), ..scope.clone() };
-        scope.functions.remove(&name);
-        scope.parameters = None;
-        scanner.text(&function.body, &mut scope, &Input::default());
-    }
+    scanner.uncalled(&scope);
 }
 
 /// What a shell knows at one place.
@@ -75,13 +64,14 @@ pub(super) struct Scope {
 }
 
 impl Scope {
-    /// What another shell knows that is started: of the variables those that it is handed. The others are what
-    /// they were in the surroundings.
+    /// What another shell knows that is started: of the variables and functions those that it is handed. The
+    /// other variables are what they were in the surroundings.
     pub(super) fn of_a_process(&self) -> Self {
         let mut inner = self.clone();
         let is_handed =
             |name: &str| self.exported.contains(name) || OF_SURROUNDINGS.contains(&name);
         inner.variables.retain(|name, _| is_handed(name));
+        inner.functions.retain(|name, _| self.exported.contains(name));
         inner.parameters = Some(Vec::new());
         inner
     }
@@ -98,12 +88,6 @@ impl Scope {
         }
         *variables = before;
     }
-}
-
-/// A function, or an alias.
-#[derive(Debug, Clone)]
-pub(super) struct Function {
-    pub(super) body: Rc<str>,
 }
 
 /// What a statement would write to its standard output.
@@ -164,13 +148,9 @@ pub(super) struct Scanner<'a> {
     /// Programs that start the text that is read now: `su` of `su -c 'npm test'`.
     pub(super) starters: Vec<String>,
     pub(super) nesting: usize,
-    pub(super) call_depth: usize,
+    pub(super) functions: Functions,
     /// Statements looked at so far.
     steps: usize,
-    /// Functions that nobody called yet.
-    pub(super) uncalled: Vec<(String, Function)>,
-    /// Variables that the functions which are called now have for themselves, with what they were before.
-    locals: Vec<(String, Option<Vec<Text>>)>,
     /// Where the loop without end ends that was looked at last, in the text that is read now.
     pub(super) loop_end: usize,
     /// Texts that run when the line is done: `trap … EXIT`.
@@ -183,14 +163,26 @@ pub(super) struct Scanner<'a> {
 }
 
 impl Scanner<'_> {
-    /// Shell text.
+    /// Shell text that a shell reads within another.
     pub(super) fn text(&mut self, source: &str, scope: &mut Scope, input: &Input) -> Output {
+        if self.text_depth >= SHELL_DEPTH_MAX {
+            self.over("it is nested too deeply or too long");
+            return Output::default();
+        }
+        self.text_depth += 1;
+        let output = self.body(source, scope, input);
+        self.text_depth -= 1;
+        output
+    }
+
+    /// Shell text that belongs to the shell which reads it: the body of a function.
+    pub(super) fn body(&mut self, source: &str, scope: &mut Scope, input: &Input) -> Output {
         let shortened = self.shortened(source);
         let (source, tree) = match &shortened {
             Some((text, tree)) => (text.as_str(), Some(Cow::Borrowed(tree))),
             None => (source, None),
         };
-        if self.text_depth >= SHELL_DEPTH_MAX || source.len() > SHELL_TEXT_MAX {
+        if source.len() > SHELL_TEXT_MAX {
             self.over("it is nested too deeply or too long");
             return Output::default();
         }
@@ -204,11 +196,9 @@ impl Scanner<'_> {
         if tree.root_node().has_error() {
             self.unread("its form is not that of a shell command");
         }
-        self.text_depth += 1;
         let loop_end = std::mem::take(&mut self.loop_end);
         let output = self.sequence(tree.root_node(), source, scope, input);
         self.loop_end = loop_end;
-        self.text_depth -= 1;
         output
     }
 
@@ -264,7 +254,9 @@ impl Scanner<'_> {
     /// What `$(…)` comes to, blank lines at its end taken off.
     pub(super) fn substitution(&mut self, node: Node<'_>, source: &str, scope: &Scope) -> Text {
         let mut inner = scope.clone();
+        let around = self.functions.enter(node, source);
         let output = self.sequence(node, source, &mut inner, &Input::default());
+        self.functions.leave(around);
         output.substituted(word::raw(node, source))
     }
 
@@ -322,41 +314,5 @@ impl Scanner<'_> {
         let place = self.reading.around.place(path, scope.folder.as_deref());
         let absolute = place.absolute.map(|it| followed(it, &scope.links));
         Place { absolute, ..place }
-    }
-
-    /// Calls a function that the line defined; nothing where there is none of that name.
-    pub(super) fn called(
-        &mut self,
-        words: &[Text],
-        scope: &mut Scope,
-        input: &Input,
-    ) -> Option<Output> {
-        let (name, args) = words.split_first()?;
-        let function = scope.functions.get(name.all()?)?.clone();
-        if self.call_depth >= FUNCTION_DEPTH_MAX {
-            self.call.endless = true;
-            return Some(Output::default());
-        }
-        self.uncalled.retain(|(it, _)| *it != name.text);
-        let before = scope.parameters.replace(args.to_vec());
-        self.call_depth += 1;
-        let own = self.locals.len();
-        let output = self.text(&function.body, scope, input);
-        self.call_depth -= 1;
-        scope.parameters = before;
-        for (name, value) in self.locals.split_off(own).into_iter().rev() {
-            match value {
-                Some(value) => scope.variables.insert(name, value),
-                None => scope.variables.remove(&name),
-            };
-        }
-        Some(output)
-    }
-
-    /// Notes what a variable is before a function has one of that name for itself.
-    pub(super) fn made_local(&mut self, name: &str, scope: &Scope) {
-        if self.call_depth > 0 {
-            self.locals.push((name.to_owned(), scope.variables.get(name).cloned()));
-        }
     }
 }

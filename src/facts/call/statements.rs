@@ -1,14 +1,12 @@
 //! The forms of the shell's grammar: lists, pipelines, loops, simple commands. What is set stands in `variables`.
 
-use std::rc::Rc;
-
 use tree_sitter::Node;
 
 use super::super::shell::node::child_of_kind;
 use super::super::shell::unwrap::is_assignment;
 use super::super::shell::word;
 use super::redirects::{Redirects, before_body, names_descriptor};
-use super::scan::{Function, Output, Scanner, Scope};
+use super::scan::{Output, Scanner, Scope};
 use super::value::Text;
 use super::words::{Words, behind_value, escaped_blanks, touching};
 use super::wrap::Simple;
@@ -60,6 +58,7 @@ impl Scanner<'_> {
             return Output::default();
         }
         self.nesting += 1;
+        let around = self.functions.enter(node, source);
         self.look_at_loop(node, source);
         let output = match node.kind() {
             "command" => self.command(node, source, scope, input, Redirects::default()),
@@ -98,6 +97,7 @@ impl Scanner<'_> {
             // Whatever a branch or a loop does may happen.
             _ => self.sequence(node, source, scope, input),
         };
+        self.functions.leave(around);
         self.nesting -= 1;
         output
     }
@@ -260,11 +260,7 @@ impl Scanner<'_> {
         let body = node.child_by_field_name("body");
         let body = body.and_then(|it| source.get(it.start_byte()..node.end_byte()));
         if let (Some(name), Some(body)) = (name, body) {
-            let function = Function { body: Rc::from(body) };
-            scope.functions.insert(name.clone(), function.clone());
-            if self.call_depth == 0 {
-                self.uncalled.push((name, function));
-            }
+            self.define(name, body, scope);
         }
         Output::empty()
     }

@@ -2,7 +2,7 @@
 
 use super::super::glob::word_matches;
 use super::super::lens::Wrapper;
-use super::super::shell::unwrap::{Meaning, Word, base_name, is_assignment, meaning};
+use super::super::shell::unwrap::{Meaning, Word, base_name, is_assignment, is_keyword, meaning};
 use super::super::shell::word::quoted;
 use super::each::{looked_for, readable};
 use super::redirects::Redirects;
@@ -44,7 +44,10 @@ impl Scanner<'_> {
             return self.with_variables(variables, simple, scope, input);
         }
         for _ in 0..SHELL_DEPTH_MAX * 2 {
-            if let Some(output) = self.called(&words, scope, input) {
+            // What a program starts is none of the shell's functions.
+            let is_own = wrappers.iter().all(|it| is_keyword(it));
+            let called = if is_own { self.called(&words, scope, input) } else { None };
+            if let Some(output) = called {
                 return self.away(redirects, output, scope);
             }
             if let Some(inner) = self.other_form(&words) {

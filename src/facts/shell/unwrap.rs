@@ -12,6 +12,8 @@ const PREFIXES: [&str; 5] = ["command", "exec", "builtin", "time", "coproc"];
 /// Reserved words behind which a command stands. Where the grammar loses its way (`! if a; then b; fi`) it takes
 /// them for programs, which no shell does.
 const RESERVED: [&str; 9] = ["!", "{", "if", "then", "elif", "else", "while", "until", "do"];
+/// Those of the prefixes that are reserved words, too.
+const KEYWORDS: [&str; 2] = ["time", "coproc"];
 /// Programs that find files.
 const FINDERS: [&str; 3] = ["find", "fd", "fdfind"];
 /// Options of theirs that run a program for each file.
@@ -65,6 +67,11 @@ pub(in crate::facts) enum Meaning<W> {
 /// The program name without its folder.
 pub(in crate::facts) fn base_name(word: &str) -> &str {
     word.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(word)
+}
+
+/// Whether a word belongs to the shell's grammar, so that what stands behind it may be a function.
+pub(in crate::facts) fn is_keyword(word: &str) -> bool {
+    RESERVED.contains(&word) || KEYWORDS.contains(&word)
 }
 
 /// Takes one wrapper off, if there is one.

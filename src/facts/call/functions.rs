@@ -1,0 +1,165 @@
+//! Functions and aliases that a line defines, as they are called: what they are given, which variables are
+//! theirs alone, and whether one that calls itself starts processes without end.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use tree_sitter::Node;
+
+use super::scan::{Output, Scanner, Scope};
+use super::value::Text;
+use super::{Input, endless};
+
+/// Calls of a function within itself that are followed.
+const RECURSIONS_MAX: usize = 4;
+
+/// A function, or an alias.
+#[derive(Debug, Clone)]
+pub(super) struct Function {
+    pub(super) body: Rc<str>,
+    /// Whether it is an alias. Some shells put it in where they run a text (`zsh -c`), others do not
+    /// (`bash -c`), so that what has its name is started as well.
+    pub(super) is_alias: bool,
+}
+
+/// The functions that run now, and those that nobody called.
+#[derive(Debug, Default)]
+pub(super) struct Functions {
+    running: Vec<Running>,
+    /// Functions that nobody called yet.
+    uncalled: Vec<(String, Function)>,
+    /// Variables that those which run have for themselves, with what they were before.
+    locals: Vec<(String, Option<Vec<Text>>)>,
+    /// What stands around the statement that is read now.
+    around: Around,
+}
+
+/// A function that runs.
+#[derive(Debug)]
+struct Running {
+    name: String,
+    /// What stood around its call.
+    around: Around,
+    /// Whether it may come to its end before the statement that is read now.
+    may_end: bool,
+}
+
+/// How many forms stand around a statement, of two kinds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Around {
+    /// Those that may leave it out: branches, and loops over something that ends.
+    conditions: usize,
+    /// Those that start a process for it: pipelines, subshells, jobs.
+    processes: usize,
+}
+
+impl Functions {
+    /// Counts the form that a statement is, where a function runs; what was counted before is put back with
+    /// `leave`.
+    pub(super) fn enter(&mut self, node: Node<'_>, source: &str) -> Around {
+        let before = self.around;
+        if !self.running.is_empty() {
+            self.around.conditions += usize::from(endless::may_be_left_out(node, source));
+            self.around.processes += usize::from(endless::starts_process(node));
+        }
+        before
+    }
+
+    /// Puts back what stood around a statement.
+    pub(super) const fn leave(&mut self, before: Around) {
+        self.around = before;
+    }
+
+    /// Notes that the function which runs may come to its end here: `[ "$1" = 0 ] && return`.
+    pub(super) fn may_end(&mut self) {
+        if let Some(last) = self.running.last_mut() {
+            last.may_end = true;
+        }
+    }
+
+    /// Notes that all that run may come to their end here.
+    pub(super) fn may_all_end(&mut self) {
+        for function in &mut self.running {
+            function.may_end = true;
+        }
+    }
+
+    /// Calls of a function that run within each other.
+    fn depth(&self, name: &str) -> usize {
+        self.running.iter().filter(|it| it.name == name).count()
+    }
+
+    /// Whether a function that is called within itself comes here each time, and starts a process on its way.
+    fn goes_on(&self, name: &str) -> bool {
+        let last = self.running.iter().rposition(|it| it.name == name);
+        let within = last.and_then(|at| self.running.get(at..)).unwrap_or_default();
+        within.first().is_some_and(|it| {
+            it.around.conditions == self.around.conditions
+                && it.around.processes < self.around.processes
+                && within.iter().all(|it| !it.may_end)
+        })
+    }
+}
+
+impl Scanner<'_> {
+    /// Notes a function that the line defines.
+    pub(super) fn define(&mut self, name: String, body: &str, scope: &mut Scope) {
+        let function = Function { body: Rc::from(body), is_alias: false };
+        scope.functions.insert(name.clone(), function.clone());
+        if self.functions.running.is_empty() {
+            self.functions.uncalled.push((name, function));
+        }
+    }
+
+    /// Calls a function that the line defined; nothing where there is none of that name, or where what has the
+    /// name of an alias is left to be started.
+    pub(super) fn called(
+        &mut self,
+        words: &[Text],
+        scope: &mut Scope,
+        input: &Input,
+    ) -> Option<Output> {
+        let (name, args) = words.split_first()?;
+        let name = name.all()?;
+        let function = scope.functions.get(name)?.clone();
+        let calls = self.functions.depth(name);
+        if function.is_alias && calls > 0 {
+            return None; // Its own name stands for the program within it.
+        }
+        self.call.endless |= self.functions.goes_on(name);
+        if calls >= RECURSIONS_MAX {
+            return Some(Output::default());
+        }
+        self.functions.uncalled.retain(|(it, _)| it != name);
+        let before = scope.parameters.replace(args.to_vec());
+        let own = self.functions.locals.len();
+        let around = self.functions.around;
+        self.functions.running.push(Running { name: name.to_owned(), around, may_end: false });
+        let output = self.body(&function.body, scope, input);
+        self.functions.running.pop();
+        scope.parameters = before;
+        for (name, value) in self.functions.locals.split_off(own).into_iter().rev() {
+            match value {
+                Some(value) => scope.variables.insert(name, value),
+                None => scope.variables.remove(&name),
+            };
+        }
+        Some(output).filter(|_| !function.is_alias)
+    }
+
+    /// Notes what a variable is before a function has one of that name for itself.
+    pub(super) fn made_local(&mut self, name: &str, scope: &Scope) {
+        if !self.functions.running.is_empty() {
+            self.functions.locals.push((name.to_owned(), scope.variables.get(name).cloned()));
+        }
+    }
+
+    /// Reads the functions that nobody called here: they may be called elsewhere.
+    pub(super) fn uncalled(&mut self, scope: &Scope) {
+        for (_, function) in std::mem::take(&mut self.functions.uncalled) {
+            let mut scope = Scope { functions: BTreeMap::new(), ..scope.clone() };
+            scope.parameters = None;
+            self.body(&function.body, &mut scope, &Input::default());
+        }
+    }
+}
