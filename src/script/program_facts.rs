@@ -159,7 +159,9 @@ pub(super) const ROWS: &[Member] = &[
                 let own = |it: &&FileUse| it.does == Use::Deletes && it.program == Some(at);
                 let files = seen.call.files.iter().filter(own);
                 let deleted: BTreeSet<&str> = files.map(|it| it.place.written.as_str()).collect();
-                let places = operands
+                // The empty word is the name of no file.
+                let named = operands.filter(|it| !it.text.is_empty());
+                let places = named
                     .map(|it| program.place(it, deleted.contains(it.text.as_str()), &seen.around));
                 Ok(it.part(Part::Places(places.collect())))
             })

@@ -132,11 +132,13 @@ impl Judging<'_> {
             return self.unknown(&self.guard.body, why, &program);
         }
         // Over a bound all guards answer together, see `judge`.
+        let mut programs = self.guard.commands.iter().map(|it| it.program());
         if let Some(why) = seen.call.unread.first().filter(|_| !seen.call.beyond)
-            && self.guard.commands.iter().any(|it| named(self.words, it.program()))
+            && let Some(program) = programs.find(|it| named(self.words, it))
         {
             let why = format!("the command line was not understood: {why}");
-            return self.unknown(&self.guard.body, why, "");
+            let message = format!("It names `{program}`: write that as a command of its own.");
+            return self.doubts(&self.guard.body, (message, why), "");
         }
         if concerned { Found::Silent(silent) } else { Found::NotConcerned }
     }
@@ -176,13 +178,23 @@ impl Judging<'_> {
     }
 
     fn unknown(&mut self, body: &GuardBody, why: String, program: &str) -> Found {
+        let message = template::render(&body.message, self.evaluator);
+        self.doubts(body, (message, why), program)
+    }
+
+    /// What it says where it cannot be told whether it fires.
+    fn doubts(
+        &mut self,
+        body: &GuardBody,
+        (message, why): (String, String),
+        program: &str,
+    ) -> Found {
         let verb = match body.on_error {
             Fallback::Allow => return Found::Silent(self.explained(body)),
             Fallback::Warn => Verb::Warn,
             Fallback::Ask => Verb::Ask,
             Fallback::Block => Verb::Block,
         };
-        let message = template::render(&body.message, self.evaluator);
         Found::Says((Box::new(self.says(body, verb, (message, Some(why)), program)), Vec::new()))
     }
 
