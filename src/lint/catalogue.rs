@@ -4,8 +4,8 @@
 
 use super::checks::{
     arithmetic, breakers, cases, changes, clients, events, expressions, failures, globs, guards,
-    hygiene, identity, lines, literals, messages, names, numbers, odds, operands, options,
-    patterns, probes, programs, prose, regexes, rules, safety, session_types, structure,
+    hygiene, identity, lines, literals, messages, misspelt_options, names, numbers, odds, operands,
+    options, patterns, probes, programs, prose, regexes, rules, safety, session_types, structure,
     supervision, tables, texts, tools, vocabulary,
 };
 use super::{Check, Profile, Rule};
@@ -109,7 +109,7 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD144", "word-as-program", Warning, Default, "A list of command patterns names a word of a program beside it.", Some(programs::word_as_program)),
     rule!("PD145", "misspelt-answer", Warning, Default, "An answer of a table is nearly another one of it.", Some(identity::misspelt_answer)),
     rule!("PD146", "folder-of-programs", Warning, Default, "A command pattern names a folder, and no program of it.", Some(programs::folder_of_programs)),
-    rule!("PD147", "misspelt-option", Warning, Default, "An option is nearly one that the program is known to take.", Some(options::misspelt_option)),
+    rule!("PD147", "misspelt-option", Warning, Default, "An option is nearly one that the program is known to take.", Some(misspelt_options::misspelt_option)),
     rule!("PD148", "nearly-inherited", Warning, Default, "A name of a vocabulary is nearly an inherited one, and nobody asks for it.", Some(identity::nearly_inherited)),
     rule!("PD149", "takes-failures", Warning, Default, "An own class takes the failures of inherited ones.", Some(failures::takes_failures)),
     rule!("PD201", "expression-syntax", Error, Default, "An expression cannot be read.", None),

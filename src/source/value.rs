@@ -1,8 +1,8 @@
 //! Checks of single values: does this scalar say what its kind asks for, and if not, what would.
 
 use super::meaning::{Meaning, meaning};
-use super::shape::Kind;
-use super::{Diagnostic, Node, NodeKind, ScalarStyle, quoted};
+use super::shape::{Form, Kind};
+use super::{Diagnostic, Node, NodeKind, Scalar, ScalarStyle, quoted};
 use crate::limits::{EXPRESSION_BYTES_MAX, REGEX_SOURCE_MAX};
 use crate::time::{DurationError, Timestamp, parse_duration};
 
@@ -43,6 +43,9 @@ pub(super) fn wrong_type(node: &Node, kind: &Kind) -> Diagnostic {
     let finding = Diagnostic::error("wrong-type", span.clone(), message);
     match (kind, &node.kind) {
         (Kind::List(_), NodeKind::Map(_)) => finding.with_help("begin each item with `- `"),
+        (Kind::List(one), NodeKind::Scalar(scalar)) if one.takes(Form::Scalar) => {
+            in_brackets(finding, scalar)
+        }
         (Kind::Map(_) | Kind::Record(_), NodeKind::List(_)) if block => {
             finding.with_help("write `key: value` lines without `- `")
         }
@@ -51,6 +54,21 @@ pub(super) fn wrong_type(node: &Node, kind: &Kind) -> Diagnostic {
         }
         _ => finding,
     }
+}
+
+/// A single text where a list stands, written as a list of one.
+fn in_brackets(finding: Diagnostic, scalar: &Scalar) -> Diagnostic {
+    let written = finding.span.text().to_owned();
+    let is_free = match scalar.style {
+        ScalarStyle::Plain => !written.contains([',', '[', ']', '{', '}']),
+        ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => true,
+        ScalarStyle::Literal | ScalarStyle::Folded => false,
+    };
+    if written.is_empty() || written.contains('\n') || !is_free {
+        return finding.with_help("write a list, also of one");
+    }
+    let (span, list) = (finding.span.clone(), format!("[{written}]"));
+    finding.with_help("write a list, also of one").with_fix(false, span, list)
 }
 
 fn found(node: &Node) -> String {

@@ -3,10 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::patterns::{Functions, arguments};
-use super::programs::is_slip;
 use super::terms::{asked, each_part_asking};
-use crate::lint::site::Site;
-use crate::lint::{Findings, Subject, with_edit};
+use crate::lint::{Findings, Subject};
 use crate::source::node::Node;
 
 /// What is asked for options.
@@ -86,46 +84,6 @@ pub(in crate::lint) fn no_option(subject: &Subject<'_>, out: &mut Findings) {
                 .with_help(format!("write `{dashes}{name}`"))
         });
     }
-}
-
-/// What is asked about one option, or about several.
-const OF_OPTIONS: [&str; 3] = ["program.has", "program.value", "program.values"];
-
-/// Shorter options are near others, dashes counted: `--form` and `--from`.
-const TELLING_MIN: usize = 8;
-
-/// The one program that the rule of an expression is for.
-fn only_program<'s>(subject: &'s Subject<'_>, site: &Site<'s>) -> Option<&'s str> {
-    let commands = subject.said(subject.entry_of(site)?, "commands")?.one_or_items();
-    // Programs are known by their names, without a folder.
-    let name = |it: &'s Node| it.text()?.split(' ').next()?.rsplit('/').next();
-    let first = commands.first().and_then(name)?;
-    commands.iter().all(|it| name(it) == Some(first)).then_some(first)
-}
-
-pub(in crate::lint) fn misspelt_option(subject: &Subject<'_>, out: &mut Findings) {
-    each_part_asking(subject, &["has", "value", "values"], |site, term| {
-        let Some((_, names)) = asked(term).filter(|(fact, _)| OF_OPTIONS.contains(fact)) else {
-            return;
-        };
-        let Some(program) = only_program(subject, site) else { return };
-        let known = || subject.reviewed.meant.value_options(program);
-        for (text, range) in names.into_iter().filter(|(it, _)| it.starts_with("--")) {
-            // What lacks a letter may be another option: `git restore --worktree`, `git --work-tree`.
-            let near =
-                |it: &&str| it.len() == text.len() && it.len() >= TELLING_MIN && is_slip(text, it);
-            let Some(near) = known().find(near).filter(|_| !known().any(|it| it == text)) else {
-                continue;
-            };
-            let message = format!("`{text}` is nearly `{near}`, and nothing that is known");
-            out.add(site.span(range), message, |it| {
-                let it = it
-                    .with_note(format!("no call of `{program}` is met by it"))
-                    .with_help(format!("did you mean `{near}`?"));
-                with_edit(it, false, site.edit(range, &format!("{near:?}")))
-            });
-        }
-    });
 }
 
 /// Programs whose letters of options stand in any order, together or each alone.
