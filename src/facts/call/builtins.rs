@@ -40,11 +40,18 @@ impl Scanner<'_> {
             "alias" => {
                 for (name, body) in program.args.iter().filter_map(|it| it.all()?.split_once('=')) {
                     let body = format!("{body} \"$@\"").into();
-                    scope.functions.insert(name.to_owned(), Function { body, is_alias: true });
+                    let alias = Function { body, is_doubtful: true };
+                    // A function of that name stays what is called in a line that was read before.
+                    scope.functions.entry(name.to_owned()).or_insert(alias);
                 }
             }
-            "return" => self.functions.may_end(),
-            "exit" => self.functions.may_all_end(),
+            "printf" => {
+                let is_name = |it: &[Text]| it.first().is_some_and(|it| it.text == "-v");
+                let named = program.args.windows(2).find(|it| is_name(it));
+                scope.forget(named.and_then(<[_]>::last));
+            }
+            "return" if program.wrappers.is_empty() => self.functions.may_end(),
+            "exit" if program.wrappers.is_empty() => self.functions.may_all_end(),
             "trap" => {
                 self.at_the_end.extend(first.and_then(Text::all).map(str::to_owned));
             }

@@ -51,20 +51,78 @@ pub(super) fn goes_on(statement: Node<'_>, source: &str) -> bool {
     }
 }
 
-/// Whether a statement need not run each time that it is come to: it is a branch or a loop, or stands behind
-/// `&&` or `||`.
-pub(super) fn may_be_left_out(node: Node<'_>, source: &str) -> bool {
-    let holds = |it: Node<'_>| TRUE.contains(&squeezed(word::raw(it, source)).as_str());
-    let is_true = |it: Option<Node<'_>>| it.is_some_and(holds);
+/// Whether a statement runs each time that it is come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Chance {
+    Always,
+    Maybe,
+    Never,
+}
+
+/// Whether what a statement holds runs each time that it is come to: a branch or a loop, and what stands behind
+/// `&&` or `||`, need not.
+pub(super) fn chance(node: Node<'_>, source: &str) -> Chance {
+    let runs_if = |condition: Option<bool>, wanted: bool| match condition {
+        Some(is) if is == wanted => Chance::Always,
+        Some(_) => Chance::Never,
+        None => Chance::Maybe,
+    };
     match node.kind() {
-        "if_statement" => !is_true(node.child_by_field_name("condition")),
-        "case_statement" | "for_statement" => true,
-        "while_statement" | "c_style_for_statement" => !goes_on(node, source),
+        "if_statement" => runs_if(ends_with(node.child_by_field_name("condition"), source), true),
+        "case_item" => match node.child_by_field_name("value").map(|it| word::raw(it, source)) {
+            Some("*") => Chance::Always,
+            _ => Chance::Maybe,
+        },
+        "for_statement" if has_values(node, source) => Chance::Always,
+        "while_statement" if goes_on(node, source) => Chance::Always,
+        "c_style_for_statement" if goes_on(node, source) => Chance::Always,
+        "for_statement" | "while_statement" | "c_style_for_statement" => Chance::Maybe,
         _ if node.parent().is_some_and(|it| it.kind() == "list") => {
-            let before = node.prev_named_sibling();
-            before.is_some() && !is_true(before)
+            let Some(before) = node.prev_named_sibling() else { return Chance::Always };
+            let is_or = node.prev_sibling().is_some_and(|it| it.kind() == "||");
+            runs_if(ends_with(Some(before), source), !is_or)
         }
-        _ => false,
+        _ => Chance::Always,
+    }
+}
+
+/// Whether a loop goes through words that are there as they stand: `for i in 1 2`.
+fn has_values(node: Node<'_>, source: &str) -> bool {
+    let mut cursor = node.walk();
+    let mut values = node.children_by_field_name("value", &mut cursor);
+    values.any(|it| !word::raw(it, source).contains(['$', '`', '*', '?', '[', '{']))
+}
+
+/// Whether a condition holds, whatever happens; nothing where that depends.
+fn ends_with(condition: Option<Node<'_>>, source: &str) -> Option<bool> {
+    let condition = condition?;
+    let part = |at: u32| ends_with(condition.named_child(at), source);
+    let text = word::raw(condition, source);
+    match condition.kind() {
+        "negated_command" => part(0).map(|it| !it),
+        "list" => {
+            let is_or = condition.children(&mut condition.walk()).any(|it| it.kind() == "||");
+            match (part(0), part(1)) {
+                (Some(left), _) if left == is_or => Some(is_or),
+                (Some(_), right) => right,
+                (None, Some(right)) if right == is_or => Some(is_or),
+                (None, _) => None,
+            }
+        }
+        _ if TRUE.contains(&squeezed(text).as_str()) => Some(true),
+        _ if FALSE.contains(&squeezed(text).as_str()) => Some(false),
+        _ if text.contains(['$', '`', '*', '?', '<', '>']) => None,
+        _ => {
+            let words: Vec<&str> = text.split_whitespace().collect();
+            match words.as_slice() {
+                ["echo" | "printf", ..] => Some(true),
+                ["[" | "[[", a, "=" | "==", b, "]" | "]]"] | ["test", a, "=" | "==", b] => {
+                    Some(a == b)
+                }
+                ["[" | "[[", a, "]" | "]]"] | ["test", a] => Some(!matches!(*a, "''" | "\"\"")),
+                _ => None,
+            }
+        }
     }
 }
 
@@ -140,15 +198,9 @@ fn jobs(body: Node<'_>, source: &str, depth: usize) -> Jobs {
                 found.busy |= inner.busy;
             }
             "function_definition" | "comment" => {}
-            "if_statement" if is_never_taken(*child, source) => {}
+            "if_statement" if chance(*child, source) == Chance::Never => {}
             _ => found.then(&jobs(*child, source, depth)),
         }
     }
     found
-}
-
-/// Whether a branch is one that is never taken.
-fn is_never_taken(branch: Node<'_>, source: &str) -> bool {
-    let condition = branch.child_by_field_name("condition");
-    condition.is_some_and(|it| word::raw(it, source).trim_end_matches(';').trim() == "false")
 }

@@ -6,9 +6,10 @@ use std::rc::Rc;
 
 use tree_sitter::Node;
 
+use super::Input;
+use super::endless::{self, Chance};
 use super::scan::{Output, Scanner, Scope};
 use super::value::Text;
-use super::{Input, endless};
 
 /// Calls of a function within itself that are followed.
 const RECURSIONS_MAX: usize = 4;
@@ -17,9 +18,10 @@ const RECURSIONS_MAX: usize = 4;
 #[derive(Debug, Clone)]
 pub(super) struct Function {
     pub(super) body: Rc<str>,
-    /// Whether it is an alias. Some shells put it in where they run a text (`zsh -c`), others do not
-    /// (`bash -c`), so that what has its name is started as well.
-    pub(super) is_alias: bool,
+    /// Whether what has its name may be started in its place. An alias some shells put in where they run a text
+    /// (`zsh -c`), others do not (`bash -c`); what a function is to a shell that is started depends on that
+    /// shell, and on what was exported.
+    pub(super) is_doubtful: bool,
 }
 
 /// The functions that run now, and those that nobody called.
@@ -38,17 +40,21 @@ pub(super) struct Functions {
 #[derive(Debug)]
 struct Running {
     name: String,
+    /// How many words it was given.
+    given: usize,
     /// What stood around its call.
     around: Around,
     /// Whether it may come to its end before the statement that is read now.
     may_end: bool,
 }
 
-/// How many forms stand around a statement, of two kinds.
+/// How many forms stand around a statement, by what they do with it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Around {
     /// Those that may leave it out: branches, and loops over something that ends.
     conditions: usize,
+    /// Those that leave it out: `if false`.
+    bars: usize,
     /// Those that start a process for it: pipelines, subshells, jobs.
     processes: usize,
 }
@@ -59,7 +65,9 @@ impl Functions {
     pub(super) fn enter(&mut self, node: Node<'_>, source: &str) -> Around {
         let before = self.around;
         if !self.running.is_empty() {
-            self.around.conditions += usize::from(endless::may_be_left_out(node, source));
+            let chance = endless::chance(node, source);
+            self.around.conditions += usize::from(chance == Chance::Maybe);
+            self.around.bars += usize::from(chance == Chance::Never);
             self.around.processes += usize::from(endless::starts_process(node));
         }
         before
@@ -70,17 +78,33 @@ impl Functions {
         self.around = before;
     }
 
+    /// Counts that what is read now runs in a process of its own, if it does; what was counted before is put back
+    /// with `leave`.
+    pub(super) fn enter_process_if(&mut self, is_one: bool) -> Around {
+        let before = self.around;
+        self.around.processes += usize::from(is_one);
+        before
+    }
+
     /// Notes that the function which runs may come to its end here: `[ "$1" = 0 ] && return`.
     pub(super) fn may_end(&mut self) {
-        if let Some(last) = self.running.last_mut() {
-            last.may_end = true;
-        }
+        self.end(1);
     }
 
     /// Notes that all that run may come to their end here.
     pub(super) fn may_all_end(&mut self) {
-        for function in &mut self.running {
-            function.may_end = true;
+        self.end(self.running.len());
+    }
+
+    /// Notes that as many of the last functions may come to their end; what runs in a process of its own ends
+    /// that one alone.
+    fn end(&mut self, count: usize) {
+        let processes = self.around.processes;
+        if self.around.bars > 0 {
+            return;
+        }
+        for function in self.running.iter_mut().rev().take(count) {
+            function.may_end |= function.around.processes == processes;
         }
     }
 
@@ -95,6 +119,7 @@ impl Functions {
         let within = last.and_then(|at| self.running.get(at..)).unwrap_or_default();
         within.first().is_some_and(|it| {
             it.around.conditions == self.around.conditions
+                && self.around.bars == 0
                 && it.around.processes < self.around.processes
                 && within.iter().all(|it| !it.may_end)
         })
@@ -104,37 +129,42 @@ impl Functions {
 impl Scanner<'_> {
     /// Notes a function that the line defines.
     pub(super) fn define(&mut self, name: String, body: &str, scope: &mut Scope) {
-        let function = Function { body: Rc::from(body), is_alias: false };
+        let function = Function { body: Rc::from(body), is_doubtful: false };
         scope.functions.insert(name.clone(), function.clone());
         if self.functions.running.is_empty() {
             self.functions.uncalled.push((name, function));
         }
     }
 
-    /// Calls a function that the line defined; nothing where there is none of that name, or where what has the
-    /// name of an alias is left to be started.
+    /// Calls a function that the line defined, by the shell itself or by a program that it starts; nothing where
+    /// there is none of that name, or where what has its name may be started in its place.
     pub(super) fn called(
         &mut self,
         words: &[Text],
+        is_own: bool,
         scope: &mut Scope,
         input: &Input,
     ) -> Option<Output> {
         let (name, args) = words.split_first()?;
         let name = name.all()?;
         let function = scope.functions.get(name)?.clone();
+        let is_doubtful = function.is_doubtful || !is_own;
         let calls = self.functions.depth(name);
-        if function.is_alias && calls > 0 {
+        if is_doubtful && calls > 0 {
             return None; // Its own name stands for the program within it.
         }
         self.call.endless |= self.functions.goes_on(name);
-        if calls >= RECURSIONS_MAX {
+        // Words that become fewer come to an end: `shift; f "$@"`.
+        let last = self.functions.running.iter().rfind(|it| it.name == name);
+        if calls >= RECURSIONS_MAX && last.is_some_and(|it| args.len() >= it.given) {
             return Some(Output::default());
         }
         self.functions.uncalled.retain(|(it, _)| it != name);
         let before = scope.parameters.replace(args.to_vec());
         let own = self.functions.locals.len();
         let around = self.functions.around;
-        self.functions.running.push(Running { name: name.to_owned(), around, may_end: false });
+        let (name, given) = (name.to_owned(), args.len());
+        self.functions.running.push(Running { name, given, around, may_end: false });
         let output = self.body(&function.body, scope, input);
         self.functions.running.pop();
         scope.parameters = before;
@@ -144,7 +174,7 @@ impl Scanner<'_> {
                 None => scope.variables.remove(&name),
             };
         }
-        Some(output).filter(|_| !function.is_alias)
+        Some(output).filter(|_| !is_doubtful)
     }
 
     /// Notes what a variable is before a function has one of that name for itself.

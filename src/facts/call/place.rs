@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use super::super::glob::PathGlob;
 use super::pattern::{could_mean, could_mean_folder};
 use super::value::Text;
+use super::wildcard::is_for_most;
 use serde::{Deserialize, Serialize};
 
 use crate::path::in_shell;
@@ -286,11 +287,10 @@ impl Surroundings {
     /// Whether a place is the project, holds it, or stands for all that is in it.
     #[must_use]
     pub fn holds_project(&self, path: &str) -> bool {
-        let all_in = path.strip_suffix("/*").or_else(|| path.strip_suffix("/.*"));
-        let path = match all_in {
-            Some("") => "/",
-            Some(folder) => folder,
-            None => path,
+        let path = match path.rsplit_once('/') {
+            Some(("", all)) if is_for_most(all) => "/",
+            Some((folder, all)) if is_for_most(all) => folder,
+            _ => path,
         };
         within(&self.project, path)
             || within(self.led_to(&self.project), path)

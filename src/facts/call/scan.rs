@@ -64,16 +64,34 @@ pub(super) struct Scope {
 }
 
 impl Scope {
-    /// What another shell knows that is started: of the variables and functions those that it is handed. The
-    /// other variables are what they were in the surroundings.
+    /// What another shell knows that is started: of the variables those that it is handed; the others are what
+    /// they were in the surroundings. Which functions it knows is its own affair.
     pub(super) fn of_a_process(&self) -> Self {
         let mut inner = self.clone();
         let is_handed =
             |name: &str| self.exported.contains(name) || OF_SURROUNDINGS.contains(&name);
         inner.variables.retain(|name, _| is_handed(name));
-        inner.functions.retain(|name, _| self.exported.contains(name));
+        inner.functions.values_mut().for_each(|it| it.is_doubtful = true);
         inner.parameters = Some(Vec::new());
         inner
+    }
+
+    /// Notes that a variable is set to what cannot be known.
+    pub(super) fn forget(&mut self, name: Option<&Text>) {
+        if let Some(name) = name {
+            let unknown = Text::unknown(format!("${}", name.text));
+            self.variables.insert(name.text.clone(), vec![unknown]);
+        }
+    }
+
+    /// Notes that a text was run which is not known here: it was run to set something, as likely as not what
+    /// was empty before.
+    pub(super) fn forget_empty(&mut self) {
+        for (name, values) in &mut self.variables {
+            if values.iter().all(|it| it.all() == Some("")) {
+                *values = vec![Text::unknown(format!("${name}"))];
+            }
+        }
     }
 
     /// Exchanges variables for what they were before; those that were not known are known to nobody.
@@ -170,7 +188,9 @@ impl Scanner<'_> {
             return Output::default();
         }
         self.text_depth += 1;
+        let around = self.functions.enter_process_if(true);
         let output = self.body(source, scope, input);
+        self.functions.leave(around);
         self.text_depth -= 1;
         output
     }

@@ -62,6 +62,7 @@ impl Scanner<'_> {
             if let Some(text) = known.or_else(|| file.piped.clone()) {
                 return self.text(&text, scope, input);
             }
+            scope.forget_empty();
             program.runs_unknown = file.pipe || written.is_some();
             program.fed_by.extend(written.into_iter().flat_map(|it| it.from));
         } else {

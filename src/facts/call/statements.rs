@@ -66,7 +66,8 @@ impl Scanner<'_> {
                 self.assignments(node, source, scope);
                 Output::empty()
             }
-            "declaration_command" | "unset_command" => self.declaration(node, source, scope),
+            "declaration_command" => self.declaration(node, source, scope),
+            "unset_command" => self.unset(node, source, scope),
             "redirected_statement" => self.redirected(node, source, scope, input),
             "pipeline" => self.pipeline(node, source, scope, input),
             "command_substitution" if word::raw(node, source).starts_with('`') => {

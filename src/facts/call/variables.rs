@@ -89,7 +89,7 @@ impl Scanner<'_> {
         Text { glob: false, ..value }.with_home(&self.reading.around.home)
     }
 
-    /// `export A=b`, `local a`, `unset A`.
+    /// `export A=b`, `local a`.
     pub(super) fn declaration(
         &mut self,
         node: Node<'_>,
@@ -139,9 +139,6 @@ impl Scanner<'_> {
                     scope.exported.extend(exports.then(|| name.clone()));
                     set.push((name, values));
                 }
-                "variable_name" if keyword == "unset" => {
-                    scope.variables.insert(word::raw(child, source).to_owned(), Vec::new());
-                }
                 "variable_name" if keyword == "local" => {
                     let name = word::raw(child, source).to_owned();
                     self.made_local(&name, scope);
@@ -167,6 +164,28 @@ impl Scanner<'_> {
             }
         }
         scope.variables.extend(set);
+        Output::empty()
+    }
+
+    /// `unset A`, `unset -f name`: of a name that is no variable the function is taken away.
+    pub(super) fn unset(&mut self, node: Node<'_>, source: &str, scope: &mut Scope) -> Output {
+        let mut cursor = node.walk();
+        let words: Vec<Node<'_>> = node.named_children(&mut cursor).collect();
+        let of_functions = words.iter().any(|it| word::raw(*it, source) == "-f");
+        for word in self.words_of(&words, source, scope).split() {
+            match word.all().filter(|it| !it.starts_with('-')) {
+                Some(name) if of_functions => {
+                    scope.functions.remove(name);
+                }
+                Some(name) => {
+                    let before = scope.variables.insert(name.to_owned(), Vec::new());
+                    if before.is_none() {
+                        scope.functions.remove(name);
+                    }
+                }
+                None => {}
+            }
+        }
         Output::empty()
     }
 }

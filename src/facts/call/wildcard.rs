@@ -1,18 +1,25 @@
 //! One step of a pattern of the shell, `.e[mn]*`: how much it says, and which names it could stand for.
 
-/// How much a step says: its letters, of which those in brackets are one, or none where they are left out.
+/// Longer names are none of any system (`NAME_MAX`); a longer step is taken to stand for any name.
+const NAME_BYTES_MAX: usize = 255;
+
+/// How much a step says: its letters, of which those in brackets are one.
 pub(super) fn letters(step: &str) -> usize {
-    let mut rest = step.as_bytes();
-    let mut count = 0_usize;
-    while let Some((sign, behind)) = Sign::first_of(rest) {
-        count += usize::from(match sign {
-            Sign::Letter(_) => true,
-            Sign::OneOf(set) => !set.starts_with(b"!") && !set.starts_with(b"^"),
-            Sign::Any | Sign::One => false,
-        });
-        rest = behind;
+    if step.len() > NAME_BYTES_MAX {
+        return step.len();
     }
-    count
+    signs(step).filter(|it| matches!(it, Sign::Letter(_) | Sign::OneOf(_))).count()
+}
+
+/// Whether a step stands for most of what is in a folder: `*`, `.*`, `[a-z]*`, `[!.]*`.
+pub(super) fn is_for_most(step: &str) -> bool {
+    let is_broad = |it| match it {
+        Sign::Any | Sign::One => true,
+        Sign::OneOf(set) => is_left_out(set) || set.contains(&b'-'),
+        Sign::Letter(_) => false,
+    };
+    let step = step.strip_prefix('.').unwrap_or(step);
+    step.ends_with('*') && step.len() <= NAME_BYTES_MAX && signs(step).all(is_broad)
 }
 
 /// Whether a step stands for names of files.
@@ -30,6 +37,16 @@ enum Sign<'p> {
     /// `[ab]`, `[a-z]`, `[!ab]`: what stands in the brackets.
     OneOf(&'p [u8]),
     Letter(u8),
+}
+
+/// The signs of a step, one after the other.
+fn signs(step: &str) -> impl Iterator<Item = Sign<'_>> {
+    let mut rest = step.as_bytes();
+    std::iter::from_fn(move || {
+        let (sign, behind) = Sign::first_of(rest)?;
+        rest = behind;
+        Some(sign)
+    })
 }
 
 impl<'p> Sign<'p> {
@@ -60,40 +77,54 @@ impl<'p> Sign<'p> {
 /// What stands between brackets, behind the first one, and what follows them. Of `[]ab]` and `[!]ab]` the first
 /// bracket is one of the letters.
 fn set_of(behind: &[u8]) -> Option<(&[u8], &[u8])> {
-    let mut at = usize::from(behind.starts_with(b"!") || behind.starts_with(b"^"));
+    memchr::memrchr(b']', behind)?; // Most have none, and end here.
+    let mut at = usize::from(is_left_out(behind));
     at += usize::from(behind.get(at) == Some(&b']'));
     while *behind.get(at)? != b']' {
         let rest = behind.get(at..)?;
-        let is_class = rest.starts_with(b"[:");
-        let class = rest.windows(2).position(|it| it == b":]").filter(|_| is_class);
+        // Of `[[:alpha:]]`, `[[=e=]]` and `[[.e.]]` the inner bracket ends none.
+        let class = match rest {
+            [b'[', sign @ (b':' | b'=' | b'.'), ..] => memchr::memmem::find(rest, &[*sign, b']']),
+            _ => None,
+        };
         at += class.map_or(1, |it| it + 2);
     }
     Some((behind.get(..at)?, behind.get(at + 1..)?))
 }
 
-/// Whether a letter is one of those in brackets; of a class (`[:alpha:]`) any is taken to be.
+/// Whether a set leaves out what it lists.
+fn is_left_out(set: &[u8]) -> bool {
+    set.starts_with(b"!") || set.starts_with(b"^")
+}
+
+/// Whether a letter may be one of those in brackets. Of a class (`[:alpha:]`) any is taken to be, and of a set
+/// that begins with `!`: whether that stood in quotes, where it is a letter like any other, is not known here.
 fn is_in(set: &[u8], letter: u8) -> bool {
-    if set.windows(2).any(|it| it == b"[:") {
+    if is_left_out(set) || set.windows(2).any(|it| matches!(it, b"[:" | b"[=" | b"[.")) {
         return true;
     }
-    let is_left_out = set.starts_with(b"!") || set.starts_with(b"^");
-    let mut rest = set.get(usize::from(is_left_out)..).unwrap_or_default();
-    let mut is_listed = false;
+    let mut rest = set;
     while let Some((first, behind)) = rest.split_first() {
         rest = behind;
-        is_listed |= match behind {
+        let is_listed = match behind {
             [b'-', last, after @ ..] => {
                 rest = after;
                 (*first..=*last).contains(&letter)
             }
             _ => *first == letter,
         };
+        if is_listed {
+            return true;
+        }
     }
-    is_listed != is_left_out
+    false
 }
 
 /// Whether a step could stand for a name. Of its `*` only the last one met is tried again.
 pub(super) fn could_be_named(step: &str, name: &str) -> bool {
+    if step.len() > NAME_BYTES_MAX {
+        return true;
+    }
     let (mut pattern, mut rest) = (step.as_bytes(), name.as_bytes());
     let mut again: Option<(&[u8], &[u8])> = None;
     loop {
@@ -134,6 +165,9 @@ mod tests {
             ("[]x]y", "]y"),
             ("[!]x]y", "ay"),
             ("[[:alpha:]]b", "ab"),
+            ("[[=a=]]b", "ab"),
+            // In quotes, which are gone here, `!` is a letter: `["!"a]`.
+            ("[!a]b", "ab"),
             ("[a-]b", "-b"),
             ("a[b", "a[b"),
             ("*a*b", "xaxbxb"),
@@ -141,22 +175,37 @@ mod tests {
         ] {
             assert!(could_be_named(step, name), "{step} {name}");
         }
-        for (step, name) in [
-            ("*.[ch]", "a.rs"),
-            ("[!a-y]*", "yes"),
-            ("[]x]y", "ay"),
-            ("?", ""),
-            ("*a*b", "xaxbxc"),
-            ("a", "ab"),
-        ] {
+        for (step, name) in
+            [("*.[ch]", "a.rs"), ("[]x]y", "ay"), ("?", ""), ("*a*b", "xaxbxc"), ("a", "ab")]
+        {
             assert!(!could_be_named(step, name), "{step} {name}");
         }
     }
 
     #[test]
     fn letters_in_brackets_are_one() {
-        for (step, count) in [(".e*", 2), ("*[^cmd]", 0), ("[ab]c", 2), ("?*", 0), ("a[b", 3)] {
+        for (step, count) in [(".e*", 2), ("*[^cmd]", 1), ("[ab]c", 2), ("?*", 0), ("a[b", 3)] {
             assert_eq!(letters(step), count, "{step}");
+        }
+    }
+
+    #[test]
+    fn most_of_a_folder_is_meant_by_no_letters() {
+        for step in ["*", ".*", "[a-z]*", "[!.]*", "[^.]?*", "?*", ".[!.]*"] {
+            assert!(is_for_most(step), "{step}");
+        }
+        for step in ["a*", "*.rs", "[ab]*", "?", "[a-z]", ".e*"] {
+            assert!(!is_for_most(step), "{step}");
+        }
+    }
+
+    #[test]
+    fn many_brackets_take_no_longer_than_their_letters() {
+        for part in ["[", "[[:", "[a", "[]", "[!"] {
+            let step = part.repeat(2_000);
+            assert!(letters(&step) > 0 && could_be_named(&step, ".env"), "{part}");
+            let step = format!("{}]", part.repeat(80));
+            assert!(!could_be_named(&step, &"x".repeat(200)), "{part}");
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use super::super::glob::word_matches;
 use super::super::lens::Wrapper;
-use super::super::shell::unwrap::{Meaning, Word, base_name, is_assignment, is_keyword, meaning};
+use super::super::shell::unwrap::{
+    COPROCESS, Meaning, Word, base_name, is_assignment, is_keyword, meaning,
+};
 use super::super::shell::word::quoted;
 use super::each::{looked_for, readable};
 use super::redirects::Redirects;
@@ -44,9 +46,11 @@ impl Scanner<'_> {
             return self.with_variables(variables, simple, scope, input);
         }
         for _ in 0..SHELL_DEPTH_MAX * 2 {
-            // What a program starts is none of the shell's functions.
+            // What a program starts is hardly one of the shell's functions.
             let is_own = wrappers.iter().all(|it| is_keyword(it));
-            let called = if is_own { self.called(&words, scope, input) } else { None };
+            let around = self.functions.enter_process_if(wrappers.iter().any(|it| it == COPROCESS));
+            let called = self.called(&words, is_own, scope, input);
+            self.functions.leave(around);
             if let Some(output) = called {
                 return self.away(redirects, output, scope);
             }
@@ -254,6 +258,9 @@ impl Scanner<'_> {
     ) -> Output {
         let name = words.first().map(|it| base_name(&it.text)).unwrap_or_default();
         let (here, text) = (name == "eval", readable(text));
+        if here && !text.is_known() {
+            scope.forget_empty();
+        }
         if !text.is_known() && !text.from.is_empty() {
             let program = Invocation {
                 fed_by: text.from.clone(),

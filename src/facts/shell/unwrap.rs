@@ -12,8 +12,8 @@ const PREFIXES: [&str; 5] = ["command", "exec", "builtin", "time", "coproc"];
 /// Reserved words behind which a command stands. Where the grammar loses its way (`! if a; then b; fi`) it takes
 /// them for programs, which no shell does.
 const RESERVED: [&str; 9] = ["!", "{", "if", "then", "elif", "else", "while", "until", "do"];
-/// Those of the prefixes that are reserved words, too.
-const KEYWORDS: [&str; 2] = ["time", "coproc"];
+/// The prefix that starts a process, of what may be a function.
+pub(in crate::facts) const COPROCESS: &str = "coproc";
 /// Programs that find files.
 const FINDERS: [&str; 3] = ["find", "fd", "fdfind"];
 /// Options of theirs that run a program for each file.
@@ -71,7 +71,7 @@ pub(in crate::facts) fn base_name(word: &str) -> &str {
 
 /// Whether a word belongs to the shell's grammar, so that what stands behind it may be a function.
 pub(in crate::facts) fn is_keyword(word: &str) -> bool {
-    RESERVED.contains(&word) || KEYWORDS.contains(&word)
+    RESERVED.contains(&word) || word == COPROCESS
 }
 
 /// Takes one wrapper off, if there is one.
