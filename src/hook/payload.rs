@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::Caller;
 use crate::facts::event::{BackgroundTask, Event, EventKind, FailedCall};
 use crate::facts::fold::cut_front;
+use crate::facts::record::repaired;
 use crate::harness::{self, Harness, claude_code};
 use crate::id::SessionId;
 use crate::limits;
@@ -106,8 +107,12 @@ fn fields(bytes: &[u8]) -> Result<Map<String, Value>, PayloadError> {
     if text.is_empty() {
         return Err(PayloadError::Empty);
     }
-    let value: Value =
-        serde_json::from_str(text).map_err(|error| PayloadError::NotJson(error.to_string()))?;
+    // Clients write halves of surrogate pairs where they cut a text in the middle of a character.
+    let mended = || serde_json::from_slice(&repaired(text.as_bytes())?).ok();
+    let value: Value = match serde_json::from_str(text) {
+        Ok(value) => value,
+        Err(error) => mended().ok_or_else(|| PayloadError::NotJson(error.to_string()))?,
+    };
     let Value::Object(fields) = value else { return Err(PayloadError::NotAnObject) };
     Ok(fields)
 }

@@ -45,7 +45,6 @@ fn payloads_that_are_no_payload_are_named_and_hold_nobody() {
         ("{} {}", "not JSON"),
         ("\u{feff}", "is empty"),
         ("\0", "not JSON"),
-        ("{\"session_id\":\"\\ud800\"}", "not JSON"),
         (&fifty, "longer than"),
         (&twenty, "longer than"),
         (&arrays, "not JSON"),
@@ -67,13 +66,15 @@ fn payloads_that_are_odd_are_read() {
     let usual = machine.payload(&json!({})).to_string();
     let big = machine
         .payload(&json!({"session_id": "s-big", "last_assistant_message": "z".repeat(15 << 20)}));
-    let odd: [(&str, Vec<u8>); 4] = [
+    let half = usual.replace("s1", "s-half").replace("default", "de\\ud83dfault");
+    let odd: [(&str, Vec<u8>); 5] = [
         ("a byte order mark", [b"\xef\xbb\xbf".as_slice(), usual.as_bytes()].concat()),
         ("blanks around", format!("\r\n {} \n\n", usual.replace("s1", "s-blank")).into_bytes()),
         ("invalid UTF-8", {
             let text = usual.replace("s1", "s-utf8").replace("default", "de*fault");
             text.bytes().map(|byte| if byte == b'*' { 0xff } else { byte }).collect()
         }),
+        ("half of a surrogate pair", half.into_bytes()),
         ("a text of 15 MB", big.to_string().into_bytes()),
     ];
     for (what, stdin) in odd {
@@ -260,6 +261,21 @@ fn streams_that_are_closed_or_full_do_not_matter() {
         assert_eq!(ended(&mut child), Some(0), "{redirect}");
         let output = child.wait_with_output().unwrap();
         checked(&String::from_utf8(output.stdout).unwrap());
+    }
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_no_success() {
+    let machine = Machine::new();
+    for (line, code) in [("schema state", 3), ("man", 3), ("rules --format json", 3)] {
+        let mut shell = Command::new("sh");
+        let script = format!("exec \"$0\" {line} >/dev/full");
+        shell.args(["-c", &script, env!("CARGO_BIN_EXE_policyd")]);
+        shell.current_dir(&machine.project).env_clear().env("HOME", machine.path("home"));
+        let output = shell.stdin(Stdio::null()).output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{line}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains("standard output cannot be written"), "{line}: {said}");
     }
 }
 
