@@ -69,9 +69,9 @@ pub(super) fn run(
     let planned = targets(world, &arguments.harness, arguments.scope).and_then(|targets| {
         let change = |(place, path): (&'static Place, PathBuf)| {
             let moments = moments(place, &arguments.events)?;
-            put_in(world, place, path, (&moments, &program))
+            Ok(put_in(world, place, path, (&moments, &program)))
         };
-        targets.into_iter().map(change).collect::<Result<Vec<Change>, _>>()
+        targets.into_iter().map(change).collect()
     });
     carry_out(world, console, planned, arguments.dry_run)
 }
@@ -84,13 +84,15 @@ pub(super) fn uninstall(
 ) -> u8 {
     let planned = targets(world, &arguments.harness, arguments.scope).and_then(|targets| {
         let change = |(place, path): (&'static Place, PathBuf)| take_out(world, place, path);
-        targets.into_iter().map(change).collect::<Result<Vec<Change>, _>>()
+        Ok(targets.into_iter().map(change).collect())
     });
     carry_out(world, console, planned, arguments.dry_run)
 }
 
 /// What is wrong, and the exit code for it.
 type Failed = (u8, String);
+/// What is done to each file, or why that one is left alone.
+type Planned = Vec<Result<Change, Failed>>;
 
 /// The files that are meant: of the clients that are named, else of those that are there.
 fn targets(
@@ -269,7 +271,7 @@ fn kept_as(path: &Path) -> PathBuf {
 fn carry_out(
     world: &dyn World,
     console: &mut Console<'_>,
-    planned: Result<Vec<Change>, Failed>,
+    planned: Result<Planned, Failed>,
     dry_run: bool,
 ) -> u8 {
     let changes = match planned {
@@ -280,7 +282,15 @@ fn carry_out(
         }
     };
     let mut code = EXIT_OK;
-    for it in changes {
+    for change in changes {
+        let it = match change {
+            Ok(change) => change,
+            Err((failed, problem)) => {
+                console.complain(&problem);
+                code = code.max(failed);
+                continue;
+            }
+        };
         let path = it.path.display();
         if it.before == it.after {
             console.say(&format!("as it was  {}: {path}\n", it.place.harness.title));
@@ -370,7 +380,7 @@ fn plugin(
             let path = folder.join(name);
             Ok(Change { place, before: read(world, &path)?, path, after: Some(text) })
         };
-        files.into_iter().map(change).collect()
+        files.into_iter().map(|it| Ok(change(it))).collect()
     });
     let code = carry_out(world, console, planned, arguments.dry_run);
     if code == EXIT_OK && !arguments.dry_run {

@@ -141,6 +141,19 @@ fn malformed_files_are_left_alone_and_their_place_is_told() {
 }
 
 #[test]
+fn a_file_that_is_left_alone_keeps_no_other_client_back() {
+    let machine = Machine::new();
+    home(&machine, ".claude/settings.json", "{ // mine\n}");
+    let other = home(&machine, ".gemini/settings.json", "{}\n");
+    let called = machine.run(&["install"], b"");
+    assert_eq!(called.code, Some(3), "{called:?}");
+    assert!(called.stderr.contains(".claude/settings.json"), "{called:?}");
+    assert!(text(&other).contains("eval --hook"), "{called:?}");
+    assert_eq!(machine.run(&["uninstall"], b"").code, Some(3));
+    assert_eq!(text(&other), "{}\n");
+}
+
+#[test]
 fn comments_stay_where_the_client_takes_them() {
     let machine = Machine::new();
     let commented = "{\n  // my theme\n  \"ui\": {\"theme\": \"GitHub\"}, /* last */\n}\n";
