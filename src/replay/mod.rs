@@ -217,14 +217,12 @@ impl<'a> Watch<'a> {
     ) {
         match ending {
             None => {}
+            Some(_) if self.now() < self.about.oldest => {}
             Some(Ending::CutOff) => increase(&mut tally.cut_off),
             Some(Ending::Stop { .. }) if self.copied => increase(&mut tally.copied),
             Some(Ending::Stop { blocked }) => {
-                let now = Timestamp::parse(&self.time).unwrap_or(self.about.modified);
-                if now >= self.about.oldest {
-                    tally.blocked_then = tally.blocked_then.saturating_add(u64::from(blocked));
-                    self.judge(now, facts, (panel, tally));
-                }
+                tally.blocked_then = tally.blocked_then.saturating_add(u64::from(blocked));
+                self.judge(self.now(), facts, (panel, tally));
             }
         }
     }
@@ -270,7 +268,7 @@ impl<'a> Watch<'a> {
         (facts, other_facts): BothFacts<'_>,
         (panel, tally): (&mut Panel<'_>, &mut Tally),
     ) {
-        let now = Timestamp::parse(&self.time).unwrap_or(self.about.modified);
+        let now = self.now();
         let kind = EventKind::find(TOOL_CALL).filter(|_| now >= self.about.oldest);
         let Some(kind) = kind else { return };
         let around = self.around(&facts.folder);
@@ -294,6 +292,11 @@ impl<'a> Watch<'a> {
             line,
             details,
         });
+    }
+
+    /// When the record was written that is looked at.
+    fn now(&self) -> Timestamp {
+        Timestamp::parse(&self.time).unwrap_or(self.about.modified)
     }
 
     /// Where a call happens; calls in one folder share it.
@@ -352,8 +355,10 @@ impl<'a> Watch<'a> {
                 Entry::Said(_) | Entry::Call { .. } | Entry::Result(_) => {
                     self.done_line = self.line;
                     self.copied = origin.copied;
-                    let calls = u64::from(matches!(entry, Entry::Call { .. }) && !origin.copied);
-                    tally.tool_calls = tally.tool_calls.saturating_add(calls);
+                    let is_call = matches!(entry, Entry::Call { .. }) && !origin.copied;
+                    if is_call && self.now() >= self.about.oldest {
+                        increase(&mut tally.tool_calls);
+                    }
                 }
                 Entry::Prompt { id, queued: false, .. } | Entry::Injected { id } => {
                     self.sent_back = false;

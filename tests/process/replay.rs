@@ -119,3 +119,33 @@ fn a_folder_is_replayed_whatever_lies_in_it() {
     assert!(called.stderr.contains("gone.jsonl: no such file or folder"), "{}", called.stderr);
     assert!(!called.stderr.contains('\u{1b}'), "no progress bar where nobody watches");
 }
+
+#[test]
+fn calls_and_stops_before_the_time_that_is_asked_for_are_not_counted() {
+    let machine = Machine::new();
+    let at = |time: &str, message: Value, kind: &str| {
+        json!({"type": kind, "timestamp": time, "sessionId": "s", "cwd": "/w", "message": message})
+            .to_string()
+    };
+    let (old, new) = ("2020-01-01T10:00:00.000Z", "2126-01-01T10:00:00.000Z");
+    let call = json!({"id": "m", "role": "assistant", "content":
+        [{"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": "ls"}}]});
+    let said =
+        json!({"id": "n", "role": "assistant", "content": [{"type": "text", "text": "Done."}]});
+    let asked = json!({"role": "user", "content": "please go on"});
+    let mut lines = Vec::new();
+    for time in [old, new] {
+        lines.push(at(time, asked.clone(), "user"));
+        lines.push(at(time, call.clone(), "assistant"));
+        lines.push(at(time, said.clone(), "assistant"));
+    }
+    fs::write(machine.path("both.jsonl"), lines.join("\n") + "\n").unwrap();
+    let count = |more: &[&str]| {
+        let path = machine.path("both.jsonl");
+        let line = [&["replay", path.to_str().unwrap(), "--format", "json"], more].concat();
+        let report = report(&machine.run(&line, b""));
+        (report["stops"].clone(), report["tool_calls"].clone())
+    };
+    assert_eq!(count(&[]), (json!(2), json!(2)));
+    assert_eq!(count(&["--since", "1d"]), (json!(1), json!(1)));
+}
