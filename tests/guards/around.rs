@@ -18,6 +18,18 @@ fn globs_of_the_home_hold_whatever_the_home_is_called() {
 }
 
 #[test]
+fn a_home_among_temporary_files_is_a_home() {
+    for home in ["/tmp/h", "/var/tmp/u"] {
+        let machine = Machine::new(PROJECT);
+        machine.world.set_env("HOME", home);
+        for line in ["rm -rf ~", "rm -rf ~/*", "rm -rf $HOME/[a-z]*", "rm -rf ~/notes"] {
+            assert_eq!(machine.bash(line).0, "deny", "{line} with the home {home:?}");
+        }
+        assert_eq!(machine.bash("rm -rf /tmp/scratch").0, "", "with the home {home:?}");
+    }
+}
+
+#[test]
 fn a_folder_outside_of_the_project_is_as_much_as_one() {
     let machine = Machine::new(PROJECT);
     machine.world.set_env("CLAUDE_PROJECT_DIR", PROJECT);

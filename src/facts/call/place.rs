@@ -271,11 +271,14 @@ impl Surroundings {
         self.real.get(folder).map_or(folder, |it| &it.leads)
     }
 
-    /// Whether a place lies in a folder for temporary files, and is none of them.
+    /// Whether a place lies in a folder for temporary files, and is none of them. A home that lies there (as in
+    /// some containers) is a home.
     #[must_use]
     pub fn is_temporary(&self, path: &str) -> bool {
         let below = |folder: &str| within(path, folder) && path != folder;
-        self.temporary.iter().any(|it| below(it) || below(self.led_to(it)))
+        let is_home = !self.home.is_empty() && !self.temporary.contains(&self.home);
+        let of_home = within(path, &self.home) || within(&self.home, all_of(path));
+        !(is_home && of_home) && self.temporary.iter().any(|it| below(it) || below(self.led_to(it)))
     }
 
     /// Whether a place lies neither in the project nor among temporary files.
@@ -287,11 +290,7 @@ impl Surroundings {
     /// Whether a place is the project, holds it, or stands for all that is in it.
     #[must_use]
     pub fn holds_project(&self, path: &str) -> bool {
-        let path = match path.rsplit_once('/') {
-            Some(("", all)) if is_for_most(all) => "/",
-            Some((folder, all)) if is_for_most(all) => folder,
-            _ => path,
-        };
+        let path = all_of(path);
         within(&self.project, path)
             || within(self.led_to(&self.project), path)
             || (self.stands_alone() && within(&self.folder, path))
@@ -303,6 +302,15 @@ impl Surroundings {
         let in_project =
             within(folder, &self.project) || within(folder, self.led_to(&self.project));
         !folder.is_empty() && !in_project && !self.is_temporary(folder)
+    }
+}
+
+/// The folder of which a path means all that is in it (`/w/*`), else the path itself.
+fn all_of(path: &str) -> &str {
+    match path.rsplit_once('/') {
+        Some(("", all)) if is_for_most(all) => "/",
+        Some((folder, all)) if is_for_most(all) => folder,
+        _ => path,
     }
 }
 
