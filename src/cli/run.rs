@@ -157,6 +157,10 @@ fn goal(world: &dyn World, said: &str) -> Result<String, (u8, String)> {
         Err(WorldError::TooLarge(bytes)) => {
             return Err(usage(format!("`{said}` is too long for a goal ({bytes} bytes)")));
         }
+        // No goal is one word that looks like a file.
+        Err(error) if names_file(said) => {
+            return Err(usage(format!("`{said}` is no goal that can be read: {error}")));
+        }
         // Any other text is the goal itself.
         Err(_) => said.to_owned(),
     };
@@ -168,6 +172,16 @@ fn goal(world: &dyn World, said: &str) -> Result<String, (u8, String)> {
         return Err(usage(format!("the goal is too long ({} bytes)", text.len())));
     }
     Ok(text.to_owned())
+}
+
+/// Whether a text is a path, or a name with an ending, rather than a sentence: `GOAL.md`.
+fn names_file(said: &str) -> bool {
+    let is_ending =
+        |it: &str| (1..=4).contains(&it.len()) && it.bytes().all(|it| it.is_ascii_alphanumeric());
+    !said.is_empty()
+        && !said.contains(char::is_whitespace)
+        && (said.contains('/')
+            || said.rsplit_once('.').is_some_and(|(_, ending)| is_ending(ending)))
 }
 
 /// Where a run keeps its files.

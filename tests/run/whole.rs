@@ -386,6 +386,21 @@ fn a_goal_may_be_a_file() {
 }
 
 #[test]
+fn a_file_that_is_not_there_is_no_goal() {
+    for goal in ["GAOL.md", "/work/goal", "docs/goal.txt", "./x"] {
+        let said = Stage::new().call(&["run", "--goal", goal, "--", "agent"]);
+        assert_eq!(said.code, 2, "{goal}: {said:?}");
+        assert!(said.err.contains(&format!("`{goal}` is no goal that can be read")), "{said:?}");
+    }
+    for goal in ["Refactor", "Fix src/main.rs", "Upgrade to 2.0."] {
+        let stage = Stage::new();
+        stage.play(turn("a", vec![]));
+        stage.call(&["run", "--goal", goal, "--max-iterations", "1", "--", "agent"]);
+        assert!(stage.prompts()[0].starts_with(goal), "{goal}");
+    }
+}
+
+#[test]
 fn a_prompt_may_be_an_argument() {
     let stage = Stage::new();
     stage.play(turn("a", vec![]));
