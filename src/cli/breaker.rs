@@ -3,6 +3,8 @@
 mod look;
 mod route;
 
+use std::collections::BTreeSet;
+
 use std::mem::ManuallyDrop;
 use std::time::Duration;
 
@@ -118,7 +120,9 @@ fn effect_of(
     effect.unwrap_or_else(|| {
         let names = classes.iter().flat_map(|it| it.errors.iter().chain([&it.id]));
         let names = names.chain(&settings.ignore).chain(&settings.permanent);
-        let names: Vec<&str> = names.map(String::as_str).collect();
+        let mut names: Vec<&str> = names.map(String::as_str).collect();
+        let mut seen = BTreeSet::new();
+        names.retain(|it| seen.insert(*it));
         let help = suggest::did_you_mean(class, &names).unwrap_or_default();
         console.complain(&format!("there is no class of failures `{class}`, so it counts; {help}"));
         Effect::Trip

@@ -170,16 +170,17 @@ fn packs(world: &dyn World, project: &Project) -> Vec<Check> {
 fn state(world: &dyn World, project: &Project) -> Check {
     let own = project::own_root(world, project);
     let name = own.display();
-    if world.stat(&own).is_err() {
-        return Check::good("state", format!("{name} is made when it is needed"));
-    }
+    let is_there = world.stat(&own).is_ok();
     if world.stat(&own).is_ok_and(|it| it.kind != FileKind::Folder) {
         return Check::new("state", Health::Bad, format!("{name} is not a folder"));
     }
-    let trial = own.join(".doctor.tmp");
+    // Where it is yet to be made, what it will be made in is tried.
+    let nearest = own.ancestors().find(|it| world.stat(it).is_ok()).unwrap_or(&own);
+    let trial = nearest.join(".policyd-doctor.tmp");
     let tried = world.write(&trial, b"{}").and_then(|()| world.remove(&trial));
     match tried {
-        Ok(()) => Check::good("state", format!("{name} can be written")),
+        Ok(()) if is_there => Check::good("state", format!("{name} can be written")),
+        Ok(()) => Check::good("state", format!("{name} is made when it is needed")),
         Err(error) => Check::new(
             "state",
             Health::Bad,

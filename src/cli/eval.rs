@@ -182,12 +182,14 @@ fn enter(
 ) -> Result<(Project, Option<Switches>), String> {
     let event = &request.event;
     if let Some(said) = event.said_kind.filter(|it| *it != event.kind)
-        && (said.is_stop() != event.kind.is_stop())
+        && (said.is_stop() != event.kind.is_stop()
+            || [said, event.kind].iter().any(|it| it.is_before_call()))
     {
+        let [line, right] = [event.kind, said].map(|it| it.name().replace('_', "-"));
+        let reported = said.client_name();
         report.problem(&format!(
-            "the hook line says `--hook {}`, and the client reports {}; nothing was checked",
-            event.kind.name().replace('_', "-"),
-            said.client_name()
+            "the hook line says `--hook {line}`, and the client reports {reported}; nothing was checked. \
+             Write `--hook {right}` there"
         ));
         return Err("the event is another one than the hook line says".to_owned());
     }

@@ -42,6 +42,7 @@ use clap::CommandFactory;
 use std::ffi::OsString;
 use std::io::{Read, Write};
 
+use crate::facts::event::EventKind;
 use crate::harness;
 use crate::hook::{self, Answer, Caller};
 use crate::source::suggest;
@@ -107,9 +108,52 @@ impl Console<'_> {
         drop(writeln!(self.stderr, "policyd: {text}"));
     }
 
+    /// Whether somebody writes JSON to standard input, as a client does that runs hooks.
+    fn is_fed_json(&mut self) -> bool {
+        let mut sign = [b' '];
+        while !self.typed && sign[0].is_ascii_whitespace() {
+            match self.stdin.read(&mut sign) {
+                Ok(1) => {}
+                Ok(_) | Err(_) => return false,
+            }
+        }
+        sign[0] == b'{'
+    }
+
     /// Whether output is coloured and links are shown: a terminal, or what `--color` says.
     const fn color(&self) -> bool {
         self.terminal
+    }
+}
+
+/// A stream, and why what was written to it did not arrive.
+struct Watched<'a> {
+    stream: &'a mut dyn Write,
+    lost: Option<std::io::Error>,
+}
+
+impl Watched<'_> {
+    /// Notes an error; whoever closed a pipe has read enough.
+    fn noted<T>(&mut self, outcome: std::io::Result<T>) -> std::io::Result<T> {
+        outcome.map_err(|error| {
+            let kind = error.kind();
+            if kind != std::io::ErrorKind::BrokenPipe {
+                self.lost = Some(error);
+            }
+            kind.into()
+        })
+    }
+}
+
+impl Write for Watched<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let outcome = self.stream.write(bytes);
+        self.noted(outcome)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        let outcome = self.stream.flush();
+        self.noted(outcome)
     }
 }
 
@@ -118,6 +162,22 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
     if let Some(plain) = plain_hook_call(arguments) {
         return eval::run(world, console, &plain);
     }
+    let mut stdout = Watched { stream: &mut *console.stdout, lost: None };
+    let Console { terminal, watched, typed, .. } = *console;
+    let (stdin, stderr) = (&mut *console.stdin, &mut *console.stderr);
+    let mut own = Console { stdin, stdout: &mut stdout, stderr, terminal, watched, typed };
+    let code = command(world, &mut own, arguments);
+    match stdout.lost {
+        Some(error) if !is_hook_call(arguments) => {
+            console.complain(&format!("standard output cannot be written: {error}"));
+            EXIT_BROKEN
+        }
+        _ => code,
+    }
+}
+
+/// Runs the command that the arguments name.
+fn command(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString]) -> u8 {
     let fenced = project::fenced(world, &project::find(world, None));
     let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
     if let Some(plain) = plain_allow_call(arguments) {
@@ -219,12 +279,15 @@ fn usage(error: &clap::Error, console: &mut Console<'_>, arguments: &[OsString])
         console.say(&text);
         return EXIT_OK;
     }
-    if is_hook_call(arguments) || (!console.typed && !names_a_command(arguments)) {
-        let wrong = text.lines().take_while(|it| !it.starts_with("Usage")).map(str::trim);
+    if is_hook_call(arguments) || (!names_a_command(arguments) && console.is_fed_json()) {
+        let ends = |it: &str| it.starts_with("Usage") || it.starts_with("For more");
+        let wrong = text.lines().take_while(|it| !ends(it)).map(str::trim);
         let wrong = wrong.collect::<Vec<_>>().join(" ");
         let wrong = wrong.trim().trim_start_matches("error: ");
+        let event = option_in(arguments, "--hook").filter(|it| EventKind::find(it).is_some());
+        let event = event.unwrap_or_else(|| "stop".to_owned());
         let notice = format!(
-            "policyd: {wrong}; the hook did nothing. Its command line should be `policyd eval --hook stop`."
+            "policyd: {wrong}; the hook did nothing. Its command line should be `policyd eval --hook {event}`."
         );
         console.say(&hook::speak(caller_in(arguments), &Answer::notice(notice), None).0);
         return EXIT_OK;
@@ -260,14 +323,16 @@ pub fn internal_error_answer(arguments: &[OsString]) -> String {
 
 /// Who calls, as far as a command line says that may be wrong in any other way.
 fn caller_in(arguments: &[OsString]) -> Caller {
+    let harness = option_in(arguments, "--harness").and_then(|it| harness::find(&it));
+    eval::caller(harness, &option_in(arguments, "--hook").unwrap_or_default())
+}
+
+/// The value of an option, in a command line that may be wrong in any other way.
+fn option_in(arguments: &[OsString], option: &str) -> Option<String> {
     let texts: Vec<_> = arguments.iter().map(|it| it.to_string_lossy()).collect();
-    let value = |option: &str| {
-        let after = texts.iter().position(|it| it == option).and_then(|at| texts.get(at + 1));
-        let joined = || texts.iter().find_map(|it| it.strip_prefix(option)?.strip_prefix('='));
-        after.map(AsRef::as_ref).or_else(joined)
-    };
-    let harness = value("--harness").and_then(harness::find);
-    eval::caller(harness, value("--hook").unwrap_or_default())
+    let after = texts.iter().position(|it| it == option).and_then(|at| texts.get(at + 1));
+    let joined = || texts.iter().find_map(|it| it.strip_prefix(option)?.strip_prefix('='));
+    after.map(AsRef::as_ref).or_else(joined).map(str::to_owned)
 }
 
 /// Whether these arguments are a hook call: `eval`, and not in another format. It must hold for

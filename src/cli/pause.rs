@@ -14,6 +14,7 @@ use crate::limits::{EVIDENCE_CHARS_MAX, PAUSE_MAX};
 use crate::report::decision_log;
 use crate::report::mask::mask;
 use crate::store::pause::{Pause, Pauses};
+use crate::store::session::Named;
 use crate::time::{DurationError, duration_text, parse_duration};
 use crate::world::World;
 
@@ -118,21 +119,17 @@ fn named_session(
     let Some(named) = named else { return Ok(None) };
     let Some(policy) = pack::sound(world, console, None) else { return Err(EXIT_BROKEN) };
     let (store, _) = project::sessions(world, project, &policy.settings);
-    let mut known = store.sessions();
-    known.retain(|it| it.as_str().starts_with(named));
-    match (known.as_slice(), SessionId::parse(named)) {
-        ([only], _) => Ok(Some(only.clone())),
-        (_, Some(id)) if known.contains(&id) => Ok(Some(id)),
-        ([], Some(id)) => {
+    match store.named(named) {
+        Named::One(id) => Ok(Some(id)),
+        Named::Unknown(Some(id)) => {
             console.complain(&format!("no session {id} is known yet; it is taken as a whole id"));
             Ok(Some(id))
         }
-        ([], None) => {
+        Named::Unknown(None) => {
             console.complain(&format!("`{named}` is no session id"));
             Err(EXIT_USAGE)
         }
-        _ => {
-            let ids: Vec<&str> = known.iter().map(SessionId::as_str).collect();
+        Named::Several(ids) => {
             console.complain(&format!("several sessions begin so: {}", ids.join(", ")));
             Err(EXIT_USAGE)
         }

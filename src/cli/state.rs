@@ -11,7 +11,7 @@ use crate::id::SessionId;
 use crate::limits;
 use crate::state::SessionState;
 use crate::store::file::Saved;
-use crate::store::session::{Origin, SessionStore};
+use crate::store::session::{Named, Origin, SessionStore};
 use crate::world::World;
 
 /// Runs one action.
@@ -23,28 +23,35 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &StateAc
     let (store, _) = project::sessions(world, &project, &policy.settings);
     match action {
         StateAction::Show { session } => {
-            with(console, session, |console, id| show(console, &store, id))
+            with(console, &store, session, |console, id| show(console, &store, id))
         }
         StateAction::Verify { session, format } => {
-            with(console, session, |console, id| verify(console, &store, id, *format))
+            with(console, &store, session, |console, id| verify(console, &store, id, *format))
         }
         StateAction::Reset { session } => {
-            with(console, session, |console, id| reset(console, &store, id))
+            with(console, &store, session, |console, id| reset(console, &store, id))
         }
         StateAction::List => list(console, &store),
     }
 }
 
+/// Acts on the session whose id begins so.
 fn with(
     console: &mut Console<'_>,
+    store: &SessionStore<'_>,
     session: &str,
     act: impl FnOnce(&mut Console<'_>, &SessionId) -> u8,
 ) -> u8 {
-    match SessionId::parse(session) {
-        Some(id) => act(console, &id),
-        None => {
+    match store.named(session) {
+        Named::One(id) => act(console, &id),
+        Named::Unknown(Some(id)) => act(console, &id),
+        Named::Unknown(None) => {
             console
                 .complain(&format!("`{session}` is not a session id: letters, digits, `_`, `-`"));
+            EXIT_USAGE
+        }
+        Named::Several(ids) => {
+            console.complain(&format!("several sessions begin so: {}", ids.join(", ")));
             EXIT_USAGE
         }
     }

@@ -98,6 +98,12 @@ impl EventKind {
         self.0.client
     }
 
+    /// Whether a tool is about to be used, so that guards may stop it.
+    #[must_use]
+    pub fn is_before_call(self) -> bool {
+        matches!(self.0.name, "pre_tool_use" | "permission_request")
+    }
+
     /// Whether an agent wants to end its turn.
     #[must_use]
     pub fn is_stop(self) -> bool {

@@ -20,6 +20,17 @@ use crate::limits::{QUARANTINE_FILES_MAX, STATE_FILE_BYTES_MAX};
 use crate::state::SessionState;
 use crate::world::{FileKind, HeldLock, World, WorldError};
 
+/// What a text names among the sessions that there are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Named {
+    /// The one that it is, or the only one that begins so.
+    One(SessionId),
+    /// Several begin so.
+    Several(Vec<String>),
+    /// None begins so; the id that it may be as a whole.
+    Unknown(Option<SessionId>),
+}
+
 /// The sessions under one root.
 #[derive(Clone)]
 pub struct SessionStore<'a> {
@@ -92,6 +103,22 @@ impl<'a> SessionStore<'a> {
         let folder = self.paths(&SessionId::sanitise("any")).folder;
         let names = self.world.list(folder.parent().unwrap_or(&self.root)).unwrap_or_default();
         names.iter().filter_map(|it| SessionId::parse(it)).collect()
+    }
+
+    /// The session whose id is, or begins like, a text.
+    #[must_use]
+    pub fn named(&self, text: &str) -> Named {
+        let whole = SessionId::parse(text);
+        let mut known = self.sessions();
+        if let Some(id) = whole.as_ref().filter(|it| known.contains(it)) {
+            return Named::One(id.clone());
+        }
+        known.retain(|it| !text.is_empty() && it.as_str().starts_with(text));
+        match known.as_slice() {
+            [] => Named::Unknown(whole),
+            [only] => Named::One(only.clone()),
+            several => Named::Several(several.iter().map(|it| it.as_str().to_owned()).collect()),
+        }
     }
 
     /// The files of a session.

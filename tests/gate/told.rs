@@ -1,4 +1,6 @@
 //! What would switch the gate off without anybody seeing it, and is told to the user.
+use policyd::world::WorldError;
+use policyd::world::fake::Op;
 use serde_json::{Value, json};
 
 use crate::scene::Scene;
@@ -37,4 +39,21 @@ fn a_session_type_that_is_forced_and_unknown_is_told() {
     scene.world.set_env("POLICYD_SESSION_TYPE", "DEVELOPMNT");
     let said = scene.stop().json()["systemMessage"].as_str().unwrap().to_owned();
     assert!(said.contains("`DEVELOPMNT`") && said.contains("`DEVELOPMENT`"), "{said}");
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_is_found_before_a_block_is_lost() {
+    let scene = Scene::new();
+    let state = |scene: &Scene| {
+        let doctor = scene.run(&["policyd", "doctor", "--format", "json"], b"");
+        let report: Value = serde_json::from_str(&doctor.stdout).unwrap();
+        let mut checks = report["checks"].as_array().unwrap().clone().into_iter();
+        checks.find(|it| it["about"] == "state").unwrap()
+    };
+    assert_eq!(state(&scene)["health"], "ok", "{}", state(&scene));
+    let denied = WorldError::Refused("permission denied".to_owned());
+    scene.world.refuse_always(Op::Write, ".policyd-doctor.tmp", denied);
+    let found = state(&scene);
+    assert_eq!(found["health"], "failed", "{found}");
+    assert!(found["text"].as_str().unwrap().contains("no block can be remembered"), "{found}");
 }

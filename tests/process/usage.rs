@@ -1,5 +1,9 @@
 //! Usage errors: a hook never ends with 2, which its caller takes as a block; everyone else does.
 
+use std::fs;
+
+use serde_json::json;
+
 use crate::machine::{Called, Machine};
 
 fn called(line: &str) -> Called {
@@ -59,6 +63,73 @@ fn everyone_else_ends_with_two() {
         let called = called(line);
         assert_eq!(called.code, Some(2), "{line}: {called:?}");
     }
+}
+
+#[test]
+fn who_feeds_no_json_is_no_client() {
+    let machine = Machine::new();
+    for line in ["validate policies", "check", "--bogus", "help nope", ""] {
+        let arguments: Vec<_> = line.split_whitespace().collect();
+        for stdin in ["", " \n", "policies\n"] {
+            let called = machine.run(&arguments, stdin.as_bytes());
+            assert_eq!(called.code, Some(2), "{line}: {called:?}");
+        }
+        let fed = machine.run(&arguments, b"\n {\"session_id\":\"s\"}");
+        assert!(fed.notice().contains("the hook did nothing"), "{line}: {fed:?}");
+    }
+    let fed = machine.run(&["eval", "--hook", "pre-tool-use", "--bogus"], b"{}");
+    assert!(fed.notice().contains("`policyd eval --hook pre-tool-use`"), "{fed:?}");
+    assert!(!fed.notice().contains("--help"), "{fed:?}");
+}
+
+#[test]
+fn a_hook_line_for_another_event_than_a_call_is_told() {
+    let machine = Machine::new();
+    let call = r#"{"session_id":"s1","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"rm -rf /"}}"#;
+    for hook in ["post-tool-use", "session-start", "stop", "permission-request"] {
+        let told = machine.run(&["eval", "--hook", hook], call.as_bytes()).notice();
+        assert!(told.contains("Write `--hook pre-tool-use`"), "{hook}: {told}");
+    }
+}
+
+#[test]
+fn a_pack_that_changed_is_tried_before_it_is_trusted_again() {
+    let machine = Machine::new();
+    machine.put(
+        ".policyd/policies/considerations.yaml",
+        "- id: mine\n  category: c\n  question: Is it?\n  severity: warning\n  applicable_session_types: [\"*\"]\n  satisfied: todos.open == 0\n",
+    );
+    machine.put(
+        ".policyd/policies/tests/a.yaml",
+        "- name: none is open\n  on: stop\n  expect: {considerations: {mine: satisfied}}\n",
+    );
+    let trust = |hash: &str| {
+        let pack = machine.file(".policyd/policies");
+        let pack = json!({"folder": pack, "hash": hash, "since": "2025-01-01T00:00:00Z"});
+        let trust = json!({"version": 1, "packs": [pack]}).to_string();
+        fs::write(machine.path("config/policyd/trust.json"), trust).unwrap();
+    };
+    trust("0000");
+    let tested = machine.run(&["test"], b"");
+    assert_eq!(tested.code, Some(0), "{tested:?}");
+    assert!(tested.stdout.contains("1 passed, 0 failed"), "{tested:?}");
+    fs::write(machine.path("config/policyd/trust.json"), r#"{"version":1,"packs":[]}"#).unwrap();
+    assert_eq!(machine.run(&["test"], b"").code, Some(3), "nobody ever trusted it");
+}
+
+#[test]
+fn a_session_is_named_by_its_beginning() {
+    let machine = Machine::new();
+    machine.untested();
+    for id in ["abcd-1", "abxy-2"] {
+        let stop = machine.payload(&json!({"session_id": id})).to_string();
+        assert!(machine.run(&["eval", "--hook", "stop"], stop.as_bytes()).blocks());
+    }
+    let shown = machine.run(&["state", "show", "abc"], b"");
+    assert!(shown.code == Some(0) && shown.stdout.contains("abcd-1"), "{shown:?}");
+    let several = machine.run(&["state", "reset", "ab"], b"");
+    assert_eq!(several.code, Some(2), "{several:?}");
+    assert!(several.stderr.contains("abcd-1") && several.stderr.contains("abxy-2"), "{several:?}");
 }
 
 #[test]
