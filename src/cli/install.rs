@@ -82,10 +82,9 @@ pub(super) fn uninstall(
     console: &mut Console<'_>,
     arguments: &UninstallArguments,
 ) -> u8 {
-    let planned = targets(world, &arguments.harness, arguments.scope).and_then(|targets| {
-        let change = |(place, path): (&'static Place, PathBuf)| take_out(world, place, path);
-        Ok(targets.into_iter().map(change).collect())
-    });
+    let change = |(place, path): (&'static Place, PathBuf)| take_out(world, place, path);
+    let planned = targets(world, &arguments.harness, arguments.scope)
+        .map(|targets| targets.into_iter().map(change).collect());
     carry_out(world, console, planned, arguments.dry_run)
 }
 

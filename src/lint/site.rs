@@ -121,7 +121,7 @@ impl<'a> Site<'a> {
     ) -> Self {
         let At { file, entry, key, record } = at;
         let (term, pairs, truth) = (Term::parse(text), Pairs::of(text), OnceCell::new());
-        let quotes = memchr::memchr(b'"', text.as_bytes()).is_some();
+        let quotes = memchr::memchr2(b'"', b'`', text.as_bytes()).is_some();
         let calls = Calls::of_text(text);
         Self {
             file,

@@ -16,7 +16,7 @@ fn what_looks_like_something_else_is_told() {
         &[
             ("session.branch.matches(\"^feat/|fix/\")", "`^` binds the first of these alone"),
             ("session.branch.matches(\"feat-|fix-$\")", "`$` binds the last of these alone"),
-            ("session.branch.matches(\"^FAIL|panic\")", ""),
+            ("action.command.matches(\"^FAIL|panic\")", ""),
             ("session.branch.matches(\"[^ok|PASS]\")", ""),
             ("session.branch.matches(\"^[feat|fix]/\")", "`[feat|fix]` is one character"),
             ("session.branch.matches(\"^feat/*\")", "`/*` is any number of `/`"),

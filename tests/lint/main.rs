@@ -23,6 +23,7 @@ mod mends;
 mod mutations;
 mod pages;
 mod places;
+mod read_otherwise;
 mod slips;
 mod soundness;
 mod subjects;

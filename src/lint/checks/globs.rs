@@ -102,11 +102,26 @@ fn separated(glob: &str) -> bool {
     !glob.contains(['{', '}']) && glob.contains(',') && glob.split(',').skip(1).all(is_glob)
 }
 
+/// Whether a glob is written as a regular expression: `.*\\.md`, `^docs/`, `*.(pem|key)`.
+fn is_regex(text: &str) -> bool {
+    let group = text.split_once('(').and_then(|(_, it)| it.split_once(')'));
+    text.contains(".*\\.")
+        || (text.starts_with('^') && text.len() > 1)
+        || (text.ends_with('$') && text.contains(".*"))
+        || (text.starts_with(".*/") && text.ends_with("/.*"))
+        || group.is_some_and(|(inside, _)| inside.contains('|'))
+}
+
 /// Why no path is like a glob, and what to write.
 fn never(glob: &str) -> Option<(&'static str, &'static str)> {
     let text = glob.strip_prefix('!').unwrap_or(glob);
     if text.is_empty() {
         Some(("no path is empty", "name what is meant, or leave it out"))
+    } else if is_regex(text) {
+        Some((
+            "it is read as a glob",
+            "write `*` for any letters of a name, `**` for folders, `{a,b}`",
+        ))
     } else if text.starts_with('$') {
         Some(("variables are not replaced", "write `~/` for the home folder, or `**/name`"))
     } else if separated(text) {
@@ -123,8 +138,13 @@ fn never(glob: &str) -> Option<(&'static str, &'static str)> {
         Some(("no path holds `//`", "write `/`"))
     } else if text.trim() != text {
         Some(("it begins or ends with a blank", "write it without"))
-    } else if text.contains("|*") || (text.contains('{') && text.contains('|')) {
+    } else if text.contains('|') && text.contains(['*', '/', '{']) {
         Some(("`|` separates nothing in it", "write a list of globs, or `{a,b}`"))
+    } else if ["** ", "/* "].iter().any(|it| text.contains(it)) {
+        Some(("a blank separates nothing in it", "write a list of globs"))
+    } else if text.split_once(".{").is_some_and(|(_, it)| it.starts_with('.') || it.contains(",."))
+    {
+        Some(("it asks for two dots in a row", "write the dot once: `*.{a,b}`"))
     } else {
         None
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::events::kinds;
-use super::terms::path;
+use super::terms::{constant, last_argument, path};
 use crate::facts::covers;
 use crate::facts::event::CALLS;
 use crate::facts::glob::word_matches;
@@ -67,6 +67,7 @@ pub(in crate::lint) fn guard_always_fires(subject: &Subject<'_>, out: &mut Findi
         out.help(entry.id.span.clone(), message, help);
     }
     allowed_for_a_part(subject, out);
+    allowed_for_what_is_held(subject, out);
 }
 
 /// Beginnings of questions that a part of a command line answers, whatever else stands on it.
@@ -77,6 +78,56 @@ const OF_PARTS: [&str; 5] = [
     "action.command.contains(",
     "action.command.starts_with(",
 ];
+
+/// Whether a command line is matched against a pattern that does not tell all of it.
+fn matches_a_part(term: &Term) -> bool {
+    let line = path(term).is_some_and(|it| it.starts_with("action.command.matches("));
+    let pattern = last_argument(term, "matches").and_then(constant).filter(|_| line);
+    pattern.is_some_and(|(text, _)| {
+        let mut depth = 0_i32;
+        let branches = text.chars().any(|c| {
+            depth += i32::from(c == '(') - i32::from(c == ')');
+            c == '|' && depth == 0
+        });
+        let whole = text.starts_with('^') && text.ends_with('$') && !branches;
+        !whole || [".*", ".+", "[^"].iter().any(|it| text.contains(it))
+    })
+}
+
+/// Whether it is asked for one among the programs of a line.
+fn is_among_programs(term: &Term) -> bool {
+    matches!(&term.form, Form::In(_, list) if path(list) == Some("action.programs"))
+}
+
+/// Tells of guards that allow an address or a path for what it holds somewhere.
+fn allowed_for_what_is_held(subject: &Subject<'_>, out: &mut Findings) {
+    const HELD: [(&str, &str); 2] = [
+        (
+            "action.address",
+            "ask how it begins, to the `/` behind the host: `action.address.starts_with(\"https://docs.rs/\")`",
+        ),
+        ("event.input(\"file_path\")", "name the files: `action.writes([\"docs/**\"])`"),
+    ];
+    for entry in guards(subject) {
+        let said = |key: &str| subject.said(entry, key);
+        let allows = said("decision").is_some_and(|it| it.says("allow"))
+            && said("mode").is_none_or(|it| it.says("enforce"));
+        let Some(site) = subject.site(entry, "when").filter(|_| allows) else { continue };
+        site.visit(|term| {
+            let Some((fact, help)) =
+                HELD.iter().find(|(it, _)| path(term).is_some_and(|own| own.starts_with(it)))
+            else {
+                return;
+            };
+            let held = last_argument(term, "contains").is_some();
+            let pattern = last_argument(term, "matches").and_then(constant);
+            if held || pattern.is_some_and(|(text, _)| !text.starts_with('^')) {
+                let message = format!("`{}` allows whatever else `{fact}` is", entry.name());
+                out.help(site.span(&term.range), message, *help);
+            }
+        });
+    }
+}
 
 /// Tells of guards that allow a whole command line for a part of it.
 fn allowed_for_a_part(subject: &Subject<'_>, out: &mut Findings) {
@@ -99,7 +150,8 @@ fn allowed_for_a_part(subject: &Subject<'_>, out: &mut Findings) {
         }
         let mut told = false;
         site.visit(|term| {
-            let asks = path(term).is_some_and(|it| OF_PARTS.iter().any(|part| it.starts_with(part)));
+            let of_parts = |it: &str| OF_PARTS.iter().any(|part| it.starts_with(part));
+            let asks = path(term).is_some_and(of_parts) || matches_a_part(term) || is_among_programs(term);
             if asks && !told {
                 told = true;
                 let message = format!("`{}` allows whatever else stands on the line", entry.name());

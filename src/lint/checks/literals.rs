@@ -91,6 +91,21 @@ fn either(fact: &str, text: &str) -> Option<(String, String)> {
 /// What only regular expressions make something of.
 const OF_REGEXES: [&str; 6] = ["\\s+", "\\d+", "\\w+", ".*", ".+", "(?i)"];
 
+/// Beginnings of the facts that hold what people say, and names.
+const PROSE: [&str; 7] =
+    ["transcript.", "event.prompt", "event.model", "session.", "tokens.", "task.text", "todos."];
+
+/// Whether a text holds what no line and no file does: `drop.*table`, `\\beval\\(`.
+fn only_in_regexes(text: &str) -> bool {
+    let between = |(at, _): (usize, &str)| {
+        let (before, after) = (text.get(..at), text.get(at + 2..));
+        before.is_some_and(|it| it.ends_with(char::is_alphanumeric))
+            && after.is_some_and(|it| it.starts_with(char::is_alphanumeric))
+    };
+    let mut any = text.match_indices(".*");
+    any.any(between) || (text.starts_with("\\b") && text.contains(char::is_alphanumeric))
+}
+
 /// Functions that take a text as it stands.
 const LITERAL: [&str; 3] = ["contains", "starts_with", "ends_with"];
 
@@ -112,15 +127,16 @@ pub(in crate::lint) fn regex_in_literal(subject: &Subject<'_>, out: &mut Finding
             let ends = ends || text.starts_with("\\b") || text.ends_with("\\b");
             // What commands and files say may well be written like this.
             let owner = site.part(&term.range);
-            let prose = ["transcript.", "event.prompt", "event.model", "session.", "tokens."];
-            let prose = prose.iter().any(|it| owner.starts_with(it));
+            let prose = PROSE.iter().any(|it| owner.starts_with(it));
             let words = |it: &str| {
                 let plain = it.chars().all(|c| c.is_alphanumeric() || c == ' ');
                 plain && !it.is_empty() && it.trim() == it
             };
             let either = text.contains('|') && text.split('|').all(words);
             let of_regex = OF_REGEXES.iter().any(|it| text.contains(it)) || either;
-            if prose && text.len() > 1 && (ends || of_regex) {
+            let is_path = owner.starts_with("files.last_path") && text.contains('*');
+            let found = is_path || only_in_regexes(text) || (prose && (ends || of_regex));
+            if text.len() > 1 && found {
                 out.add(
                     site.span(range),
                     format!("`{name}` looks for `{text}` as it stands"),

@@ -181,6 +181,16 @@ fn foreign(text: &str, template: Option<&str>) -> Option<(std::ops::Range<usize>
             return Some((at..end("}"), cure));
         }
     }
+    for (at, _) in text.match_indices('$') {
+        let rest = text.get(at + 1..)?;
+        let (inner, opened) = rest.strip_prefix('(').map_or((rest, 0), |it| (it, 1));
+        let length = inner.find(|c: char| !c.is_ascii_alphanumeric() && !"_.".contains(c));
+        let path = inner.get(..length.unwrap_or(inner.len()))?.trim_end_matches('.');
+        // A path that ends where a sentence does.
+        if path.contains('.') && names_fact(&format!("{path}}}")) {
+            return Some((at..at + 1 + opened + path.len(), cure));
+        }
+    }
     None
 }
 

@@ -84,6 +84,14 @@ fn oddity(
             let message = format!("`{text}` is an option, and an operand behind `--` only");
             (message, "ask `program.has([…])`")
         }
+        "program.names" if text.starts_with('-') && text.len() > 1 && !text.contains('*') => (
+            format!("`{text}` is an option, and an operand behind `--` only"),
+            "ask `program.has([…])`",
+        ),
+        "program.names" if text.starts_with('(') && text.contains('|') => (
+            format!("`{text}` is read as a glob, and no regular expression"),
+            "name each in a text of its own, or write `{a,b}`",
+        ),
         "program.value" | "program.values"
             if !text.starts_with(['-', '+', '/']) && !without_dashes =>
         {

@@ -36,6 +36,16 @@ impl Pattern<'_> {
         }
     }
 
+    /// Whether it is the argument of a call that is written so.
+    pub(super) fn is_argument_of(&self, call: &str) -> bool {
+        match self.place {
+            Place::Node(_) => false,
+            Place::Argument(site, range) => {
+                site.text.get(..range.start).is_some_and(|it| it.trim_end().ends_with(call))
+            }
+        }
+    }
+
     /// Where a part of it is written; all of it, where escapes keep that from being told.
     pub(super) fn part(&self, range: Range<usize>) -> Span {
         match self.place {

@@ -155,9 +155,21 @@ pub(in crate::lint) fn shell_words(subject: &Subject<'_>, out: &mut Findings) {
         if words.iter().any(|(it, _)| reads_its_words(base_name(it))) {
             continue;
         }
+        if let Some((word, node)) = words.first().filter(|(it, _)| for_a_line(it)) {
+            out.add(node.span.clone(), format!("`{word}` is no program"), |it| {
+                it.with_note("no shell reads this: the first word is the program that is started")
+                    .with_help("name the program first; `env` starts one with variables")
+            });
+        }
         for (at, (word, node)) in words.iter().enumerate() {
             let before = at.checked_sub(1).and_then(|it| words.get(it)).map(|(it, _)| *it);
-            if for_a_shell(word, before) || (is_expanded(word) && !searches(&words)) {
+            if at > 0 && is_glued(word) {
+                let split: Vec<&str> = word.splitn(2, ' ').collect();
+                out.add(node.span.clone(), format!("`{word}` is one word"), |it| {
+                    it.with_note("no option has a blank in its name")
+                        .with_help(format!("write `{}`", split.join(", ")))
+                });
+            } else if for_a_shell(word, before) || (is_expanded(word) && !searches(&words)) {
                 out.add(node.span.clone(), format!("no shell reads `{word}`"), |it| {
                     it.with_note("the program gets it as a word like any other")
                         .with_help("ask the program itself, or name a script of yours that does")
@@ -170,6 +182,25 @@ pub(in crate::lint) fn shell_words(subject: &Subject<'_>, out: &mut Findings) {
 /// Whether a program makes something of its words that no shell made of them.
 pub(super) fn reads_its_words(program: &str) -> bool {
     SHELLS.contains(&program) || INTERPRETERS.contains(&program)
+}
+
+/// Whether a word means something at the beginning of a line of a shell alone: `cd`, `A=b`.
+fn for_a_line(word: &str) -> bool {
+    let is_name = |it: &str| {
+        !it.is_empty()
+            && it.bytes().all(|c| c.is_ascii_uppercase() || c == b'_' || c.is_ascii_digit())
+    };
+    matches!(
+        word,
+        "cd" | "export" | "source" | "set" | "exec" | "eval" | "if" | "for" | "while" | "!"
+    ) || word.split_once('=').is_some_and(|(name, _)| is_name(name))
+}
+
+/// Whether an option and its value are one word: `--output-format json`.
+fn is_glued(word: &str) -> bool {
+    word.strip_prefix("--").and_then(|it| it.split_once(' ')).is_some_and(|(name, _)| {
+        !name.is_empty() && name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'-')
+    })
 }
 
 /// Whether a word behind another one is a sign of a shell, or a hole.

@@ -17,9 +17,10 @@ use crate::source::node::Node;
 /// Shorter names are one letter from too many others: `gt`, `nm` and `ip` are programs, too.
 pub(super) const LETTERS_MIN: usize = 4;
 /// Programs and words behind programs that are no slip of the names they are near.
-const REAL: [&str; 23] = [
-    "argo", "elm", "ent", "erl", "fpc", "instal", "ionic", "isntall", "lld", "nim", "nvm", "pic",
-    "pnp", "ppm", "pst", "serve", "shasum", "sql", "star", "sync", "test", "top", "tst",
+const REAL: [&str; 25] = [
+    "argo", "buck", "elm", "ent", "erl", "fpc", "instal", "ionic", "isntall", "lld", "nim", "nvm",
+    "pic", "pnp", "ppm", "pst", "serve", "shasum", "sql", "sqlite", "star", "sync", "test", "top",
+    "tst",
 ];
 
 pub(in crate::lint) fn misspelt_program(subject: &Subject<'_>, out: &mut Findings) {
@@ -198,7 +199,7 @@ pub(in crate::lint) fn word_as_program(subject: &Subject<'_>, out: &mut Findings
 }
 
 /// What a shell takes away before a program runs.
-const SHELL: [&str; 8] = ["|", "&&", ";", ">", "<", "$(", "`", "\""];
+const SHELL: [&str; 9] = ["|", "&&", ";", ">", "<", "$(", "`", "\"", "'"];
 
 /// A pattern without what stands in braces.
 fn outside_braces(pattern: &str) -> String {
@@ -224,6 +225,14 @@ pub(in crate::lint) fn shell_in_pattern(subject: &Subject<'_>, out: &mut Finding
             out.add(pattern.span(), "a comma separates nothing in a pattern", |it| {
                 it.with_note("no program has one in its name")
                     .with_help("write each pattern as a text of its own")
+            });
+        } else if pattern.text.contains('<') && pattern.text.contains('>') {
+            out.add(pattern.span(), "no program is called with such a name in its words", |it| {
+                it.with_help("write `*` where any letters may stand, or end the pattern before it")
+            });
+        } else if pattern.text.contains("...") || pattern.text.contains('\u{2026}') {
+            out.add(pattern.span(), "dots stand for nothing in a pattern", |it| {
+                it.with_help("name the program and its word: what stands between does not matter")
             });
         } else if let Some(sign) = SHELL.iter().find(|it| pattern.text.contains(**it)) {
             let message = format!("`{sign}` belongs to the shell, and no program sees it");

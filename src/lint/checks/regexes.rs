@@ -12,11 +12,16 @@ use crate::lint::{Findings, Subject};
 pub(in crate::lint) fn deceptive_regex(subject: &Subject<'_>, out: &mut Findings) {
     for pattern in regexes(subject) {
         // Most hold nothing of the kind.
-        if !pattern.text.contains(['|', '*']) {
+        if !pattern.text.contains(['|', '*', '$', '/']) {
+            continue;
+        }
+        if let Some((message, help)) = of_javascript(pattern.text) {
+            out.help(pattern.span(), message, help);
             continue;
         }
         let Ok(ast) = Parser::new().parse(pattern.text) else { continue };
-        if let Some((range, message, help)) = deception(&ast, pattern.text) {
+        let of_branch = pattern.is_argument_of("session.branch.matches(");
+        if let Some((range, message, help)) = deception(&ast, pattern.text, of_branch) {
             out.help(pattern.part(range), message, help);
         }
     }
@@ -25,17 +30,44 @@ pub(in crate::lint) fn deceptive_regex(subject: &Subject<'_>, out: &mut Findings
 /// What looks like something else, and what to write.
 type Deception = (Range<usize>, String, String);
 
-fn deception(ast: &Ast, text: &str) -> Option<Deception> {
+/// A pattern between slashes, with what other languages write behind it: `/drop table/i`.
+fn of_javascript(text: &str) -> Option<(String, String)> {
+    let (inside, flags) = text.strip_prefix('/')?.rsplit_once('/')?;
+    let is_flags =
+        !flags.is_empty() && flags.len() <= 3 && flags.chars().all(|c| "gimsuy".contains(c));
+    // `/etc/g` is a path.
+    let is_path = flags.len() == 1 && !inside.contains([' ', '\\', '|', '(', '[', '^', '+']);
+    (is_flags && !is_path && !inside.is_empty() && !inside.contains('/')).then(|| {
+        let message = format!("the slashes and `{flags}` are part of what is looked for");
+        (message, format!("write `{inside}`: case does not count anyway"))
+    })
+}
+
+fn deception(ast: &Ast, text: &str, of_branch: bool) -> Option<Deception> {
     if let Ast::Alternation(branches) = ast
-        && let Some(found) = loose_anchor(&branches.asts, text)
+        && let Some(found) = loose_anchor(&branches.asts, text, of_branch)
     {
         return Some(found);
     }
     within(ast, text)
 }
 
+/// An end of the text before a name: `$HOME` is found nowhere.
+fn end_before_name(all: &[Ast], text: &str) -> Option<Deception> {
+    let is_end = |it: &Ast| matches!(it, Ast::Assertion(it) if it.kind == AssertionKind::EndLine);
+    let is_letter =
+        |it: &Ast| matches!(it, Ast::Literal(it) if it.c.is_alphanumeric() || it.c == '_');
+    let at = all
+        .windows(2)
+        .position(|it| matches!(it, [one, next] if is_end(one) && is_letter(next)))?;
+    let at = all.get(at)?.span().start.offset;
+    let message = "`$` is the end of the text, and something stands behind it".to_owned();
+    (!text.contains("(?"))
+        .then(|| (at..at + 1, message, "write `\\$` for the sign itself".to_owned()))
+}
+
 /// An anchor that binds the first of several branches alone: `^feat/|fix/`.
-fn loose_anchor(branches: &[Ast], text: &str) -> Option<Deception> {
+fn loose_anchor(branches: &[Ast], text: &str, of_branch: bool) -> Option<Deception> {
     let is_start =
         |it: &Ast| matches!(it, Ast::Assertion(it) if it.kind == AssertionKind::StartLine);
     let is_end = |it: &Ast| matches!(it, Ast::Assertion(it) if it.kind == AssertionKind::EndLine);
@@ -44,36 +76,42 @@ fn loose_anchor(branches: &[Ast], text: &str) -> Option<Deception> {
             if let Ast::Concat(all) = it { all.asts.as_slice() } else { std::slice::from_ref(it) };
         (all.first().is_some_and(is_start), all.last().is_some_and(is_end))
     };
-    if !are_alike(branches, text) {
+    if !are_alike(branches, text, of_branch) {
         return None;
     }
     let (first, rest) = branches.split_first()?;
     let (last, before) = branches.split_last()?;
     let bare = |all: &[Ast]| all.iter().all(|it| edges(it) == (false, false));
-    let inner = |from: usize, to: usize| text.get(from..to).unwrap_or_default();
+    let inner = text.trim_start_matches('^').trim_end_matches('$');
+    let start = first.span().start.offset;
+    let end = last.span().end.offset;
+    if of_branch && edges(first) == (true, false) && edges(last) == (false, true) {
+        let middle = rest.split_last().is_none_or(|(_, it)| bare(it));
+        let message = "`^` binds the first of these alone, `$` the last".to_owned();
+        return middle.then(|| (start..start + 1, message, format!("write `^({inner})$`")));
+    }
     if edges(first) == (true, false) && bare(rest) {
-        let at = first.span().start.offset;
-        let help = format!("write `^({})`", inner(at + 1, text.len()));
-        return Some((at..at + 1, "`^` binds the first of these alone".to_owned(), help));
+        let help = format!("write `^({inner})`");
+        return Some((start..start + 1, "`^` binds the first of these alone".to_owned(), help));
     }
     if edges(last) == (false, true) && bare(before) {
-        let end = last.span().end.offset;
-        let help = format!("write `({})$`", inner(0, end - 1));
+        let help = format!("write `({inner})$`");
         return Some((end - 1..end, "`$` binds the last of these alone".to_owned(), help));
     }
     None
 }
 
 /// Whether branches are words with the same sign at their ends: nobody means one of them in another place than the
-/// others.
-fn are_alike(branches: &[Ast], text: &str) -> bool {
+/// others. Names of branches need no such sign.
+fn are_alike(branches: &[Ast], text: &str, of_branch: bool) -> bool {
     let written = |it: &Ast| text.get(it.span().start.offset..it.span().end.offset);
     let words = branches.iter().filter_map(written).map(|it| it.trim_matches(['^', '$']));
     let ends: Vec<(&str, &str)> =
         words.map(|it| it.split_at(it.trim_end_matches(['/', '-', ':', '_']).len())).collect();
     let is_word = |it: &str| !it.is_empty() && it.chars().all(char::is_alphanumeric);
     ends.iter().all(|(word, end)| {
-        is_word(word) && ends.first().is_some_and(|it| it.1 == *end && !end.is_empty())
+        is_word(word)
+            && ends.first().is_some_and(|it| it.1 == *end && (of_branch || !end.is_empty()))
     })
 }
 
@@ -108,7 +146,8 @@ fn within(ast: &Ast, text: &str) -> Option<Deception> {
         }
         Ast::Group(it) => within(&it.ast, text),
         Ast::Alternation(it) => it.asts.iter().find_map(|it| within(it, text)),
-        Ast::Concat(it) => it.asts.iter().find_map(|it| within(it, text)),
+        Ast::Concat(it) => end_before_name(&it.asts, text)
+            .or_else(|| it.asts.iter().find_map(|it| within(it, text))),
         Ast::Empty(_)
         | Ast::Flags(_)
         | Ast::Literal(_)

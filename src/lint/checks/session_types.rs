@@ -138,6 +138,13 @@ pub(in crate::lint) fn overlapping_session_types(subject: &Subject<'_>, out: &mu
 pub(in crate::lint) fn redundant_session_type(subject: &Subject<'_>, out: &mut Findings) {
     for entry in subject.of("considerations.yaml") {
         let types = entry.node.get("applicable_session_types").and_then(Node::items);
+        if let Some(list) =
+            entry.node.get("applicable_session_types").filter(|_| types == Some(&[]))
+        {
+            out.add(list.span.clone(), "an empty list means every type", |it| {
+                it.with_help("write `[\"*\"]` for all, or `enabled: false` for none")
+            });
+        }
         let types = types.unwrap_or_default();
         let all = types.iter().find(|it| it.text() == Some("*"));
         let mut seen: BTreeMap<&str, &Node> = BTreeMap::new();

@@ -113,6 +113,8 @@ pub(in crate::lint) fn cut_by_comment(subject: &Subject<'_>, out: &mut Findings)
             // A number is often written as what it is like: `#\d+`, `#[0-9]`.
             let goes_on = |c: char| c.is_alphanumeric() || matches!(c, '\\' | '[' | '(');
             cut_text(leaf.node, goes_on, out);
+        } else if matches!(leaf.kind, Kind::Expression) {
+            cut_expression(leaf.node, out);
         }
     }
     for file in subject.case_trees() {
@@ -127,6 +129,54 @@ pub(in crate::lint) fn cut_by_comment(subject: &Subject<'_>, out: &mut Findings)
                 .for_each(|it| cut_text(it, char::is_alphanumeric, out));
         });
     }
+}
+
+/// Tells where a comment holds what belongs to an expression: `a #&& b`, or `a // why` where the lines of a
+/// scalar become one.
+fn cut_expression(node: &Node, out: &mut Findings) {
+    let rest = node.span.source.text.get(node.span.end..).unwrap_or_default();
+    let comment = rest.trim_start_matches([' ', '\t']);
+    let said = comment.strip_prefix('#').map(str::trim_start).unwrap_or_default();
+    if said.starts_with("&&") || said.starts_with("||") {
+        let start = node.span.end + (rest.len() - comment.len());
+        let end = start + comment.lines().next().unwrap_or_default().len();
+        let cut = Span { source: node.span.source.clone(), start, end };
+        out.add(cut, "this is a comment, and no part of the expression before it", |it| {
+            it.with_related(node.span.clone(), "the expression ends here")
+                .with_help("write `|-` and the expression below it, or delete the comment")
+        });
+        return;
+    }
+    let text = node.text().unwrap_or_default();
+    let literal = node.scalar().is_some_and(|it| it.style == ScalarStyle::Literal);
+    let Some(at) = comment_of(text).filter(|_| !literal) else { return };
+    let end = text.get(at..).and_then(|it| it.find('\n')).map_or(text.len(), |it| at + it);
+    let written = node.sub_span(at..end);
+    let below = written.text().split_once('\n').is_some_and(|(_, it)| !it.trim().is_empty());
+    if below {
+        out.add(node.sub_span(at..at + 2), "this comment takes the lines below it with it", |it| {
+            it.with_note("the lines of this scalar become one, and `//` ends where a line does")
+                .with_help("write `|` in place of `>`, or `#` in a line above the key")
+        });
+    }
+}
+
+/// Where a comment begins in an expression, outside of its texts.
+fn comment_of(expression: &str) -> Option<usize> {
+    let mut quote: Option<char> = None;
+    let mut is_escaped = false;
+    for (at, c) in expression.char_indices() {
+        match quote {
+            Some(_) if is_escaped => is_escaped = false,
+            Some('"') if c == '\\' => is_escaped = true,
+            Some(open) if c == open => quote = None,
+            Some(_) => {}
+            None if matches!(c, '"' | '`') => quote = Some(c),
+            None if expression.get(at..).is_some_and(|it| it.starts_with("//")) => return Some(at),
+            None => {}
+        }
+    }
+    None
 }
 
 /// Tells where a comment cuts a text that might go on with such a character behind `#`.

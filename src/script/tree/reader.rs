@@ -1,5 +1,6 @@
 //! Reads the tree of an expression: which bytes each part was written with.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use rhai::{Expr, FnCallExpr, Position, Stmt};
@@ -39,7 +40,7 @@ fn tokens(text: &str) -> Vec<Range<usize>> {
             at += first.len_utf8();
             continue;
         }
-        let is_sign = first.is_ascii_punctuation() && !matches!(first, '_' | '"');
+        let is_sign = first.is_ascii_punctuation() && !matches!(first, '_' | '"' | '`');
         let length = match is_sign {
             true => PAIRS.iter().find(|it| rest.starts_with(**it)).map_or(1, |it| it.len()),
             false => token_length(rest).max(1),
@@ -48,6 +49,14 @@ fn tokens(text: &str) -> Vec<Range<usize>> {
         at += length;
     }
     found
+}
+
+/// A token, a text in backticks as it is written in quotes: what is looked for in a path is written so.
+fn in_quotes(token: &str) -> Cow<'_, str> {
+    match token.strip_prefix('`').and_then(|it| it.strip_suffix('`')) {
+        Some(inside) => format!("{:?}", inside.replace("``", "`")).into(),
+        None => token.into(),
+    }
 }
 
 struct Reader<'a> {
@@ -228,7 +237,7 @@ impl Reader<'_> {
         }
         let mut arguments = Vec::new();
         self.arguments(expr, &mut arguments)?;
-        let path: String = (first..=last).map(|it| self.token(it)).collect();
+        let path: String = (first..=last).map(|it| in_quotes(self.token(it))).collect();
         Some((Form::Fact(path, arguments), self.between(first, last)?))
     }
 

@@ -1,0 +1,213 @@
+//! Slips of authors that are read as something else: globs written as regular expressions, comments that take
+//! parts of expressions with them, allows for a part of what they look at.
+
+use crate::subjects::{check, check_made, consideration};
+
+const GUARDS: &str = "guards.yaml";
+
+fn guards(code: &str, situations: &[(&str, &str)]) {
+    let guard =
+        |lines: &str| format!("- id: own\n{lines}\n  decision: deny\n  message: Not this.\n");
+    check_made((GUARDS, guard), code, situations);
+}
+
+fn allows(situations: &[(&str, &str)]) {
+    let guard = |lines: &str| {
+        format!("- id: own\n  tools: [{lines}\n  decision: allow\n  message: Go on.\n")
+    };
+    check_made((GUARDS, guard), "PD621", situations);
+}
+
+#[test]
+fn a_glob_is_no_regular_expression() {
+    let glob = |it: &str| format!("  when: action.writes([`{it}`])");
+    for (text, said) in [
+        ("*.(pem|key)", "read as a glob"),
+        ("*.@(pem|key)", "read as a glob"),
+        (r".*\.md", "read as a glob"),
+        (r".*\.pem$", "read as a glob"),
+        ("^docs/", "read as a glob"),
+        (".*/migrations/.*", "read as a glob"),
+        ("docs/**|README.md", "`|` separates nothing"),
+        ("docs/** README.md", "a blank separates nothing"),
+        ("*.{.sql,.psql}", "two dots in a row"),
+        ("*.{pem,key}", ""),
+        ("docs/.*", ""),
+        ("**/.*", ""),
+        ("src/(group)/page.tsx", ""),
+        ("My Documents/*.md", ""),
+        ("*.tar.{gz,xz}", ""),
+        (".config/*", ""),
+    ] {
+        guards("PD308", &[(&glob(text), said)]);
+    }
+}
+
+#[test]
+fn names_of_operands_are_no_options_and_no_patterns_of_other_languages() {
+    guards(
+        "PD313",
+        &[
+            ("  commands: [git push]\n  when: program.names([\"--force\"])", "is an option"),
+            ("  commands: [git push]\n  when: program.names([\"-f\", \"main\"])", "is an option"),
+            (
+                "  commands: [git push]\n  when: program.names([\"(main|master)\"])",
+                "read as a glob",
+            ),
+            ("  commands: [git push]\n  when: program.names([\"{main,master}\"])", ""),
+            ("  commands: [git push]\n  when: program.names([\"-\"])", ""),
+        ],
+    );
+}
+
+#[test]
+fn what_only_regular_expressions_hold_is_looked_for_as_it_stands() {
+    guards(
+        "PD315",
+        &[
+            ("  commands: [psql]\n  when: program.line.contains(\"drop.*table\")", "as it stands"),
+            (r#"  when: action.written.contains("\\beval\\(")"#, "as it stands"),
+            ("  when: files.last_path.ends_with(\"*.md\")", "as it stands"),
+            ("  when: action.command.contains(\"rm *.*\")", ""),
+            ("  when: action.command.contains(\"curl|sh\")", ""),
+            ("  when: action.written.contains(\"string|null\")", ""),
+        ],
+    );
+}
+
+#[test]
+fn a_regular_expression_holds_no_sign_of_another_language() {
+    let when = |it: &str| format!("  when: action.command.matches(\"{it}\")");
+    for (text, said) in [
+        ("/drop table/i", "the slashes and `i`"),
+        ("/usr/bin/x", ""),
+        ("/etc/g", ""),
+        ("/debugger/gi", "the slashes and `gi`"),
+        ("rm -rf $HOME", "`$` is the end"),
+        ("rm -rf \\\\$HOME", ""),
+        ("end$", ""),
+        ("(a$|b)", ""),
+        ("(?m)a$b", ""),
+    ] {
+        guards("PD319", &[(when(text).as_str(), said)]);
+    }
+    let branch = |it: &str| format!("  when: session.branch.matches(\"{it}\")");
+    for (text, said) in [
+        ("^main|master$", "write `^(main|master)$`"),
+        ("^main|master", "binds the first"),
+        ("^main|master|release$", "write `^(main|master|release)$`"),
+        ("^(main|master)$", ""),
+        ("main|master", ""),
+        ("^main$|^master$", ""),
+    ] {
+        guards("PD319", &[(branch(text).as_str(), said)]);
+    }
+    guards("PD319", &[("  when: action.command.matches(\"^main|master$\")", "")]);
+}
+
+#[test]
+fn an_allow_is_tied_to_all_that_it_looks_at() {
+    allows(&[
+        ("Bash]\n  when: action.command.matches(\"^npm (test|run lint)\")", "whatever else stands"),
+        ("Bash]\n  when: action.command.matches(\"npm test\")", "whatever else stands"),
+        ("Bash]\n  when: action.command.matches(\"^npm test$|^ls$\")", "whatever else stands"),
+        ("Bash]\n  when: '\"npm\" in action.programs'", "whatever else stands"),
+        ("Bash]\n  when: action.command.matches(\"^npm (test|run lint)$\")", ""),
+        (
+            "WebFetch]\n  when: action.address.contains(\"docs.rs\")",
+            "whatever else `action.address` is",
+        ),
+        (
+            "WebFetch]\n  when: action.address.matches(\"docs\")",
+            "whatever else `action.address` is",
+        ),
+        ("WebFetch]\n  when: action.address.starts_with(\"https://docs.rs/\")", ""),
+        ("Write]\n  when: event.input(\"file_path\").contains(\"/docs/\")", "whatever else"),
+        ("Write]\n  when: action.writes([\"docs/**\"])", ""),
+    ]);
+}
+
+#[test]
+fn a_comment_takes_no_part_of_an_expression_with_it() {
+    let rule =
+        |when: &str| consideration("own", &format!("  when: {when}\n  satisfied: todos.open == 0"));
+    let file = "considerations.yaml";
+    let folded = ">-\n    files.count > 0 // only edits\n    && todos.open > 0";
+    for (when, said) in [
+        ("files.count > 0 #&& todos.open > 0", "no part of the expression"),
+        ("files.count > 0 # || todos.open > 0", "no part of the expression"),
+        ("files.count > 0 # edits", ""),
+        (folded, "takes the lines below"),
+        (&folded.replace(">-", "|-"), ""),
+        (">-\n    files.count > 0\n    && todos.open > 0 // only edits", ""),
+        ("session.branch == \"a//b\"", ""),
+    ] {
+        check(file, "PD031", &[(&rule(when), said)]);
+    }
+}
+
+#[test]
+fn an_empty_list_of_session_types_is_every_type() {
+    let rule = |types: &str| {
+        consideration(
+            "own",
+            &format!("  applicable_session_types: {types}\n  satisfied: todos.open == 0"),
+        )
+    };
+    check_made(
+        ("considerations.yaml", rule),
+        "PD612",
+        &[("[]", "means every type"), ("[\"*\"]", ""), ("[DEVELOPMENT]", "")],
+    );
+}
+
+#[test]
+fn a_command_pattern_holds_no_quotes_and_no_placeholders() {
+    guards(
+        "PD310",
+        &[
+            ("  commands: [\"'npm publish'\"]", "belongs to the shell"),
+            ("  commands: [\"kubectl delete <name>\"]", "no program is called with such a name"),
+            ("  commands: [\"kubectl ... delete\"]", "dots stand for nothing"),
+            ("  commands: [kubectl delete]", ""),
+        ],
+    );
+    guards("PD126", &[("  commands: [buck]", ""), ("  commands: [sqlite]", "")]);
+}
+
+#[test]
+fn a_probe_starts_a_program() {
+    let probe = |it: &str| format!("- id: own\n  command: {it}\n  timeout: 5s\n");
+    check_made(
+        ("probes.yaml", probe),
+        "PD807",
+        &[
+            ("[cd, sub]", "`cd` is no program"),
+            ("[\"FOO=1\", ruff, check]", "`FOO=1` is no program"),
+            ("[ruff, check, --output-format json]", "write `--output-format, json`"),
+            ("[ruff, check, --output-format=json]", ""),
+            ("[git, log, \"--format=%h %s\"]", ""),
+        ],
+    );
+}
+
+#[test]
+fn a_hole_is_written_in_braces() {
+    let rule = |text: &str| {
+        consideration(
+            "own",
+            &format!("  satisfied: todos.open == 0\n  details:\n    - text: \"{text}\""),
+        )
+    };
+    check_made(
+        ("considerations.yaml", rule),
+        "PD406",
+        &[
+            ("$(todos.open) are open", "said as it stands"),
+            ("$todos.open are open", "said as it stands"),
+            ("${todos.open} are open", ""),
+            ("it costs $5.00", ""),
+            ("see $HOME.", ""),
+        ],
+    );
+}
