@@ -101,6 +101,7 @@ fn options_are_written_as_the_program_does() {
                 "  commands: [git]\n  when: program.has([\"--noedit\", \"--new-in-git\"])",
                 "`--no-edit`",
             ),
+            ("  commands: [git push]\n  when: program.has([\"--f\"])", "nearly `-f`"),
             ("  commands: [gh pr merge]\n  when: program.has([\"--admim\"])", "nearly `--admin`"),
             ("  commands: [git push --forec]", "nearly `--force`"),
             // Of an unknown program nothing is known but what the vocabulary says.

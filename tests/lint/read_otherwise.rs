@@ -192,6 +192,34 @@ fn a_probe_starts_a_program() {
 }
 
 #[test]
+fn a_place_in_an_answer_is_written_with_empty_brackets() {
+    let rule = |place: &str| {
+        consideration("own", &format!("  satisfied: probes.pr.list(\"{place}\").len() == 0"))
+    };
+    check_made(
+        ("considerations.yaml", rule),
+        "PD243",
+        &[
+            ("labels[*].name", "`[*]` is no part"),
+            ("labels[name==bug]", "`[name==bug]` is no part"),
+            ("labels[].name", ""),
+            ("labels[0].name", ""),
+        ],
+    );
+}
+
+#[test]
+fn preferences_name_files() {
+    let preference =
+        |it: &str| format!("- id: own\n  files: [\"{it}\"]\n  regexes: [never merge]\n");
+    check_made(
+        ("preferences.yaml", preference),
+        "PD308",
+        &[("**/CLAUDE.md", "this is no glob"), ("CLAUDE.md", "")],
+    );
+}
+
+#[test]
 fn a_hole_is_written_in_braces() {
     let rule = |text: &str| {
         consideration(

@@ -160,6 +160,11 @@ pub(in crate::lint) fn glob_cannot_match(subject: &Subject<'_>, out: &mut Findin
         }
     }
     nothing_left(subject, out);
+    let of_preferences = |it: &Leaf<'_>| (it.file, it.key) == ("preferences.yaml", "files");
+    for file in leaves(subject, of_preferences).filter(|it| it.text.contains(['*', '?', '{'])) {
+        let message = format!("no file is called `{}`, and this is no glob", file.text);
+        out.help(file.span(), message, "name each file: preferences are looked for in few");
+    }
 }
 
 /// What stands in the innermost braces of a glob.

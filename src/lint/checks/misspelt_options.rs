@@ -47,6 +47,9 @@ fn meant_by(subject: &Subject<'_>, program: &str, option: &str) -> Option<String
 fn slip_of_known(program: &str, option: &str) -> Option<String> {
     let name = option.strip_prefix("--")?.split('=').next().filter(|it| !it.is_empty())?;
     let known: Vec<&str> = known_options(program)?.collect();
+    if name.len() == 1 {
+        return Some(format!("-{name}"));
+    }
     let is_known = |it: &str| known.contains(&it);
     if is_known(name) || name.strip_prefix("no-").is_some_and(is_known) {
         return None;

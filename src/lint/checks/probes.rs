@@ -294,6 +294,12 @@ fn field_at(place: &str) -> &str {
     place.split(['.', '[']).next().unwrap_or(place)
 }
 
+/// What stands in brackets of a place and is neither nothing nor a number: `labels[*]`, `labels[name==bug]`.
+fn odd_brackets(place: &str) -> Option<&str> {
+    let inside = place.split('[').skip(1).map(|it| it.split(']').next().unwrap_or(it));
+    inside.into_iter().find(|it| !it.chars().all(|c| c.is_ascii_digit()))
+}
+
 /// Fields that the inherited rules read of an inherited probe whose command no longer asks for them.
 fn fields_left_out(subject: &Subject<'_>, out: &mut Findings) {
     // Who switches inherited rules off may have done so to these.
@@ -331,7 +337,16 @@ pub(in crate::lint) fn field_not_asked(subject: &Subject<'_>, out: &mut Findings
         let Some((id, asked)) = probe(path) else { return };
         let name = asked.split_once('(').map(|it| it.0).filter(|it| AT_A_PLACE.contains(it));
         let place = arguments.first().and_then(constant).filter(|_| name.is_some());
-        let Some((field, range)) = place.map(|(it, range)| (field_at(it), range)) else { return };
+        let Some((place, range)) = place else { return };
+        if let Some(odd) = odd_brackets(place) {
+            let message = format!("`[{odd}]` is no part of a place in an answer");
+            out.add(site.span(range), message, |it| {
+                it.with_note("nothing is found there")
+                    .with_help("write `[]` for all of a list, `[0]` for the first")
+            });
+            return;
+        }
+        let field = field_at(place);
         let words = commands().find(|it| it.0 == id).map(|it| it.1);
         let Some(fields) = words.as_deref().and_then(fields_of) else { return };
         if field.is_empty() || fields.contains(&field) {
