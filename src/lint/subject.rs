@@ -293,6 +293,16 @@ impl<'a> Subject<'a> {
         })
     }
 
+    /// Whether the loader found an error anywhere in an entry: what else is odd about it may follow from that.
+    #[must_use]
+    pub fn is_broken(&self, entry: &Entry<'_>) -> bool {
+        let mut errors = self.reviewed.diagnostics.iter().filter(|it| it.level == Level::Error);
+        let whole = &entry.node.span;
+        errors.any(|it| {
+            it.span.source == whole.source && (whole.start..whole.end).contains(&it.span.start)
+        })
+    }
+
     /// The entry of a pack below that this one changes.
     #[must_use]
     pub fn inherited(&self, entry: &Entry<'_>) -> Option<&'a Node> {

@@ -67,6 +67,15 @@ pub(super) fn cure(text: &str, at: usize) -> Option<String> {
     if closure {
         return Some(NO_CLOSURES.to_owned());
     }
+    let after = rest.get(word.len()..).unwrap_or_default().trim_start();
+    let is_text = word.starts_with('"') && word.len() > 1 && word.ends_with('"');
+    let is_side = ["||", "&&"].iter().any(|it| before.ends_with(it) || after.starts_with(it));
+    if is_text && is_side {
+        return Some(
+            "each side is a condition of its own: `x == \"a\" || x == \"b\"`, or `x in [\"a\", \"b\"]`"
+                .to_owned(),
+        );
+    }
     let known = other_spelling(word).filter(|_| !rest.starts_with("=~"));
     if let Some(spelling) = known {
         return Some(format!("write `{spelling}`"));

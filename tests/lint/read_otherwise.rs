@@ -1,7 +1,10 @@
 //! Slips of authors that are read as something else: globs written as regular expressions, comments that take
 //! parts of expressions with them, allows for a part of what they look at.
 
-use crate::subjects::{check, check_made, consideration};
+use policyd::lint::Profile;
+use policyd::report::diagnostics::render_compact;
+
+use crate::subjects::{check, check_made, consideration, look};
 
 const GUARDS: &str = "guards.yaml";
 
@@ -238,4 +241,36 @@ fn a_hole_is_written_in_braces() {
             ("see $HOME.", ""),
         ],
     );
+}
+
+#[test]
+fn what_follows_from_an_error_is_not_told_beside_it() {
+    for (text, code) in [
+        ("- id: git_push_forced\n  override: true\n  decision: ask\n", "PD102"),
+        ("- id: own\n  command: [git push]\n  decision: deny\n", "PD003"),
+    ] {
+        let all = render_compact(&look(&[(GUARDS, text)], Profile::Default).findings);
+        assert!(all.lines().count() == 1 && all.contains(code), "{all}");
+    }
+}
+
+#[test]
+fn the_help_knows_what_was_meant() {
+    for (text, code, help) in [
+        ("  when: session.branch == \"main\" || \"master\"", "PD201", "each side is a condition"),
+        ("  when: event.tool.contains(\"a\" || \"b\")", "PD201", "each side is a condition"),
+        (
+            "  tools: [Bash]\n  when: program.line != \"\"",
+            "PD210",
+            "name programs under `commands`",
+        ),
+        (
+            "  commands: [psql]\n  when: program.line.contains(\"drop|truncate\")",
+            "PD242",
+            "matches(\"drop|truncate\")",
+        ),
+        ("  tools: Bash", "PD006", "write a list"),
+    ] {
+        guards(code, &[(text, help)]);
+    }
 }

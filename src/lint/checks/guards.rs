@@ -43,7 +43,8 @@ pub(in crate::lint) fn guard_always_fires(subject: &Subject<'_>, out: &mut Findi
                     matches!(it.term.as_ref().map(|it| &it.form), Some(Form::Bool(true)))
                 }),
             };
-        if !always || narrowed || entry.is("enabled", false) || !is_asked_of_calls(subject, entry) {
+        let is_off = entry.is("enabled", false) || subject.is_broken(entry);
+        if !always || narrowed || is_off || !is_asked_of_calls(subject, entry) {
             continue;
         }
         let tools = subject.said(entry, "tools").map(Node::one_or_items);
@@ -274,7 +275,8 @@ fn conjunction(term: &Term) -> Vec<&Term> {
 const STRICTER_MAX: usize = 1000;
 
 pub(in crate::lint) fn outdone_guard(subject: &Subject<'_>, out: &mut Findings) {
-    let all: Vec<_> = guards(subject).filter_map(|it| Deciding::of(subject, it)).collect();
+    let sound = guards(subject).filter(|it| !subject.is_broken(it));
+    let all: Vec<_> = sound.filter_map(|it| Deciding::of(subject, it)).collect();
     let strictest = all.iter().map(|it| it.rank).max();
     for guard in all.iter().filter(|it| Some(it.rank) < strictest) {
         let stricter = all.iter().filter(|it| it.rank > guard.rank);
@@ -295,7 +297,7 @@ pub(in crate::lint) fn outdone_guard(subject: &Subject<'_>, out: &mut Findings) 
 }
 
 pub(in crate::lint) fn guard_without_message(subject: &Subject<'_>, out: &mut Findings) {
-    for entry in guards(subject) {
+    for entry in guards(subject).filter(|it| !subject.is_broken(it)) {
         let says = |key: &str| {
             subject.said(entry, key).and_then(Node::text).is_some_and(|it| !it.trim().is_empty())
         };

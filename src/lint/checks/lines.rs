@@ -74,6 +74,15 @@ fn between_programs(subject: &Subject<'_>, out: &mut Findings) {
         };
         let Some((text, range)) = text.or_else(of_regex) else { return };
         let Some((sign, rest)) = sign_in(&text, &is_program) else { return };
+        let names =
+            |it: &str| !it.is_empty() && it.chars().all(|c| c.is_alphanumeric() || c == '_');
+        if text.contains('|') && text.split('|').all(names) {
+            out.add(site.span(range), format!("`{text}` is looked for as it stands"), |it| {
+                it.with_note("`|` stands for either in a regular expression alone")
+                    .with_help(format!("write `program.line.matches({text:?})`"))
+            });
+            return;
+        }
         let message = format!(
             "`{}` is not in `program.line`: that is one program",
             format!("{sign} {rest}").trim()

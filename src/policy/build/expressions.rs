@@ -12,6 +12,8 @@ use crate::script::types::{Evidence, Names, Type};
 use crate::source::Diagnostic;
 use crate::source::node::Node;
 
+/// What makes a program known to a guard.
+const OF_PROGRAMS: &str = "name programs under `commands`: the guard looks at each of them";
 /// What is known where.
 const KNOWN_LATER: &str = "session types come first, then preferences and probes, then checks, \
      then messages; each sees what came before it";
@@ -99,7 +101,8 @@ impl Builder<'_> {
                 let what = if unknown(global) { global } else { used };
                 let message = format!("`{what}` is not known here");
                 let found = Diagnostic::error("unknown-here", span, message);
-                self.diagnostics.push(found.with_help(KNOWN_LATER));
+                let help = if global == "program" { OF_PROGRAMS } else { KNOWN_LATER };
+                self.diagnostics.push(found.with_help(help));
             }
         }
         for finding in &typed.findings {
