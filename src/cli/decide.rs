@@ -25,6 +25,9 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Deci
             return EXIT_USAGE;
         }
     };
+    for name in tables::missing(table, &arguments.given) {
+        console.complain(&format!("`{name}` is not given, and counts as empty, 0 or false"));
+    }
     let decided = match tables::decide(table, given, None) {
         Ok(decided) => decided,
         Err((place, why)) => {

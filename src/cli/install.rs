@@ -40,12 +40,19 @@ const TO_TELL: &str = "post_tool_use";
 const NEVER: [&str; 1] = ["worktree_create"];
 /// What a file is kept as before it is changed for the first time.
 const KEPT_AS: &str = "before-policyd";
+/// The settings of one user in one project.
+const OF_ONE: &str = ".claude/settings.local.json";
+/// What is to be done about them.
+const KEPT_OUT: &str = "Claude Code reads it at once; it names a path of this machine, so leave \
+    `.claude/settings.local.json` out of the repository (.gitignore)";
 /// The plugin of a client that knows no hook lines.
 const OPENCODE: &str = include_str!("install/opencode.js");
 
 /// What is done to one file.
 struct Change {
     place: &'static Place,
+    /// What is to be known once it is there.
+    then: &'static str,
     path: PathBuf,
     /// What is there; none where there is no file.
     before: Option<String>,
@@ -121,7 +128,11 @@ fn targets(
         .map(|place| {
             let path = place.file(world, &project, scope).ok_or_else(|| {
                 let title = place.harness.title;
-                (EXIT_USAGE, format!("{title} has no such scope, or HOME is not set"))
+                let why = match scope {
+                    Scope::User => "has its settings below HOME, which is not set",
+                    Scope::Project | Scope::Local => "has no settings of that scope",
+                };
+                (EXIT_USAGE, format!("{title} {why}"))
             })?;
             Ok((place, path))
         })
@@ -189,7 +200,9 @@ fn put_in(
         }
         None => OPENCODE.replace("@PROGRAM@", &program.replace('\\', "\\\\").replace('"', "\\\"")),
     };
-    Ok(Change { place, path, before, after: Some(after) })
+    // Nobody else's machine has this one's paths.
+    let then = if path.ends_with(OF_ONE) { KEPT_OUT } else { place.then };
+    Ok(Change { place, then, path, before, after: Some(after) })
 }
 
 fn take_out(world: &dyn World, place: &'static Place, path: PathBuf) -> Result<Change, Failed> {
@@ -209,7 +222,7 @@ fn take_out(world: &dyn World, place: &'static Place, path: PathBuf) -> Result<C
         (None, Some(before)) if before.contains("policyd install --harness") => None,
         (_, before) => before.clone(),
     };
-    Ok(Change { place, path, before, after })
+    Ok(Change { place, then: "", path, before, after })
 }
 
 /// Whether two texts hold the same values in the same order, whatever they hold nothing under.
@@ -305,9 +318,8 @@ fn carry_out(
             console.say(&format!("removed    {}: {path}\n", it.place.harness.title));
         } else {
             console.say(&format!("wrote      {}: {path}\n", it.place.harness.title));
-            let installs = it.after.as_ref().is_some_and(|it| it.contains("policyd"));
-            if installs {
-                console.say(&format!("           {}\n", it.place.then));
+            if !it.then.is_empty() {
+                console.say(&format!("           {}\n", it.then));
             }
         }
     }
@@ -377,7 +389,8 @@ fn plugin(
         ];
         let change = |(name, text): (&str, String)| {
             let path = folder.join(name);
-            Ok(Change { place, before: read(world, &path)?, path, after: Some(text) })
+            let before = read(world, &path)?;
+            Ok(Change { place, then: "", before, path, after: Some(text) })
         };
         files.into_iter().map(|it| Ok(change(it))).collect()
     });

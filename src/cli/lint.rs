@@ -105,7 +105,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Lint
 /// What needs no pack to be answered.
 fn without_packs(console: &mut Console<'_>, arguments: &LintArguments) -> Option<u8> {
     if arguments.list {
-        console.say(&list());
+        console.say(&list(arguments.format));
         return Some(EXIT_OK);
     }
     if let Some(code) = &arguments.explain {
@@ -227,7 +227,15 @@ fn exit_code(review: &Review, fail_level: FailLevel) -> u8 {
 }
 
 /// The table of all rules.
-fn list() -> String {
+fn list(format: LintFormat) -> String {
+    if format == LintFormat::Json {
+        let rule = |it: &lint::Rule| {
+            serde_json::json!({"code": it.code, "name": it.name, "level": diagnostics::level_name(it.level),
+                "profile": it.profile.name(), "since": it.since, "summary": it.summary})
+        };
+        let rules: Vec<serde_json::Value> = lint::rules().iter().map(rule).collect();
+        return format!("{:#}\n", serde_json::json!({"version": 1, "rules": rules}));
+    }
     let row = |it: &lint::Rule| {
         let (level, profile) = (diagnostics::level_name(it.level), it.profile.name());
         format!("{}  {level:<8} {profile:<9} {:<25} {}\n", it.code, it.name, it.summary)

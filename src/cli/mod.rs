@@ -3,6 +3,7 @@
 mod amplihack;
 mod arguments;
 mod breaker;
+mod console;
 mod context;
 mod cores;
 mod decide;
@@ -40,7 +41,6 @@ mod try_out;
 
 use clap::CommandFactory;
 use std::ffi::OsString;
-use std::io::{Read, Write};
 
 use crate::facts::event::EventKind;
 use crate::harness;
@@ -57,6 +57,8 @@ use arguments::{
     SignalAction, SignalArguments, StateAction, TestArguments, TestFormat, TrustArguments,
     TryArguments, UninstallArguments, Update,
 };
+pub use console::Console;
+use console::Watched;
 
 /// What an exit code means. `eval` in hook format always exits with 0.
 pub const EXIT_CODES: [(u8, &str); 11] = [
@@ -80,82 +82,6 @@ pub const EXIT_FOUND: u8 = 1;
 pub const EXIT_USAGE: u8 = 2;
 /// Could not do the job.
 pub const EXIT_BROKEN: u8 = 3;
-
-/// Streams of the process.
-pub struct Console<'a> {
-    /// Standard input.
-    pub stdin: &'a mut dyn Read,
-    /// Standard output.
-    pub stdout: &'a mut dyn Write,
-    /// Standard error.
-    pub stderr: &'a mut dyn Write,
-    /// Whether standard output is a terminal.
-    pub terminal: bool,
-    /// Whether standard error is a terminal, so that somebody sees how far a long run is.
-    pub watched: bool,
-    /// Whether standard input is a terminal; a hook's never is.
-    pub typed: bool,
-}
-
-impl Console<'_> {
-    /// Writes to standard output; a closed pipe is nobody's problem.
-    fn say(&mut self, text: &str) {
-        drop(self.stdout.write_all(text.as_bytes()).and_then(|()| self.stdout.flush()));
-    }
-
-    /// Writes a line to standard error.
-    fn complain(&mut self, text: &str) {
-        drop(writeln!(self.stderr, "policyd: {text}"));
-    }
-
-    /// Whether somebody writes JSON to standard input, as a client does that runs hooks.
-    fn is_fed_json(&mut self) -> bool {
-        let mut sign = [b' '];
-        while !self.typed && sign[0].is_ascii_whitespace() {
-            match self.stdin.read(&mut sign) {
-                Ok(1) => {}
-                Ok(_) | Err(_) => return false,
-            }
-        }
-        sign[0] == b'{'
-    }
-
-    /// Whether output is coloured and links are shown: a terminal, or what `--color` says.
-    const fn color(&self) -> bool {
-        self.terminal
-    }
-}
-
-/// A stream, and why what was written to it did not arrive.
-struct Watched<'a> {
-    stream: &'a mut dyn Write,
-    lost: Option<std::io::Error>,
-}
-
-impl Watched<'_> {
-    /// Notes an error; whoever closed a pipe has read enough.
-    fn noted<T>(&mut self, outcome: std::io::Result<T>) -> std::io::Result<T> {
-        outcome.map_err(|error| {
-            let kind = error.kind();
-            if kind != std::io::ErrorKind::BrokenPipe {
-                self.lost = Some(error);
-            }
-            kind.into()
-        })
-    }
-}
-
-impl Write for Watched<'_> {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        let outcome = self.stream.write(bytes);
-        self.noted(outcome)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        let outcome = self.stream.flush();
-        self.noted(outcome)
-    }
-}
 
 /// Runs the program and returns its exit code.
 pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString]) -> u8 {

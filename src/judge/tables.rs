@@ -31,6 +31,13 @@ pub fn given(table: &Table, said: &[String]) -> Result<Record, String> {
     words::record(&table.inputs, Record::new(&table.inputs), &all)
 }
 
+/// Inputs that are neither given nor have a default.
+pub fn missing<'t>(table: &'t Table, said: &[String]) -> Vec<&'t str> {
+    let all = || table.defaults.iter().chain(said).filter_map(|it| it.split('=').next());
+    let names = table.inputs.fields.iter().map(|it| it.name.as_str());
+    names.filter(|name| !all().any(|it| it == *name)).collect()
+}
+
 /// What a table answers.
 ///
 /// # Errors

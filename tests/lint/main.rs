@@ -21,6 +21,7 @@ mod ignores;
 mod logic;
 mod mends;
 mod mutations;
+mod options;
 mod pages;
 mod places;
 mod read_otherwise;

@@ -25,7 +25,7 @@ pub(in crate::cli) enum Scope {
     User,
     /// The project's, for everybody who works on it
     Project,
-    /// Yours in this project, kept out of its repository (Claude Code only)
+    /// Yours in this project (Claude Code only); leave its file out of the repository
     Local,
 }
 

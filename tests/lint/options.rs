@@ -1,0 +1,64 @@
+//! What lint says of options that no program takes, in guards, patterns, probes and the vocabulary.
+
+use crate::subjects::check_made;
+
+/// A guard with these lines, which refuses.
+fn each(code: &str, situations: &[(&str, &str)]) {
+    let guard = |lines: &str| format!("- id: own\n{lines}\n  decision: deny\n  message: Not so.\n");
+    check_made(("guards.yaml", guard), code, situations);
+}
+
+#[test]
+fn options_are_written_as_the_program_does() {
+    let near = "is nearly `--namespace`, and nothing that is known";
+    each(
+        "PD147",
+        &[
+            ("  commands: [kubectl delete]\n  when: program.has([\"--namepsace\", \"-n\"])", near),
+            ("  commands: [kubectl]\n  when: program.value(\"--naemspace\") == \"prod\"", near),
+            ("  commands: [kubectl]\n  when: program.value(`--naemspace`) == \"prod\"", near),
+            ("  commands: [kubectl]\n  when: program.value(\"--namespace\") == \"prod\"", ""),
+            ("  commands: [git]\n  when: program.has([\"--worktree\", \"--work-tree\"])", ""),
+            ("  commands: [git branch]\n  when: program.has([\"--merge\"])", ""),
+            ("  commands: [git push]\n  when: program.has([\"--froce\"])", "nearly `--force`"),
+            ("  commands: [git push]\n  when: program.has([\"--forc\"])", "nearly `--force`"),
+            ("  commands: [git commit]\n  when: program.has([\"--no-verfy\"])", "`--no-verify`"),
+            ("  commands: [git commit]\n  when: program.has([\"--no-verify\"])", ""),
+            (
+                "  commands: [git]\n  when: program.has([\"--noedit\", \"--new-in-git\"])",
+                "`--no-edit`",
+            ),
+            ("  commands: [git push]\n  when: program.has([\"--f\"])", "nearly `-f`"),
+            ("  commands: [gh pr merge]\n  when: program.has([\"--admim\"])", "nearly `--admin`"),
+            ("  commands: [git push --forec]", "nearly `--force`"),
+            // Of an unknown program nothing is known but what the vocabulary says.
+            ("  commands: [terrafrm]\n  when: program.has([\"--froce\"])", ""),
+            ("  commands: [kubectl, own]\n  when: program.has([\"--namepsace\"])", ""),
+            ("  when: program.has([\"--namepsace\"])", ""),
+        ],
+    );
+}
+
+#[test]
+fn options_of_probes_and_of_the_vocabulary_are_looked_at() {
+    let probe = |it: &str| format!("- id: own\n  command: {it}\n  timeout: 5s\n");
+    check_made(
+        ("probes.yaml", probe),
+        "PD147",
+        &[
+            ("[gh, pr, view, --jsn, state]", "nearly `--json`"),
+            ("[gh, pr, view, --json=state]", ""),
+            ("[git, log, --, --jsn]", ""),
+        ],
+    );
+    let values = |it: &str| format!("value_options:\n  {it}\n");
+    check_made(
+        ("vocabulary.yaml", values),
+        "PD147",
+        &[
+            ("git push: [--push-opton, -o]", "nearly `--push-option`"),
+            ("git push: [--push-option]", ""),
+            ("own: [--push-opton]", ""),
+        ],
+    );
+}
