@@ -51,6 +51,8 @@ fn policies_that_nobody_reads_are_told() {
     world.put("pack/considerations.yaml", rule.clone());
     world.put("pack/team/considerations.yaml", rule.clone());
     world.put("pack/test/cases.yaml", "[]\n");
+    world.put("pack/guards/npm.yaml", "- id: own\n  commands: [npm publish]\n  decision: deny\n");
+    world.put("pack/deploy/values.yaml", "- id: own\n  replicas: 2\n");
     // Cases, a pack of its own and what is no YAML are where they should be.
     world.put("pack/tests/below/a.yaml", "- {name: a, expect: {decision: none}}\n");
     world.put("pack/other/policyd.yaml", "version: 1\n");
@@ -59,7 +61,8 @@ fn policies_that_nobody_reads_are_told() {
     for arguments in [["pack"], ["pack/considerations.yaml"]] {
         let (_, told, _) = lint(&world, &[&arguments[..], &["--format", "compact"]].concat());
         let told: Vec<&str> = told.lines().filter(|it| it.contains("PD032")).collect();
-        let [one, other] = told.as_slice() else { panic!("{told:?}") };
+        let [rules, one, other] = told.as_slice() else { panic!("{told:?}") };
+        assert!(rules.starts_with("pack/guards/npm.yaml:1:1: warning[PD032]"), "{rules}");
         assert!(one.starts_with("pack/team/considerations.yaml:1:1: warning[PD032]"), "{one}");
         assert!(other.starts_with("pack/test/cases.yaml:1:1: warning[PD032]"), "{other}");
     }

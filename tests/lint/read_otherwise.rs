@@ -274,3 +274,63 @@ fn the_help_knows_what_was_meant() {
         guards(code, &[(text, help)]);
     }
 }
+
+#[test]
+fn what_is_listed_on_both_sides_is_told() {
+    let kind = |both: &str| format!("commands:\n  own:\n    programs: [own-test]\n{both}");
+    check_made(
+        ("vocabulary.yaml", kind),
+        "PD317",
+        &[
+            (
+                "    passed: ['BUILD OK']\n    failed: ['BUILD OK']\n",
+                "under `failed` and under `passed`",
+            ),
+            ("    passed: ['BUILD OK']\n    failed: ['BUILD FAILED']\n", ""),
+        ],
+    );
+    let content = |files: &str| format!("contents:\n  own:\n    regexes: ['own_\\d+']\n{files}");
+    check_made(
+        ("vocabulary.yaml", content),
+        "PD317",
+        &[
+            (
+                "    files: [code]\n    except_files: [code]\n",
+                "under `files` and under `except_files`",
+            ),
+            ("    files: [code]\n    except_files: [test]\n", ""),
+        ],
+    );
+    guards(
+        "PD309",
+        &[
+            ("  commands: [npm publish, npm publish]", "listed twice"),
+            ("  commands: [docker, docker push]", "covered by `docker`"),
+            ("  commands: [docker pull, docker push]", ""),
+        ],
+    );
+}
+
+#[test]
+fn a_letter_that_is_written_twice_is_told() {
+    for (text, said) in [
+        ("  commands: [rufff]", "did you mean `ruff`?"),
+        ("  commands: [mysqll]", "did you mean `mysql`?"),
+        ("  commands: [kubectl delette]", "did you mean `delete`?"),
+        ("  commands: [own-tooll]", ""),
+    ] {
+        guards("PD126", &[(text, said)]);
+    }
+}
+
+#[test]
+fn truth_is_written_in_small_letters() {
+    let rule = |value: &str| {
+        consideration("own", &format!("  satisfied: probes.pr.text(\"isDraft\") == \"{value}\""))
+    };
+    check_made(
+        ("considerations.yaml", rule),
+        "PD229",
+        &[("False", "has a capital letter"), ("false", "")],
+    );
+}

@@ -81,16 +81,25 @@ pub(in crate::cli) fn unread(world: &dyn World, folder: &Path, names: &[String])
     for below in names.iter().filter(is_other).map(|it| folder.join(it)) {
         let inside = world.list(&below).unwrap_or_default();
         if !inside.iter().any(|it| it == MANIFEST) {
-            // Other YAML is somebody else's, but for cases in a folder that is nearly theirs.
+            // Other YAML is somebody else's, but for cases in a folder that is nearly theirs, and for rules.
             let cases = below.file_name().is_some_and(|it| it == "test");
+            let named = |it: &String| shapes::FILES.iter().any(|file| file.file == *it);
             let own = |it: &&String| {
-                is_yaml(it) && (cases || shapes::FILES.iter().any(|file| file.file == **it))
+                is_yaml(it) && (cases || named(it) || holds_rules(world, &below.join(it)))
             };
             let files = inside.iter().filter(own).map(|it| below.join(it));
             found.extend(files.map(|it| it.display().to_string()));
         }
     }
     found
+}
+
+/// Whether a file is a list of what looks like rules: an id, and what no list of somebody else has beside it.
+fn holds_rules(world: &dyn World, file: &Path) -> bool {
+    const OF_RULES: [&str; 4] = ["  decision:", "  satisfied:", "  severity:", "  commands:"];
+    let text = world.read(file, limits::POLICY_FILE_BYTES_MAX).and_then(text).unwrap_or_default();
+    let begins = |start: &str| text.lines().any(|it| it.starts_with(start));
+    begins("- id:") && OF_RULES.iter().any(|it| begins(it))
 }
 
 /// Whether a folder holds a policy file; an empty one is no pack.

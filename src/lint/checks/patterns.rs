@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use regex_syntax::hir::{Hir, HirKind};
 
+use super::guards::guards;
 use crate::facts::glob::path_matches;
 use crate::lint::site::{Calls, Site};
 use crate::lint::subject::Leaf;
@@ -274,6 +275,11 @@ pub(in crate::lint) fn covered_pattern(subject: &Subject<'_>, out: &mut Findings
     }
     for (_, list) in section(subject, "texts") {
         cover(&list, &holds_words);
+    }
+    for entry in guards(subject) {
+        let nodes = entry.node.get("commands").map(Node::one_or_items).unwrap_or_default();
+        let list: Vec<_> = nodes.iter().filter_map(|it| Some((it.text()?, it))).collect();
+        cover(&list, &starts_with_words);
     }
 }
 

@@ -127,7 +127,19 @@ pub(super) fn slip_of<'k>(
     }
     let is_glob = |it: &str| it.contains(['*', '?', '{']);
     let alike = |it: &str| is_glob(it) == is_glob(word) && it.len() >= LETTERS_MIN;
-    known.find(|it| alike(it) && is_slip(word, it))
+    known.find(|it| alike(it) && (is_slip(word, it) || is_stuttered(word, it)))
+}
+
+/// Whether a word is another one with a letter written twice.
+fn is_stuttered(word: &str, meant: &str) -> bool {
+    let twice = |at: usize| word.as_bytes().get(at) == word.as_bytes().get(at + 1);
+    word.len() == meant.len() + 1
+        && word.len() > LETTERS_MIN
+        && is_slip(meant, word)
+        && (0..meant.len()).filter(|at| twice(*at)).any(|at| {
+            let (before, after) = (word.get(..at), word.get(at + 1..));
+            before.zip(after).is_some_and(|(before, after)| format!("{before}{after}") == meant)
+        })
 }
 
 /// Whether a word is another one with a letter left out, or with two that changed places.

@@ -199,6 +199,16 @@ pub(in crate::lint) fn relative_path(subject: &Subject<'_>, out: &mut Findings) 
 
 pub(in crate::lint) fn case_never_met(subject: &Subject<'_>, out: &mut Findings) {
     let is_lower = |it: &Term| path(it).is_some_and(|it| it.ends_with(".lower()"));
+    each_part_asking(subject, &["text"], |site, term| {
+        let of_answer = |it: &str| it.starts_with("probes.") && it.contains(".text(");
+        let told = compared(term, of_answer).into_iter();
+        for (text, range) in told.filter(|(it, _)| matches!(*it, "True" | "False")) {
+            out.add(site.span(range), format!("`{text}` has a capital letter"), |it| {
+                it.with_note("JSON writes `true` and `false`")
+                    .with_help("ask `.flag(…)` in place of `.text(…)`")
+            });
+        }
+    });
     each_part_asking(subject, &["lower"], |site, term| {
         let mut found = Vec::new();
         if let Form::Compare(_, one, other) = &term.form {

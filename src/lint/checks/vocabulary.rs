@@ -118,6 +118,7 @@ fn rows<'s>(subject: &'s Subject<'_>) -> Vec<(&'s Node, bool)> {
 
 pub(in crate::lint) fn excused_pattern(subject: &Subject<'_>, out: &mut Findings) {
     left_out_files(subject, out);
+    said_both_ways(subject, out);
     for (row, case) in rows(subject) {
         let list = |key: &str| row.get(key).map(Node::one_or_items).unwrap_or_default();
         let excuses: Vec<_> =
@@ -134,6 +135,32 @@ pub(in crate::lint) fn excused_pattern(subject: &Subject<'_>, out: &mut Findings
                     it.with_related(by.span.clone(), "this is found there, too")
                         .with_note("it is looked for in vain")
                         .with_help("say in `unless` what else stands there, or leave one out")
+                });
+            }
+        }
+    }
+}
+
+/// What is listed on both sides: outputs that are passed and failed, kinds of files that are looked at and left
+/// out.
+fn said_both_ways(subject: &Subject<'_>, out: &mut Findings) {
+    const SIDES: [(&str, &str, &str, &str); 2] = [
+        ("commands", "failed", "passed", "of a run that fails and passes nothing can be told"),
+        ("contents", "files", "except_files", "it is looked for in none of them"),
+    ];
+    for (section, key, other, note) in SIDES {
+        let kinds = subject.file(FILE).and_then(|it| it.get(section)?.entries());
+        for (_, kind) in kinds.unwrap_or_default() {
+            let list = |key: &str| kind.get(key).map(Node::one_or_items).unwrap_or_default();
+            for node in list(key) {
+                let same = |it: &&Node| it.text().is_some() && it.text() == node.text();
+                let Some(beside) = list(other).iter().find(same) else { continue };
+                let text = node.text().unwrap_or_default();
+                let message = format!("`{text}` stands under `{key}` and under `{other}`");
+                out.add(node.span.clone(), message, |it| {
+                    it.with_related(beside.span.clone(), "it stands here, too")
+                        .with_note(note)
+                        .with_help("leave one of them out")
                 });
             }
         }
