@@ -1,6 +1,12 @@
 //! The streams of the process: what is said to people, and whether it arrives.
 
 use std::io::{Read, Write};
+use std::time::Duration;
+
+use crate::world::World;
+
+/// How long a client is waited for that may have called: it writes at once.
+const INPUT_WAIT: Duration = Duration::from_secs(2);
 
 /// Streams of the process.
 pub struct Console<'a> {
@@ -29,16 +35,17 @@ impl Console<'_> {
         drop(writeln!(self.stderr, "policyd: {text}"));
     }
 
-    /// Whether somebody writes JSON to standard input, as a client does that runs hooks.
-    pub(super) fn is_fed_json(&mut self) -> bool {
-        let mut sign = [b' '];
-        while !self.typed && sign[0].is_ascii_whitespace() {
-            match self.stdin.read(&mut sign) {
-                Ok(1) => {}
-                Ok(_) | Err(_) => return false,
-            }
+    /// Whether somebody writes JSON to standard input, as a client does that runs hooks. An end that nobody closes
+    /// is not waited for.
+    pub(super) fn is_fed_json(&mut self, world: &dyn World) -> bool {
+        if self.typed || !world.input_comes(INPUT_WAIT) {
+            return false;
         }
-        sign[0] == b'{'
+        let mut begins = [0; 256];
+        let length = self.stdin.read(&mut begins).unwrap_or(0);
+        let begins = begins.get(..length).unwrap_or_default();
+        let begins = begins.strip_prefix("\u{feff}".as_bytes()).unwrap_or(begins);
+        begins.trim_ascii_start().starts_with(b"{")
     }
 
     /// Whether output is coloured and links are shown: a terminal, or what `--color` says.

@@ -111,7 +111,7 @@ fn command(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
     }
     let parsed = match line::parse(arguments) {
         Ok(parsed) => parsed,
-        Err(error) => return usage(&error, console, arguments),
+        Err(error) => return usage(&error, (world, console), arguments),
     };
     match parsed.color {
         Color::Auto => {
@@ -199,13 +199,17 @@ fn plain_allow_call(arguments: &[OsString]) -> Option<BreakerAction> {
 }
 
 /// A hook whose command line is wrong must not block: exit code 2 means "block" to its caller.
-fn usage(error: &clap::Error, console: &mut Console<'_>, arguments: &[OsString]) -> u8 {
+fn usage(
+    error: &clap::Error,
+    (world, console): (&dyn World, &mut Console<'_>),
+    arguments: &[OsString],
+) -> u8 {
     let text = error.render().to_string();
     if !error.use_stderr() {
         console.say(&text);
         return EXIT_OK;
     }
-    if is_hook_call(arguments) || (!names_a_command(arguments) && console.is_fed_json()) {
+    if is_hook_call(arguments) || (!names_a_command(arguments) && console.is_fed_json(world)) {
         let ends = |it: &str| it.starts_with("Usage") || it.starts_with("For more");
         let wrong = text.lines().take_while(|it| !ends(it)).map(str::trim);
         let wrong = wrong.collect::<Vec<_>>().join(" ");

@@ -67,6 +67,10 @@ impl World for FencedWorld<'_> {
         self.beneath.user()
     }
 
+    fn input_comes(&self, within: Duration) -> bool {
+        self.beneath.input_comes(within)
+    }
+
     fn cores(&self) -> usize {
         self.beneath.cores()
     }

@@ -178,6 +178,8 @@ pub trait World: Sync {
     fn process_id(&self) -> u32;
     /// The number of the user that this process acts for; nothing where the machine has none.
     fn user(&self) -> Option<u32>;
+    /// Whether something to read comes on standard input within a time, its end included.
+    fn input_comes(&self, within: Duration) -> bool;
     /// Threads that can run at the same time, at least 1.
     fn cores(&self) -> usize;
 

@@ -105,6 +105,10 @@ impl World for OverlayWorld<'_> {
         self.beneath.user()
     }
 
+    fn input_comes(&self, within: Duration) -> bool {
+        self.beneath.input_comes(within)
+    }
+
     fn cores(&self) -> usize {
         self.beneath.cores()
     }

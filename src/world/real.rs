@@ -83,6 +83,21 @@ impl World for RealWorld {
         None
     }
 
+    #[cfg(unix)]
+    fn input_comes(&self, within: Duration) -> bool {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let stdin = io::stdin();
+        let mut asked = [PollFd::new(&stdin, PollFlags::IN)];
+        let within = Timespec::try_from(within).ok();
+        // What cannot be asked is read, as it was before.
+        poll(&mut asked, within.as_ref()).map_or(true, |ready| ready > 0)
+    }
+
+    #[cfg(not(unix))]
+    fn input_comes(&self, _within: Duration) -> bool {
+        true
+    }
+
     fn cores(&self) -> usize {
         // Telling it takes several files; it is asked for before each piece of work.
         static CORES: LazyLock<usize> = LazyLock::new(|| {

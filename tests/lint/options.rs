@@ -31,6 +31,17 @@ fn options_are_written_as_the_program_does() {
             ("  commands: [git push]\n  when: program.has([\"--f\"])", "nearly `-f`"),
             ("  commands: [gh pr merge]\n  when: program.has([\"--admim\"])", "nearly `--admin`"),
             ("  commands: [git push --forec]", "nearly `--force`"),
+            (
+                "  commands: [pytest]\n  when: program.has([\"--junitxml\", \"--cov\", \"--no-cov\"])",
+                "",
+            ),
+            ("  commands: [docker compose]\n  when: program.has([\"--rmi\"])", ""),
+            ("  commands: [git lfs]\n  when: program.has([\"--unit\"])", ""),
+            ("  commands: [gh]\n  when: program.has([\"--parents\"])", ""),
+            ("  commands: [kubectl]\n  when: program.has([\"--v\"])", ""),
+            ("  commands: [\"npm test -- --ci\"]", ""),
+            ("  commands: [\"docker run --priviledged\"]", "nearly `--privileged`"),
+            ("  commands: [\"docker run --rm image tool --lst\"]", ""),
             // Of an unknown program nothing is known but what the vocabulary says.
             ("  commands: [terrafrm]\n  when: program.has([\"--froce\"])", ""),
             ("  commands: [kubectl, own]\n  when: program.has([\"--namepsace\"])", ""),
@@ -48,6 +59,7 @@ fn options_of_probes_and_of_the_vocabulary_are_looked_at() {
         &[
             ("[gh, pr, view, --jsn, state]", "nearly `--json`"),
             ("[gh, pr, view, --json=state]", ""),
+            ("[docker, compose, exec, -T, db, psql, --list]", ""),
             ("[git, log, --, --jsn]", ""),
         ],
     );

@@ -39,6 +39,11 @@ fn a_glob_is_no_regular_expression() {
         ("**/.*", ""),
         ("src/(group)/page.tsx", ""),
         ("My Documents/*.md", ""),
+        ("**/* copy.*", ""),
+        ("src/** tests/**", "a blank separates nothing"),
+        ("$types.d.ts", ""),
+        ("$HOME/x", "variables are not replaced"),
+        ("{*.{js,ts},.eslintrc}", ""),
         ("*.tar.{gz,xz}", ""),
         (".config/*", ""),
     ] {
@@ -74,6 +79,11 @@ fn what_only_regular_expressions_hold_is_looked_for_as_it_stands() {
             ("  when: action.command.contains(\"rm *.*\")", ""),
             ("  when: action.command.contains(\"curl|sh\")", ""),
             ("  when: action.written.contains(\"string|null\")", ""),
+            (r#"  when: event.input("content").contains("\\begin{document}")"#, ""),
+            (r#"  when: event.input("file_path").contains("\\bin\\")"#, ""),
+            ("  when: event.input(\"content\").contains(\"obj.*ptr\")", ""),
+            ("  when: action.command.contains(\"grep -r 'foo.*bar'\")", ""),
+            ("  commands: [grep]\n  when: program.line.contains(\"foo.*bar\")", ""),
         ],
     );
 }
@@ -86,6 +96,8 @@ fn a_regular_expression_holds_no_sign_of_another_language() {
         ("/usr/bin/x", ""),
         ("/etc/g", ""),
         ("/debugger/gi", "the slashes and `gi`"),
+        ("/proc/sys", ""),
+        ("/dev/sg", ""),
         ("rm -rf $HOME", "`$` is the end"),
         ("rm -rf \\\\$HOME", ""),
         ("end$", ""),
@@ -113,9 +125,29 @@ fn an_allow_is_tied_to_all_that_it_looks_at() {
     allows(&[
         ("Bash]\n  when: action.command.matches(\"^npm (test|run lint)\")", "whatever else stands"),
         ("Bash]\n  when: action.command.matches(\"npm test\")", "whatever else stands"),
-        ("Bash]\n  when: action.command.matches(\"^npm test$|^ls$\")", "whatever else stands"),
         ("Bash]\n  when: '\"npm\" in action.programs'", "whatever else stands"),
         ("Bash]\n  when: action.command.matches(\"^npm (test|run lint)$\")", ""),
+        ("Bash]\n  when: action.command.matches(\"^cargo test$|^cargo check$\")", ""),
+        ("Bash]\n  when: action.command.matches(\"(?i)^pwd$\")", ""),
+        ("Bash]\n  when: action.command.matches(\"^ls \\\\.+$\")", ""),
+        ("Bash]\n  when: action.command.matches(\"^make .*$\")", "whatever else stands"),
+        (
+            "Bash]\n  when: action.command.matches(\"^npm run [a-z:]+$\") && !action.command.contains(\"publish\")",
+            "",
+        ),
+        ("Bash]\n  when: '\"ls\" in action.programs && action.programs.len() == 1'", ""),
+        (
+            "WebFetch]\n  when: action.address.starts_with(\"https://docs.rs/\") && action.address.contains(\"/latest/\")",
+            "",
+        ),
+        (
+            "WebFetch]\n  when: action.address.starts_with(\"https://docs.rs/\") && !action.address.contains(\"?\")",
+            "",
+        ),
+        (
+            "Read]\n  when: action.reads([\"docs/**\"]) && event.input(\"file_path\").matches(\"\\\\.md$\")",
+            "",
+        ),
         (
             "WebFetch]\n  when: action.address.contains(\"docs.rs\")",
             "whatever else `action.address` is",
@@ -140,6 +172,8 @@ fn a_comment_takes_no_part_of_an_expression_with_it() {
         ("files.count > 0 #&& todos.open > 0", "no part of the expression"),
         ("files.count > 0 # || todos.open > 0", "no part of the expression"),
         ("files.count > 0 # edits", ""),
+        ("files.count > 0 # && not more, as agreed", ""),
+        (">-\n    files.count > 0 /* see https://x.org/a */\n    && todos.open > 0", ""),
         (folded, "takes the lines below"),
         (&folded.replace(">-", "|-"), ""),
         (">-\n    files.count > 0\n    && todos.open > 0 // only edits", ""),
@@ -173,6 +207,8 @@ fn a_command_pattern_holds_no_quotes_and_no_placeholders() {
             ("  commands: [\"kubectl delete <name>\"]", "no program is called with such a name"),
             ("  commands: [\"kubectl ... delete\"]", "dots stand for nothing"),
             ("  commands: [kubectl delete]", ""),
+            ("  commands: [\"go test ./...\"]", ""),
+            ("  commands: [\"git diff main...HEAD\"]", ""),
         ],
     );
     guards("PD126", &[("  commands: [buck]", ""), ("  commands: [sqlite]", "")]);
@@ -190,6 +226,7 @@ fn a_probe_starts_a_program() {
             ("[ruff, check, --output-format json]", "write `--output-format, json`"),
             ("[ruff, check, --output-format=json]", ""),
             ("[git, log, \"--format=%h %s\"]", ""),
+            ("[git, log, --grep, \"--force push\"]", ""),
         ],
     );
 }
@@ -206,6 +243,7 @@ fn a_place_in_an_answer_is_written_with_empty_brackets() {
             ("labels[*].name", "`[*]` is no part"),
             ("labels[name==bug]", "`[name==bug]` is no part"),
             ("labels[].name", ""),
+            ("labels[name=bug].color", ""),
             ("labels[0].name", ""),
         ],
     );

@@ -76,6 +76,8 @@ fn who_feeds_no_json_is_no_client() {
         }
         let fed = machine.run(&arguments, b"\n {\"session_id\":\"s\"}");
         assert!(fed.notice().contains("the hook did nothing"), "{line}: {fed:?}");
+        let fed = machine.run(&arguments, b"\xef\xbb\xbf{}");
+        assert_eq!(fed.code, Some(0), "{line}: {fed:?}");
     }
     let fed = machine.run(&["eval", "--hook", "pre-tool-use", "--bogus"], b"{}");
     assert!(fed.notice().contains("`policyd eval --hook pre-tool-use`"), "{fed:?}");

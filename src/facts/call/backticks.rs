@@ -2,7 +2,7 @@
 //! blanks part for one, and those within `${…}` for text.
 
 use super::Input;
-use super::scan::{Scanner, Scope};
+use super::scan::{Output, Scanner, Scope};
 use super::units::{Kind, Unit, put};
 use super::value::Text;
 
@@ -19,9 +19,17 @@ impl Scanner<'_> {
     pub(super) fn in_backticks(&mut self, raw: &str, scope: &Scope) {
         for piece in pieces(raw) {
             if let Piece::Code(code) = piece {
-                self.text(&code, &mut scope.clone(), &Input::default());
+                self.in_process(&code, scope);
             }
         }
+    }
+
+    /// What commands in a process of their own put out.
+    fn in_process(&mut self, code: &str, scope: &Scope) -> Output {
+        let around = self.functions.enter_process_if(true);
+        let output = self.text(code, &mut scope.clone(), &Input::default());
+        self.functions.leave(around);
+        output
     }
 
     /// What such substitutions come to in a word.
@@ -29,7 +37,7 @@ impl Scanner<'_> {
         for piece in pieces(raw) {
             let value = match piece {
                 Piece::Code(code) => {
-                    let output = self.text(&code, &mut scope.clone(), &Input::default());
+                    let output = self.in_process(&code, scope);
                     output.substituted(&format!("`{code}`"))
                 }
                 Piece::Text(text) => Text::data(text),

@@ -1,7 +1,7 @@
 //! Builtins of the shell that change what the words after them mean: folders, variables, aliases.
 
+use super::super::shell::unwrap::is_keyword;
 use super::super::shell::word::unescape;
-use super::functions::Function;
 use super::scan::{Scanner, Scope};
 use super::units::blank;
 use super::value::Text;
@@ -39,25 +39,31 @@ impl Scanner<'_> {
             }
             "alias" => {
                 for (name, body) in program.args.iter().filter_map(|it| it.all()?.split_once('=')) {
-                    let body = format!("{body} \"$@\"").into();
-                    let alias = Function { body, is_doubtful: true };
-                    // A function of that name stays what is called in a line that was read before.
-                    scope.functions.entry(name.to_owned()).or_insert(alias);
+                    Self::alias(name, body, scope);
                 }
             }
             "printf" => {
-                let is_name = |it: &[Text]| it.first().is_some_and(|it| it.text == "-v");
-                let named = program.args.windows(2).find(|it| is_name(it));
-                scope.forget(named.and_then(<[_]>::last));
+                let joined = program.args.first().and_then(|it| it.text.strip_prefix("-v"));
+                match joined.filter(|it| !it.is_empty()) {
+                    Some(name) => scope.forget(Some(&Text::known(name))),
+                    None if joined.is_some() => scope.forget(program.args.get(1)),
+                    None => {}
+                }
             }
-            "return" if program.wrappers.is_empty() => self.functions.may_end(),
-            "exit" if program.wrappers.is_empty() => self.functions.may_all_end(),
+            "return" | "break" if is_here(program) => self.functions.may_end(),
+            "exit" if is_here(program) => self.functions.may_all_end(),
             "trap" => {
                 self.at_the_end.extend(first.and_then(Text::all).map(str::to_owned));
             }
             _ => {}
         }
     }
+}
+
+/// Whether the shell itself does what a builtin says, and not a program that it starts.
+fn is_here(program: &Invocation) -> bool {
+    const OF_SHELL: [&str; 3] = ["eval", "builtin", "command"];
+    program.wrappers.iter().all(|it| OF_SHELL.contains(&it.as_str()) || is_keyword(it))
 }
 
 /// The arguments that are no options, and no values of the options with these letters.

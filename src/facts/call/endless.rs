@@ -29,8 +29,14 @@ const IDLE: [&str; 10] =
 
 /// Whether a loop that goes on for ever starts jobs that are left to themselves.
 pub(super) fn starts_jobs(statement: Node<'_>, source: &str) -> bool {
+    leaves_jobs(statement, source, "")
+}
+
+/// Whether the body of a loop or a function leaves jobs to themselves each time that it runs; the function's own
+/// name takes no time in it.
+pub(super) fn leaves_jobs(statement: Node<'_>, source: &str, own: &str) -> bool {
     let body = statement.child_by_field_name("body");
-    body.is_some_and(|it| jobs(it, source, SHELL_NESTING_MAX).are_left())
+    body.is_some_and(|it| jobs(it, (source, own), SHELL_NESTING_MAX).are_left())
 }
 
 /// Whether a statement is a loop that never ends by its own condition.
@@ -59,25 +65,29 @@ pub(super) enum Chance {
     Never,
 }
 
-/// Whether what a statement holds runs each time that it is come to: a branch or a loop, and what stands behind
-/// `&&` or `||`, need not.
+/// Whether a statement runs each time that what it stands in is come to: a branch, the body of a loop, and what
+/// stands behind `&&` or `||`, need not.
 pub(super) fn chance(node: Node<'_>, source: &str) -> Chance {
-    let runs_if = |condition: Option<bool>, wanted: bool| match condition {
-        Some(is) if is == wanted => Chance::Always,
-        Some(_) => Chance::Never,
-        None => Chance::Maybe,
-    };
-    match node.kind() {
-        "if_statement" => runs_if(ends_with(node.child_by_field_name("condition"), source), true),
-        "case_item" => match node.child_by_field_name("value").map(|it| word::raw(it, source)) {
-            Some("*") => Chance::Always,
-            _ => Chance::Maybe,
-        },
-        "for_statement" if has_values(node, source) => Chance::Always,
-        "while_statement" if goes_on(node, source) => Chance::Always,
-        "c_style_for_statement" if goes_on(node, source) => Chance::Always,
-        "for_statement" | "while_statement" | "c_style_for_statement" => Chance::Maybe,
-        _ if node.parent().is_some_and(|it| it.kind() == "list") => {
+    let Some(parent) = node.parent() else { return Chance::Always };
+    match parent.kind() {
+        "if_statement" | "elif_clause" => {
+            let condition = parent.child_by_field_name("condition");
+            let holds = ends_with(condition.or_else(|| parent.named_child(0)), source);
+            match node.kind() {
+                "elif_clause" | "else_clause" => runs_if(holds, false),
+                _ if is_condition(node) => Chance::Always,
+                _ => runs_if(holds, true),
+            }
+        }
+        "do_group" => parent.parent().map_or(Chance::Maybe, |it| chance_of_body(it, source)),
+        "case_item" => {
+            let is_first = parent.prev_named_sibling().is_none_or(|it| it.kind() != "case_item");
+            let pattern = parent.child_by_field_name("value").map(|it| word::raw(it, source));
+            let value = parent.parent().and_then(|it| it.child_by_field_name("value"));
+            let same = pattern == Some("*") || pattern == value.map(|it| word::raw(it, source));
+            if is_first && same { Chance::Always } else { Chance::Maybe }
+        }
+        "list" => {
             let Some(before) = node.prev_named_sibling() else { return Chance::Always };
             let is_or = node.prev_sibling().is_some_and(|it| it.kind() == "||");
             runs_if(ends_with(Some(before), source), !is_or)
@@ -86,11 +96,49 @@ pub(super) fn chance(node: Node<'_>, source: &str) -> Chance {
     }
 }
 
+/// Whether something runs that does where a condition comes to this.
+const fn runs_if(condition: Option<bool>, wanted: bool) -> Chance {
+    match condition {
+        Some(is) if is == wanted => Chance::Always,
+        Some(_) => Chance::Never,
+        None => Chance::Maybe,
+    }
+}
+
+/// Whether a statement of `if` is one of its conditions.
+fn is_condition(node: Node<'_>) -> bool {
+    let mut next = node.next_sibling();
+    while let Some(it) = next {
+        if it.kind() == "then" {
+            return true;
+        }
+        next = it.next_sibling();
+    }
+    false
+}
+
+/// Whether the body of a loop runs each time that the loop is come to.
+fn chance_of_body(statement: Node<'_>, source: &str) -> Chance {
+    if statement.kind() == "for_statement" {
+        return if has_values(statement, source) { Chance::Always } else { Chance::Maybe };
+    }
+    let ends = ends_with(statement.child_by_field_name("condition"), source);
+    let ends_at_once = match word::raw(statement, source).starts_with("until") {
+        true => ends == Some(true),
+        false => ends == Some(false),
+    };
+    match () {
+        () if goes_on(statement, source) => Chance::Always,
+        () if ends_at_once => Chance::Never,
+        () => Chance::Maybe,
+    }
+}
+
 /// Whether a loop goes through words that are there as they stand: `for i in 1 2`.
 fn has_values(node: Node<'_>, source: &str) -> bool {
     let mut cursor = node.walk();
     let mut values = node.children_by_field_name("value", &mut cursor);
-    values.any(|it| !word::raw(it, source).contains(['$', '`', '*', '?', '[', '{']))
+    values.any(|it| !word::raw(it, source).contains(['$', '`', '*', '?', '[']))
 }
 
 /// Whether a condition holds, whatever happens; nothing where that depends.
@@ -100,6 +148,7 @@ fn ends_with(condition: Option<Node<'_>>, source: &str) -> Option<bool> {
     let text = word::raw(condition, source);
     match condition.kind() {
         "negated_command" => part(0).map(|it| !it),
+        "variable_assignment" | "variable_assignments" => Some(true),
         "list" => {
             let is_or = condition.children(&mut condition.walk()).any(|it| it.kind() == "||");
             match (part(0), part(1)) {
@@ -115,7 +164,7 @@ fn ends_with(condition: Option<Node<'_>>, source: &str) -> Option<bool> {
         _ => {
             let words: Vec<&str> = text.split_whitespace().collect();
             match words.as_slice() {
-                ["echo" | "printf", ..] => Some(true),
+                ["echo" | "printf" | "sleep" | "export", ..] => Some(true),
                 ["[" | "[[", a, "=" | "==", b, "]" | "]]"] | ["test", a, "=" | "==", b] => {
                     Some(a == b)
                 }
@@ -177,7 +226,7 @@ impl Jobs {
 }
 
 /// The jobs of a body, one statement after the other; parts that are nested too deeply are not looked at.
-fn jobs(body: Node<'_>, source: &str, depth: usize) -> Jobs {
+fn jobs(body: Node<'_>, (source, own): (&str, &str), depth: usize) -> Jobs {
     let mut found = Jobs::default();
     let Some(depth) = depth.checked_sub(1) else { return found };
     let mut cursor = body.walk();
@@ -189,18 +238,23 @@ fn jobs(body: Node<'_>, source: &str, depth: usize) -> Jobs {
             _ if is_job => {}
             "command" => {
                 let name = word::raw(*child, source).split_whitespace().next();
-                found.command(name.unwrap_or_default());
+                found.command(name.filter(|it| *it != own).unwrap_or(":"));
             }
             // Nobody else can wait for its jobs.
             "subshell" => {
-                let inner = jobs(*child, source, depth);
+                let inner = jobs(*child, (source, own), depth);
                 found.lost |= inner.are_left();
                 found.busy |= inner.busy;
             }
             "function_definition" | "comment" => {}
-            "if_statement" if chance(*child, source) == Chance::Never => {}
-            _ => found.then(&jobs(*child, source, depth)),
+            "if_statement" if is_never_taken(*child, source) => {}
+            _ => found.then(&jobs(*child, (source, own), depth)),
         }
     }
     found
+}
+
+/// Whether a branch is one that is never taken.
+fn is_never_taken(branch: Node<'_>, source: &str) -> bool {
+    ends_with(branch.child_by_field_name("condition"), source) == Some(false)
 }

@@ -15,9 +15,15 @@ use super::value::Text;
 const RECURSIONS_MAX: usize = 4;
 
 /// A function, or an alias.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Function {
     pub(super) body: Rc<str>,
+    /// Whether it leaves jobs to themselves each time that it runs: `sleep 9 & f`.
+    leaves_jobs: bool,
+    /// What its name stood for before: an alias holds for the lines behind its own, and is not put in everywhere.
+    before: Option<Rc<Self>>,
+    /// Whether a shell that is started was handed it.
+    pub(super) is_exported: bool,
     /// Whether what has its name may be started in its place. An alias some shells put in where they run a text
     /// (`zsh -c`), others do not (`bash -c`); what a function is to a shell that is started depends on that
     /// shell, and on what was exported.
@@ -113,14 +119,15 @@ impl Functions {
         self.running.iter().filter(|it| it.name == name).count()
     }
 
-    /// Whether a function that is called within itself comes here each time, and starts a process on its way.
-    fn goes_on(&self, name: &str) -> bool {
+    /// Whether a function that was called within itself again and again comes here each time, and starts a process
+    /// on its way.
+    fn goes_on(&self, name: &str, leaves_jobs: bool) -> bool {
         let last = self.running.iter().rposition(|it| it.name == name);
         let within = last.and_then(|at| self.running.get(at..)).unwrap_or_default();
         within.first().is_some_and(|it| {
             it.around.conditions == self.around.conditions
                 && self.around.bars == 0
-                && it.around.processes < self.around.processes
+                && (leaves_jobs || it.around.processes < self.around.processes)
                 && within.iter().all(|it| !it.may_end)
         })
     }
@@ -128,8 +135,13 @@ impl Functions {
 
 impl Scanner<'_> {
     /// Notes a function that the line defines.
-    pub(super) fn define(&mut self, name: String, body: &str, scope: &mut Scope) {
-        let function = Function { body: Rc::from(body), is_doubtful: false };
+    pub(super) fn define(
+        &mut self,
+        name: String,
+        (body, leaves_jobs): (&str, bool),
+        scope: &mut Scope,
+    ) {
+        let function = Function { body: Rc::from(body), leaves_jobs, ..Function::default() };
         scope.functions.insert(name.clone(), function.clone());
         if self.functions.running.is_empty() {
             self.functions.uncalled.push((name, function));
@@ -150,10 +162,12 @@ impl Scanner<'_> {
         let function = scope.functions.get(name)?.clone();
         let is_doubtful = function.is_doubtful || !is_own;
         let calls = self.functions.depth(name);
-        if is_doubtful && calls > 0 {
+        if is_doubtful && calls > 0 && !(is_own && function.is_exported) {
             return None; // Its own name stands for the program within it.
         }
-        self.call.endless |= self.functions.goes_on(name);
+        // What is called with other words each time may come to its end.
+        self.call.endless |=
+            calls >= RECURSIONS_MAX && self.functions.goes_on(name, function.leaves_jobs);
         // Words that become fewer come to an end: `shift; f "$@"`.
         let last = self.functions.running.iter().rfind(|it| it.name == name);
         if calls >= RECURSIONS_MAX && last.is_some_and(|it| args.len() >= it.given) {
@@ -165,7 +179,11 @@ impl Scanner<'_> {
         let around = self.functions.around;
         let (name, given) = (name.to_owned(), args.len());
         self.functions.running.push(Running { name, given, around, may_end: false });
-        let output = self.body(&function.body, scope, input);
+        let mut output = self.body(&function.body, scope, input);
+        if let Some(before) = &function.before {
+            scope.parameters = Some(args.to_vec());
+            output = self.body(&before.body, scope, input);
+        }
         self.functions.running.pop();
         scope.parameters = before;
         for (name, value) in self.functions.locals.split_off(own).into_iter().rev() {
@@ -175,6 +193,15 @@ impl Scanner<'_> {
             };
         }
         Some(output).filter(|_| !is_doubtful)
+    }
+
+    /// Notes an alias. What had its name before is looked at, too.
+    pub(super) fn alias(name: &str, body: &str, scope: &mut Scope) {
+        let body = Rc::from(format!("{body} \"$@\""));
+        let before = scope.functions.remove(name).map(|it| Function { before: None, ..it });
+        let before = before.map(Rc::new);
+        let alias = Function { body, before, is_doubtful: true, ..Function::default() };
+        scope.functions.insert(name.to_owned(), alias);
     }
 
     /// Notes what a variable is before a function has one of that name for itself.

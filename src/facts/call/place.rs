@@ -276,9 +276,10 @@ impl Surroundings {
     #[must_use]
     pub fn is_temporary(&self, path: &str) -> bool {
         let below = |folder: &str| within(path, folder) && path != folder;
-        let is_home = !self.home.is_empty() && !self.temporary.contains(&self.home);
         let of_home = within(path, &self.home) || within(&self.home, all_of(path));
-        !(is_home && of_home) && self.temporary.iter().any(|it| below(it) || below(self.led_to(it)))
+        let holds_home = |folder: &str| within(&self.home, folder) && self.home != folder;
+        let mut folders = self.temporary.iter().map(String::as_str);
+        folders.any(|it| (below(it) || below(self.led_to(it))) && !(of_home && holds_home(it)))
     }
 
     /// Whether a place lies neither in the project nor among temporary files.

@@ -71,7 +71,10 @@ impl Scope {
         let is_handed =
             |name: &str| self.exported.contains(name) || OF_SURROUNDINGS.contains(&name);
         inner.variables.retain(|name, _| is_handed(name));
-        inner.functions.values_mut().for_each(|it| it.is_doubtful = true);
+        for (name, function) in &mut inner.functions {
+            function.is_doubtful = true;
+            function.is_exported = self.exported.contains(name);
+        }
         inner.parameters = Some(Vec::new());
         inner
     }
@@ -188,9 +191,7 @@ impl Scanner<'_> {
             return Output::default();
         }
         self.text_depth += 1;
-        let around = self.functions.enter_process_if(true);
         let output = self.body(source, scope, input);
-        self.functions.leave(around);
         self.text_depth -= 1;
         output
     }

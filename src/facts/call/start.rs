@@ -75,7 +75,7 @@ impl Scanner<'_> {
             if let Some(text) = &written.text {
                 let parameters = Some(program.args.clone());
                 let mut inner = Scope { parameters, ..scope.of_a_process() };
-                return self.text(text, &mut inner, input);
+                return self.started_text(Vec::new(), text, &mut inner, input);
             }
             program.runs_unknown = true;
             program.fed_by.extend(written.from);

@@ -261,7 +261,8 @@ impl Scanner<'_> {
         let body = node.child_by_field_name("body");
         let body = body.and_then(|it| source.get(it.start_byte()..node.end_byte()));
         if let (Some(name), Some(body)) = (name, body) {
-            self.define(name, body, scope);
+            let leaves_jobs = endless::leaves_jobs(node, source, &name);
+            self.define(name, (body, leaves_jobs), scope);
         }
         Output::empty()
     }

@@ -144,7 +144,7 @@ impl Scanner<'_> {
                     self.made_local(&name, scope);
                     set.push((name, vec![Text::known("")]));
                 }
-                "variable_name" if keyword == "export" => {
+                "variable_name" if exports => {
                     let name = word::raw(child, source).to_owned();
                     let value = self.lookup(&name, scope).unwrap_or_default();
                     scope.exported.insert(name.clone());
@@ -153,6 +153,9 @@ impl Scanner<'_> {
                 // `export $(…)`: what is printed is what is set.
                 _ => {
                     for word in self.words_of(&[child], source, scope).split() {
+                        if !word.is_known() {
+                            scope.forget_empty();
+                        }
                         if let Some((name, value)) = word.all().and_then(|it| it.split_once('=')) {
                             let (name, value) = (name.to_owned(), Text::known(value));
                             self.call.variables.insert(name.clone(), value.clone());
@@ -171,7 +174,8 @@ impl Scanner<'_> {
     pub(super) fn unset(&mut self, node: Node<'_>, source: &str, scope: &mut Scope) -> Output {
         let mut cursor = node.walk();
         let words: Vec<Node<'_>> = node.named_children(&mut cursor).collect();
-        let of_functions = words.iter().any(|it| word::raw(*it, source) == "-f");
+        let is_said = |option: &str| words.iter().any(|it| word::raw(*it, source) == option);
+        let (of_functions, of_variables) = (is_said("-f"), is_said("-v"));
         for word in self.words_of(&words, source, scope).split() {
             match word.all().filter(|it| !it.starts_with('-')) {
                 Some(name) if of_functions => {
@@ -179,7 +183,7 @@ impl Scanner<'_> {
                 }
                 Some(name) => {
                     let before = scope.variables.insert(name.to_owned(), Vec::new());
-                    if before.is_none() {
+                    if before.is_none() && !of_variables {
                         scope.functions.remove(name);
                     }
                 }

@@ -13,13 +13,19 @@ pub(super) fn letters(step: &str) -> usize {
 
 /// Whether a step stands for most of what is in a folder: `*`, `.*`, `[a-z]*`, `[!.]*`.
 pub(super) fn is_for_most(step: &str) -> bool {
+    let of_letters = |set: &[u8]| {
+        let mut ranges = set.windows(3).filter(|it| it.get(1) == Some(&b'-'));
+        ranges.any(|it| it.first().is_some_and(u8::is_ascii_alphabetic))
+    };
     let is_broad = |it| match it {
         Sign::Any | Sign::One => true,
-        Sign::OneOf(set) => is_left_out(set) || set.contains(&b'-'),
+        Sign::OneOf(set) => {
+            is_left_out(set) || of_letters(set) || (has_class(set) && set != b"[:digit:]")
+        }
         Sign::Letter(_) => false,
     };
     let step = step.strip_prefix('.').unwrap_or(step);
-    step.ends_with('*') && step.len() <= NAME_BYTES_MAX && signs(step).all(is_broad)
+    step.contains('*') && step.len() <= NAME_BYTES_MAX && signs(step).all(is_broad)
 }
 
 /// Whether a step stands for names of files.
@@ -97,10 +103,15 @@ fn is_left_out(set: &[u8]) -> bool {
     set.starts_with(b"!") || set.starts_with(b"^")
 }
 
+/// Whether a set names a class: `[:alpha:]`, `[=e=]`.
+fn has_class(set: &[u8]) -> bool {
+    set.windows(2).any(|it| matches!(it, b"[:" | b"[=" | b"[."))
+}
+
 /// Whether a letter may be one of those in brackets. Of a class (`[:alpha:]`) any is taken to be, and of a set
 /// that begins with `!`: whether that stood in quotes, where it is a letter like any other, is not known here.
 fn is_in(set: &[u8], letter: u8) -> bool {
-    if is_left_out(set) || set.windows(2).any(|it| matches!(it, b"[:" | b"[=" | b"[.")) {
+    if is_left_out(set) || has_class(set) {
         return true;
     }
     let mut rest = set;
@@ -191,10 +202,10 @@ mod tests {
 
     #[test]
     fn most_of_a_folder_is_meant_by_no_letters() {
-        for step in ["*", ".*", "[a-z]*", "[!.]*", "[^.]?*", "?*", ".[!.]*"] {
+        for step in ["*", ".*", "[a-z]*", "[!.]*", "[^.]?*", "?*", ".[!.]*", "*?", "[[:alnum:]]*"] {
             assert!(is_for_most(step), "{step}");
         }
-        for step in ["a*", "*.rs", "[ab]*", "?", "[a-z]", ".e*"] {
+        for step in ["a*", "*.rs", "[ab]*", "?", "[a-z]", ".e*", "[0-9]*", "*[0-9]"] {
             assert!(!is_for_most(step), "{step}");
         }
     }

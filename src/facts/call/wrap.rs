@@ -301,8 +301,11 @@ impl Scanner<'_> {
         input: &Input,
     ) -> Output {
         let before = self.starters.len();
+        let is_other = starters.last().is_none_or(|it| it != "eval");
         self.starters.extend(starters);
+        let around = self.functions.enter_process_if(is_other);
         let output = self.text(text, scope, input);
+        self.functions.leave(around);
         self.starters.truncate(before);
         output
     }

@@ -112,6 +112,26 @@ fn is_regex(text: &str) -> bool {
         || group.is_some_and(|(inside, _)| inside.contains('|'))
 }
 
+/// Whether a glob begins with a variable of the shell, and not with a name that does: `$HOME/x`, `$types.d.ts`.
+fn is_variable(text: &str) -> bool {
+    let Some(rest) = text.strip_prefix('$') else { return false };
+    let end = rest.find(|c: char| !c.is_ascii_uppercase() && c != '_').unwrap_or(rest.len());
+    let after = rest.get(end..).unwrap_or_default();
+    rest.starts_with('{') || (end > 0 && (after.is_empty() || after.starts_with('/')))
+}
+
+/// Whether another glob stands behind the blank behind one.
+fn begins_glob(text: &str) -> bool {
+    let next = text.split(' ').next().unwrap_or(text);
+    next.starts_with(['/', '*', '!']) || next.contains('/') || OF_PROJECTS.contains(&next)
+}
+
+/// Whether braces behind a dot hold a name that begins with one.
+fn asks_for_dot(behind: &str) -> bool {
+    let inside = behind.split(['}', '{']).next().unwrap_or(behind);
+    inside.starts_with('.') || inside.contains(",.")
+}
+
 /// Why no path is like a glob, and what to write.
 fn never(glob: &str) -> Option<(&'static str, &'static str)> {
     let text = glob.strip_prefix('!').unwrap_or(glob);
@@ -122,7 +142,7 @@ fn never(glob: &str) -> Option<(&'static str, &'static str)> {
             "it is read as a glob",
             "write `*` for any letters of a name, `**` for folders, `{a,b}`",
         ))
-    } else if text.starts_with('$') {
+    } else if is_variable(text) {
         Some(("variables are not replaced", "write `~/` for the home folder, or `**/name`"))
     } else if separated(text) {
         Some(("a comma separates nothing in it", "write a list of globs, or `{a,b}`"))
@@ -140,10 +160,13 @@ fn never(glob: &str) -> Option<(&'static str, &'static str)> {
         Some(("it begins or ends with a blank", "write it without"))
     } else if text.contains('|') && text.contains(['*', '/', '{']) {
         Some(("`|` separates nothing in it", "write a list of globs, or `{a,b}`"))
-    } else if ["** ", "/* "].iter().any(|it| text.contains(it)) {
-        Some(("a blank separates nothing in it", "write a list of globs"))
-    } else if text.split_once(".{").is_some_and(|(_, it)| it.starts_with('.') || it.contains(",."))
+    } else if ["** ", "/* "]
+        .iter()
+        .filter_map(|it| text.split_once(it))
+        .any(|(_, it)| begins_glob(it))
     {
+        Some(("a blank separates nothing in it", "write a list of globs"))
+    } else if text.split(".{").skip(1).any(asks_for_dot) {
         Some(("it asks for two dots in a row", "write the dot once: `*.{a,b}`"))
     } else {
         None

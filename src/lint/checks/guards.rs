@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::events::kinds;
-use super::terms::{constant, last_argument, path};
+use super::regexes::tells_all;
+use super::terms::{constant, each_wanted, last_argument, path};
 use crate::facts::covers;
 use crate::facts::event::CALLS;
 use crate::facts::glob::word_matches;
@@ -13,7 +14,7 @@ use crate::lint::logic::{follows, possible};
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
 use crate::policy::guards::FILES;
-use crate::script::tree::{Form, Term};
+use crate::script::tree::{Form, Relation, Term};
 use crate::script::types::Names;
 use crate::source::node::Node;
 
@@ -68,7 +69,6 @@ pub(in crate::lint) fn guard_always_fires(subject: &Subject<'_>, out: &mut Findi
         out.help(entry.id.span.clone(), message, help);
     }
     allowed_for_a_part(subject, out);
-    allowed_for_what_is_held(subject, out);
 }
 
 /// Beginnings of questions that a part of a command line answers, whatever else stands on it.
@@ -79,89 +79,114 @@ const OF_PARTS: [&str; 5] = [
     "action.command.contains(",
     "action.command.starts_with(",
 ];
+/// The line that a shell is told.
+const LINE: &str = "action.command";
+/// Other texts that a guard may allow, and how they are asked for.
+const HELD: [(&str, &str); 2] = [
+    (
+        "action.address",
+        "ask how it begins, to the `/` behind the host: `action.address.starts_with(\"https://docs.rs/\")`",
+    ),
+    (
+        "event.input(\"file_path\")",
+        "name the files: `action.reads([\"docs/**\"])`, `action.writes([\"docs/**\"])`",
+    ),
+];
+/// Beginnings of what tells all that a call does with files.
+const OF_FILES: [&str; 5] =
+    ["action.reads(", "action.writes(", "action.changes(", "action.deletes(", "action.touches("];
 
-/// Whether a command line is matched against a pattern that does not tell all of it.
-fn matches_a_part(term: &Term) -> bool {
-    let line = path(term).is_some_and(|it| it.starts_with("action.command.matches("));
-    let pattern = last_argument(term, "matches").and_then(constant).filter(|_| line);
-    pattern.is_some_and(|(text, _)| {
-        let mut depth = 0_i32;
-        let branches = text.chars().any(|c| {
-            depth += i32::from(c == '(') - i32::from(c == ')');
-            c == '|' && depth == 0
-        });
-        let whole = text.starts_with('^') && text.ends_with('$') && !branches;
-        !whole || [".*", ".+", "[^"].iter().any(|it| text.contains(it))
-    })
-}
-
-/// Whether it is asked for one among the programs of a line.
-fn is_among_programs(term: &Term) -> bool {
-    matches!(&term.form, Form::In(_, list) if path(list) == Some("action.programs"))
-}
-
-/// Tells of guards that allow an address or a path for what it holds somewhere.
-fn allowed_for_what_is_held(subject: &Subject<'_>, out: &mut Findings) {
-    const HELD: [(&str, &str); 2] = [
-        (
-            "action.address",
-            "ask how it begins, to the `/` behind the host: `action.address.starts_with(\"https://docs.rs/\")`",
-        ),
-        ("event.input(\"file_path\")", "name the files: `action.writes([\"docs/**\"])`"),
-    ];
+/// Tells of guards that allow a whole command line, an address or a path for a part of it.
+fn allowed_for_a_part(subject: &Subject<'_>, out: &mut Findings) {
     for entry in guards(subject) {
         let said = |key: &str| subject.said(entry, key);
         let allows = said("decision").is_some_and(|it| it.says("allow"))
             && said("mode").is_none_or(|it| it.says("enforce"));
+        let of_shells = said("commands").is_none()
+            && said("tools").map(Node::one_or_items).is_none_or(|tools| {
+                let fits = |tool: &str| {
+                    tools.iter().filter_map(Node::text).any(|glob| word_matches(glob, tool))
+                };
+                subject.reviewed.meant.shell_tools().any(fits)
+            });
         let Some(site) = subject.site(entry, "when").filter(|_| allows) else { continue };
-        site.visit(|term| {
-            let Some((fact, help)) =
-                HELD.iter().find(|(it, _)| path(term).is_some_and(|own| own.starts_with(it)))
-            else {
+        let Some(term) = site.term.as_deref() else { continue };
+        let mut told = false;
+        each_wanted(term, &mut |part| {
+            if told {
                 return;
-            };
-            let held = last_argument(term, "contains").is_some();
-            let pattern = last_argument(term, "matches").and_then(constant);
-            if held || pattern.is_some_and(|(text, _)| !text.starts_with('^')) {
+            }
+            if of_shells && asks_for_a_part(part) && !is_tied(term, LINE) {
+                told = true;
+                let message = format!("`{}` allows whatever else stands on the line", entry.name());
+                out.add(site.span(&part.range), message, |it| {
+                    it.with_note("an allow holds for the whole command line, and skips the user's own prompt")
+                        .with_help("name the programs under `commands`: a line is allowed where all that it runs is")
+                });
+            }
+            let held = HELD.iter().find(|(fact, _)| holds_somewhere(part, fact));
+            if let Some((fact, help)) = held.filter(|(fact, _)| !is_tied(term, fact)) {
+                told = true;
                 let message = format!("`{}` allows whatever else `{fact}` is", entry.name());
-                out.help(site.span(&term.range), message, *help);
+                out.help(site.span(&part.range), message, *help);
             }
         });
     }
 }
 
-/// Tells of guards that allow a whole command line for a part of it.
-fn allowed_for_a_part(subject: &Subject<'_>, out: &mut Findings) {
-    for entry in guards(subject) {
-        let said = |key: &str| subject.said(entry, key);
-        let allows = said("decision").is_some_and(|it| it.says("allow"))
-            && said("mode").is_none_or(|it| it.says("enforce"))
-            && said("commands").is_none();
-        let of_shells = said("tools").map(Node::one_or_items).is_none_or(|tools| {
-            let fits = |tool: &str| {
-                tools.iter().filter_map(Node::text).any(|glob| word_matches(glob, tool))
-            };
-            subject.reviewed.meant.shell_tools().any(fits)
-        });
-        let Some(site) = subject.site(entry, "when").filter(|_| allows && of_shells) else {
-            continue;
-        };
-        if site.text.contains("action.programs.all_in(") {
-            continue;
+/// Whether a part of a command line answers this.
+fn asks_for_a_part(term: &Term) -> bool {
+    let of_parts = |it: &str| OF_PARTS.iter().any(|part| it.starts_with(part));
+    let among = matches!(&term.form, Form::In(_, list) if path(list) == Some("action.programs"));
+    let pattern = last_argument(term, "matches").and_then(constant);
+    let pattern = pattern.filter(|_| path(term).is_some_and(|it| it.starts_with(LINE)));
+    path(term).is_some_and(of_parts) || among || pattern.is_some_and(|(it, _)| !tells_all(it))
+}
+
+/// Whether a fact is asked for what stands anywhere in it.
+fn holds_somewhere(term: &Term, fact: &str) -> bool {
+    let of_fact = path(term).is_some_and(|it| it.starts_with(fact));
+    let pattern = last_argument(term, "matches").and_then(constant);
+    let is_loose =
+        |text: &str| !["^", "\\A", "(?i)^", "(?i)\\A"].iter().any(|it| text.starts_with(it));
+    of_fact
+        && (last_argument(term, "contains").is_some()
+            || pattern.is_some_and(|(it, _)| is_loose(it)))
+}
+
+/// Whether a condition says what a fact is from its beginning on, so that what stands beside that only narrows it.
+fn is_tied(term: &Term, fact: &str) -> bool {
+    let is_fact = |it: &Term| path(it) == Some(fact);
+    match &term.form {
+        Form::And(items) => items.iter().any(|it| is_tied(it, fact)),
+        Form::Or(items) => items.iter().all(|it| is_tied(it, fact)),
+        Form::Compare(Relation::Equal, one, other) => {
+            let alone = |it: &Term| path(it) == Some("action.programs.len()") && fact == LINE;
+            [one, other].into_iter().any(|it| is_fact(it) || alone(it))
         }
-        let mut told = false;
-        site.visit(|term| {
-            let of_parts = |it: &str| OF_PARTS.iter().any(|part| it.starts_with(part));
-            let asks = path(term).is_some_and(of_parts) || matches_a_part(term) || is_among_programs(term);
-            if asks && !told {
-                told = true;
-                let message = format!("`{}` allows whatever else stands on the line", entry.name());
-                out.add(site.span(&term.range), message, |it| {
-                    it.with_note("an allow holds for the whole command line, and skips the user's own prompt")
-                        .with_help("name the programs under `commands`: a line is allowed where all that it runs is")
-                });
-            }
-        });
+        Form::In(item, _) => is_fact(item),
+        Form::Fact(path, _) if path.starts_with("action.programs.all_in(") => true,
+        Form::Fact(path, _) if fact != LINE && OF_FILES.iter().any(|it| path.starts_with(it)) => {
+            true
+        }
+        Form::Fact(path, _) => {
+            let pattern = last_argument(term, "matches").and_then(constant);
+            let begins = fact != LINE && last_argument(term, "starts_with").is_some();
+            path.starts_with(fact)
+                && (begins
+                    || pattern.is_some_and(|(it, _)| {
+                        if fact == LINE { tells_all(it) } else { !holds_somewhere(term, fact) }
+                    }))
+        }
+        Form::Compare(..)
+        | Form::Not(_)
+        | Form::Arithmetic(..)
+        | Form::Bool(_)
+        | Form::Int(_)
+        | Form::Decimal(_)
+        | Form::Text(_)
+        | Form::List(_)
+        | Form::Other(_) => false,
     }
 }
 

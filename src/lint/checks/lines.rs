@@ -2,12 +2,12 @@
 
 use super::odds::{programs_of, tools_of};
 use super::probes::{SHELLS, reads_its_words};
-use super::terms::{Constant, asked_with, compared, each_part_asking};
+use super::terms::{Constant, asked_with, compared, each_part_asking, each_wanted};
 use crate::facts::glob::word_matches;
 use crate::lint::site::Site;
 use crate::lint::{Findings, Subject};
 use crate::policy::guards::FILES;
-use crate::script::tree::{Form, Relation, Term};
+use crate::script::tree::Term;
 use crate::source::node::Node;
 
 /// What a shell reads between programs, longer signs before those they begin with.
@@ -158,15 +158,6 @@ pub(in crate::lint) fn program_by_text(subject: &Subject<'_>, out: &mut Findings
         if let Some(term) = site.term.as_deref().filter(|_| refuses && of_shells) {
             each_wanted(term, &mut |term| look_by_text(subject, site, term, out));
         }
-    }
-}
-
-/// Calls `look` with the parts that make a condition hold where they do. What is negated leaves more to a guard.
-fn each_wanted<'t>(term: &'t Term, look: &mut dyn FnMut(&'t Term)) {
-    if let Form::And(items) | Form::Or(items) = &term.form {
-        items.iter().for_each(|it| each_wanted(it, look));
-    } else if !matches!(term.form, Form::Not(_) | Form::Compare(Relation::NotEqual, ..)) {
-        look(term);
     }
 }
 

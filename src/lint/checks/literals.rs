@@ -6,6 +6,7 @@ use super::programs::command_patterns;
 use super::terms::{asked, compared, constant, each_part_asking, last_argument};
 use super::vocabulary::wrong_branch;
 use crate::lint::{Findings, Subject};
+use crate::source::node::Node;
 
 /// Programs that run what a project calls as it likes: `npm run test.unit`.
 const RUNNERS: [&str; 8] = ["make", "gmake", "just", "rake", "npm", "yarn", "pnpm", "bun"];
@@ -95,15 +96,26 @@ const OF_REGEXES: [&str; 6] = ["\\s+", "\\d+", "\\w+", ".*", ".+", "(?i)"];
 const PROSE: [&str; 7] =
     ["transcript.", "event.prompt", "event.model", "session.", "tokens.", "task.text", "todos."];
 
-/// Whether a text holds what no line and no file does: `drop.*table`, `\\beval\\(`.
-fn only_in_regexes(text: &str) -> bool {
+/// Facts that hold the lines of programs, of which hardly one is a pattern itself.
+const LINES: [&str; 2] = ["program.line", "action.command"];
+/// Programs that are given patterns.
+const GIVEN_PATTERNS: [&str; 9] = ["grep", "rg", "sed", "awk", "find", "perl", "ag", "ack", "jq"];
+
+/// Whether a text holds what no line of a program does (`drop.*table`), or no text at all (`\\beval\\(`).
+fn only_in_regexes(owner: &str, text: &str) -> bool {
+    let is_word = |it: &str| it.len() > 1 && it.bytes().all(|c| c.is_ascii_alphabetic());
     let between = |(at, _): (usize, &str)| {
-        let (before, after) = (text.get(..at), text.get(at + 2..));
-        before.is_some_and(|it| it.ends_with(char::is_alphanumeric))
-            && after.is_some_and(|it| it.starts_with(char::is_alphanumeric))
+        let ends = |it: &str| it.rsplit(|c: char| !c.is_alphanumeric()).next().is_some_and(is_word);
+        let begins =
+            |it: &str| it.split(|c: char| !c.is_alphanumeric()).next().is_some_and(is_word);
+        text.get(..at).is_some_and(ends) && text.get(at + 2..).is_some_and(begins)
     };
-    let mut any = text.match_indices(".*");
-    any.any(between) || (text.starts_with("\\b") && text.contains(char::is_alphanumeric))
+    let is_line = LINES.iter().any(|it| owner.starts_with(it));
+    let names_given = GIVEN_PATTERNS.iter().any(|it| text.contains(it));
+    let of_words = text.strip_prefix("\\b").filter(|it| it.starts_with(char::is_alphanumeric));
+    let signs = ["\\b", "\\(", "\\s", "\\w", "\\d", ".*", "|"];
+    (is_line && !names_given && text.match_indices(".*").any(between))
+        || of_words.is_some_and(|rest| signs.iter().any(|it| rest.contains(it)))
 }
 
 /// Functions that take a text as it stands.
@@ -135,7 +147,13 @@ pub(in crate::lint) fn regex_in_literal(subject: &Subject<'_>, out: &mut Finding
             let either = text.contains('|') && text.split('|').all(words);
             let of_regex = OF_REGEXES.iter().any(|it| text.contains(it)) || either;
             let is_path = owner.starts_with("files.last_path") && text.contains('*');
-            let found = is_path || only_in_regexes(text) || (prose && (ends || of_regex));
+            let commands = subject.entry_of(site).and_then(|it| subject.said(it, "commands"));
+            let mut programs = commands.map(Node::one_or_items).unwrap_or_default().iter();
+            let of_patterns = programs.any(|it| {
+                it.text().is_some_and(|it| GIVEN_PATTERNS.iter().any(|given| it.contains(given)))
+            });
+            let of_regex_alone = only_in_regexes(owner, text) && !of_patterns;
+            let found = is_path || of_regex_alone || (prose && (ends || of_regex));
             if text.len() > 1 && found {
                 out.add(
                     site.span(range),

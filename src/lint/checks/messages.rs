@@ -182,6 +182,10 @@ fn foreign(text: &str, template: Option<&str>) -> Option<(std::ops::Range<usize>
         }
     }
     for (at, _) in text.match_indices('$') {
+        // Code of another language may stand in backticks.
+        if !template && text.get(..at)?.matches('`').count() % 2 == 1 {
+            continue;
+        }
         let rest = text.get(at + 1..)?;
         let (inner, opened) = rest.strip_prefix('(').map_or((rest, 0), |it| (it, 1));
         let length = inner.find(|c: char| !c.is_ascii_alphanumeric() && !"_.".contains(c));

@@ -45,23 +45,70 @@ fn meant_by(subject: &Subject<'_>, program: &str, option: &str) -> Option<String
 
 /// The option that was probably meant by one that a program does not take, where all of its are known.
 fn slip_of_known(program: &str, option: &str) -> Option<String> {
-    let name = option.strip_prefix("--")?.split('=').next().filter(|it| !it.is_empty())?;
+    let (name, value) = match option.strip_prefix("--")?.split_once('=') {
+        Some((name, value)) => (name, format!("={value}")),
+        None => (option.strip_prefix("--")?, String::new()),
+    };
     let known: Vec<&str> = known_options(program)?.collect();
-    if name.len() == 1 {
-        return Some(format!("-{name}"));
-    }
     let is_known = |it: &str| known.contains(&it);
-    if is_known(name) || name.strip_prefix("no-").is_some_and(is_known) {
+    if name.is_empty() || is_known(name) || name.strip_prefix("no-").is_some_and(is_known) {
         return None;
     }
-    let all = known.iter().flat_map(|it| [(*it).to_owned(), format!("no-{it}")]);
-    all.into_iter().find(|it| is_one_off(name, it)).map(|it| format!("--{it}"))
+    if name.len() == 1 {
+        return Some(format!("-{name}{value}"));
+    }
+    let negated = known.iter().filter(|_| name.starts_with("no")).map(|it| format!("no-{it}"));
+    let mut all = known.iter().map(|it| (*it).to_owned()).chain(negated);
+    all.find(|it| is_one_off(name, it)).map(|it| format!("--{it}{value}"))
 }
 
-/// Whether one letter was left out, put in, mistaken, or changed places with the next.
+/// Whether one letter was left out, put in, mistaken, or changed places with the next. Short names are near many
+/// others, and some programs take a name with an `s` at its end, too.
 fn is_one_off(word: &str, meant: &str) -> bool {
     let mistaken = || word.bytes().zip(meant.bytes()).filter(|(one, other)| one != other).count();
-    is_slip(word, meant) || is_slip(meant, word) || (word.len() == meant.len() && mistaken() == 1)
+    let (left_out, put_in) = (is_slip(word, meant), is_slip(meant, word));
+    let is_plural = word.strip_suffix('s') == Some(meant);
+    match meant.len() {
+        0..3 => false,
+        3 | 4 => left_out,
+        _ => left_out || (put_in && !is_plural) || (word.len() == meant.len() && mistaken() == 1),
+    }
+}
+
+/// Words of programs behind which the options of another program stand, which nobody lists here.
+const PLUGINS: [(&str, &[&str]); 5] = [
+    ("docker", &["compose", "buildx", "scout", "model", "mcp", "sandbox", "debug"]),
+    ("git", &["lfs", "filter-repo", "cliff", "flow", "town", "annex", "absorb", "machete"]),
+    ("gh", &["copilot", "extension", "ext", "aw", "dash"]),
+    ("kubectl", &["krew", "ns", "ctx", "argo", "cnpg", "virt"]),
+    (
+        "cargo",
+        &["deny", "audit", "nextest", "make", "dist", "release", "outdated", "hack", "mutants"],
+    ),
+];
+/// Words behind which programs start others, whose options are none of theirs.
+const STARTING: [&str; 2] = ["exec", "run"];
+const STARTERS: [&str; 4] = ["docker", "podman", "kubectl", "npm"];
+
+/// Whether the options behind these words are those of the program alone.
+fn are_its_own(program: &str, next: Option<&str>) -> bool {
+    let of = PLUGINS.iter().find(|(it, _)| *it == program).map_or(&[][..], |it| it.1);
+    next.is_none_or(|it| !of.contains(&it))
+}
+
+/// The words of a call that are the program's own, by their numbers: what stands behind `--` is no option, and what
+/// stands behind a program that is started belongs to that.
+fn own_words(words: &[&str]) -> usize {
+    let program = words.first().copied().map(base_name).unwrap_or_default();
+    if !are_its_own(program, words.get(1).copied()) {
+        return 0;
+    }
+    let end = words.iter().position(|it| *it == "--").unwrap_or(words.len());
+    let starting = words.iter().position(|it| STARTING.contains(it));
+    let Some(starting) = starting.filter(|_| STARTERS.contains(&program)) else { return end };
+    let behind = words.iter().skip(starting + 1);
+    let inner = behind.take_while(|it| it.starts_with('-')).count();
+    end.min(starting + 1 + inner)
 }
 
 /// The one program that the rule of an expression is for.
@@ -70,7 +117,9 @@ fn only_program<'s>(subject: &'s Subject<'_>, site: &Site<'s>) -> Option<&'s str
     // Programs are known by their names, without a folder.
     let name = |it: &'s Node| it.text()?.split(' ').next()?.rsplit('/').next();
     let first = commands.first().and_then(name)?;
-    commands.iter().all(|it| name(it) == Some(first)).then_some(first)
+    let next = |it: &'s Node| it.text().and_then(|it| it.split(' ').nth(1));
+    let fits = |it: &'s Node| name(it) == Some(first) && are_its_own(first, next(it));
+    commands.iter().all(fits).then_some(first)
 }
 
 pub(in crate::lint) fn misspelt_option(subject: &Subject<'_>, out: &mut Findings) {
@@ -82,9 +131,10 @@ pub(in crate::lint) fn misspelt_option(subject: &Subject<'_>, out: &mut Findings
 
 fn in_patterns(subject: &Subject<'_>, out: &mut Findings) {
     for pattern in command_patterns(subject) {
-        let mut words = pattern.text.split_whitespace();
-        let program = words.next().unwrap_or_default();
-        for option in words.filter(|it| it.starts_with("--") && !it.contains(['*', '{'])) {
+        let words: Vec<&str> = pattern.text.split_whitespace().collect();
+        let program = words.first().copied().unwrap_or_default();
+        let own = words.iter().take(own_words(&words)).skip(1);
+        for option in own.filter(|it| it.starts_with("--") && !it.contains(['*', '{'])) {
             let Some(meant) = meant_by(subject, program, option) else { continue };
             let at = pattern.text.find(option).unwrap_or_default();
             out.add(pattern.part(at..at + option.len()), message(option, &meant), |it| {
@@ -111,12 +161,13 @@ fn in_vocabulary(subject: &Subject<'_>, out: &mut Findings) {
 fn in_probes(subject: &Subject<'_>, out: &mut Findings) {
     for entry in subject.of("probes.yaml") {
         let words = command(entry);
-        let Some(((program, _), arguments)) = words.split_first() else { continue };
-        let options = arguments.iter().take_while(|(it, _)| *it != "--");
-        for (option, node) in options.filter(|(it, _)| it.starts_with("--")) {
-            let Some(meant) = meant_by(subject, base_name(program), option) else { continue };
+        let texts: Vec<&str> = words.iter().map(|(it, _)| *it).collect();
+        let program = texts.first().copied().map(base_name).unwrap_or_default();
+        let own = words.iter().take(own_words(&texts)).skip(1);
+        for (option, node) in own.filter(|(it, _)| it.starts_with("--")) {
+            let Some(meant) = meant_by(subject, program, option) else { continue };
             out.add(node.span.clone(), message(option, &meant), |it| {
-                it.with_note("the program refuses it, and the probe has no answer")
+                it.with_note("where the program refuses it, the probe has no answer")
                     .with_help(format!("did you mean `{meant}`?"))
                     .with_word(option, &meant)
             });
@@ -173,12 +224,11 @@ mod tests {
 
     #[test]
     fn one_letter_is_a_slip() {
-        for (word, meant) in
-            [("forc", "force"), ("foorce", "force"), ("farce", "force"), ("froce", "force")]
-        {
-            assert!(is_one_off(word, meant), "{word}");
+        for word in ["forc", "foorce", "farce", "froce", "forcee"] {
+            assert!(is_one_off(word, "force"), "{word}");
         }
-        for word in ["force", "fo", "forced-up", "frcoe"] {
+        assert!(is_one_off("jsn", "json") && !is_one_off("jsom", "json"));
+        for word in ["force", "fo", "forced-up", "frcoe", "forces"] {
             assert!(!is_one_off(word, "force"), "{word}");
         }
     }

@@ -163,7 +163,9 @@ pub(in crate::lint) fn shell_words(subject: &Subject<'_>, out: &mut Findings) {
         }
         for (at, (word, node)) in words.iter().enumerate() {
             let before = at.checked_sub(1).and_then(|it| words.get(it)).map(|(it, _)| *it);
-            if at > 0 && is_glued(word) {
+            // The value of an option may look like one.
+            let is_value = before.is_some_and(|it| it.starts_with('-'));
+            if at > 0 && is_glued(word) && !is_value && !searches(&words) {
                 let split: Vec<&str> = word.splitn(2, ' ').collect();
                 out.add(node.span.clone(), format!("`{word}` is one word"), |it| {
                     it.with_note("no option has a blank in its name")
@@ -296,8 +298,12 @@ fn field_at(place: &str) -> &str {
 
 /// What stands in brackets of a place and is neither nothing nor a number: `labels[*]`, `labels[name==bug]`.
 fn odd_brackets(place: &str) -> Option<&str> {
-    let inside = place.split('[').skip(1).map(|it| it.split(']').next().unwrap_or(it));
-    inside.into_iter().find(|it| !it.chars().all(|c| c.is_ascii_digit()))
+    let mut inside = place.split('[').skip(1).map(|it| it.split(']').next().unwrap_or(it));
+    // `[state=open]` are those whose field says so.
+    let is_choice = |it: &str| {
+        it.split_once('=').is_some_and(|(key, value)| !key.is_empty() && !value.starts_with('='))
+    };
+    inside.find(|it| !it.chars().all(|c| c.is_ascii_digit()) && !is_choice(it))
 }
 
 /// Fields that the inherited rules read of an inherited probe whose command no longer asks for them.
@@ -341,8 +347,9 @@ pub(in crate::lint) fn field_not_asked(subject: &Subject<'_>, out: &mut Findings
         if let Some(odd) = odd_brackets(place) {
             let message = format!("`[{odd}]` is no part of a place in an answer");
             out.add(site.span(range), message, |it| {
-                it.with_note("nothing is found there")
-                    .with_help("write `[]` for all of a list, `[0]` for the first")
+                it.with_note("nothing is found there").with_help(
+                    "write `[]` for all of a list, `[0]` for the first, `[name=x]` for some",
+                )
             });
             return;
         }

@@ -242,7 +242,7 @@ pub(in crate::lint) fn shell_in_pattern(subject: &Subject<'_>, out: &mut Finding
             out.add(pattern.span(), "no program is called with such a name in its words", |it| {
                 it.with_help("write `*` where any letters may stand, or end the pattern before it")
             });
-        } else if pattern.text.contains("...") || pattern.text.contains('\u{2026}') {
+        } else if pattern.text.split(' ').any(|it| matches!(it, "..." | "\u{2026}")) {
             out.add(pattern.span(), "dots stand for nothing in a pattern", |it| {
                 it.with_help("name the program and its word: what stands between does not matter")
             });

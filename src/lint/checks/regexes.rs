@@ -30,13 +30,71 @@ pub(in crate::lint) fn deceptive_regex(subject: &Subject<'_>, out: &mut Findings
 /// What looks like something else, and what to write.
 type Deception = (Range<usize>, String, String);
 
+/// Whether a pattern tells all of a line that it matches: each of its branches from the beginning to the end,
+/// without anything that stands for any signs.
+pub(super) fn tells_all(text: &str) -> bool {
+    let Ok(ast) = Parser::new().parse(text) else { return false };
+    let branches = if let Ast::Alternation(it) = &ast {
+        it.asts.as_slice()
+    } else {
+        std::slice::from_ref(&ast)
+    };
+    branches.iter().all(is_whole) && !stands_for_any(&ast, text)
+}
+
+/// Whether a branch begins where the text does, and ends with it.
+fn is_whole(branch: &Ast) -> bool {
+    use AssertionKind::{EndLine, EndText, StartLine, StartText};
+    let Ast::Concat(all) = branch else { return false };
+    let edge = |it: Option<&Ast>, kinds: [&AssertionKind; 2]| matches!(it, Some(Ast::Assertion(it)) if kinds.contains(&&it.kind));
+    let first = all.asts.iter().find(|it| !matches!(it, Ast::Flags(_)));
+    edge(first, [&StartLine, &StartText]) && edge(all.asts.last(), [&EndLine, &EndText])
+}
+
+/// Whether a part is repeated that takes the signs of a shell.
+fn stands_for_any(ast: &Ast, text: &str) -> bool {
+    let is_any = |it: &Ast| match it {
+        Ast::Dot(_) => true,
+        Ast::ClassBracketed(class) => {
+            let written = text.get(class.span.start.offset..class.span.end.offset);
+            class.negated
+                && !written.is_some_and(|it| [';', '&', '|'].iter().all(|c| it.contains(*c)))
+        }
+        Ast::ClassPerl(class) => class.negated,
+        Ast::Empty(_)
+        | Ast::Flags(_)
+        | Ast::Literal(_)
+        | Ast::Assertion(_)
+        | Ast::ClassUnicode(_)
+        | Ast::Repetition(_)
+        | Ast::Group(_)
+        | Ast::Alternation(_)
+        | Ast::Concat(_) => false,
+    };
+    match ast {
+        Ast::Repetition(it) => is_any(&it.ast) || stands_for_any(&it.ast, text),
+        Ast::Group(it) => stands_for_any(&it.ast, text),
+        Ast::Alternation(it) => it.asts.iter().any(|it| stands_for_any(it, text)),
+        Ast::Concat(it) => it.asts.iter().any(|it| stands_for_any(it, text)),
+        Ast::Empty(_)
+        | Ast::Flags(_)
+        | Ast::Literal(_)
+        | Ast::Dot(_)
+        | Ast::Assertion(_)
+        | Ast::ClassUnicode(_)
+        | Ast::ClassPerl(_)
+        | Ast::ClassBracketed(_) => false,
+    }
+}
+
 /// A pattern between slashes, with what other languages write behind it: `/drop table/i`.
 fn of_javascript(text: &str) -> Option<(String, String)> {
     let (inside, flags) = text.strip_prefix('/')?.rsplit_once('/')?;
     let is_flags =
         !flags.is_empty() && flags.len() <= 3 && flags.chars().all(|c| "gimsuy".contains(c));
-    // `/etc/g` is a path.
-    let is_path = flags.len() == 1 && !inside.contains([' ', '\\', '|', '(', '[', '^', '+']);
+    // `/proc/sys` is a path.
+    let usual = ["gi", "ig", "gim", "gmi", "im", "mi"].contains(&flags);
+    let is_path = !usual && !inside.contains(' ');
     (is_flags && !is_path && !inside.is_empty() && !inside.contains('/')).then(|| {
         let message = format!("the slashes and `{flags}` are part of what is looked for");
         (message, format!("write `{inside}`: case does not count anyway"))

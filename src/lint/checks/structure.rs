@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::lint::{Findings, Subject};
+use crate::script::tree::Term;
 use crate::source::node::{Node, NodeKind};
 use crate::source::shape::Kind;
 use crate::source::{ScalarStyle, Source, Span};
@@ -136,8 +137,10 @@ pub(in crate::lint) fn cut_by_comment(subject: &Subject<'_>, out: &mut Findings)
 fn cut_expression(node: &Node, out: &mut Findings) {
     let rest = node.span.source.text.get(node.span.end..).unwrap_or_default();
     let comment = rest.trim_start_matches([' ', '\t']);
-    let said = comment.strip_prefix('#').map(str::trim_start).unwrap_or_default();
-    if said.starts_with("&&") || said.starts_with("||") {
+    let said = comment.lines().next().and_then(|it| it.strip_prefix('#'));
+    let said = said.map(str::trim).unwrap_or_default();
+    let goes_on = |it: &str| said.strip_prefix(it).and_then(Term::parse).is_some();
+    if goes_on("&&") || goes_on("||") {
         let start = node.span.end + (rest.len() - comment.len());
         let end = start + comment.lines().next().unwrap_or_default().len();
         let cut = Span { source: node.span.source.clone(), start, end };
@@ -165,7 +168,11 @@ fn cut_expression(node: &Node, out: &mut Findings) {
 fn comment_of(expression: &str) -> Option<usize> {
     let mut quote: Option<char> = None;
     let mut is_escaped = false;
+    let mut block_end = 0;
     for (at, c) in expression.char_indices() {
+        if at < block_end {
+            continue;
+        }
         match quote {
             Some(_) if is_escaped => is_escaped = false,
             Some('"') if c == '\\' => is_escaped = true,
@@ -173,6 +180,10 @@ fn comment_of(expression: &str) -> Option<usize> {
             Some(_) => {}
             None if matches!(c, '"' | '`') => quote = Some(c),
             None if expression.get(at..).is_some_and(|it| it.starts_with("//")) => return Some(at),
+            None if expression.get(at..).is_some_and(|it| it.starts_with("/*")) => {
+                let end = expression.get(at..).and_then(|it| it.find("*/"));
+                block_end = end.map_or(expression.len(), |it| at + it + 2);
+            }
             None => {}
         }
     }

@@ -40,6 +40,15 @@ pub(super) fn each_part_asking<'s>(
     sites.for_each(|site| site.visit(|term| look(site, term)));
 }
 
+/// Calls `look` with the parts that make a condition hold where they do. What is negated leaves more to a guard.
+pub(super) fn each_wanted<'t>(term: &'t Term, look: &mut dyn FnMut(&'t Term)) {
+    if let Form::And(items) | Form::Or(items) = &term.form {
+        items.iter().for_each(|it| each_wanted(it, look));
+    } else if !matches!(term.form, Form::Not(_) | Form::Compare(Relation::NotEqual, ..)) {
+        look(term);
+    }
+}
+
 /// The path of a fact.
 pub(super) fn path(term: &Term) -> Option<&str> {
     if let Form::Fact(path, _) = &term.form { Some(path) } else { None }

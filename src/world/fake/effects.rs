@@ -56,6 +56,10 @@ impl World for FakeWorld {
         Some(USER)
     }
 
+    fn input_comes(&self, _within: Duration) -> bool {
+        true
+    }
+
     fn cores(&self) -> usize {
         1
     }
