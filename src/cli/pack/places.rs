@@ -1,5 +1,6 @@
 //! Where the packs lie that somebody names: what `policyd lint` and `policyd test` look at.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -184,7 +185,14 @@ fn seen_from(here: &Path, pack: Pack) -> Pack {
 
 /// A path as it is seen from the working folder, so that a file has one name however its path was given.
 fn shown(here: &Path, path: &Path) -> String {
-    let path: PathBuf = path.components().collect();
+    // Most are written as they are read.
+    let is_plain = |it: &str| {
+        !["//", "/./", "/../"].iter().any(|odd| it.contains(odd)) && !it.ends_with(['/', '.'])
+    };
+    let path: Cow<'_, Path> = match path.to_str() {
+        Some(text) if is_plain(text) => path.into(),
+        _ => path.components().collect::<PathBuf>().into(),
+    };
     let path = path.strip_prefix(here).or_else(|_| path.strip_prefix(".")).unwrap_or(&path);
     // The name of the built-in pack belongs to it alone.
     let taken = path.starts_with(builtin::NAME) || path.as_os_str().is_empty();

@@ -5,6 +5,7 @@ use super::patterns::leaves;
 use super::programs::command_patterns;
 use super::terms::{asked, compared, constant, each_part_asking, last_argument};
 use super::vocabulary::wrong_branch;
+use crate::lint::site::Site;
 use crate::lint::{Findings, Subject};
 use crate::source::node::Node;
 
@@ -118,6 +119,14 @@ fn only_in_regexes(owner: &str, text: &str) -> bool {
         || of_words.is_some_and(|rest| signs.iter().any(|it| rest.contains(it)))
 }
 
+/// Whether the programs of a guard are given patterns.
+fn is_given_patterns(subject: &Subject<'_>, site: &Site<'_>) -> bool {
+    let commands = subject.entry_of(site).and_then(|it| subject.said(it, "commands"));
+    let mut programs = commands.map(Node::one_or_items).unwrap_or_default().iter();
+    programs
+        .any(|it| it.text().is_some_and(|it| GIVEN_PATTERNS.iter().any(|given| it.contains(given))))
+}
+
 /// Functions that take a text as it stands.
 const LITERAL: [&str; 3] = ["contains", "starts_with", "ends_with"];
 
@@ -147,12 +156,7 @@ pub(in crate::lint) fn regex_in_literal(subject: &Subject<'_>, out: &mut Finding
             let either = text.contains('|') && text.split('|').all(words);
             let of_regex = OF_REGEXES.iter().any(|it| text.contains(it)) || either;
             let is_path = owner.starts_with("files.last_path") && text.contains('*');
-            let commands = subject.entry_of(site).and_then(|it| subject.said(it, "commands"));
-            let mut programs = commands.map(Node::one_or_items).unwrap_or_default().iter();
-            let of_patterns = programs.any(|it| {
-                it.text().is_some_and(|it| GIVEN_PATTERNS.iter().any(|given| it.contains(given)))
-            });
-            let of_regex_alone = only_in_regexes(owner, text) && !of_patterns;
+            let of_regex_alone = only_in_regexes(owner, text) && !is_given_patterns(subject, site);
             let found = is_path || of_regex_alone || (prose && (ends || of_regex));
             if text.len() > 1 && found {
                 out.add(

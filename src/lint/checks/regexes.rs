@@ -53,29 +53,25 @@ fn is_whole(branch: &Ast) -> bool {
 
 /// Whether a part is repeated that takes the signs of a shell.
 fn stands_for_any(ast: &Ast, text: &str) -> bool {
-    let is_any = |it: &Ast| match it {
-        Ast::Dot(_) => true,
-        Ast::ClassBracketed(class) => {
+    let is_any = |it: &Ast| {
+        if let Ast::ClassBracketed(class) = it {
             let written = text.get(class.span.start.offset..class.span.end.offset);
-            class.negated
-                && !written.is_some_and(|it| [';', '&', '|'].iter().all(|c| it.contains(*c)))
+            let lacks = |c: char| !written.is_some_and(|it| it.contains(c));
+            return class.negated && [';', '&', '|'].into_iter().any(lacks);
         }
-        Ast::ClassPerl(class) => class.negated,
-        Ast::Empty(_)
-        | Ast::Flags(_)
-        | Ast::Literal(_)
-        | Ast::Assertion(_)
-        | Ast::ClassUnicode(_)
-        | Ast::Repetition(_)
-        | Ast::Group(_)
-        | Ast::Alternation(_)
-        | Ast::Concat(_) => false,
+        matches!(it, Ast::Dot(_)) || matches!(it, Ast::ClassPerl(it) if it.negated)
     };
+    matches!(ast, Ast::Repetition(it) if is_any(&it.ast))
+        || parts(ast).iter().any(|it| stands_for_any(it, text))
+}
+
+/// What an expression is made of.
+fn parts(ast: &Ast) -> &[Ast] {
     match ast {
-        Ast::Repetition(it) => is_any(&it.ast) || stands_for_any(&it.ast, text),
-        Ast::Group(it) => stands_for_any(&it.ast, text),
-        Ast::Alternation(it) => it.asts.iter().any(|it| stands_for_any(it, text)),
-        Ast::Concat(it) => it.asts.iter().any(|it| stands_for_any(it, text)),
+        Ast::Repetition(it) => std::slice::from_ref(&it.ast),
+        Ast::Group(it) => std::slice::from_ref(&it.ast),
+        Ast::Alternation(it) => &it.asts,
+        Ast::Concat(it) => &it.asts,
         Ast::Empty(_)
         | Ast::Flags(_)
         | Ast::Literal(_)
@@ -83,7 +79,7 @@ fn stands_for_any(ast: &Ast, text: &str) -> bool {
         | Ast::Assertion(_)
         | Ast::ClassUnicode(_)
         | Ast::ClassPerl(_)
-        | Ast::ClassBracketed(_) => false,
+        | Ast::ClassBracketed(_) => &[],
     }
 }
 
@@ -175,43 +171,34 @@ fn are_alike(branches: &[Ast], text: &str, of_branch: bool) -> bool {
 
 /// The same anywhere below.
 fn within(ast: &Ast, text: &str) -> Option<Deception> {
-    match ast {
-        Ast::ClassBracketed(class) => {
-            let range = class.span.start.offset..class.span.end.offset;
-            let ClassSet::Item(ClassSetItem::Union(union)) = &class.kind else { return None };
-            let written = text.get(range.clone())?;
-            let inside = written.trim_start_matches('[').trim_end_matches(']');
-            let words: Vec<&str> = inside.split('|').collect();
-            let is_word = |it: &&str| it.len() > 1 && it.chars().all(char::is_alphanumeric);
-            (union.items.len() > 3 && words.len() > 1 && words.iter().all(is_word)).then(|| {
+    if let Ast::ClassBracketed(class) = ast {
+        let range = class.span.start.offset..class.span.end.offset;
+        let ClassSet::Item(ClassSetItem::Union(union)) = &class.kind else { return None };
+        let written = text.get(range.clone())?;
+        let inside = written.trim_start_matches('[').trim_end_matches(']');
+        let words: Vec<&str> = inside.split('|').collect();
+        let is_word = |it: &&str| it.len() > 1 && it.chars().all(char::is_alphanumeric);
+        return (union.items.len() > 3 && words.len() > 1 && words.iter().all(is_word)).then(
+            || {
                 let message = format!("`{written}` is one character");
                 (range, message, format!("write `({inside})`"))
-            })
-        }
-        Ast::Repetition(it) => {
-            let slash = matches!(&*it.ast, Ast::Literal(it) if it.c == '/');
-            let many = it.op.kind == RepetitionKind::ZeroOrMore;
-            if slash && many && it.span.end.offset == text.len() && it.span.start.offset > 1 {
-                let range = it.span.start.offset..it.span.end.offset;
-                let message = "`/*` is any number of `/`, also none".to_owned();
-                return Some((
-                    range,
-                    message,
-                    "write `/` alone: it may go on behind it".to_owned(),
-                ));
-            }
-            within(&it.ast, text)
-        }
-        Ast::Group(it) => within(&it.ast, text),
-        Ast::Alternation(it) => it.asts.iter().find_map(|it| within(it, text)),
-        Ast::Concat(it) => end_before_name(&it.asts, text)
-            .or_else(|| it.asts.iter().find_map(|it| within(it, text))),
-        Ast::Empty(_)
-        | Ast::Flags(_)
-        | Ast::Literal(_)
-        | Ast::Dot(_)
-        | Ast::Assertion(_)
-        | Ast::ClassUnicode(_)
-        | Ast::ClassPerl(_) => None,
+            },
+        );
     }
+    if let Ast::Repetition(it) = ast {
+        let slash = matches!(&*it.ast, Ast::Literal(it) if it.c == '/');
+        let many = it.op.kind == RepetitionKind::ZeroOrMore;
+        if slash && many && it.span.end.offset == text.len() && it.span.start.offset > 1 {
+            let range = it.span.start.offset..it.span.end.offset;
+            let message = "`/*` is any number of `/`, also none".to_owned();
+            let help = "write `/` alone: it may go on behind it".to_owned();
+            return Some((range, message, help));
+        }
+    }
+    if let Ast::Concat(it) = ast
+        && let Some(found) = end_before_name(&it.asts, text)
+    {
+        return Some(found);
+    }
+    parts(ast).iter().find_map(|it| within(it, text))
 }

@@ -137,7 +137,7 @@ pub(in crate::lint) fn cut_by_comment(subject: &Subject<'_>, out: &mut Findings)
 fn cut_expression(node: &Node, out: &mut Findings) {
     let rest = node.span.source.text.get(node.span.end..).unwrap_or_default();
     let comment = rest.trim_start_matches([' ', '\t']);
-    let said = comment.lines().next().and_then(|it| it.strip_prefix('#'));
+    let said = comment.strip_prefix('#').and_then(|it| it.lines().next());
     let said = said.map(str::trim).unwrap_or_default();
     let goes_on = |it: &str| said.strip_prefix(it).and_then(Term::parse).is_some();
     if goes_on("&&") || goes_on("||") {
@@ -150,7 +150,7 @@ fn cut_expression(node: &Node, out: &mut Findings) {
         });
         return;
     }
-    let text = node.text().unwrap_or_default();
+    let text = node.text().filter(|it| it.contains("//")).unwrap_or_default();
     let literal = node.scalar().is_some_and(|it| it.style == ScalarStyle::Literal);
     let Some(at) = comment_of(text).filter(|_| !literal) else { return };
     let end = text.get(at..).and_then(|it| it.find('\n')).map_or(text.len(), |it| at + it);
