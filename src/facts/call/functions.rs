@@ -174,7 +174,7 @@ impl Scanner<'_> {
             return Some(Output::default());
         }
         self.functions.uncalled.retain(|(it, _)| it != name);
-        let before = scope.parameters.replace(args.to_vec());
+        let own_words = scope.parameters.replace(args.to_vec());
         let own = self.functions.locals.len();
         let around = self.functions.around;
         let (name, given) = (name.to_owned(), args.len());
@@ -185,7 +185,7 @@ impl Scanner<'_> {
             output = self.body(&before.body, scope, input);
         }
         self.functions.running.pop();
-        scope.parameters = before;
+        scope.parameters = own_words;
         for (name, value) in self.functions.locals.split_off(own).into_iter().rev() {
             match value {
                 Some(value) => scope.variables.insert(name, value),
