@@ -3,10 +3,10 @@
 //! in `docs`.
 
 use super::checks::{
-    arithmetic, breakers, cases, changes, clients, events, expressions, failures, globs, guards,
-    hygiene, identity, lines, literals, messages, misspelt_options, names, numbers, odds, operands,
-    options, patterns, probes, programs, prose, regexes, rules, safety, session_types, structure,
-    supervision, tables, texts, tools, vocabulary,
+    answers, arithmetic, breakers, cases, changes, clients, events, expressions, failures, globs,
+    guards, hygiene, identity, lines, literals, messages, misspelt_options, names, numbers, odds,
+    operands, options, patterns, probes, programs, prose, regexes, rules, safety, session_types,
+    structure, supervision, tables, texts, tools, vocabulary,
 };
 use super::{Check, Profile, Rule};
 use crate::source::Level;
@@ -130,7 +130,7 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD216", "double-negation", Warning, Strict, "Something is negated twice.", Some(expressions::double_negation)),
     rule!("PD217", "negated-comparison", Note, Pedantic, "A comparison is negated.", Some(expressions::negated_comparison)),
     rule!("PD218", "constant-first", Note, Pedantic, "A constant stands on the left of a comparison.", Some(expressions::constant_first)),
-    rule!("PD219", "unguarded-probe", Warning, Strict, "A probe's answer is read where it may not have answered.", Some(probes::unguarded_probe)),
+    rule!("PD219", "unguarded-probe", Warning, Strict, "A probe's answer is read where it may not have answered.", Some(answers::unguarded_probe)),
     rule!("PD220", "complex-expression", Note, Pedantic, "An expression has very many parts.", Some(expressions::complex_expression)),
     rule!("PD221", "repeated-expression", Note, Pedantic, "Several rules repeat one long condition.", Some(expressions::repeated_expression)),
     rule!("PD222", "costly-first", Note, Pedantic, "A regular expression is tried before a cheap fact.", Some(expressions::costly_first)),
@@ -147,14 +147,14 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD233", "misspelt-input", Warning, Default, "A field of a tool is nearly one that tools take.", Some(tools::misspelt_input)),
     rule!("PD234", "share-and-percent", Warning, Default, "A share is compared with a percentage, or the other way round.", Some(arithmetic::share_and_percent)),
     rule!("PD235", "unguarded-division", Warning, Default, "A number is divided by one that may be zero.", Some(arithmetic::unguarded_division)),
-    rule!("PD236", "place-in-text", Warning, Default, "A place is asked for in an answer that is a text.", Some(probes::place_in_text)),
+    rule!("PD236", "place-in-text", Warning, Default, "A place is asked for in an answer that is a text.", Some(answers::place_in_text)),
     rule!("PD237", "in-text", Warning, Default, "A fact is looked for within a text, where a list may be meant.", Some(texts::in_text)),
     rule!("PD238", "not-of-tool", Warning, Default, "A guard asks for what its tools do not do.", Some(tools::not_of_tool)),
     rule!("PD239", "position-and-number", Warning, Default, "A position in the transcript is compared with a number of something.", Some(arithmetic::position_and_number)),
     rule!("PD240", "more-than-asked", Warning, Default, "A list holds more in each text than what it is asked for.", Some(texts::more_than_asked)),
     rule!("PD241", "not-for-rule", Warning, Default, "A rule asks for a tool, a program or a session type that it is not for.", Some(odds::not_for_rule)),
     rule!("PD242", "not-in-line", Warning, Default, "The line of a program is asked for what it never holds.", Some(lines::not_in_line)),
-    rule!("PD243", "field-not-asked", Warning, Default, "An answer is asked for a field that its probe does not ask for.", Some(probes::field_not_asked)),
+    rule!("PD243", "field-not-asked", Warning, Default, "An answer is asked for a field that its probe does not ask for.", Some(answers::field_not_asked)),
     rule!("PD244", "program-by-text", Warning, Default, "A program is recognised by how its line begins.", Some(lines::program_by_text)),
     rule!("PD301", "bad-regex", Error, Default, "A regular expression cannot be read.", None),
     rule!("PD302", "pattern-ends-in-newline", Error, Default, "A pattern from a block scalar ends in a line break and can match nothing.", Some(patterns::ends_in_newline)),
@@ -216,7 +216,7 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD617", "unreachable-class", Warning, Default, "Nothing is ever of a class of failures.", Some(failures::unreachable_class)),
     rule!("PD619", "unused-input", Warning, Default, "No row of a table looks at an input.", Some(tables::unused_input)),
     rule!("PD618", "words-only-proof", Warning, Default, "The proof against an excuse rests on words alone.", None),
-    rule!("PD620", "disabled-probe", Warning, Default, "A rule asks a probe that is switched off.", Some(probes::disabled_probe)),
+    rule!("PD620", "disabled-probe", Warning, Default, "A rule asks a probe that is switched off.", Some(answers::disabled_probe)),
     rule!("PD621", "guard-always-fires", Warning, Default, "A guard answers every call of every tool, or allows all that a shell is told.", Some(guards::guard_always_fires)),
     rule!("PD622", "outdone-guard", Warning, Default, "A stricter guard fires wherever this one does.", Some(guards::outdone_guard)),
     rule!("PD623", "guard-without-message", Warning, Default, "A guard does not say why.", Some(guards::guard_without_message)),

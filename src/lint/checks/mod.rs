@@ -1,5 +1,6 @@
 //! The checks, by what they look at. A check adds what it finds; it never stops another one.
 
+pub(super) mod answers;
 pub(super) mod arithmetic;
 pub(super) mod breakers;
 pub(super) mod cases;

@@ -1,0 +1,223 @@
+//! Checks of what expressions ask of the answers of probes: where something stands in them, and whether there is an
+//! answer at all.
+
+use std::collections::BTreeSet;
+
+use super::identity::INHERITED;
+use super::probes::{base_name, command};
+use super::terms::{constant, each_part_with, path, sound};
+use crate::lint::subject::Entry;
+use crate::lint::{Findings, Subject};
+use crate::script::tree::Form;
+use crate::source::suggest;
+
+/// What asks for a place in an answer.
+const AT_A_PLACE: [&str; 4] = ["text", "flag", "number", "list"];
+
+pub(in crate::lint) fn place_in_text(subject: &Subject<'_>, out: &mut Findings) {
+    let plain: BTreeSet<&str> = subject.reviewed.meant.text_probes().collect();
+    if plain.is_empty() {
+        return;
+    }
+    each_part_with(subject, &["probes"], |site, term| {
+        let Form::Fact(path, arguments) = &term.form else { return };
+        let Some((id, asked)) = probe(path).filter(|(id, _)| plain.contains(id)) else { return };
+        let (Some((name, _)), Some((place, range))) =
+            (asked.split_once('('), arguments.first().and_then(constant))
+        else {
+            return;
+        };
+        if AT_A_PLACE.contains(&name) && !place.is_empty() {
+            let message = format!("`probes.{id}` answers with a text, which has no `{place}`");
+            out.add(site.span(range), message, |it| {
+                it.with_note("what is not there is empty, 0 or false")
+                    .with_help("write `parse: json` at the probe, or ask for `text(\"\")`")
+            });
+        }
+    });
+}
+
+/// Programs that answer with the fields that an option lists, and that option.
+const LISTING: [(&str, &str); 2] = [("gh", "--json"), ("tea", "--fields")];
+/// Options by which they answer with something else.
+const FORMING: [&str; 4] = ["--jq", "-q", "--template", "-t"];
+
+/// The fields that a command asks for, where it lists them.
+fn fields_of<'w>(words: &[&'w str]) -> Option<Vec<&'w str>> {
+    // Behind what only starts it, as in `timeout 5 gh …`.
+    let (at, option) = words.iter().enumerate().find_map(|(at, word)| {
+        let (_, option) = LISTING.iter().find(|(it, _)| *it == base_name(word))?;
+        Some((at, *option))
+    })?;
+    let rest = words.get(at..)?;
+    let is_formed = |it: &&str| FORMING.contains(&it.split('=').next().unwrap_or(it));
+    if rest.iter().any(is_formed) {
+        return None;
+    }
+    let behind = rest.windows(2).filter(|it| it.first() == Some(&option)).filter_map(<[_]>::last);
+    let joined = rest.iter().filter_map(|it| it.strip_prefix(option)?.strip_prefix('='));
+    let lists = behind.copied().chain(joined);
+    let fields: Vec<&str> = lists.flat_map(|it| it.split(',').map(str::trim)).collect();
+    let is_name =
+        |it: &&str| !it.is_empty() && it.chars().all(|c| c.is_alphanumeric() || "_-".contains(c));
+    (!fields.is_empty() && fields.iter().all(is_name)).then_some(fields)
+}
+
+/// The field that a place begins with: `labels` of `labels[].name`, and of `[0].labels`.
+fn field_at(place: &str) -> &str {
+    let place = match place.strip_prefix('[').and_then(|it| it.split_once(']')) {
+        Some((_, rest)) => rest.trim_start_matches('.'),
+        None => place,
+    };
+    place.split(['.', '[']).next().unwrap_or(place)
+}
+
+/// What stands in brackets of a place and is neither nothing nor a number: `labels[*]`, `labels[name==bug]`.
+fn odd_brackets(place: &str) -> Option<&str> {
+    let mut inside = place.split('[').skip(1).map(|it| it.split(']').next().unwrap_or(it));
+    // `[state=open]` are those whose field says so.
+    let is_choice = |it: &str| {
+        it.split_once('=').is_some_and(|(key, value)| !key.is_empty() && !value.starts_with('='))
+    };
+    inside.find(|it| !it.chars().all(|c| c.is_ascii_digit()) && !is_choice(it))
+}
+
+/// Fields that the inherited rules read of an inherited probe whose command no longer asks for them.
+fn fields_left_out(subject: &Subject<'_>, out: &mut Findings) {
+    // Who switches inherited rules off may have done so to these.
+    if subject.of("considerations.yaml").any(|it| it.is("enabled", false)) {
+        return;
+    }
+    for entry in subject.of("probes.yaml").filter(|it| subject.inherited(it).is_some()) {
+        let Some(written) = entry.node.get("command") else { continue };
+        let words: Vec<&str> = command(entry).into_iter().map(|(word, _)| word).collect();
+        let Some(fields) = fields_of(&words) else { continue };
+        let mut left_out = BTreeSet::new();
+        for member in AT_A_PLACE {
+            let asked = format!("probes.{}.{member}(\"", entry.name());
+            let places = INHERITED.split(&asked).skip(1).filter_map(|it| it.split('"').next());
+            left_out
+                .extend(places.map(field_at).filter(|it| !it.is_empty() && !fields.contains(it)));
+        }
+        if !left_out.is_empty() {
+            let names: Vec<String> = left_out.iter().map(|it| format!("`{it}`")).collect();
+            let message =
+                format!("inherited rules read {}, which this no longer asks for", names.join(", "));
+            out.add(written.span.clone(), message, |it| {
+                it.with_note("what is not there is empty, 0 or false")
+                    .with_help("ask for them, too, or write a probe of another id")
+            });
+        }
+    }
+}
+
+pub(in crate::lint) fn field_not_asked(subject: &Subject<'_>, out: &mut Findings) {
+    fields_left_out(subject, out);
+    let commands = || subject.reviewed.meant.probe_commands();
+    each_part_with(subject, &["probes"], |site, term| {
+        let Form::Fact(path, arguments) = &term.form else { return };
+        let Some((id, asked)) = probe(path) else { return };
+        let name = asked.split_once('(').map(|it| it.0).filter(|it| AT_A_PLACE.contains(it));
+        let place = arguments.first().and_then(constant).filter(|_| name.is_some());
+        let Some((place, range)) = place else { return };
+        if let Some(odd) = odd_brackets(place) {
+            let message = format!("`[{odd}]` is no part of a place in an answer");
+            out.add(site.span(range), message, |it| {
+                it.with_note("nothing is found there").with_help(
+                    "write `[]` for all of a list, `[0]` for the first, `[name=x]` for some",
+                )
+            });
+            return;
+        }
+        let field = field_at(place);
+        let words = commands().find(|it| it.0 == id).map(|it| it.1);
+        let Some(fields) = words.as_deref().and_then(fields_of) else { return };
+        if field.is_empty() || fields.contains(&field) {
+            return;
+        }
+        let message = format!("the command of `{id}` does not ask for `{field}`");
+        let meant = suggest::did_you_mean(field, &fields);
+        out.add(site.span(range), message, |it| {
+            it.with_note("what is not there is empty, 0 or false").with_help(
+                meant.unwrap_or_else(|| {
+                    format!("name it in the command, beside {}", fields.join(", "))
+                }),
+            )
+        });
+    });
+}
+
+pub(in crate::lint) fn disabled_probe(subject: &Subject<'_>, out: &mut Findings) {
+    if !subject.sites.iter().any(|it| it.may_name(&["probes"])) {
+        return;
+    }
+    let probes = subject.reviewed.meant.all_probes();
+    let off: BTreeSet<&str> = probes.filter(|(_, on)| !on).map(|(id, _)| id).collect();
+    if off.is_empty() {
+        return;
+    }
+    for site in sound(subject).filter(|it| it.may_name(&["probes"])) {
+        let own = subject.entry_of(site).filter(|it| !it.is("enabled", false));
+        let Some(entry) = own.filter(|it| it.file != "checkers.yaml") else { continue };
+        // Who asks, among other things, whether it answered goes on without it.
+        let alone = site.term.as_deref().is_some_and(|it| path(it).is_some());
+        let mut told = if alone { BTreeSet::new() } else { guarded(subject, entry) };
+        site.visit(|term| {
+            let Some((id, _)) = path(term).and_then(probe) else { return };
+            if off.contains(id) && told.insert(id) {
+                let message = format!("the probe `{id}` is switched off");
+                out.add(site.span(&term.range), message, |it| {
+                    it.with_note("it is never run, and answers nobody")
+                        .with_help("switch it on (`enabled: true`), or the rule off")
+                });
+            }
+        });
+    }
+}
+
+/// The probe a path reads, and what it reads of it.
+fn probe(path: &str) -> Option<(&str, &str)> {
+    let (id, rest) = path.strip_prefix("probes.")?.split_once('.')?;
+    Some((id, rest))
+}
+
+/// Probes of which an entry asks whether they answered.
+fn guarded<'s, 'a>(subject: &'s Subject<'a>, entry: &Entry<'a>) -> BTreeSet<&'s str> {
+    let asks =
+        |it: &str| ["ok", "error", "code", "verdict("].iter().any(|known| it.starts_with(known));
+    let mut guarded = BTreeSet::new();
+    for site in subject.sites_of(entry).iter().filter(|it| it.condition) {
+        site.visit(|term| {
+            let asked = path(term).and_then(probe).filter(|(_, rest)| asks(rest));
+            guarded.extend(asked.map(|(id, _)| id));
+        });
+    }
+    guarded
+}
+
+pub(in crate::lint) fn unguarded_probe(subject: &Subject<'_>, out: &mut Findings) {
+    for entry in &subject.entries {
+        let sites = || subject.sites_of(entry).iter().filter(|it| it.condition);
+        let guarded = guarded(subject, entry);
+        let mut told = BTreeSet::new();
+        for site in sites().filter(|it| matches!(it.key, "satisfied" | "blocking")) {
+            site.visit(|term| {
+                let Some((id, _)) = path(term).and_then(probe) else { return };
+                if !guarded.contains(id) && told.insert(id) {
+                    let message = format!("`probes.{id}` may not have answered");
+                    out.add(site.span(&term.range), message, |it| {
+                        // An agent is not held for what nobody answered.
+                        let guard = match site.key {
+                            "satisfied" => format!("write `!probes.{id}.ok || …`"),
+                            _ => format!("write `probes.{id}.ok && …`"),
+                        };
+                        it.with_note(
+                            "where it has not, the rule cannot be judged, and `on_error` decides",
+                        )
+                        .with_help(guard)
+                    });
+                }
+            });
+        }
+    }
+}
