@@ -4,7 +4,6 @@ mod look;
 mod route;
 
 use std::collections::BTreeSet;
-
 use std::mem::ManuallyDrop;
 use std::time::Duration;
 

@@ -170,8 +170,8 @@ fn packs(world: &dyn World, project: &Project) -> Vec<Check> {
 fn state(world: &dyn World, project: &Project) -> Check {
     let own = project::own_root(world, project);
     let name = own.display();
-    let is_there = world.stat(&own).is_ok();
-    if world.stat(&own).is_ok_and(|it| it.kind != FileKind::Folder) {
+    let there = world.stat(&own).ok();
+    if there.as_ref().is_some_and(|it| it.kind != FileKind::Folder) {
         return Check::new("state", Health::Bad, format!("{name} is not a folder"));
     }
     // Where it is yet to be made, what it will be made in is tried.
@@ -179,7 +179,7 @@ fn state(world: &dyn World, project: &Project) -> Check {
     let trial = nearest.join(".policyd-doctor.tmp");
     let tried = world.write(&trial, b"{}").and_then(|()| world.remove(&trial));
     match tried {
-        Ok(()) if is_there => Check::good("state", format!("{name} can be written")),
+        Ok(()) if there.is_some() => Check::good("state", format!("{name} can be written")),
         Ok(()) => Check::good("state", format!("{name} is made when it is needed")),
         Err(error) => Check::new(
             "state",

@@ -285,20 +285,21 @@ impl<'a> Subject<'a> {
     /// Whether the loader found an error in an expression.
     #[must_use]
     pub fn has_error(&self, site: &Site<'_>) -> bool {
-        let mut errors = self.reviewed.diagnostics.iter().filter(|it| it.level == Level::Error);
-        let whole = OnceCell::new();
-        errors.any(|it| {
-            let whole = whole.get_or_init(|| site.whole());
-            it.span.source == whole.source && (whole.start..whole.end).contains(&it.span.start)
-        })
+        self.has_error_in(|| site.whole())
     }
 
     /// Whether the loader found an error anywhere in an entry: what else is odd about it may follow from that.
     #[must_use]
     pub fn is_broken(&self, entry: &Entry<'_>) -> bool {
+        self.has_error_in(|| entry.node.span.clone())
+    }
+
+    /// Whether the loader found an error in a place, which is looked for only where there are errors at all.
+    fn has_error_in(&self, place: impl Fn() -> Span) -> bool {
         let mut errors = self.reviewed.diagnostics.iter().filter(|it| it.level == Level::Error);
-        let whole = &entry.node.span;
+        let whole = OnceCell::new();
         errors.any(|it| {
+            let whole = whole.get_or_init(&place);
             it.span.source == whole.source && (whole.start..whole.end).contains(&it.span.start)
         })
     }

@@ -39,15 +39,17 @@ impl Scanner<'_> {
             }
             "alias" => {
                 for (name, body) in program.args.iter().filter_map(|it| it.all()?.split_once('=')) {
-                    Self::alias(name, body, scope);
+                    scope.alias(name, body);
                 }
             }
             "printf" => {
                 let joined = program.args.first().and_then(|it| it.text.strip_prefix("-v"));
-                match joined.filter(|it| !it.is_empty()) {
-                    Some(name) => scope.forget(Some(&Text::known(name))),
-                    None if joined.is_some() => scope.forget(program.args.get(1)),
-                    None => {}
+                let name = match joined {
+                    Some("") => program.args.get(1).map(|it| it.text.as_str()),
+                    joined => joined,
+                };
+                if let Some(name) = name {
+                    scope.forget(name);
                 }
             }
             "return" | "break" if is_here(program) => self.functions.may_end(),

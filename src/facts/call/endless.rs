@@ -27,11 +27,6 @@ const FALSE: [&str; 5] = ["false", "/bin/false", "/usr/bin/false", "((0))", "!tr
 const IDLE: [&str; 10] =
     [":", "true", "false", "echo", "printf", "test", "[", "wait", "disown", "continue"];
 
-/// Whether a loop that goes on for ever starts jobs that are left to themselves.
-pub(super) fn starts_jobs(statement: Node<'_>, source: &str) -> bool {
-    leaves_jobs(statement, source, "")
-}
-
 /// Whether the body of a loop or a function leaves jobs to themselves each time that it runs; the function's own
 /// name takes no time in it.
 pub(super) fn leaves_jobs(statement: Node<'_>, source: &str, own: &str) -> bool {
@@ -127,10 +122,12 @@ fn chance_of_body(statement: Node<'_>, source: &str) -> Chance {
         true => ends == Some(true),
         false => ends == Some(false),
     };
-    match () {
-        () if goes_on(statement, source) => Chance::Always,
-        () if ends_at_once => Chance::Never,
-        () => Chance::Maybe,
+    if goes_on(statement, source) {
+        Chance::Always
+    } else if ends_at_once {
+        Chance::Never
+    } else {
+        Chance::Maybe
     }
 }
 

@@ -22,8 +22,6 @@ pub(super) struct Function {
     leaves_jobs: bool,
     /// What its name stood for before: an alias holds for the lines behind its own, and is not put in everywhere.
     before: Option<Rc<Self>>,
-    /// Whether a shell that is started was handed it.
-    pub(super) is_exported: bool,
     /// Whether what has its name may be started in its place. An alias some shells put in where they run a text
     /// (`zsh -c`), others do not (`bash -c`); what a function is to a shell that is started depends on that
     /// shell, and on what was exported.
@@ -133,6 +131,17 @@ impl Functions {
     }
 }
 
+impl Scope {
+    /// Notes an alias. What had its name before is looked at, too.
+    pub(super) fn alias(&mut self, name: &str, body: &str) {
+        let body = Rc::from(format!("{body} \"$@\""));
+        let before = self.functions.remove(name).map(|it| Function { before: None, ..it });
+        let before = before.map(Rc::new);
+        let alias = Function { body, before, is_doubtful: true, ..Function::default() };
+        self.functions.insert(name.to_owned(), alias);
+    }
+}
+
 impl Scanner<'_> {
     /// Notes a function that the line defines.
     pub(super) fn define(
@@ -162,7 +171,7 @@ impl Scanner<'_> {
         let function = scope.functions.get(name)?.clone();
         let is_doubtful = function.is_doubtful || !is_own;
         let calls = self.functions.depth(name);
-        if is_doubtful && calls > 0 && !(is_own && function.is_exported) {
+        if is_doubtful && calls > 0 && !(is_own && scope.exported.contains(name)) {
             return None; // Its own name stands for the program within it.
         }
         // What is called with other words each time may come to its end.
@@ -193,15 +202,6 @@ impl Scanner<'_> {
             };
         }
         Some(output).filter(|_| !is_doubtful)
-    }
-
-    /// Notes an alias. What had its name before is looked at, too.
-    pub(super) fn alias(name: &str, body: &str, scope: &mut Scope) {
-        let body = Rc::from(format!("{body} \"$@\""));
-        let before = scope.functions.remove(name).map(|it| Function { before: None, ..it });
-        let before = before.map(Rc::new);
-        let alias = Function { body, before, is_doubtful: true, ..Function::default() };
-        scope.functions.insert(name.to_owned(), alias);
     }
 
     /// Notes what a variable is before a function has one of that name for itself.

@@ -71,20 +71,14 @@ impl Scope {
         let is_handed =
             |name: &str| self.exported.contains(name) || OF_SURROUNDINGS.contains(&name);
         inner.variables.retain(|name, _| is_handed(name));
-        for (name, function) in &mut inner.functions {
-            function.is_doubtful = true;
-            function.is_exported = self.exported.contains(name);
-        }
+        inner.functions.values_mut().for_each(|it| it.is_doubtful = true);
         inner.parameters = Some(Vec::new());
         inner
     }
 
     /// Notes that a variable is set to what cannot be known.
-    pub(super) fn forget(&mut self, name: Option<&Text>) {
-        if let Some(name) = name {
-            let unknown = Text::unknown(format!("${}", name.text));
-            self.variables.insert(name.text.clone(), vec![unknown]);
-        }
+    pub(super) fn forget(&mut self, name: &str) {
+        self.variables.insert(name.to_owned(), vec![Text::unknown(format!("${name}"))]);
     }
 
     /// Notes that a text was run which is not known here: it was run to set something, as likely as not what

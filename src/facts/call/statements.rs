@@ -106,7 +106,7 @@ impl Scanner<'_> {
     /// Notes a loop that starts jobs without end; what is within one was looked at with it.
     fn look_at_loop(&mut self, node: Node<'_>, source: &str) {
         if self.loop_end <= node.start_byte() && endless::goes_on(node, source) {
-            self.call.endless |= endless::starts_jobs(node, source);
+            self.call.endless |= endless::leaves_jobs(node, source, "");
             self.loop_end = node.end_byte();
         }
     }

@@ -157,37 +157,30 @@ fn holds_somewhere(term: &Term, fact: &str) -> bool {
 /// Whether a condition says what a fact is from its beginning on, so that what stands beside that only narrows it.
 fn is_tied(term: &Term, fact: &str) -> bool {
     let is_fact = |it: &Term| path(it) == Some(fact);
-    match &term.form {
-        Form::And(items) => items.iter().any(|it| is_tied(it, fact)),
-        Form::Or(items) => items.iter().all(|it| is_tied(it, fact)),
-        Form::Compare(Relation::Equal, one, other) => {
-            let alone = |it: &Term| path(it) == Some("action.programs.len()") && fact == LINE;
-            [one, other].into_iter().any(|it| is_fact(it) || alone(it))
-        }
-        Form::In(item, _) => is_fact(item),
-        Form::Fact(path, _) if path.starts_with("action.programs.all_in(") => true,
-        Form::Fact(path, _) if fact != LINE && OF_FILES.iter().any(|it| path.starts_with(it)) => {
-            true
-        }
-        Form::Fact(path, _) => {
-            let pattern = last_argument(term, "matches").and_then(constant);
-            let begins = fact != LINE && last_argument(term, "starts_with").is_some();
-            path.starts_with(fact)
-                && (begins
-                    || pattern.is_some_and(|(it, _)| {
-                        if fact == LINE { tells_all(it) } else { !holds_somewhere(term, fact) }
-                    }))
-        }
-        Form::Compare(..)
-        | Form::Not(_)
-        | Form::Arithmetic(..)
-        | Form::Bool(_)
-        | Form::Int(_)
-        | Form::Decimal(_)
-        | Form::Text(_)
-        | Form::List(_)
-        | Form::Other(_) => false,
+    if let Form::And(items) = &term.form {
+        return items.iter().any(|it| is_tied(it, fact));
     }
+    if let Form::Or(items) = &term.form {
+        return items.iter().all(|it| is_tied(it, fact));
+    }
+    if let Form::Compare(Relation::Equal, one, other) = &term.form {
+        let alone = |it: &Term| path(it) == Some("action.programs.len()") && fact == LINE;
+        return [one, other].into_iter().any(|it| is_fact(it) || alone(it));
+    }
+    if let Form::In(item, _) = &term.form {
+        return is_fact(item);
+    }
+    let Some(asked) = path(term) else { return false };
+    let of_files = fact != LINE && OF_FILES.iter().any(|it| asked.starts_with(it));
+    let pattern = last_argument(term, "matches").and_then(constant);
+    let begins = fact != LINE && last_argument(term, "starts_with").is_some();
+    let tells = |text: &str| match fact {
+        LINE => tells_all(text),
+        _ => !holds_somewhere(term, fact),
+    };
+    asked.starts_with("action.programs.all_in(")
+        || of_files
+        || (asked.starts_with(fact) && (begins || pattern.is_some_and(|(it, _)| tells(it))))
 }
 
 /// Whether a guard is asked about calls of tools, and not of prompts or compactions alone.

@@ -1,5 +1,6 @@
 //! Checks of command lines as texts: what the line of one program never holds, and what a line need not begin with.
 
+use super::literals::are_alternatives;
 use super::odds::{programs_of, tools_of};
 use super::probes::{SHELLS, reads_its_words};
 use super::terms::{Constant, asked_with, compared, each_part_asking, each_wanted};
@@ -74,9 +75,7 @@ fn between_programs(subject: &Subject<'_>, out: &mut Findings) {
         };
         let Some((text, range)) = text.or_else(of_regex) else { return };
         let Some((sign, rest)) = sign_in(&text, &is_program) else { return };
-        let names =
-            |it: &str| !it.is_empty() && it.chars().all(|c| c.is_alphanumeric() || c == '_');
-        if text.contains('|') && text.split('|').all(names) {
+        if are_alternatives(&text, "_") {
             out.add(site.span(range), format!("`{text}` is looked for as it stands"), |it| {
                 it.with_note("`|` stands for either in a regular expression alone")
                     .with_help(format!("write `program.line.matches({text:?})`"))

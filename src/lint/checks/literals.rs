@@ -80,12 +80,17 @@ fn glob_as_text(subject: &Subject<'_>, out: &mut Findings) {
     });
 }
 
+/// Whether a text is several names of letters, digits and these signs with `|` between them.
+pub(super) fn are_alternatives(text: &str, signs: &str) -> bool {
+    let is_name =
+        |it: &str| !it.is_empty() && it.chars().all(|c| c.is_alphanumeric() || signs.contains(c));
+    text.contains('|') && text.split('|').all(is_name)
+}
+
 /// Names with `|` between them: what is wrong with them, and what to write.
 fn either(fact: &str, text: &str) -> Option<(String, String)> {
-    let names: Vec<&str> = text.split('|').collect();
-    let is_name =
-        |it: &&str| !it.is_empty() && it.chars().all(|c| c.is_alphanumeric() || "-_/.".contains(c));
-    (names.len() > 1 && names.iter().all(is_name)).then(|| {
+    are_alternatives(text, "-_/.").then(|| {
+        let names: Vec<&str> = text.split('|').collect();
         (format!("`{text}` is compared as it stands"), format!("write `{fact} in {names:?}`"))
     })
 }

@@ -21,10 +21,9 @@ const KNOWN: &str = include_str!("known_options.txt");
 
 /// The long options of a program, where all are known.
 fn known_options(program: &str) -> Option<impl Iterator<Item = &'static str>> {
-    let begins = |it: &str| it.split_once(':').is_some_and(|(name, _)| name == program);
-    let at = KNOWN.lines().position(begins)?;
-    let mut lines = KNOWN.lines().skip(at);
-    let (_, first) = lines.next()?.split_once(':')?;
+    let mut lines = KNOWN.lines();
+    let of_program = |it: &'static str| it.strip_prefix(program)?.strip_prefix(':');
+    let first = lines.find_map(of_program)?;
     let rest = lines.take_while(|it| it.starts_with(' '));
     Some(first.split_whitespace().chain(rest.flat_map(str::split_whitespace)))
 }

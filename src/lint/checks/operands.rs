@@ -1,5 +1,6 @@
 //! Checks of what expressions ask about the words of one program: operands, options, names that no program has.
 
+use super::literals::are_alternatives;
 use super::terms::{asked, compared, each_part_asking};
 use crate::lint::{Findings, Subject};
 use crate::policy::review::Programs;
@@ -75,8 +76,6 @@ fn oddity(
     let mut names = commands.iter().filter_map(|it| it.text()?.split(' ').next());
     let without_dashes =
         names.any(|it| WITHOUT_DASHES.contains(&it) || it.ends_with("make") || it.contains('*'));
-    let plain =
-        |it: &str| !it.is_empty() && it.chars().all(|c| c.is_alphanumeric() || "-_/.*".contains(c));
     let anchored = text.starts_with('^') && text.ends_with('$');
     let first = text.split([' ', '/']).find(|it| !it.is_empty()).unwrap_or_default();
     Some(match fact {
@@ -109,7 +108,7 @@ fn oddity(
                 "write the option alone: `program.value(\"--env\") == \"prod\"`",
             )
         }
-        "program.names" if text.split('|').count() > 1 && text.split('|').all(plain) => {
+        "program.names" if are_alternatives(text, "-_/.*") => {
             (format!("`{text}` is one name"), "name each in a text of its own")
         }
         "program.names" if anchored || text.contains("/.*") => (

@@ -132,14 +132,10 @@ pub(super) fn slip_of<'k>(
 
 /// Whether a word is another one with a letter written twice.
 fn is_stuttered(word: &str, meant: &str) -> bool {
-    let twice = |at: usize| word.as_bytes().get(at) == word.as_bytes().get(at + 1);
-    word.len() == meant.len() + 1
-        && word.len() > LETTERS_MIN
-        && is_slip(meant, word)
-        && (0..meant.len()).filter(|at| twice(*at)).any(|at| {
-            let (before, after) = (word.get(..at), word.get(at + 1..));
-            before.zip(after).is_some_and(|(before, after)| format!("{before}{after}") == meant)
-        })
+    let is_longer = word.len() == meant.len() + 1 && word.len() > LETTERS_MIN;
+    let same = word.bytes().zip(meant.bytes()).take_while(|(one, other)| one == other).count();
+    let at = |at: Option<usize>| at.and_then(|it| word.as_bytes().get(it));
+    is_longer && is_slip(meant, word) && at(Some(same)) == at(same.checked_sub(1))
 }
 
 /// Whether a word is another one with a letter left out, or with two that changed places.
