@@ -51,6 +51,8 @@ pub struct CompiledKind {
     pub empty: LinePatterns,
     /// Output lines that mean success.
     pub passed: LinePatterns,
+    /// Output lines that mean success unless nothing ran.
+    pub passed_unless_empty: LinePatterns,
 }
 
 /// A kind of files, ready to match.
@@ -171,6 +173,7 @@ impl CompiledKind {
             failed_if_hidden: LinePatterns::new(&kind.failed_if_hidden),
             empty: LinePatterns::new(&kind.empty),
             passed: LinePatterns::new(&kind.passed),
+            passed_unless_empty: LinePatterns::new(&kind.passed_unless_empty),
         }
     }
 

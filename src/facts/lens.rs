@@ -70,6 +70,9 @@ pub struct CommandKind {
     pub empty: Vec<String>,
     /// Regexes of output lines that mean success, where the exit status cannot tell.
     pub passed: Vec<String>,
+    /// Regexes of output lines that mean success unless a line says that nothing ran: `OK` ends an
+    /// empty run of some runners as well.
+    pub passed_unless_empty: Vec<String>,
 }
 
 /// A named kind of files.

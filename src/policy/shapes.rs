@@ -69,6 +69,7 @@ pub const CONSIDERATION: &[Field] = &[
     field("message", Kind::Text, "Same as `guidance`."),
     field("emit", Kind::Text, "A signal that is created where it is not satisfied."),
     field("mode", Kind::Choice(&["enforce", "warn", "shadow"]), "How far it is in force."),
+    field("once", Kind::Bool, "Report the same warning once per session."),
     field("on_error", ON_ERROR, "What an evaluation error means; `allow` by default."),
     field("expires", Kind::Date, "From this day on it is not judged."),
     field("reason", Kind::Text, "Why it is an exception."),
@@ -154,6 +155,11 @@ const COMMAND_KIND: &[Field] = &[
     ),
     field("empty", REGEXES, "Output lines that say that nothing ran, which is neither."),
     field("passed", REGEXES, "Output lines that mean success, where the status is hidden."),
+    field(
+        "passed_unless_empty",
+        REGEXES,
+        "Output lines that mean success unless a line of `empty` is there: `OK` without a count.",
+    ),
     REPLACES,
 ];
 

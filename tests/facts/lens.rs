@@ -21,6 +21,12 @@ fn values(program: &str, options: &[&str]) -> ValueOptions {
     ValueOptions { program: program.to_owned(), options: texts(options) }
 }
 
+/// The lens of the built-in pack.
+pub(crate) fn builtin() -> CompiledLens {
+    let pack = policyd::policy::builtin::pack();
+    CompiledLens::new(policyd::policy::load::load(&pack, &pack).policy.unwrap().lens)
+}
+
 /// Ten test runners, the usual wrappers, four kinds of files and two content patterns.
 pub(crate) fn test_lens() -> Lens {
     Lens {
@@ -51,6 +57,7 @@ pub(crate) fn test_lens() -> Lens {
             CommandKind {
                 failed_if_hidden: Vec::new(),
                 empty: Vec::new(),
+                passed_unless_empty: Vec::new(),
                 name: "test".to_owned(),
                 programs: texts(&[
                     "cargo test",

@@ -140,13 +140,14 @@ pub(super) fn hir(text: &str) -> Option<Hir> {
 }
 
 /// Lists of patterns: keys, and what they hold.
-const PATTERN_KEYS: [&str; 10] = [
+const PATTERN_KEYS: [&str; 11] = [
     "regexes",
     "unless",
     "failed",
     "failed_if_hidden",
     "empty",
     "passed",
+    "passed_unless_empty",
     "globs",
     "except",
     "programs",

@@ -89,6 +89,7 @@ pub(super) fn vocabulary(nodes: &[Shared<Node>], diagnostics: &mut Vec<Diagnosti
                 failed_if_hidden: entry.list("failed_if_hidden"),
                 empty: entry.list("empty"),
                 passed: entry.list("passed"),
+                passed_unless_empty: entry.list("passed_unless_empty"),
             })
             .collect::<Vec<_>>()
             .into(),
@@ -212,7 +213,15 @@ fn wrapper(node: &Node) -> Wrapper {
 
 /// Every regex written in a vocabulary.
 fn regexes(node: &Node) -> Vec<&Node> {
-    let keys = ["failed", "failed_if_hidden", "empty", "passed", "regexes", "unless"];
+    let keys = [
+        "failed",
+        "failed_if_hidden",
+        "empty",
+        "passed",
+        "passed_unless_empty",
+        "regexes",
+        "unless",
+    ];
     let sections = ["commands", "contents", "texts"];
     let entries = sections.iter().filter_map(|it| node.get(it)?.entries()).flatten();
     entries
