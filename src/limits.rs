@@ -1,5 +1,7 @@
 //! Every bound of the program in one place, with the relations between them checked at compile time.
 
+use std::time::Duration;
+
 /// Hook payload on stdin, in bytes. A larger one is answered with no opinion.
 pub const STDIN_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// One policy file, in bytes.
@@ -115,6 +117,14 @@ pub const MESSAGE_TEXT_MAX: usize = 4 * 1024;
 pub const LAST_MESSAGE_BYTES_MAX: usize = 256 * 1024;
 /// Tool calls remembered while their result is awaited.
 pub const PENDING_TOOLS_MAX: usize = 64;
+/// Longest wait at a stop until the transcript shows what the event and hooks report.
+pub const TRANSCRIPT_WAIT_MAX: Duration = Duration::from_millis(500);
+/// Warnings of one session that are remembered so that they are reported once.
+pub const NOTIFIED_KEPT_MAX: usize = 64;
+/// Hashes of tool call ids kept after the calls ended, so that an end that is recorded twice counts once.
+pub const ENDED_CALLS_KEPT_MAX: usize = 256;
+/// Subagents whose reports are kept, and whose transcripts are read at a stop.
+pub const SUBAGENTS_KEPT_MAX: usize = 64;
 /// Skills remembered by name.
 pub const SKILLS_KEPT_MAX: usize = 200;
 /// Ids of API messages remembered, so that usage repeated on their further blocks is not counted.

@@ -166,6 +166,10 @@ pub struct Event {
     pub last_message: Option<String>,
     /// Background tasks of the session.
     pub background: Vec<BackgroundTask>,
+    /// Id of the tool call, where the client names it.
+    pub call_id: Option<String>,
+    /// Payload time of a stop, in milliseconds, if the client records the stop in its transcript.
+    pub stop_recorded_at: Option<u64>,
     /// Tool about to run or that ran.
     pub tool_name: Option<String>,
     /// Its input.
@@ -201,6 +205,8 @@ impl Event {
             stop_active: false,
             last_message: None,
             background: Vec::new(),
+            call_id: None,
+            stop_recorded_at: None,
             tool_name: None,
             tool_input: Value::Null,
             prompt: None,
@@ -221,6 +227,12 @@ impl Event {
     #[must_use]
     pub fn agents_in_background(&self) -> usize {
         self.running().filter(|task| task.kind != "shell").count()
+    }
+
+    /// Shell commands that still run.
+    #[must_use]
+    pub fn shells_in_background(&self) -> usize {
+        self.running().filter(|task| task.kind == "shell").count()
     }
 
     fn running(&self) -> impl Iterator<Item = &BackgroundTask> {

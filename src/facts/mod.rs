@@ -5,6 +5,7 @@
 pub mod call;
 pub mod command;
 pub mod compiled;
+pub mod complete;
 pub mod covers;
 pub mod cursor;
 pub mod event;
@@ -13,6 +14,7 @@ pub mod glob;
 pub mod lazy;
 pub mod lens;
 pub mod lines;
+pub mod merge;
 pub mod meters;
 pub mod pattern;
 pub mod record;
@@ -71,6 +73,25 @@ pub struct Facts {
     pub skills_asked: BTreeSet<String>,
     /// Tool calls whose result has not arrived, oldest first.
     pub pending: Vec<PendingTool>,
+    /// Tool calls that continue in the background, oldest first.
+    pub background: Vec<PendingTool>,
+    /// Hashes of the ids of the last tool calls that ended, oldest first.
+    pub ended: Vec<u64>,
+    /// Where subagents reported back, oldest first.
+    pub subagents: Vec<SubagentReport>,
+    /// Position of the last stop that the client recorded, 0 when none.
+    pub stop_seq: u64,
+    /// Payload time of the last stop hook that the client recorded, in milliseconds, 0 when none.
+    pub stop_sent_at: u64,
+}
+
+/// A subagent whose result the agent received.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct SubagentReport {
+    /// Id of the subagent.
+    pub agent: String,
+    /// Position of the newest report.
+    pub seq: u64,
 }
 
 /// A count and the position of its last occurrence.
@@ -141,6 +162,8 @@ pub struct Tools {
     pub same_errors: u64,
     /// Calls refused by a human, a rule or a hook.
     pub denied: u64,
+    /// Calls that hooks saw and the transcript does not show; known at a stop only.
+    pub unseen: u64,
     /// Name of the newest call.
     pub last_name: String,
     /// Position of the newest call.
@@ -160,6 +183,8 @@ pub struct PendingTool {
     pub subject: String,
     /// What to restore should the call turn out not to have edited.
     pub edited: Vec<EditUndo>,
+    /// Session of a command that still runs, or that the call looks at; else empty.
+    pub session: String,
 }
 
 /// How a file stood before an edit whose result is awaited.

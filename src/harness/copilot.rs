@@ -119,6 +119,10 @@ pub const HARNESS: Harness = Harness {
         {
             payload.insert("error".to_owned(), message);
         }
+        if moment.event == "stop" {
+            // `events.jsonl` records the call of the stop hooks with this time.
+            rename(payload, "timestamp", "stop_recorded_at");
+        }
         let reason = payload.get("stopReason").and_then(Value::as_str).unwrap_or_default();
         moment.event != "stop" || !matches!(reason, "aborted" | "cancelled" | "error")
     },

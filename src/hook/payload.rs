@@ -147,6 +147,8 @@ fn event(harness: &Harness, mut fields: Map<String, Value>, kind: EventKind) -> 
         last_message: text("last_assistant_message")
             .map(|it| cut_front(&it, limits::LAST_MESSAGE_BYTES_MAX).to_owned()),
         background: background.map(|all| all.iter().map(task).collect()).unwrap_or_default(),
+        call_id: id("tool_use_id"),
+        stop_recorded_at: fields.get("stop_recorded_at").and_then(Value::as_u64),
         tool_name: filled("tool_name"),
         prompt: text("prompt"),
         failed: kind.name().ends_with("_failure").then(|| FailedCall {

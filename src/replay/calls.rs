@@ -6,10 +6,11 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
-use crate::facts::record::lenient::Text;
+use crate::facts::Facts;
+use crate::facts::record::lenient::{Either, Text};
 use crate::facts::record::{self, Entry, Record};
 
 /// Names under which clients keep the id of a call.
@@ -29,11 +30,27 @@ pub(super) struct Call {
     pub(super) input: Value,
 }
 
-/// The calls of a record; its line is read again for them, since the facts keep little of an input.
-pub(super) fn calls(line: &[u8], record: &Record<'_>) -> Vec<Call> {
-    let told = record.entries.iter().filter_map(|it| match it {
-        Entry::Call { id, name, .. } => Some((id.as_ref(), name.as_ref())),
-        Entry::Stopped { .. }
+/// The calls of a record that `facts` do not know yet. The line of a call is read again, since the
+/// facts keep little of an input.
+pub(super) fn calls(line: &[u8], record: &Record<'_>, facts: &Facts) -> Vec<Call> {
+    let called = record.entries.iter().filter_map(|it| match it {
+        Entry::Call { id, name, .. } => {
+            let search = Search { id, tool: name, deep: DEPTH_MAX, careful: false };
+            let input = search.of_line(line).unwrap_or_default();
+            Some(Call { tool: name.to_string(), input })
+        }
+        Entry::Done { name, input: Either::One(input), result }
+            if !facts.knows_call(&result.id) =>
+        {
+            let (key, value) = match &input.command {
+                Either::Text(command) => ("command", command.as_ref()),
+                Either::One(_) | Either::Many(_) | Either::None => ("input", &*input.input),
+            };
+            Some(Call { tool: name.to_string(), input: json!({ key: value }) })
+        }
+        Entry::Done { .. }
+        | Entry::Stopped { .. }
+        | Entry::Stopping { .. }
         | Entry::CutOff
         | Entry::Asked(_)
         | Entry::Prompt { .. }
@@ -43,15 +60,7 @@ pub(super) fn calls(line: &[u8], record: &Record<'_>) -> Vec<Call> {
         | Entry::Usage(_)
         | Entry::Compacted => None,
     });
-    let mut told = told.peekable();
-    if told.peek().is_none() {
-        return Vec::new();
-    }
-    told.map(|(id, tool)| {
-        let search = Search { id, tool, deep: DEPTH_MAX, careful: false };
-        Call { tool: tool.to_owned(), input: search.of_line(line).unwrap_or_default() }
-    })
-    .collect()
+    called.collect()
 }
 
 /// Looks for the input that stands beside the id of a call, or beside its name where it has none.
@@ -194,7 +203,10 @@ mod tests {
     fn told(line: &Value) -> Vec<(String, Value)> {
         let bytes = line.to_string().into_bytes();
         let record = record::read(&bytes).unwrap();
-        calls(&bytes, &record).into_iter().map(|it| (it.tool, it.input)).collect()
+        calls(&bytes, &record, &Facts::default())
+            .into_iter()
+            .map(|it| (it.tool, it.input))
+            .collect()
     }
 
     /// The input of the call `a` of a line.

@@ -202,7 +202,7 @@ impl<'a> Watch<'a> {
         self.end(ending, (&mut *own, other.as_deref_mut()), (&mut *panel, &mut *tally));
         self.note(record, tally);
         if !record.origin.copied && panel.guards(TOOL_CALL) {
-            for call in calls::calls(line, record) {
+            for call in calls::calls(line, record, own) {
                 self.guard(call, (&mut *own, other.as_deref_mut()), (&mut *panel, &mut *tally));
             }
         }
@@ -352,7 +352,7 @@ impl<'a> Watch<'a> {
         }
         for entry in &record.entries {
             match entry {
-                Entry::Said(_) | Entry::Call { .. } | Entry::Result(_) => {
+                Entry::Said(_) | Entry::Call { .. } | Entry::Result(_) | Entry::Done { .. } => {
                     self.done_line = self.line;
                     self.copied = origin.copied;
                     let is_call = matches!(entry, Entry::Call { .. }) && !origin.copied;
@@ -371,6 +371,7 @@ impl<'a> Watch<'a> {
                 | Entry::CutOff
                 | Entry::Asked(_)
                 | Entry::Usage(_)
+                | Entry::Stopping { .. }
                 | Entry::Compacted => {}
             }
         }

@@ -49,7 +49,7 @@ impl Turn {
                     self.last = Last::Spoke;
                     None
                 }
-                Entry::Call { .. } | Entry::Result(_) => {
+                Entry::Call { .. } | Entry::Result(_) | Entry::Done { .. } => {
                     self.last = Last::Worked;
                     None
                 }
@@ -60,6 +60,7 @@ impl Turn {
                 | Entry::Said(_)
                 | Entry::Asked(_)
                 | Entry::Usage(_)
+                | Entry::Stopping { .. }
                 | Entry::Compacted => None,
             };
             ended = ended.or(ending);

@@ -44,7 +44,28 @@ pub struct Reading {
     pub position: Position,
     /// Bytes of a line without its end that count, after that position.
     pub unfinished: usize,
+    /// How long the end of the transcript was waited for.
+    pub waited: Duration,
 }
+
+/// When a transcript shows all that it should, and how long that is waited for.
+#[derive(Clone, Copy)]
+pub struct Patience<'p> {
+    /// Whether facts show everything.
+    pub complete: &'p dyn Fn(&Facts) -> bool,
+    /// The longest wait.
+    pub limit: Duration,
+}
+
+impl Patience<'_> {
+    /// Takes a transcript as it is.
+    pub const NONE: Self = Self { complete: &|_| true, limit: Duration::ZERO };
+}
+
+/// Waits between two looks at a transcript that grows: each is twice as long as the one before.
+const FIRST_WAIT: Duration = Duration::from_millis(4);
+/// Longest of these waits.
+const LONGEST_WAIT: Duration = Duration::from_millis(25);
 
 /// Where a transcript is, and where its cursor is kept (`None`: nowhere).
 #[derive(Debug, Clone, Copy)]
@@ -65,6 +86,18 @@ pub fn read(
     lens: &CompiledLens,
     key: Key,
     deadline: Duration,
+) -> Reading {
+    read_patiently(world, places, (lens, key), deadline, Patience::NONE)
+}
+
+/// Reads what is new in a transcript, and waits until it is complete.
+#[must_use]
+pub fn read_patiently(
+    world: &dyn World,
+    places: Places<'_>,
+    (lens, key): (&CompiledLens, Key),
+    deadline: Duration,
+    patience: Patience<'_>,
 ) -> Reading {
     let mut reading = Reading::default();
     reading.facts.sidechain = places.subagent;
@@ -89,15 +122,29 @@ pub fn read(
     }
     let start = position.offset;
     let mut lines = Lines::default();
-    let rest = start..stat.length;
-    reading.problem = tail(world, file.as_mut(), rest, deadline, |chunk| {
-        reading.bytes_read += chunk.len() as u64;
-        lines.push(chunk, |piece| match piece {
-            Piece::Line(line) => reading.facts.absorb(line, lens),
-            Piece::TooLong => reading.facts.skip_line(),
+    let began = world.elapsed();
+    let mut pause = FIRST_WAIT;
+    loop {
+        let rest = start + reading.bytes_read..stat.length;
+        let ended = tail(world, file.as_mut(), rest, deadline, |chunk| {
+            reading.bytes_read += chunk.len() as u64;
+            lines.push(chunk, |piece| match piece {
+                Piece::Line(line) => reading.facts.absorb(line, lens),
+                Piece::TooLong => reading.facts.skip_line(),
+            });
         });
-    })
-    .map(|error| problem(places, &error));
+        reading.problem = ended.map(|error| problem(places, &error));
+        let waited = world.elapsed().saturating_sub(began);
+        if reading.problem.is_some()
+            || shows_all(&reading.facts, lines.unfinished(), (lens, patience))
+            || waited >= patience.limit
+        {
+            break;
+        }
+        world.sleep(pause.min(patience.limit.saturating_sub(waited)));
+        pause = pause.saturating_mul(2).min(LONGEST_WAIT);
+        reading.waited = world.elapsed().saturating_sub(began);
+    }
     let skipped = reading.facts.lines_skipped;
     if reading.problem.is_none() && skipped > 0 && skipped == reading.facts.seq {
         let shown = places.transcript.display();
@@ -116,6 +163,23 @@ pub fn read(
     }
     reading.position = position;
     reading
+}
+
+/// Whether the facts, with a last line that has no end yet, show everything.
+fn shows_all(
+    facts: &Facts,
+    unfinished: &[u8],
+    (lens, patience): (&CompiledLens, Patience<'_>),
+) -> bool {
+    if (patience.complete)(facts) {
+        return true;
+    }
+    if !is_complete_object(unfinished) {
+        return false;
+    }
+    let mut facts = facts.clone();
+    facts.absorb(unfinished, lens);
+    (patience.complete)(&facts)
 }
 
 /// Reads a transcript as far as it was read before.
@@ -243,8 +307,10 @@ fn said(line: &[u8]) -> Vec<String> {
         | Entry::Injected { .. }
         | Entry::Call { .. }
         | Entry::Result(_)
+        | Entry::Done { .. }
         | Entry::Usage(_)
         | Entry::Compacted
+        | Entry::Stopping { .. }
         | Entry::Stopped { .. }
         | Entry::CutOff => None,
     });

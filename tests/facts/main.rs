@@ -3,6 +3,7 @@
 
 #[path = "../bench/transcript.rs"]
 mod bench_transcript;
+mod clients;
 mod fold;
 mod lens;
 mod patterns;

@@ -91,7 +91,7 @@ fn codex() {
     let Some(facts) = sample("codex/rollout.jsonl") else { return };
     assert_eq!(prompts(&facts), ["do the task"]);
     assert_eq!(said(&facts), ["running", "All done.", "Second answer."]);
-    assert_eq!(commands(&facts), [("echo hello > f.txt; cat f.txt", Outcome::Succeeded, None)]);
+    assert_eq!(commands(&facts), [("echo hello > f.txt; cat f.txt", Outcome::Succeeded, Some(0))]);
     assert_eq!(facts.files[0].path, "f.txt");
     assert_eq!(
         (

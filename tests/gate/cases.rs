@@ -280,6 +280,8 @@ fn transcript_normalize(input: &Value) -> Value {
                 Entry::Asked(_)
                 | Entry::Injected { .. }
                 | Entry::Result(_)
+                | Entry::Done { .. }
+                | Entry::Stopping { .. }
                 | Entry::Usage(_)
                 | Entry::Stopped { .. }
                 | Entry::CutOff

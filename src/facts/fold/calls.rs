@@ -4,9 +4,12 @@ use super::super::compiled::CompiledLens;
 use super::super::record::decode_input;
 use super::super::record::lenient::Either;
 use super::super::record::wire::Input;
-use super::super::{EditUndo, Facts, PendingTool, Tools};
+use super::super::{Facts, PendingTool, Tools};
 use super::{cut, push_bounded};
 use crate::limits::{NAME_TEXT_MAX, PENDING_TOOLS_MAX, TOOL_NAMES_MAX};
+
+/// Codex's tool that looks at a command that runs in a session.
+pub(super) const POLL: &str = "write_stdin";
 
 impl Facts {
     pub(super) fn call(
@@ -41,16 +44,14 @@ impl Facts {
             Vec::new()
         };
         let subject = if name == "TaskCreate" { &*input.subject } else { "" };
-        self.await_result(id, name, subject, edited);
-    }
-
-    fn await_result(&mut self, id: &str, name: &str, subject: &str, edited: Vec<EditUndo>) {
+        let session = if name == POLL { &*input.session_id } else { "" };
         let pending = PendingTool {
             id: cut(id, NAME_TEXT_MAX).to_owned(),
             name: name.to_owned(),
             seq: self.seq,
             subject: cut(subject, NAME_TEXT_MAX).to_owned(),
             edited,
+            session: cut(session, NAME_TEXT_MAX).to_owned(),
         };
         push_bounded(&mut self.pending, pending, PENDING_TOOLS_MAX);
     }

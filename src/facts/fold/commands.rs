@@ -193,6 +193,9 @@ fn verdict<'o>(
     if let Some(quote) = line(&kind.empty) {
         return (Verdict::Unknown, cut(quote, EVIDENCE_CHARS_MAX));
     }
+    if let Some(quote) = line(&kind.passed_unless_empty) {
+        return (Verdict::Passed, cut(quote, EVIDENCE_CHARS_MAX));
+    }
     if decisive {
         return (Verdict::Passed, cut(last_line(ending.output), EVIDENCE_CHARS_MAX));
     }

@@ -87,7 +87,9 @@ impl Facts {
         let mut calls = 0;
         for entry in record.entries {
             match entry {
-                Entry::Stopped { .. } | Entry::CutOff => {}
+                Entry::CutOff => {}
+                Entry::Stopped { .. } => self.stop_seq = self.seq,
+                Entry::Stopping { sent_at } => self.stop_sent_at = sent_at,
                 Entry::Prompt { id, text, queued } => self.prompt(&id, &text, queued),
                 Entry::Asked(name) => self.asked(&name),
                 Entry::Injected { id } => self.prompts.inject(&id),
@@ -109,6 +111,14 @@ impl Facts {
                     if !replaces.is_empty() {
                         self.tokens.count_id(&result.id);
                     }
+                }
+                Entry::Done { name, input, result } => {
+                    if !self.knows_call(&result.id) {
+                        self.seq += u64::from(calls > 0);
+                        calls += 1;
+                        self.call(&result.id, &name, &input, lens);
+                    }
+                    self.result(&result, lens);
                 }
                 Entry::Usage(usage) => self.tokens.add(&usage),
                 Entry::Compacted => {
@@ -144,7 +154,8 @@ impl Facts {
     fn prompt(&mut self, id: &str, text: &str, queued: bool) {
         self.said(text);
         if !queued {
-            self.pending.clear(); // what was interrupted is not awaited any more
+            // What was interrupted is not awaited any more; a command that runs in a session continues.
+            self.pending.retain(|it| !it.session.is_empty());
             self.tokens.meters.turn();
         }
         if let Some(name) = text.strip_prefix('/').and_then(|rest| rest.split_whitespace().next()) {
@@ -273,7 +284,7 @@ fn after_key<'l>(line: &'l [u8], key: &[u8]) -> Option<&'l [u8]> {
 }
 
 /// Appends, dropping the oldest over the bound.
-fn push_bounded<T>(list: &mut Vec<T>, value: T, max: usize) {
+pub(super) fn push_bounded<T>(list: &mut Vec<T>, value: T, max: usize) {
     if list.len() >= max {
         list.drain(..=list.len() - max);
     }

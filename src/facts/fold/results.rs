@@ -2,13 +2,15 @@
 
 use std::borrow::Cow;
 
-use super::super::Facts;
 use super::super::command::Outcome;
 use super::super::compiled::CompiledLens;
 use super::super::record::ToolResult;
+use super::super::{Facts, PendingTool, SubagentReport};
+use super::calls::POLL;
 use super::commands::Ending;
-use super::cut;
-use crate::limits::NAME_TEXT_MAX;
+use super::{cut, push_bounded};
+use crate::checksum::checksum;
+use crate::limits::{ENDED_CALLS_KEPT_MAX, NAME_TEXT_MAX, PENDING_TOOLS_MAX, SUBAGENTS_KEPT_MAX};
 
 /// Beginnings of results that say a call was refused, from before clients marked it.
 const REFUSALS: [&str; 6] = [
@@ -24,20 +26,30 @@ const REFUSALS: [&str; 6] = [
 const ERROR_LINES: usize = 2;
 
 impl Facts {
+    /// A result. The end of a call counts once, however often the client records it; a command that
+    /// still runs has not ended.
     pub(super) fn result(&mut self, result: &ToolResult<'_>, lens: &CompiledLens) {
+        let id = cut(&result.id, NAME_TEXT_MAX);
+        if !result.running.is_empty() {
+            return self.runs_on(id, cut(&result.running, NAME_TEXT_MAX));
+        }
+        self.reported(result);
+        if self.has_ended(id) {
+            return;
+        }
         let code = result.exit_code.or_else(|| leading_code(&result.text.first_line()));
         let outcome = outcome(result, code);
-        match outcome {
-            Outcome::Denied => self.tools.denied += 1,
-            Outcome::Failed => {
-                self.tools.failed += 1;
-                self.failed_with(&result.text.text());
-            }
-            Outcome::Pending | Outcome::Succeeded | Outcome::Background => {}
+        let call = self.awaited(id, code);
+        // A look at a command that ended before repeats its result.
+        if call.as_ref().is_none_or(|it| it.name != POLL) {
+            self.count_outcome(outcome, result);
         }
-        let id = cut(&result.id, NAME_TEXT_MAX);
-        let Some(index) = self.pending.iter().rposition(|tool| tool.id == id) else { return };
-        let call = self.pending.remove(index);
+        let Some(call) = call else { return };
+        if outcome == Outcome::Background {
+            push_bounded(&mut self.background, call.clone(), PENDING_TOOLS_MAX);
+        } else {
+            self.end_call(&call.id);
+        }
         if lens.is_shell_tool(&call.name) {
             let ending = Ending { outcome, exit_code: code, output: &output(result) };
             self.command_ended(call.seq, &ending, lens);
@@ -59,6 +71,77 @@ impl Facts {
 }
 
 impl Facts {
+    fn count_outcome(&mut self, outcome: Outcome, result: &ToolResult<'_>) {
+        match outcome {
+            Outcome::Denied => self.tools.denied += 1,
+            Outcome::Failed => {
+                self.tools.failed += 1;
+                self.failed_with(&result.text.text());
+            }
+            Outcome::Pending | Outcome::Succeeded | Outcome::Background => {}
+        }
+    }
+
+    /// Whether a call with this id was recorded.
+    pub(crate) fn knows_call(&self, id: &str) -> bool {
+        let id = cut(id, NAME_TEXT_MAX);
+        let awaited = self.pending.iter().chain(&self.background);
+        self.has_ended(id) || awaited.into_iter().any(|it| it.id == id)
+    }
+
+    /// Whether a call with this id has a result. Known of the last calls only.
+    #[must_use]
+    pub fn has_ended(&self, id: &str) -> bool {
+        !id.is_empty() && self.ended.contains(&call_hash(id))
+    }
+
+    fn end_call(&mut self, id: &str) {
+        if !id.is_empty() {
+            push_bounded(&mut self.ended, call_hash(id), ENDED_CALLS_KEPT_MAX);
+        }
+    }
+
+    /// Takes the call that a result ends. The output of `write_stdin` ends the command of its
+    /// session, if it names an exit code.
+    fn awaited(&mut self, id: &str, code: Option<i32>) -> Option<PendingTool> {
+        let Some(index) = self.pending.iter().rposition(|tool| tool.id == id) else {
+            let index = self.background.iter().rposition(|tool| tool.id == id)?;
+            return Some(self.background.remove(index));
+        };
+        let call = self.pending.remove(index);
+        if call.name != POLL || code.is_none() {
+            return Some(call);
+        }
+        let of_session = |it: &PendingTool| it.name != POLL && it.session == call.session;
+        let Some(index) = self.pending.iter().rposition(of_session) else { return Some(call) };
+        self.end_call(id);
+        Some(self.pending.remove(index))
+    }
+
+    /// A command did not end within the time that its call waits.
+    fn runs_on(&mut self, id: &str, session: &str) {
+        let Some(index) = self.pending.iter().rposition(|tool| tool.id == id) else { return };
+        let polled = self.pending.get(index).is_some_and(|it| it.name == POLL);
+        if polled {
+            // A look at a running command is over; the command is not.
+            let call = self.pending.remove(index);
+            self.end_call(&call.id);
+        } else if let Some(call) = self.pending.get_mut(index) {
+            session.clone_into(&mut call.session);
+        }
+    }
+
+    /// Where a subagent reported back: what it did came before.
+    fn reported(&mut self, result: &ToolResult<'_>) {
+        if result.agent.is_empty() {
+            return;
+        }
+        let agent = cut(&result.agent, NAME_TEXT_MAX);
+        self.subagents.retain(|it| it.agent != agent);
+        let report = SubagentReport { agent: agent.to_owned(), seq: self.seq };
+        push_bounded(&mut self.subagents, report, SUBAGENTS_KEPT_MAX);
+    }
+
     /// Counts an error that comes again and again. Its beginning tells it apart: the exit code and
     /// the first line of words.
     fn failed_with(&mut self, text: &str) {
@@ -72,6 +155,11 @@ impl Facts {
             self.tools.same_errors = 1;
         }
     }
+}
+
+/// Tells the ids of calls apart in little room.
+fn call_hash(id: &str) -> u64 {
+    u64::from_le_bytes(checksum(&[id.as_bytes()]))
 }
 
 fn outcome(result: &ToolResult<'_>, code: Option<i32>) -> Outcome {

@@ -15,7 +15,7 @@ const CLIENT_TEXTS: [&str; 11] = [
     "<bash-input>",
     "<bash-stdout>",
     "<bash-stderr>",
-    "<task-notification>",
+    TASK_NOTIFICATION,
     "<system-reminder>",
     STOP_FEEDBACK,
     INTERRUPTED,
@@ -24,6 +24,8 @@ const CLIENT_TEXTS: [&str; 11] = [
 
 /// Beginning of what a Stop hook that blocked told the agent.
 const STOP_FEEDBACK: &str = "Stop hook feedback:";
+/// Beginning of the client's report that a background task ended.
+const TASK_NOTIFICATION: &str = "<task-notification>";
 /// Beginning of what stands where a human interrupted the agent.
 const INTERRUPTED: &str = "[Request interrupted by user";
 
@@ -82,6 +84,34 @@ fn attachment<'a>(line: Line<'a>, record: &mut Record<'a>) {
             let id = or(line.prompt_id, line.uuid);
             record.entries.push(Entry::Prompt { id, text, queued: true });
         }
+    } else if !human {
+        ended_tasks(&joined(prompt, |_| true), &mut record.entries);
+    }
+}
+
+/// Results of background tasks, as `<task-notification>` texts report them: the result of the call
+/// that started the task.
+fn ended_tasks(text: &str, entries: &mut Vec<Entry<'_>>) {
+    for notification in text.split(TASK_NOTIFICATION).skip(1) {
+        let field = |name: &str| {
+            let (_, rest) = notification.split_once(&format!("<{name}>"))?;
+            Some(rest.split_once(&format!("</{name}>"))?.0.trim())
+        };
+        let (Some(call), Some(status)) = (field("tool-use-id"), field("status")) else { continue };
+        let summary = field("summary").unwrap_or_default();
+        let exit_code = summary.rsplit_once("exit code ").and_then(|(_, rest)| {
+            let end = rest.find(|it: char| !it.is_ascii_digit() && it != '-').unwrap_or(rest.len());
+            rest.get(..end)?.parse().ok()
+        });
+        entries.push(Entry::Result(ToolResult {
+            id: Cow::Owned(call.to_owned()),
+            text: Output::Text(Cow::Owned(summary.to_owned())),
+            error: status == "failed",
+            interrupted: !matches!(status, "completed" | "failed"),
+            agent: Cow::Owned(field("task-id").unwrap_or_default().to_owned()),
+            exit_code,
+            ..ToolResult::default()
+        }));
     }
 }
 
@@ -124,9 +154,10 @@ fn user<'a>(line: Line<'a>, entries: &mut Vec<Entry<'a>>) {
     };
     let has_result = !matches!(line.tool_use_result, Either::None);
     let notification =
-        matches!(&content, Either::Text(text) if text.starts_with("<task-notification>"));
+        matches!(&content, Either::Text(text) if text.starts_with(TASK_NOTIFICATION));
     if !human || notification {
         entries.push(Entry::Injected { id: line.prompt_id.0 });
+        ended_tasks(&joined(content, |_| true), entries);
     } else if !has_result {
         let text = joined(content, is_human_text);
         entries.extend(asked_skill(&text).map(|it| Entry::Asked(it.to_owned().into())));
@@ -250,6 +281,7 @@ fn block<'a>(block: Block<'a>, told: Option<Told<'a>>, entries: &mut Vec<Entry<'
                     result.stderr = details.stderr;
                     result.interrupted = details.interrupted.0;
                     result.background = !details.background_task_id.is_empty();
+                    result.agent = details.agent_id.0;
                     if let Either::One(task) = details.task {
                         result.task_id = task.id.0;
                     }

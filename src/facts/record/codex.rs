@@ -1,11 +1,27 @@
-//! Codex's rollout lines: `response_item` and a few others, each with a `payload`.
+//! Codex's rollout lines, each with a `payload`. An action is recorded up to twice: as the model's
+//! call with its output (`response_item`), and as what was done (`item_completed`), with the same
+//! id. In code mode the model's only tool is `exec`, and only the items name commands and files.
+//!
+//! | how a command ended | where Codex records it |
+//! |---|---|
+//! | exit code | `item_completed`: `exit_code`; `function_call_output`: `Process exited with code N`, `Exit code: N` |
+//! | still running | `function_call_output`: `Process running with session ID S`; the end comes as an item, or as the output of `write_stdin` for that session |
+//! | not run | `item_completed`: `status: declined`; output: `… blocked by PreToolUse hook: …`, `rejected: …` |
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
-use super::lenient::{Either, Text};
+use super::lenient::{Either, Exit, Text};
 use super::output::Output;
-use super::wire::{CodexOutput, Input, Line, Payload, Usage};
+use super::wire::{CodexChange, CodexItem, CodexOutput, Empty, Input, Line, Payload, Usage};
 use super::{Entry, Record, TokenUse, ToolResult, joined};
+
+/// Beginnings of outputs that say that a call did not run.
+const REFUSED: [&str; 3] =
+    ["Command blocked by PreToolUse hook", "Tool call blocked by PreToolUse hook", "rejected: "];
+/// Beginnings of outputs that say that a call failed before it did anything.
+const NOT_DONE: [&str; 2] = ["exec_command failed", "apply_patch verification failed"];
 
 pub(super) fn record(line: Line<'_>) -> Record<'_> {
     let mut record = Record::default();
@@ -19,6 +35,11 @@ pub(super) fn record(line: Line<'_>) -> Record<'_> {
         }
         ("compacted", _) => record.entries.push(Entry::Compacted),
         ("event_msg", "token_count") => record.entries.extend(usage(&payload)),
+        ("event_msg", "item_completed") => {
+            if let Either::One(item) = payload.item {
+                record.entries.extend(completed(*item));
+            }
+        }
         ("response_item", _) => record.entries.extend(item(*payload)),
         _ => {}
     }
@@ -73,9 +94,95 @@ fn output<'a>(id: Cow<'a, str>, output: Either<'a, CodexOutput<'a>>) -> Entry<'a
         }
         Either::None => (Cow::Borrowed(""), None),
     };
-    let error = code.is_some_and(|code| code != 0);
-    let text = Output::Text(text);
-    Entry::Result(ToolResult { id, text, error, exit_code: code, ..ToolResult::default() })
+    let starts = |beginnings: &[&str]| beginnings.iter().any(|start| text.starts_with(start));
+    let denial = if starts(&REFUSED) { "refused" } else { "" };
+    let error = code.is_some_and(|code| code != 0) || starts(&NOT_DONE);
+    let running = running_session(&text);
+    Entry::Result(ToolResult {
+        id,
+        text: Output::Text(text),
+        error,
+        denial: denial.into(),
+        running: running.into(),
+        exit_code: code,
+        ..ToolResult::default()
+    })
+}
+
+/// An action that ended, with its result. Other kinds of items repeat `response_item` lines.
+fn completed(item: CodexItem<'_>) -> Option<Entry<'_>> {
+    let CodexItem { kind, id, status, command, exit_code, aggregated_output, changes, stderr } =
+        item;
+    let (name, input, text) = match &*kind {
+        "CommandExecution" => {
+            let command = script(command);
+            ("exec_command", Input { command, ..Input::default() }, aggregated_output)
+        }
+        "FileChange" => {
+            let input = patch(changes.map_or("{}", |it| it.get())).into();
+            ("apply_patch", Input { input: Text(input), ..Input::default() }, stderr)
+        }
+        _ => return None,
+    };
+    let denial = if &*status == "declined" { "declined" } else { "" };
+    let result = ToolResult {
+        id: id.0,
+        text,
+        error: &*status == "failed",
+        denial: denial.into(),
+        exit_code: exit_code.map(|Exit(code)| code),
+        ..ToolResult::default()
+    };
+    Some(Entry::Done { name: name.into(), input: Either::One(Box::new(input)), result })
+}
+
+/// The command line of `["/bin/bash", "-lc", TEXT]`; other argument lists stay as they are.
+fn script<'a>(command: Either<'a, Empty>) -> Either<'a, Empty> {
+    match command {
+        Either::Many(mut words)
+            if matches!(words.get(1), Some(Either::Text(option)) if option == "-lc" || option == "-c")
+                && words.len() == 3 =>
+        {
+            words.pop().unwrap_or_default()
+        }
+        command => command,
+    }
+}
+
+/// The changes of an item as the patch text that `apply_patch` takes.
+fn patch(changes: &str) -> String {
+    let changes: BTreeMap<Cow<'_, str>, CodexChange<'_>> =
+        serde_json::from_str(changes).unwrap_or_default();
+    let mut patch = String::new();
+    let mut add = |line: std::fmt::Arguments<'_>| {
+        // Writing into a string cannot fail.
+        let _written = writeln!(patch, "{line}");
+    };
+    for (path, change) in &changes {
+        match &*change.kind {
+            "add" => {
+                add(format_args!("*** Add File: {path}"));
+                change.content.lines().for_each(|line| add(format_args!("+{line}")));
+            }
+            "delete" => add(format_args!("*** Delete File: {path}")),
+            _ => {
+                add(format_args!("*** Update File: {path}"));
+                let lines = change.unified_diff.lines();
+                let lines = lines.filter(|it| !it.starts_with("--- ") && !it.starts_with("+++ "));
+                lines.for_each(|line| add(format_args!("{line}")));
+                if !change.move_path.is_empty() {
+                    add(format_args!("*** Move to: {}", &*change.move_path));
+                }
+            }
+        }
+    }
+    patch
+}
+
+/// The session of a command that has not ended, empty where it has.
+fn running_session(text: &str) -> String {
+    let session = head(text).find_map(|line| line.strip_prefix("Process running with session ID "));
+    session.unwrap_or_default().trim().to_owned()
 }
 
 /// Older versions write `{"output": …, "metadata": {"exit_code": …}}` into the text.
@@ -88,10 +195,15 @@ fn nested_output(text: &str) -> Option<(String, Option<i32>)> {
     Some((inner.content.0.into_owned(), code))
 }
 
+/// The lines before the output proper.
+fn head(text: &str) -> impl Iterator<Item = &str> {
+    const HEAD_LINES: usize = 8;
+    text.lines().take(HEAD_LINES).take_while(|line| !line.starts_with("Output:"))
+}
+
 /// The exit code named in the lines before the output proper.
 fn exit_code(text: &str) -> Option<i32> {
-    const HEAD_LINES: usize = 8;
-    text.lines().take(HEAD_LINES).take_while(|line| !line.starts_with("Output:")).find_map(|line| {
+    head(text).find_map(|line| {
         let code = line
             .strip_prefix("Process exited with code ")
             .or_else(|| line.strip_prefix("Exit code: "))?;

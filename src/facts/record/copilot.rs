@@ -1,13 +1,23 @@
 //! Copilot's transcript lines: dotted events with `data`, `event` lines, and flat `role` lines.
+//!
+//! | how a command ended | where Copilot records it |
+//! |---|---|
+//! | exit code | `tool.execution_complete`: `data.shellExecution.exitCode`, and the last line of the output: `<shellId: K completed with exit code N>`; `success` stays `true` |
+//! | not run | `success: false`, `error.message: "Denied by preToolUse hook: …"` |
 
-use super::lenient::{Either, Flag};
+use std::borrow::Cow;
+
+use super::lenient::{Either, Exit, Flag};
 use super::output::Output;
 use super::wire::{CopilotData, CopilotResult, Line, ToolRequest};
 use super::{Entry, Record, ToolResult, joined, or};
 
+/// Beginning of the error of a call that did not run.
+const REFUSED: &str = "Denied by ";
+
 /// Whether a line is Copilot's: `role` without `message`, `event`, or a dotted type.
 pub(super) fn is_copilot(line: &Line<'_>) -> bool {
-    let dotted = ["user.", "assistant.", "session.", "tool."];
+    let dotted = ["user.", "assistant.", "session.", "tool.", "hook."];
     (!line.role.is_empty() && matches!(line.message, Either::None) && line.kind.is_empty())
         || !line.event.is_empty()
         || dotted.iter().any(|start| line.kind.starts_with(start))
@@ -41,6 +51,10 @@ pub(super) fn record(line: Line<'_>) -> Record<'_> {
             calls(data.tool_requests, &mut entries);
         }
         "tool" | "tool.execution_complete" | "tool_result" => entries.push(result(data)),
+        "hook.start" if &*data.hook_type == "agentStop" => {
+            let sent_at = data.input.one().map_or(0, |it| it.timestamp.0);
+            entries.push(Entry::Stopping { sent_at });
+        }
         "session.compaction_complete" => entries.push(Entry::Compacted),
         _ => {}
     }
@@ -73,6 +87,43 @@ fn result<'a>(data: CopilotData<'a>) -> Entry<'a> {
         (false, Either::None) => text(data.result),
         (false, content) => joined(content, |_| true),
     };
-    let text = Output::Text(text);
-    Entry::Result(ToolResult { id: data.tool_call_id.0, text, error, ..ToolResult::default() })
+    let exit_code = match data.shell_execution {
+        Either::One(shell) => shell.exit_code.map(|Exit(code)| code),
+        Either::Text(_) | Either::Many(_) | Either::None => None,
+    };
+    let exit_code = exit_code.or_else(|| footer(&text).1);
+    let denial = if failed && text.starts_with(REFUSED) { "refused" } else { "" };
+    let text = match footer(&text).0 {
+        Some(length) => cut(text, length),
+        None => text,
+    };
+    Entry::Result(ToolResult {
+        id: data.tool_call_id.0,
+        text: Output::Text(text),
+        error,
+        denial: denial.into(),
+        exit_code,
+        ..ToolResult::default()
+    })
+}
+
+/// Length of the output before the client's last line, and the exit code that this line names:
+/// `<shellId: 0 completed with exit code 2>`.
+fn footer(text: &str) -> (Option<usize>, Option<i32>) {
+    let text = text.trim_end();
+    let start = text.rfind('\n').map_or(0, |at| at + 1);
+    let line = text.get(start..).unwrap_or_default();
+    let Some(rest) = line.strip_prefix("<shellId: ") else { return (None, None) };
+    let code = rest.split_once("completed with exit code ").map(|(_, code)| code);
+    (Some(start), code.and_then(|it| it.trim_end_matches('>').trim().parse().ok()))
+}
+
+fn cut(text: Cow<'_, str>, length: usize) -> Cow<'_, str> {
+    match text {
+        Cow::Borrowed(text) => Cow::Borrowed(text.get(..length).unwrap_or(text)),
+        Cow::Owned(mut text) => {
+            text.truncate(length);
+            Cow::Owned(text)
+        }
+    }
 }

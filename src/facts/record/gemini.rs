@@ -1,9 +1,22 @@
 //! Gemini's session lines: messages that a later line with the same id replaces.
+//!
+//! | how a command ended | where Gemini records it |
+//! |---|---|
+//! | exit code | `result[].functionResponse.response.output`: a line `Exit Code: N` behind the output, absent for 0; `status` stays `success` and `resultDisplay` leaves it out |
+//! | ended by a signal | the same place: `Signal: N` |
+//! | not run | `status: error` with the reason of the hook or of the policy, `status: cancelled` |
+
+use std::borrow::Cow;
 
 use super::lenient::Either;
 use super::output::Output;
-use super::wire::{GeminiCall, Line};
+use super::wire::{GeminiCall, GeminiPart, Line};
 use super::{Entry, Record, TokenUse, ToolResult, joined};
+
+/// Lines that the client puts behind the output of a command.
+const FOOTER: [&str; 3] = ["Process Group PGID: ", "Background PIDs: ", "</untrusted_context>"];
+/// Part of the error of a call that did not run.
+const REFUSED: &str = "blocked by hook";
 
 /// Whether a line is Gemini's: a message without `message`, a `$set`, or the header.
 pub(super) fn is_gemini(line: &Line<'_>) -> bool {
@@ -50,19 +63,90 @@ pub(super) fn record(line: Line<'_>) -> Record<'_> {
 
 fn call_and_result<'a>(call: Either<'a, GeminiCall<'a>>, entries: &mut Vec<Entry<'a>>) {
     let Either::One(call) = call else { return };
-    let GeminiCall { id, name, args, status, result_display } = *call;
+    let GeminiCall { id, name, args, status, result_display, result } = *call;
     entries.push(Entry::Call { id: id.0.clone(), name: name.0, input: args });
+    let (output, problem) = response(result);
     let (error, denial) = match &*status {
         "success" => (false, ""),
+        "error" if problem.contains(REFUSED) => (true, "refused"),
         "error" => (true, ""),
         "cancelled" => (true, "cancelled"),
         _ => return, // still running
     };
+    let ended = footer(&output);
+    let text = if !result_display.is_empty() {
+        result_display.0
+    } else if output.is_empty() {
+        problem
+    } else {
+        output
+    };
     entries.push(Entry::Result(ToolResult {
         id: id.0,
-        text: Output::Text(result_display.0),
+        text: Output::Text(text),
         error,
         denial: denial.into(),
+        interrupted: ended.signal,
+        exit_code: ended.exit_code,
         ..ToolResult::default()
     }));
+}
+
+/// What the model is told of a call: output and error.
+fn response<'a>(result: Either<'a, GeminiPart<'a>>) -> (Cow<'a, str>, Cow<'a, str>) {
+    let parts = result.into_elements().into_iter();
+    let responses = parts.filter_map(|part| match part {
+        Either::One(part) => match part.function_response {
+            Either::One(function) => match function.response {
+                Either::One(response) => Some((response.output.0, response.error.0)),
+                _ => None,
+            },
+            _ => None,
+        },
+        _ => None,
+    });
+    responses.into_iter().next().unwrap_or_default()
+}
+
+/// How a command ended, by the lines that the client puts behind its output.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Footer {
+    exit_code: Option<i32>,
+    signal: bool,
+}
+
+fn footer(output: &str) -> Footer {
+    let mut footer = Footer::default();
+    for line in output.lines().rev() {
+        let line = line.trim();
+        if let Some(code) = line.strip_prefix("Exit Code: ") {
+            footer.exit_code = code.trim().parse().ok();
+            break;
+        }
+        if let Some(signal) = line.strip_prefix("Signal: ") {
+            footer.signal = signal.trim() != "(none)";
+        } else if !FOOTER.iter().any(|start| line.starts_with(start)) && !line.is_empty() {
+            break;
+        }
+    }
+    footer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_exit_code_stands_among_the_last_lines() {
+        let code = |text: &str| footer(text).exit_code;
+        assert_eq!(
+            code("Output: a\nExit Code: 2\nProcess Group PGID: 7\n</untrusted_context>"),
+            Some(2)
+        );
+        assert_eq!(code("Output: a\nExit Code: 0"), Some(0));
+        assert_eq!(code("Output: Exit Code: 2\nall passed\nProcess Group PGID: 7"), None);
+        assert_eq!(code("Exit Code: 2\nand more output"), None);
+        assert!(footer("Output: a\nSignal: 9\nProcess Group PGID: 7").signal);
+        assert!(!footer("Output: a\nExit Code: 1\nSignal: (none)").signal);
+    }
 }

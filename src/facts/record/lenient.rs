@@ -14,6 +14,7 @@ enum Scalar<'a> {
     Text(Cow<'a, str>),
     Flag(bool),
     Number(u64),
+    Negative(i64),
     #[default]
     Other,
 }
@@ -42,7 +43,7 @@ impl<'de: 'a, 'a> Visitor<'de> for ScalarVisitor<'a> {
         Ok(Scalar::Number(number))
     }
     fn visit_i64<E>(self, number: i64) -> Result<Self::Value, E> {
-        Ok(u64::try_from(number).map_or(Scalar::Other, Scalar::Number))
+        Ok(u64::try_from(number).map_or(Scalar::Negative(number), Scalar::Number))
     }
     fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
         Ok(Scalar::Other)
@@ -80,7 +81,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
         Ok(match scalar(from)? {
             Scalar::Text(text) => Self(text),
             Scalar::Number(number) => Self(Cow::Owned(number.to_string())),
-            Scalar::Flag(_) | Scalar::Other => Self::default(),
+            Scalar::Flag(_) | Scalar::Negative(_) | Scalar::Other => Self::default(),
         })
     }
 }
@@ -103,8 +104,24 @@ impl<'de> Deserialize<'de> for Count {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         Ok(Self(match scalar(from)? {
             Scalar::Number(number) => number,
-            Scalar::Text(_) | Scalar::Flag(_) | Scalar::Other => 0,
+            Scalar::Text(_) | Scalar::Flag(_) | Scalar::Negative(_) | Scalar::Other => 0,
         }))
+    }
+}
+
+/// An exit code; a value that is not a whole number reads as -1, which is never success.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exit(pub i32);
+
+impl<'de> Deserialize<'de> for Exit {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let code = match scalar(from)? {
+            Scalar::Number(number) => i32::try_from(number).ok(),
+            Scalar::Negative(number) => i32::try_from(number).ok(),
+            Scalar::Text(text) => text.trim().parse().ok(),
+            Scalar::Flag(_) | Scalar::Other => None,
+        };
+        Ok(Self(code.unwrap_or(-1)))
     }
 }
 

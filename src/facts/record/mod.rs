@@ -90,6 +90,20 @@ pub enum Entry<'a> {
     },
     /// A tool answered.
     Result(ToolResult<'a>),
+    /// An action ended that may not have been recorded as a call before. The same id as a call's: the same action.
+    Done {
+        /// Tool name.
+        name: Cow<'a, str>,
+        /// Its input.
+        input: Either<'a, Input<'a>>,
+        /// How it ended.
+        result: ToolResult<'a>,
+    },
+    /// The client recorded that it calls the stop hooks: everything before that moment is recorded.
+    Stopping {
+        /// Time of the hook payload, in milliseconds since 1970.
+        sent_at: u64,
+    },
     /// An API call used tokens.
     Usage(TokenUse<'a>),
     /// The context was compacted.
@@ -117,6 +131,10 @@ pub struct ToolResult<'a> {
     pub background: bool,
     /// Id of a task it created, else empty.
     pub task_id: Cow<'a, str>,
+    /// Id of the subagent that did the work, else empty.
+    pub agent: Cow<'a, str>,
+    /// Session of a command that still runs, else empty.
+    pub running: Cow<'a, str>,
     /// Exit code, where the client tells it apart from the text.
     pub exit_code: Option<i32>,
 }

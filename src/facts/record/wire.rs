@@ -2,8 +2,9 @@
 //! is parsed once. What the fields mean is said in `claude`, `copilot`, `codex` and `gemini`.
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
-use super::lenient::{Count, Either, Flag, Text};
+use super::lenient::{Count, Either, Exit, Flag, Text};
 use super::output::Output;
 
 /// One line of any client.
@@ -188,6 +189,8 @@ pub struct Input<'a> {
     pub status: Text<'a>,
     #[serde(borrow)]
     pub skill: Text<'a>,
+    #[serde(borrow)]
+    pub session_id: Text<'a>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -218,6 +221,8 @@ pub struct ToolUseResult<'a> {
     pub interrupted: Flag,
     #[serde(borrow)]
     pub background_task_id: Text<'a>,
+    #[serde(borrow)]
+    pub agent_id: Text<'a>,
     #[serde(borrow)]
     pub task: Either<'a, Task<'a>>,
 }
@@ -256,6 +261,26 @@ pub struct CopilotData<'a> {
     pub result: Either<'a, CopilotResult<'a>>,
     #[serde(borrow)]
     pub error: Either<'a, CopilotResult<'a>>,
+    #[serde(borrow)]
+    pub shell_execution: Either<'a, CopilotShell>,
+    #[serde(borrow)]
+    pub hook_type: Text<'a>,
+    #[serde(borrow)]
+    pub input: Either<'a, CopilotHookInput>,
+}
+
+/// Copilot: the payload of a hook.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct CopilotHookInput {
+    pub timestamp: Count,
+}
+
+/// Copilot: how a command ended.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct CopilotShell {
+    pub exit_code: Option<Exit>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -319,6 +344,43 @@ pub struct Payload<'a> {
     pub git: Either<'a, CodexGit<'a>>,
     #[serde(borrow)]
     pub info: Either<'a, CodexTokens<'a>>,
+    #[serde(borrow)]
+    pub item: Either<'a, CodexItem<'a>>,
+}
+
+/// Codex: an action that has ended, as `item_completed` reports it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct CodexItem<'a> {
+    #[serde(rename = "type", borrow)]
+    pub kind: Text<'a>,
+    #[serde(borrow)]
+    pub id: Text<'a>,
+    #[serde(borrow)]
+    pub status: Text<'a>,
+    #[serde(borrow)]
+    pub command: Either<'a, Empty>,
+    pub exit_code: Option<Exit>,
+    #[serde(borrow)]
+    pub aggregated_output: Output<'a>,
+    #[serde(borrow)]
+    pub changes: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub stderr: Output<'a>,
+}
+
+/// Codex: what one file became.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct CodexChange<'a> {
+    #[serde(rename = "type", borrow)]
+    pub kind: Text<'a>,
+    #[serde(borrow)]
+    pub content: Text<'a>,
+    #[serde(borrow)]
+    pub unified_diff: Text<'a>,
+    #[serde(borrow)]
+    pub move_path: Text<'a>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -369,6 +431,32 @@ pub struct GeminiCall<'a> {
     pub status: Text<'a>,
     #[serde(borrow)]
     pub result_display: Text<'a>,
+    #[serde(borrow)]
+    pub result: Either<'a, GeminiPart<'a>>,
+}
+
+/// Gemini: what the model is told of a call.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct GeminiPart<'a> {
+    #[serde(borrow)]
+    pub function_response: Either<'a, GeminiFunction<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct GeminiFunction<'a> {
+    #[serde(borrow)]
+    pub response: Either<'a, GeminiResponse<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct GeminiResponse<'a> {
+    #[serde(borrow)]
+    pub output: Text<'a>,
+    #[serde(borrow)]
+    pub error: Text<'a>,
 }
 
 #[derive(Debug, Default, Deserialize)]

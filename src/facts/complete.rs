@@ -1,0 +1,164 @@
+//! Whether a transcript shows all that happened before a stop. Clients write it behind their hooks:
+//! the last message, the last tool call or its result might not be there yet.
+//! Contains: the comparison with what hooks saw. Does not contain: reading and waiting.
+
+use super::event::Event;
+use super::{Facts, PendingTool};
+
+/// Tools that end with an answer of the user, which a stop does not wait for.
+const USER_TOOLS: [&str; 2] = ["AskUserQuestion", "ExitPlanMode"];
+
+/// A tool call that a hook saw since the last stop, and policyd did not block.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HookCall {
+    /// Id of the call, empty where the client names none.
+    pub id: String,
+    /// Id of the subagent that made it, empty for the main agent.
+    pub agent: String,
+    /// Whether it ended, so that the client has its result.
+    pub ended: bool,
+}
+
+/// The tool calls that hooks saw since the last stop.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HookCalls {
+    /// Each call once, oldest first.
+    pub calls: Vec<HookCall>,
+    /// Tool calls in the transcript at the last stop; `None` if that is not known.
+    pub total_before: Option<u64>,
+}
+
+impl HookCalls {
+    /// Calls of one agent (`""`: the main agent).
+    fn of<'a>(&'a self, agent: &'a str) -> impl Iterator<Item = &'a HookCall> {
+        self.calls.iter().filter(move |it| it.agent == agent)
+    }
+}
+
+impl Facts {
+    /// Whether everything that the event and the hooks report is in these facts.
+    #[must_use]
+    pub fn is_complete(&self, event: &Event, hooks: &HookCalls) -> bool {
+        if let Some(sent_at) = event.stop_recorded_at {
+            // The client records each stop, so that nothing earlier is missing before that line.
+            return self.stop_sent_at == sent_at;
+        }
+        let awaited =
+            |it: &PendingTool| it.session.is_empty() && !USER_TOOLS.contains(&it.name.as_str());
+        let agent = event.agent_id.as_deref().unwrap_or_default();
+        let missing = hooks.of(agent).any(|it| !it.id.is_empty() && !self.accounts_for(&it.id));
+        self.shows_message(event)
+            && !self.pending.iter().any(awaited)
+            && !missing
+            && self.missing_by_count(hooks, |_| true) == 0
+    }
+
+    /// Tool calls that ended before the stop and are not in these facts.
+    #[must_use]
+    pub fn unseen_calls(&self, event: &Event, hooks: &HookCalls) -> u64 {
+        let agent = event.agent_id.as_deref().unwrap_or_default();
+        let ended = hooks.of(agent).filter(|it| it.ended && !it.id.is_empty());
+        let named = ended.filter(|it| !self.knows_call(&it.id)).count();
+        let named = u64::try_from(named).unwrap_or(u64::MAX);
+        named.saturating_add(self.missing_by_count(hooks, |it| it.ended))
+    }
+
+    /// Whether a call has its result here, or is known to continue.
+    fn accounts_for(&self, id: &str) -> bool {
+        let runs_on = |it: &PendingTool| it.id == id && !it.session.is_empty();
+        self.has_ended(id)
+            || self.background.iter().any(|it| it.id == id)
+            || self.pending.iter().any(runs_on)
+    }
+
+    /// Calls without ids that are missing, by comparing how many there are.
+    fn missing_by_count(&self, hooks: &HookCalls, counts: impl Fn(&HookCall) -> bool) -> u64 {
+        let Some(before) = hooks.total_before else { return 0 };
+        let seen = hooks.calls.iter().filter(|it| it.id.is_empty() && counts(it)).count();
+        let seen = u64::try_from(seen).unwrap_or(u64::MAX);
+        seen.saturating_sub(self.tools.total.saturating_sub(before))
+    }
+
+    /// Whether the agent's last message is here, as far as the event names it.
+    fn shows_message(&self, event: &Event) -> bool {
+        let said = event.last_message.as_deref().unwrap_or_default().trim();
+        if said.is_empty() {
+            return true;
+        }
+        let newest = self.messages.last.last();
+        newest.filter(|it| it.seq > self.stop_seq).is_some_and(|it| {
+            let recorded = it.text.trim();
+            !recorded.is_empty() && (said.ends_with(recorded) || recorded.ends_with(said))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::compiled::CompiledLens;
+    use super::super::event::EventKind;
+    use super::super::lens::Lens;
+    use super::*;
+    use crate::id::SessionId;
+
+    const CALL: &str = r#"{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"cargo test"}}]}}"#;
+    const RESULT: &str = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"ok"}]}}"#;
+    const SAID: &str =
+        r#"{"type":"assistant","message":{"content":[{"type":"text","text":"All done."}]}}"#;
+
+    fn facts(lines: &[&str]) -> Facts {
+        let lens = CompiledLens::new(Lens::default());
+        let mut facts = Facts::default();
+        lines.iter().for_each(|line| facts.absorb(line.as_bytes(), &lens));
+        facts
+    }
+
+    fn stop(message: &str) -> Event {
+        let kind = EventKind::find("stop").unwrap();
+        let last_message = Some(message.to_owned());
+        Event { last_message, ..Event::of(kind, SessionId::sanitise("s")) }
+    }
+
+    fn hooks(id: &str, ended: bool) -> HookCalls {
+        let call = HookCall { id: id.to_owned(), agent: String::new(), ended };
+        HookCalls { calls: vec![call], total_before: Some(0) }
+    }
+
+    #[test]
+    fn a_transcript_is_complete_with_the_last_message_and_every_result() {
+        let event = stop("All done.");
+        let none = HookCalls::default();
+        assert!(facts(&[CALL, RESULT, SAID]).is_complete(&event, &none));
+        assert!(facts(&[CALL, RESULT, SAID]).is_complete(&event, &hooks("t1", true)));
+        assert!(!facts(&[CALL, RESULT]).is_complete(&event, &none), "the message is missing");
+        assert!(!facts(&[CALL, SAID]).is_complete(&event, &none), "the result is missing");
+        assert!(!facts(&[SAID]).is_complete(&event, &hooks("t1", false)), "the call is missing");
+        assert!(!facts(&[SAID]).is_complete(&event, &hooks("", false)), "a call without an id");
+        assert!(!facts(&[CALL, RESULT, SAID]).is_complete(&stop("Really."), &none));
+    }
+
+    #[test]
+    fn a_stop_that_the_client_records_is_waited_for() {
+        let event = Event { stop_recorded_at: Some(7), ..stop("") };
+        let marker =
+            r#"{"type":"hook.start","data":{"hookType":"agentStop","input":{"timestamp":7}}}"#;
+        let earlier =
+            r#"{"type":"hook.start","data":{"hookType":"agentStop","input":{"timestamp":6}}}"#;
+        assert!(facts(&[marker]).is_complete(&event, &HookCalls::default()));
+        assert!(!facts(&[earlier]).is_complete(&event, &HookCalls::default()));
+    }
+
+    #[test]
+    fn calls_that_ended_and_are_not_recorded_are_unseen() {
+        let event = stop("All done.");
+        assert_eq!(facts(&[SAID]).unseen_calls(&event, &hooks("t1", true)), 1);
+        assert_eq!(
+            facts(&[SAID]).unseen_calls(&event, &hooks("t1", false)),
+            0,
+            "it might be refused"
+        );
+        assert_eq!(facts(&[SAID]).unseen_calls(&event, &hooks("", true)), 1);
+        assert_eq!(facts(&[CALL, SAID]).unseen_calls(&event, &hooks("t1", true)), 0);
+        assert_eq!(facts(&[CALL, RESULT]).unseen_calls(&event, &hooks("", true)), 0);
+    }
+}
