@@ -2,6 +2,7 @@
 //! read payload, pack and transcript; plan; ask; lock and load; decide; save; log; speak.
 
 mod broken;
+mod calls;
 mod guarding;
 mod inquiry;
 mod occupancy;
@@ -252,7 +253,11 @@ fn judge_other(
         occupancy::meter(world, request, (ready, project), &mut report);
     }
     let guarding = Guarding { world, request, policy, words, project, found };
-    if policy.settings.enabled && guarding.guard(&mut report) { report } else { report.silent(why) }
+    let guarded = policy.settings.enabled && guarding.guard(&mut report);
+    if policy.settings.enabled && !report.answer.refuses() {
+        calls::record(world, request, policy, project);
+    }
+    if guarded { report } else { report.silent(why) }
 }
 
 /// Judges a stop by a sound pack.
@@ -338,6 +343,10 @@ impl Stopping<'_> {
             Some(locked) => locked.load().state,
             None => SessionState::new(event.session_id.clone()),
         };
+        let mark = gathered.stop_mark(self.request);
+        if state.last_stop.as_ref().is_some_and(|it| mark.repeats(it)) {
+            return report.silent("another hook line reported this stop just before");
+        }
         let stopwatch = || world.elapsed();
         let report_path = own.join(DECISION_LOG).display().to_string();
         let bench = Bench {
@@ -349,8 +358,10 @@ impl Stopping<'_> {
             report_path: &report_path,
         };
         let inputs = self.inputs(&gathered, &state, forced.as_deref());
-        let outcome = judge::decide(bench, &mut evaluator);
+        let mut outcome = judge::decide(bench, &mut evaluator);
+        outcome.state.last_stop = Some(mark).filter(|_| outcome.moved).or(outcome.state.last_stop);
         let remembered = self.remember(locked.as_mut(), &outcome, &mut report);
+        calls::record_stop(self, &context.facts);
         self.tell_unsafe(&mut report);
         keep();
         drop(locked);

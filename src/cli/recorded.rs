@@ -15,6 +15,7 @@ use crate::judge::situation::Words;
 use crate::policy::Policy;
 use crate::report::decision_log::Entry;
 use crate::script::context::Context;
+use crate::store::subagents::Reader;
 use crate::store::{log, transcript};
 use crate::world::World;
 
@@ -143,9 +144,13 @@ fn facts(
 ) -> Result<Facts, String> {
     let deadline = world.elapsed().saturating_add(READING_MAX);
     let read = &inputs.transcript;
+    let (lens, key) = (&*words.lens, policy.lens_key);
+    let reader = Reader { world, lens, key, cursors: None, deadline };
     match until {
         Until::Then => {
             let mut facts = transcript::read_again(world, read, &words.lens, deadline)?;
+            reader.add_again(&mut facts, &inputs.subagents)?;
+            facts.tools.unseen = inputs.unseen;
             inputs.forgotten.again(&mut facts);
             Ok(facts)
         }
@@ -155,8 +160,11 @@ fn facts(
                 cursor: None,
                 subagent: read.subagent,
             };
-            let read = transcript::read(world, places, &words.lens, policy.lens_key, deadline);
-            read.problem.map_or(Ok(read.facts), Err)
+            let mut now = transcript::read(world, places, &words.lens, policy.lens_key, deadline);
+            if !read.subagent {
+                reader.add(&mut now.facts, Path::new(&read.path));
+            }
+            now.problem.map_or(Ok(now.facts), Err)
         }
     }
 }

@@ -23,6 +23,7 @@ use crate::script::context::{Context, Reading};
 use crate::store::breakers::BreakerStore;
 use crate::store::session::SessionStore;
 use crate::store::signals::SignalStore;
+use crate::store::subagents::Reader;
 use crate::store::transcript::{self, Places};
 use crate::world::{FileKind, World};
 
@@ -110,11 +111,15 @@ fn from_file(
     if let Some(transcript) = path {
         let places = Places { transcript, cursor: None, subagent };
         let deadline = world.elapsed().saturating_add(READING_MAX);
-        let read = transcript::read(world, places, &words.lens, policy.lens_key, deadline);
+        let (lens, key) = (&*words.lens, policy.lens_key);
+        let read = transcript::read(world, places, lens, key, deadline);
         if let Some(problem) = read.problem {
             return Err(problem);
         }
         facts = read.facts;
+        if !subagent {
+            Reader { world, lens, key, cursors: None, deadline }.add(&mut facts, transcript);
+        }
     }
     let kind = if subagent { "subagent_stop" } else { "stop" };
     let fields = json!({"transcript_path": path.map(Path::to_string_lossy),

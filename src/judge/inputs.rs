@@ -37,6 +37,12 @@ pub struct Inputs {
     pub pack_folder: Option<String>,
     /// How far the transcript was read.
     pub transcript: Read,
+    /// How far the subagents' transcripts were read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub subagents: Vec<SubagentRead>,
+    /// Tool calls that hooks saw and the transcript did not show.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unseen: u64,
     /// What was not counted as the agent's work.
     #[serde(skip_serializing_if = "Forgotten::is_empty")]
     pub forgotten: Forgotten,
@@ -91,7 +97,7 @@ pub struct Read {
 }
 
 impl Read {
-    /// How far a reading reached.
+    /// How far the transcript of an event was read.
     #[must_use]
     pub fn new(event: &Event, position: &Position, unfinished: usize) -> Self {
         Self {
@@ -102,6 +108,24 @@ impl Read {
             proof: hex(&position.proof),
         }
     }
+
+    /// How far a subagent's transcript was read.
+    #[must_use]
+    pub fn at(path: &Path, position: &Position, unfinished: usize) -> Self {
+        let proof = hex(&position.proof);
+        Self { path: text(path), subagent: true, offset: position.offset, unfinished, proof }
+    }
+}
+
+/// How far the transcript of one subagent was read.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SubagentRead {
+    /// Id of the subagent.
+    pub agent: String,
+    /// How far.
+    #[serde(flatten)]
+    pub read: Read,
 }
 
 /// What a payload told besides the transcript and the last message.
@@ -207,6 +231,8 @@ pub struct Besides<'a> {
     pub pack_folder: Option<&'a str>,
     /// How far the transcript was read.
     pub transcript: &'a Read,
+    /// How far the subagents' transcripts were read.
+    pub subagents: &'a [SubagentRead],
     /// What was not counted.
     pub forgotten: &'a Forgotten,
     /// Host of the project's remote.
@@ -228,6 +254,8 @@ impl Inputs {
             pack_hash: hex(besides.pack_hash),
             pack_folder: besides.pack_folder.map(str::to_owned),
             transcript: besides.transcript.clone(),
+            subagents: besides.subagents.to_vec(),
+            unseen: context.facts.tools.unseen,
             forgotten: besides.forgotten.clone(),
             last_message: event.last_message.as_deref().map(message_proof),
             event: Told {

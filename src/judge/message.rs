@@ -86,9 +86,11 @@ pub fn in_one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Warnings in one paragraph, for the user; empty when there are none.
-pub(super) fn warnings(verdicts: &[Verdict]) -> String {
-    let said = verdicts.iter().filter(|it| it.consequence == Consequence::Warns);
+/// Warnings in one paragraph, for the user, without those of `repeated` rules; empty when there are none.
+pub(super) fn warnings(verdicts: &[Verdict], repeated: &[&str]) -> String {
+    let said = verdicts
+        .iter()
+        .filter(|it| it.consequence == Consequence::Warns && !repeated.contains(&it.id.as_str()));
     said.map(|it| format!("{}: {}", it.id, in_one_line(&it.details))).collect::<Vec<_>>().join("; ")
 }
 

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use super::combine::Decision;
 use super::verdict::{Consequence, Status, Verdict};
 use super::{Bench, message, release_reason};
+use crate::checksum::{checksum, hex};
 use crate::limits;
+use crate::policy::Policy;
 use crate::script::Evaluator;
 use crate::script::context::OutcomeFacts;
 use crate::state::guard::Ruling;
@@ -61,12 +63,20 @@ pub(super) fn outcome(
     if matches!(ruling, Ruling::Release(_)) {
         said.push(message::text(policy, "release", evaluator));
     }
-    let warnings = message::warnings(&verdicts);
+    let unreported: Vec<String> = once_keys(policy, &verdicts)
+        .filter(|(_, key)| !blocked && !bench.state.notified.contains(key))
+        .map(|(_, key)| key)
+        .collect();
+    let repeated: Vec<&str> = once_keys(policy, &verdicts)
+        .filter(|(_, key)| bench.state.notified.contains(key))
+        .map(|(id, _)| id)
+        .collect();
+    let warnings = message::warnings(&verdicts, &repeated);
     if !blocked && !warnings.is_empty() {
         said.push(format!("{} {warnings}", message::text(policy, "warning_header", evaluator)));
     }
     let summary = message::text(policy, "summary", evaluator);
-    let state = next_state(bench, guard, check_results);
+    let state = next_state(bench, guard, (check_results, unreported));
     Outcome {
         decision: if blocked { Decision::Block } else { Decision::None },
         session_type: bench.context.learned.borrow().session_type.clone(),
@@ -80,6 +90,23 @@ pub(super) fn outcome(
         moved: state != *bench.state,
         state,
     }
+}
+
+/// The warnings that are reported once per session, each with the id of its rule and a key that
+/// changes with its details and evidence.
+fn once_keys<'v>(
+    policy: &'v Policy,
+    verdicts: &'v [Verdict],
+) -> impl Iterator<Item = (&'v str, String)> {
+    let once = |id: &str| policy.considerations.iter().any(|it| it.once && it.id == id);
+    verdicts.iter().filter(move |it| it.consequence == Consequence::Warns && once(&it.id)).map(
+        |it| {
+            let parts = [it.id.as_str(), it.details.as_str()].into_iter();
+            let parts: Vec<&[u8]> =
+                parts.chain(it.evidence.iter().map(String::as_str)).map(str::as_bytes).collect();
+            (it.id.as_str(), hex(&checksum(&parts)))
+        },
+    )
 }
 
 fn outcome_facts(
@@ -128,9 +155,16 @@ fn check_results(bench: Bench<'_>, verdicts: &[Verdict]) -> CheckResults {
 }
 
 /// The state after this stop; the same state where there is nothing new to remember.
-fn next_state(bench: Bench<'_>, guard: GuardState, results: CheckResults) -> SessionState {
+fn next_state(
+    bench: Bench<'_>,
+    guard: GuardState,
+    (results, unreported): (CheckResults, Vec<String>),
+) -> SessionState {
     let mut state = bench.state.clone();
     state.check_results = results;
+    state.notified.extend(unreported);
+    let more = state.notified.len().saturating_sub(limits::NOTIFIED_KEPT_MAX);
+    state.notified.drain(..more);
     match &bench.context.event.agent_id {
         None => state.main = guard,
         Some(agent) => {

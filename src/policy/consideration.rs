@@ -58,6 +58,8 @@ pub struct Consideration {
     pub emit: String,
     /// How far it is in force.
     pub mode: Mode,
+    /// Whether the same warning is reported once per session only.
+    pub once: bool,
     /// What an evaluation error means.
     pub on_error: OnError,
     /// From this time on it is not judged, in milliseconds.

@@ -40,6 +40,17 @@ pub(super) const ROWS: &[Member] = &[
     ),
     field(
         Type::Tools,
+        "unseen",
+        Type::Int,
+        Structure,
+        [
+            "Tool calls that hooks saw and the transcript does not show; 0 where hooks do not report calls.",
+            "tools.unseen == 0",
+        ],
+        |it, _| Ok(count(it.context.facts.tools.unseen)),
+    ),
+    field(
+        Type::Tools,
         "last",
         Type::Text,
         Structure,
@@ -165,6 +176,17 @@ pub(super) const ROWS: &[Member] = &[
     ),
     field(
         Type::CommandKind,
+        "pending",
+        Type::Bool,
+        Structure,
+        [
+            "Whether the newest one has not ended: its result is missing, or it still runs in the background.",
+            "!commands.kind(\"test\").pending",
+        ],
+        |it, _| Ok(is_pending(it).into()),
+    ),
+    field(
+        Type::CommandKind,
         "last_passed_at",
         Type::Int,
         Structure,
@@ -277,6 +299,17 @@ fn of_command(it: &Object, value: fn(&Command) -> Dynamic) -> Dynamic {
 
 fn of_kind<T: Default>(it: &Object, value: fn(&KindFacts) -> T) -> T {
     if let Part::CommandKind(Some(kind)) = &it.part { value(kind) } else { T::default() }
+}
+
+/// Whether the newest command of a kind has not ended. What the client put into the background runs
+/// as long as the client lists a running shell.
+fn is_pending(it: &Object) -> bool {
+    let shells = it.context.event.shells_in_background() > 0;
+    of_kind(it, |it| Some(it.last.outcome)).is_some_and(|outcome| match outcome {
+        Outcome::Pending => true,
+        Outcome::Background => shells,
+        Outcome::Succeeded | Outcome::Failed | Outcome::Denied => false,
+    })
 }
 
 /// Skills asked for that were not invoked; a plugin's name before the last colon does not count.

@@ -38,6 +38,35 @@ pub struct SessionState {
     pub context: context::Standing,
     /// Loop guards of subagents by agent id.
     pub agents: BTreeMap<String, GuardState>,
+    /// Keys of warnings that are reported once per session, oldest first.
+    pub notified: Vec<String>,
+    /// The last stop that changed the state.
+    pub last_stop: Option<StopMark>,
+}
+
+/// Tells a stop that two hook lines report from two stops.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StopMark {
+    /// What the payload and the transcript say about the stop, as a checksum.
+    pub key: String,
+    /// The hook line: client and event as the command line names them.
+    pub line: String,
+    /// When it was evaluated.
+    pub at: Timestamp,
+}
+
+impl StopMark {
+    /// Longest time in milliseconds between two hook lines of one stop.
+    const TOGETHER_MAX: i64 = 5_000;
+
+    /// Whether this stop was reported just before by another hook line.
+    #[must_use]
+    pub fn repeats(&self, before: &Self) -> bool {
+        let apart = self.at.millis().saturating_sub(before.at.millis());
+        self.key == before.key
+            && self.line != before.line
+            && (0..=Self::TOGETHER_MAX).contains(&apart)
+    }
 }
 
 /// What the last judged stop found (seed 000, `check_results`).
@@ -130,6 +159,8 @@ impl SessionState {
             main: GuardState::default(),
             context: context::Standing::default(),
             agents: BTreeMap::new(),
+            notified: Vec::new(),
+            last_stop: None,
         }
     }
 }

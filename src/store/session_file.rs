@@ -10,7 +10,7 @@ use crate::id::SessionId;
 use crate::limits::{AGENTS_MAX, BLOCK_HISTORY_MAX};
 use crate::state::context::Standing;
 use crate::state::{
-    BlockRecord, CheckResults, FailedConsideration, GuardState, Release, SessionState,
+    BlockRecord, CheckResults, FailedConsideration, GuardState, Release, SessionState, StopMark,
 };
 use crate::time::Timestamp;
 
@@ -19,6 +19,10 @@ pub(super) const FORMAT_VERSION: u64 = 1;
 
 /// The key of the tier that the context reached.
 const CONTEXT: &str = "context";
+/// The key of the warnings that were reported once.
+const NOTIFIED: &str = "notified";
+/// The key of the last stop that changed the state.
+const LAST_STOP: &str = "last_stop";
 
 /// A state file as read.
 #[derive(Debug, Clone, PartialEq)]
@@ -81,7 +85,15 @@ fn state(raw: &Map<String, Value>, session_id: &SessionId) -> SessionState {
             .filter_map(|(id, it)| Some((id.clone(), guard(it.as_object()?))))
             .take(AGENTS_MAX)
             .collect::<BTreeMap<_, _>>(),
+        notified: strings(raw, NOTIFIED),
+        last_stop: stop_mark(raw),
     }
+}
+
+fn stop_mark(raw: &Map<String, Value>) -> Option<StopMark> {
+    let mark = raw.get(LAST_STOP)?.as_object()?;
+    let (key, line) = (string(mark, "key"), string(mark, "line"));
+    Some(StopMark { key, line, at: timestamp(mark, "at")? })
 }
 
 fn guard(raw: &Map<String, Value>) -> GuardState {
@@ -194,6 +206,13 @@ pub(super) fn write(state: &SessionState, before: &Map<String, Value>) -> Vec<u8
         let tier = json!({"tier": it.tier, "compactions": it.compactions, "since": it.since,
             "calls": it.calls, "model": it.model});
         file.insert(CONTEXT.to_owned(), tier);
+    }
+    if !state.notified.is_empty() || before.contains_key(NOTIFIED) {
+        file.insert(NOTIFIED.to_owned(), json!(state.notified));
+    }
+    if let Some(it) = &state.last_stop {
+        let mark = json!({"key": it.key, "line": it.line, "at": it.at.to_string()});
+        file.insert(LAST_STOP.to_owned(), mark);
     }
     let agents = before.get("agents").and_then(Value::as_object);
     let agent = |(id, guard): (&String, &GuardState)| {
@@ -318,6 +337,12 @@ mod tests {
             },
             agents: BTreeMap::from([("a-1".to_owned(), main.clone())]),
             main,
+            notified: vec!["ab12".to_owned()],
+            last_stop: Some(StopMark {
+                key: "cd34".to_owned(),
+                line: "copilot agentStop".to_owned(),
+                at: at.unwrap_or_default(),
+            }),
         }
     }
 

@@ -5,33 +5,35 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::Stopping;
 use super::speech::Report;
+use super::{Request, Stopping};
+use crate::checksum::{checksum, hex};
 use crate::cli::pack;
 use crate::cli::project::{self, Project};
 use crate::cli::resilience::Stores;
 use crate::facts::Facts;
 use crate::facts::event::Event;
-use crate::id::SessionId;
-use crate::judge::inputs::{Besides, Inputs, Read};
+use crate::judge::inputs::{Besides, Inputs, Read, SubagentRead};
 use crate::judge::situation::{
     FileNow, Forgotten, Situation, Words, forget_mended, forget_scratch,
 };
 use crate::judge::standing::standing;
 use crate::judge::{self, Plan, preference};
-use crate::limits;
+use crate::limits::{self, TRANSCRIPT_WAIT_MAX};
 use crate::policy::Preference;
 use crate::report::mask::mask_json;
 use crate::script::Evaluator;
 use crate::script::context::{self, Context};
 use crate::script::pattern::prose_regex;
-use crate::state::SessionState;
 use crate::state::context::Overrides;
+use crate::state::{SessionState, StopMark};
 use crate::store::answers::Answers;
 use crate::store::breakers::BreakerStore;
+use crate::store::hook_calls;
 use crate::store::session::SessionStore;
 use crate::store::signals::SignalStore;
-use crate::store::transcript::{self, Places, Reading};
+use crate::store::subagents::{self, Reader};
+use crate::store::transcript::{self, Patience, Places, Reading};
 use crate::world::WorldError;
 
 /// What was read before anything is asked.
@@ -41,8 +43,24 @@ pub(super) struct Gathered {
     /// The cursor to keep.
     pub(super) cursor: Option<Vec<u8>>,
     read: Read,
+    subagents: Vec<SubagentRead>,
     forgotten: Forgotten,
     remote_host: Option<String>,
+}
+
+impl Gathered {
+    /// What tells this stop from others.
+    pub(super) fn stop_mark(&self, request: &Request<'_>) -> StopMark {
+        let event = &request.event;
+        let read = self.read.offset.saturating_add(self.read.unfinished as u64);
+        let key = checksum(&[
+            event.kind.name().as_bytes(),
+            event.agent_id.as_deref().unwrap_or_default().as_bytes(),
+            &[u8::from(event.stop_active)],
+            &read.to_le_bytes(),
+        ]);
+        StopMark { key: hex(&key), line: request.line.clone(), at: request.now }
+    }
 }
 
 impl Stopping<'_> {
@@ -64,10 +82,11 @@ impl Stopping<'_> {
             Some(transcript) => {
                 let subagent = event.subagent_transcript;
                 let places = Places { transcript, cursor: Some(cursor_path), subagent };
-                transcript::read(self.world, places, &words.lens, self.policy.lens_key, deadline)
+                self.read(places, words, deadline)
             }
         };
         let cursor = read.cursor.take();
+        let subagents = self.add_subagents(&mut read, words, deadline);
         let forgotten = self.forget(&mut read.facts);
         let how_far = Read::new(&event, &read.position, read.unfinished);
         let remote_host = project::remote_host(self.world, self.project);
@@ -76,6 +95,9 @@ impl Stopping<'_> {
             read.bytes_read,
             if read.from_cursor { "used" } else { "not used" }
         ));
+        if !read.waited.is_zero() {
+            report.note(format!("transcript: waited {} ms for its end", read.waited.as_millis()));
+        }
         if let Some(problem) = &read.problem {
             report.problem(&format!("{problem}; nothing in it was checked"));
         }
@@ -94,7 +116,40 @@ impl Stopping<'_> {
         let context = Rc::new(situation.context(self.policy, words));
         let policy = self.policy;
         self.learn(&context, (policy.reads_breakers, policy.reads_waiting, policy.reads_signals));
-        Gathered { context, cursor, read: how_far, forgotten, remote_host }
+        Gathered { context, cursor, read: how_far, subagents, forgotten, remote_host }
+    }
+
+    /// Reads the transcript; at a stop until it shows everything that the event and hooks report.
+    fn read(&self, places: Places<'_>, words: &Words, deadline: Duration) -> Reading {
+        let (world, event) = (self.world, &self.request.event);
+        let (lens, key) = (&*words.lens, self.policy.lens_key);
+        if !event.kind.is_stop() {
+            return transcript::read(world, places, lens, key, deadline);
+        }
+        let hooks = hook_calls::read(world, &self.store.paths(&event.session_id).folder);
+        let complete = |facts: &Facts| facts.is_complete(event, &hooks);
+        let patience = Patience { complete: &complete, limit: TRANSCRIPT_WAIT_MAX };
+        let mut read = transcript::read_patiently(world, places, (lens, key), deadline, patience);
+        read.facts.tools.unseen = read.facts.unseen_calls(event, &hooks);
+        read
+    }
+
+    /// Adds the work of subagents, where the main agent wants to stop.
+    fn add_subagents(
+        &self,
+        read: &mut Reading,
+        words: &Words,
+        deadline: Duration,
+    ) -> Vec<SubagentRead> {
+        let event = &self.request.event;
+        let main = event.kind.name() == "stop" && read.problem.is_none();
+        let Some(transcript) = event.transcript.as_deref().filter(|_| main) else {
+            return Vec::new();
+        };
+        let folder = self.store.paths(&event.session_id).folder;
+        let (world, lens, key) = (self.world, &*words.lens, self.policy.lens_key);
+        let cursors = Some(folder.as_path());
+        Reader { world, lens, key, cursors, deadline }.add(&mut read.facts, transcript)
     }
 
     /// Looks where breakers stand, what waits for humans, and which signals wait.
@@ -144,6 +199,7 @@ impl Stopping<'_> {
             pack_hash: self.found.map(pack::Found::short_hash).unwrap_or_default(),
             pack_folder: self.found.and_then(pack::Found::folder),
             transcript: &gathered.read,
+            subagents: &gathered.subagents,
             forgotten: &gathered.forgotten,
             remote_host: gathered.remote_host.as_deref(),
             forced_type,
@@ -250,7 +306,7 @@ pub(super) fn cursor_path(store: &SessionStore<'_>, event: &Event) -> PathBuf {
     let folder = store.paths(&event.session_id).folder;
     let own = event.agent_id.as_deref().filter(|_| event.kind.name() == "subagent_stop");
     folder.join(match own {
-        Some(agent) => format!("cursor-{}.bin", SessionId::sanitise(agent)),
+        Some(agent) => subagents::cursor_name(agent),
         None => "cursor.bin".to_owned(),
     })
 }

@@ -32,6 +32,8 @@ pub(in crate::cli) struct Request<'a> {
     pub(in crate::cli) policies: Option<&'a Path>,
     pub(in crate::cli) detail: Detail,
     pub(in crate::cli) dry_run: bool,
+    /// The client and the event as the hook line names them; empty where no hook line is evaluated.
+    pub(in crate::cli) line: String,
     /// Is told what the expressions came to; nobody is, for a hook.
     pub(in crate::cli) watch: Option<Rc<Watch>>,
 }
@@ -73,7 +75,8 @@ pub(super) fn read<'a>(
         (false, Format::Hook | Format::Json | Format::Text) => Detail::Everything,
     };
     let dry_run = arguments.dry_run;
-    Ok(Some(Request { event, now, policies, detail, dry_run, watch: None }))
+    let line = format!("{} {}", arguments.harness.as_deref().unwrap_or("-"), arguments.hook);
+    Ok(Some(Request { event, now, policies, detail, dry_run, line, watch: None }))
 }
 
 /// The harness that the command line names.

@@ -58,7 +58,15 @@ impl Supervisor<'_, '_, '_> {
         let kind = EventKind::find("stop")?;
         let event = payload::parse(fields.to_string().as_bytes(), kind).ok()?;
         let (now, detail) = (self.world.now(), Detail::Findings);
-        Some(Request { event, now, policies: None, detail, dry_run, watch: None })
+        Some(Request {
+            event,
+            now,
+            policies: None,
+            detail,
+            dry_run,
+            line: String::new(),
+            watch: None,
+        })
     }
 
     /// How the gate is switched now.

@@ -104,7 +104,15 @@ impl<'a> Machine<'a> {
         }
         let (logged, ran) = (self.log(&project).len(), self.world.ran().len());
         let now = self.world.now();
-        let request = Request { event, now, policies: None, detail, dry_run: false, watch };
+        let request = Request {
+            event,
+            now,
+            policies: None,
+            detail,
+            dry_run: false,
+            line: String::new(),
+            watch,
+        };
         let report = eval::evaluate_by(&self.world, &request, self.ready);
         let value = self.seen(&report, &request.event, &project, (logged, ran));
         Ok(Seen { value, report })

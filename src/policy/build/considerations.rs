@@ -109,6 +109,7 @@ impl Builder<'_> {
             asks_for_excuses,
             emit: text(entry.get("emit")),
             mode,
+            once: entry.get("once").and_then(Node::bool).unwrap_or(false),
             on_error: on_error(&text(entry.get("on_error"))).unwrap_or(OnError::Allow),
             expires_millis: entry.get("expires").and_then(Node::date).map(Timestamp::millis),
             place: Arc::new(entry.span().map(place).unwrap_or_default()),
