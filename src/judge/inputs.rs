@@ -136,6 +136,9 @@ pub struct Remembered {
     /// What was let go last: finding, episode, edits.
     #[serde(skip_serializing_if = "Option::is_none")]
     released: Option<(String, String, u64)>,
+    /// Beginning of the last block's reason.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    reason: String,
     /// The tier that the context had reached: tier, compactions, position.
     #[serde(skip_serializing_if = "Option::is_none")]
     context: Option<(String, u64, u64)>,
@@ -332,6 +335,7 @@ impl Inputs {
                 edits,
                 reason: String::new(),
             }),
+            reason: it.reason.clone(),
             ..GuardState::default()
         };
         let mut state = SessionState::new(whose.session.clone());
@@ -382,6 +386,7 @@ fn remembered(state: &SessionState, guard: &GuardState) -> Remembered {
         tools_at_block: guard.tools_at_block,
         fingerprints: guard.fingerprints.clone(),
         released: released.map(|it| (it.finding.clone(), it.episode.clone(), it.edits)),
+        reason: guard.reason.clone(),
         context: known.then(|| (tier.tier.clone(), tier.compactions, tier.since)),
         calls: tier.calls,
         model: tier.model.clone(),

@@ -110,6 +110,7 @@ fn guard(raw: &Map<String, Value>) -> GuardState {
             reason: string(it, "reason"),
         }),
         history,
+        reason: string(raw, "block_reason"),
     }
 }
 
@@ -244,6 +245,7 @@ fn guard_keys(guard: &GuardState) -> Map<String, Value> {
         "idle_blocks": guard.idle_blocks,
         "tools_at_block": guard.tools_at_block,
         "released": released,
+        "block_reason": guard.reason,
     }))
 }
 
@@ -298,6 +300,7 @@ mod tests {
                     evidence: vec!["- [ ] x".to_owned()],
                 }],
             }],
+            reason: "policyd: not done yet.".to_owned(),
         };
         SessionState {
             session_id: id(),

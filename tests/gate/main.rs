@@ -10,6 +10,7 @@
 
 mod breakers;
 mod cases;
+mod copilot;
 mod decisions;
 mod explain;
 mod forge;
