@@ -232,6 +232,12 @@ impl Harness {
         self.moment_of(kind).is_some_and(|it| it.can(ability))
     }
 
+    /// Bytes of a context that reaches the model in one piece.
+    #[must_use]
+    pub fn context_bytes_max(&self) -> usize {
+        if self.name == codex::HARNESS.name { codex::CONTEXT_BYTES_MAX } else { usize::MAX }
+    }
+
     /// Whether a tool, by its neutral name, is one of those whose inputs have own names.
     #[must_use]
     pub fn has_own_inputs(tool: &str) -> bool {

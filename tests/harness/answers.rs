@@ -134,3 +134,18 @@ fn a_stop_is_blocked_in_the_smallest_form() {
     assert_eq!(said, r#"{"decision":"block","reason":"tests fail"}"#);
     assert!(changed.is_empty());
 }
+
+#[test]
+fn a_context_stays_below_the_limit_of_its_client() {
+    let long = "日本語 ".repeat(SPOKEN_CHARS_MAX);
+    for harness in HARNESSES {
+        for moment in harness.moments.iter().filter(|it| it.can(Ability::Context)) {
+            let caller = Caller { harness, moment: Some(moment) };
+            let answer = Answer { context: Some(long.clone()), ..Answer::default() };
+            let context = fit::fit(caller, &answer).answer.context.unwrap();
+            // Codex CLI moves more than 2,500 tokens of about 4 bytes into a file.
+            assert!(harness.name != "codex" || context.len() < 10_000, "{}", moment.native);
+            assert!(context.contains("[cut"), "{} {}", harness.name, moment.native);
+        }
+    }
+}

@@ -244,10 +244,9 @@ fn the_context_is_looked_at_after_tools_and_before_a_compaction() {
     for (client, events) in [
         ("claude-code", ["PostToolUse", "PreCompact"].as_slice()),
         ("codex", &["PostToolUse", "PreCompact"]),
-        ("gemini", &["AfterTool", "PreCompress"]),
+        ("gemini", &["AfterTool", "SessionEnd"]),
         ("cursor", &["postToolUse", "preCompact"]),
-        // It cannot be told anything after a tool.
-        ("copilot", &["preCompact"]),
+        ("copilot", &["postToolUse", "preCompact"]),
         ("droid", &["PostToolUse", "PreCompact"]),
     ] {
         let machine = Machine::new();
@@ -257,8 +256,10 @@ fn the_context_is_looked_at_after_tools_and_before_a_compaction() {
         for event in events {
             assert!(value["hooks"].get(event).is_some(), "{client}: {event} in {value}");
         }
-        let idle = ["postToolUse", "PostToolUse"].iter().any(|it| value["hooks"].get(it).is_some());
-        assert!(client != "copilot" || !idle, "{value}");
+        // Gemini CLI reports that before every call of the model.
+        assert!(value["hooks"].get("PreCompress").is_none(), "{value}");
+        let end = &value["hooks"]["SessionEnd"][0]["hooks"][0]["timeout"];
+        assert!(client != "codex" || *end == 3, "{value}");
     }
 }
 

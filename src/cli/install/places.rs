@@ -15,6 +15,9 @@ use crate::world::World;
 /// Time a hook may take; policyd itself answers much earlier.
 const TIMEOUT_SECONDS: u32 = 20;
 
+/// Codex CLI reports an error at each start if a hook at the end of a session has a longer timeout.
+const CODEX_SESSION_END_SECONDS: u32 = 3;
+
 /// Where a client keeps its hooks.
 pub(in crate::cli) struct Place {
     /// The client.
@@ -73,8 +76,12 @@ pub(in crate::cli) const PLACES: [Place; 7] = [
         local_file: None,
         form: GROUPED,
         line: |moment, program| {
+            let timeout = match moment.event {
+                "session_end" => CODEX_SESSION_END_SECONDS,
+                _ => TIMEOUT_SECONDS,
+            };
             json!({"type": "command", "command": shell_line("codex", moment, program),
-                "timeout": TIMEOUT_SECONDS})
+                "timeout": timeout})
         },
         then: "Codex CLI skips hooks silently until you approve them: start it and say /hooks, now and \
                after every change of them",
