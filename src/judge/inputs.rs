@@ -145,6 +145,9 @@ pub struct Remembered {
     /// API calls when the client said that the context was emptied.
     #[serde(skip_serializing_if = "is_zero")]
     calls: u64,
+    /// Compactions when a summary with the goal was given to the context.
+    #[serde(skip_serializing_if = "is_zero")]
+    restated: u64,
     /// The model as the client named it.
     #[serde(skip_serializing_if = "String::is_empty")]
     model: String,
@@ -341,8 +344,8 @@ impl Inputs {
         let mut state = SessionState::new(whose.session.clone());
         state.turn_count = it.turns;
         if let Some((tier, compactions, since)) = it.context.clone() {
-            let (calls, model) = (it.calls, it.model.clone());
-            state.context = Standing { tier, compactions, since, calls, model };
+            let (calls, model, restated) = (it.calls, it.model.clone(), it.restated);
+            state.context = Standing { tier, compactions, since, calls, model, restated };
         }
         match &whose.agent {
             Some(agent) => drop(state.agents.insert(agent.clone(), guard)),
@@ -390,6 +393,7 @@ fn remembered(state: &SessionState, guard: &GuardState) -> Remembered {
         context: known.then(|| (tier.tier.clone(), tier.compactions, tier.since)),
         calls: tier.calls,
         model: tier.model.clone(),
+        restated: tier.restated,
     }
 }
 

@@ -124,6 +124,7 @@ fn standing(raw: &Map<String, Value>) -> Standing {
         since: number(it, "since"),
         calls: number(it, "calls"),
         model: string(it, "model"),
+        restated: number(it, "restated"),
     }
 }
 
@@ -193,7 +194,7 @@ pub(super) fn write(state: &SessionState, before: &Map<String, Value>) -> Vec<u8
     let it = &state.context;
     if *it != Standing::default() || before.contains_key(CONTEXT) {
         let tier = json!({"tier": it.tier, "compactions": it.compactions, "since": it.since,
-            "calls": it.calls, "model": it.model});
+            "calls": it.calls, "model": it.model, "restated": it.restated});
         file.insert(CONTEXT.to_owned(), tier);
     }
     let agents = before.get("agents").and_then(Value::as_object);
@@ -318,6 +319,7 @@ mod tests {
                 since: 40,
                 calls: 7,
                 model: "sonnet[1m]".to_owned(),
+                restated: 1,
             },
             agents: BTreeMap::from([("a-1".to_owned(), main.clone())]),
             main,
