@@ -8,6 +8,7 @@
 //! | ask, defer | a question; before something happens a block that says to ask the user; else the user is told |
 //! | allow | silence: the client asks as it would |
 //! | another input | before a tool runs a block that names the input; else the user is told |
+//! | another result | the user is told that the result is unchanged |
 //! | context | added to the reason of a block; before a compaction nothing; else the user is told |
 //! | notice | the agent is told, where it can be without keeping it going; else nobody, which is logged |
 
@@ -58,6 +59,7 @@ pub fn fit(caller: Caller, answer: &Answer) -> Fitted {
     };
     fitting.decision();
     fitting.input(answer.decision);
+    fitting.output();
     fitting.context();
     fitting.reason();
     fitting.notice();
@@ -156,6 +158,16 @@ impl Fitting {
         } else {
             self.tell_user(&format!("policyd: {cannot}"));
         }
+        self.changed.push(cannot);
+    }
+
+    fn output(&mut self) {
+        if self.answer.updated_output.is_none() || self.moment.can(Ability::Output) {
+            return;
+        }
+        self.answer.updated_output = None;
+        let cannot = format!("the result cannot be changed for {}", self.place);
+        self.tell_user(&format!("policyd: {cannot}, so the agent reads its secrets"));
         self.changed.push(cannot);
     }
 

@@ -16,6 +16,7 @@ mod explain;
 mod forge;
 mod init;
 mod judge;
+mod masking;
 mod pause;
 mod replay;
 mod scene;
