@@ -202,6 +202,8 @@ pub const LOG_FILES_MAX: usize = 3;
 
 /// Any string handed to a caller, in characters. Claude Code replaces strings over 10,000.
 pub const SPOKEN_CHARS_MAX: usize = 9_000;
+/// Beginning of a block's reason that is saved to recognize the reason in a prompt, in characters.
+pub const REASON_KEPT_CHARS_MAX: usize = 300;
 /// One problem that the user is told of, in characters: it may quote a path of any length.
 pub const PROBLEM_CHARS_MAX: usize = 2_000;
 /// Parts of one expression that are explained.

@@ -187,6 +187,7 @@ impl Reader<'_> {
                 self.is(&[key], value);
             }
             "updated_input" => self.updated_input(value),
+            "updated_output" => self.is(&[key], value),
             "breakers" => {
                 let known = self.known.breakers.clone();
                 self.named(key, value, ("breaker", "unknown-breaker"), &known);

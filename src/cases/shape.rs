@@ -253,6 +253,11 @@ const EXPECT: &[Field] = &[
         Kind::Either(&[Kind::Choice(&["none"]), Kind::Map(&Kind::Any)]),
         "Fields of the input that the tool is to run with; `none` where it stays as it is.",
     ),
+    field(
+        "updated_output",
+        Kind::Any,
+        "The result that the agent reads in place of the tool's own; `none` where it stays as it is.",
+    ),
     field("preferences", Kind::Map(&Kind::Bool), "Preferences that were looked for."),
     field("effects", Kind::Record(EFFECTS), "What was done outside."),
     field("state", Kind::Record(STATE_AFTER), "What the session remembers now."),

@@ -19,7 +19,7 @@ pub(super) use resilience::{
 };
 pub(super) use run::{RunArguments, RunFormat};
 pub(super) use setup::{
-    DoctorArguments, InstallArguments, Scope, TrustArguments, UninstallArguments,
+    DoctorArguments, InstallArguments, OnFailure, Scope, TrustArguments, UninstallArguments,
 };
 pub(super) use signals::{DecideArguments, SignalAction, SignalArguments};
 

@@ -24,7 +24,7 @@ use crate::script::context_facts::Gauge;
 use crate::state::context::{Overrides, Standing};
 use crate::store::session::SessionStore;
 use crate::store::transcript::{self, Places};
-use crate::world::World;
+use crate::world::{World, WorldError};
 use carry::Carrier;
 use place::Place;
 
@@ -240,24 +240,63 @@ impl Desk<'_> {
         let most = u64::try_from(limits::STDIN_BYTES_MAX).unwrap_or(u64::MAX);
         drop((&mut *console.stdin).take(most).read_to_end(&mut bytes));
         let told: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-        let text = |path: &str| told.pointer(path).and_then(Value::as_str).unwrap_or_default();
-        let line = match text("/transcript_path") {
-            "" => Err("the client named no transcript".to_owned()),
-            transcript => {
-                let place = Place::of(Path::new(transcript), text("/session_id"));
-                let size = told.pointer("/context_window/context_window_size");
-                let overrides = Overrides {
-                    window: self.overrides.window.or_else(|| size.and_then(Value::as_u64)),
-                    model: text("/model/id").to_owned(),
-                    ..self.overrides.clone()
-                };
-                self.look(&place, &overrides, ListFormat::Compact, console.color())
-            }
+        let line = match told.pointer("/transcript_path").and_then(Value::as_str) {
+            None | Some("") => Err("the client named no transcript".to_owned()),
+            Some(transcript) => self.status_line(Path::new(transcript), &told, console.color()),
         };
         match line {
-            Ok((text, _)) => console.say(&text),
+            Ok(text) => console.say(&text),
             Err(why) => console.say(&format!("context –: {why}\n")),
         }
         EXIT_OK
     }
+
+    /// The status line by a transcript and by what the client itself measured, which is newer. The client
+    /// asks before it writes the transcript, and says nothing of the context then.
+    fn status_line(&self, transcript: &Path, told: &Value, color: bool) -> Result<String, String> {
+        let text = |path: &str| told.pointer(path).and_then(Value::as_str).unwrap_or_default();
+        let used = told.pointer("/context_window/used_percentage").and_then(Value::as_f64);
+        let is_there = !matches!(self.world.stat(transcript), Err(WorldError::Missing));
+        if !is_there && used.is_none() {
+            return Ok("context 0%\n".to_owned());
+        }
+        let place = Place::of(transcript, text("/session_id"));
+        let size = told.pointer("/context_window/context_window_size").and_then(Value::as_u64);
+        let overrides = Overrides {
+            window: self.overrides.window.or(size),
+            model: text("/model/id").to_owned(),
+            ..self.overrides.clone()
+        };
+        let facts = if is_there { self.facts(&place)? } else { Facts::default() };
+        let gauge = self.gauge(&place, &facts, &overrides);
+        let cost = told.pointer("/cost/total_cost_usd").and_then(Value::as_f64);
+        let seen = Seen {
+            session: text("/session_id"),
+            gauge: &measured_by_client(gauge, used, cost),
+            settings: &overrides.settings(&self.policy.context.settings),
+            unpriced: Vec::new(),
+        };
+        Ok(format!("{}\n", seen.line(color)))
+    }
 }
+
+/// The gauge with what the client measured: the percentage that is used, and the cost in US dollars.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "both are checked to be finite and not negative; a cast saturates"
+)]
+fn measured_by_client(gauge: Gauge, used: Option<f64>, cost: Option<f64>) -> Gauge {
+    let sound = |it: &f64| it.is_finite() && *it >= 0.0;
+    let percent = used.filter(sound).map(|it| it as u64);
+    let cost_nano = cost.filter(sound).map(|it| (it * NANO_PER_DOLLAR) as u64);
+    Gauge {
+        known: gauge.known || percent.is_some(),
+        percent: percent.unwrap_or(gauge.percent),
+        cost_nano: cost_nano.unwrap_or(gauge.cost_nano),
+        ..gauge
+    }
+}
+
+/// Billionths of a US dollar in a dollar.
+const NANO_PER_DOLLAR: f64 = 1e9;

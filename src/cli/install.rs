@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use similar::TextDiff;
 
-use super::arguments::Scope;
+use super::arguments::{OnFailure, Scope};
 use super::project::{self, Project};
 use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE, InstallArguments, UninstallArguments};
 use crate::harness::Moment;
@@ -53,6 +53,8 @@ struct Change {
     place: &'static Place,
     /// What is to be known once it is there.
     then: &'static str,
+    /// Whether a hook of tool calls that fails is to block.
+    closed: bool,
     path: PathBuf,
     /// What is there; none where there is no file.
     before: Option<String>,
@@ -73,10 +75,11 @@ pub(super) fn run(
     if let Some(folder) = &arguments.plugin {
         return plugin(world, console, (arguments, &program), folder);
     }
+    let closed = arguments.on_failure == OnFailure::Closed;
     let planned = targets(world, &arguments.harness, arguments.scope).and_then(|targets| {
         let change = |(place, path): (&'static Place, PathBuf)| {
             let moments = moments(place, &arguments.events)?;
-            Ok(put_in(world, place, path, (&moments, &program)))
+            Ok(put_in(world, place, path, (&moments, (&program, closed))))
         };
         targets.into_iter().map(change).collect()
     });
@@ -189,12 +192,12 @@ fn put_in(
     world: &dyn World,
     place: &'static Place,
     path: PathBuf,
-    (moments, program): (&[&'static Moment], &str),
+    (moments, (program, closed)): (&[&'static Moment], (&str, bool)),
 ) -> Result<Change, Failed> {
     let before = read(world, &path)?;
     let after = match place.form {
         Some(form) => {
-            let lines = place.lines(moments, program);
+            let lines = place.lines(moments, (program, closed));
             settings::put_in(before.as_deref().unwrap_or_default(), form, &lines)
                 .map_err(|why| malformed(&path, &why))?
         }
@@ -202,7 +205,7 @@ fn put_in(
     };
     // Nobody else's machine has this one's paths.
     let then = if path.ends_with(OF_ONE) { KEPT_OUT } else { place.then };
-    Ok(Change { place, then, path, before, after: Some(after) })
+    Ok(Change { place, then, closed, path, before, after: Some(after) })
 }
 
 fn take_out(world: &dyn World, place: &'static Place, path: PathBuf) -> Result<Change, Failed> {
@@ -222,7 +225,7 @@ fn take_out(world: &dyn World, place: &'static Place, path: PathBuf) -> Result<C
         (None, Some(before)) if before.contains("policyd install --harness") => None,
         (_, before) => before.clone(),
     };
-    Ok(Change { place, then: "", path, before, after })
+    Ok(Change { place, then: "", closed: false, path, before, after })
 }
 
 /// Whether two texts hold the same values in the same order, whatever they hold nothing under.
@@ -304,6 +307,7 @@ fn carry_out(
             }
         };
         let path = it.path.display();
+        let note = it.closed.then(|| format!("           {}\n", it.place.closed_note()));
         if it.before == it.after {
             console.say(&format!("as it was  {}: {path}\n", it.place.harness.title));
         } else if dry_run {
@@ -314,6 +318,7 @@ fn carry_out(
         } else if let Err((path, error)) = write(world, &it) {
             console.complain(&format!("{}: {error}", path.display()));
             code = EXIT_BROKEN;
+            continue;
         } else if it.after.is_none() {
             console.say(&format!("removed    {}: {path}\n", it.place.harness.title));
         } else {
@@ -322,6 +327,7 @@ fn carry_out(
                 console.say(&format!("           {}\n", it.then));
             }
         }
+        note.iter().for_each(|it| console.say(it));
     }
     code
 }
@@ -377,9 +383,10 @@ fn plugin(
     let Some(place) = Place::of("claude-code") else { return EXIT_BROKEN };
     let manifest = serde_json::json!({"name": "policyd", "version": env!("CARGO_PKG_VERSION"),
         "description": "Decides what the agent may do, and whether it may stop"});
+    let closed = arguments.on_failure == OnFailure::Closed;
     let lines = moments(place, &arguments.events).and_then(|moments| {
         let form = place.form.ok_or((EXIT_BROKEN, "no form".to_owned()))?;
-        settings::put_in("{}\n", form, &place.lines(&moments, program))
+        settings::put_in("{}\n", form, &place.lines(&moments, (program, closed)))
             .map_err(|why| (EXIT_BROKEN, why))
     });
     let planned = lines.and_then(|hooks| {
@@ -390,11 +397,14 @@ fn plugin(
         let change = |(name, text): (&str, String)| {
             let path = folder.join(name);
             let before = read(world, &path)?;
-            Ok(Change { place, then: "", before, path, after: Some(text) })
+            Ok(Change { place, then: "", closed: false, before, path, after: Some(text) })
         };
         files.into_iter().map(|it| Ok(change(it))).collect()
     });
     let code = carry_out(world, console, planned, arguments.dry_run);
+    if code == EXIT_OK && closed {
+        console.say(&format!("           {}\n", place.closed_note()));
+    }
     if code == EXIT_OK && !arguments.dry_run {
         console.say(&format!("try it: claude --plugin-dir {}\n", folder.display()));
     }

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::id::SessionId;
@@ -135,6 +136,20 @@ pub struct FailedCall {
     pub interrupted: bool,
 }
 
+/// What a client says of the conversation that a session continues, where the session begins.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Continued {
+    /// Tokens of the conversation; 0 where it is not known.
+    pub context_tokens: u64,
+    /// Estimated cost in US dollars to write the conversation into the prompt cache again.
+    pub cache_write_usd: f64,
+    /// Seconds since the model answered last; 0 where it is not known.
+    pub seconds_since_last_response: u64,
+    /// Whether the prompt cache has likely expired.
+    pub cache_expired: bool,
+}
+
 /// What just happened.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
@@ -174,6 +189,8 @@ pub struct Event {
     pub tool_name: Option<String>,
     /// Its input.
     pub tool_input: Value,
+    /// Its result, after it ran; null where there is none.
+    pub tool_response: Value,
     /// A prompt just sent.
     pub prompt: Option<String>,
     /// What failed, where the event reports a failure.
@@ -184,6 +201,8 @@ pub struct Event {
     pub model: Option<String>,
     /// Why a session ended: `clear`, `logout`, ….
     pub reason: Option<String>,
+    /// What a session continues, where it begins.
+    pub continued: Continued,
 }
 
 impl Event {
@@ -209,11 +228,18 @@ impl Event {
             stop_recorded_at: None,
             tool_name: None,
             tool_input: Value::Null,
+            tool_response: Value::Null,
             prompt: None,
             failed: None,
             source: None,
             model: None,
             reason: None,
+            continued: Continued {
+                context_tokens: 0,
+                cache_write_usd: 0.0,
+                seconds_since_last_response: 0,
+                cache_expired: false,
+            },
         }
     }
 

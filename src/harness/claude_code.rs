@@ -8,6 +8,8 @@
 //! - What `WorktreeCreate` prints is taken for a path, so nothing is ever said there.
 //! - `TaskCompleted` and `TeammateIdle` refuse by exit code 2 only, which policyd never ends with.
 
+use serde_json::{Map, Value};
+
 use super::{Ability, Field, Harness, Moment, Put, Way, moment};
 
 /// The user is told.
@@ -76,7 +78,11 @@ pub(super) const DENY_AND_HALT: Way = Way {
 pub(super) const INPUT: Way =
     Way { says: Ability::Input, fields: &[("hookSpecificOutput.updatedInput", Put::Input)] };
 
-/// The same, where it is taken together with an allow only.
+/// Another result of a tool, in the shape of its own; the model reads that one.
+const OUTPUT: Way =
+    Way { says: Ability::Output, fields: &[("hookSpecificOutput.updatedToolOutput", Put::Output)] };
+
+/// The same as [`INPUT`], where it is taken together with an allow only.
 pub(super) const INPUT_ALLOWED: Way = Way {
     says: Ability::Input,
     fields: &[(PERMISSION, Put::Text("allow")), ("hookSpecificOutput.updatedInput", Put::Input)],
@@ -124,6 +130,29 @@ const BLOCK_MUTELY: Way = BLOCK;
 const DECLINE: Way =
     Way { says: Ability::Block, fields: &[("hookSpecificOutput.action", Put::Text("decline"))] };
 
+/// HTTP status of a provider that is overloaded.
+const OVERLOADED: u64 = 529;
+
+/// The name of an API error. The client reports an overloaded provider as `server_error`, with the
+/// status 529 in `api_error_status` or in its message (`API Error: 529 …`).
+#[must_use]
+pub fn error_name(fields: &Map<String, Value>, name: String) -> String {
+    let texts = ["last_assistant_message", "error_details", "result"];
+    let in_text = || {
+        let mut texts = texts.iter().filter_map(|it| fields.get(*it)?.as_str());
+        texts.find_map(|it| {
+            let status = it.split_once("API Error: ")?.1.get(..3)?;
+            status.parse::<u64>().ok()
+        })
+    };
+    let status = fields.get("api_error_status").and_then(Value::as_u64).or_else(in_text);
+    if name == "server_error" && status == Some(OVERLOADED) {
+        "overloaded".to_owned()
+    } else {
+        name
+    }
+}
+
 const MOMENTS: [Moment; 33] = [
     moment("SessionStart", "session_start", &[&CONTEXT, &NOTICE]),
     moment("Setup", "setup", &[]),
@@ -142,7 +171,7 @@ const MOMENTS: [Moment; 33] = [
         &[&GRANT, &ASKS_ANYWAY, &REFUSE, &INTERRUPT, &GRANTED_INPUT, &NOTICE],
     ),
     moment("PermissionDenied", "permission_denied", &[&RETRY, &NOTICE]),
-    moment("PostToolUse", "post_tool_use", &[&BLOCK, &HALT, &CONTEXT, &NOTICE]),
+    moment("PostToolUse", "post_tool_use", &[&BLOCK, &HALT, &CONTEXT, &OUTPUT, &NOTICE]),
     moment("PostToolUseFailure", "post_tool_use_failure", &[&BLOCK, &HALT, &CONTEXT, &NOTICE]),
     moment("PostToolBatch", "post_tool_batch", &[&BLOCK, &HALT, &CONTEXT, &NOTICE]),
     moment("Notification", "notification", &[]),

@@ -4,6 +4,10 @@
 //! - `ask`, `allow` without a changed input, and `continue: false` before a tool let the tool run.
 //! - There is no cap on blocks of a stop: the loop guard alone ends them.
 //! - A stop takes no context. A block after a tool replaces its result.
+//! - A context of more than 2,500 tokens is moved to a file, unless the hook line has an
+//!   `additionalContextLimit`.
+//! - `Interrupt` reports that the user stopped the agent. No other client has such an event, so it is
+//!   answered with silence.
 //! - A patch names its files in its text; they are read out of it.
 
 use serde_json::{Map, Value};
@@ -12,6 +16,9 @@ use super::claude_code::{
     ASKS_ANYWAY, BLOCK, CONTEXT, DENY, GRANT, HALT, INPUT_ALLOWED, NOTICE, REFUSE,
 };
 use super::{Harness, Moment, moment, rename};
+
+/// Bytes of a context that is not moved to a file: 2,500 tokens of about 4 bytes, and a reserve.
+pub(super) const CONTEXT_BYTES_MAX: usize = 9_500;
 
 const MOMENTS: [Moment; 12] = [
     moment("SessionStart", "session_start", &[&CONTEXT, &NOTICE]),

@@ -4,6 +4,8 @@
 //!
 //! - Before a tool the permission stands at the top level.
 //! - Exit code 2 at a stop is a warning there: only the JSON blocks.
+//! - The reason of a blocked stop returns as a prompt; `stop_hook_active` stays true from then on.
+//! - Measured with 1.0.102: a top-level `additionalContext` reaches the model at four events.
 //! - Nothing shows a note to the user.
 
 use serde_json::Value;
@@ -38,17 +40,20 @@ const INTERRUPT: Way = Way {
     ],
 };
 
+const CONTEXT: Way = Way { says: Ability::Context, fields: &[("additionalContext", Put::Context)] };
+
 const BEFORE_TOOL: &[&Way] = &[&ALLOW, &ASK, &DENY, &INPUT];
+const BEFORE_TOOL_MEASURED: &[&Way] = &[&ALLOW, &ASK, &DENY, &INPUT, &CONTEXT];
 const PROMPTS: &[&Way] = &[&GRANT, &ASKS_ANYWAY, &REFUSE, &INTERRUPT];
 const STOPS: &[&Way] = &[&BLOCK];
 
 const MOMENTS: [Moment; 26] = [
-    moment("sessionStart", "session_start", &[]),
+    moment("sessionStart", "session_start", &[&CONTEXT]),
     moment("sessionEnd", "session_end", &[]),
-    moment("userPromptSubmitted", "user_prompt_submit", &[]),
+    moment("userPromptSubmitted", "user_prompt_submit", &[&CONTEXT]),
     moment("userPromptTransformed", "", &[]),
-    moment("preToolUse", "pre_tool_use", BEFORE_TOOL),
-    moment("postToolUse", "post_tool_use", &[]),
+    moment("preToolUse", "pre_tool_use", BEFORE_TOOL_MEASURED),
+    moment("postToolUse", "post_tool_use", &[&CONTEXT]),
     moment("postToolUseFailure", "post_tool_use_failure", &[]),
     moment("permissionRequest", "permission_request", PROMPTS),
     moment("agentStop", "stop", STOPS),
@@ -106,6 +111,7 @@ pub const HARNESS: Harness = Harness {
             ("transcriptPath", "transcript_path"),
             ("toolName", "tool_name"),
             ("toolArgs", "tool_input"),
+            ("toolInput", "tool_input"),
             ("toolResult", "tool_response"),
             ("agentId", "agent_id"),
             ("agentName", "agent_type"),

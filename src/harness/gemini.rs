@@ -5,6 +5,11 @@
 //! - There is no cap on denied turns, and `stop_hook_active` is unreliable: the loop guard alone ends
 //!   them. A retried turn reports the first prompt again, so that names the episode.
 //! - A changed input is merged over the model's.
+//! - `clearContext` at `AfterAgent` begins a new, empty transcript. A block that cleared the context would
+//!   lose the evidence that it rests on, so it is never said.
+//! - `PreCompress` fires before every model call, before the client checks whether the context is full
+//!   enough, and no output of it reaches the compressor. So it has no neutral meaning: the summary is
+//!   made when the tier `act` is reached and when the session ends.
 
 use serde_json::Value;
 
@@ -27,7 +32,7 @@ const MOMENTS: [Moment; 11] = [
     moment("AfterAgent", "stop", &[&DENY, &HALT, &NOTICE]),
     moment("BeforeTool", "pre_tool_use", &[&DENY, &HALT, &INPUT, &NOTICE]),
     moment("AfterTool", "post_tool_use", &[&DENY, &HALT, &CONTEXT, &NOTICE]),
-    moment("PreCompress", "pre_compact", &[&NOTICE]),
+    moment("PreCompress", "", &[]),
     moment("Notification", "notification", &[&NOTICE]),
     moment("BeforeModel", "", &[]),
     moment("AfterModel", "", &[]),

@@ -33,13 +33,15 @@ pub enum Ability {
     Context,
     /// Change the input of the tool.
     Input,
+    /// Change the result of the tool before the agent reads it.
+    Output,
     /// Tell the user.
     Notice,
 }
 
 impl Ability {
     /// Every ability.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Allow,
         Self::Defer,
         Self::Ask,
@@ -47,6 +49,7 @@ impl Ability {
         Self::Halt,
         Self::Context,
         Self::Input,
+        Self::Output,
         Self::Notice,
     ];
 
@@ -61,6 +64,7 @@ impl Ability {
             Self::Halt => "halt",
             Self::Context => "context",
             Self::Input => "updated_input",
+            Self::Output => "updated_output",
             Self::Notice => "notice",
         }
     }
@@ -81,6 +85,8 @@ pub enum Put {
     Context,
     /// The changed input of the tool.
     Input,
+    /// The changed result of the tool.
+    Output,
 }
 
 /// A field of an answer: its path, names joined by dots, and what is put there. Without a path it is
@@ -230,6 +236,12 @@ impl Harness {
     #[must_use]
     pub fn can(&self, kind: EventKind, ability: Ability) -> bool {
         self.moment_of(kind).is_some_and(|it| it.can(ability))
+    }
+
+    /// Bytes of a context that reaches the model in one piece.
+    #[must_use]
+    pub fn context_bytes_max(&self) -> usize {
+        if self.name == codex::HARNESS.name { codex::CONTEXT_BYTES_MAX } else { usize::MAX }
     }
 
     /// Whether a tool, by its neutral name, is one of those whose inputs have own names.

@@ -2,8 +2,8 @@
 //!
 //! In: `{"event": "pre_tool_use", "session_id": "s", "tool": "Bash", "input": {"command": "ls"}}`, and
 //! `cwd`, `transcript_path`, `prompt`, `prompt_id`, `agent_id`, `last_message` where they are known.
-//! Out: `decision` with `reason`, `notice` for the user, `context` for the agent, `updated_input`; `{}`
-//! where there is nothing to say.
+//! Out: `decision` with `reason`, `notice` for the user, `context` for the agent, `updated_input`,
+//! `updated_output`; `{}` where there is nothing to say.
 
 use super::{Ability, Harness, Moment, Put, Way, rename};
 use crate::facts::event::EVENTS;
@@ -37,10 +37,12 @@ pub(super) const CONTEXT: Way =
 /// Another input for a tool.
 pub(super) const INPUT: Way =
     Way { says: Ability::Input, fields: &[("updated_input", Put::Input)] };
+/// Another result of a tool.
+const OUTPUT: Way = Way { says: Ability::Output, fields: &[("updated_output", Put::Output)] };
 /// The user is told.
 pub(super) const NOTICE: Way = Way { says: Ability::Notice, fields: &[("notice", Put::Notice)] };
 
-const WAYS: &[&Way] = &[&ALLOW, &DEFER, &ASK, &BLOCK, &HALT, &CONTEXT, &INPUT, &NOTICE];
+const WAYS: &[&Way] = &[&ALLOW, &DEFER, &ASK, &BLOCK, &HALT, &CONTEXT, &INPUT, &OUTPUT, &NOTICE];
 
 #[expect(
     clippy::indexing_slicing,

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use serde_json::Value;
 
 use crate::facts::meters::{Meters, Usage};
+use crate::harness::claude_code;
 use crate::limits::OUTPUT_LINE_BYTES_MAX;
 
 /// Lines of what was said that are kept.
@@ -161,8 +162,8 @@ impl AgentOutput {
             self.call(&text(message, "id"), call);
         }
         let name = text(record, "error");
-        if !name.is_empty() {
-            self.error = name;
+        if let Some(fields) = record.as_object().filter(|_| !name.is_empty()) {
+            self.error = claude_code::error_name(fields, name);
         }
         let blocks = message.get("content").and_then(Value::as_array);
         let texts = blocks.into_iter().flatten().filter_map(|it| it.get("text")?.as_str());
@@ -212,6 +213,9 @@ impl AgentOutput {
         let ran_out = subtype.starts_with("error_max_");
         self.failed = record.get("is_error").and_then(Value::as_bool) == Some(true) && !ran_out
             || subtype == "error_during_execution";
+        if let Some(fields) = record.as_object().filter(|_| self.failed) {
+            self.error = claude_code::error_name(fields, std::mem::take(&mut self.error));
+        }
         let structured = record.get("structured_output").and_then(|it| it.get("complete"));
         self.complete = structured.and_then(Value::as_bool) == Some(true);
     }
@@ -382,5 +386,19 @@ mod tests {
         assert_eq!((all.input, all.cache_read, all.output), (60, 40, 7));
         assert_eq!(output.answer, "done");
         assert!(read(r#"{"type":"turn.failed","error":{"message":"overloaded"}}"#).failed);
+    }
+
+    #[test]
+    fn an_overloaded_provider_is_told_by_its_status() {
+        let assistant = r#"{"type":"assistant","error":"server_error","message":{"id":"m","content":[{"type":"text","text":"API Error: 529"}]}}"#;
+        let field =
+            r#"{"type":"result","is_error":true,"api_error_status":529,"result":"Overloaded"}"#;
+        let text = r#"{"type":"result","is_error":true,"result":"API Error: 529 Overloaded"}"#;
+        let other = r#"{"type":"result","is_error":true,"api_error_status":500,"result":"x"}"#;
+        for (result, expected) in
+            [(field, "overloaded"), (text, "overloaded"), (other, "server_error")]
+        {
+            assert_eq!(read(&format!("{assistant}\n{result}\n")).error, expected, "{result}");
+        }
     }
 }

@@ -8,11 +8,12 @@
 //! | ask, defer | a question; before something happens a block that says to ask the user; else the user is told |
 //! | allow | silence: the client asks as it would |
 //! | another input | before a tool runs a block that names the input; else the user is told |
-//! | context | added to the reason of a block; else the user is told |
+//! | another result | the user is told that the result is unchanged |
+//! | context | added to the reason of a block; before a compaction nothing; else the user is told |
 //! | notice | the agent is told, where it can be without keeping it going; else nobody, which is logged |
 
 use super::{Answer, Caller};
-use crate::harness::{Ability, Moment, Put};
+use crate::harness::{Ability, Harness, Moment, Put};
 use crate::judge::combine::Decision;
 use crate::judge::message::cut;
 use crate::limits::SPOKEN_CHARS_MAX;
@@ -49,16 +50,30 @@ pub fn fit(caller: Caller, answer: &Answer) -> Fitted {
         return Fitted { answer: Answer::default(), changed };
     };
     let place = format!("{} at {}", caller.harness.title, moment.native);
-    let mut fitting = Fitting { moment, place, answer: answer.clone(), changed: Vec::new() };
+    let mut fitting = Fitting {
+        harness: caller.harness,
+        moment,
+        place,
+        answer: answer.clone(),
+        changed: Vec::new(),
+    };
     fitting.decision();
     fitting.input(answer.decision);
+    fitting.output();
     fitting.context();
     fitting.reason();
     fitting.notice();
     Fitted { answer: fitting.answer, changed: fitting.changed }
 }
 
+/// The beginning of a text, at most so many bytes, cut between characters.
+fn cut_end(text: &str, bytes_max: usize) -> &str {
+    let end = (0..=bytes_max.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    end.and_then(|end| text.get(..end)).unwrap_or_default()
+}
+
 struct Fitting {
+    harness: &'static Harness,
     moment: &'static Moment,
     /// Who it is said to, for people.
     place: String,
@@ -146,19 +161,45 @@ impl Fitting {
         self.changed.push(cannot);
     }
 
+    fn output(&mut self) {
+        if self.answer.updated_output.is_none() || self.moment.can(Ability::Output) {
+            return;
+        }
+        self.answer.updated_output = None;
+        let cannot = format!("the result cannot be changed for {}", self.place);
+        self.tell_user(&format!("policyd: {cannot}, so the agent reads its secrets"));
+        self.changed.push(cannot);
+    }
+
     fn context(&mut self) {
         let told = self.answer.context.take().filter(|it| !it.trim().is_empty());
         let Some(text) = told else { return };
         if self.moment.can(Ability::Context) {
-            self.answer.context = Some(cut(&text, SPOKEN_CHARS_MAX));
+            self.answer.context = Some(self.shortened(&text));
             return;
         }
         self.changed.push(format!("{} takes no context", self.place));
+        // What the compactor should keep is of no use to the user.
+        if self.moment.event == "pre_compact" && self.answer.decision != Decision::Block {
+            return;
+        }
         if self.answer.decision == Decision::Block {
             self.answer.reason = format!("{}\n\n{text}", self.answer.reason).trim().to_owned();
         } else {
             self.tell_user(&format!("policyd: {text}"));
         }
+    }
+
+    /// A context that the client hands to the model as it is.
+    fn shortened(&self, text: &str) -> String {
+        let text = cut(text, SPOKEN_CHARS_MAX);
+        let bytes_max = self.harness.context_bytes_max();
+        if text.len() <= bytes_max {
+            return text;
+        }
+        let notice =
+            "\n… [cut; the full report is the last entry of .policyd/logs/decisions.jsonl]";
+        format!("{}{notice}", cut_end(&text, bytes_max.saturating_sub(notice.len())))
     }
 
     fn reason(&mut self) {
@@ -192,7 +233,7 @@ impl Fitting {
         if way.is_some_and(|it| it.fields.iter().all(|(path, _)| !path.is_empty())) {
             let context = self.answer.context.take().unwrap_or_default();
             let both = format!("{context}\nTell the user: {text}");
-            self.answer.context = Some(cut(both.trim(), SPOKEN_CHARS_MAX));
+            self.answer.context = Some(self.shortened(both.trim()));
         }
         let line = text.lines().next().unwrap_or_default();
         self.changed.push(format!("{} shows the user no notice: {line}", self.place));

@@ -25,6 +25,8 @@ pub struct Answer {
     pub context: Option<String>,
     /// The tool is to run with this input.
     pub updated_input: Option<Value>,
+    /// The agent is to read this result of the tool in place of its own.
+    pub updated_output: Option<Value>,
 }
 
 impl Answer {

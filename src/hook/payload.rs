@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::{Map, Value};
 
 use super::Caller;
-use crate::facts::event::{BackgroundTask, Event, EventKind, FailedCall};
+use crate::facts::event::{BackgroundTask, Continued, Event, EventKind, FailedCall};
 use crate::facts::fold::cut_front;
 use crate::facts::record::repaired;
 use crate::harness::{self, Harness, claude_code};
@@ -152,14 +152,34 @@ fn event(harness: &Harness, mut fields: Map<String, Value>, kind: EventKind) -> 
         tool_name: filled("tool_name"),
         prompt: text("prompt"),
         failed: kind.name().ends_with("_failure").then(|| FailedCall {
-            error: bounded("error"),
+            error: match kind.name() {
+                "stop_failure" => claude_code::error_name(&fields, bounded("error")),
+                _ => bounded("error"),
+            },
             details: bounded("error_details"),
             interrupted: flag("is_interrupt").unwrap_or(false),
         }),
         source: filled("source"),
         model: id("model").or_else(|| id("to_model")),
         reason: filled("reason"),
+        continued: continued(&fields),
         tool_input: fields.remove("tool_input").unwrap_or(Value::Null),
+        tool_response: fields
+            .remove("tool_response")
+            .filter(|_| kind.name() == "post_tool_use")
+            .unwrap_or(Value::Null),
+    }
+}
+
+fn continued(fields: &Map<String, Value>) -> Continued {
+    let count = |key: &str| fields.get(key).and_then(Value::as_u64).unwrap_or_default();
+    let cost = fields.get("estimated_cache_write_usd").and_then(Value::as_f64);
+    let expired = fields.get("prompt_cache_likely_expired").and_then(Value::as_bool);
+    Continued {
+        context_tokens: count("context_tokens"),
+        cache_write_usd: cost.filter(|it| it.is_finite() && *it >= 0.0).unwrap_or_default(),
+        seconds_since_last_response: count("seconds_since_last_response"),
+        cache_expired: expired.unwrap_or_default(),
     }
 }
 
@@ -191,6 +211,34 @@ mod tests {
         assert!(event.stop_active);
         assert_eq!(event.last_message.as_deref(), Some("Done."));
         assert_eq!(event.running_in_background(), 1);
+    }
+
+    #[test]
+    fn a_session_that_continues_says_what() {
+        let start = EventKind::find("session_start").unwrap();
+        let payload = br#"{"session_id":"s","source":"resume","seconds_since_last_response":1,
+            "context_tokens":110,"prompt_cache_likely_expired":false,"estimated_cache_write_usd":0.0006}"#;
+        let continued = parse(payload, start).unwrap().continued;
+        assert_eq!((continued.context_tokens, continued.seconds_since_last_response), (110, 1));
+        assert!(continued.cache_write_usd > 0.0005 && !continued.cache_expired);
+        let odd = br#"{"session_id":"s","context_tokens":-1,"estimated_cache_write_usd":"x"}"#;
+        assert_eq!(parse(odd, start).unwrap().continued, Continued::default());
+    }
+
+    #[test]
+    fn an_overloaded_provider_is_told_by_its_status() {
+        let failure = EventKind::find("stop_failure").unwrap();
+        let error =
+            |payload: &str| parse(payload.as_bytes(), failure).unwrap().failed.unwrap().error;
+        let said =
+            r#"{"error":"server_error","last_assistant_message":"API Error: 529 Overloaded"}"#;
+        assert_eq!(error(said), "overloaded");
+        assert_eq!(error(r#"{"error":"server_error","api_error_status":529}"#), "overloaded");
+        let other = r#"{"error":"server_error","api_error_status":500,
+            "last_assistant_message":"API Error: 529 Overloaded"}"#;
+        assert_eq!(error(other), "server_error", "the field wins over the text");
+        let plain = r#"{"error":"unknown","last_assistant_message":"API Error: 400 scripted 400"}"#;
+        assert_eq!(error(plain), "unknown");
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub fn render(caller: Caller, answer: &Answer, tool: Option<&str>) -> String {
     let ways = [
         fit::ability(answer.decision),
         answer.updated_input.is_some().then_some(Ability::Input),
+        answer.updated_output.is_some().then_some(Ability::Output),
         answer.context.is_some().then_some(Ability::Context),
         answer.notice.is_some().then_some(Ability::Notice),
     ];
@@ -49,6 +50,7 @@ fn put(
             Put::Reason => Value::from(answer.reason.as_str()),
             Put::Notice => text(&answer.notice),
             Put::Context => text(&answer.context),
+            Put::Output => answer.updated_output.clone().unwrap_or_default(),
             Put::Input => native_input(harness, tool, answer.updated_input.clone()),
         };
         set(fields, path, value);

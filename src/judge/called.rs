@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::inputs::Whose;
 use crate::checksum::hex;
 use crate::facts::call::{Real, Surroundings};
-use crate::facts::event::Event;
+use crate::facts::event::{Continued, Event};
 use crate::limits::READING_LOGGED_BYTES_MAX;
 
 /// What guards decided about.
@@ -41,6 +41,9 @@ pub struct Called {
     /// The subagent's type.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_type: Option<String>,
+    /// What a session continues, where it begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub continued: Option<Continued>,
     /// Guards that also looked at what the session did or what is stored, which is not kept.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub elsewhere: Vec<String>,
@@ -102,6 +105,7 @@ impl Called {
             left_out,
             permission_mode: event.permission_mode.clone(),
             agent_type: event.agent_type.clone(),
+            continued: Some(event.continued).filter(|it| *it != Continued::default()),
             elsewhere: Vec::new(),
             patches,
         }
@@ -119,6 +123,7 @@ impl Called {
             tool_name: tool.map(str::to_owned),
             tool_input: self.input.clone(),
             prompt: self.prompt.as_str().map(str::to_owned),
+            continued: self.continued.unwrap_or_default(),
             ..Event::of(whose.kind, whose.session.clone())
         }
     }

@@ -92,7 +92,8 @@ pub fn settle(
     let notes: Vec<PathGlob> = rules.notes.iter().map(|it| PathGlob::new(it)).collect();
     let is_note = |path: &str| notes.iter().any(|glob| glob.matches(path));
     let noted = facts.files.iter().any(|it| it.last_seq > since && is_note(&it.path));
-    Gauge { noted, ..settled(gauge.clone(), &now, &settings) }
+    let restated = standing.restated > 0 && standing.restated >= gauge.compactions;
+    Gauge { noted, restated, ..settled(gauge.clone(), &now, &settings) }
 }
 
 /// The same of a context that was emptied: what was spent stays spent.

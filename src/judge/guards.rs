@@ -29,6 +29,7 @@ use crate::policy::{Mode, Policy};
 use crate::script::Evaluator;
 use crate::script::call_facts::Seen;
 use crate::script::context::Context;
+use crate::source::secrets::secrets;
 use crate::time::Timestamp;
 use allows::Allows;
 pub use judging::recognises;
@@ -83,7 +84,7 @@ impl GuardVerdict {
             Some(Verb::Ask) => Decision::Ask,
             Some(Verb::Block) => Decision::Block,
             Some(Verb::Halt) => Decision::Halt,
-            Some(Verb::Context | Verb::Warn) | None => Decision::None,
+            Some(Verb::Context | Verb::Mask | Verb::Warn) | None => Decision::None,
         }
     }
 
@@ -113,6 +114,8 @@ pub struct Guarded {
     pub notice: String,
     /// The input that the tool is to run with.
     pub updated_input: Option<Json>,
+    /// Whether secrets in the result of the tool are to be replaced.
+    pub masks: bool,
     /// Guards that fired, or could not be judged.
     pub verdicts: Vec<GuardVerdict>,
     /// Guards that were judged, by id.
@@ -175,7 +178,9 @@ pub fn judge<'p>(
     let split = !seen.call.is_understood() && !seen.call.beyond;
     let words = if split { words(&seen.call.command) } else { BTreeSet::new() };
     let initials = seen.call.programs.iter().map(|it| it.name.as_str()).collect();
-    for guard in guards {
+    let mut guards = guards.peekable();
+    let secret = guards.peek().is_some() && holds_secrets(&event.tool_response);
+    for guard in guards.filter(|it| secret || it.body.verb != Verb::Mask) {
         let words = &words;
         let mut judging = Judging { guard, seen, initials, words, context, evaluator, detail };
         let found = judging.verdict();
@@ -216,6 +221,16 @@ pub fn judge<'p>(
     guarded
 }
 
+/// Whether a text within the result of a tool holds a secret.
+fn holds_secrets(result: &Json) -> bool {
+    match result {
+        Json::String(text) => !secrets(text).is_empty(),
+        Json::Array(items) => items.iter().any(holds_secrets),
+        Json::Object(fields) => fields.values().any(holds_secrets),
+        Json::Null | Json::Bool(_) | Json::Number(_) => false,
+    }
+}
+
 /// Whether a guard stops or asks where it fires, and is not told to let go what it cannot tell.
 fn may_stop(guard: &Guard) -> bool {
     let body = &*guard.body;
@@ -250,6 +265,10 @@ impl Guarded {
         };
         match verb {
             Some(Verb::Context) => join(&mut self.context, &verdict.message),
+            Some(Verb::Mask) => {
+                self.masks = true;
+                join(&mut self.context, &verdict.message);
+            }
             Some(Verb::Warn) => join(&mut self.notice, &format!("policyd: {said}")),
             Some(Verb::Allow | Verb::Defer | Verb::Ask | Verb::Block | Verb::Halt) | None => {}
         }

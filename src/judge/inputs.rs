@@ -160,12 +160,18 @@ pub struct Remembered {
     /// What was let go last: finding, episode, edits.
     #[serde(skip_serializing_if = "Option::is_none")]
     released: Option<(String, String, u64)>,
+    /// Beginning of the last block's reason.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    reason: String,
     /// The tier that the context had reached: tier, compactions, position.
     #[serde(skip_serializing_if = "Option::is_none")]
     context: Option<(String, u64, u64)>,
     /// API calls when the client said that the context was emptied.
     #[serde(skip_serializing_if = "is_zero")]
     calls: u64,
+    /// Compactions when a summary with the goal was given to the context.
+    #[serde(skip_serializing_if = "is_zero")]
+    restated: u64,
     /// The model as the client named it.
     #[serde(skip_serializing_if = "String::is_empty")]
     model: String,
@@ -360,13 +366,14 @@ impl Inputs {
                 edits,
                 reason: String::new(),
             }),
+            reason: it.reason.clone(),
             ..GuardState::default()
         };
         let mut state = SessionState::new(whose.session.clone());
         state.turn_count = it.turns;
         if let Some((tier, compactions, since)) = it.context.clone() {
-            let (calls, model) = (it.calls, it.model.clone());
-            state.context = Standing { tier, compactions, since, calls, model };
+            let (calls, model, restated) = (it.calls, it.model.clone(), it.restated);
+            state.context = Standing { tier, compactions, since, calls, model, restated };
         }
         match &whose.agent {
             Some(agent) => drop(state.agents.insert(agent.clone(), guard)),
@@ -410,9 +417,11 @@ fn remembered(state: &SessionState, guard: &GuardState) -> Remembered {
         tools_at_block: guard.tools_at_block,
         fingerprints: guard.fingerprints.clone(),
         released: released.map(|it| (it.finding.clone(), it.episode.clone(), it.edits)),
+        reason: guard.reason.clone(),
         context: known.then(|| (tier.tier.clone(), tier.compactions, tier.since)),
         calls: tier.calls,
         model: tier.model.clone(),
+        restated: tier.restated,
     }
 }
 

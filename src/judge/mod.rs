@@ -28,8 +28,8 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 
 use crate::checksum::hex;
-use crate::facts::Facts;
 use crate::facts::event::Event;
+use crate::facts::{Facts, Prompt};
 use crate::policy::{Consideration, Policy, Probe};
 use crate::script::Evaluator;
 use crate::script::context::{Context, Memory, Reading, RuleFacts};
@@ -171,7 +171,7 @@ pub fn decide(bench: Bench<'_>, evaluator: &mut Evaluator) -> Outcome {
         .collect();
     let fingerprint = fingerprint(failed.iter().map(|it| it.id.as_str()));
     let facts = &bench.context.facts;
-    let episode = episode(&bench.context.event, facts, &guard.episode);
+    let episode = episode(&bench.context.event, facts, &guard);
     // Evidence may be a model's words, which are never the same twice.
     let digest = digest(failed.iter().map(|it| format!("{}\n{}", it.id, it.details)));
     let stop = Stop {
@@ -283,16 +283,23 @@ pub fn switched_off(probe: &Probe) -> Option<Reading> {
 }
 
 /// The human prompt that the agent works on. A new episode needs a prompt that the transcript
-/// shows to be a human's: the notice of a finished background task, a wake-up or a reminder goes
-/// on with the episode that is there, so that nothing but a human can reset the count.
-fn episode(event: &Event, facts: &Facts, stored: &str) -> String {
-    let prompts = &facts.prompts;
+/// shows to be a human's: the notice of a finished background task, a wake-up or a reminder
+/// continues the current episode, so that only a human can reset the count. A client that names no
+/// prompts might send the reason of a block back as one (GitHub Copilot CLI, Cursor): such a prompt
+/// continues the episode, too.
+fn episode(event: &Event, facts: &Facts, guard: &GuardState) -> String {
+    let (prompts, stored) = (&facts.prompts, guard.episode.as_str());
     let mut humans = prompts.last.iter().rev().chain(prompts.first.iter().rev());
-    let last_human = humans.clone().next().map(|it| it.id.as_str());
+    let newest = humans.clone().next();
+    let is_reason = || {
+        let begins = |it: &Prompt| it.text.trim_start().starts_with(guard.reason.trim());
+        !guard.reason.trim().is_empty() && newest.is_some_and(begins)
+    };
     match event.prompt_id.as_deref() {
         Some(id) if stored.is_empty() || humans.any(|it| it.id == id) => id.to_owned(),
         Some(_) => stored.to_owned(),
-        None => last_human.unwrap_or_default().to_owned(),
+        None if !stored.is_empty() && (event.stop_active || is_reason()) => stored.to_owned(),
+        None => newest.map(|it| it.id.clone()).unwrap_or_default(),
     }
 }
 

@@ -44,7 +44,7 @@ pub struct Outcome {
 pub(super) fn outcome(
     bench: Bench<'_>,
     verdicts: Vec<Verdict>,
-    (guard, ruling): (GuardState, Ruling),
+    (mut guard, ruling): (GuardState, Ruling),
     evaluator: &mut Evaluator,
 ) -> Outcome {
     let check_results = check_results(bench, &verdicts);
@@ -57,6 +57,9 @@ pub(super) fn outcome(
     } else {
         String::new()
     };
+    if blocked {
+        guard.reason = reason.chars().take(limits::REASON_KEPT_CHARS_MAX).collect();
+    }
     let forgotten_notice =
         if blocked { message::text(policy, "not_saved", evaluator) } else { String::new() };
     let mut said = Vec::new();

@@ -83,6 +83,8 @@ pub enum Verb {
     Halt,
     /// Tells the agent something.
     Context,
+    /// Replaces the secrets in the result of a tool before the agent reads it.
+    Mask,
     /// Tells the user something.
     #[default]
     Warn,
@@ -91,7 +93,7 @@ pub enum Verb {
 impl Verb {
     /// How they are written; `deny` is `block`, as clients say it of a tool.
     pub const NAMES: &[&str] =
-        &["allow", "deny", "ask", "defer", "block", "context", "warn", "halt"];
+        &["allow", "deny", "ask", "defer", "block", "context", "mask", "warn", "halt"];
 
     /// The one of this name.
     #[must_use]
@@ -103,6 +105,7 @@ impl Verb {
             "deny" | "block" => Self::Block,
             "halt" => Self::Halt,
             "context" => Self::Context,
+            "mask" => Self::Mask,
             "warn" => Self::Warn,
             _ => return None,
         })
@@ -118,6 +121,7 @@ impl Verb {
             Self::Block => "block",
             Self::Halt => "halt",
             Self::Context => "context",
+            Self::Mask => "mask",
             Self::Warn => "warn",
         }
     }

@@ -69,7 +69,7 @@ impl From<&GuardVerdict> for Effect {
             (Mode::Warn, _) | (Mode::Enforce, Verb::Warn | Verb::Context) => Self::Warns,
             (Mode::Enforce, Verb::Ask) => Self::Asks,
             (Mode::Enforce, Verb::Block | Verb::Halt) => Self::Blocks,
-            (Mode::Enforce, Verb::Allow | Verb::Defer) => Self::Nothing,
+            (Mode::Enforce, Verb::Allow | Verb::Defer | Verb::Mask) => Self::Nothing,
         }
     }
 }

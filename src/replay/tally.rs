@@ -112,7 +112,7 @@ impl RuleTally {
             Verb::Block | Verb::Halt => &mut self.would_block,
             Verb::Ask => &mut self.would_ask,
             Verb::Warn | Verb::Context => &mut self.would_warn,
-            Verb::Allow | Verb::Defer => return,
+            Verb::Allow | Verb::Defer | Verb::Mask => return,
         });
     }
 

@@ -44,6 +44,7 @@ const CONTEXT: &[Field] = &[
     required("since", COUNT, "How far the transcript went when it was reached."),
     field("calls", COUNT, "API calls when the client said that the context was emptied."),
     field("model", Kind::Text, "The model as the client named it."),
+    field("restated", COUNT, "Compactions when a summary with the goal was given."),
 ];
 
 const CARRIED: &[Field] = &[
@@ -104,6 +105,7 @@ const STATE: &[Field] = &[
     field("idle_blocks", COUNT, "Blocks in a row without a tool call."),
     field("tools_at_block", COUNT, "Tool calls at the last block."),
     field("released", Kind::Record(RELEASED), "With what the agent was let go."),
+    field("block_reason", Kind::Text, "Beginning of the last block's reason."),
     field("context", Kind::Record(CONTEXT), "The tier that the context reached."),
     field("agents", Kind::Map(&Kind::Record(AGENT)), "Subagents, by their id."),
 ];

@@ -57,6 +57,8 @@ pub struct Gauge {
     pub model: String,
     /// Whether the agent wrote down where the work stands since the tier was reached.
     pub noted: bool,
+    /// Whether a summary with the goal was given to the context after the last compaction.
+    pub restated: bool,
 }
 
 const TIER: &[(Type, Domain)] = &[(Type::Text, Domain::Tier)];
@@ -246,6 +248,17 @@ pub(super) const ROWS: &[Member] = &[
             "context.noted",
         ],
         |it, _| look(it, |it| it.noted.into()),
+    ),
+    field(
+        Type::Context,
+        "restated",
+        Type::Bool,
+        Structure,
+        [
+            "Whether a summary with the goal was given to the context after the last compaction.",
+            "transcript.objective_kept || context.restated",
+        ],
+        |it, _| look(it, |it| it.restated.into()),
     ),
 ];
 

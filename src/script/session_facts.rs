@@ -92,6 +92,51 @@ pub(super) const ROWS: &[Member] = &[
     ),
     field(
         Type::Event,
+        "context_tokens",
+        Type::Int,
+        Structure,
+        [
+            "Tokens of the conversation that a session continues, at `session_start`; 0 where unknown.",
+            "event.kind == \"session_start\" && event.context_tokens > 100000",
+        ],
+        |it, _| Ok(count(it.context.event.continued.context_tokens)),
+    ),
+    field(
+        Type::Event,
+        "estimated_cache_write_usd",
+        Type::Decimal,
+        Structure,
+        [
+            "Estimated cost in US dollars to cache that conversation again, at `session_start`; 0 where \
+             unknown.",
+            "event.kind == \"session_start\" && event.estimated_cache_write_usd > 1.5",
+        ],
+        |it, _| Ok(it.context.event.continued.cache_write_usd.into()),
+    ),
+    field(
+        Type::Event,
+        "seconds_since_last_response",
+        Type::Int,
+        Structure,
+        [
+            "Seconds since the model answered last, at `session_start`; 0 where unknown.",
+            "event.kind == \"session_start\" && event.seconds_since_last_response > 3600",
+        ],
+        |it, _| Ok(count(it.context.event.continued.seconds_since_last_response)),
+    ),
+    field(
+        Type::Event,
+        "prompt_cache_likely_expired",
+        Type::Bool,
+        Structure,
+        [
+            "Whether the prompt cache of that conversation has likely expired, at `session_start`.",
+            "event.kind == \"session_start\" && event.prompt_cache_likely_expired",
+        ],
+        |it, _| Ok(it.context.event.continued.cache_expired.into()),
+    ),
+    field(
+        Type::Event,
         "background_running",
         Type::Int,
         Structure,

@@ -213,6 +213,8 @@ pub struct Standing {
     /// The model as the client named it when the session began or another one was chosen, with an ending
     /// that transcripts leave out; empty where it did not.
     pub model: String,
+    /// Compactions when a summary with the goal was given to the context after the last of them.
+    pub restated: u64,
 }
 
 impl Standing {
@@ -230,7 +232,15 @@ impl Standing {
             since: reading.position,
             calls: reading.calls,
             model: self.model.clone(),
+            restated: self.restated,
         }
+    }
+
+    /// A summary with the goal is given to the context that follows a compaction. The transcript
+    /// shows that compaction already, or later.
+    #[must_use]
+    pub fn restating(&self, reading: &Reading) -> Self {
+        Self { restated: self.emptied(reading).compactions, ..self.clone() }
     }
 
     /// Whether a reading is of the context that was emptied: the transcript does not show yet that it
@@ -280,6 +290,7 @@ pub fn step(
         since: if tier == standing.tier && !compacted { standing.since } else { reading.position },
         calls: standing.calls,
         model: standing.model.clone(),
+        restated: standing.restated,
     };
     let emptied = || {
         let was = !standing.tier.is_empty();

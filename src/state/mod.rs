@@ -107,6 +107,8 @@ pub struct GuardState {
     pub released: Option<Release>,
     /// The last blocks with their evidence, oldest first.
     pub history: Vec<BlockRecord>,
+    /// Beginning of the last block's reason: some clients send the reason back as a prompt.
+    pub reason: String,
 }
 
 /// A finding that was let go: the same one is not blocked again until there is new work.

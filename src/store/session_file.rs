@@ -122,6 +122,7 @@ fn guard(raw: &Map<String, Value>) -> GuardState {
             reason: string(it, "reason"),
         }),
         history,
+        reason: string(raw, "block_reason"),
     }
 }
 
@@ -135,6 +136,7 @@ fn standing(raw: &Map<String, Value>) -> Standing {
         since: number(it, "since"),
         calls: number(it, "calls"),
         model: string(it, "model"),
+        restated: number(it, "restated"),
     }
 }
 
@@ -204,7 +206,7 @@ pub(super) fn write(state: &SessionState, before: &Map<String, Value>) -> Vec<u8
     let it = &state.context;
     if *it != Standing::default() || before.contains_key(CONTEXT) {
         let tier = json!({"tier": it.tier, "compactions": it.compactions, "since": it.since,
-            "calls": it.calls, "model": it.model});
+            "calls": it.calls, "model": it.model, "restated": it.restated});
         file.insert(CONTEXT.to_owned(), tier);
     }
     if !state.notified.is_empty() || before.contains_key(NOTIFIED) {
@@ -263,6 +265,7 @@ fn guard_keys(guard: &GuardState) -> Map<String, Value> {
         "idle_blocks": guard.idle_blocks,
         "tools_at_block": guard.tools_at_block,
         "released": released,
+        "block_reason": guard.reason,
     }))
 }
 
@@ -317,6 +320,7 @@ mod tests {
                     evidence: vec!["- [ ] x".to_owned()],
                 }],
             }],
+            reason: "policyd: not done yet.".to_owned(),
         };
         SessionState {
             session_id: id(),
@@ -334,6 +338,7 @@ mod tests {
                 since: 40,
                 calls: 7,
                 model: "sonnet[1m]".to_owned(),
+                restated: 1,
             },
             agents: BTreeMap::from([("a-1".to_owned(), main.clone())]),
             main,

@@ -239,9 +239,70 @@ fn after_a_clear_nothing_is_told_of_a_session_that_ended_otherwise() {
     assert_eq!(begins(&desk, "new", "clear"), None, "it was cleared long before");
 }
 
+/// A project whose pack gives a resumed session its summary.
+fn injecting_at_resume() -> Desk {
+    let desk = Desk::new();
+    packed(&desk.world, "context.yaml", "summary: {inject: [clear, compact, resume]}\n");
+    desk
+}
+
+#[test]
+fn a_session_that_is_resumed_holds_its_conversation() {
+    let desk = Desk::new();
+    desk.write("s-1", &[prompt("p1", "Build the importer."), call("m1", 50_000)]);
+    assert_eq!(begins(&desk, "s-1", "resume"), None);
+    answer(&desk, "PreCompact", "s-1", &json!({"trigger": "manual"}));
+    assert!(begins(&desk, "s-1", "compact").is_some());
+    assert_eq!(begins(&desk, "s-1", "compact"), None, "exactly this summary was given before");
+    assert_eq!(begins(&desk, "s-1", "resume"), None);
+}
+
+#[test]
+fn a_goal_that_was_given_again_is_not_lost() {
+    let lost = |restated: bool| {
+        let desk = Desk::new();
+        let write = json!({"type": "assistant", "message": {"id": "w", "role": "assistant", "content": [
+            {"type": "tool_use", "id": "t", "name": "Edit", "input": {"file_path": "/work/a.rs",
+                "old_string": "a", "new_string": "b"}}]}});
+        let mut lines =
+            vec![prompt("p1", "Build the importer for invoices."), write, call("m1", 50_000)];
+        desk.write("s-1", &lines);
+        if restated {
+            answer(&desk, "PreCompact", "s-1", &json!({"trigger": "manual"}));
+            assert!(begins(&desk, "s-1", "compact").is_some());
+        }
+        lines.extend([compacted(), call("m2", 20_000)]);
+        desk.write("s-1", &lines);
+        answer(&desk, "Stop", "s-1", &json!({"prompt_id": "p1"})).to_string()
+    };
+    let warning = "the objective may be lost";
+    let (without, with) = (lost(false), lost(true));
+    assert!(without.contains(warning), "{without}");
+    assert!(!with.contains(warning), "{with}");
+}
+
+#[test]
+fn a_compactor_that_reads_nothing_gets_nothing() {
+    let desk = Desk::new();
+    desk.write("s-1", &[prompt("p1", "Build the importer."), call("m1", 50_000)]);
+    let payload = json!({"session_id": "s-1", "transcript_path": transcript("s-1"), "cwd": "/work",
+        "trigger": "auto"});
+    let said = |client: &str, event: &str| {
+        let line = format!("eval --hook {event} --harness {client}");
+        let before = desk.world.ran().len();
+        let said = desk.call(&line, &payload.to_string()).1;
+        (said, desk.world.ran().len() > before)
+    };
+    let (claude, asked) = said("claude-code", "PreCompact");
+    assert!(claude.starts_with("Keep: ") && asked, "{claude}");
+    assert_eq!(said("codex", "PreCompact"), ("{}".to_owned(), true));
+    // This client reports that before every call of the model: nothing is read, no program started.
+    assert_eq!(said("gemini", "PreCompress"), ("{}".to_owned(), false));
+}
+
 #[test]
 fn a_context_that_is_resumed_again_and_again_is_told_each_turn_once() {
-    let desk = Desk::new();
+    let desk = injecting_at_resume();
     let mut lines = vec![prompt("p1", "Build the importer."), call("m1", 50_000)];
     desk.write("s-1", &lines);
     let resumes = || {
@@ -262,7 +323,7 @@ fn a_context_that_is_resumed_again_and_again_is_told_each_turn_once() {
 
 #[test]
 fn a_session_that_was_killed_is_summarised_when_it_is_resumed() {
-    let desk = Desk::new();
+    let desk = injecting_at_resume();
     desk.write("s-1", &[prompt("p1", "Build the importer."), call("m1", 50_000)]);
     let said = begins(&desk, "s-1", "resume").unwrap();
     assert!(said.contains("Build the importer."), "{said}");

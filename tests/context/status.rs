@@ -159,3 +159,22 @@ fn watching_prints_what_changed() {
     let (code, out, _) = desk.call(line, "");
     assert_eq!((code, out.lines().count()), (0, 1), "{out}");
 }
+
+#[test]
+fn the_status_line_shows_what_the_client_measured() {
+    let desk = Desk::new();
+    let line = |used: Value, cost: f64| {
+        let told = json!({"session_id": "s-1", "transcript_path": transcript("s-1"),
+            "model": {"id": "claude-opus-4-5"}, "cost": {"total_cost_usd": cost},
+            "context_window": {"context_window_size": 200_000, "used_percentage": used}});
+        let (code, line, complaint) = desk.call("context line", &told.to_string());
+        assert_eq!((code, complaint.as_str()), (0, ""));
+        line
+    };
+    assert_eq!(line(Value::Null, 0.0), "context 0%\n", "the client wrote no transcript yet");
+    let early = line(json!(3), 0.0);
+    assert!(early.contains("3 %") && !early.contains("no such file"), "{early}");
+    desk.write("s-1", &growing());
+    let later = line(json!(65), 1.25);
+    assert!(later.contains("65 %") && later.contains("$1.25"), "{later}");
+}

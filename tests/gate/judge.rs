@@ -1,7 +1,7 @@
 //! A model that judges what cannot be seen: a scripted program stands for it.
 use std::time::Duration;
 
-use policyd::world::CommandOutput;
+use policyd::world::{CommandOutput, World, WorldError};
 use serde_json::{Value, json};
 
 use crate::forge::verdict;
@@ -143,4 +143,32 @@ fn without_being_switched_on_no_model_is_asked() {
     scene.world.put("/work/.policyd/policies/probes.yaml", "[]");
     assert_eq!(objective(&scene)["consequence"], "warns");
     assert_eq!(scene.world.ran(), []);
+}
+
+#[test]
+fn a_slow_world_is_answered_before_a_client_gives_up() {
+    // `policyd install` writes a timeout of 20 seconds into each hook line.
+    let client = Duration::from_secs(20);
+    let mut scene = Scene::new();
+    let mut probes = String::new();
+    let mut rules = String::new();
+    for id in 0..6 {
+        probes.push_str(&format!(
+            "- {{id: slow{id}, command: [slow{id}], timeout: 6s, parse: text}}\n"
+        ));
+        rules.push_str(&format!(
+            "- {{id: slow_rule{id}, category: C, question: Q, severity: blocker, details: slow, \
+             applicable_session_types: ['*'], satisfied: 'probes.slow{id}.text(\"\") == \"x\"'}}\n"
+        ));
+        let takes = Duration::from_secs(6);
+        scene.world.script(&[format!("slow{id}").as_str()], Err(WorldError::TimedOut), takes);
+    }
+    scene.world.put("/work/.policyd/policies/probes.yaml", probes);
+    scene.world.put("/work/.policyd/policies/considerations.yaml", rules);
+    scene.events(&[json!({"user": "Add a parser"}), json!({"assistant": "Done."})]);
+    let began = scene.world.elapsed();
+    let said = scene.stop();
+    let took = scene.world.elapsed().saturating_sub(began);
+    assert_eq!((said.code, said.decision().as_str()), (0, "approve"), "{said:?}");
+    assert!(took >= Duration::from_secs(6) && took < client, "{took:?}");
 }

@@ -10,11 +10,13 @@
 
 mod breakers;
 mod cases;
+mod copilot;
 mod decisions;
 mod explain;
 mod forge;
 mod init;
 mod judge;
+mod masking;
 mod pause;
 mod replay;
 mod scene;

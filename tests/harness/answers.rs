@@ -27,6 +27,7 @@ fn full(decision: Decision) -> Answer {
         notice: Some("for the user".to_owned()),
         context: Some("for the agent".to_owned()),
         updated_input: changed.then(|| json!({"command": "ls"})),
+        updated_output: None,
     }
 }
 
@@ -96,12 +97,14 @@ fn what_is_fitted_can_be_said_and_is_one_short_object() {
                 answer.reason.clone_from(&long);
                 answer.notice = Some(long.clone());
                 answer.context = Some(long.clone());
+                answer.updated_output = Some(json!({"stdout": "«masked»"}));
                 let fitted = fit::fit(caller, &answer).answer;
                 let can = fit::ability(fitted.decision).is_none_or(|it| moment.can(it));
                 assert!(can, "{} {}", harness.name, moment.native);
                 assert!(fitted.notice.is_none() || moment.can(Ability::Notice));
                 assert!(fitted.context.is_none() || moment.can(Ability::Context));
                 assert!(fitted.updated_input.is_none() || moment.can(Ability::Input));
+                assert!(fitted.updated_output.is_none() || moment.can(Ability::Output));
                 // Never weaker than meant, where something stronger could be said.
                 let blocks = moment.can(Ability::Block) && moment.event == "pre_tool_use";
                 let weaker = decision > Decision::Allow && fitted.decision < decision;
@@ -133,4 +136,19 @@ fn a_stop_is_blocked_in_the_smallest_form() {
     let (said, changed) = speak(Caller::default(), &Answer::block("tests fail"), None);
     assert_eq!(said, r#"{"decision":"block","reason":"tests fail"}"#);
     assert!(changed.is_empty());
+}
+
+#[test]
+fn a_context_stays_below_the_limit_of_its_client() {
+    let long = "日本語 ".repeat(SPOKEN_CHARS_MAX);
+    for harness in HARNESSES {
+        for moment in harness.moments.iter().filter(|it| it.can(Ability::Context)) {
+            let caller = Caller { harness, moment: Some(moment) };
+            let answer = Answer { context: Some(long.clone()), ..Answer::default() };
+            let context = fit::fit(caller, &answer).answer.context.unwrap();
+            // Codex CLI moves more than 2,500 tokens of about 4 bytes into a file.
+            assert!(harness.name != "codex" || context.len() < 10_000, "{}", moment.native);
+            assert!(context.contains("[cut"), "{} {}", harness.name, moment.native);
+        }
+    }
 }

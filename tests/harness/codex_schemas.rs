@@ -38,6 +38,7 @@ fn every_answer_is_taken() {
                     notice: text.clone(),
                     context: text,
                     updated_input: told.then(|| json!({"command": "ls"})),
+                    updated_output: told.then(|| json!("masked")),
                 };
                 let (said, _) = speak(caller, &answer, Some("Bash"));
                 let value: Value = serde_json::from_str(&said).unwrap();

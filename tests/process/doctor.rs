@@ -136,3 +136,30 @@ fn a_plugin_that_calls_policyd_beside_the_settings_is_found() {
     assert!(said(&checks, "0.1.0/hooks/hooks.json: policyd at"), "{checks:#?}");
     assert!(checks.iter().any(|it| it["about"] == "version"), "its client is asked, too");
 }
+
+#[test]
+fn doubled_hooks_and_switches_in_settings_are_found() {
+    let machine = installed();
+    let text = |machine: &Machine| {
+        doctor(machine).0.iter().map(|it| it["text"].to_string()).collect::<String>()
+    };
+    assert!(!text(&machine).contains("doubled hooks"));
+    machine.run(&["install", "--harness", "copilot,codex"], b"");
+    let said = text(&machine);
+    assert!(said.contains("GitHub Copilot CLI: doubled hooks: it reads"), "{said}");
+    assert_eq!(
+        said.matches("doubled hooks").count(),
+        1,
+        "Codex CLI reads its own file only: {said}"
+    );
+
+    let with = |env: &str| {
+        let machine = installed();
+        settings(&machine, |it| it.replacen('{', &format!("{{\n  \"env\": {{{env}}},"), 1));
+        machine
+    };
+    failed(&with("\"CLAUDE_CODE_SAFE_MODE\": \"1\""), "`env.CLAUDE_CODE_SAFE_MODE`");
+    failed(&with("\"POLICYD_DISABLED\": \"1\""), "`env.POLICYD_DISABLED`");
+    let off = with("\"POLICYD_DISABLED\": \"0\"");
+    assert_eq!(doctor(&off).1, 0);
+}

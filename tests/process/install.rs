@@ -244,10 +244,9 @@ fn the_context_is_looked_at_after_tools_and_before_a_compaction() {
     for (client, events) in [
         ("claude-code", ["PostToolUse", "PreCompact"].as_slice()),
         ("codex", &["PostToolUse", "PreCompact"]),
-        ("gemini", &["AfterTool", "PreCompress"]),
+        ("gemini", &["AfterTool", "SessionEnd"]),
         ("cursor", &["postToolUse", "preCompact"]),
-        // It cannot be told anything after a tool.
-        ("copilot", &["preCompact"]),
+        ("copilot", &["postToolUse", "preCompact"]),
         ("droid", &["PostToolUse", "PreCompact"]),
     ] {
         let machine = Machine::new();
@@ -257,8 +256,10 @@ fn the_context_is_looked_at_after_tools_and_before_a_compaction() {
         for event in events {
             assert!(value["hooks"].get(event).is_some(), "{client}: {event} in {value}");
         }
-        let idle = ["postToolUse", "PostToolUse"].iter().any(|it| value["hooks"].get(it).is_some());
-        assert!(client != "copilot" || !idle, "{value}");
+        // Gemini CLI reports that before every call of the model.
+        assert!(value["hooks"].get("PreCompress").is_none(), "{value}");
+        let end = &value["hooks"]["SessionEnd"][0]["hooks"][0]["timeout"];
+        assert!(client != "codex" || *end == 3, "{value}");
     }
 }
 
@@ -320,4 +321,60 @@ fn a_plugin_folder_is_what_claude_code_loads() {
     let read = |name: &str| -> Value { serde_json::from_str(&text(&folder.join(name))).unwrap() };
     assert_eq!(read(".claude-plugin/plugin.json")["name"], "policyd");
     assert_eq!(read("hooks/hooks.json")["hooks"]["Stop"][0]["hooks"][0]["args"][2], "stop");
+}
+
+#[test]
+fn a_hook_that_fails_blocks_where_the_client_has_a_setting() {
+    let lines = |machine: &Machine, file: &str| -> Value {
+        serde_json::from_str(&text(&machine.path("home").join(file))).unwrap()
+    };
+    let machine = Machine::new();
+    let path = home(&machine, ".claude/settings.json", SETTINGS);
+    let clients = "claude-code,cursor,codex";
+    let closed = ["install", "--harness", clients, "--on-failure", "closed"];
+    let said = machine.run(&closed, b"");
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.stdout.contains("(`onFailure`); stops stay open"), "{said:?}");
+    assert!(said.stdout.contains("(`failClosed`); stops stay open"), "{said:?}");
+    assert!(said.stdout.contains("Codex CLI has no setting for a hook that fails"), "{said:?}");
+    let claude = lines(&machine, ".claude/settings.json");
+    let failing = |event: &str, at: usize| &claude["hooks"][event][at]["hooks"][0]["onFailure"];
+    assert_eq!(
+        (failing("PreToolUse", 1), failing("PermissionRequest", 0)),
+        (&json!("block"), &json!("block"))
+    );
+    assert_eq!((failing("Stop", 1), failing("PostToolUse", 0)), (&Value::Null, &Value::Null));
+    let cursor = lines(&machine, ".cursor/hooks.json");
+    assert_eq!(cursor["hooks"]["preToolUse"][0]["failClosed"], true);
+    assert_eq!(cursor["hooks"]["stop"][0]["failClosed"], Value::Null);
+    let doctor = machine.run(&["doctor"], b"").stdout;
+    let shown = |event: &str, failing: &str| {
+        let mut all = doctor.lines().map(str::trim);
+        let ending = format!("(on failure: {failing})");
+        assert!(all.any(|it| it.starts_with(event) && it.ends_with(&ending)), "{event}: {doctor}");
+    };
+    shown("PreToolUse: ", "closed");
+    shown("Stop: ", "open");
+    // Open is the default, and what was there before comes back.
+    let open = machine.run(&["install", "--harness", clients], b"");
+    assert!(!open.stdout.contains("hook that fails"), "{open:?}");
+    assert!(!text(&path).contains("onFailure"));
+    machine.run(&closed, b"");
+    machine.run(&["uninstall", "--harness", clients], b"");
+    assert_eq!(text(&path), SETTINGS);
+    assert!(!machine.path("home").join(".cursor/hooks.json").exists());
+}
+
+#[test]
+fn droid_hooks_go_where_its_hooks_are() {
+    let machine = Machine::new();
+    let settings = home(&machine, ".factory/settings.json", "{}\n");
+    let before = "{\n  \"hooks\": {}\n}\n";
+    let hooks = home(&machine, ".factory/hooks.json", before);
+    let said = machine.run(&["install", "--harness", "droid"], b"");
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(text(&hooks).contains("eval --hook Stop --harness droid"), "{}", text(&hooks));
+    assert_eq!(text(&settings), "{}\n");
+    machine.run(&["uninstall", "--harness", "droid"], b"");
+    assert_eq!(text(&hooks), before);
 }

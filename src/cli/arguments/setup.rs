@@ -41,12 +41,25 @@ pub(in crate::cli) struct InstallArguments {
     /// The events, `all`, or those that policyd may have an opinion on by default
     #[arg(long, value_name = "EVENT", value_delimiter = ',')]
     pub(in crate::cli) events: Vec<String>,
+    /// What happens if a hook of tool calls fails; stops stay open
+    #[arg(long, value_enum, default_value = "open")]
+    pub(in crate::cli) on_failure: OnFailure,
     /// Show what would be changed, and change nothing
     #[arg(long)]
     pub(in crate::cli) dry_run: bool,
     /// Write a plugin of Claude Code into this folder instead
     #[arg(long, value_name = "DIR", conflicts_with_all = ["harness", "scope"])]
     pub(in crate::cli) plugin: Option<PathBuf>,
+}
+
+/// What a client does if a hook cannot start, times out or crashes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(in crate::cli) enum OnFailure {
+    /// The call goes ahead
+    #[default]
+    Open,
+    /// The call is blocked, where the client has such a setting
+    Closed,
 }
 
 #[derive(Debug, clap::Args)]

@@ -49,16 +49,58 @@ pub(super) fn look(world: &dyn World, project: &Project) -> (Vec<Check>, Vec<&'s
             callers.push(place);
         }
     }
+    checks.extend(doubled(world, project, &callers));
     for path in MANAGED.map(PathBuf::from) {
         if let Ok(bytes) = world.read(&path, SETTINGS_FILE_BYTES_MAX) {
             checks.extend(claude_switches(&path, &String::from_utf8_lossy(&bytes)));
         }
     }
+    checks.extend(safe_mode(world));
     if callers.is_empty() {
         let text = "no client calls policyd yet: policyd install";
         checks.push(Check::new(ABOUT, Health::Look, text));
     }
     (checks, callers)
+}
+
+/// Clients that also run the hooks of Claude Code's settings.
+const READ_CLAUDE_HOOKS: [&str; 2] = ["copilot", "cursor"];
+
+/// Hooks that one client runs twice: it reads its own file and Claude Code's, and policyd is in both.
+fn doubled(world: &dyn World, project: &Project, callers: &[&'static Place]) -> Vec<Check> {
+    let files = |place: &Place| -> Vec<PathBuf> {
+        let scopes = [Scope::User, Scope::Project, Scope::Local];
+        let mut files: Vec<PathBuf> =
+            scopes.into_iter().filter_map(|it| place.file(world, project, it)).collect();
+        files.retain(|it| calls_policyd(world, place, it));
+        files
+    };
+    let Some(claude) = Place::of("claude-code") else { return Vec::new() };
+    let theirs = files(claude);
+    let readers = callers.iter().filter(|it| READ_CLAUDE_HOOKS.contains(&it.harness.name));
+    let twice = readers.filter(|_| !theirs.is_empty()).map(|place| {
+        let all = files(place).into_iter().chain(theirs.iter().cloned());
+        let all: Vec<String> = all.map(|it| it.display().to_string()).collect();
+        let text = format!(
+            "{}: doubled hooks: it reads {}, and policyd is in each of them, so each event is evaluated {} \
+             times. Keep one: policyd uninstall --harness NAME --scope SCOPE",
+            place.harness.title,
+            all.join(" and "),
+            all.len()
+        );
+        Check::new(ABOUT, Health::Look, text)
+    });
+    twice.collect()
+}
+
+/// Whether a hook line of a file calls policyd.
+fn calls_policyd(world: &dyn World, place: &Place, path: &Path) -> bool {
+    let Ok(bytes) = world.read(path, SETTINGS_FILE_BYTES_MAX) else { return false };
+    let text = String::from_utf8_lossy(&bytes);
+    match place.form {
+        Some(form) => settings::lines(&text, form).is_ok_and(|all| all.iter().any(|it| it.ours)),
+        None => text.contains("policyd"),
+    }
 }
 
 /// Plugins of Claude Code that call policyd; whether one is switched on is not looked at.
@@ -138,7 +180,7 @@ fn layer(
             if events.is_empty() { "no event".to_owned() } else { events.join(", ") }
         );
         let mut check = Check::good(ABOUT, text);
-        check.more = ours.iter().map(|it| format!("{}: {}", it.event, it.command)).collect();
+        check.more = ours.iter().map(|it| shown(it)).collect();
         checks.push(check);
     }
     checks.extend(ours.iter().filter_map(|it| wrong(world, place, path, it)));
@@ -148,6 +190,12 @@ fn layer(
         _ => {}
     }
     checks
+}
+
+/// A hook line, and what its client does if the hook fails.
+fn shown(line: &Line) -> String {
+    let failing = if line.closed { "closed" } else { "open" };
+    format!("{}: {} (on failure: {failing})", line.event, line.command)
 }
 
 /// What is wrong with a hook line of policyd.
@@ -189,7 +237,41 @@ fn claude_switches(path: &Path, text: &str) -> Vec<Check> {
             format!("{name}: `allowManagedHooksOnly` lets hooks of the organisation run only");
         checks.push(Check::new(ABOUT, Health::Look, text));
     }
+    let env = value.get("env").and_then(Value::as_object);
+    for (variable, effect) in OFF_BY_VARIABLE {
+        let set = env.and_then(|it| it.get(variable)).is_some_and(is_set);
+        if set {
+            let text = format!("{name}: `env.{variable}` {effect}");
+            checks.push(Check::new(ABOUT, Health::Bad, text));
+        }
+    }
     checks
+}
+
+/// Variables that keep policyd from being asked, or from answering.
+const OFF_BY_VARIABLE: [(&str, &str); 2] = [
+    (SAFE_MODE, "starts Claude Code in safe mode, in which it runs no hook"),
+    ("POLICYD_DISABLED", "switches policyd off"),
+];
+
+/// The variable for the safe mode of Claude Code, which is `--safe-mode` on its command line, too.
+const SAFE_MODE: &str = "CLAUDE_CODE_SAFE_MODE";
+
+/// Whether the value of a variable in a settings file switches something on.
+fn is_set(value: &Value) -> bool {
+    match value {
+        Value::String(text) => !matches!(text.trim(), "" | "0" | "false" | "no" | "off"),
+        Value::Bool(flag) => *flag,
+        Value::Number(number) => number.as_f64() != Some(0.0),
+        Value::Null | Value::Array(_) | Value::Object(_) => false,
+    }
+}
+
+/// What the environment says of Claude Code.
+fn safe_mode(world: &dyn World) -> Option<Check> {
+    let value = Value::from(world.env(SAFE_MODE)?);
+    let text = format!("{SAFE_MODE} is set: Claude Code runs no hook in safe mode");
+    is_set(&value).then(|| Check::new(ABOUT, Health::Bad, text))
 }
 
 /// Codex skips hooks silently until its user approved them; what it approved stands in its settings.

@@ -19,7 +19,7 @@ use crate::judge::message::cut;
 use crate::judge::situation::{Situation, Words};
 use crate::limits::SPOKEN_CHARS_MAX;
 use crate::policy::Policy;
-use crate::policy::guards::Guard;
+use crate::policy::guards::{Guard, Verb};
 use crate::report::decision_log;
 use crate::report::mask::{mask, mask_json};
 use crate::script::Evaluator;
@@ -72,7 +72,10 @@ impl Guarding<'_> {
         let mut evaluator = ManuallyDrop::new(Evaluator::new(context.clone()));
         evaluator.watch.clone_from(&self.request.watch);
         let asked = (&*context, &mut *evaluator);
-        let elsewhere = concerned.iter().filter(|it| it.reads_transcript || it.reads_stores);
+        // The result of a tool is not kept.
+        let masks = |it: &Guard| !event.tool_response.is_null() && it.body.verb == Verb::Mask;
+        let elsewhere =
+            concerned.iter().filter(|it| it.reads_transcript || it.reads_stores || masks(it));
         let elsewhere: BTreeSet<&str> = elsewhere.map(|it| it.id.as_str()).collect();
         let detail = self.request.detail;
         let guarded = guards::judge(concerned.iter().copied(), event, &seen, asked, detail);
@@ -133,6 +136,11 @@ impl Guarding<'_> {
         answer.notice = joined(answer.notice.take(), &guarded.notice);
         if !matches!(guarded.decision, Decision::Block | Decision::Halt) {
             answer.updated_input.clone_from(&guarded.updated_input);
+        }
+        if guarded.masks {
+            let mut result = self.request.event.tool_response.clone();
+            mask_json(&mut result);
+            answer.updated_output = Some(result);
         }
         report.around.guarded = Some(guarded);
     }

@@ -232,7 +232,7 @@ impl Metering<'_> {
         evaluator
     }
 
-    /// Whoever summarises the context is told what matters.
+    /// Tells the client's compactor what matters. A client whose compactor reads nothing gets nothing.
     fn say_compact(&self, report: &mut Report) {
         let template = &self.rules().compact;
         if template.trim().is_empty() {
@@ -315,13 +315,25 @@ impl Metering<'_> {
         };
         let Some((text, before)) = summary else { return };
         add_context(report, told(&text));
+        if source == "compact" {
+            self.restate(report);
+        }
         let restarts = carrier.summaries().all().iter().filter(|it| it.told.is_some()).count();
         let restarts = u64::try_from(restarts).unwrap_or(u64::MAX);
         let whose = Whose { session: own, now, iteration: 0 };
         append(self.world, self.own, EVENT_LOG, &[restart(whose, restarts, before)]);
     }
 
-    /// A summary of the session as its transcript stands, marked as told.
+    /// Saves that the goal was given to the context after a compaction.
+    fn restate(&self, report: &mut Report) {
+        let Some(facts) = self.facts(report) else { return };
+        let settings = self.overrides.settings(&self.rules().settings);
+        let read = reading(&self.gauge(&facts), &settings, facts.seq);
+        self.remember(report, |known| known.restating(&read));
+    }
+
+    /// A summary of the session as its transcript stands, marked as told. Nothing if the session was
+    /// given exactly this summary before.
     fn made_now(&self, report: &mut Report) -> Option<(String, u64)> {
         let facts = self.facts(report)?;
         if facts.prompts.count == 0 {
@@ -330,6 +342,10 @@ impl Metering<'_> {
         let (carrier, gauge) = (self.carrier(), self.gauge(&facts));
         let text = carrier.summarize(&facts, &gauge, None);
         let (session, now) = (&self.request.event.session_id, self.request.now);
+        let same = |it: &Summary| it.session == session.as_str() && it.text == text;
+        if carrier.summaries().all().iter().any(|it| it.told.is_some() && same(it)) {
+            return None;
+        }
         let kept = carrier.keep(session, (&facts, &text), ("resume", now, Some(now)));
         kept.map_err(|why| report.note(why)).ok()?;
         Some((text, facts.prompts.count))

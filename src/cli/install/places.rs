@@ -15,6 +15,9 @@ use crate::world::World;
 /// Time a hook may take; policyd itself answers much earlier.
 const TIMEOUT_SECONDS: u32 = 20;
 
+/// Codex CLI reports an error at each start if a hook at the end of a session has a longer timeout.
+const CODEX_SESSION_END_SECONDS: u32 = 3;
+
 /// Where a client keeps its hooks.
 pub(in crate::cli) struct Place {
     /// The client.
@@ -32,12 +35,46 @@ pub(in crate::cli) struct Place {
     project_file: &'static str,
     /// The file in a project that is kept out of the repository.
     local_file: Option<&'static str>,
+    /// A hooks file in the same folder that is used instead where it exists: the client reads hooks there.
+    hooks_file: Option<&'static str>,
+    /// The key and the value in a hook line by which a hook that fails blocks; none where the client has no
+    /// such setting.
+    pub(in crate::cli) failing: Option<Failing>,
     /// How the file is read; none for one that is policyd's alone.
     pub(in crate::cli) form: Option<Form>,
     /// A hook line of an event that calls a program.
     line: fn(&Moment, &str) -> Value,
     /// What its user has to do yet.
     pub(in crate::cli) then: &'static str,
+}
+
+/// A setting of a hook line by which a hook that fails blocks what it guards.
+pub(in crate::cli) struct Failing {
+    /// Its key in a hook line.
+    pub(in crate::cli) key: &'static str,
+    /// Its value; a text, or `true`.
+    value: Option<&'static str>,
+}
+
+const CLAUDE_FAILING: Failing = Failing { key: "onFailure", value: Some("block") };
+const CURSOR_FAILING: Failing = Failing { key: "failClosed", value: None };
+
+impl Failing {
+    /// Its value in a hook line.
+    fn value(&self) -> Value {
+        self.value.map_or(Value::Bool(true), Value::from)
+    }
+
+    /// Whether a hook line has it.
+    pub(in crate::cli) fn is_in(handler: &Value) -> bool {
+        [CLAUDE_FAILING, CURSOR_FAILING].iter().any(|it| handler.get(it.key) == Some(&it.value()))
+    }
+
+    /// Whether it is meant for an event: one at which guards decide. A stop is never blocked because
+    /// a hook fails, since the agent could not end.
+    pub(in crate::cli) fn concerns(moment: &Moment) -> bool {
+        matches!(moment.event, "pre_tool_use" | "permission_request")
+    }
 }
 
 const GROUPED: Option<Form> = Some(Form { shape: Shape::Grouped, comments: false });
@@ -54,6 +91,8 @@ pub(in crate::cli) const PLACES: [Place; 7] = [
         user_file: "settings.json",
         project_file: ".claude/settings.json",
         local_file: Some(".claude/settings.local.json"),
+        hooks_file: None,
+        failing: Some(CLAUDE_FAILING),
         form: GROUPED,
         // Other clients read this file, too, so the line names none.
         line: |moment, program| {
@@ -71,10 +110,16 @@ pub(in crate::cli) const PLACES: [Place; 7] = [
         user_file: "hooks.json",
         project_file: ".codex/hooks.json",
         local_file: None,
+        hooks_file: None,
+        failing: None,
         form: GROUPED,
         line: |moment, program| {
+            let timeout = match moment.event {
+                "session_end" => CODEX_SESSION_END_SECONDS,
+                _ => TIMEOUT_SECONDS,
+            };
             json!({"type": "command", "command": shell_line("codex", moment, program),
-                "timeout": TIMEOUT_SECONDS})
+                "timeout": timeout})
         },
         then: "Codex CLI skips hooks silently until you approve them: start it and say /hooks, now and \
                after every change of them",
@@ -87,6 +132,8 @@ pub(in crate::cli) const PLACES: [Place; 7] = [
         user_file: "settings.json",
         project_file: ".gemini/settings.json",
         local_file: None,
+        hooks_file: None,
+        failing: None,
         form: WITH_COMMENTS,
         // Its timeouts are milliseconds.
         line: |moment, program| {
@@ -104,6 +151,8 @@ pub(in crate::cli) const PLACES: [Place; 7] = [
         user_file: "hooks.json",
         project_file: ".cursor/hooks.json",
         local_file: None,
+        hooks_file: None,
+        failing: Some(CURSOR_FAILING),
         form: FLAT,
         line: |moment, program| json!({"command": shell_line("cursor", moment, program), "timeout": TIMEOUT_SECONDS}),
         then: "Cursor reads it at once in a trusted workspace",
@@ -116,6 +165,8 @@ pub(in crate::cli) const PLACES: [Place; 7] = [
         user_file: "hooks/policyd.json",
         project_file: ".github/hooks/policyd.json",
         local_file: None,
+        hooks_file: None,
+        failing: None,
         form: FLAT,
         line: |moment, program| {
             json!({"type": "command", "bash": shell_line("copilot", moment, program),
@@ -132,6 +183,8 @@ pub(in crate::cli) const PLACES: [Place; 7] = [
         user_file: "settings.json",
         project_file: ".factory/settings.json",
         local_file: None,
+        hooks_file: Some("hooks.json"),
+        failing: None,
         form: WITH_COMMENTS,
         line: |moment, program| {
             json!({"type": "command", "command": shell_line("droid", moment, program),
@@ -147,6 +200,8 @@ pub(in crate::cli) const PLACES: [Place; 7] = [
         user_file: "plugins/policyd.js",
         project_file: ".opencode/plugins/policyd.js",
         local_file: None,
+        hooks_file: None,
+        failing: None,
         form: None,
         line: |_, _| Value::Null,
         then: "OpenCode loads it when it starts; it cannot keep a session from ending",
@@ -178,20 +233,46 @@ impl Place {
         project: &Project,
         scope: Scope,
     ) -> Option<PathBuf> {
-        match scope {
-            Scope::User => Some(self.user_folder(world)?.join(self.user_file)),
-            Scope::Project => Some(project.root.join(self.project_file)),
-            Scope::Local => self.local_file.map(|it| project.root.join(it)),
-        }
+        let file = match scope {
+            Scope::User => self.user_folder(world)?.join(self.user_file),
+            Scope::Project => project.root.join(self.project_file),
+            Scope::Local => project.root.join(self.local_file?),
+        };
+        let own = self.hooks_file.map(|it| file.with_file_name(it));
+        Some(own.filter(|it| world.stat(it).is_ok()).unwrap_or(file))
     }
 
     /// The hook lines of some events, each with the client's name of its event.
     pub(in crate::cli) fn lines(
         &self,
         moments: &[&'static Moment],
-        program: &str,
+        (program, closed): (&str, bool),
     ) -> Vec<(&'static str, Value)> {
-        moments.iter().map(|it| (it.native, (self.line)(it, program))).collect()
+        let line = |moment: &&'static Moment| {
+            let mut line = (self.line)(moment, program);
+            if let (Some(failing), Value::Object(fields)) = (&self.failing, &mut line)
+                && closed
+                && Failing::concerns(moment)
+            {
+                fields.insert(failing.key.to_owned(), failing.value());
+            }
+            (moment.native, line)
+        };
+        moments.iter().map(line).collect()
+    }
+
+    /// What becomes of an event where the hook fails although it was installed to block then.
+    pub(in crate::cli) fn closed_note(&self) -> String {
+        match &self.failing {
+            Some(failing) => format!(
+                "a hook that fails blocks tool calls (`{}`); stops stay open, so that an agent can end",
+                failing.key
+            ),
+            None => format!(
+                "{} has no setting for a hook that fails: its hooks stay open",
+                self.harness.title
+            ),
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstArray, CstInputValue, CstObject, CstRootNode};
 use serde_json::Value;
 
+use super::places::Failing;
 use crate::harness;
 
 /// How a client nests its hook lines.
@@ -36,6 +37,8 @@ pub(in crate::cli) struct Line {
     pub(in crate::cli) command: String,
     /// Whether it calls policyd.
     pub(in crate::cli) ours: bool,
+    /// Whether a failure of the hook blocks.
+    pub(in crate::cli) closed: bool,
 }
 
 /// Puts a hook line at each event, and takes out those of policyd at others.
@@ -164,6 +167,7 @@ pub(in crate::cli) fn lines(text: &str, form: Form) -> Result<Vec<Line>, String>
                 event: event.clone(),
                 command: command(it),
                 ours: is_ours(it),
+                closed: Failing::is_in(it),
             }));
         }
     }

@@ -272,6 +272,8 @@ impl<'a> Machine<'a> {
             seen.insert("decided_by".to_owned(), decided_by.into());
             let updated = report.answer.updated_input.clone();
             seen.insert("updated_input".to_owned(), updated.unwrap_or_else(|| "none".into()));
+            let updated = report.answer.updated_output.clone();
+            seen.insert("updated_output".to_owned(), updated.unwrap_or_else(|| "none".into()));
             seen.extend(waits(&self.stores(project, None)));
         }
         seen

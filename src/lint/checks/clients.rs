@@ -44,6 +44,7 @@ fn needs(entry: &Entry<'_>) -> Vec<Ability> {
         Some("defer") => needs.push(Ability::Defer),
         Some("halt") => needs.push(Ability::Halt),
         Some("context") => needs.push(Ability::Context),
+        Some("mask") => needs.push(Ability::Output),
         Some(_) => {}
         None if entry.text("severity") == Some("blocker") => needs.push(Ability::Block),
         None => {}
@@ -77,6 +78,7 @@ fn look(
             Ability::Ask
             | Ability::Defer
             | Ability::Input
+            | Ability::Output
             | Ability::Halt
             | Ability::Block
             | Ability::Context

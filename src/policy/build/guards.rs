@@ -61,6 +61,7 @@ const fn ability(verb: Verb) -> Ability {
         Verb::Block => Ability::Block,
         Verb::Halt => Ability::Halt,
         Verb::Context => Ability::Context,
+        Verb::Mask => Ability::Output,
         Verb::Warn => Ability::Notice,
     }
 }

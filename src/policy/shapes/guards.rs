@@ -19,7 +19,12 @@ pub const GUARD: &[Field] = &[
     ),
     field("when", Kind::Expression, "Holds where it fires; always, where absent."),
     field("unless", Kind::Expression, "Where this holds, it does not fire."),
-    field("decision", Kind::Choice(Verb::NAMES), "What it does; `deny` is `block`."),
+    field(
+        "decision",
+        Kind::Choice(Verb::NAMES),
+        "What it does; `deny` is `block`. `mask` replaces the secrets in the result of a tool before the agent \
+         reads it; a result without secrets does not concern such a guard.",
+    ),
     field("message", Kind::Template, "What it says: why, and what to do instead."),
     field(
         "updated_input",
