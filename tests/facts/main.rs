@@ -5,6 +5,7 @@
 mod bench_transcript;
 mod fold;
 mod lens;
+mod opencode;
 mod patterns;
 mod samples;
 mod session;
