@@ -94,7 +94,7 @@ fn quoted(word: &str) -> String {
 }
 
 /// The files of a patch: the first as `file_path`, all of them as `file_paths`.
-fn name_files(input: &mut Map<String, Value>) {
+pub(super) fn name_files(input: &mut Map<String, Value>) {
     let text = ["command", "input", "patch"].iter().find_map(|it| input.get(*it)?.as_str());
     let Some(text) = text else { return };
     const MARKS: [&str; 4] =

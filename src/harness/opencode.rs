@@ -1,19 +1,22 @@
-//! OpenCode, through the plugin that `policyd install --harness opencode` writes: it knows no command
-//! hooks, so the plugin speaks the plain protocol and does what is answered.
+//! OpenCode 1.18.33, through the plugin that `policyd install --harness opencode` writes: OpenCode has
+//! no command hooks, so the plugin speaks the plain protocol and applies the answer.
 //!
-//! - It cannot keep a session from ending: a stop takes a note to the user only.
-//! - What follows a tool is put behind its output, for the agent to read.
+//! - A blocked stop sends its reason as the next prompt of the session.
+//! - The plugin interface has no hook for permission requests.
+//! - Context after a tool is appended to the tool's output.
 
-use super::plain::{ALLOW, ASK, BLOCK, CONTEXT, HARNESS as PLAIN, INPUT, NOTICE};
+use serde_json::Value;
+
+use super::codex::name_files;
+use super::plain::{BLOCK, CONTEXT, HARNESS as PLAIN, INPUT, NOTICE};
 use super::{Harness, Moment, moment};
 
-const MOMENTS: [Moment; 7] = [
+const MOMENTS: [Moment; 6] = [
     moment("session.created", "session_start", &[&NOTICE]),
     moment("chat.message", "user_prompt_submit", &[&NOTICE]),
     moment("tool.execute.before", "pre_tool_use", &[&BLOCK, &INPUT, &NOTICE]),
-    moment("permission.ask", "permission_request", &[&ALLOW, &ASK, &BLOCK, &NOTICE]),
     moment("tool.execute.after", "post_tool_use", &[&CONTEXT, &NOTICE]),
-    moment("session.idle", "stop", &[&NOTICE]),
+    moment("session.idle", "stop", &[&BLOCK, &NOTICE]),
     moment("session.error", "stop_failure", &[&NOTICE]),
 ];
 
@@ -27,6 +30,7 @@ pub const HARNESS: Harness = Harness {
         ("write", "Write"),
         ("edit", "Edit"),
         ("patch", "Edit"),
+        ("apply_patch", "Edit"),
         ("read", "Read"),
         ("glob", "Glob"),
         ("grep", "Grep"),
@@ -44,6 +48,31 @@ pub const HARNESS: Harness = Harness {
     // The plugin names itself on the command line.
     signs: |_| false,
     variable: "",
-    neutral: |moment, payload| (PLAIN.neutral)(moment, payload),
+    neutral: |moment, payload| {
+        let judged = (PLAIN.neutral)(moment, payload);
+        let is_patch = payload.get("tool_name").is_some_and(|it| it == "apply_patch");
+        if let Some(Value::Object(input)) = payload.get_mut("tool_input").filter(|_| is_patch) {
+            let patch = input.get("patchText").cloned().unwrap_or_default();
+            input.insert("patch".to_owned(), patch);
+            name_files(input);
+        }
+        judged
+    },
     ..PLAIN
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_files_of_a_patch_are_named() {
+        let patch = "*** Begin Patch\n*** Update File: a.rs\n@@\n-x\n+y\n*** Delete File: .env\n";
+        let mut payload = json!({"tool": "apply_patch", "input": {"patchText": patch}});
+        let before = HARNESS.moment("tool.execute.before").unwrap();
+        assert!((HARNESS.neutral)(before, payload.as_object_mut().unwrap()));
+        assert_eq!(payload["tool_input"]["file_paths"], json!(["a.rs", ".env"]));
+        assert_eq!(payload["tool_input"]["patch"], patch);
+    }
+}

@@ -6,6 +6,7 @@ mod bench_transcript;
 mod clients;
 mod fold;
 mod lens;
+mod opencode;
 mod patterns;
 mod samples;
 mod session;

@@ -16,12 +16,16 @@ fn found(name: &str, lines: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_blocker_is_told_where_no_stop_can_be_blocked() {
-    let blocked = ["OpenCode takes no `block` at `stop`"];
-    assert_eq!(found("opencode", ""), blocked);
-    assert_eq!(found("opencode", "  mode: warn\n"), [""; 0], "it never wants to block");
-    for name in ["claude-code", "codex", "gemini", "cursor", "copilot", "droid", "plain"] {
-        assert_eq!(found(name, ""), [""; 0], "{name}");
+fn a_blocker_is_told_where_the_event_cannot_be_blocked() {
+    let on = "  on: [session_start]\n";
+    assert_eq!(found("opencode", on), ["OpenCode takes no `block` at `session_start`"]);
+    assert_eq!(
+        found("opencode", &format!("{on}  mode: warn\n")),
+        [""; 0],
+        "it never wants to block"
+    );
+    for client in policyd::harness::HARNESSES {
+        assert_eq!(found(client.name, ""), [""; 0], "{}", client.name);
     }
 }
 

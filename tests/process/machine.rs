@@ -171,6 +171,11 @@ impl Machine {
         self.dressed(Command::new(env!("CARGO_BIN_EXE_policyd")), arguments)
     }
 
+    /// Another program in this project, with the same environment.
+    pub(crate) fn program(&self, name: &str, arguments: &[&str]) -> Command {
+        self.dressed(Command::new(name), arguments)
+    }
+
     /// The same binary under another name in this folder of the machine.
     pub(crate) fn renamed(&self, name: &str, arguments: &[&str]) -> Command {
         let copy = self.path(name);

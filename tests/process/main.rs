@@ -19,6 +19,7 @@ mod install;
 mod kill;
 mod layouts;
 mod machine;
+mod opencode;
 mod replay;
 mod samples;
 mod usage;

@@ -204,7 +204,7 @@ pub(in crate::cli) const PLACES: [Place; 7] = [
         failing: None,
         form: None,
         line: |_, _| Value::Null,
-        then: "OpenCode loads it when it starts; it cannot keep a session from ending",
+        then: "OpenCode loads it when it starts",
     },
 ];
 

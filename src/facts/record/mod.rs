@@ -7,6 +7,7 @@ mod codex;
 mod copilot;
 mod gemini;
 pub mod lenient;
+mod opencode;
 pub mod output;
 #[expect(missing_docs, reason = "field names are those of the clients")]
 pub mod wire;
@@ -157,9 +158,12 @@ pub struct TokenUse<'a> {
 }
 
 /// Whose shape a line has: `claude_code` (also where it cannot be told), `copilot`, `codex`,
-/// `gemini`.
+/// `gemini`, `opencode`.
 #[must_use]
 pub fn format(line: &[u8]) -> &'static str {
+    if opencode::is_opencode(line) {
+        return "opencode";
+    }
     let Some(line) = decoded(line) else { return "claude_code" };
     if line.payload.one().is_some() {
         "codex"
@@ -177,6 +181,9 @@ pub fn format(line: &[u8]) -> &'static str {
 pub fn read(line: &[u8]) -> Option<Record<'_>> {
     if line.first() != Some(&b'{') {
         return None;
+    }
+    if opencode::is_opencode(line) {
+        return opencode::record(line);
     }
     let line = decoded(line)?;
     if line.payload.one().is_some() {
