@@ -62,9 +62,38 @@ impl Patience<'_> {
     pub const NONE: Self = Self { complete: &|_| true, limit: Duration::ZERO };
 }
 
-/// Waits between two looks at a transcript that grows: each is twice as long as the one before.
+/// The pauses between two looks at a transcript that grows: each is twice as long as the one before.
+struct Waiting<'w> {
+    world: &'w dyn World,
+    limit: Duration,
+    next: Duration,
+    so_far: Duration,
+}
+
+impl<'w> Waiting<'w> {
+    fn new(world: &'w dyn World, limit: Duration) -> Self {
+        Self { world, limit, next: FIRST_WAIT, so_far: Duration::ZERO }
+    }
+
+    /// Makes a pause; `false` once the limit is reached.
+    fn pause(&mut self) -> bool {
+        let left = self.limit.saturating_sub(self.so_far);
+        if left.is_zero() {
+            return false;
+        }
+        let began = self.world.elapsed();
+        self.world.sleep(self.next.min(left));
+        let took = self.world.elapsed().saturating_sub(began);
+        // A clock that stands still must not make it endless.
+        self.so_far = self.so_far.saturating_add(took.max(self.next.min(left)));
+        self.next = self.next.saturating_mul(2).min(LONGEST_WAIT);
+        true
+    }
+}
+
+/// First pause.
 const FIRST_WAIT: Duration = Duration::from_millis(4);
-/// Longest of these waits.
+/// Longest pause.
 const LONGEST_WAIT: Duration = Duration::from_millis(25);
 
 /// Where a transcript is, and where its cursor is kept (`None`: nowhere).
@@ -101,9 +130,14 @@ pub fn read_patiently(
 ) -> Reading {
     let mut reading = Reading::default();
     reading.facts.sidechain = places.subagent;
-    let mut file = match world.open(places.transcript) {
-        Ok(file) => file,
-        Err(error) => return Reading { problem: Some(problem(places, &error)), ..reading },
+    let mut waiting = Waiting::new(world, patience.limit);
+    let mut file = loop {
+        match world.open(places.transcript) {
+            Ok(file) => break file,
+            // The client might create the file after its first hooks.
+            Err(WorldError::Missing) if waiting.pause() => {}
+            Err(error) => return Reading { problem: Some(problem(places, &error)), ..reading },
+        }
     };
     let stat = match file.stat() {
         Ok(stat) => stat,
@@ -122,8 +156,6 @@ pub fn read_patiently(
     }
     let start = position.offset;
     let mut lines = Lines::default();
-    let began = world.elapsed();
-    let mut pause = FIRST_WAIT;
     loop {
         let rest = start + reading.bytes_read..stat.length;
         let ended = tail(world, file.as_mut(), rest, deadline, |chunk| {
@@ -134,17 +166,14 @@ pub fn read_patiently(
             });
         });
         reading.problem = ended.map(|error| problem(places, &error));
-        let waited = world.elapsed().saturating_sub(began);
         if reading.problem.is_some()
             || shows_all(&reading.facts, lines.unfinished(), (lens, patience))
-            || waited >= patience.limit
+            || !waiting.pause()
         {
             break;
         }
-        world.sleep(pause.min(patience.limit.saturating_sub(waited)));
-        pause = pause.saturating_mul(2).min(LONGEST_WAIT);
-        reading.waited = world.elapsed().saturating_sub(began);
     }
+    reading.waited = waiting.so_far;
     let skipped = reading.facts.lines_skipped;
     if reading.problem.is_none() && skipped > 0 && skipped == reading.facts.seq {
         let shown = places.transcript.display();
