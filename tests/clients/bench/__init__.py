@@ -1,0 +1,1 @@
+"""Runs policyd with real coding-agent clients and a scripted model on the loopback interface."""
