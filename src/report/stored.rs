@@ -79,6 +79,12 @@ const CHECK_RESULTS: &[Field] = &[
     field("quality_score", Kind::Int { min: 0, max: 100 }, "Share of satisfied checks."),
 ];
 
+const LAST_STOP: &[Field] = &[
+    field("key", Kind::Text, "Checksum of what tells this stop from others."),
+    field("line", Kind::Text, "The hook line: client and event as the command line names them."),
+    field("at", Kind::Date, "When it was evaluated."),
+];
+
 const AGENT: &[Field] = &[
     required("consecutive_blocks", COUNT, "Blocks of this episode."),
     field("total_blocks", COUNT, "Blocks of the session."),
@@ -108,6 +114,12 @@ const STATE: &[Field] = &[
     field("block_reason", Kind::Text, "Beginning of the last block's reason."),
     field("context", Kind::Record(CONTEXT), "The tier that the context reached."),
     field("agents", Kind::Map(&Kind::Record(AGENT)), "Subagents, by their id."),
+    field(
+        "notified",
+        Kind::List(&Kind::Text),
+        "Keys of the warnings that were reported once; see `once` in `considerations.yaml`.",
+    ),
+    field("last_stop", Kind::Record(LAST_STOP), "The last stop that changed the state."),
 ];
 
 const BREAKER: &[Field] = &[

@@ -20,6 +20,7 @@ impl Facts {
         lens: &CompiledLens,
     ) {
         let name = cut(name, NAME_TEXT_MAX);
+        self.reopen(id);
         self.tools.count(name, self.seq);
         let empty = Input::default();
         let decoded;

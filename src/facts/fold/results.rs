@@ -95,6 +95,12 @@ impl Facts {
         !id.is_empty() && self.ended.contains(&call_hash(id))
     }
 
+    /// A new call might use the id of an earlier one.
+    pub(super) fn reopen(&mut self, id: &str) {
+        let hash = call_hash(cut(id, NAME_TEXT_MAX));
+        self.ended.retain(|it| *it != hash);
+    }
+
     fn end_call(&mut self, id: &str) {
         if !id.is_empty() {
             push_bounded(&mut self.ended, call_hash(id), ENDED_CALLS_KEPT_MAX);
