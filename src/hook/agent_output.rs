@@ -20,6 +20,8 @@ const SAID_LINES: usize = 200;
 const SAID_CHARS: usize = 2_000;
 /// API calls whose tokens are told apart.
 const CALLS_MAX: usize = 20_000;
+/// HTTP status of an overloaded server.
+const STATUS_OVERLOADED: u64 = 529;
 
 /// One API call.
 #[derive(Debug, Clone, Default)]
@@ -199,6 +201,7 @@ impl AgentOutput {
         if !name.is_empty() {
             self.error = name;
         }
+        self.note_status(record);
         let blocks = message.get("content").and_then(Value::as_array);
         let calls = blocks.into_iter().flatten().filter(|it| text(it, "type") == "tool_use");
         self.tools = self.tools.saturating_add(u32::try_from(calls.count()).unwrap_or(u32::MAX));
@@ -211,6 +214,13 @@ impl AgentOutput {
         let model = text(message, "model");
         if own && !model.is_empty() && !model.starts_with('<') {
             self.model = model;
+        }
+    }
+
+    /// The HTTP status of a failed API call. Claude Code names an overloaded server `server_error`.
+    fn note_status(&mut self, record: &Value) {
+        if record.get("api_error_status").and_then(Value::as_u64) == Some(STATUS_OVERLOADED) {
+            "overloaded".clone_into(&mut self.error);
         }
     }
 
@@ -229,6 +239,7 @@ impl AgentOutput {
     fn result(&mut self, record: &Value) {
         let cost = record.get("total_cost_usd").and_then(Value::as_f64);
         self.cost_usd = cost.filter(|it| it.is_finite() && *it >= 0.0).or(self.cost_usd);
+        self.note_status(record);
         if let Some(usage) = record.get("usage").filter(|it| it.is_object()) {
             self.told = Some(usage_of(usage));
         }
@@ -394,6 +405,28 @@ mod tests {
         assert!(failed(r#"{"type":"result","subtype":"success","is_error":true}"#));
         assert!(failed(r#"{"type":"result","subtype":"error_during_execution"}"#));
         assert!(!failed(r#"{"type":"result","subtype":"error_max_turns","is_error":true}"#));
+    }
+
+    #[test]
+    fn an_overloaded_server_is_known_by_its_status() {
+        let error = |line: &str| read(line).error;
+        for (line, name) in [
+            (
+                r#"{"type":"assistant","error":"server_error","api_error_status":529,"message":{}}"#,
+                "overloaded",
+            ),
+            (
+                r#"{"type":"assistant","error":"server_error","api_error_status":500,"message":{}}"#,
+                "server_error",
+            ),
+            (
+                r#"{"type":"assistant","error":"server_error","message":{}}
+{"type":"result","subtype":"success","is_error":true,"api_error_status":529}"#,
+                "overloaded",
+            ),
+        ] {
+            assert_eq!(error(line), name, "{line}");
+        }
     }
 
     #[test]
