@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::uncertainty::Watch;
 use crate::time::Timestamp;
-use stuckness::Trail;
+use stuckness::{Mark, Trail};
 
 pub use event::{Admission, Claim, Context, Effect, Event, Failure, Look, Renewal, Turn, Used};
 pub use limits::{Limits, Options};
@@ -148,6 +148,10 @@ pub struct Run {
     pub idle: u32,
     /// The last turns.
     pub trail: Trail,
+    /// The turns that made it count as stuck before the last fresh session, oldest first.
+    pub circle: Vec<Mark>,
+    /// The commit or tree that was checked out when it began; empty if git does not know the project.
+    pub base: String,
     /// Rounds in a row in which it was stuck, and whether that was told.
     pub stuck_rounds: u32,
     /// Whether something was done about it in this episode.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use policyd::state::run::stuckness::Mark;
+use policyd::state::run::stuckness::{Mark, Settings};
 use policyd::state::run::{
     Admission, Claim, Context, Effect, Event, Failure, Limits, Look, Phase, Renewal, Run, STATUSES,
     Spend, Status, Turn, Used, step,
@@ -422,4 +422,37 @@ fn a_health_that_says_abort_turn_after_turn_ends_the_run() {
     assert_eq!(verdicts.iter().filter(|it| *it == "abort").count(), 3);
     let (again, _) = step(&now, &Event::Resumed(None), &limits, NOW);
     assert_eq!(again.aborts, 0, "whoever goes on has seen to it");
+}
+
+#[test]
+fn a_fresh_session_is_tried_once_for_each_circle() {
+    let limits = Limits { restarts: 5, stuckness: Settings::default(), idle: 9, ..limits() };
+    let mark = |content: char| Mark {
+        content: content.to_string(),
+        lines: Some(20),
+        error: "the test fails".to_owned(),
+        ..Mark::default()
+    };
+    let ended = |contents: &str| {
+        let mut now = Run { iteration: 0, ..run(Phase::Working) };
+        let mut renewed = Vec::new();
+        for (at, content) in contents.chars().enumerate() {
+            now.iteration += 1;
+            let mut turn = Turn { mark: mark(content), moved: Some(true), ..Turn::default() };
+            if at % 3 == 2 {
+                turn.context = Context::ClearRequested;
+            }
+            let (after, effects) = step(&now, &Event::Ended(&turn), &limits, NOW);
+            let stuck = effects.contains(&Effect::Renew(Renewal::Stuck));
+            renewed.extend(stuck.then_some(now.iteration));
+            if after.status().is_some() {
+                return (renewed, word(&after), after.iteration);
+            }
+            now = Run { phase: Phase::Working, ..after };
+        }
+        (renewed, word(&now), now.iteration)
+    };
+    assert_eq!(ended("ababababab"), (vec![4], "stuck".to_owned(), 6));
+    let other = ended("ababcdcdcd");
+    assert_eq!(other.0, [4, 8], "another circle is worth another session: {other:?}");
 }

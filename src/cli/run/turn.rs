@@ -31,9 +31,11 @@ impl Supervisor<'_, '_, '_> {
             self.save();
         }
         let prompt = self.prompt(&self.summary());
-        let (own, root) = (self.paths.own.clone(), self.project.root.clone());
-        let tree = Tree { world: self.world, root: &root, own: &own };
-        let before = tree.content();
+        if self.run.base.is_empty() {
+            self.run.base = self.tree().base().unwrap_or_default();
+        }
+        let before = self.tree().content(&self.run.base);
+        let seen = self.facts().seq;
         self.record_prompt(&prompt);
         let heard = match self.listen(&prompt) {
             Ok(heard) => heard,
@@ -49,21 +51,15 @@ impl Supervisor<'_, '_, '_> {
             let used = Used { spend, priced, took: heard.took };
             return self.step(&Event::Interrupted(Some(used)));
         }
-        let after = tree.content();
-        let moved = before
-            .as_ref()
-            .zip(after.as_ref())
-            .map(|(before, after)| before.fingerprint != after.fingerprint);
-        let lines = match (&before, moved) {
-            (Some(before), Some(true)) => tree.lines_since(&before.commit),
-            (_, Some(false)) => Some(0),
-            (_, Some(true) | None) => None,
-        };
+        let after = self.tree().content(&self.run.base);
+        let changes =
+            before.as_ref().zip(after.as_ref()).map(|(before, after)| after.since(before));
         let failure = self.failure(&heard);
         let said = heard.output.said();
         self.record_answer(&heard.output);
         let exit_code = heard.ending.code().unwrap_or_default();
-        let error = failure.as_ref().map(|it| fingerprint(&format!("{} {}", it.class, it.text)));
+        let error = failure.as_ref().map(|it| format!("{} {}", it.class, it.text));
+        let error = error.or_else(|| self.failed_test(seen)).map(|it| fingerprint(&it));
         let (spend, priced) = self.measure(&heard.output);
         let context = self.context_now(failure.as_ref());
         let mut turn = Turn {
@@ -73,13 +69,13 @@ impl Supervisor<'_, '_, '_> {
             context,
             mark: Mark {
                 content: after.map(|it| it.fingerprint).unwrap_or_default(),
-                lines,
+                lines: changes.as_ref().map(|it| it.lines),
                 error: error.unwrap_or_default(),
                 exit_code,
                 words_percent: overlap_percent(&said, &self.said_before()),
                 tests: self.tests(),
             },
-            moved,
+            moved: changes.map(|it| it.moved),
             took: heard.took,
             failure,
             ..Turn::default()
@@ -92,10 +88,15 @@ impl Supervisor<'_, '_, '_> {
         self.write_progress(&self.run.clone());
     }
 
+    /// The project as git sees it.
+    pub(super) fn tree(&self) -> Tree<'_> {
+        Tree { world: self.world, root: &self.project.root, own: &self.paths.own }
+    }
+
     /// Says so, where nobody can know what turns change.
     pub(super) fn note_git(&mut self) {
-        let tree = Tree { world: self.world, root: &self.project.root, own: &self.paths.own };
-        if tree.content().is_none() {
+        self.run.base = self.tree().base().unwrap_or_default();
+        if self.run.base.is_empty() {
             let root = self.project.root.display();
             let text = format!(
                 "git does not know {root}: what a turn changes is not known, so a run in which nothing \

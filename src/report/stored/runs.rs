@@ -89,6 +89,12 @@ pub(super) const RUN_STATE: &[Field] = &[
     field("same_class", COUNT, "How often that class came in a row."),
     field("idle", COUNT, "Turns in a row that changed nothing."),
     field("trail", Kind::List(&Kind::Record(MARK)), "The last turns, oldest first."),
+    field(
+        "circle",
+        Kind::List(&Kind::Record(MARK)),
+        "The turns for which the last fresh session was begun.",
+    ),
+    field("base", Kind::Text, "What git had checked out when it began; may be empty."),
     field("stuck_rounds", COUNT, "Rounds in a row in which it was stuck."),
     field("stuck_told", Kind::Bool, "Whether something was done about it."),
     field("hint", Kind::Text, "Why it seems stuck; told to the agent."),

@@ -113,7 +113,10 @@ impl Step<'_> {
             run.aborts = 0;
             run.stuck_rounds = 0;
             run.stuck_told = false;
-            run.trail.marks.clear();
+            let marks = std::mem::take(&mut run.trail.marks);
+            if why == Renewal::Stuck {
+                run.circle = marks;
+            }
         }
         self.effects.push(Effect::Renew(why));
     }
@@ -146,6 +149,7 @@ impl Step<'_> {
             iteration: run.iteration,
             iterations_max: run.iterations_max(limits),
             content: run.feedback.is_empty(),
+            circle: &run.circle,
         };
         let signs = run.trail.signs(limits.stuckness, around);
         let settings = uncertainty::Settings {
@@ -165,7 +169,8 @@ impl Step<'_> {
         }
         // With no turn left another session would have none either.
         if told && self.run.turns_left(self.limits) {
-            if limits.restart_when_stuck && self.may_restart() {
+            let again = self.run.trail.is_back(&self.run.circle);
+            if limits.restart_when_stuck && self.may_restart() && !again {
                 return self.renew(Renewal::Stuck);
             }
             return self

@@ -122,6 +122,7 @@ impl Step<'_> {
         run.stuck_rounds = 0;
         run.stuck_told = false;
         run.trail.marks.clear();
+        run.circle.clear();
     }
 
     fn look_while_waiting(&mut self, look: &Look, over: bool) {
