@@ -1,4 +1,5 @@
-//! What other clients than Claude Code print: their tool calls reach the checks of a claim.
+//! What other clients than Claude Code print: their tool calls reach the checks of a claim, and what no
+//! client showed is never agreed to.
 
 use policyd::hook::agent_output::{AgentOutput, WrittenFile};
 use policyd::world::fake::Play;
@@ -89,6 +90,72 @@ fn items_and_pieces_become_lines_of_a_transcript() {
     };
     snapshot("run", "transcript__codex", transcript(CODEX_FIXED));
     snapshot("run", "transcript__gemini", transcript(GEMINI));
+}
+
+const UNSEEN: &str = "1 file changed (a.rs), and no tool call was visible in the client's output, so the \
+                      checks could not verify them";
+
+/// A pack with a setting for changes that nothing explains.
+fn unseen(setting: &str) -> Stage {
+    Stage::new().with_pack("run.yaml", &format!("unseen_changes: {setting}\n"))
+}
+
+#[test]
+fn a_claim_over_changes_that_nobody_saw_is_never_agreed_to() {
+    let stage = Stage::new();
+    stage.play(claims("a", "I did it."));
+    stage.play(vec![Play::says("Really."), signals("COMPLETION_REQUESTED")]);
+    let said = stage.run(&["--max-iterations", "9"]);
+    assert_eq!((said.code, said.status().as_str()), (14, "unverified"), "{said:?}");
+    assert_eq!(stage.prompts().len(), 3, "it does not go on for ever");
+    let refused = said.of("loop.completion_refused");
+    assert_eq!(refused.len(), stage.prompts().len(), "in later turns, too");
+    assert!(refused.iter().all(|it| it["reason"] == format!("{UNSEEN}.")), "{refused:?}");
+    assert!(stage.prompts()[1].contains(UNSEEN), "the agent knows: {}", stage.prompts()[1]);
+    assert_eq!(said.of("loop.end")[0]["reason"], format!("{UNSEEN}."));
+    // Without a claim, the end names it, too.
+    let stage = Stage::new();
+    stage.play(vec![changes("a")]);
+    let said = stage.run(&["--max-iterations", "1"]);
+    assert_eq!(said.of("loop.end")[0]["reason"], format!("all 1 turns are used up; {UNSEEN}"));
+}
+
+#[test]
+fn a_visible_tool_call_lets_the_checks_decide() {
+    let stage = Stage::new();
+    stage.play(claims("a", "I did it."));
+    stage.play(turn("b", vec![signals("COMPLETION_REQUESTED")]));
+    assert_eq!(stage.run(&["--max-iterations", "2"]).status(), "complete");
+    let stage = Stage::new();
+    stage.play(vec![Play::says("There is nothing to do."), signals("COMPLETION_REQUESTED")]);
+    assert_eq!(stage.run(&[]).status(), "complete", "nothing changed, so nothing was missed");
+}
+
+#[test]
+fn changes_that_nobody_saw_may_end_the_run() {
+    let stage = unseen("end");
+    stage.play(claims("a", "I did it."));
+    let said = stage.run(&[]);
+    assert_eq!((said.code, said.status().as_str()), (14, "unverified"), "{said:?}");
+    assert_eq!(said.of("loop.end")[0]["reason"], format!("{UNSEEN}."));
+    // A human who goes on has looked at them.
+    stage.play(vec![signals("COMPLETION_REQUESTED")]);
+    assert_eq!(stage.resume(&[]).status(), "complete");
+}
+
+#[test]
+fn a_human_may_be_asked_about_them() {
+    let stage = unseen("human");
+    stage.play(claims("a", "I did it."));
+    let said = stage.run(&[]);
+    assert_eq!((said.code, said.status().as_str()), (14, "human_needed"), "{said:?}");
+    let end = &said.of("loop.end")[0];
+    assert!(end["reason"].as_str().unwrap().contains(UNSEEN), "{end}");
+    let asked = stage.world.files();
+    let asked = asked.iter().any(|it| it.to_string_lossy().contains("HUMAN_REVIEW_NEEDED"));
+    assert!(asked, "{:?}", stage.world.files());
+    // Nobody has answered yet.
+    assert_eq!(stage.resume(&[]).status(), "human_needed");
 }
 
 /// A test run of Claude Code that fails, always in the same words.

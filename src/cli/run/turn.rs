@@ -18,7 +18,7 @@ use crate::report::context::{Whose, usage, warning};
 use crate::report::mask::mask;
 use crate::state::context::ACT;
 use crate::state::run::stuckness::{Mark, overlap_percent};
-use crate::state::run::{Claim, Context, Event, Failure, Spend, Turn, Used};
+use crate::state::run::{Claim, Context, Event, Failure, Spend, Turn, Used, unseen};
 
 impl Supervisor<'_, '_, '_> {
     /// Makes one turn and moves the run on.
@@ -60,10 +60,11 @@ impl Supervisor<'_, '_, '_> {
         let exit_code = heard.ending.code().unwrap_or_default();
         let error = failure.as_ref().map(|it| format!("{} {}", it.class, it.text));
         let error = error.or_else(|| self.failed_test(seen)).map(|it| fingerprint(&it));
+        let files = changes.as_ref().map(|it| it.files.clone()).unwrap_or_default();
         let (spend, priced) = self.measure(&heard.output);
         let context = self.context_now(failure.as_ref());
         let mut turn = Turn {
-            claim: self.claim(&heard, failure.is_none()),
+            claim: self.claim(&heard, failure.is_none(), &files),
             spend,
             priced,
             context,
@@ -76,6 +77,8 @@ impl Supervisor<'_, '_, '_> {
                 tests: self.tests(),
             },
             moved: changes.map(|it| it.moved),
+            files,
+            tools_seen: heard.output.tools > 0,
             took: heard.took,
             failure,
             ..Turn::default()
@@ -155,7 +158,7 @@ impl Supervisor<'_, '_, '_> {
     }
 
     /// What the agent says of being done, judged. Text counts for nothing.
-    fn claim(&mut self, heard: &Heard, worked: bool) -> Claim {
+    fn claim(&mut self, heard: &Heard, worked: bool, files: &[String]) -> Claim {
         let takes = |way: &str| match self.run.options.claims.as_slice() {
             [] => self.settings.takes_claim(way),
             asked => asked.iter().any(|it| it == way),
@@ -173,9 +176,17 @@ impl Supervisor<'_, '_, '_> {
         } else {
             heard.output.answer.clone()
         };
-        let verdict = self.judge(&answer);
+        let unseen = unseen::after(&self.run.unseen, files, heard.output.tools > 0);
+        let verdict = match self.judge(&answer) {
+            // A human who switched the gate off takes the agent's word.
+            Claim::Accepted if !unseen.is_empty() && self.run.switched.off.is_none() => {
+                Claim::Unverified(format!("{}.", unseen::describe(&unseen)))
+            }
+            verdict
+            @ (Claim::None | Claim::Refused(_) | Claim::Unverified(_) | Claim::Accepted) => verdict,
+        };
         self.decided = if verdict == Claim::Accepted { "content" } else { "not content" };
-        if let Claim::Refused(why) = &verdict {
+        if let Claim::Refused(why) | Claim::Unverified(why) = &verdict {
             self.tell("loop.completion_refused", &[("reason", json!(why))]);
         }
         verdict
