@@ -322,9 +322,19 @@ impl<'a> Supervisor<'a, '_, '_> {
     /// it is remembered that there is another one: doing it twice does no harm.
     fn step(&mut self, event: &Event<'_>) {
         let (next, effects) = step(&self.run, event, &self.limits, self.world.now());
+        let mut next = next;
         for effect in &effects {
-            if let Effect::Renew(why) = effect {
-                self.renew(*why, &next);
+            match effect {
+                Effect::Renew(why) => self.renew(*why, &next),
+                // A human who cannot be asked does not vouch for anything.
+                Effect::AskHuman(why) => next.unseen_asked = self.ask_human(why),
+                Effect::Ask
+                | Effect::Begin
+                | Effect::Extended(_)
+                | Effect::Stuck(_)
+                | Effect::BudgetWarning(_)
+                | Effect::Wait { .. }
+                | Effect::End(_) => {}
             }
         }
         let moved = next != self.run;

@@ -1,8 +1,13 @@
 //! What an agent's command prints, read as it comes: Claude Code's `--output-format stream-json` and
-//! `json`, Codex's `exec --json`, or plain text. Each line is taken for what it is; a line that is no
-//! JSON object is text. Nothing that is printed can fail the reading.
+//! `json`, Codex's `exec --json`, Gemini's `-o stream-json`, or plain text. Each line is taken for what
+//! it is; a line that is no JSON object is text. Nothing that is printed can fail the reading.
+//! Returned are transcript lines in the form of Claude Code, whatever client printed them.
 
-use std::collections::{BTreeMap, VecDeque};
+mod codex;
+mod gemini;
+mod lines;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde_json::Value;
 
@@ -59,17 +64,40 @@ pub struct AgentOutput {
     pub dropped: u32,
     /// Records of the conversation.
     pub records: u32,
+    /// Tool calls that were visible in the output, those of subagents included.
+    pub tools: u32,
+    /// Gemini: the text of the agent that has no end yet.
+    begun_text: String,
+    /// Codex: commands that have begun.
+    begun_commands: BTreeSet<String>,
 }
+
+/// A file that an agent wrote, where its output names only the path.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WrittenFile {
+    /// Its text before the run began; empty for a file that is new or is not known.
+    pub before: String,
+    /// Its text now; `None` if it is gone, too large, or no text.
+    pub now: Option<String>,
+}
+
+/// Looks up a file that the output names: its path, and whether it existed before.
+pub type LookUp<'l> = &'l dyn Fn(&str, bool) -> WrittenFile;
 
 impl AgentOutput {
     /// Takes what was printed; returns the whole lines that are records of the conversation.
     pub fn absorb(&mut self, bytes: &[u8]) -> Vec<String> {
+        self.absorb_with(bytes, &|_, _| WrittenFile::default())
+    }
+
+    /// Like [`absorb`](Self::absorb); `look_up` supplies the texts of files that the output only names.
+    pub fn absorb_with(&mut self, bytes: &[u8], look_up: LookUp<'_>) -> Vec<String> {
         let mut records = Vec::new();
         let mut rest = bytes;
         while let Some(end) = memchr::memchr(b'\n', rest) {
             let (line, after) = rest.split_at(end);
             self.lengthen(line);
-            records.extend(self.line());
+            records.extend(self.line(look_up));
             rest = after.get(1..).unwrap_or_default();
         }
         self.lengthen(rest);
@@ -78,7 +106,9 @@ impl AgentOutput {
 
     /// Takes the last line, which may have no end.
     pub fn finish(&mut self) -> Vec<String> {
-        self.line()
+        let mut records = self.line(&|_, _| WrittenFile::default());
+        records.extend(self.end_text());
+        records
     }
 
     fn lengthen(&mut self, more: &[u8]) {
@@ -92,7 +122,7 @@ impl AgentOutput {
     }
 
     /// The begun line is whole.
-    fn line(&mut self) -> Vec<String> {
+    fn line(&mut self, look_up: LookUp<'_>) -> Vec<String> {
         let line = std::mem::take(&mut self.begun);
         if std::mem::take(&mut self.overlong) {
             self.dropped = self.dropped.saturating_add(1);
@@ -102,9 +132,9 @@ impl AgentOutput {
         let text = text.trim();
         match serde_json::from_str::<Value>(text) {
             Ok(Value::Array(records)) if records.iter().any(Value::is_object) => {
-                records.iter().filter_map(|it| self.record(it)).collect()
+                records.iter().flat_map(|it| self.record(it, look_up)).collect()
             }
-            Ok(record @ Value::Object(_)) => self.record(&record).into_iter().collect(),
+            Ok(record @ Value::Object(_)) => self.record(&record, look_up),
             Ok(_) | Err(_) => {
                 self.say(text);
                 Vec::new()
@@ -120,34 +150,39 @@ impl AgentOutput {
         self.said.drain(..over);
     }
 
-    /// One JSON object; given back where it is a record of the conversation.
-    fn record(&mut self, record: &Value) -> Option<String> {
+    /// One JSON object; returns the records of the conversation that it holds.
+    fn record(&mut self, record: &Value, look_up: LookUp<'_>) -> Vec<String> {
         let text = |key: &str| record.get(key).and_then(Value::as_str).unwrap_or_default();
         self.records = self.records.saturating_add(u32::from(text("type") == "assistant"));
-        if !text("session_id").is_empty() {
-            text("session_id").clone_into(&mut self.session_id);
+        for key in ["session_id", "thread_id"] {
+            if !text(key).is_empty() {
+                text(key).clone_into(&mut self.session_id);
+            }
         }
         match text("type") {
             "assistant" => {
                 self.assistant(record);
-                Some(as_transcript(record))
+                vec![as_transcript(record)]
             }
-            "user" => Some(as_transcript(record)),
+            "user" => vec![as_transcript(record)],
             "system" => {
                 if !text("model").is_empty() {
                     text("model").clone_into(&mut self.model);
                 }
-                Some(record.to_string())
+                vec![record.to_string()]
             }
             "result" => {
+                let records = self.end_text().into_iter().collect();
                 self.result(record);
-                None
+                records
             }
-            "turn.completed" | "turn.failed" | "item.completed" | "error" => {
+            "turn.completed" | "turn.failed" | "error" => {
                 self.codex(record);
-                None
+                Vec::new()
             }
-            _ => None,
+            "item.started" | "item.completed" => self.codex_item(record, look_up),
+            "init" | "message" | "tool_use" | "tool_result" => self.gemini(record),
+            _ => Vec::new(),
         }
     }
 
@@ -166,6 +201,8 @@ impl AgentOutput {
             self.error = claude_code::error_name(fields, name);
         }
         let blocks = message.get("content").and_then(Value::as_array);
+        let calls = blocks.into_iter().flatten().filter(|it| text(it, "type") == "tool_use");
+        self.tools = self.tools.saturating_add(u32::try_from(calls.count()).unwrap_or(u32::MAX));
         let texts = blocks.into_iter().flatten().filter_map(|it| it.get("text")?.as_str());
         let said: Vec<&str> = texts.collect();
         if !said.is_empty() && own {
@@ -196,6 +233,9 @@ impl AgentOutput {
         if let Some(usage) = record.get("usage").filter(|it| it.is_object()) {
             self.told = Some(usage_of(usage));
         }
+        if let Some(stats) = record.get("stats").filter(|it| it.is_object()) {
+            self.told = Some(gemini::usage_of(stats));
+        }
         let models = record.get("modelUsage").and_then(Value::as_object);
         if let Some(model) =
             models.and_then(|it| it.keys().next()).filter(|_| self.model.is_empty())
@@ -208,38 +248,22 @@ impl AgentOutput {
             }
             answer.clone_into(&mut self.answer);
         }
+        let text = |key: &str| record.get(key).and_then(Value::as_str).unwrap_or_default();
+        if text("status") == "error" {
+            let message = record.pointer("/error/message").and_then(Value::as_str);
+            message.unwrap_or_default().clone_into(&mut self.answer);
+        }
         // An agent that used up its own turns did what it could.
-        let subtype = record.get("subtype").and_then(Value::as_str).unwrap_or_default();
+        let subtype = text("subtype");
         let ran_out = subtype.starts_with("error_max_");
         self.failed = record.get("is_error").and_then(Value::as_bool) == Some(true) && !ran_out
-            || subtype == "error_during_execution";
+            || subtype == "error_during_execution"
+            || text("status") == "error";
         if let Some(fields) = record.as_object().filter(|_| self.failed) {
             self.error = claude_code::error_name(fields, std::mem::take(&mut self.error));
         }
         let structured = record.get("structured_output").and_then(|it| it.get("complete"));
         self.complete = structured.and_then(Value::as_bool) == Some(true);
-    }
-
-    fn codex(&mut self, record: &Value) {
-        let text = |path: &[&str]| {
-            let found = path.iter().try_fold(record, |it, key| it.get(key));
-            found.and_then(Value::as_str).unwrap_or_default().to_owned()
-        };
-        if let Some(usage) = record.get("usage").filter(|it| it.is_object()) {
-            let mut used = usage_of(usage);
-            used.cache_read = number(usage, "cached_input_tokens");
-            used.input = used.input.saturating_sub(used.cache_read);
-            self.told = Some(self.told.unwrap_or_default().plus(&used));
-        }
-        if text(&["type"]) == "turn.failed" || text(&["type"]) == "error" {
-            self.failed = true;
-            self.answer = [text(&["error", "message"]), text(&["message"])].concat();
-        }
-        if text(&["item", "type"]).ends_with("message") {
-            self.answer = text(&["item", "text"]);
-            let said = self.answer.clone();
-            self.say(&said);
-        }
     }
 
     /// The tokens as they are counted: call by call where calls are told, else what all came to.
@@ -374,6 +398,28 @@ mod tests {
         assert!(failed(r#"{"type":"result","subtype":"success","is_error":true}"#));
         assert!(failed(r#"{"type":"result","subtype":"error_during_execution"}"#));
         assert!(!failed(r#"{"type":"result","subtype":"error_max_turns","is_error":true}"#));
+    }
+
+    #[test]
+    fn an_overloaded_server_is_known_by_its_status() {
+        let error = |line: &str| read(line).error;
+        for (line, name) in [
+            (
+                r#"{"type":"assistant","error":"server_error","api_error_status":529,"message":{}}"#,
+                "overloaded",
+            ),
+            (
+                r#"{"type":"assistant","error":"server_error","api_error_status":500,"message":{}}"#,
+                "server_error",
+            ),
+            (
+                r#"{"type":"assistant","error":"server_error","message":{}}
+{"type":"result","subtype":"success","is_error":true,"api_error_status":529}"#,
+                "overloaded",
+            ),
+        ] {
+            assert_eq!(error(line), name, "{line}");
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod status;
 mod step;
 pub mod stuckness;
 mod switches;
+pub mod unseen;
 
 use std::time::Duration;
 
@@ -19,13 +20,14 @@ use serde::{Deserialize, Serialize};
 
 use super::uncertainty::Watch;
 use crate::time::Timestamp;
-use stuckness::Trail;
+use stuckness::{Mark, Trail};
 
 pub use event::{Admission, Claim, Context, Effect, Event, Failure, Look, Renewal, Turn, Used};
 pub use limits::{Limits, Options};
 pub use status::{STATUSES, Status};
 pub use step::step;
 pub use switches::Switched;
+pub use unseen::UnseenChanges;
 
 /// Version of the stored form.
 pub const VERSION: u32 = 1;
@@ -148,6 +150,16 @@ pub struct Run {
     pub idle: u32,
     /// The last turns.
     pub trail: Trail,
+    /// The turns that made it count as stuck before the last fresh session, oldest first.
+    pub circle: Vec<Mark>,
+    /// The commit or tree that was checked out when it began; empty if git does not know the project.
+    pub base: String,
+    /// Files that changed in turns without a visible tool call.
+    pub unseen: Vec<String>,
+    /// Claims in a row that were refused because of them alone.
+    pub unverified: u32,
+    /// Whether a human was asked about them.
+    pub unseen_asked: bool,
     /// Rounds in a row in which it was stuck, and whether that was told.
     pub stuck_rounds: u32,
     /// Whether something was done about it in this episode.

@@ -11,8 +11,13 @@ uses() {
     echo '{"type":"assistant","session_id":"s","message":{"id":"m'$n'","model":"claude-sonnet-4-5","content":[{"type":"text","text":"I work."}],"usage":{"input_tokens":'$1',"output_tokens":10}}}'
     echo '{"type":"result","subtype":"success","is_error":false,"result":"I work.","total_cost_usd":'$2'}'
 }
+# A tool call that is visible in the output.
+looks() {
+    echo '{"type":"assistant","message":{"id":"l'$n'","content":[{"type":"tool_use","id":"l'$n'","name":"Read","input":{"file_path":"work.txt"}}]}}'
+}
 # A change that it commits itself.
 commits() {
+    looks
     echo "$1" >> work.txt
     git add work.txt
     git -c user.name=a -c user.email=a@b -c commit.gpgsign=false commit -qm "$1"

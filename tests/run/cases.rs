@@ -65,6 +65,7 @@ fn stuck(input: &Value) -> Value {
         iteration: count(&input["iteration"]),
         iterations_max: input["max"].as_u64().map_or(20, |it| it as u32),
         content: input["audit"] == "pass" || input["gate"] == true,
+        circle: &[],
     };
     let settings = Settings::default();
     let signs = trail.signs(settings, around).len();

@@ -4,7 +4,7 @@ use policyd::time::Timestamp;
 use policyd::world::fake::{FakeWorld, Play};
 use serde_json::json;
 
-use crate::stage::{Stage, changes, signals, tool, turn, usage};
+use crate::stage::{Stage, changes, looks, signals, tool, turn, usage};
 
 #[test]
 fn words_complete_nothing() {
@@ -54,10 +54,10 @@ fn a_claim_that_the_gate_refuses_goes_on_and_the_agent_is_told() {
 fn a_structured_answer_and_an_exit_code_are_claims_where_they_are_taken() {
     let structured = json!({"type": "result", "structured_output": {"complete": true}});
     let stage = Stage::new();
-    stage.play(vec![changes("a"), Play::says(structured)]);
+    stage.play(vec![changes("a"), looks(), Play::says(structured)]);
     assert_eq!(stage.run(&[]).code, 0);
     let stage = Stage::new();
-    stage.play(vec![changes("a")]);
+    stage.play(vec![changes("a"), looks()]);
     assert_eq!(stage.run(&["--claim", "exit"]).code, 0);
     let stage = Stage::new();
     stage.play(vec![Play::Ends(Some(1))]);

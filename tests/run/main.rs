@@ -9,6 +9,7 @@
 )]
 
 mod cases;
+mod clients;
 mod display;
 mod gate;
 #[path = "../support/machine.rs"]

@@ -331,3 +331,44 @@ fn what_left_the_group_and_switches_the_gate_off_between_two_turns_is_found_out(
     let place = |kind: &str| events.iter().rposition(|it| it["type"] == kind).unwrap();
     assert!(place("loop.problem") < place("loop.iteration_complete"), "before the turn is made");
 }
+
+#[test]
+fn the_tree_is_compared_with_the_tree_before_the_turn() {
+    let big = "seq 1 300 > big.txt; looks";
+    let theatre = Theatre::new(&[
+        big,
+        "echo one > new.txt; looks",
+        "sed -i s/^7$/x/ big.txt; looks",
+        // The same tree, committed; then nothing at all.
+        "commits three; git add .; git -c user.name=a -c user.email=a@b commit -qm all",
+        "looks",
+        "sed -i s/^x$/7/ big.txt; rm new.txt work.txt; looks",
+    ]);
+    let (_, events) = theatre.run(&["--max-iterations", "6"]);
+    let turns = events.iter().filter(|it| it["type"] == "loop.iteration_complete");
+    let seen: Vec<_> =
+        turns.map(|it| (it["lines"].as_u64().unwrap(), it["moved"].as_bool().unwrap())).collect();
+    assert_eq!(seen, [(300, true), (1, true), (2, true), (1, true), (0, false), (4, true)]);
+    let trail = theatre.state().unwrap()["trail"].clone();
+    let content = |at: usize| trail[at]["content"].as_str().unwrap().to_owned();
+    assert_eq!(content(0), content(5), "committed or not, it is the same tree: {trail:#}");
+    assert_ne!(content(0), content(1));
+}
+
+#[test]
+fn an_agent_that_goes_to_and_fro_is_stuck_in_a_real_repository_too() {
+    let fails = |edit: &str| {
+        format!(
+            "echo '{edit}' > calc.txt; looks; \
+             printf '%s\\n' '{{\"type\":\"assistant\",\"message\":{{\"id\":\"t'$n'\",\"content\":[{{\"type\":\"tool_use\",\"id\":\"t'$n'\",\"name\":\"Bash\",\"input\":{{\"command\":\"pytest\"}}}}]}}}}'; \
+             printf '%s\\n' '{{\"type\":\"user\",\"message\":{{\"content\":[{{\"type\":\"tool_result\",\"tool_use_id\":\"t'$n'\",\"is_error\":true,\"content\":\"Exit code 1\\n1 failed\"}}]}}}}'"
+        )
+    };
+    let (a, b) = (fails("a - b"), fails("a * b"));
+    let plays: Vec<&str> = [&a, &b].into_iter().cycle().take(12).map(String::as_str).collect();
+    let theatre = Theatre::new(&plays);
+    let (code, events) = theatre.run(&["--max-iterations", "40"]);
+    let turns = events.iter().filter(|it| it["type"] == "loop.iteration_complete").count();
+    assert_eq!(code, 10, "{events:#?}");
+    assert!(turns <= 8, "{turns}");
+}

@@ -4,7 +4,7 @@
 use policyd::world::fake::Play;
 use serde_json::json;
 
-use crate::stage::{Stage, changes, signals, usage};
+use crate::stage::{Stage, changes, looks, signals, usage};
 
 const CUMULATIVE: &str = "meter: cumulative\n";
 
@@ -129,7 +129,9 @@ fn what_stands_before_the_model_counts_where_the_pack_says_nothing() {
 fn finished_work_is_never_thrown_away() {
     let stage = stage();
     stage.play(
-        [changes("a"), signals("COMPLETION_REQUESTED")].into_iter().chain(usage(190_000, 0, 0.5)),
+        [changes("a"), looks(), signals("COMPLETION_REQUESTED")]
+            .into_iter()
+            .chain(usage(190_000, 0, 0.5)),
     );
     let said = stage.run(&[]);
     assert_eq!((said.code, said.status().as_str()), (0, "complete"));

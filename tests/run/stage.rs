@@ -45,15 +45,20 @@ pub(crate) fn usage(input: u64, output: u64, cost_usd: f64) -> Vec<Play> {
     vec![Play::Takes(Duration::from_secs(30)), Play::says(call), Play::says(result)]
 }
 
-/// A turn that changes something, and says and does more besides.
+/// A turn that changes something by a tool, and says and does more besides.
 pub(crate) fn turn(content: &str, more: Vec<Play>) -> Vec<Play> {
-    [changes(content)].into_iter().chain(more).chain(usage(1_000, 100, 0.25)).collect()
+    [changes(content), looks()].into_iter().chain(more).chain(usage(1_000, 100, 0.25)).collect()
 }
 
 /// A call of a tool as it stands in the stream.
 pub(crate) fn tool(id: &str, name: &str, input: &Value) -> Play {
     Play::says(json!({"type": "assistant", "message": {"id": id, "content": [
         {"type": "tool_use", "id": id, "name": name, "input": input}]}}))
+}
+
+/// A tool call that is visible in the client's output.
+pub(crate) fn looks() -> Play {
+    tool("look", "Read", &json!({"file_path": "/work/a.rs"}))
 }
 
 /// A turn that the API refuses.
@@ -85,7 +90,8 @@ fn git(world: &FakeWorld, content: &str) {
     let said = |text: &str| {
         Ok(CommandOutput { code: Some(0), stdout: text.into(), stderr: vec![], truncated: false })
     };
-    let base = ["git", "--no-optional-locks"];
+    let base =
+        ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false"];
     let answer = |words: &[&str], text: &str| {
         let argv = [&base, words].concat();
         world.unscript(&argv);
@@ -93,9 +99,12 @@ fn git(world: &FakeWorld, content: &str) {
     };
     answer(&["rev-parse"], "c0ffee\nbeef\n");
     answer(&["ls-files"], "");
-    answer(&["diff"], content);
+    if content.is_empty() {
+        return answer(&["diff"], "");
+    }
     let lines = content.len() * 10;
-    answer(&["diff", "--numstat"], &format!("{lines}\t0\ta.rs\n"));
+    world.put("/work/a.rs", (0..lines).map(|it| format!("{content} {it}\n")).collect::<String>());
+    answer(&["diff"], &format!(":100644 100644 1 0 M\0a.rs\0{lines}\t0\ta.rs\0"));
 }
 
 impl Stage {

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use policyd::state::run::stuckness::Mark;
+use policyd::state::run::stuckness::{Mark, Settings};
 use policyd::state::run::{
     Admission, Claim, Context, Effect, Event, Failure, Limits, Look, Phase, Renewal, Run, STATUSES,
-    Spend, Status, Turn, Used, step,
+    Spend, Status, Turn, UnseenChanges, Used, step,
 };
 use policyd::time::Timestamp;
 
@@ -360,7 +360,7 @@ fn none_of_the_failures_is_0_and_no_two_kinds_share_a_code() {
     let zero: Vec<&str> = STATUSES.iter().filter(|it| it.2 == 0).map(|it| it.1).collect();
     assert_eq!(zero, ["complete"]);
     let codes = STATUSES.map(|it| it.2);
-    assert_eq!(codes, [0, 10, 11, 11, 11, 12, 13, 13, 14, 14, 15, 130, 130]);
+    assert_eq!(codes, [0, 10, 11, 11, 11, 12, 13, 13, 14, 14, 14, 15, 130, 130]);
     for (status, name, code) in STATUSES {
         assert_eq!((status.as_str(), status.exit_code()), (name, code));
         let known = policyd::cli::EXIT_CODES.iter().any(|it| it.0 == code);
@@ -422,4 +422,58 @@ fn a_health_that_says_abort_turn_after_turn_ends_the_run() {
     assert_eq!(verdicts.iter().filter(|it| *it == "abort").count(), 3);
     let (again, _) = step(&now, &Event::Resumed(None), &limits, NOW);
     assert_eq!(again.aborts, 0, "whoever goes on has seen to it");
+}
+
+#[test]
+fn a_fresh_session_is_tried_once_for_each_circle() {
+    let limits = Limits { restarts: 5, stuckness: Settings::default(), idle: 9, ..limits() };
+    let mark = |content: char| Mark {
+        content: content.to_string(),
+        lines: Some(20),
+        error: "the test fails".to_owned(),
+        ..Mark::default()
+    };
+    let ended = |contents: &str| {
+        let mut now = Run { iteration: 0, ..run(Phase::Working) };
+        let mut renewed = Vec::new();
+        for (at, content) in contents.chars().enumerate() {
+            now.iteration += 1;
+            let mut turn = Turn { mark: mark(content), moved: Some(true), ..Turn::default() };
+            if at % 3 == 2 {
+                turn.context = Context::ClearRequested;
+            }
+            let (after, effects) = step(&now, &Event::Ended(&turn), &limits, NOW);
+            let stuck = effects.contains(&Effect::Renew(Renewal::Stuck));
+            renewed.extend(stuck.then_some(now.iteration));
+            if after.status().is_some() {
+                return (renewed, word(&after), after.iteration);
+            }
+            now = Run { phase: Phase::Working, ..after };
+        }
+        (renewed, word(&now), now.iteration)
+    };
+    assert_eq!(ended("ababababab"), (vec![4], "stuck".to_owned(), 6));
+    let other = ended("ababcdcdcd");
+    assert_eq!(other.0, [4, 8], "another circle is worth another session: {other:?}");
+}
+
+#[test]
+fn a_claim_that_could_not_be_verified_goes_as_the_pack_says() {
+    let files = vec!["a.rs".to_owned()];
+    let claim = Claim::Unverified("nobody saw it".to_owned());
+    let turn = Turn { claim, files, moved: Some(true), ..Turn::default() };
+    for (setting, wanted, asks) in [
+        (UnseenChanges::Continue, "ready", false),
+        (UnseenChanges::Human, "ready", true),
+        (UnseenChanges::End, "unverified", false),
+    ] {
+        let limits = Limits { unseen_changes: setting, ..limits() };
+        let (after, effects) = step(&run(Phase::Working), &Event::Ended(&turn), &limits, NOW);
+        assert_eq!((word(&after).as_str(), after.feedback.as_str()), (wanted, "nobody saw it"));
+        assert_eq!(after.unseen, ["a.rs"], "{setting:?}");
+        assert_eq!(effects.iter().any(|it| matches!(it, Effect::AskHuman(_))), asks, "{setting:?}");
+        // Once the human who was asked has answered, the changes are theirs.
+        let (after, _) = step(&after, &Event::Looked(&Look::default()), &limits, NOW);
+        assert_eq!(after.unseen.is_empty(), asks, "{setting:?}");
+    }
 }

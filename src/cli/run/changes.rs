@@ -1,40 +1,119 @@
-//! What a turn changed: the content of the project before and after it, as git sees it. Nothing is
-//! written, and what is not under git is not known. Our own files are no work of the agent's.
+//! What a turn changed: the files of the project before and after it, as git sees them. Nothing is
+//! written, and what is not under git is not known. The files of policyd itself do not count.
 
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::time::Duration;
 
 use crate::checksum::{checksum, hex};
+use crate::hook::agent_output::WrittenFile;
 use crate::world::{Command, CommandOutput, World};
 
 /// Time that git may take.
 const GIT_MAX: Duration = Duration::from_secs(30);
-/// Output of git that is looked at.
+/// Output of git that is read.
 const OUTPUT_MAX: usize = 16 * 1024 * 1024;
-/// New files whose content is looked at, and how large they may be; of others the time and length.
-const NEW_FILES_MAX: usize = 500;
-const NEW_FILE_BYTES_MAX: usize = 1024 * 1024;
+/// Changed files whose content is read, and how large each may be; of others, time and length count.
+const FILES_READ_MAX: usize = 500;
+const FILE_BYTES_MAX: usize = 1024 * 1024;
+/// Length of a written file that is put into the transcript.
+const WRITTEN_BYTES_MAX: usize = 256 * 1024;
+/// Git runs no program that the repository's configuration names, and quotes no path.
+const NEUTRAL: [&str; 6] =
+    ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false"];
+/// Mode of a submodule.
+const SUBMODULE: &str = "160000";
+
+/// A file that differs from the base of the run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct FileState {
+    /// Changes with every byte of it.
+    digest: String,
+    /// Hashes of its lines, sorted; `None` for a file that was not read.
+    lines: Option<Vec<u64>>,
+    /// Lines that differ from the base.
+    from_base: u32,
+}
 
 /// The content of a project.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Content {
-    /// Changes with every byte that is part of it.
+    /// Equal for equal trees, whether they are committed or not.
     pub(super) fingerprint: String,
-    /// The commit that is checked out; empty where there is none yet.
-    pub(super) commit: String,
+    /// Tree of the commit that is checked out; empty if there is none yet.
+    committed: String,
+    /// Files that differ from the base.
+    files: BTreeMap<String, FileState>,
+}
+
+/// Difference between two contents.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Changes {
+    /// Paths of the files that differ.
+    pub(super) files: Vec<String>,
+    /// Lines that were added and removed.
+    pub(super) lines: u32,
+    /// Whether files differ, or something was committed.
+    pub(super) moved: bool,
+}
+
+impl Content {
+    /// What changed since `before`.
+    pub(super) fn since(&self, before: &Self) -> Changes {
+        let mut changes = Changes::default();
+        let paths =
+            self.files.keys().chain(before.files.keys().filter(|it| !self.files.contains_key(*it)));
+        for path in paths {
+            let lines = match (before.files.get(path), self.files.get(path)) {
+                (Some(before), Some(now)) if before.digest == now.digest => continue,
+                (Some(before), Some(now)) => between(before, now),
+                (Some(one), None) | (None, Some(one)) => one.from_base,
+                (None, None) => continue,
+            };
+            changes.lines = changes.lines.saturating_add(lines.max(1));
+            changes.files.push(path.clone());
+        }
+        changes.files.sort();
+        changes.moved = !changes.files.is_empty() || self.committed != before.committed;
+        changes
+    }
+}
+
+/// Lines that are in one of two files only.
+fn between(before: &FileState, now: &FileState) -> u32 {
+    let (Some(old), Some(new)) = (&before.lines, &now.lines) else {
+        return before.from_base.abs_diff(now.from_base);
+    };
+    let (mut old, mut new) = (old.iter().peekable(), new.iter().peekable());
+    let mut count = 0_u32;
+    loop {
+        match (old.peek(), new.peek()) {
+            (Some(left), Some(right)) if left == right => {
+                old.next();
+                new.next();
+                continue;
+            }
+            (Some(left), Some(right)) if left < right => old.next(),
+            (Some(_), None) => old.next(),
+            (_, Some(_)) => new.next(),
+            (None, None) => return count,
+        };
+        count = count.saturating_add(1);
+    }
 }
 
 /// A project that git may know.
 pub(super) struct Tree<'a> {
     pub(super) world: &'a dyn World,
     pub(super) root: &'a Path,
-    /// Our own files, which do not count.
+    /// The state directory, which does not count.
     pub(super) own: &'a Path,
 }
 
 impl Tree<'_> {
     fn git(&self, words: &[&str]) -> Option<CommandOutput> {
-        let argv = ["git", "--no-optional-locks"].iter().chain(words).map(|it| (*it).to_owned());
+        let argv = NEUTRAL.iter().chain(words).map(|it| (*it).to_owned());
         let command = Command {
             argv: argv.collect(),
             folder: self.root.to_owned(),
@@ -45,7 +124,7 @@ impl Tree<'_> {
         self.world.run(&command).ok().filter(|it| it.code == Some(0))
     }
 
-    /// Everything but what is our own.
+    /// Everything but the state directory.
     fn paths(&self) -> Vec<String> {
         let own = self.own.strip_prefix(self.root).ok().filter(|it| !it.as_os_str().is_empty());
         let own = own.map(|it| format!(":(top,exclude){}", it.display()));
@@ -57,69 +136,209 @@ impl Tree<'_> {
         words.iter().copied().chain(["--"]).chain(paths).collect()
     }
 
-    /// The content now; nothing where git does not know the project.
-    pub(super) fn content(&self) -> Option<Content> {
+    /// What the files of a run that begins now are compared with: the commit that is checked out, or the
+    /// empty tree. `None` if git does not know the project.
+    pub(super) fn base(&self) -> Option<String> {
+        let line = |words: &[&str]| {
+            let told = String::from_utf8_lossy(&self.git(words)?.stdout).into_owned();
+            told.lines().next().map(str::to_owned)
+        };
         self.git(&["rev-parse", "--is-inside-work-tree"])?;
-        let head = self.git(&["rev-parse", "--verify", "HEAD", "HEAD^{tree}"]);
-        let head = head.map(|it| String::from_utf8_lossy(&it.stdout).into_owned());
-        let head = head.unwrap_or_default();
-        let mut lines = head.lines();
-        let commit = lines.next().unwrap_or_default().to_owned();
-        let tree = lines.next().unwrap_or_default().to_owned();
-        let paths = self.paths();
-        let changed = if commit.is_empty() {
-            self.git(&Self::words(&["ls-files", "--stage"], &paths))
-        } else {
-            let words = ["diff", "--no-ext-diff", "--no-textconv", "--no-color", "HEAD"];
-            self.git(&Self::words(&words, &paths))
-        }?;
-        let listed = self.git(&Self::words(
-            &["ls-files", "--others", "--exclude-standard", "--full-name", "-z"],
-            &paths,
-        ))?;
-        let mut parts = vec![tree.into_bytes(), changed.stdout];
-        for (at, name) in listed.stdout.split(|it| *it == 0).filter(|it| !it.is_empty()).enumerate()
-        {
-            parts.push(name.to_vec());
-            parts.push(self.new_file(&String::from_utf8_lossy(name), at < NEW_FILES_MAX));
+        line(&["rev-parse", "--verify", "--quiet", "HEAD"])
+            .or_else(|| line(&["hash-object", "-t", "tree", "--stdin"]))
+    }
+
+    /// The content now, compared with `base`, or with what is checked out if that is gone. `None` if git
+    /// does not know the project.
+    pub(super) fn content(&self, base: &str) -> Option<Content> {
+        if base.is_empty() {
+            return None;
         }
-        let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
-        Some(Content { fingerprint: hex(&checksum(&parts)), commit })
+        self.files(base).or_else(|| self.files(&self.base()?))
     }
 
-    fn new_file(&self, name: &str, closely: bool) -> Vec<u8> {
-        let path = self.root.join(name);
-        let read = closely.then(|| self.world.read(&path, NEW_FILE_BYTES_MAX).ok()).flatten();
-        read.unwrap_or_else(|| {
-            let stat = self.world.stat(&path).ok();
-            let known = stat.map(|it| format!("{} {}", it.length, it.modified.millis()));
-            known.unwrap_or_default().into_bytes()
-        })
-    }
-
-    /// Lines that differ from a commit, those of new files counted, too.
-    pub(super) fn lines_since(&self, commit: &str) -> Option<u32> {
+    fn files(&self, base: &str) -> Option<Content> {
         let paths = self.paths();
-        let since = if commit.is_empty() { EMPTY_TREE } else { commit };
-        let words = ["diff", "--numstat", "--no-ext-diff", "--no-textconv", since];
+        let words = [
+            "diff",
+            "--raw",
+            "--numstat",
+            "-z",
+            "--no-renames",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--no-relative",
+            base,
+        ];
         let told = self.git(&Self::words(&words, &paths))?;
-        let text = String::from_utf8_lossy(&told.stdout).into_owned();
-        let counts = text.lines().flat_map(|it| it.split('\t').take(2));
-        let changed = counts.filter_map(|it| it.parse::<u32>().ok());
-        let changed = changed.fold(0_u32, u32::saturating_add);
-        let listed = self.git(&Self::words(
-            &["ls-files", "--others", "--exclude-standard", "--full-name", "-z"],
-            &paths,
-        ))?;
-        let names = listed.stdout.split(|it| *it == 0).filter(|it| !it.is_empty());
-        let new = names.take(NEW_FILES_MAX).map(|name| {
-            let path = self.root.join(String::from_utf8_lossy(name).as_ref());
-            let bytes = self.world.read(&path, NEW_FILE_BYTES_MAX).unwrap_or_default();
-            u32::try_from(memchr::memchr_iter(b'\n', &bytes).count().max(1)).unwrap_or(u32::MAX)
+        let told = String::from_utf8_lossy(&told.stdout).into_owned();
+        let words = ["ls-files", "--others", "--exclude-standard", "--full-name", "-z"];
+        let listed = self.git(&Self::words(&words, &paths))?;
+        let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+        let head = self.git(&["rev-parse", "--verify", "--quiet", "HEAD^{tree}"]);
+        let committed = head.map(|it| String::from_utf8_lossy(&it.stdout).trim().to_owned());
+
+        let mut files = BTreeMap::new();
+        let tracked = differing(&told);
+        let new = listed.split('\0').filter(|it| !it.is_empty());
+        let new = new.map(|it| (it.to_owned(), Differing { new: true, ..Differing::default() }));
+        for (at, (path, it)) in tracked.into_iter().chain(new).enumerate() {
+            let state = self.state(base, &path, &it, at < FILES_READ_MAX);
+            files.insert(path, state);
+        }
+        let parts = files.iter().flat_map(|(path, it)| [path.as_bytes(), it.digest.as_bytes()]);
+        let parts: Vec<&[u8]> = [base.as_bytes()].into_iter().chain(parts).collect();
+        let fingerprint = hex(&checksum(&parts));
+        let committed = committed.unwrap_or_default();
+        Some(Content { fingerprint, committed, files })
+    }
+
+    fn state(&self, base: &str, name: &str, it: &Differing, closely: bool) -> FileState {
+        let path = self.root.join(name);
+        let read = closely.then(|| self.world.read(&path, FILE_BYTES_MAX).ok()).flatten();
+        let lines = read.as_ref().map(|bytes| {
+            let mut lines: Vec<u64> =
+                bytes.split_inclusive(|it| *it == b'\n').map(hashed).collect();
+            lines.sort_unstable();
+            lines
         });
-        Some(new.fold(changed, u32::saturating_add))
+        let bytes = match read {
+            Some(bytes) => bytes,
+            None if it.submodule => {
+                let words =
+                    ["diff", "--no-ext-diff", "--no-color", "--submodule=short", base, "--"];
+                let told = self.git(&[&words[..], &[name]].concat());
+                told.map(|it| it.stdout).unwrap_or_default()
+            }
+            None => {
+                let stat = self.world.stat(&path).ok();
+                let known = stat.map(|it| format!("{} {}", it.length, it.modified.millis()));
+                known.unwrap_or_default().into_bytes()
+            }
+        };
+        let from_base = match &lines {
+            Some(lines) if it.new => u32::try_from(lines.len()).unwrap_or(u32::MAX),
+            Some(_) | None => it.lines,
+        };
+        let digest = hex(&checksum(&[it.mode.as_bytes(), &bytes]));
+        FileState { digest, lines, from_base }
+    }
+
+    /// A file that the agent wrote, with its text before the run.
+    pub(super) fn written(&self, base: &str, path: &str, existed: bool) -> WrittenFile {
+        let text = |bytes: Vec<u8>| {
+            String::from_utf8(bytes).ok().filter(|it| it.len() <= WRITTEN_BYTES_MAX)
+        };
+        let path = self.root.join(path);
+        let now = self.world.read(&path, WRITTEN_BYTES_MAX).ok().and_then(text);
+        let name = path.strip_prefix(self.root).ok().filter(|_| existed && !base.is_empty());
+        let before = name.and_then(|it| {
+            let told = self.git(&["show", "--no-textconv", &format!("{base}:{}", it.display())])?;
+            text(told.stdout).filter(|_| !told.truncated)
+        });
+        WrittenFile { before: before.unwrap_or_default(), now }
     }
 }
 
-/// What git calls the content of nothing.
-const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
+fn hashed(line: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    line.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// What git says of a file that differs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Differing {
+    /// Lines added and removed.
+    lines: u32,
+    /// Its mode, if only that changed.
+    mode: String,
+    submodule: bool,
+    /// Whether git does not track it.
+    new: bool,
+}
+
+/// Reads `git diff --raw --numstat -z`.
+fn differing(told: &str) -> BTreeMap<String, Differing> {
+    let mut files: BTreeMap<String, Differing> = BTreeMap::new();
+    let mut parts = told.split('\0').filter(|it| !it.is_empty());
+    while let Some(part) = parts.next() {
+        if let Some(modes) = part.strip_prefix(':') {
+            let Some(path) = parts.next() else { break };
+            let mut words = modes.split(' ');
+            let (old, new) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+            let file = files.entry(path.to_owned()).or_default();
+            file.submodule = new == SUBMODULE;
+            // A file that is new or gone has the mode 000000 on one side.
+            let kept = old != "000000" && new != "000000";
+            if kept && old != new {
+                new.clone_into(&mut file.mode);
+            }
+            continue;
+        }
+        let mut columns = part.splitn(3, '\t');
+        let mut count = || columns.next().and_then(|it| it.parse::<u32>().ok()).unwrap_or(0);
+        let lines = count().saturating_add(count());
+        if let Some(path) = columns.next() {
+            files.entry(path.to_owned()).or_default().lines = lines;
+        }
+    }
+    files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn content(files: &[(&str, &str)]) -> Content {
+        let state = |text: &str| {
+            let mut lines: Vec<u64> =
+                text.as_bytes().split_inclusive(|it| *it == b'\n').map(hashed).collect();
+            lines.sort_unstable();
+            let from_base = u32::try_from(lines.len()).unwrap();
+            FileState { digest: text.to_owned(), lines: Some(lines), from_base }
+        };
+        let files = files.iter().map(|(path, text)| ((*path).to_owned(), state(text))).collect();
+        Content { files, ..Content::default() }
+    }
+
+    #[test]
+    fn a_turn_changed_what_differs_from_the_tree_before_it() {
+        for (before, now, files, lines) in [
+            (&[][..], &[("a", "1\n2\n")][..], "a", 2),
+            (&[("a", "1\n2\n")], &[("a", "1\n2\n")], "", 0),
+            (&[("a", "1\n2\n3\n")], &[("a", "1\nx\n3\n")], "a", 2),
+            (&[("a", "1\n2\n")], &[("a", "2\n1\n")], "a", 1),
+            (&[("a", "1\n"), ("b", "1\n")], &[("b", "1\n2\n")], "a b", 2),
+        ] {
+            let changes = content(now).since(&content(before));
+            assert_eq!(
+                (changes.files.join(" ").as_str(), changes.lines),
+                (files, lines),
+                "{now:?}"
+            );
+            assert_eq!(changes.moved, !files.is_empty());
+        }
+    }
+
+    #[test]
+    fn what_git_says_is_read() {
+        let told = ":100644 100644 1 0 M\0a b.rs\0:100644 100755 1 0 M\0run.sh\0:160000 160000 1 0 M\0sub\0\
+                    :000000 100644 0 0 A\0new\n1\0" .to_owned()
+            + "3\t2\ta b.rs\0-\t-\trun.sh\x001\t1\tsub\x007\t0\tnew\n1\0";
+        let found = differing(&told);
+        let show: Vec<_> = found
+            .iter()
+            .map(|(path, it)| (path.as_str(), it.lines, it.mode.as_str(), it.submodule))
+            .collect();
+        assert_eq!(
+            show,
+            [
+                ("a b.rs", 5, "", false),
+                ("new\n1", 7, "", false),
+                ("run.sh", 0, "100755", false),
+                ("sub", 2, "", true)
+            ]
+        );
+    }
+}

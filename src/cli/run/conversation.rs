@@ -100,6 +100,15 @@ impl Supervisor<'_, '_, '_> {
         read.facts
     }
 
+    /// The verdict on the tests that ran last in the turn that began after line `seen`, if they failed.
+    pub(super) fn failed_test(&self, seen: u64) -> Option<String> {
+        let facts = self.facts();
+        let kinds = facts.commands.by_kind.iter().filter(|(name, _)| name.contains("test"));
+        let last = kinds.map(|(name, it)| (it.last.seq, name, &it.last)).max_by_key(|it| it.0);
+        let (_, name, last) = last.filter(|it| it.0 > seen)?;
+        (last.verdict == Verdict::Failed).then(|| format!("{name} {}", last.quote))
+    }
+
     /// Whether the tests passed that ran last; nothing where none is known to have run.
     pub(super) fn tests(&self) -> Option<bool> {
         let facts = self.facts();

@@ -128,7 +128,10 @@ impl Ears {
     fn hear(&mut self, run: &mut Supervisor<'_, '_, '_>, sign: &Sign) {
         match sign {
             Sign::Said(bytes) => {
-                let records = self.output.absorb(bytes);
+                let tree = run.tree();
+                let base = run.run.base.as_str();
+                let look_up = |path: &str, existed| tree.written(base, path, existed);
+                let records = self.output.absorb_with(bytes, &look_up);
                 run.record(&records);
                 self.log.keep(run, bytes);
             }

@@ -1,17 +1,20 @@
 //! What is seen between two turns: what humans say to the loop, what they must decide, and what the
 //! agent says of being done.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::Supervisor;
+use crate::report::mask::mask;
 use crate::state::run::Look;
 use crate::state::signal::{End, Event};
-use crate::store::signals::{Answer, Found};
+use crate::store::signals::{Answer, Draft, Found};
 
 /// Who consumes what is meant for the loop.
 const CONSUMER: &str = "policyd run";
 /// How an agent says that it is done.
 const CLAIM: &str = "COMPLETION_REQUESTED";
+/// How a human is asked for a review.
+const REVIEW: &str = "HUMAN_REVIEW_NEEDED";
 /// How somebody asks for a clear context.
 const CLEAR: &str = "CONTEXT_CLEAR_REQUESTED";
 
@@ -82,6 +85,24 @@ impl Supervisor<'_, '_, '_> {
         if self.is_pending(CLEAR) {
             self.take(CLEAR);
         }
+    }
+
+    /// Asks a human for a review, unless one is asked already; returns whether somebody is asked now.
+    pub(super) fn ask_human(&mut self, why: &str) -> bool {
+        let kinds = &self.policy().signals;
+        if !kinds.kind(REVIEW).is_some_and(|it| it.awaits_human(kinds)) {
+            self.problem(&format!("the pack has no signal {REVIEW}, so no human is asked"));
+            return false;
+        }
+        let mut fields = Map::new();
+        fields.insert("reason".to_owned(), mask(why).0.into_owned().into());
+        let sender = CONSUMER.to_owned();
+        let draft = Draft { name: REVIEW.to_owned(), fields, sender, ..Draft::default() };
+        let made = self.stores().signals.emit_once(&draft, self.world.now());
+        if let Err(error) = &made {
+            self.problem(&format!("{REVIEW}: {error}"));
+        }
+        made.is_ok()
     }
 
     fn is_pending(&self, name: &str) -> bool {

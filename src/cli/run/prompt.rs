@@ -24,6 +24,7 @@ impl Supervisor<'_, '_, '_> {
             .with("id", run.id.as_str())
             .with("goal", run.goal.as_str())
             .with("program", program)
+            .with("policyd", self.program().as_str())
             .with("iteration", number(run.iteration))
             .with("iterations_max", number(run.iterations_max(&self.limits)))
             .with("session", number(run.session))
@@ -35,6 +36,14 @@ impl Supervisor<'_, '_, '_> {
             .with("health", number(run.health.unwrap_or(100)))
             .with("verdict", run.verdict.as_str())
             .with("stuck", run.hint.as_str())
+    }
+
+    /// This program as a shell starts it. A login shell of the client may have another PATH.
+    fn program(&self) -> String {
+        let path = self.world.program().map(|it| it.display().to_string());
+        let path = path.unwrap_or_else(|| "policyd".to_owned());
+        let plain = |it: char| it.is_alphanumeric() || "/\\:._-+@".contains(it);
+        if path.chars().all(plain) { path } else { format!("'{}'", path.replace('\'', "'\\''")) }
     }
 
     /// The prompt of this turn.

@@ -85,7 +85,7 @@ impl Supervisor<'_, '_, '_> {
         let iteration = ("iteration", json!(run.iteration));
         let most = ("max_iterations", json!(run.iterations_max(&self.limits)));
         match effect {
-            Effect::Ask | Effect::End(_) => {}
+            Effect::Ask | Effect::AskHuman(_) | Effect::End(_) => {}
             Effect::Begin => {
                 let fields = [
                     iteration,

@@ -18,7 +18,7 @@ use crate::report::context::{Whose, usage, warning};
 use crate::report::mask::mask;
 use crate::state::context::ACT;
 use crate::state::run::stuckness::{Mark, overlap_percent};
-use crate::state::run::{Claim, Context, Event, Failure, Spend, Turn, Used};
+use crate::state::run::{Claim, Context, Event, Failure, Spend, Turn, Used, unseen};
 
 impl Supervisor<'_, '_, '_> {
     /// Makes one turn and moves the run on.
@@ -31,9 +31,11 @@ impl Supervisor<'_, '_, '_> {
             self.save();
         }
         let prompt = self.prompt(&self.summary());
-        let (own, root) = (self.paths.own.clone(), self.project.root.clone());
-        let tree = Tree { world: self.world, root: &root, own: &own };
-        let before = tree.content();
+        if self.run.base.is_empty() {
+            self.run.base = self.tree().base().unwrap_or_default();
+        }
+        let before = self.tree().content(&self.run.base);
+        let seen = self.facts().seq;
         self.record_prompt(&prompt);
         let heard = match self.listen(&prompt) {
             Ok(heard) => heard,
@@ -49,37 +51,34 @@ impl Supervisor<'_, '_, '_> {
             let used = Used { spend, priced, took: heard.took };
             return self.step(&Event::Interrupted(Some(used)));
         }
-        let after = tree.content();
-        let moved = before
-            .as_ref()
-            .zip(after.as_ref())
-            .map(|(before, after)| before.fingerprint != after.fingerprint);
-        let lines = match (&before, moved) {
-            (Some(before), Some(true)) => tree.lines_since(&before.commit),
-            (_, Some(false)) => Some(0),
-            (_, Some(true) | None) => None,
-        };
+        let after = self.tree().content(&self.run.base);
+        let changes =
+            before.as_ref().zip(after.as_ref()).map(|(before, after)| after.since(before));
         let failure = self.failure(&heard);
         let said = heard.output.said();
         self.record_answer(&heard.output);
         let exit_code = heard.ending.code().unwrap_or_default();
-        let error = failure.as_ref().map(|it| fingerprint(&format!("{} {}", it.class, it.text)));
+        let error = failure.as_ref().map(|it| format!("{} {}", it.class, it.text));
+        let error = error.or_else(|| self.failed_test(seen)).map(|it| fingerprint(&it));
+        let files = changes.as_ref().map(|it| it.files.clone()).unwrap_or_default();
         let (spend, priced) = self.measure(&heard.output);
         let context = self.context_now(failure.as_ref());
         let mut turn = Turn {
-            claim: self.claim(&heard, failure.is_none()),
+            claim: self.claim(&heard, failure.is_none(), &files),
             spend,
             priced,
             context,
             mark: Mark {
                 content: after.map(|it| it.fingerprint).unwrap_or_default(),
-                lines,
+                lines: changes.as_ref().map(|it| it.lines),
                 error: error.unwrap_or_default(),
                 exit_code,
                 words_percent: overlap_percent(&said, &self.said_before()),
                 tests: self.tests(),
             },
-            moved,
+            moved: changes.map(|it| it.moved),
+            files,
+            tools_seen: heard.output.tools > 0,
             took: heard.took,
             failure,
             ..Turn::default()
@@ -92,10 +91,15 @@ impl Supervisor<'_, '_, '_> {
         self.write_progress(&self.run.clone());
     }
 
+    /// The project as git sees it.
+    pub(super) fn tree(&self) -> Tree<'_> {
+        Tree { world: self.world, root: &self.project.root, own: &self.paths.own }
+    }
+
     /// Says so, where nobody can know what turns change.
     pub(super) fn note_git(&mut self) {
-        let tree = Tree { world: self.world, root: &self.project.root, own: &self.paths.own };
-        if tree.content().is_none() {
+        self.run.base = self.tree().base().unwrap_or_default();
+        if self.run.base.is_empty() {
             let root = self.project.root.display();
             let text = format!(
                 "git does not know {root}: what a turn changes is not known, so a run in which nothing \
@@ -154,7 +158,7 @@ impl Supervisor<'_, '_, '_> {
     }
 
     /// What the agent says of being done, judged. Text counts for nothing.
-    fn claim(&mut self, heard: &Heard, worked: bool) -> Claim {
+    fn claim(&mut self, heard: &Heard, worked: bool, files: &[String]) -> Claim {
         let takes = |way: &str| match self.run.options.claims.as_slice() {
             [] => self.settings.takes_claim(way),
             asked => asked.iter().any(|it| it == way),
@@ -172,9 +176,17 @@ impl Supervisor<'_, '_, '_> {
         } else {
             heard.output.answer.clone()
         };
-        let verdict = self.judge(&answer);
+        let unseen = unseen::after(&self.run.unseen, files, heard.output.tools > 0);
+        let verdict = match self.judge(&answer) {
+            // A human who switched the gate off takes the agent's word.
+            Claim::Accepted if !unseen.is_empty() && self.run.switched.off.is_none() => {
+                Claim::Unverified(format!("{}.", unseen::describe(&unseen)))
+            }
+            verdict
+            @ (Claim::None | Claim::Refused(_) | Claim::Unverified(_) | Claim::Accepted) => verdict,
+        };
         self.decided = if verdict == Claim::Accepted { "content" } else { "not content" };
-        if let Claim::Refused(why) = &verdict {
+        if let Claim::Refused(why) | Claim::Unverified(why) = &verdict {
             self.tell("loop.completion_refused", &[("reason", json!(why))]);
         }
         verdict

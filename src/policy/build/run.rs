@@ -9,7 +9,7 @@ use super::{Builder, texts};
 use crate::source::node::Node;
 use crate::state::retry::Pause;
 use crate::state::run::iterations::Extension;
-use crate::state::run::{Limits, stuckness};
+use crate::state::run::{Limits, UnseenChanges, stuckness};
 
 const FILE: &str = "run.yaml";
 const MINUTE: Duration = Duration::from_secs(60);
@@ -93,6 +93,9 @@ fn limits(top: &Top<'_>, pause: Pause) -> Limits {
         },
         restart_when_stuck: top.part("restarts", "when_stuck").and_then(Node::bool).unwrap_or(true),
         wait_for_human: top.get("on_review").and_then(Node::text) == Some("wait"),
+        unseen_changes: UnseenChanges::find(
+            top.get("unseen_changes").and_then(Node::text).unwrap_or_default(),
+        ),
         pause,
     }
 }

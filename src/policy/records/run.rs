@@ -14,6 +14,7 @@ pub static RUN: LazyLock<Arc<Names>> = LazyLock::new(|| {
             text("id", "Its id."),
             text("goal", "What is to be reached."),
             text("program", "Name of the command's program, without its folder."),
+            text("policyd", "This program as a shell starts it, by its absolute path."),
             number("iteration", "Number of the turn, from 1, over all sessions.").from_one(),
             number("iterations_max", "Turns that are allowed."),
             number("session", "Number of the session, from 1.").from_one(),

@@ -3,6 +3,7 @@
 use super::OVERRIDE;
 use crate::limits::RESTARTS_MAX;
 use crate::source::shape::{Field, Kind, field, required};
+use crate::state::run::UnseenChanges;
 
 const COUNT: Kind = Kind::Int { min: 0, max: 1_000_000 };
 const PERCENT: Kind = Kind::Int { min: 1, max: 100 };
@@ -63,6 +64,11 @@ pub const RUN: &[Field] = &[
     field("breaker", Kind::Template, "The breaker that is asked before each turn, over `run`."),
     field("breaker_wait", Kind::Duration, "Longest wait for it; the run ends, else."),
     field("on_review", Kind::Choice(&["end", "wait"]), "What it does while a human is asked."),
+    field(
+        "unseen_changes",
+        Kind::Choice(UnseenChanges::NAMES),
+        "What follows if files changed, no tool call was visible, and the agent says that it is done; `continue` by default.",
+    ),
     field("claims", Kind::List(&Kind::Choice(CLAIMS)), "How an agent says that it is done."),
     field("keep", Kind::Int { min: 1, max: 10_000 }, "Runs whose files are kept."),
     field("prompt", Kind::List(&Kind::Record(SECTION)), "What the agent is told, in order."),

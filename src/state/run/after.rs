@@ -5,7 +5,7 @@ use super::event::{Claim, Context, Effect, Failure, Renewal, Turn, Used};
 use super::health::{Verdict, Vitals, verdict};
 use super::step::Step;
 use super::stuckness::{Around, Sign};
-use super::{Limits, Phase, Run, Spend, Status, watch};
+use super::{Limits, Phase, Run, Spend, Status, UnseenChanges, unseen, watch};
 use crate::limits::RESTARTS_MAX;
 use crate::state::uncertainty;
 
@@ -18,6 +18,21 @@ impl Step<'_> {
                 return self.end(Status::Complete, "the agent is done, and the gate agrees");
             }
             Claim::Refused(why) => self.run.feedback.clone_from(why),
+            Claim::Unverified(why) => {
+                self.run.feedback.clone_from(why);
+                self.run.unverified = self.run.unverified.saturating_add(1);
+                match self.limits.unseen_changes {
+                    // A client that shows no tool call will show none later, either.
+                    UnseenChanges::Continue if self.run.unverified < unseen::CLAIMS_MAX => {}
+                    UnseenChanges::Human => {
+                        self.run.unseen_asked = true;
+                        self.effects.push(Effect::AskHuman(why.clone()));
+                    }
+                    UnseenChanges::Continue | UnseenChanges::End => {
+                        return self.end(Status::Unverified, why);
+                    }
+                }
+            }
             Claim::None => {}
         }
         if let Some(failure) = &turn.failure {
@@ -53,6 +68,10 @@ impl Step<'_> {
         self.book_use(Used { spend: turn.spend, priced: turn.priced, took: turn.took });
         let run = &mut self.run;
         run.raised.clone_from(&turn.raised);
+        run.unseen = unseen::after(&run.unseen, &turn.files, turn.tools_seen);
+        if run.unseen.is_empty() {
+            run.unverified = 0;
+        }
         run.phase = Phase::Ready;
         if turn.failure.as_ref().is_none_or(|it| it.retry.is_none()) {
             run.human.clear();
@@ -113,7 +132,10 @@ impl Step<'_> {
             run.aborts = 0;
             run.stuck_rounds = 0;
             run.stuck_told = false;
-            run.trail.marks.clear();
+            let marks = std::mem::take(&mut run.trail.marks);
+            if why == Renewal::Stuck {
+                run.circle = marks;
+            }
         }
         self.effects.push(Effect::Renew(why));
     }
@@ -146,6 +168,7 @@ impl Step<'_> {
             iteration: run.iteration,
             iterations_max: run.iterations_max(limits),
             content: run.feedback.is_empty(),
+            circle: &run.circle,
         };
         let signs = run.trail.signs(limits.stuckness, around);
         let settings = uncertainty::Settings {
@@ -165,7 +188,8 @@ impl Step<'_> {
         }
         // With no turn left another session would have none either.
         if told && self.run.turns_left(self.limits) {
-            if limits.restart_when_stuck && self.may_restart() {
+            let again = self.run.trail.is_back(&self.run.circle);
+            if limits.restart_when_stuck && self.may_restart() && !again {
                 return self.renew(Renewal::Stuck);
             }
             return self

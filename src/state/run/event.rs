@@ -59,6 +59,8 @@ pub enum Claim {
     None,
     /// That it is done; the gate says this against it.
     Refused(String),
+    /// That it is done; the gate has nothing against it, but could not see what was done.
+    Unverified(String),
     /// That it is done; the gate has nothing against it.
     Accepted,
 }
@@ -104,6 +106,10 @@ pub struct Turn {
     pub mark: Mark,
     /// Whether it changed something, where that is known.
     pub moved: Option<bool>,
+    /// Files that it changed, where that is known.
+    pub files: Vec<String>,
+    /// Whether its output showed a tool call.
+    pub tools_seen: bool,
     /// How long it took.
     pub took: Duration,
     /// Triggers of signals that hold after it.
@@ -173,6 +179,8 @@ pub enum Effect {
         /// Why.
         why: String,
     },
+    /// A human is to be asked for a review, for this reason.
+    AskHuman(String),
     /// It is over.
     End(Status),
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::iterations::Extension;
-use super::stuckness;
+use super::{UnseenChanges, stuckness};
 use crate::limits::RESTARTS_MAX;
 use crate::state::retry::Pause;
 
@@ -36,6 +36,8 @@ pub struct Limits {
     pub restart_when_stuck: bool,
     /// Whether a human who is asked is waited for; the run ends, else.
     pub wait_for_human: bool,
+    /// What follows if changes without a visible tool call are all that stands against a claim.
+    pub unseen_changes: UnseenChanges,
     /// The pause after failures of one class in a row.
     pub pause: Pause,
 }

@@ -24,6 +24,8 @@ pub enum Status {
     CircuitBreaker,
     /// A human must decide, or mend something.
     HumanNeeded,
+    /// The agent claimed to be done, and what it changed could not be observed.
+    Unverified,
     /// The task failed so often that it was put aside.
     DeadLetter,
     /// There is no such command.
@@ -35,7 +37,7 @@ pub enum Status {
 }
 
 /// Every way to end, with its exit code.
-pub const STATUSES: [(Status, &str, u8); 13] = [
+pub const STATUSES: [(Status, &str, u8); 14] = [
     (Status::Complete, "complete", 0),
     (Status::Stuck, "stuck", 10),
     (Status::Budget, "budget", 11),
@@ -45,6 +47,7 @@ pub const STATUSES: [(Status, &str, u8); 13] = [
     (Status::BreakerOpen, "breaker_open", 13),
     (Status::CircuitBreaker, "circuit_breaker", 13),
     (Status::HumanNeeded, "human_needed", 14),
+    (Status::Unverified, "unverified", 14),
     (Status::DeadLetter, "dead_letter", 14),
     (Status::CannotRun, "cannot_run", 15),
     (Status::Stopped, "stopped", 130),

@@ -21,6 +21,7 @@
 //! | holds | then |
 //! |---|---|
 //! | a claim that the gate accepts | over: complete. Finished work is never thrown away |
+//! | a claim with changes that could not be observed, if `unseen_changes` says so, or the third in a row | over: unverified |
 //! | a failure that no waiting cures | over: human needed |
 //! | its task was put aside | over: dead letter |
 //! | the money, or the time, is spent | over |
@@ -37,6 +38,7 @@ use std::time::Duration;
 
 use super::budget::{self, Level, percent};
 use super::iterations::{Allowed, Progress, allowed};
+use super::unseen::describe;
 use super::{Admission, Effect, Event, Limits, Look, Phase, Run, Status};
 use crate::time::Timestamp;
 
@@ -100,8 +102,13 @@ pub(super) struct Step<'a> {
 }
 
 impl Step<'_> {
+    /// It is over. What could not be observed is named, however it ends.
     pub(super) fn end(&mut self, status: Status, why: &str) {
-        self.run.phase = Phase::Over { status, why: why.to_owned() };
+        let mut why = why.to_owned();
+        if !self.run.unseen.is_empty() && !matches!(status, Status::Complete | Status::Unverified) {
+            why = format!("{why}; {}", describe(&self.run.unseen));
+        }
+        self.run.phase = Phase::Over { status, why };
         self.effects.push(Effect::End(status));
     }
 
@@ -122,6 +129,10 @@ impl Step<'_> {
         run.stuck_rounds = 0;
         run.stuck_told = false;
         run.trail.marks.clear();
+        run.circle.clear();
+        run.unseen.clear();
+        run.unverified = 0;
+        run.unseen_asked = false;
     }
 
     fn look_while_waiting(&mut self, look: &Look, over: bool) {
@@ -146,6 +157,10 @@ impl Step<'_> {
             }
             Some(why) => return self.end(Status::HumanNeeded, why),
             None => {}
+        }
+        if std::mem::take(&mut self.run.unseen_asked) {
+            // The human who was asked has answered: the changes are theirs to vouch for.
+            self.run.unseen.clear();
         }
         if look.pause {
             self.run.phase = Phase::Paused;

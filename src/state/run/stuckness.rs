@@ -4,11 +4,14 @@
 //!
 //! | sign | holds |
 //! |---|---|
-//! | `standstill` | the last turn changed less than `lines` lines, from turn 3 on; or the last `window` turns left the same content |
-//! | `same_error` | the last `window` turns ended with one error, or one exit code other than 0; or one error came `window` times in 5 turns |
-//! | `oscillation` | the content comes back after another one, and nothing stands still |
+//! | `standstill` | the last turn changed less than `lines` lines, from turn 3 on, and did not go to and fro; or the last `window` turns left the same content |
+//! | `same_error` | the last `window` turns ended with one error, or one exit code other than 0; or one error came `window` times in 5 turns; or the turn ended with an error of the circle |
+//! | `oscillation` | the content comes back after another one, or to one of the circle, and nothing stands still |
 //! | `same_words` | the agent says what it said before |
 //! | `budget` | more than `budget_percent` of the turns are used up, and the tests do not pass |
+//!
+//! The error of a turn is that of its command, else the test that failed in it last. The circle are the turns
+//! for which a fresh session was begun: it does not have to be walked again to be recognized.
 //!
 //! Tests that pass and a gate that is content take one sign away where there are several: then the
 //! work is done, and only its judges differ.
@@ -87,7 +90,7 @@ pub struct Mark {
     pub content: String,
     /// Lines that the turn changed, where that is known.
     pub lines: Option<u32>,
-    /// What went wrong, as a fingerprint; empty for nothing.
+    /// What went wrong, as a fingerprint: the command's failure, else the failed test; empty for nothing.
     pub error: String,
     /// How the command ended; 0 where a signal ended it.
     pub exit_code: i32,
@@ -107,13 +110,15 @@ pub struct Trail {
 
 /// What is known beside the turns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Around {
+pub struct Around<'c> {
     /// Turns taken.
     pub iteration: u32,
     /// Turns that are allowed.
     pub iterations_max: u32,
     /// Whether the gate is content.
     pub content: bool,
+    /// The turns for which the last fresh session was begun.
+    pub circle: &'c [Mark],
 }
 
 impl Trail {
@@ -138,16 +143,24 @@ impl Trail {
         self.marks.get(self.marks.len().checked_sub(size)?..)
     }
 
-    fn stands_still(&self, settings: Settings, around: Around) -> bool {
-        let few = self.marks.last().and_then(|it| it.lines).is_some_and(|it| it < settings.lines);
-        let same = self.window(settings).is_some_and(|it| {
+    /// Whether the turns of a window left one content.
+    fn is_unchanged(&self, settings: Settings) -> bool {
+        self.window(settings).is_some_and(|it| {
             let first = it.first().map(|it| it.content.as_str()).unwrap_or_default();
             !first.is_empty() && it.iter().all(|it| it.content == first)
-        });
-        (few && around.iteration >= STILL_FROM) || same
+        })
     }
 
-    fn repeats_error(&self, settings: Settings) -> bool {
+    /// Whether the last turn changed little.
+    fn changes_little(&self, settings: Settings, around: Around<'_>) -> bool {
+        let few = self.marks.last().and_then(|it| it.lines).is_some_and(|it| it < settings.lines);
+        few && around.iteration >= STILL_FROM
+    }
+
+    fn repeats_error(&self, settings: Settings, circle: &[Mark]) -> bool {
+        let known = self.marks.last().is_some_and(|last| {
+            !last.error.is_empty() && circle.iter().any(|it| it.error == last.error)
+        });
         let same = self.window(settings).is_some_and(|it| {
             let Some(first) = it.first() else { return false };
             let error = !first.error.is_empty() && it.iter().all(|it| it.error == first.error);
@@ -159,10 +172,23 @@ impl Trail {
             let times = lately.clone().filter(|it| it.error == one.error).count();
             !one.error.is_empty() && u32::try_from(times).is_ok_and(|it| it >= settings.window)
         });
-        same || again
+        known || same || again
     }
 
-    fn swings(&self) -> bool {
+    /// Whether the last turn left a content that a turn of the circle left, too.
+    #[must_use]
+    pub fn is_back(&self, circle: &[Mark]) -> bool {
+        self.marks.last().is_some_and(|last| {
+            !last.content.is_empty() && circle.iter().any(|it| it.content == last.content)
+        })
+    }
+
+    fn swings(&self, circle: &[Mark]) -> bool {
+        let before = self.marks.iter().rev().nth(1).or(circle.last());
+        let moved = before.map(|it| &it.content) != self.marks.last().map(|it| &it.content);
+        if moved && self.is_back(circle) {
+            return true;
+        }
         let ring: Vec<String> = self.marks.iter().map(|it| it.content.clone()).collect();
         ring.split_last().is_some_and(|(last, before)| {
             before.last() != Some(last) && uncertainty::swings(before, last)
@@ -171,15 +197,17 @@ impl Trail {
 
     /// The signs that hold, each of a cause of its own.
     #[must_use]
-    pub fn signs(&self, settings: Settings, around: Around) -> Vec<Sign> {
+    pub fn signs(&self, settings: Settings, around: Around<'_>) -> Vec<Sign> {
         let Some(last) = self.marks.last() else { return Vec::new() };
-        let still = self.stands_still(settings, around);
+        let swings = self.swings(around.circle);
+        let still =
+            self.is_unchanged(settings) || (self.changes_little(settings, around) && !swings);
         let used = u64::from(around.iteration) * 100
             > u64::from(around.iterations_max) * u64::from(settings.budget_percent);
         let holds: [(Sign, bool); SIGNS] = [
             (Sign::Standstill, still),
-            (Sign::SameError, self.repeats_error(settings)),
-            (Sign::Oscillation, !still && self.swings()),
+            (Sign::SameError, self.repeats_error(settings, around.circle)),
+            (Sign::Oscillation, !still && swings),
             (Sign::SameWords, last.words_percent >= settings.words_percent),
             (Sign::Budget, around.iterations_max > 0 && used && last.tests != Some(true)),
         ];
@@ -231,8 +259,8 @@ mod tests {
         trail
     }
 
-    fn at(iteration: u32) -> Around {
-        Around { iteration, iterations_max: 100, content: false }
+    fn at(iteration: u32) -> Around<'static> {
+        Around { iteration, iterations_max: 100, ..Around::default() }
     }
 
     fn of(contents: &str) -> Trail {
@@ -240,7 +268,7 @@ mod tests {
         trail(&contents.chars().map(mark).collect::<Vec<_>>())
     }
 
-    fn names(trail: &Trail, around: Around) -> Vec<&'static str> {
+    fn names(trail: &Trail, around: Around<'_>) -> Vec<&'static str> {
         trail.signs(Settings::default(), around).into_iter().map(Sign::as_str).collect()
     }
 
@@ -261,10 +289,36 @@ mod tests {
     }
 
     #[test]
+    fn a_fresh_session_that_is_back_in_the_circle_is_recognized_at_once() {
+        let mark = |content: &str, error: &str| Mark {
+            content: content.into(),
+            lines: Some(20),
+            error: error.into(),
+            ..Mark::default()
+        };
+        let circle = [mark("a", "x"), mark("b", "x")];
+        let around = Around { circle: &circle, ..at(9) };
+        for (marks, signs, back) in [
+            (vec![mark("a", "x")], vec!["same_error", "oscillation"], true),
+            (vec![mark("c", "x")], vec!["same_error"], false),
+            (vec![mark("c", "")], vec![], false),
+            (vec![mark("b", "")], vec![], true), // Nothing changed yet.
+            (vec![mark("c", ""), mark("b", "y")], vec!["oscillation"], true),
+        ] {
+            let trail = trail(&marks);
+            assert_eq!((names(&trail, around), trail.is_back(&circle)), (signs, back), "{marks:?}");
+        }
+        assert!(!trail(&[Mark::default()]).is_back(&[Mark::default()]), "unknown is not equal");
+    }
+
+    #[test]
     fn little_change_is_a_sign_from_the_third_turn_on() {
         let little = trail(&[Mark { content: "a".into(), lines: Some(4), ..Mark::default() }]);
         assert!(names(&little, at(2)).is_empty());
         assert_eq!(names(&little, at(3)), ["standstill"]);
+        let mark = |it: char| Mark { content: it.to_string(), lines: Some(2), ..Mark::default() };
+        let swings = trail(&"aba".chars().map(mark).collect::<Vec<_>>());
+        assert_eq!(names(&swings, at(3)), ["oscillation"], "to and fro, however little");
         let unknown = trail(&[Mark::default()]);
         assert!(names(&unknown, at(3)).is_empty(), "what is not known is no sign");
     }
