@@ -185,6 +185,8 @@ pub struct Event {
     pub call_id: Option<String>,
     /// Payload time of a stop, in milliseconds, if the client records the stop in its transcript.
     pub stop_recorded_at: Option<u64>,
+    /// Whether the transcript cannot grow any more: a call without a result never ended.
+    pub transcript_final: bool,
     /// Tool about to run or that ran.
     pub tool_name: Option<String>,
     /// Its input.
@@ -226,6 +228,7 @@ impl Event {
             background: Vec::new(),
             call_id: None,
             stop_recorded_at: None,
+            transcript_final: false,
             tool_name: None,
             tool_input: Value::Null,
             tool_response: Value::Null,

@@ -148,6 +148,7 @@ fn event(harness: &Harness, mut fields: Map<String, Value>, kind: EventKind) -> 
             .map(|it| cut_front(&it, limits::LAST_MESSAGE_BYTES_MAX).to_owned()),
         background: background.map(|all| all.iter().map(task).collect()).unwrap_or_default(),
         call_id: id("tool_use_id"),
+        transcript_final: false,
         stop_recorded_at: fields.get("stop_recorded_at").and_then(Value::as_u64),
         tool_name: filled("tool_name"),
         prompt: text("prompt"),

@@ -304,12 +304,14 @@ fn of_kind<T: Default>(it: &Object, value: fn(&KindFacts) -> T) -> T {
 /// Whether the newest command of a kind has not ended. What the client put into the background runs
 /// as long as the client lists a running shell.
 fn is_pending(it: &Object) -> bool {
-    let shells = it.context.event.shells_in_background() > 0;
-    of_kind(it, |it| Some(it.last.outcome)).is_some_and(|outcome| match outcome {
-        Outcome::Pending => true,
-        Outcome::Background => shells,
-        Outcome::Succeeded | Outcome::Failed | Outcome::Denied => false,
-    })
+    let event = &it.context.event;
+    let shells = event.shells_in_background() > 0;
+    !event.transcript_final
+        && of_kind(it, |it| Some(it.last.outcome)).is_some_and(|outcome| match outcome {
+            Outcome::Pending => true,
+            Outcome::Background => shells,
+            Outcome::Succeeded | Outcome::Failed | Outcome::Denied => false,
+        })
 }
 
 /// Skills asked for that were not invoked; a plugin's name before the last colon does not count.

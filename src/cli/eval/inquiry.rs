@@ -123,7 +123,7 @@ impl Stopping<'_> {
     fn read(&self, places: Places<'_>, words: &Words, deadline: Duration) -> Reading {
         let (world, event) = (self.world, &self.request.event);
         let (lens, key) = (&*words.lens, self.policy.lens_key);
-        if !event.kind.is_stop() {
+        if !event.kind.is_stop() || event.transcript_final {
             return transcript::read(world, places, lens, key, deadline);
         }
         let hooks = hook_calls::read(world, &self.store.paths(&event.session_id).folder);

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::Supervisor;
 use crate::cli::eval::{self, Request};
-use crate::facts::event::EventKind;
+use crate::facts::event::{Event, EventKind};
 use crate::hook::payload;
 use crate::judge::Detail;
 use crate::judge::verdict::Consequence;
@@ -57,6 +57,8 @@ impl Supervisor<'_, '_, '_> {
         });
         let kind = EventKind::find("stop")?;
         let event = payload::parse(fields.to_string().as_bytes(), kind).ok()?;
+        // The command of the turn ended before its transcript was written.
+        let event = Event { transcript_final: true, ..event };
         let (now, detail) = (self.world.now(), Detail::Findings);
         Some(Request {
             event,
