@@ -316,13 +316,7 @@ impl Stopping<'_> {
         evaluator.watch.clone_from(&self.request.watch);
 
         // Ask what must be asked before the lock is taken.
-        let forced = self.policy.settings.session_type_env.iter().find_map(|it| world.env(it));
-        if let Some(name) = forced.as_deref().filter(|it| !self.policy.has_session_type(it)) {
-            let known: Vec<&str> =
-                self.policy.session_types.iter().map(|it| it.id.as_str()).collect();
-            let help = suggest::did_you_mean(name, &known).unwrap_or_default();
-            report.problem(&format!("there is no session type `{name}` to be forced; {help}"));
-        }
+        let forced = self.forced_type(&mut report);
         let plan = judge::plan(self.policy, context, forced.as_deref(), &mut evaluator);
         let memory = store.paths(&event.session_id).folder;
         let answers = self.ask(&plan, (context, &mut evaluator), &memory, &mut report);
@@ -373,6 +367,19 @@ impl Stopping<'_> {
         speech::document(world, own, self.request, &context.learned.borrow(), &mut report);
         report.outcome = Some(outcome);
         report
+    }
+
+    /// The session type that the environment names; an unknown one is reported.
+    fn forced_type(&self, report: &mut Report) -> Option<String> {
+        let variables = &self.policy.settings.session_type_env;
+        let forced = variables.iter().find_map(|it| self.world.env(it));
+        if let Some(name) = forced.as_deref().filter(|it| !self.policy.has_session_type(it)) {
+            let known: Vec<&str> =
+                self.policy.session_types.iter().map(|it| it.id.as_str()).collect();
+            let help = suggest::did_you_mean(name, &known).unwrap_or_default();
+            report.problem(&format!("there is no session type `{name}` to be forced; {help}"));
+        }
+        forced
     }
 
     /// Notes what the pack says about a stop that was judged.

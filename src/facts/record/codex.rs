@@ -138,14 +138,14 @@ fn completed(item: CodexItem<'_>) -> Option<Entry<'_>> {
 
 /// The command line of `["/bin/bash", "-lc", TEXT]`; other argument lists stay as they are.
 fn script<'a>(command: Either<'a, Empty>) -> Either<'a, Empty> {
-    match command {
-        Either::Many(mut words)
-            if matches!(words.get(1), Some(Either::Text(option)) if option == "-lc" || option == "-c")
-                && words.len() == 3 =>
-        {
-            words.pop().unwrap_or_default()
-        }
-        command => command,
+    let Either::Many(mut words) = command else { return command };
+    let option = match words.get(1) {
+        Some(Either::Text(option)) if words.len() == 3 => option.as_ref(),
+        _ => "",
+    };
+    match option {
+        "-lc" | "-c" => words.pop().unwrap_or_default(),
+        _ => Either::Many(words),
     }
 }
 

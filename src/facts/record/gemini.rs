@@ -94,18 +94,15 @@ fn call_and_result<'a>(call: Either<'a, GeminiCall<'a>>, entries: &mut Vec<Entry
 
 /// What the model is told of a call: output and error.
 fn response<'a>(result: Either<'a, GeminiPart<'a>>) -> (Cow<'a, str>, Cow<'a, str>) {
-    let parts = result.into_elements().into_iter();
-    let responses = parts.filter_map(|part| match part {
-        Either::One(part) => match part.function_response {
-            Either::One(function) => match function.response {
-                Either::One(response) => Some((response.output.0, response.error.0)),
-                _ => None,
-            },
-            _ => None,
-        },
-        _ => None,
-    });
-    responses.into_iter().next().unwrap_or_default()
+    for part in result.into_elements() {
+        if let Either::One(part) = part
+            && let Either::One(function) = part.function_response
+            && let Either::One(response) = function.response
+        {
+            return (response.output.0, response.error.0);
+        }
+    }
+    Default::default()
 }
 
 /// How a command ended, by the lines that the client puts behind its output.
