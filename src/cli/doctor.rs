@@ -3,6 +3,7 @@
 //! machines on which something goes wrong. Nothing of the project is changed.
 
 mod layers;
+mod transcripts;
 mod trials;
 mod variables;
 mod versions;
@@ -77,7 +78,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Doct
     checks.extend(variables::look(world));
     checks.extend(packs(world, &project));
     checks.push(state(world, &project));
-    checks.push(transcripts(world, &project));
+    checks.extend(transcripts::look(world));
     checks.extend(trials::run());
     checks.push(trials::time(world, &project));
     let failed = checks.iter().filter(|it| it.health == Health::Bad).count();
@@ -189,36 +190,5 @@ fn state(world: &dyn World, project: &Project) -> Check {
                 POLICYD_STATE_DIR may name another folder"
             ),
         ),
-    }
-}
-
-/// Whether the newest transcript of Claude Code in this project can be read.
-fn transcripts(world: &dyn World, project: &Project) -> Check {
-    const ABOUT: &str = "transcripts";
-    const BYTES_MAX: usize = 64 * 1024 * 1024;
-    let Some(folder) = layers::claude_folder(world) else {
-        return Check::new(ABOUT, Health::Look, "HOME is not set, so none are found");
-    };
-    let plain = |it: char| if it.is_ascii_alphanumeric() { it } else { '-' };
-    let key: String = project.root.display().to_string().chars().map(plain).collect();
-    let folder = folder.join("projects").join(key);
-    let names = world.list(&folder).unwrap_or_default();
-    let files = names.iter().filter(|it| it.ends_with(".jsonl")).map(|it| folder.join(it));
-    let newest = files.max_by_key(|it| world.stat(it).map(|it| it.modified).unwrap_or_default());
-    let Some(newest) = newest else {
-        return Check::good(ABOUT, format!("none yet in {}", folder.display()));
-    };
-    match world.read(&newest, BYTES_MAX) {
-        Err(error) => Check::new(ABOUT, Health::Bad, format!("{}: {error}", newest.display())),
-        Ok(bytes) => {
-            let lines = bytes.split(|it| *it == b'\n').filter(|it| !it.is_empty());
-            let (all, sound) = lines.fold((0_u64, 0_u64), |(all, sound), line| {
-                let is_sound = serde_json::from_slice::<serde::de::IgnoredAny>(line).is_ok();
-                (all.saturating_add(1), sound.saturating_add(u64::from(is_sound)))
-            });
-            let text = format!("{}: {sound} of {all} records are read", newest.display());
-            let health = if sound == 0 && all > 0 { Health::Bad } else { Health::Good };
-            Check::new(ABOUT, health, text)
-        }
     }
 }

@@ -4,7 +4,7 @@
 //! report is the same however many threads there are.
 
 mod progress;
-mod sessions;
+pub(super) mod sessions;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -48,6 +48,8 @@ pub const HARNESS: Harness = Harness {
         ("apply_patch", "Edit"),
         ("update_plan", "TodoWrite"),
         ("web_search", "WebSearch"),
+        ("write_stdin", "BashOutput"),
+        ("view_image", "Read"),
     ],
     inputs: &[],
     silence: "{}",

@@ -250,6 +250,14 @@ impl Harness {
         matches!(tool, "Read" | "Write" | "Edit")
     }
 
+    /// Whether a tool is known by its name: one of the client's, a neutral one, or one of an MCP server.
+    #[must_use]
+    pub fn knows_tool(&self, name: &str) -> bool {
+        self.tools.iter().any(|(own, _)| *own == name)
+            || claude_code::TOOLS.contains(&name)
+            || name.starts_with("mcp_")
+    }
+
     /// The neutral name of a tool: `Bash` for `run_shell_command`.
     #[must_use]
     pub fn tool<'a>(&self, native: &'a str) -> &'a str {

@@ -163,3 +163,30 @@ fn doubled_hooks_and_switches_in_settings_are_found() {
     let off = with("\"POLICYD_DISABLED\": \"0\"");
     assert_eq!(doctor(&off).1, 0);
 }
+
+/// Codex in code mode: the model's only tool is `exec`, and what it does is recorded as items.
+#[test]
+fn a_transcript_that_is_not_understood_is_reported() {
+    let machine = installed();
+    let sample = include_str!("../samples/codex/rollout.code-mode.jsonl");
+    let path = machine.path("home").join(".codex/sessions/2026/11/24/rollout-1.jsonl");
+    let codex = |text: &str| {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        let (checks, failed) = doctor(&machine);
+        let of_codex = |it: &&Value| {
+            it["about"] == "transcripts" && it["text"].as_str().unwrap().starts_with("Codex")
+        };
+        let check = checks.iter().find(of_codex).unwrap().clone();
+        (check["health"].as_str().unwrap().to_owned(), check, failed)
+    };
+    let (health, check, failed) = codex(sample);
+    assert_eq!((health.as_str(), failed), ("ok", 0), "{check}");
+    assert!(check["text"].to_string().contains("3 of 3 tool calls are understood"), "{check}");
+    // The same session as a version without items would have recorded it.
+    let blind: Vec<&str> = sample.lines().filter(|it| !it.contains("item_completed")).collect();
+    let (health, check, failed) = codex(&blind.join("\n"));
+    assert_eq!((health.as_str(), failed), ("failed", 1), "{check}");
+    assert!(check["text"].to_string().contains("0 of 3 tool calls are understood"), "{check}");
+    assert!(check["more"].to_string().contains("exec"), "{check}");
+}

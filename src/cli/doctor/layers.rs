@@ -145,11 +145,6 @@ fn plugins(world: &dyn World, place: &'static Place, installed: &mut usize) -> V
     checks
 }
 
-/// The folder of Claude Code's user.
-pub(super) fn claude_folder(world: &dyn World) -> Option<PathBuf> {
-    Place::of("claude-code")?.user_folder(world)
-}
-
 fn layer(
     world: &dyn World,
     place: &'static Place,

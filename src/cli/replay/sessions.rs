@@ -9,44 +9,44 @@ use crate::time::Timestamp;
 use crate::world::{FileKind, FileStat, World};
 
 /// One transcript.
-pub(super) struct Transcript {
-    pub(super) path: PathBuf,
-    pub(super) modified: Timestamp,
+pub(in crate::cli) struct Transcript {
+    pub(in crate::cli) path: PathBuf,
+    pub(in crate::cli) modified: Timestamp,
     bytes: u64,
 }
 
 impl Transcript {
     /// The subagent whose transcript it is, by its name: `agent-<id>.jsonl`.
-    pub(super) fn agent(&self) -> Option<String> {
+    pub(in crate::cli) fn agent(&self) -> Option<String> {
         let stem = self.path.file_stem()?.to_str()?;
         stem.strip_prefix("agent-").map(str::to_owned)
     }
 }
 
 /// One session.
-pub(super) struct Session {
+pub(in crate::cli) struct Session {
     /// Name of its transcript.
-    pub(super) id: String,
-    pub(super) transcripts: Vec<Transcript>,
+    pub(in crate::cli) id: String,
+    pub(in crate::cli) transcripts: Vec<Transcript>,
 }
 
 impl Session {
-    pub(super) fn bytes(&self) -> u64 {
+    pub(in crate::cli) fn bytes(&self) -> u64 {
         self.transcripts.iter().map(|it| it.bytes).sum()
     }
 }
 
 /// What was found.
 #[derive(Default)]
-pub(super) struct Found {
+pub(in crate::cli) struct Found {
     /// In the order of their paths.
-    pub(super) sessions: Vec<Session>,
+    pub(in crate::cli) sessions: Vec<Session>,
     /// Files and folders that could not be looked at, and why.
-    pub(super) unreadable: Vec<(String, String)>,
+    pub(in crate::cli) unreadable: Vec<(String, String)>,
 }
 
 /// Finds the sessions in files and folders, those that did not change since `oldest` left out.
-pub(super) fn find(world: &dyn World, paths: &[PathBuf], oldest: Timestamp) -> Found {
+pub(in crate::cli) fn find(world: &dyn World, paths: &[PathBuf], oldest: Timestamp) -> Found {
     let (folders, files, unreadable) = (BTreeSet::new(), Vec::new(), Vec::new());
     let mut search = Search { world, oldest, folders, files, unreadable };
     for path in paths {

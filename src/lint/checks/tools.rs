@@ -6,58 +6,13 @@ use super::names::slip;
 use super::programs::slip_of;
 use super::terms::{Constant, asked, compared, constant, each_part, each_part_asking, path};
 use crate::facts::glob::word_matches;
+use crate::harness::claude_code::TOOLS;
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject, with_edit};
 use crate::policy::guards::FILES;
 use crate::script::tree::{Form, Term};
 use crate::source::node::Node;
 use crate::source::suggest;
-
-/// Tools that clients of this year have, beside those that the vocabulary names.
-const TOOLS: [&str; 42] = [
-    "Agent",
-    "AskUserQuestion",
-    "Bash",
-    "BashOutput",
-    "CronCreate",
-    "CronDelete",
-    "CronList",
-    "Edit",
-    "EnterPlanMode",
-    "EnterWorktree",
-    "ExitPlanMode",
-    "ExitWorktree",
-    "Glob",
-    "Grep",
-    "KillShell",
-    "LS",
-    "LSP",
-    "ListMcpResourcesTool",
-    "Monitor",
-    "MultiEdit",
-    "NotebookEdit",
-    "NotebookRead",
-    "PowerShell",
-    "Read",
-    "ReadMcpResourceTool",
-    "SendMessage",
-    "Skill",
-    "SlashCommand",
-    "StructuredOutput",
-    "Task",
-    "TaskCreate",
-    "TaskGet",
-    "TaskList",
-    "TaskOutput",
-    "TaskStop",
-    "TaskUpdate",
-    "TodoRead",
-    "TodoWrite",
-    "ToolSearch",
-    "WebFetch",
-    "WebSearch",
-    "Write",
-];
 
 /// Constants of a part that must be names of tools.
 fn named_tools(term: &Term) -> Vec<Constant<'_>> {
