@@ -1,4 +1,10 @@
 //! Claude Code's transcript lines, and flat lines that hold one block each.
+//!
+//! | how a command ended | where Claude Code records it |
+//! |---|---|
+//! | failed | `is_error: true`, and a result that begins with `Exit code N`; success has no number |
+//! | runs in the background | `toolUseResult.backgroundTaskId`; the end is a `<task-notification>` text that names the call, a status and the exit code |
+//! | not run | `toolDenialKind`, or a result that begins as in `fold/results.rs` |
 
 use std::borrow::Cow;
 
