@@ -37,8 +37,12 @@ pub enum Line<'a> {
     },
 }
 
+/// Size in bytes above which a stop begins the file again: only what follows the last stop is read.
+const BYTES_MAX: u64 = 256 * 1024;
+
 /// Appends a line to the file in `folder`, which must exist. A failure is ignored: see the module.
 pub fn append(world: &dyn World, folder: &Path, line: Line<'_>) {
+    let path = folder.join(FILE);
     // A separator in an id would make two fields of it.
     let field = |text: &str| text.replace(char::is_control, "");
     let text = match line {
@@ -46,7 +50,12 @@ pub fn append(world: &dyn World, folder: &Path, line: Line<'_>) {
         Line::End { id, agent } => format!("end\t{}\t{}\n", field(id), field(agent)),
         Line::Stop { total } => format!("stop\t{total}\n"),
     };
-    let _ignored = world.append(&folder.join(FILE), text.as_bytes());
+    let ends_turn = matches!(line, Line::Stop { .. });
+    let full = ends_turn && world.stat(&path).is_ok_and(|it| it.length > BYTES_MAX);
+    let _ignored = match full {
+        true => world.write(&path, text.as_bytes()),
+        false => world.append(&path, text.as_bytes()),
+    };
 }
 
 /// Reads the calls since the last stop.

@@ -1,5 +1,11 @@
 //! OpenCode's messages as its plugin writes them: one line per message, `{"info": …, "parts": […]}`.
 //! The plugin writes the whole file again at each stop, so a later line replaces one with its id.
+//!
+//! | how a command ended | where OpenCode records it |
+//! |---|---|
+//! | exit code | part `tool`: `state.metadata.exit`; `state.status` stays `completed` |
+//! | still running | `state.status`: `running` or `pending` |
+//! | not run, or failed before it ran | `state.status: error` |
 
 use serde::Deserialize;
 
