@@ -41,7 +41,7 @@ impl Facts {
     pub fn is_complete(&self, event: &Event, hooks: &HookCalls) -> bool {
         if let Some(sent_at) = event.stop_recorded_at {
             // The client records each stop, so that nothing earlier is missing before that line.
-            return self.stop_sent_at == sent_at;
+            return self.stop_sent_at >= sent_at;
         }
         let awaited =
             |it: &PendingTool| it.session.is_empty() && !USER_TOOLS.contains(&it.name.as_str());
@@ -50,7 +50,7 @@ impl Facts {
         self.shows_message(event)
             && !self.pending.iter().any(awaited)
             && !missing
-            && self.missing_by_count(hooks, |_| true) == 0
+            && self.missing_by_count(hooks.of(agent), hooks, |_| true) == 0
     }
 
     /// Tool calls that ended before the stop and are not in these facts.
@@ -60,7 +60,7 @@ impl Facts {
         let ended = hooks.of(agent).filter(|it| it.ended && !it.id.is_empty());
         let named = ended.filter(|it| !self.knows_call(&it.id)).count();
         let named = u64::try_from(named).unwrap_or(u64::MAX);
-        named.saturating_add(self.missing_by_count(hooks, |it| it.ended))
+        named.saturating_add(self.missing_by_count(hooks.of(agent), hooks, |it| it.ended))
     }
 
     /// Whether a call has its result here, or is known to continue.
@@ -72,9 +72,14 @@ impl Facts {
     }
 
     /// Calls without ids that are missing, by comparing how many there are.
-    fn missing_by_count(&self, hooks: &HookCalls, counts: impl Fn(&HookCall) -> bool) -> u64 {
+    fn missing_by_count<'h>(
+        &self,
+        calls: impl Iterator<Item = &'h HookCall>,
+        hooks: &HookCalls,
+        counts: impl Fn(&HookCall) -> bool,
+    ) -> u64 {
         let Some(before) = hooks.total_before else { return 0 };
-        let seen = hooks.calls.iter().filter(|it| it.id.is_empty() && counts(it)).count();
+        let seen = calls.filter(|it| it.id.is_empty() && counts(it)).count();
         let seen = u64::try_from(seen).unwrap_or(u64::MAX);
         seen.saturating_sub(self.tools.total.saturating_sub(before))
     }

@@ -308,7 +308,10 @@ fn is_pending(it: &Object) -> bool {
     let shells = event.shells_in_background() > 0;
     !event.transcript_final
         && of_kind(it, |it| Some(it.last.outcome)).is_some_and(|outcome| match outcome {
-            Outcome::Pending => true,
+            Outcome::Pending => {
+                let last = of_kind(it, |it| it.last.seq);
+                it.context.facts.pending.iter().any(|call| call.seq == last)
+            }
             Outcome::Background => shells,
             Outcome::Succeeded | Outcome::Failed | Outcome::Denied => false,
         })

@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use crate::facts::complete::{HookCall, HookCalls};
+use crate::limits::ENDED_CALLS_KEPT_MAX;
 use crate::world::World;
 
 /// Name of the file in the folder of a session.
@@ -114,6 +115,9 @@ fn parse(text: &str) -> HookCalls {
             _ => {}
         }
     }
+    // Facts know the ends of the last calls only.
+    let known = ENDED_CALLS_KEPT_MAX / 2;
+    found.calls.drain(..found.calls.len().saturating_sub(known));
     // Without a stop before them, the calls are those of a session that policyd joined at any point.
     if from_start {
         found.total_before = None;

@@ -213,6 +213,21 @@ fn a_run_without_tests_did_not_pass() {
         ("mvn test", "Tests run: 0, Failures: 0, Errors: 0, Skipped: 0\nBUILD SUCCESS\n", Unknown),
         ("mvn test", "Tests run: 5, Failures: 0, Errors: 0, Skipped: 0\nBUILD SUCCESS\n", Passed),
         ("gradle test", "> Task :test NO-SOURCE\n\nBUILD SUCCESSFUL in 1s\n", Unknown),
+        (
+            "gradle test",
+            "> Task :processResources NO-SOURCE\n> Task :test\n\nBUILD SUCCESSFUL in 1s\n",
+            Passed,
+        ),
+        (
+            "mvn test",
+            "[INFO] No tests to run.\n[INFO] Tests run: 12, Failures: 0, Errors: 0\nBUILD SUCCESS\n",
+            Passed,
+        ),
+        (
+            "dotnet test",
+            "No test is available in a.dll.\nPassed!  - Failed: 0, Passed: 12, Skipped: 0\n",
+            Passed,
+        ),
         ("dotnet test", "No test is available in x.dll.\n", Unknown),
         ("swift test", "Executed 0 tests, with 0 failures (0 unexpected)\n", Unknown),
         ("swift test", "Executed 2 tests, with 0 failures (0 unexpected)\n", Passed),
@@ -233,4 +248,12 @@ fn a_run_without_tests_did_not_pass() {
         let kind = facts.commands.by_kind.get("test").unwrap();
         assert_eq!(kind.last.verdict, expected, "{command}: {output}");
     }
+}
+
+#[test]
+fn a_copilot_command_that_still_runs_did_not_pass() {
+    let call = r#"{"type":"assistant.message","data":{"content":"","toolRequests":[{"toolCallId":"t1","name":"bash","arguments":{"command":"npm test"}}]}}"#;
+    let runs = r#"{"type":"tool.execution_complete","data":{"toolCallId":"t1","success":true,"result":{"content":"<command with shellId: 0 is still running after 30 seconds. Use read_bash to read more>"}}}"#;
+    let facts = fold(&format!("{call}\n{runs}"));
+    assert_eq!((last(&facts).1, last(&facts).3), (Outcome::Background, Verdict::Unknown));
 }

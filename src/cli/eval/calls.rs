@@ -22,7 +22,8 @@ pub(super) fn record(world: &dyn World, request: &Request<'_>, policy: &Policy, 
         "post_tool_use" | "post_tool_use_failure" => Line::End { id, agent },
         _ => return,
     };
-    if request.dry_run || !event.session_known {
+    // Without a check at a stop, no stop would look at them.
+    if request.dry_run || !event.session_known || !policy.judges("stop") {
         return;
     }
     let (store, _) = project::sessions(world, project, &policy.settings);

@@ -92,6 +92,11 @@ fn result<'a>(data: CopilotData<'a>) -> Entry<'a> {
         Either::Text(_) | Either::Many(_) | Either::None => None,
     };
     let exit_code = exit_code.or_else(|| footer(&text).1);
+    // A later `read_bash` has the end, which is not joined with this call: it never passed.
+    let background = text
+        .lines()
+        .next_back()
+        .is_some_and(|it| it.starts_with("<command with ") && it.contains("still running"));
     let denial = if failed && text.starts_with(REFUSED) { "refused" } else { "" };
     let text = match footer(&text).0 {
         Some(length) => cut(text, length),
@@ -102,6 +107,7 @@ fn result<'a>(data: CopilotData<'a>) -> Entry<'a> {
         text: Output::Text(text),
         error,
         denial: denial.into(),
+        background,
         exit_code,
         ..ToolResult::default()
     })

@@ -74,6 +74,7 @@ fn call_and_result<'a>(call: Either<'a, GeminiCall<'a>>, entries: &mut Vec<Entry
         _ => return, // still running
     };
     let ended = footer(&output);
+    let background = output.trim_start().starts_with("Command moved to background");
     let text = if !result_display.is_empty() {
         result_display.0
     } else if output.is_empty() {
@@ -87,6 +88,7 @@ fn call_and_result<'a>(call: Either<'a, GeminiCall<'a>>, entries: &mut Vec<Entry
         error,
         denial: denial.into(),
         interrupted: ended.signal,
+        background,
         exit_code: ended.exit_code,
         ..ToolResult::default()
     }));
