@@ -169,11 +169,23 @@ fn subagents_work_counts_before_their_report() {
     assert!(seqs.is_sorted());
 }
 
-/// What a run of tests printed, and its verdict where the exit status is 0.
+/// Holds the verdict on what a run of tests printed, with exit status 0, against the expected one.
+fn holds(cases: &[(&str, &str, Verdict)]) {
+    for (command, output, expected) in cases {
+        let call = serde_json::json!({"type": "assistant", "message": {"content": [
+            {"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": command}}]}});
+        let result = serde_json::json!({"type": "user", "message": {"content": [
+            {"type": "tool_result", "tool_use_id": "t", "content": output}]}});
+        let facts = fold(&format!("{call}\n{result}"));
+        let kind = facts.commands.by_kind.get("test").unwrap();
+        assert_eq!(kind.last.verdict, *expected, "{command}: {output}");
+    }
+}
+
 #[test]
 fn a_run_without_tests_did_not_pass() {
     use Verdict::{Passed, Unknown};
-    for (command, output, expected) in [
+    holds(&[
         ("python3 -m unittest", "\n---\nRan 0 tests in 0.000s\n\nOK\n", Unknown),
         ("python3 -m unittest", "\n---\nRan 0 tests in 0.000s\n\nNO TESTS RAN\n", Unknown),
         ("python3 -m unittest", "\n---\nRan 3 tests in 0.000s\n\nOK\n", Passed),
@@ -213,6 +225,24 @@ fn a_run_without_tests_did_not_pass() {
         ("mvn test", "Tests run: 0, Failures: 0, Errors: 0, Skipped: 0\nBUILD SUCCESS\n", Unknown),
         ("mvn test", "Tests run: 5, Failures: 0, Errors: 0, Skipped: 0\nBUILD SUCCESS\n", Passed),
         ("gradle test", "> Task :test NO-SOURCE\n\nBUILD SUCCESSFUL in 1s\n", Unknown),
+        ("dotnet test", "No test is available in x.dll.\n", Unknown),
+        ("swift test", "Executed 0 tests, with 0 failures (0 unexpected)\n", Unknown),
+        ("swift test", "Executed 2 tests, with 0 failures (0 unexpected)\n", Passed),
+        ("mix test", "0 tests, 0 failures\n", Unknown),
+        ("prove", "Files=0, Tests=0\nResult: NOTESTS\n", Unknown),
+        ("bats t", "1..0\n", Unknown),
+        ("lein test", "Ran 0 tests containing 0 assertions.\n0 failures, 0 errors.\n", Unknown),
+        ("rails test", "0 runs, 0 assertions, 0 failures, 0 errors, 0 skips\n", Unknown),
+        ("rails test", "3 runs, 5 assertions, 0 failures, 0 errors, 0 skips\n", Passed),
+        ("zig build test", "All 0 tests passed.\n", Unknown),
+        ("dart test", "No tests ran.\n", Unknown),
+    ]);
+}
+
+#[test]
+fn a_module_without_tests_beside_a_tested_one_does_not_count() {
+    use Verdict::Passed;
+    holds(&[
         (
             "gradle test",
             "> Task :processResources NO-SOURCE\n> Task :test\n\nBUILD SUCCESSFUL in 1s\n",
@@ -228,26 +258,7 @@ fn a_run_without_tests_did_not_pass() {
             "No test is available in a.dll.\nPassed!  - Failed: 0, Passed: 12, Skipped: 0\n",
             Passed,
         ),
-        ("dotnet test", "No test is available in x.dll.\n", Unknown),
-        ("swift test", "Executed 0 tests, with 0 failures (0 unexpected)\n", Unknown),
-        ("swift test", "Executed 2 tests, with 0 failures (0 unexpected)\n", Passed),
-        ("mix test", "0 tests, 0 failures\n", Unknown),
-        ("prove", "Files=0, Tests=0\nResult: NOTESTS\n", Unknown),
-        ("bats t", "1..0\n", Unknown),
-        ("lein test", "Ran 0 tests containing 0 assertions.\n0 failures, 0 errors.\n", Unknown),
-        ("rails test", "0 runs, 0 assertions, 0 failures, 0 errors, 0 skips\n", Unknown),
-        ("rails test", "3 runs, 5 assertions, 0 failures, 0 errors, 0 skips\n", Passed),
-        ("zig build test", "All 0 tests passed.\n", Unknown),
-        ("dart test", "No tests ran.\n", Unknown),
-    ] {
-        let call = serde_json::json!({"type": "assistant", "message": {"content": [
-            {"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": command}}]}});
-        let result = serde_json::json!({"type": "user", "message": {"content": [
-            {"type": "tool_result", "tool_use_id": "t", "content": output}]}});
-        let facts = fold(&format!("{call}\n{result}"));
-        let kind = facts.commands.by_kind.get("test").unwrap();
-        assert_eq!(kind.last.verdict, expected, "{command}: {output}");
-    }
+    ]);
 }
 
 #[test]
