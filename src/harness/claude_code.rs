@@ -78,7 +78,7 @@ pub(super) const DENY_AND_HALT: Way = Way {
 pub(super) const INPUT: Way =
     Way { says: Ability::Input, fields: &[("hookSpecificOutput.updatedInput", Put::Input)] };
 
-/// Another result of a tool, in the shape of its own; the model reads that one.
+/// A replacement for the result of a tool, in the same shape. The model reads the replacement.
 const OUTPUT: Way =
     Way { says: Ability::Output, fields: &[("hookSpecificOutput.updatedToolOutput", Put::Output)] };
 

@@ -25,7 +25,7 @@ pub struct Answer {
     pub context: Option<String>,
     /// The tool is to run with this input.
     pub updated_input: Option<Value>,
-    /// The agent is to read this result of the tool in place of its own.
+    /// The result that the agent reads instead of what the tool returned.
     pub updated_output: Option<Value>,
 }
 

@@ -261,7 +261,7 @@ impl Place {
         moments.iter().map(line).collect()
     }
 
-    /// What becomes of an event where the hook fails although it was installed to block then.
+    /// What the client does if a hook fails that was installed to block in that case.
     pub(in crate::cli) fn closed_note(&self) -> String {
         match &self.failing {
             Some(failing) => format!(

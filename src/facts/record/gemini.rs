@@ -94,7 +94,7 @@ fn call_and_result<'a>(call: Either<'a, GeminiCall<'a>>, entries: &mut Vec<Entry
     }));
 }
 
-/// What the model is told of a call: output and error.
+/// Output and error of a call, as the model reads them.
 fn response<'a>(result: Either<'a, GeminiPart<'a>>) -> (Cow<'a, str>, Cow<'a, str>) {
     for part in result.into_elements() {
         if let Either::One(part) = part

@@ -435,7 +435,7 @@ pub struct GeminiCall<'a> {
     pub result: Either<'a, GeminiPart<'a>>,
 }
 
-/// Gemini: what the model is told of a call.
+/// Gemini: the part of a result that the model reads.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct GeminiPart<'a> {
