@@ -5,6 +5,7 @@ pub mod checksum;
 pub mod cli;
 pub mod deferred;
 pub mod facts;
+pub mod git_index;
 pub mod harness;
 pub mod hook;
 pub mod id;

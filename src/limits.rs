@@ -8,6 +8,10 @@ pub const STDIN_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub const POLICY_FILE_BYTES_MAX: usize = 1024 * 1024;
 /// A git configuration; a longer one is taken for none.
 pub const GIT_CONFIG_BYTES_MAX: usize = 256 * 1024;
+/// Bytes of git's index that are read at first; the state directory is among the first names.
+pub const GIT_INDEX_BYTES_FIRST: usize = 64 * 1024;
+/// Bytes of git's index that are searched at most.
+pub const GIT_INDEX_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// One case file, or a transcript that it names.
 pub const CASE_FILE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Files in one pack.
@@ -230,8 +234,10 @@ const _: () = assert!(EVIDENCE_CHARS_MAX * 3 < SPOKEN_CHARS_MAX, "a finding fits
 pub const PROBE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
 /// Longest pause of the gate.
 pub const PAUSE_MAX: std::time::Duration = std::time::Duration::from_secs(7 * 86_400);
-/// The file of pauses, in bytes; a larger one is not used.
-pub const PAUSE_FILE_BYTES_MAX: usize = 64 * 1024;
+/// The file of the user's choices for a project, in bytes; a larger one is not used.
+pub const USER_CHOICES_BYTES_MAX: usize = 256 * 1024;
+/// Runs and approvals that the user's choices keep, the newest.
+pub const USER_CHOICES_KEPT: usize = 200;
 /// Bytes of a client's settings file; a longer one is not edited.
 pub const SETTINGS_FILE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Bytes of the file of trusted packs; a longer one trusts nothing.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// Reading order of the program, and its law: a module names only lower floors.
 const FLOORS: &[&[&str]] = &[
-    &["checksum", "deferred", "id", "pairs", "path", "time", "limits"],
+    &["checksum", "deferred", "git_index", "id", "pairs", "path", "time", "limits"],
     &["source"],
     &["facts", "state"],
     &["script", "harness"],

@@ -1,5 +1,5 @@
-//! amplihack's configuration of a project, honoured where it is: its switch, and those of single
-//! checks. A file that is not right is not used at all, as there; here the user is told.
+//! amplihack's configuration of a project: its switch, and those of single checks. A file that is not
+//! right is not used at all, as in amplihack; policyd reports it to the user.
 
 use std::path::PathBuf;
 
@@ -16,9 +16,10 @@ const PATH: &str = ".claude/tools/amplihack/.power_steering_config";
 
 /// What the file says.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Switches {
-    path: PathBuf,
-    /// Whether the gate is switched off.
+pub(super) struct PowerSteeringConfig {
+    /// The file.
+    pub(super) path: PathBuf,
+    /// Whether policyd is disabled.
     pub(super) off: bool,
     /// Checks with their own switch.
     checks: Vec<(String, bool)>,
@@ -28,7 +29,10 @@ pub(super) struct Switches {
 ///
 /// # Errors
 /// Why it is not used, in one sentence that names the file and the cure.
-pub(super) fn switches(world: &dyn World, project: &Project) -> Result<Option<Switches>, String> {
+pub(super) fn read_config(
+    world: &dyn World,
+    project: &Project,
+) -> Result<Option<PowerSteeringConfig>, String> {
     // A worktree has a copy of its own.
     let own = project.root.join(PATH);
     let path = if world.stat(&own).is_ok() { own } else { project.main.join(PATH) };
@@ -40,12 +44,12 @@ pub(super) fn switches(world: &dyn World, project: &Project) -> Result<Option<Sw
             let value =
                 serde_json::from_slice(&bytes).map_err(|error| wrong(&error.to_string()))?;
             let found = parse(&value).map_err(|why| wrong(&why))?;
-            Ok(Some(Switches { path: path.clone(), ..found }))
+            Ok(Some(PowerSteeringConfig { path: path.clone(), ..found }))
         }
     }
 }
 
-fn parse(value: &Value) -> Result<Switches, String> {
+fn parse(value: &Value) -> Result<PowerSteeringConfig, String> {
     let fields = value.as_object().ok_or("it must hold a JSON object")?;
     let enabled = fields.get("enabled").ok_or("`enabled` is missing; write `\"enabled\": true`")?;
     let enabled = enabled.as_bool().ok_or("`enabled` must be true or false, without quotes")?;
@@ -60,13 +64,13 @@ fn parse(value: &Value) -> Result<Switches, String> {
         None => Err(format!("`checkers_enabled.{id}` must be true or false, without quotes")),
     };
     let checks = checks.iter().map(switch).collect::<Result<_, _>>()?;
-    Ok(Switches { off: !enabled, checks, ..Switches::default() })
+    Ok(PowerSteeringConfig { off: !enabled, checks, ..PowerSteeringConfig::default() })
 }
 
-impl Switches {
-    /// Where it is switched off.
-    pub(super) fn why(&self) -> String {
-        format!("{} says `enabled: false`", self.path.display())
+impl PowerSteeringConfig {
+    /// Whether it disables policyd or a check.
+    pub(super) fn disables_something(&self) -> bool {
+        self.off || self.checks.iter().any(|(_, on)| !on)
     }
 
     /// Switches checks of the policy off; names that are no check's are returned as problems.

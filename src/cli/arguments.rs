@@ -72,6 +72,10 @@ pub(super) enum Command {
     Pause(PauseArguments),
     /// End a pause
     Resume(ResumeArguments),
+    /// Disable policyd in this project until `policyd enable`
+    Disable(DisableArguments),
+    /// Enable policyd again in this project
+    Enable,
     /// Judge recorded sessions with the current pack: what would have fired, where, how often
     Replay(ReplayArguments),
     /// Show, verify or reset the state of a session
@@ -338,6 +342,13 @@ pub(super) struct PauseArguments {
     /// Only in the session whose id starts with this
     #[arg(long, value_name = "ID")]
     pub(super) session: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct DisableArguments {
+    /// The reason, shown at every session start and stop
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub(super) reason: String,
 }
 
 #[derive(Debug, clap::Args)]

@@ -12,8 +12,7 @@ use serde_json::{Value, json};
 
 use super::arguments::ReportFormat;
 use super::project::{self, Project};
-use super::{Console, DoctorArguments, EXIT_FOUND, EXIT_OK, amplihack, pack};
-use crate::store::pause::Pauses;
+use super::{Console, DoctorArguments, EXIT_FOUND, EXIT_OK, gate_status::GateStatus, pack};
 use crate::world::{FileKind, World};
 
 /// Version of the JSON form.
@@ -111,25 +110,16 @@ fn program(world: &dyn World) -> Check {
     }
 }
 
-/// What switches the gate off, wholly or for a while.
+/// What disables policyd, wholly or for a while, and what looks as if it did.
 fn switches(world: &dyn World, project: &Project) -> Vec<Check> {
-    let mut checks = Vec::new();
-    let off = |why: String| Check::new("switch", Health::Bad, format!("switched off: {why}"));
-    checks.extend(project::switched_off(world, project).map(off));
-    match amplihack::switches(world, project) {
-        Ok(Some(switches)) if switches.off => checks.push(off(switches.why())),
-        Ok(_) => {}
-        Err(problem) => checks.push(Check::new("switch", Health::Look, problem)),
-    }
     let now = world.now();
-    match Pauses::new(world, &project::own_root(world, project)).all(now) {
-        Ok(pauses) => {
-            checks.extend(pauses.iter().map(|it| Check::new("switch", Health::Look, it.text(now))))
-        }
-        Err(problem) => checks.push(Check::new("switch", Health::Look, problem)),
-    }
+    let status = GateStatus::read(world, project, None, now);
+    let off = status.off.iter().map(|it| Check::new("switch", Health::Bad, it.text(now)));
+    let problems = status.problems.iter().map(|it| Check::new("switch", Health::Look, it.as_str()));
+    let pauses = status.pauses.iter().map(|it| Check::new("switch", Health::Look, it.text(now)));
+    let mut checks: Vec<Check> = off.chain(problems).chain(pauses).collect();
     if checks.is_empty() {
-        checks.push(Check::good("switch", "nothing switches it off"));
+        checks.push(Check::good("switch", "policyd is not disabled"));
     }
     checks
 }
@@ -169,7 +159,7 @@ fn packs(world: &dyn World, project: &Project) -> Vec<Check> {
 
 /// Whether what must be remembered can be: a block that cannot be is not spoken.
 fn state(world: &dyn World, project: &Project) -> Check {
-    let own = project::own_root(world, project);
+    let own = project.state.clone();
     let name = own.display();
     let there = world.stat(&own).ok();
     if there.as_ref().is_some_and(|it| it.kind != FileKind::Folder) {

@@ -16,7 +16,8 @@ mod switching;
 use std::mem::ManuallyDrop;
 use std::path::Path;
 
-use super::amplihack::{self, Switches};
+use super::amplihack::PowerSteeringConfig;
+use super::gate_status::{GateStatus, OffReason};
 use super::log::DECISION_LOG;
 use super::project::{self, Project};
 use super::{Console, EXIT_OK, EvalArguments, pack};
@@ -41,8 +42,8 @@ use guarding::Guarding;
 use inquiry::cursor_path;
 use reactions::Reacting;
 pub(super) use request::{Request, caller, named_harness};
-pub(super) use speech::{Report, log_decision};
-pub(super) use switching::{is_off, switched};
+pub(super) use speech::{Report, Unjudged, log_decision};
+pub(super) use switching::switched;
 
 /// Judges one event and speaks.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &EvalArguments) -> u8 {
@@ -94,7 +95,7 @@ fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
     let mut report = Report::of(&request.event);
     let (project, switches) = match enter(world, request, &mut report) {
         Ok(entered) => entered,
-        Err(why) => return report.silent(why),
+        Err(report) => return *report,
     };
     let fenced = project::fenced(world, &project);
     let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
@@ -105,7 +106,9 @@ fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
     }
     let mut policy = match pack::policy(world, &found) {
         Ok(policy) => policy,
-        Err(broken) if broken.enabled == Some(false) => return report.silent(SWITCHED_OFF),
+        Err(broken) if broken.enabled == Some(false) => {
+            return speech::report_off(world, &project, request, OffReason::Manifest, report);
+        }
         // It is said at a stop and where a session begins.
         Err(why) if !broken::is_told(&request.event) => {
             let Some(mut policy) = pack::builtin_policy(world) else {
@@ -119,7 +122,7 @@ fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
             let blocked = report.answer.refuses();
             let event = &request.event;
             let entry = decision_log::unjudged_entry(request.now, event, &report.around, blocked);
-            speech::log_decision(world, &project::own_root(world, &project), entry);
+            speech::log_decision(world, &project.state, entry);
             return report;
         }
     };
@@ -131,10 +134,7 @@ fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
     let nothing = nothing_to_judge(&policy, &request.event, &mut report);
     // The process ends with its answer: taking a policy apart would only delay it.
     let ready = ManuallyDrop::new(Ready::new(policy));
-    if let Some(why) = nothing {
-        return judge_other(world, request, (&ready, Some(&found)), &project, report, why);
-    }
-    judge_stop(world, request, (&ready, Some(&found)), &project, report)
+    judge(world, request, (&ready, Some(&found)), &project, (report, nothing))
 }
 
 /// Judges an event by a pack that is loaded already; all the rest is as for a hook.
@@ -142,7 +142,7 @@ pub(super) fn evaluate_by(world: &dyn World, request: &Request<'_>, ready: &Read
     let mut report = Report::of(&request.event);
     let (project, switches) = match enter(world, request, &mut report) {
         Ok(entered) => entered,
-        Err(why) => return report.silent(why),
+        Err(report) => return *report,
     };
     let changed = switches.map(|switches| {
         let mut policy = ready.policy.clone();
@@ -151,10 +151,23 @@ pub(super) fn evaluate_by(world: &dyn World, request: &Request<'_>, ready: &Read
         Ready { policy, words: ready.words.clone() }
     });
     let ready = changed.as_ref().unwrap_or(ready);
-    if let Some(why) = nothing_to_judge(&ready.policy, &request.event, &mut report) {
-        return judge_other(world, request, (ready, None), &project, report, why);
+    let nothing = nothing_to_judge(&ready.policy, &request.event, &mut report);
+    judge(world, request, (ready, None), &project, (report, nothing))
+}
+
+/// Judges an event by a sound pack, unless it has nothing to say.
+fn judge(
+    world: &dyn World,
+    request: &Request<'_>,
+    pack: (&Ready, Option<&pack::Found>),
+    project: &Project,
+    (report, nothing): (Report, Option<Unjudged>),
+) -> Report {
+    match nothing {
+        None => judge_stop(world, request, pack, project, report),
+        Some(Unjudged::Off(reason)) => speech::report_off(world, project, request, reason, report),
+        Some(why) => judge_other(world, request, pack, project, (report, why)),
     }
-    judge_stop(world, request, (ready, None), &project, report)
 }
 
 /// Notes what the pack says about an event that nothing is judged at.
@@ -172,15 +185,16 @@ fn react(
     Reacting { world, request, policy, own: (&own, &store.durability), model: "" }.react(report);
 }
 
-/// Why nothing is judged where the pack says so.
-const SWITCHED_OFF: &str = "the pack is switched off (`enabled: false`)";
-
-/// The project of an event and its switches; else why there is no opinion, whatever the pack.
+/// The project of an event and amplihack's configuration of it; else the report of an event at which
+/// nothing is evaluated, whatever the pack.
 fn enter(
     world: &dyn World,
     request: &Request<'_>,
     report: &mut Report,
-) -> Result<(Project, Option<Switches>), String> {
+) -> Result<(Project, Option<PowerSteeringConfig>), Box<Report>> {
+    let silent = |report: &mut Report, why| {
+        Err(Box::new(std::mem::take(report).not_judged(why, request.now)))
+    };
     let event = &request.event;
     if let Some(said) = event.said_kind.filter(|it| *it != event.kind)
         && (said.is_stop() != event.kind.is_stop()
@@ -192,47 +206,43 @@ fn enter(
             "the hook line says `--hook {line}`, and the client reports {reported}; nothing was checked. \
              Write `--hook {right}` there"
         ));
-        return Err("the event is another one than the hook line says".to_owned());
+        let why = "the event is another one than the hook line says".to_owned();
+        return silent(report, Unjudged::Other(why));
     }
     // Events that nothing can be said to are answered before anything is read.
     let says = |it: &&Harness| it.moment_of(event.kind).is_some_and(|it| !it.ways.is_empty());
     let heard = harness::HARNESSES.iter().any(says);
     if !heard && !records::REACTING.contains(&event.kind.name()) {
-        return Err(NO_RULE.to_owned());
+        return silent(report, Unjudged::NoRule);
     }
     let project = project::find(world, Some(event));
-    if let Some(why) = project::switched_off(world, &project) {
-        return Err(format!("switched off: {why}"));
+    let status = GateStatus::read(world, &project, Some(&event.session_id), request.now);
+    if matches!(event.kind.name(), "stop" | "session_start") {
+        status.problems.iter().for_each(|it| report.problem(it));
     }
-    let switches = amplihack::switches(world, &project).unwrap_or_else(|problem| {
-        report.problem(&problem);
-        None
-    });
-    if let Some(switches) = switches.as_ref().filter(|it| it.off) {
-        return Err(format!("switched off: {}", switches.why()));
-    }
-    match speech::pause(world, &project, request, report) {
-        Some(pause) => Err(pause),
-        None => Ok((project, switches)),
+    match status.off {
+        None => Ok((project, status.config)),
+        Some(reason) => {
+            let report = std::mem::take(report);
+            Err(Box::new(speech::report_off(world, &project, request, reason, report)))
+        }
     }
 }
 
-const NO_RULE: &str = "no rule for this event";
-
 /// Why a sound pack has nothing to say to an event.
-fn nothing_to_judge(policy: &Policy, event: &Event, report: &mut Report) -> Option<&'static str> {
+fn nothing_to_judge(policy: &Policy, event: &Event, report: &mut Report) -> Option<Unjudged> {
     report.around.pack.clone_from(&policy.name);
     if !policy.settings.enabled {
-        return Some(SWITCHED_OFF);
+        return Some(Unjudged::Off(OffReason::Manifest));
     }
     if !policy.judges(event.kind.name()) {
-        return Some(NO_RULE);
+        return Some(Unjudged::NoRule);
     }
     if !event.session_known {
         report.problem(
             "the payload names no session, so no block could be remembered; nothing was checked",
         );
-        return Some("the payload names no session");
+        return Some(Unjudged::Other("the payload names no session".to_owned()));
     }
     None
 }
@@ -244,8 +254,7 @@ fn judge_other(
     request: &Request<'_>,
     (ready, found): (&Ready, Option<&pack::Found>),
     project: &Project,
-    mut report: Report,
-    why: &str,
+    (mut report, why): (Report, Unjudged),
 ) -> Report {
     let Ready { policy, words } = ready;
     react(world, request, policy, project, &mut report);
@@ -257,7 +266,7 @@ fn judge_other(
     if policy.settings.enabled && !report.answer.refuses() {
         calls::record(world, request, policy, project);
     }
-    if guarded { report } else { report.silent(why) }
+    if guarded { report } else { report.not_judged(why, request.now) }
 }
 
 /// Judges a stop by a sound pack.

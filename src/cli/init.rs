@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use similar::TextDiff;
 
-use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, InitArguments, project, trust};
+use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, InitArguments, pack, project, trust};
 use crate::limits::POLICY_FILE_BYTES_MAX;
 use crate::policy::builtin;
 use crate::report::schemas;
@@ -48,8 +48,10 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Init
 type Failed = (PathBuf, WorldError);
 
 fn write_pack(world: &dyn World, console: &mut Console<'_>, folder: &Path) -> Result<u8, Failed> {
+    let is_new = !pack::holds_policies(world, folder);
     // The case is one of the rule.
     let has_rules = world.stat(&folder.join(RULES)).is_ok();
+    let mut written = Vec::new();
     for (file, schema, text) in FILES {
         if has_rules && file == CASES && world.stat(&folder.join(file)).is_err() {
             continue;
@@ -61,13 +63,15 @@ fn write_pack(world: &dyn World, console: &mut Console<'_>, folder: &Path) -> Re
         if world.stat(&path).is_ok() {
             console.say(&format!("kept  {}\n", path.display()));
         } else {
-            put(world, &path, &format!("{modeline}{text}"))?;
+            let text = format!("{modeline}{text}");
+            put(world, &path, &text)?;
+            written.push((file.to_owned(), text));
             console.say(&format!("wrote {}\n", path.display()));
         }
     }
     put_schemas(world, folder)?;
     let copy = folder.join(BUILTIN);
-    trust::own(world, console, folder);
+    let is_trusted = is_new && trust::trust_written(world, console, folder, &written);
     let has_copy = world.list(&copy).is_ok_and(|names| !names.is_empty());
     if !has_copy {
         keep_copy(world, &copy)?;
@@ -79,6 +83,14 @@ fn write_pack(world: &dyn World, console: &mut Console<'_>, folder: &Path) -> Re
         }
         false => format!("wrote {}: for reading\n", copy.display()),
     });
+    if !is_trusted {
+        console.say(&format!(
+            "\n{} contains files that `policyd init` did not write, so the pack is not trusted and \
+             not used. Look at it: policyd lint {0}; then trust it: policyd trust {0}\n",
+            folder.display()
+        ));
+        trust::show_grants(world, console, folder);
+    }
     console.say(&format!(
         "\nNow: edit {}, then policyd lint, policyd test and policyd trust\n",
         folder.join(RULES).display()

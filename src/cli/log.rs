@@ -7,7 +7,6 @@ use serde_json::Value;
 use super::{Console, EXIT_OK, EXIT_USAGE, ListFormat, LogArguments, pack, project, recorded};
 use crate::facts::event::EventKind;
 use crate::judge::message::in_one_line;
-use crate::store::pause::Pause;
 use crate::time::{Timestamp, parse_duration};
 use crate::world::World;
 
@@ -72,7 +71,7 @@ fn was_judged(entry: &Value) -> bool {
 
 /// Whether somebody switched the gate: no stop was judged.
 fn is_switch(entry: &Value) -> bool {
-    matches!(text(entry, "event"), "pause" | "resume")
+    matches!(text(entry, "event"), "pause" | "resume" | "disable" | "enable")
 }
 
 /// What guards said, where the entry is of an event that they decided about.
@@ -123,7 +122,9 @@ fn of_stop(entry: &Value) -> (String, Vec<String>) {
         ("block", _) if entry.get("spoken") == Some(&Value::Bool(false)) => "not spoken".to_owned(),
         ("block", _) => "block".to_owned(),
         _ if is_switch(entry) => text(entry, "event").to_owned(),
-        _ if Pause::is_told_by(text(entry, "no_opinion")) => "paused".to_owned(),
+        // Entries of the first format name the reason only in words.
+        _ if text(entry, "no_opinion").starts_with("paused") => "paused".to_owned(),
+        _ if text(entry, "no_opinion").starts_with("disabled") => "disabled".to_owned(),
         _ if !was_judged(entry) => "not judged".to_owned(),
         (_, "") => "ok".to_owned(),
         (_, why) => format!("let through ({why})"),

@@ -3,6 +3,7 @@
 mod amplihack;
 mod arguments;
 mod breaker;
+mod checkout;
 mod console;
 mod context;
 mod cores;
@@ -16,6 +17,7 @@ mod explain;
 mod facts;
 mod failure;
 mod folders;
+mod gate_status;
 mod init;
 mod install;
 mod line;
@@ -49,13 +51,13 @@ use crate::source::suggest;
 use crate::world::World;
 use arguments::{
     Arguments, BreakerAction, CallResult, Color, Command, ContextAction, ContextArguments,
-    DecideArguments, DiagAction, DiagFilter, DlqAction, DlqAdd, DlqRetry, DoctorArguments,
-    EscalationAction, EscalationOpen, EvalArguments, ExplainArguments, FactsArguments, Failure,
-    FailureAction, Format, InitArguments, InstallArguments, LintArguments, ListFormat, ListPlace,
-    LogArguments, PackArguments, PauseArguments, RationalizationAction, RecordArguments,
-    ReplayArguments, ReportFormat, ResumeArguments, RunArguments, RunFormat, SchemaArguments,
-    SignalAction, SignalArguments, StateAction, TestArguments, TestFormat, TrustArguments,
-    TryArguments, UninstallArguments, Update,
+    DecideArguments, DiagAction, DiagFilter, DisableArguments, DlqAction, DlqAdd, DlqRetry,
+    DoctorArguments, EscalationAction, EscalationOpen, EvalArguments, ExplainArguments,
+    FactsArguments, Failure, FailureAction, Format, InitArguments, InstallArguments, LintArguments,
+    ListFormat, ListPlace, LogArguments, PackArguments, PauseArguments, RationalizationAction,
+    RecordArguments, ReplayArguments, ReportFormat, ResumeArguments, RunArguments, RunFormat,
+    SchemaArguments, SignalAction, SignalArguments, StateAction, TestArguments, TestFormat,
+    TrustArguments, TryArguments, UninstallArguments, Update,
 };
 pub use console::Console;
 use console::Watched;
@@ -131,6 +133,8 @@ fn command(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         Command::Try(it) => try_out::run(world, console, &it),
         Command::Pause(it) => pause::pause(world, console, &it),
         Command::Resume(it) => pause::resume(world, console, &it),
+        Command::Disable(it) => pause::disable(world, console, &it),
+        Command::Enable => pause::enable(world, console),
         Command::State(it) => state::run(world, console, &it.action),
         Command::Log(it) => log::run(world, console, &it),
         Command::Explain(it) => explain::run(world, console, &it),

@@ -20,6 +20,7 @@ use crate::policy::{Policy, builtin};
 use crate::script::types::Names;
 use crate::source::Diagnostic;
 use crate::store::trust::{Standing, TrustStore};
+use crate::store::user;
 use crate::world::World;
 use compiled::Kept;
 use folder::Folder;
@@ -119,7 +120,7 @@ pub(super) fn find(world: &dyn World, project: &Project, named: Option<&Path>) -
             }
         }
     }
-    let user = user_folder(world, "XDG_CONFIG_HOME", ".config").map(|it| it.join("policies"));
+    let user = user::config_folder(world).map(|it| it.join("policies"));
     let found = match user.filter(|it| holds_policies(world, it)) {
         Some(folder) => read(world, &folder),
         None => Found::new(None, Vec::new()),
@@ -152,14 +153,12 @@ pub(super) fn standing(
 ) -> Standing {
     let Some(store) = trust_store(world) else { return Standing::Unknown };
     let in_main = folder.strip_prefix(&project.root).map(|it| project.main.join(it));
-    let folders = [Some(folder), in_main.as_deref().ok()];
-    let folders: Vec<&Path> = folders.into_iter().flatten().collect();
-    store.standing(&folders, &found.content_hash())
+    store.standing(folder, in_main.as_deref().ok(), &found.content_hash())
 }
 
 /// Where the user's trust is kept; nowhere without a home folder.
 pub(super) fn trust_store(world: &dyn World) -> Option<TrustStore<'_>> {
-    let folder = user_folder(world, "XDG_CONFIG_HOME", ".config")?;
+    let folder = user::config_folder(world)?;
     Some(TrustStore::new(world, &folder))
 }
 
@@ -233,13 +232,6 @@ fn hash(pack: Option<&Pack>, content: &[u8; 32]) -> [u8; 32] {
     hash.update(pack.map_or(builtin::NAME, |it| it.name.as_str()));
     hash.update(content);
     hash.finalize().into()
-}
-
-/// The user's folder of policyd: where an XDG variable says, else below the home folder.
-fn user_folder(world: &dyn World, variable: &str, below_home: &str) -> Option<PathBuf> {
-    let named = world.env(variable).map(PathBuf::from);
-    let base = named.or_else(|| Some(Path::new(&world.env("HOME")?).join(below_home)))?;
-    Some(base.join("policyd"))
 }
 
 /// What is broken and where, for the user: the first findings on one line each.

@@ -1,20 +1,23 @@
-//! `policyd pause` and `policyd resume`: a human switches the gate off for a while. It ends by
-//! itself, and is told in the log, by `policyd rules` and at every stop.
+//! `policyd pause`, `resume`, `disable` and `enable`: the user turns policyd off in a project, for a
+//! while or until they enable it. Reported in the log, by `policyd rules`, and at each session start
+//! and stop.
 
 use std::time::Duration;
 
+use super::gate_status::OffReason;
 use super::project::{self, Project};
 use super::{
-    Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, PauseArguments, ResumeArguments, eval,
-    pack,
+    Console, DisableArguments, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, PauseArguments,
+    ResumeArguments, eval, pack,
 };
 use crate::id::SessionId;
 use crate::judge::message;
 use crate::limits::{EVIDENCE_CHARS_MAX, PAUSE_MAX};
 use crate::report::decision_log;
 use crate::report::mask::mask;
-use crate::store::pause::{Pause, Pauses};
+use crate::store::pause::Pause;
 use crate::store::session::Named;
+use crate::store::user_choices::{Disabled, UserChoiceStore};
 use crate::time::{DurationError, duration_text, parse_duration};
 use crate::world::World;
 
@@ -37,18 +40,11 @@ pub(super) fn pause(
         Err(code) => return code,
     };
     let now = world.now();
-    let reason: String = arguments.reason.split_whitespace().collect::<Vec<_>>().join(" ");
-    let pause = Pause {
-        session,
-        since: now,
-        until: now.plus(length),
-        reason: message::cut(&mask(&reason).0, EVIDENCE_CHARS_MAX),
-        // Claude Code sets it in the shells that it starts.
-        by_agent: project::is_on(world, "CLAUDECODE"),
-    };
-    let own = project::own_root(world, &project);
-    if let Err(error) = Pauses::new(world, &own).add(pause.clone(), now) {
-        console.complain(&format!("{}: {error}; nothing is paused", own.display()));
+    let pause =
+        Pause { session, since: now, until: now.plus(length), reason: one_line(&arguments.reason) };
+    let store = UserChoiceStore::new(world, &project.state);
+    if let Err(problem) = store.change(|it| it.add_pause(pause.clone(), now)) {
+        console.complain(&format!("{problem}; nothing is paused"));
         return EXIT_BROKEN;
     }
     log(world, &project, "pause", (pause.session.as_ref(), pause.text(now)));
@@ -67,10 +63,11 @@ pub(super) fn resume(
         Ok(session) => session,
         Err(code) => return code,
     };
-    let (own, now) = (project::own_root(world, &project), world.now());
-    match Pauses::new(world, &own).end(session.as_ref(), now) {
-        Err(error) => {
-            console.complain(&format!("{}: {error}; the pause goes on", own.display()));
+    let now = world.now();
+    let store = UserChoiceStore::new(world, &project.state);
+    match store.change(|it| it.end_pauses(session.as_ref(), now)) {
+        Err(problem) => {
+            console.complain(&format!("{problem}; the pause continues"));
             EXIT_BROKEN
         }
         Ok(ended) if ended.is_empty() => {
@@ -86,6 +83,53 @@ pub(super) fn resume(
             EXIT_OK
         }
     }
+}
+
+/// Disables policyd in the project.
+pub(super) fn disable(
+    world: &dyn World,
+    console: &mut Console<'_>,
+    arguments: &DisableArguments,
+) -> u8 {
+    let (project, since) = (project::find(world, None), world.now());
+    let reason = one_line(&arguments.reason);
+    let disabled = Disabled { since, reason };
+    let store = UserChoiceStore::new(world, &project.state);
+    if let Err(problem) = store.change(|it| it.disabled = Some(disabled.clone())) {
+        console.complain(&format!("{problem}; policyd is not disabled"));
+        return EXIT_BROKEN;
+    }
+    let text = OffReason::Disabled(disabled).text(since);
+    log(world, &project, "disable", (None, text.clone()));
+    console.say(&format!("{text}\n"));
+    EXIT_OK
+}
+
+/// Enables policyd in the project: exit 1 if it was not disabled by [`disable`].
+pub(super) fn enable(world: &dyn World, console: &mut Console<'_>) -> u8 {
+    let project = project::find(world, None);
+    let store = UserChoiceStore::new(world, &project.state);
+    match store.change(|it| it.disabled.take()) {
+        Err(problem) => {
+            console.complain(&format!("{problem}; policyd is still disabled"));
+            EXIT_BROKEN
+        }
+        Ok(None) => {
+            console.complain("policyd was not disabled in this project");
+            EXIT_FOUND
+        }
+        Ok(Some(_)) => {
+            log(world, &project, "enable", (None, "enabled".to_owned()));
+            console.say("enabled\n");
+            EXIT_OK
+        }
+    }
+}
+
+/// A reason as one short line without secrets.
+fn one_line(reason: &str) -> String {
+    let line: String = reason.split_whitespace().collect::<Vec<_>>().join(" ");
+    message::cut(&mask(&line).0, EVIDENCE_CHARS_MAX)
 }
 
 fn length(text: &str) -> Result<Duration, String> {
@@ -104,8 +148,8 @@ fn length(text: &str) -> Result<Duration, String> {
 fn too_long(text: &str) -> String {
     let most = duration_text(PAUSE_MAX);
     format!(
-        "`{text}` is longer than {most}; to switch the gate off for good, write `enabled: false` \
-         into the manifest"
+        "`{text}` is longer than {most}; to disable policyd in this project until you enable it, run \
+         `policyd disable`"
     )
 }
 
@@ -144,5 +188,5 @@ fn log(
 ) {
     let entry = decision_log::switch_entry(world.now(), event, session, text);
     // The switch itself stands; every stop tells it.
-    let _unwritten = eval::log_decision(world, &project::own_root(world, project), entry);
+    let _unwritten = eval::log_decision(world, &project.state, entry);
 }

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::gate_status::GateStatus;
 use super::log::DECISION_LOG;
 use super::project::{self, Project};
-use super::{EXIT_BROKEN, EXIT_USAGE, amplihack, pack};
+use super::{EXIT_BROKEN, EXIT_USAGE, pack};
 use crate::facts::Facts;
 use crate::judge::inputs::Inputs;
 use crate::judge::situation::Words;
@@ -24,7 +25,7 @@ pub(super) const READING_MAX: Duration = Duration::from_secs(600);
 
 /// Every entry of the project's decision logs, oldest first; `policy` may keep them elsewhere.
 pub(super) fn entries(world: &dyn World, project: &Project, policy: Option<&Policy>) -> Vec<Value> {
-    let mut roots: Vec<PathBuf> = vec![project::own_root(world, project)];
+    let mut roots: Vec<PathBuf> = vec![project.state.clone()];
     roots.extend(policy.map(|it| project::sessions(world, project, &it.settings).1));
     roots.dedup();
     let mut all: Vec<Value> =
@@ -76,8 +77,8 @@ pub(super) fn policy(
     found: &pack::Found,
 ) -> Result<Policy, String> {
     let mut policy = pack::policy(world, found).map_err(|it| pack::explain(&it))?;
-    if let Ok(Some(switches)) = amplihack::switches(world, project) {
-        drop(switches.apply(&mut policy));
+    if let Some(config) = GateStatus::read(world, project, None, world.now()).config {
+        drop(config.apply(&mut policy));
     }
     Ok(policy)
 }

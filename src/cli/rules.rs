@@ -2,10 +2,11 @@
 
 use serde_json::json;
 
-use super::{Console, EXIT_BROKEN, EXIT_OK, ListFormat, PackArguments, amplihack, pack, project};
+use super::gate_status::{GateStatus, OffReason};
+use super::{Console, EXIT_BROKEN, EXIT_OK, ListFormat, PackArguments, pack, project};
 use crate::facts::pattern::CommandPattern;
 use crate::policy::{Consideration, Mode, Policy, Severity};
-use crate::store::pause::{Pause, Pauses};
+use crate::store::pause::Pause;
 use crate::world::World;
 
 /// Lists the considerations of a pack.
@@ -14,31 +15,19 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Pack
         return EXIT_BROKEN;
     };
     let project = project::find(world, None);
-    let switches = amplihack::switches(world, &project);
-    let off = match &switches {
-        Ok(Some(switches)) if switches.off => Some(switches.why()),
-        Ok(_) | Err(_) => project::switched_off(world, &project),
-    };
-    let off = off.or_else(|| (!policy.settings.enabled).then(|| "`enabled: false`".to_owned()));
-    let pauses = Pauses::new(world, &project::own_root(world, &project)).all(world.now());
-    let pauses = pauses.unwrap_or_else(|problem| {
-        console.complain(&problem);
-        Vec::new()
-    });
+    let now = world.now();
+    let status = GateStatus::read(world, &project, None, now);
+    let off = status.off.map(|it| it.text(now));
+    let off = off.or_else(|| (!policy.settings.enabled).then(|| OffReason::Manifest.text(now)));
     let paused = |it: &Pause| {
         let session = it.session.as_ref().map_or_else(String::new, |id| format!(" (session {id})"));
-        format!("{}{session}", it.text(world.now()))
+        format!("{}{session}", it.text(now))
     };
-    let paused: Vec<String> = pauses.iter().map(paused).collect();
-    paused.iter().for_each(|it| console.complain(&format!("the gate is {it}")));
-    off.iter().for_each(|why| console.complain(&format!("the gate is switched off: {why}")));
-    match &switches {
-        Ok(switches) => {
-            let problems = switches.iter().flat_map(|it| it.apply(&mut policy));
-            problems.for_each(|it| console.complain(&it));
-        }
-        Err(problem) => console.complain(problem),
-    }
+    let paused: Vec<String> = status.pauses.iter().map(paused).collect();
+    paused.iter().chain(&off).for_each(|it| console.complain(&format!("policyd is {it}")));
+    status.problems.iter().for_each(|it| console.complain(it));
+    let problems = status.config.iter().flat_map(|it| it.apply(&mut policy));
+    problems.for_each(|it| console.complain(&it));
     if arguments.format == ListFormat::Json {
         let rules: Vec<_> = policy
             .considerations

@@ -31,6 +31,7 @@ use crate::state::context::Overrides;
 use crate::state::run::{Admission, Effect, Event, Limits, Options, Phase, Run, step};
 use crate::store::file::Durability;
 use crate::store::runs::{RunStore, Unusable};
+use crate::store::user_choices::UserChoiceStore;
 use crate::world::{World, WorldError};
 use telling::Teller;
 
@@ -76,7 +77,8 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &RunA
             return EXIT_BROKEN;
         }
     };
-    let run = match begin(world, &store, arguments) {
+    let choices = UserChoiceStore::new(world, &own);
+    let run = match begin(world, (&store, &choices), arguments) {
         Ok(run) => run,
         Err((code, problem)) => {
             console.complain(&problem);
@@ -114,7 +116,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &RunA
 /// A new run, or the one that is to be gone on with.
 fn begin(
     world: &dyn World,
-    store: &RunStore<'_>,
+    (store, choices): (&RunStore<'_>, &UserChoiceStore<'_>),
     arguments: &RunArguments,
 ) -> Result<Run, (u8, String)> {
     let millis = |it: Duration| u64::try_from(it.as_millis()).unwrap_or(u64::MAX);
@@ -127,17 +129,41 @@ fn begin(
     };
     if arguments.resume {
         let mut run = store.last_open().map_err(|why| (EXIT_BROKEN, unusable(&why)))?;
+        let started = choices.load().map_err(|problem| (EXIT_BROKEN, problem))?.runs;
+        if started.get(&run.id) != Some(&run.work_digest()) {
+            return Err((EXIT_BROKEN, foreign(&run)));
+        }
         run.options = options.over(&run.options);
         if !arguments.command.is_empty() {
             run.command.clone_from(&arguments.command);
         }
-        return Ok(run);
+        return record_start(choices, run);
     }
     let now = world.now();
     let goal = goal(world, arguments.goal.as_deref().unwrap_or_default())?;
     let mut run = Run::new(&store.new_id(now), &goal, &arguments.command, now);
     run.options = options;
+    match record_start(choices, run.clone()) {
+        // Without a home directory a run cannot be resumed; it can be made.
+        Err(_) if choices.path().is_none() => Ok(run),
+        recorded => recorded,
+    }
+}
+
+/// Records in the choices of the user what a run may do, so that it can be resumed.
+fn record_start(choices: &UserChoiceStore<'_>, run: Run) -> Result<Run, (u8, String)> {
+    let recorded = choices.change(|it| it.add_run(&run.id, &run.work_digest()));
+    recorded.map_err(|problem| (EXIT_BROKEN, format!("{problem}; nothing was run")))?;
     Ok(run)
+}
+
+/// Why a run is not resumed that this user did not start, or that was changed since.
+fn foreign(run: &Run) -> String {
+    format!(
+        "run {} was not started by you on this machine, or its command, goal or options were \
+         changed since; it is not resumed. Look at it, and start a new one with `policyd run --goal`",
+        run.id
+    )
 }
 
 fn unusable(why: &Unusable) -> String {

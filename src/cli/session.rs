@@ -135,7 +135,7 @@ fn from_file(
         recorded: false,
         interactive: true,
         project: project.root.clone(),
-        remote_host: project::remote_host(world, project),
+        remote_host: super::checkout::remote_host(world, project),
         overrides: project::overrides(world).0,
         now: world.now(),
     };

@@ -106,6 +106,7 @@ impl At<'_, '_> {
             sender: from.to_owned(),
             request: String::new(),
             expires: expires.map(|it| now.plus(it)),
+            by_user: true,
         };
         let emitted = self.stores.emit(&draft)?;
         match &emitted.drift {

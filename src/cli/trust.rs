@@ -2,11 +2,14 @@
 //! is now. What it may run is shown; a change of its files asks again.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::project::{self, Project};
 use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, TrustArguments, pack};
 use crate::path::normal;
+use crate::source::Source;
 use crate::store::trust::{Standing, TrustStore, Trusted};
+use crate::store::user_choices::UserChoiceStore;
 use crate::world::World;
 
 /// Trusts, lists or revokes.
@@ -19,6 +22,9 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Trus
         return list(world, console, &store);
     }
     let project = project::find(world, None);
+    if arguments.switch_files {
+        return switch_files(world, console, &project, !arguments.revoke);
+    }
     let Some(folder) = folder(world, &project, arguments.folder.as_deref()) else {
         let named = arguments.folder.as_deref().unwrap_or(&project.root);
         console.complain(&format!("{} holds no pack", named.display()));
@@ -69,7 +75,22 @@ fn trust(
     if !found.unreadable.is_empty() {
         return Err(found.unreadable.join("\n"));
     }
-    match pack::policy(world, &found) {
+    show_commands(world, console, &found);
+    let hash = (!changes).then(|| found.content_hash());
+    store.add(Trusted { folder: name.clone(), hash, since: world.now() })?;
+    let until = if changes { "whatever it becomes" } else { "until its files change" };
+    console.say(&format!("trusted  {name}, {until}\n"));
+    Ok(EXIT_OK)
+}
+
+/// Shows what the pack in a folder may do once it is trusted.
+pub(super) fn show_grants(world: &dyn World, console: &mut Console<'_>, folder: &Path) {
+    let folder = normal(&world.working_folder().join(folder));
+    show_commands(world, console, &pack::at(world, Some(&folder.display().to_string())));
+}
+
+fn show_commands(world: &dyn World, console: &mut Console<'_>, found: &pack::Found) {
+    match pack::policy(world, found) {
         Ok(policy) => {
             let probes = policy.probes.iter().filter(|it| it.enabled);
             let probes = probes.map(|it| ("probe", it.id.as_str(), it.command.join(" ")));
@@ -84,11 +105,23 @@ fn trust(
             console.complain("it is trusted as it is, and will be again when it is mended");
         }
     }
-    let hash = (!changes).then(|| found.content_hash());
-    store.add(Trusted { folder: name.clone(), hash, since: world.now() })?;
-    let until = if changes { "whatever it becomes" } else { "until its files change" };
-    console.say(&format!("trusted  {name}, {until}\n"));
-    Ok(EXIT_OK)
+}
+
+/// Honors the switch files of a project, or no longer.
+fn switch_files(
+    world: &dyn World,
+    console: &mut Console<'_>,
+    project: &Project,
+    is_honored: bool,
+) -> u8 {
+    let store = UserChoiceStore::new(world, &project.state);
+    if let Err(problem) = store.change(|it| it.switch_files = is_honored) {
+        console.complain(&problem);
+        return EXIT_BROKEN;
+    }
+    let (what, files) = (if is_honored { "honored" } else { "ignored" }, "switch files in");
+    console.say(&format!("{what}  {files} {}\n", project.main.display()));
+    EXIT_OK
 }
 
 fn revoke(console: &mut Console<'_>, store: &TrustStore<'_>, folder: &Path) -> Result<u8, String> {
@@ -114,7 +147,7 @@ fn list(world: &dyn World, console: &mut Console<'_>, store: &TrustStore<'_>) ->
     for it in all {
         let folder = Path::new(&it.folder);
         let now = pack::at(world, Some(&it.folder));
-        let standing = match store.standing(&[folder], &now.content_hash()) {
+        let standing = match store.standing(folder, None, &now.content_hash()) {
             _ if !now.unreadable.is_empty() => "gone",
             Standing::Trusted if it.hash.is_none() => "trusted whatever it becomes",
             Standing::Trusted => "trusted",
@@ -125,13 +158,30 @@ fn list(world: &dyn World, console: &mut Console<'_>, store: &TrustStore<'_>) ->
     EXIT_OK
 }
 
-/// Trusts a pack that its user has just written.
-pub(super) fn own(world: &dyn World, console: &mut Console<'_>, folder: &Path) {
-    let Some(store) = pack::trust_store(world) else { return };
+/// Trusts a pack that `policyd init` has just written, if it contains those files and no other ones;
+/// returns whether it is trusted.
+pub(super) fn trust_written(
+    world: &dyn World,
+    console: &mut Console<'_>,
+    folder: &Path,
+    written: &[(String, String)],
+) -> bool {
+    let Some(store) = pack::trust_store(world) else { return false };
     let folder = normal(&world.working_folder().join(folder));
     let name = folder.display().to_string();
-    let hash = Some(pack::at(world, Some(&name)).content_hash());
-    if let Err(problem) = store.add(Trusted { folder: name, hash, since: world.now() }) {
-        console.complain(&format!("{problem}; trust it yourself: policyd trust"));
+    let found = pack::at(world, Some(&name));
+    let is_written = |(file, source): &(String, Arc<Source>)| {
+        written.iter().any(|(name, text)| name == file && *text == *source.text)
+    };
+    if !found.unreadable.is_empty() || !found.pack().files.iter().all(is_written) {
+        return false;
+    }
+    let hash = Some(found.content_hash());
+    match store.add(Trusted { folder: name, hash, since: world.now() }) {
+        Ok(()) => true,
+        Err(problem) => {
+            console.complain(&problem);
+            false
+        }
     }
 }

@@ -17,8 +17,10 @@ pub mod unseen;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use super::uncertainty::Watch;
+use crate::checksum::hex;
 use crate::time::Timestamp;
 use stuckness::{Mark, Trail};
 
@@ -206,6 +208,14 @@ impl Run {
             updated_ms: now.millis(),
             ..Self::default()
         }
+    }
+
+    /// A digest of what the run may do: its command, goal and options. A run is resumed only if the
+    /// user started one with this digest.
+    #[must_use]
+    pub fn work_digest(&self) -> String {
+        let work = serde_json::json!([self.command, self.goal, self.options]);
+        hex(&Sha256::digest(work.to_string()))
     }
 
     /// How it ended, where it did.

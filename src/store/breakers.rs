@@ -3,6 +3,7 @@
 //!
 //! Lives here: the file and its lock. `record` says how a breaker is written.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,11 +11,12 @@ use serde_json::{Map, Value};
 
 use super::file::{self, Durability};
 use super::layout;
+use super::user_choices::UserChoiceStore;
 use crate::limits::BREAKER_FILE_BYTES_MAX;
 use crate::state::breaker::{self, Answer, Breaker, Event, Phase, Settings};
 use crate::time::Timestamp;
 use crate::world::{World, WorldError};
-use record::{breaker_of, known_breaker, record_of, whole_seconds};
+use record::{FORCED, breaker_of, known_breaker, record_of, whole_seconds};
 
 mod record;
 
@@ -100,10 +102,21 @@ impl<'a> BreakerStore<'a> {
         now: Timestamp,
     ) -> Result<Breaker, WorldError> {
         let known = self.peek(key);
+        let choose = |change: fn(&mut BTreeSet<String>, &str) -> bool| {
+            let changed = self.choices().change(|it| change(&mut it.forced_breakers, key));
+            changed.map_err(WorldError::Refused)
+        };
+        if matches!(event, Event::Trip { .. }) {
+            choose(|forced, key| forced.insert(key.to_owned()))?;
+        }
         if breaker::step(&known, event, settings, now).0 == known {
             return Ok(known);
         }
-        self.step(key, event, settings, now).map(|(breaker, _)| breaker)
+        let (breaker, _) = self.step(key, event, settings, now)?;
+        if known.forced.is_some() && breaker.forced.is_none() {
+            choose(|forced, key| forced.remove(key))?;
+        }
+        Ok(breaker)
     }
 
     /// One step on fresh state, under the lock.
@@ -154,11 +167,32 @@ impl<'a> BreakerStore<'a> {
     /// The records by key; `None` where the file is damaged.
     fn records(&self) -> Result<Option<Map<String, Value>>, WorldError> {
         match self.world.read(&self.root.join(FILE), BREAKER_FILE_BYTES_MAX) {
-            Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
+            Ok(bytes) => {
+                let mut records: Option<Map<String, Value>> = serde_json::from_slice(&bytes).ok();
+                records.iter_mut().for_each(|it| self.drop_foreign_force(it));
+                Ok(records)
+            }
             Err(WorldError::Missing) => Ok(Some(Map::new())),
             Err(WorldError::TooLarge(_)) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// Removes from records that the user forced a breaker open, unless the user did on this machine.
+    fn drop_foreign_force(&self, records: &mut Map<String, Value>) {
+        if records.values().all(|it| it.get(FORCED).is_none_or(Value::is_null)) {
+            return;
+        }
+        let chosen = self.choices().load().unwrap_or_default().forced_breakers;
+        for (_, record) in records.iter_mut().filter(|(key, _)| !chosen.contains(*key)) {
+            if let Some(fields) = record.as_object_mut() {
+                fields.shift_remove(FORCED);
+            }
+        }
+    }
+
+    fn choices(&self) -> UserChoiceStore<'a> {
+        UserChoiceStore::new(self.world, &self.root)
     }
 
     /// The records that are to be changed, under the lock: a damaged file is put aside, one that

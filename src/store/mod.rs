@@ -25,4 +25,6 @@ pub mod summaries;
 mod task_record;
 pub mod transcript;
 pub mod trust;
+pub mod user;
+pub mod user_choices;
 pub mod validate;

@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use super::document::{Documents, Held};
 use super::file::Durability;
 use super::log;
+use super::user_choices::UserChoiceStore;
 use crate::deferred::Deferred;
 use crate::limits::{DRIFT_LOG_BYTES_MAX, SIGNAL_FILE_BYTES_MAX, SIGNALS_MAX};
 use crate::policy::signals::{Form, SignalKind, Signals};
@@ -52,6 +53,8 @@ const LOCK_WAIT: Duration = Duration::from_secs(1);
 pub struct SignalStore<'a> {
     world: &'a dyn World,
     documents: Documents<'a>,
+    /// Which approvals the user gave.
+    choices: UserChoiceStore<'a>,
     /// Decoded where something is asked of a signal: most calls ask nothing.
     kinds: &'a Deferred<Signals>,
 }
@@ -128,7 +131,8 @@ impl<'a> SignalStore<'a> {
         durability: Durability,
     ) -> Self {
         let how = (durability, LOCK_WAIT);
-        Self { world, documents: Documents::new(world, root, how, LEDGER_BYTES_MAX), kinds }
+        let documents = Documents::new(world, root, how, LEDGER_BYTES_MAX);
+        Self { world, documents, choices: UserChoiceStore::new(world, root), kinds }
     }
 
     /// The same for a caller that has that long to wait for the lock.

@@ -99,13 +99,17 @@ impl<'a> TrustStore<'a> {
         read.ok_or_else(|| wrong("one of its `packs` has no `folder`, `hash` and `since`"))
     }
 
-    /// How far the pack in one of these folders is trusted, with files that come to `hash`. A
-    /// worktree has the folder of its main checkout, too.
+    /// How far the pack in a folder is trusted, with files of this `hash`. A worktree is also trusted
+    /// as the folder `in_main` of its main checkout, but only with the content that its user saw: trust
+    /// in future changes counts for the folder itself.
     #[must_use]
-    pub fn standing(&self, folders: &[&Path], hash: &str) -> Standing {
+    pub fn standing(&self, folder: &Path, in_main: Option<&Path>, hash: &str) -> Standing {
         let all = self.all().unwrap_or_default();
-        let own = |it: &&Trusted| folders.iter().any(|folder| Path::new(&it.folder) == *folder);
-        let mut known = all.iter().filter(own).peekable();
+        let is_at = |it: &Trusted, folder: &Path| Path::new(&it.folder) == folder;
+        let is_own = |it: &&Trusted| {
+            is_at(it, folder) || (it.hash.is_some() && in_main.is_some_and(|main| is_at(it, main)))
+        };
+        let mut known = all.iter().filter(is_own).peekable();
         if known.peek().is_none() {
             return Standing::Unknown;
         }
@@ -173,13 +177,17 @@ mod tests {
     fn a_change_asks_again_and_a_revoked_pack_is_unknown() {
         let world = FakeWorld::new();
         let store = TrustStore::new(&world, Path::new("/config/policyd"));
-        let standing = |hash: &str| store.standing(&[Path::new(FOLDER)], hash);
+        let standing = |hash: &str| store.standing(Path::new(FOLDER), None, hash);
         assert_eq!(standing("aa"), Standing::Unknown);
         store.add(trusted(Some("aa"))).unwrap();
         assert_eq!((standing("aa"), standing("ab")), (Standing::Trusted, Standing::Changed));
-        assert_eq!(store.standing(&[Path::new("/work")], "aa"), Standing::Unknown);
+        assert_eq!(store.standing(Path::new("/work"), None, "aa"), Standing::Unknown);
+        let of_worktree =
+            |hash: &str| store.standing(Path::new("/tree"), Some(Path::new(FOLDER)), hash);
+        assert_eq!((of_worktree("aa"), of_worktree("ab")), (Standing::Trusted, Standing::Changed));
         store.add(trusted(None)).unwrap();
         assert_eq!(standing("anything"), Standing::Trusted);
+        assert_eq!(of_worktree("aa"), Standing::Unknown, "changes count for the folder itself");
         assert_eq!(store.all().unwrap().len(), 1);
         assert_eq!(store.revoke(Path::new(FOLDER)), Ok(true));
         assert_eq!(store.revoke(Path::new(FOLDER)), Ok(false));
@@ -194,7 +202,8 @@ mod tests {
             let world = FakeWorld::new();
             world.put("/config/policyd/trust.json", text);
             let store = TrustStore::new(&world, Path::new("/config/policyd"));
-            assert_eq!(store.standing(&[Path::new(FOLDER)], "aa"), Standing::Unknown, "{text}");
+            let standing = store.standing(Path::new(FOLDER), None, "aa");
+            assert_eq!(standing, Standing::Unknown, "{text}");
             assert!(store.add(trusted(None)).unwrap_err().contains("trust.json"), "{text}");
             assert_eq!(world.get("/config/policyd/trust.json").unwrap(), text.as_bytes());
         }

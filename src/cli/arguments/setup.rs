@@ -13,9 +13,12 @@ pub(in crate::cli) struct TrustArguments {
     /// Trust it no longer
     #[arg(long, conflicts_with = "changes")]
     pub(in crate::cli) revoke: bool,
-    /// Trust whatever it becomes, too: for a folder that nobody else writes
+    /// Trust future changes too; only for a directory that only you can write
     #[arg(long)]
     pub(in crate::cli) changes: bool,
+    /// Honor `.disabled` files and amplihack's configuration in this project
+    #[arg(long, conflicts_with_all = ["list", "changes", "folder"])]
+    pub(in crate::cli) switch_files: bool,
 }
 
 /// Which settings are meant.

@@ -7,7 +7,7 @@ use super::guarding::Guarding;
 use super::speech::{self, Report};
 use super::{Ready, Request, react};
 use crate::cli::pack;
-use crate::cli::project::{self, Project};
+use crate::cli::project::Project;
 use crate::facts::event::Event;
 use crate::hook::Answer;
 use crate::judge::combine::Decision;
@@ -54,7 +54,7 @@ pub(super) fn judge(
         report.answer = Answer::block(format!("policyd: {text}. Tell the user to mend it."));
         report.problem(&format!("{text}. Run `policyd lint`."));
         let entry = decision_log::unjudged_entry(request.now, &request.event, &report.around, true);
-        speech::log_decision(world, &project::own_root(world, project), entry);
+        speech::log_decision(world, &project.state, entry);
         return report;
     }
     if !(Guarding { world, request, policy, words, project, found: None }).guard(&mut report) {
@@ -89,7 +89,7 @@ pub(super) fn answer(
 fn may_block(world: &dyn World, project: &Project, request: &Request<'_>) -> bool {
     const FINDING: &str = "broken_pack";
     let event = &request.event;
-    let own = project::own_root(world, project);
+    let own = project.state.clone();
     let store = SessionStore::new(world, own, Layout::policyd());
     let Ok(mut locked) = store.lock(&event.session_id, limits::LOCK_WAIT) else { return false };
     let mut state = locked.load().state;

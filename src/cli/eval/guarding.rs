@@ -165,7 +165,7 @@ impl Guarding<'_> {
         let said = guarded.verdicts.iter().map(|it| &it.id);
         called.elsewhere = said.filter(|it| elsewhere.contains(it.as_str())).cloned().collect();
         let entry = decision_log::guard_entry((*now, event), &report.around, guarded, called);
-        let own = project::own_root(self.world, self.project);
+        let own = self.project.state.clone();
         if !speech::log_decision(self.world, &own, entry) {
             report.note("the decision log could not be written");
         }

@@ -89,7 +89,7 @@ impl Stopping<'_> {
         let subagents = self.add_subagents(&mut read, words, deadline);
         let forgotten = self.forget(&mut read.facts);
         let how_far = Read::new(&event, &read.position, read.unfinished);
-        let remote_host = project::remote_host(self.world, self.project);
+        let remote_host = crate::cli::checkout::remote_host(self.world, self.project);
         report.note(format!(
             "transcript: {} bytes read, cursor {}",
             read.bytes_read,
@@ -209,7 +209,7 @@ impl Stopping<'_> {
 
     /// Forgets what is no work of the agent's in this project.
     fn forget(&self, facts: &mut Facts) -> Forgotten {
-        let Project { folder, root, main } = self.project;
+        let Project { folder, root, main, .. } = self.project;
         let said = self.request.event.folder.as_deref();
         let own: Vec<&Path> =
             [folder, root, main].into_iter().map(PathBuf::as_path).chain(said).collect();

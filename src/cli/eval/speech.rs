@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::Request;
+use crate::cli::gate_status::OffReason;
 use crate::cli::log::DECISION_LOG;
 use crate::cli::project::Project;
 use crate::cli::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EvalArguments, Format, project};
@@ -15,8 +16,8 @@ use crate::report::decision_log::{self, Decided};
 use crate::report::mask::mask_json;
 use crate::report::outcome::{self as report, Circumstances};
 use crate::script::context::Learned;
-use crate::store::pause::Pauses;
 use crate::store::{layout, log};
+use crate::time::Timestamp;
 use crate::world::World;
 
 /// Everything learned about one event, until it is spoken.
@@ -29,6 +30,38 @@ pub(in crate::cli) struct Report {
     pub(super) tool: Option<String>,
     /// What the debug log says.
     pub(super) trace: Vec<String>,
+    /// Why nothing was evaluated; nothing if something was.
+    pub(in crate::cli) unjudged: Option<Unjudged>,
+}
+
+/// Why an event was not evaluated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::cli) enum Unjudged {
+    /// policyd is off.
+    Off(OffReason),
+    /// The pack has no rule for the event.
+    NoRule,
+    /// Anything else, in one sentence.
+    Other(String),
+}
+
+impl Unjudged {
+    /// Whether the user wants nothing evaluated.
+    pub(in crate::cli) fn is_wanted(&self) -> bool {
+        match self {
+            Self::Off(_) | Self::NoRule => true,
+            Self::Other(_) => false,
+        }
+    }
+
+    /// The reason as it is logged.
+    pub(in crate::cli) fn text(&self, now: Timestamp) -> String {
+        match self {
+            Self::Off(reason) => reason.text(now),
+            Self::NoRule => "no rule for this event".to_owned(),
+            Self::Other(why) => why.clone(),
+        }
+    }
 }
 
 impl Report {
@@ -45,7 +78,16 @@ impl Report {
     }
 
     pub(super) fn silent(mut self, why: impl Into<String>) -> Self {
-        self.around.no_opinion = Some(why.into());
+        let why = why.into();
+        self.around.no_opinion = Some(why.clone());
+        self.unjudged = Some(Unjudged::Other(why));
+        self
+    }
+
+    /// Nothing was evaluated, for a reason that the caller might act on.
+    pub(super) fn not_judged(mut self, why: Unjudged, now: Timestamp) -> Self {
+        self.around.no_opinion = Some(why.text(now));
+        self.unjudged = Some(why);
         self
     }
 
@@ -82,30 +124,28 @@ pub(super) fn log(
     }
 }
 
-/// The pause that holds for the session, logged and told; nothing where there is none.
-pub(super) fn pause(
+/// Reports that policyd is off: to the user where a session begins and ends its turns, and in the
+/// decision log there; a pause is short, so each of its events is logged.
+pub(super) fn report_off(
     world: &dyn World,
     project: &Project,
     request: &Request<'_>,
-    report: &mut Report,
-) -> Option<String> {
-    let own = project::own_root(world, project);
-    let pauses = Pauses::new(world, &own);
-    let pause = pauses.of(&request.event.session_id, request.now).unwrap_or_else(|problem| {
-        report.problem(&problem);
-        None
-    })?;
-    let text = pause.text(request.now);
-    // The stops of subagents are many, and the user is told at the main agent's.
-    if request.event.kind.name() == "stop" {
+    reason: OffReason,
+    mut report: Report,
+) -> Report {
+    let (kind, text) = (request.event.kind, reason.text(request.now));
+    let is_boundary = kind.is_stop() || kind.name() == "session_start";
+    // The stops of subagents are many, and the user sees the main agent's.
+    if matches!(kind.name(), "stop" | "session_start") {
         report.answer.notice = Some(format!("policyd: {text}"));
     }
-    let around = Circumstances { no_opinion: Some(text.clone()), ..report.around.clone() };
+    let is_logged = is_boundary || matches!(reason, OffReason::Paused(_));
+    let around = Circumstances { no_opinion: Some(text), ..report.around.clone() };
     let entry = decision_log::unjudged_entry(request.now, &request.event, &around, false);
-    if !request.dry_run && !log_decision(world, &own, entry) {
+    if is_logged && !request.dry_run && !log_decision(world, &project.state, entry) {
         report.note("the decision log could not be written");
     }
-    Some(text)
+    report.not_judged(Unjudged::Off(reason), request.now)
 }
 
 /// Appends to the decision log.

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
+use super::Found;
 use super::compiled_by::COMPILED_BY;
-use super::{Found, user_folder};
 use crate::checksum::{checksum, checksum_of_cache, hex};
 use crate::cli::project::is_on;
 use crate::deferred;
 use crate::limits;
 use crate::policy::{Policy, builtin};
+use crate::store::user;
 use crate::world::World;
 
 /// The file that keeps the compiled form of a pack: its key, the checksum of the rest, the rest.
@@ -30,7 +31,7 @@ impl Kept {
         // One for each pack, whatever its content was before; the key stands inside.
         let name = checksum(&[found.folder().unwrap_or(builtin::NAME).as_bytes()]);
         let name = format!("{}.pack", hex(&name));
-        let path = user_folder(world, "XDG_CACHE_HOME", ".cache")?.join(name);
+        let path = user::folder(world, "XDG_CACHE_HOME", ".cache")?.join(name);
         let key = Sha256::new().chain_update(COMPILED_BY.to_le_bytes()).chain_update(found.hash);
         Some(Self { path, key: key.finalize().into() })
     }

@@ -28,7 +28,8 @@ impl Supervisor<'_, '_, '_> {
         let Some(outcome) = &report.outcome else {
             let why = report.around.no_opinion.clone().unwrap_or_default();
             // A human who switched the gate off takes the agent's word.
-            if eval::is_off(&why) && self.run.switched.off.is_some() {
+            let is_wanted = report.unjudged.as_ref().is_some_and(eval::Unjudged::is_wanted);
+            if is_wanted && self.run.switched.off.is_some() {
                 return Claim::Accepted;
             }
             let why = report.around.problems.first().cloned().unwrap_or(why);

@@ -81,7 +81,8 @@ fn created(
     name: &str,
     fields: &Map<String, Value>,
 ) -> Result<Map<String, Value>, String> {
-    let draft = Draft { name: name.to_owned(), fields: fields.clone(), ..Draft::default() };
+    let draft =
+        Draft { name: name.to_owned(), fields: fields.clone(), by_user: true, ..Draft::default() };
     let emitted = stores.emit(&draft).map_err(|it| it.to_string())?;
     let said = emitted.drift.map(|it| it.message).unwrap_or_default();
     Ok(Map::from_iter([

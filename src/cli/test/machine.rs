@@ -216,7 +216,7 @@ impl<'a> Machine<'a> {
 
     /// The entries of the decision log.
     fn log(&self, project: &Project) -> Vec<Value> {
-        let path = project::own_root(&self.world, project).join(DECISION_LOG);
+        let path = project.state.join(DECISION_LOG);
         let text = self.world.get(path).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         text.lines().filter_map(|it| serde_json::from_str(it).ok()).collect()

@@ -13,6 +13,9 @@ use crate::limits::{BREAKER_CALLS_MAX, EVIDENCE_CHARS_MAX};
 use crate::state::breaker::{Breaker, Counted, Outcome, PHASES, Phase};
 use crate::time::Timestamp;
 
+/// Key of the reason why a user forced a breaker open.
+pub(super) const FORCED: &str = "forced";
+
 /// Keys that are left out where they say nothing.
 const RARE: [&str; 8] = [
     "success_times",
@@ -21,7 +24,7 @@ const RARE: [&str; 8] = [
     "openings",
     "open_until",
     "recovered_at",
-    "forced",
+    FORCED,
     "needs_human",
 ];
 
@@ -56,7 +59,7 @@ pub(super) fn breaker_of(record: &Value) -> Breaker {
         openings: small("openings"),
         recovered_at: time("recovered_at"),
         // One that is closed is not held open.
-        forced: text("forced").filter(|_| phase == Phase::Open),
+        forced: text(FORCED).filter(|_| phase == Phase::Open),
         needs_human: record.get("needs_human").and_then(Value::as_bool) == Some(true),
     }
 }

@@ -24,6 +24,8 @@ pub struct Draft {
     pub request: String,
     /// From when on it is void, where not as its kind says.
     pub expires: Option<Timestamp>,
+    /// Whether the user of this machine gives it, so that an approval counts.
+    pub by_user: bool,
 }
 
 impl SignalStore<'_> {
@@ -99,6 +101,10 @@ impl SignalStore<'_> {
         }
         if self.world.stat(&self.folder().join(&made.file)) != Err(WorldError::Missing) {
             made.file = file_names::further(&made.name, &made.id);
+        }
+        if draft.by_user && kind.is_some_and(|it| !it.approves.is_empty()) {
+            let recorded = self.choices.change(|it| it.add_approval(&made.id));
+            recorded.map_err(WorldError::Refused)?;
         }
         let text = format!("{:#}\n", made.to_json());
         if text.len() > SIGNAL_FILE_BYTES_MAX {

@@ -111,6 +111,14 @@ impl SignalStore<'_> {
     /// The request that an approval is bound to: the one it names, else the only one that waited
     /// when it was made.
     fn bound(&self, view: &View, approval: &Found, now: Timestamp) -> Bound {
+        match self.choices.load() {
+            Ok(choices) if choices.approvals.contains(&approval.id) => {}
+            Ok(_) => {
+                let why = "the user did not give it with `policyd signal approve` on this machine";
+                return Bound::Nothing(why.to_owned());
+            }
+            Err(problem) => return Bound::Unknown(problem),
+        }
         let kind = self.kinds.kind(&approval.name);
         let wanted = kind.map(|it| it.approves.as_str()).unwrap_or_default();
         let made = approval.signal.created;

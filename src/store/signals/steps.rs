@@ -118,13 +118,16 @@ impl SignalStore<'_> {
             fields.insert("decision".to_owned(), decision.into());
         }
         let approval = self.approval(&found).map(|it| it.id.clone()).unwrap_or_default();
-        let same = |it: &&Found| it.name == approval && it.request == found.id && !it.foreign;
+        let given = self.choices.load().unwrap_or_default().approvals;
+        let same =
+            |it: &&Found| it.name == approval && it.request == found.id && given.contains(&it.id);
         let written = open.view.signals.iter().find(same).cloned();
         let approval = match written {
             Some(written) => written,
             None => {
                 let (sender, request) = (by.to_owned(), found.id.clone());
-                let draft = Draft { name: approval, fields, sender, request, expires: None };
+                let draft =
+                    Draft { name: approval, fields, sender, request, expires: None, by_user: true };
                 self.create(&open.view, &draft, now)?
             }
         };

@@ -1,0 +1,270 @@
+//! What the user chose for a project on this machine: policyd disabled or paused, switch files
+//! honored, runs started, breakers forced open, requests approved. One file per state directory, in
+//! the user's configuration, because whatever lies in a project can come with the repository.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::file::{self, Durability, Saved};
+use super::pause::Pause;
+use super::user;
+use crate::id::SessionId;
+use crate::limits::{USER_CHOICES_BYTES_MAX, USER_CHOICES_KEPT};
+use crate::time::Timestamp;
+use crate::world::{World, WorldError};
+
+/// Below the user's configuration.
+const FOLDER: &str = "projects";
+const FORMAT_VERSION: u32 = 1;
+/// A person who waits for the lock would rather wait than lose the choice.
+const LOCK_WAIT: Duration = Duration::from_secs(10);
+
+/// policyd disabled in a project until the user enables it again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Disabled {
+    /// Since when.
+    pub since: Timestamp,
+    /// Why, in the user's words; may be empty.
+    pub reason: String,
+}
+
+/// The choices of the user for one state directory.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UserChoices {
+    /// Whether policyd is disabled in the project.
+    pub disabled: Option<Disabled>,
+    /// Whether switch files in the project disable policyd or single checks.
+    pub switch_files: bool,
+    /// Pauses, of which some might have ended.
+    pub pauses: Vec<Pause>,
+    /// Runs that the user started: the id of each with the digest of what it runs.
+    pub runs: BTreeMap<String, String>,
+    /// Breakers that the user forced open.
+    pub forced_breakers: BTreeSet<String>,
+    /// Ids of approvals that the user gave, oldest first.
+    pub approvals: Vec<String>,
+}
+
+impl UserChoices {
+    /// The pause that applies to a session: its own, else that of the project.
+    #[must_use]
+    pub fn pause_of(&self, session: &SessionId, now: Timestamp) -> Option<&Pause> {
+        let mut own = self.pauses.iter().filter(|it| it.holds(now));
+        let project = own.clone().find(|it| it.session.is_none());
+        own.find(|it| it.session.as_ref() == Some(session)).or(project)
+    }
+
+    /// Adds a pause; one of the same session, or of the project, is replaced. Pauses that ended go.
+    pub fn add_pause(&mut self, pause: Pause, now: Timestamp) {
+        self.pauses.retain(|it| it.holds(now) && it.session != pause.session);
+        self.pauses.push(pause);
+    }
+
+    /// Ends the pauses of a session, or every pause; returns those that applied.
+    pub fn end_pauses(&mut self, session: Option<&SessionId>, now: Timestamp) -> Vec<Pause> {
+        let ends = |it: &Pause| session.is_none() || it.session.as_ref() == session;
+        let all = std::mem::take(&mut self.pauses).into_iter().filter(|it| it.holds(now));
+        let (ended, left): (Vec<Pause>, Vec<Pause>) = all.partition(ends);
+        self.pauses = left;
+        ended
+    }
+
+    /// Records a run that the user started; the oldest are dropped.
+    pub fn add_run(&mut self, id: &str, digest: &str) {
+        self.runs.insert(id.to_owned(), digest.to_owned());
+        while self.runs.len() > USER_CHOICES_KEPT {
+            self.runs.pop_first();
+        }
+    }
+
+    /// Records an approval that the user gave; the oldest are dropped.
+    pub fn add_approval(&mut self, id: &str) {
+        self.approvals.push(id.to_owned());
+        let surplus = self.approvals.len().saturating_sub(USER_CHOICES_KEPT);
+        self.approvals.drain(..surplus);
+    }
+
+    fn read(value: &Value) -> Option<Self> {
+        let list = |key: &str| value.get(key).and_then(Value::as_array).map(Vec::as_slice);
+        let texts = |key: &str| {
+            let all = list(key).unwrap_or_default().iter();
+            all.map(|it| it.as_str().map(str::to_owned)).collect::<Option<Vec<String>>>()
+        };
+        let disabled = match value.get("disabled") {
+            None | Some(Value::Null) => None,
+            Some(it) => Some(Disabled {
+                since: it.get("since").and_then(Value::as_str).and_then(Timestamp::parse)?,
+                reason: it.get("reason").and_then(Value::as_str).unwrap_or_default().to_owned(),
+            }),
+        };
+        let none = Map::new();
+        let runs = value.get("runs").and_then(Value::as_object).unwrap_or(&none).iter();
+        Some(Self {
+            disabled,
+            switch_files: value.get("switch_files") == Some(&Value::Bool(true)),
+            pauses: list("pauses")
+                .unwrap_or_default()
+                .iter()
+                .map(Pause::read)
+                .collect::<Option<_>>()?,
+            runs: runs
+                .map(|(id, it)| Some((id.clone(), it.as_str()?.to_owned())))
+                .collect::<Option<_>>()?,
+            forced_breakers: texts("forced_breakers")?.into_iter().collect(),
+            approvals: texts("approvals")?,
+        })
+    }
+
+    fn to_json(&self, root: &Path) -> Value {
+        let disabled = self.disabled.as_ref();
+        json!({
+            "version": FORMAT_VERSION,
+            "state_dir": root.display().to_string(),
+            "disabled": disabled.map(|it| json!({"since": it.since.to_string(), "reason": it.reason})),
+            "switch_files": self.switch_files,
+            "pauses": self.pauses.iter().map(Pause::to_json).collect::<Vec<_>>(),
+            "runs": self.runs,
+            "forced_breakers": self.forced_breakers,
+            "approvals": self.approvals,
+        })
+    }
+}
+
+/// The file of the user's choices for one state directory.
+#[derive(Clone)]
+pub struct UserChoiceStore<'a> {
+    world: &'a dyn World,
+    root: PathBuf,
+}
+
+impl<'a> UserChoiceStore<'a> {
+    /// The choices for the project whose state is in `root`.
+    #[must_use]
+    pub fn new(world: &'a dyn World, root: &Path) -> Self {
+        Self { world, root: root.to_owned() }
+    }
+
+    /// The file; nothing if neither `XDG_CONFIG_HOME` nor `HOME` is set.
+    #[must_use]
+    pub fn path(&self) -> Option<PathBuf> {
+        let folder = user::config_folder(self.world)?.join(FOLDER);
+        Some(folder.join(format!("{}.json", user::key(self.world, &self.root))))
+    }
+
+    /// The choices; without a file, the user chose nothing.
+    ///
+    /// # Errors
+    /// Why the file is not used, in one sentence with the fix.
+    pub fn load(&self) -> Result<UserChoices, String> {
+        let Some(path) = self.path() else { return Ok(UserChoices::default()) };
+        let wrong = |why: &str| {
+            format!("`{}` is not used: {why}; remove it, and choose again", path.display())
+        };
+        let bytes = match self.world.read(&path, USER_CHOICES_BYTES_MAX) {
+            Ok(bytes) => bytes,
+            Err(WorldError::Missing) => return Ok(UserChoices::default()),
+            Err(error) => return Err(wrong(&error.to_string())),
+        };
+        let value: Value = serde_json::from_slice(&bytes).map_err(|it| wrong(&it.to_string()))?;
+        if value.get("version").and_then(Value::as_u64) != Some(u64::from(FORMAT_VERSION)) {
+            return Err(wrong("another version of policyd wrote it"));
+        }
+        UserChoices::read(&value).ok_or_else(|| wrong("it does not have the expected form"))
+    }
+
+    /// Changes the choices durably, under a lock; returns what `change` returns. Nothing is written
+    /// if nothing changed.
+    ///
+    /// # Errors
+    /// Why the change was not saved: no place for it, the lock, a damaged file, or the disk.
+    pub fn change<T>(&self, change: impl FnOnce(&mut UserChoices) -> T) -> Result<T, String> {
+        let path = self.path().ok_or(
+            "neither XDG_CONFIG_HOME nor HOME is set, so the choices of the user cannot be saved",
+        )?;
+        let failed = |error: WorldError| format!("{}: {error}", path.display());
+        let folder = path.parent().unwrap_or(&path);
+        self.world.create_folder(folder).map_err(failed)?;
+        let _held = self.world.lock(&folder.join(".lock"), LOCK_WAIT).map_err(failed)?;
+        let before = self.load()?;
+        let mut after = before.clone();
+        let changed = change(&mut after);
+        if after != before {
+            let text = format!("{:#}\n", after.to_json(&self.root));
+            let saved = file::save(self.world, &path, text.as_bytes(), &Durability::default());
+            if let Saved::NotSaved { why, .. } = saved {
+                return Err(format!("{}: {why}", path.display()));
+            }
+        }
+        Ok(changed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::fake::FakeWorld;
+
+    fn machine() -> FakeWorld {
+        let world = FakeWorld::new();
+        world.set_env("HOME", "/home/me");
+        world
+    }
+
+    #[test]
+    fn choices_are_kept_per_state_directory_and_outside_of_it() {
+        let world = machine();
+        let store = |root: &str| UserChoiceStore::new(&world, Path::new(root));
+        let chosen = UserChoices {
+            disabled: Some(Disabled {
+                since: Timestamp::from_millis(0),
+                reason: "demo".to_owned(),
+            }),
+            switch_files: true,
+            runs: [("r".to_owned(), "ab".to_owned())].into(),
+            forced_breakers: ["probe/ci".to_owned()].into(),
+            approvals: vec!["0123456789ab".to_owned()],
+            ..UserChoices::default()
+        };
+        store("/work/.policyd").change(|it| it.clone_from(&chosen)).unwrap();
+        assert_eq!(store("/work/.policyd").load(), Ok(chosen));
+        assert_eq!(store("/work/sub/.policyd").load(), Ok(UserChoices::default()));
+        let path = store("/work/.policyd").path().unwrap();
+        assert!(path.starts_with("/home/me/.config/policyd/projects"), "{}", path.display());
+    }
+
+    #[test]
+    fn a_damaged_file_chooses_nothing_and_is_not_overwritten() {
+        for text in ["", "{", "[]", "{\"version\":2}", "{\"version\":1,\"runs\":{\"a\":1}}"] {
+            let world = machine();
+            let store = UserChoiceStore::new(&world, Path::new("/work/.policyd"));
+            let path = store.path().unwrap();
+            world.put(&path, text);
+            assert!(store.load().unwrap_err().contains("is not used"), "{text}");
+            assert!(store.change(|it| it.switch_files = true).is_err(), "{text}");
+            assert_eq!(world.get(&path).unwrap(), text.as_bytes());
+        }
+    }
+
+    #[test]
+    fn without_a_home_nothing_is_chosen_and_nothing_can_be() {
+        let world = FakeWorld::new();
+        let store = UserChoiceStore::new(&world, Path::new("/work/.policyd"));
+        assert_eq!(store.load(), Ok(UserChoices::default()));
+        assert!(store.change(|it| it.switch_files = true).unwrap_err().contains("HOME"));
+    }
+
+    #[test]
+    fn old_runs_and_approvals_go() {
+        let mut choices = UserChoices::default();
+        for number in 0..USER_CHOICES_KEPT + 2 {
+            choices.add_run(&format!("{number:04}"), "d");
+            choices.add_approval(&format!("{number:04}"));
+        }
+        assert_eq!(choices.runs.len(), USER_CHOICES_KEPT);
+        assert!(!choices.runs.contains_key("0001") && choices.runs.contains_key("0002"));
+        assert_eq!(choices.approvals.first().map(String::as_str), Some("0002"));
+    }
+}
