@@ -16,3 +16,4 @@ mod effects;
 mod folders;
 mod machine;
 mod peers;
+mod work_tree;

@@ -25,6 +25,7 @@ mod scan;
 mod shell_values;
 mod start;
 mod statements;
+mod tree;
 mod units;
 mod value;
 mod variables;

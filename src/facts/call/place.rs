@@ -27,6 +27,9 @@ pub struct Surroundings {
     /// Where paths lead that have symbolic links of the disk in them, by themselves.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub real: BTreeMap<String, Real>,
+    /// Whether git reports no change in a work tree, by the folder that was asked about.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub clean_trees: BTreeMap<String, bool>,
 }
 
 /// Where a path leads that has symbolic links in it.
@@ -208,6 +211,7 @@ impl Surroundings {
             home: written(home),
             temporary: temporary.iter().map(|it| written(it)).collect(),
             real: BTreeMap::new(),
+            clean_trees: BTreeMap::new(),
         }
     }
 

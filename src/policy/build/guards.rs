@@ -165,6 +165,7 @@ impl Builder<'_> {
             expires_millis: entry.get("expires").and_then(Node::date).map(Timestamp::millis),
             reads_transcript: uses.iter().any(told),
             reads_paths: uses.iter().any(at_paths),
+            reads_tree: uses.iter().any(|it| it == "program.tree_clean"),
             reads_stores: uses.iter().any(stored),
             needs_effects,
             body: body.into(),
