@@ -106,7 +106,9 @@ impl Guarding<'_> {
         let folder = self.request.event.folder.as_deref().unwrap_or(&self.project.folder);
         let home = self.world.env("HOME").unwrap_or_default();
         let temporary = project::temporary_folders(self.world);
+        let transcript = self.request.event.transcript.as_deref().map(shown).unwrap_or_default();
         Surroundings::new(&shown(folder), &shown(&self.project.root), &home, &temporary)
+            .with_transcript(&transcript)
     }
 
     /// What the transcript tells beside the event.

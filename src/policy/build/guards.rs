@@ -27,13 +27,14 @@ const FROM_TRANSCRIPT: [&str; 9] = [
 ];
 
 /// Facts that are told by where paths lead.
-const AT_PATHS: [&str; 11] = [
+const AT_PATHS: [&str; 12] = [
     "action.reads",
     "action.writes",
     "action.deletes",
     "action.changes",
     "action.touches",
     "action.changed",
+    "action.changes_transcript",
     "action.written",
     "program.targets",
     "program.read",
@@ -42,12 +43,13 @@ const AT_PATHS: [&str; 11] = [
 ];
 
 /// Questions about a call whose answer is no where it has no effects, see `Call::has_effects`.
-const EFFECTS: [&str; 7] = [
+const EFFECTS: [&str; 8] = [
     "action.reads(",
     "action.writes(",
     "action.deletes(",
     "action.changes(",
     "action.touches(",
+    "action.changes_transcript",
     "action.sets(",
     "action.endless",
 ];
