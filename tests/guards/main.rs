@@ -16,4 +16,5 @@ mod effects;
 mod folders;
 mod machine;
 mod peers;
+mod shapes;
 mod work_tree;
