@@ -17,4 +17,5 @@ mod folders;
 mod machine;
 mod peers;
 mod self_gate;
+mod shapes;
 mod work_tree;

@@ -246,6 +246,18 @@ const TOOLS: &[(&str, &str)] = &[
     ("str_replace", "path"),
     ("write_file", "file_path"),
     ("replace", "file_path"),
+    ("mcp__fs__write_file", "path"),
+    ("mcp__fs__edit_file", "file_path"),
+    ("mcp__fs__append", "filePath"),
+    ("mcp__fs__delete_file", "path"),
+];
+
+/// Tools that run commands and that no list names, with the key of the command.
+const RUNNERS: &[(&str, &str)] = &[
+    ("Monitor", "command"),
+    ("mcp__shell__run", "command"),
+    ("mcp__term__exec", "cmd"),
+    ("mcp__sandbox__run_script", "script"),
 ];
 
 /// What an agent does all day: no question is asked about it.
@@ -378,6 +390,20 @@ fn tools_that_write_do_not_change_the_gate() {
 }
 
 #[test]
+fn tools_that_run_commands_do_not_get_past_the_gate() {
+    let machine = machine();
+    let mut passed = Vec::new();
+    for (tool, key) in RUNNERS {
+        for command in COMMANDS.iter().chain(SINGLE) {
+            if !matches!(machine.tool(tool, &json!({*key: command})).0.as_str(), "deny" | "ask") {
+                passed.push(format!("{tool} {command}"));
+            }
+        }
+    }
+    none("got through", &passed);
+}
+
+#[test]
 fn what_is_harmless_beside_it_is_not_asked_about() {
     let machine = machine();
     let stopped = HARMLESS.iter().filter_map(|it| {
@@ -385,6 +411,8 @@ fn what_is_harmless_beside_it_is_not_asked_about() {
         (!decision.is_empty()).then(|| format!("{it}: {decision}: {reason}"))
     });
     none("were stopped", &stopped.collect::<Vec<_>>());
-    let read = json!({"file_path": "/home/dev/.claude/projects/p/s.jsonl"});
-    assert_eq!(machine.tool("Read", &read).0, "");
+    for (tool, key) in [("Read", "file_path"), ("mcp__fs__read_file", "path")] {
+        let read = json!({key: "/home/dev/.claude/projects/p/s.jsonl"});
+        assert_eq!(machine.tool(tool, &read).0, "", "{tool}");
+    }
 }
