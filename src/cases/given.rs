@@ -17,6 +17,7 @@ pub(super) fn read(node: &Node, known: &Known, findings: &mut Vec<Diagnostic>) -
         env: texts(node.get("env")),
         branch: text("branch"),
         remote: text("remote"),
+        tree_clean: node.get("tree_clean").and_then(Node::bool),
         interactive: node.get("interactive").and_then(Node::bool),
         probes: probes(node.get("probes"), (known, &pack), findings),
         state: node.get("state").map(memory),

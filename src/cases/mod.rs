@@ -78,6 +78,8 @@ pub struct Given {
     pub branch: Option<String>,
     /// Address of the git remote.
     pub remote: Option<String>,
+    /// Whether the git work tree has no changes.
+    pub tree_clean: Option<bool>,
     /// Whether a human watches.
     pub interactive: Option<bool>,
     /// What probes answer, by id.

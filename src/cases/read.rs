@@ -249,6 +249,7 @@ impl Given {
             env: joined(self.env, later.env),
             branch: later.branch.or(self.branch),
             remote: later.remote.or(self.remote),
+            tree_clean: later.tree_clean.or(self.tree_clean),
             interactive: later.interactive.or(self.interactive),
             probes,
             state: later.state.or(self.state),

@@ -90,6 +90,11 @@ const GIVEN: &[Field] = &[
     field("env", Kind::Map(&Kind::Text), "Variables of the environment."),
     field("branch", Kind::Text, "The git branch that is checked out."),
     field("remote", Kind::Text, "Address of the git remote `origin`."),
+    field(
+        "tree_clean",
+        Kind::Bool,
+        "Whether the git work tree has no changes; `false` by default.",
+    ),
     field("interactive", Kind::Bool, "Whether a human watches; `true` by default."),
     field(
         "probes",

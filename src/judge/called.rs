@@ -93,6 +93,10 @@ impl Called {
                 (hidden(&path), real)
             })
             .collect();
+        around.clean_trees = std::mem::take(&mut around.clean_trees)
+            .into_iter()
+            .map(|(folder, clean)| (hidden(&folder), clean))
+            .collect();
         let patches = patches.iter().map(|it| hidden(it)).collect();
         Self {
             program: by.program.to_owned(),

@@ -32,8 +32,8 @@ use crate::script::context::Context;
 use crate::source::secrets::secrets;
 use crate::time::Timestamp;
 use allows::Allows;
-pub use judging::recognises;
 use judging::{Found, Judging, Said, words};
+pub use judging::{recognised, recognises};
 
 /// What one guard came to.
 #[derive(Debug, Clone, PartialEq, Eq)]

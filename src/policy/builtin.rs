@@ -70,6 +70,7 @@ pub const CASES: &[(&str, &str)] = &[
     ("guards.yaml", include_str!("../../policies/tests/guards.yaml")),
     ("guards_forms.yaml", include_str!("../../policies/tests/guards_forms.yaml")),
     ("guards_words.yaml", include_str!("../../policies/tests/guards_words.yaml")),
+    ("guards_gate.yaml", include_str!("../../policies/tests/guards_gate.yaml")),
     ("guards_kinds.yaml", include_str!("../../policies/tests/guards_kinds.yaml")),
     ("progress.yaml", include_str!("../../policies/tests/progress.yaml")),
     ("pull_request.yaml", include_str!("../../policies/tests/pull_request.yaml")),

@@ -41,6 +41,8 @@ pub struct Guard {
     pub reads_transcript: bool,
     /// Whether one of its expressions looks at paths of files.
     pub reads_paths: bool,
+    /// Whether it asks if a git work tree is clean.
+    pub reads_tree: bool,
     /// Whether it asks where breakers stand, or what waits.
     pub reads_stores: bool,
     /// Whether it is silent where a call touches no file and sets no variable, whatever it runs.

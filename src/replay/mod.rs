@@ -307,7 +307,8 @@ impl<'a> Watch<'a> {
             return Rc::clone(around);
         }
         let about = &self.about;
-        let around = Surroundings::new(at, &self.project, &about.home, about.temporary);
+        let around = Surroundings::new(at, &self.project, &about.home, about.temporary)
+            .with_transcript(&about.path.display().to_string());
         let around = Rc::new(around);
         self.stands = Some((folders.map(str::to_owned), Rc::clone(&around)));
         around

@@ -181,6 +181,22 @@ pub(super) const ROWS: &[Member] = &[
     ),
     field(
         Type::Call,
+        "changes_transcript",
+        Type::Bool,
+        Structure,
+        [
+            "Whether it writes or deletes the file in which the client records this session.",
+            "!action.changes_transcript",
+        ],
+        |it, _| {
+            on_call(it, |seen| {
+                let mut files = seen.call.files.iter().filter(|it| it.does != Use::Reads);
+                Ok(files.any(|it| seen.around.is_transcript(&it.place)).into())
+            })
+        },
+    ),
+    field(
+        Type::Call,
         "written",
         Type::Text,
         Structure,

@@ -300,6 +300,25 @@ pub(super) const ROWS: &[Member] = &[
     ),
     field(
         Type::Invocation,
+        "tree_clean",
+        Type::Bool,
+        Structure,
+        [
+            "Whether git reports no change to a tracked file where this git command would run.",
+            "program.tree_clean",
+        ],
+        |it, _| {
+            let at = recognised(it)?.at;
+            on_program(it, |program, _, seen| {
+                let folder = seen.call.tree_folder(at, &seen.around);
+                let clean = folder.and_then(|it| seen.around.clean_trees.get(&it).copied());
+                let why = || format!("whether `{}` runs in a clean tree is unknown", line(program));
+                clean.map(Dynamic::from).ok_or_else(why)
+            })
+        },
+    ),
+    field(
+        Type::Invocation,
         "runs_unknown",
         Type::Bool,
         Structure,

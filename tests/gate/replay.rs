@@ -349,7 +349,7 @@ fn a_pack_that_is_switched_off_says_nothing_to_tool_calls() {
     let mut scene = Scene::new();
     scene.events(&events("asked: Tidy up"));
     scene.events(&[
-        json!({"tool": "Bash", "input": {"command": "git reset --hard"}}),
+        json!({"tool": "Bash", "input": {"command": "git push --force"}}),
         json!({"claude_user_tool_result": "ok"}),
     ]);
     scene.world.put("/off/policyd.yaml", "version: 1\nenabled: false\n");

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 pub(crate) struct Machine {
     pub(crate) world: FakeWorld,
     folder: String,
+    transcript: Option<String>,
 }
 
 impl Machine {
@@ -16,7 +17,12 @@ impl Machine {
         let world = FakeWorld::new();
         world.put_folder(format!("{folder}/.git"));
         world.set_env("HOME", "/home/dev");
-        Self { world, folder: folder.to_owned() }
+        Self { world, folder: folder.to_owned(), transcript: None }
+    }
+
+    /// The machine with a client that records the session in this file.
+    pub(crate) fn recording(self, transcript: &str) -> Self {
+        Self { transcript: Some(transcript.to_owned()), ..self }
     }
 
     /// Gives the project guards of its own, named by the user and so trusted.
@@ -49,6 +55,7 @@ impl Machine {
         let answer = self.answer(&json!({
             "session_id": "s", "cwd": self.folder, "hook_event_name": "PreToolUse",
             "permission_mode": "default", "tool_name": tool, "tool_input": input,
+            "transcript_path": self.transcript,
         }));
         decision(&answer)
     }

@@ -16,3 +16,6 @@ mod effects;
 mod folders;
 mod machine;
 mod peers;
+mod self_gate;
+mod shapes;
+mod work_tree;

@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use super::on_disk;
 use super::speech::{self, Report};
+use super::work_tree;
 use super::{Request, Stopping, cursor_path};
 use crate::cli::pack;
 use crate::cli::project::{self, Project};
@@ -52,6 +53,13 @@ impl Guarding<'_> {
         let mut at_paths = concerned.iter().filter(|it| it.reads_paths);
         if at_paths.any(|it| guards::recognises(it, &seen.call, values)) {
             on_disk::look(self.world, &mut seen.call, Rc::make_mut(&mut seen.around));
+        }
+        let at_trees = concerned.iter().filter(|it| it.reads_tree);
+        let asking: BTreeSet<usize> =
+            at_trees.flat_map(|it| guards::recognised(it, &seen.call, values)).collect();
+        if !asking.is_empty() {
+            let Seen { call, around } = &mut seen;
+            work_tree::look(self.world, call, Rc::make_mut(around), asking.into_iter());
         }
         let seen = Rc::new(seen);
         let recognised = |it: &&&Guard| guards::recognises(it, &seen.call, values);
@@ -98,7 +106,9 @@ impl Guarding<'_> {
         let folder = self.request.event.folder.as_deref().unwrap_or(&self.project.folder);
         let home = self.world.env("HOME").unwrap_or_default();
         let temporary = project::temporary_folders(self.world);
+        let transcript = self.request.event.transcript.as_deref().map(shown).unwrap_or_default();
         Surroundings::new(&shown(folder), &shown(&self.project.root), &home, &temporary)
+            .with_transcript(&transcript)
     }
 
     /// What the transcript tells beside the event.

@@ -26,7 +26,8 @@ pub(super) fn look(world: &dyn World, call: &mut Call, around: &mut Surroundings
     if rest.any(|it| world.stat(Path::new(&it.path)).is_ok()) {
         call.over("it applies too many patches");
     }
-    let own = [&around.project, &around.folder, &around.home].into_iter().chain(&around.temporary);
+    let own = [&around.project, &around.folder, &around.home, &around.transcript];
+    let own = own.into_iter().chain(&around.temporary);
     let mut paths: Vec<String> = own.filter(|it| !it.is_empty()).cloned().collect();
     let bound = paths.len() + CALL_PATHS_MAX;
     let mut back: BTreeMap<String, String> = BTreeMap::new();

@@ -11,7 +11,7 @@ use super::deeds::waits;
 use crate::cases::happens::Happens;
 use crate::cases::transcript::{PROJECT, Recorder, absolute};
 use crate::cases::{Answer, AnswerOutcome, Given, Memory, PackChanges, Step, Transcript};
-use crate::cli::eval::{self, Ready, Report, Request};
+use crate::cli::eval::{self, Ready, Report, Request, work_tree};
 use crate::cli::log::DECISION_LOG;
 use crate::cli::project::{self, Project};
 use crate::facts::event::{Event, EventKind};
@@ -60,6 +60,7 @@ impl<'a> Machine<'a> {
         let world = FakeWorld::new();
         world.put_folder(format!("{PROJECT}/.git"));
         let unchanged = Unchanged::of(&ready.policy);
+        script_tree(&world, false);
         Self { world, ready, unchanged, recorder: Recorder::default(), read_file }
     }
 
@@ -128,6 +129,7 @@ impl<'a> Machine<'a> {
             let config = format!("[remote \"origin\"]\n\turl = {remote}\n");
             world.put(format!("{PROJECT}/.git/config"), config);
         }
+        given.tree_clean.into_iter().for_each(|it| script_tree(world, it));
         if let Some(watched) = given.interactive {
             world.set_env("CLAUDE_CODE_SESSION_ATTENDED", if watched { "1" } else { "0" });
         }
@@ -309,6 +311,14 @@ impl<'a> Machine<'a> {
             policy.breaker_names().into_iter().chain(breakers.all().into_iter().map(|it| it.0));
         Value::Object(known.map(|it| phase(&it)).collect())
     }
+}
+
+/// What git answers about the work tree from here on.
+fn script_tree(world: &FakeWorld, clean: bool) {
+    let stdout = if clean { Vec::new() } else { b" M src/lib.rs\n".to_vec() };
+    let output = CommandOutput { code: Some(0), stdout, stderr: Vec::new(), truncated: false };
+    world.unscript(&work_tree::QUESTION);
+    world.script(&work_tree::QUESTION, Ok(output), Duration::ZERO);
 }
 
 /// What every guard came to. One that the call does not concern is silent; one that is never asked at this

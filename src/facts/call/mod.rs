@@ -22,9 +22,11 @@ mod place;
 mod powershell;
 mod redirects;
 mod scan;
+mod shape;
 mod shell_values;
 mod start;
 mod statements;
+mod tree;
 mod units;
 mod value;
 mod variables;
@@ -156,8 +158,14 @@ impl Call {
             call.command = command_of(input);
             let command = call.command.clone();
             scan::scan(&mut call, &powershell::command(tool, &command), reading);
+            files::add(&mut call, input, reading);
+        } else if reading.lens.is_edit_tool(tool)
+            || reading.knowledge.read_tools.iter().any(|it| it == tool)
+        {
+            files::add(&mut call, input, reading);
+        } else {
+            shape::add(&mut call, input, reading);
         }
-        files::add(&mut call, input, reading);
         call.address = input.get("url").and_then(Json::as_str).unwrap_or_default().to_owned();
         call
     }

@@ -55,6 +55,14 @@ pub(super) fn text(
             let path = operands().next()?.all()?;
             Some(path.trim_end_matches('/').rsplit_once('/').map_or(".", |it| it.0).to_owned())
         }
+        "which" => found(&args?),
+        "command" if args.as_ref()?.first() == Some(&"-v") => found(&args?),
+        "type" if args.as_ref()?.iter().any(|it| matches!(*it, "-p" | "-P")) => found(&args?),
+        // Whether the path is a link is asked of the disk, where the path is used.
+        "readlink" | "realpath" => {
+            let path = around.known_place(operands().next()?.all()?, program.folder.as_deref());
+            Some(format!("{}\n", path.absolute?))
+        }
         "basename" => Some(operands().next()?.all()?.rsplit('/').next()?.to_owned()),
         _ => None,
     }
@@ -84,6 +92,19 @@ pub(super) fn roots(args: &[Text]) -> Vec<Text> {
     let is_test = |it: &Text| it.text.starts_with(['-', '(', '!']);
     let roots: Vec<Text> = before.take_while(|it| !is_test(it)).cloned().collect();
     if roots.is_empty() { vec![Text::known(".")] } else { roots }
+}
+
+/// The path of each program that `which` looks for. Where a program is installed is not known from the line:
+/// a folder of the system is assumed.
+fn found(args: &[&str]) -> Option<String> {
+    let names = args.iter().filter(|it| !it.starts_with('-'));
+    let paths: String =
+        names
+            .map(|it| {
+                if it.contains('/') { format!("{it}\n") } else { format!("/usr/local/bin/{it}\n") }
+            })
+            .collect();
+    Some(paths).filter(|it| !it.is_empty())
 }
 
 fn echo(args: &[&str]) -> String {

@@ -24,9 +24,15 @@ pub struct Surroundings {
     pub home: String,
     /// Folders for temporary files.
     pub temporary: Vec<String>,
+    /// The file in which the client records the session, empty if unknown.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub transcript: String,
     /// Where paths lead that have symbolic links of the disk in them, by themselves.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub real: BTreeMap<String, Real>,
+    /// Whether git reports no change in a work tree, by the folder that was asked about.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub clean_trees: BTreeMap<String, bool>,
 }
 
 /// Where a path leads that has symbolic links in it.
@@ -207,8 +213,14 @@ impl Surroundings {
             project: written(project),
             home: written(home),
             temporary: temporary.iter().map(|it| written(it)).collect(),
-            real: BTreeMap::new(),
+            ..Self::default()
         }
+    }
+
+    /// The same surroundings with the file in which the client records the session.
+    #[must_use]
+    pub fn with_transcript(self, transcript: &str) -> Self {
+        Self { transcript: in_shell(transcript).into_owned(), ..self }
     }
 
     /// The place that a path leads to, seen from a folder.
@@ -286,6 +298,24 @@ impl Surroundings {
     #[must_use]
     pub fn is_outside(&self, path: &str) -> bool {
         !self.in_project(path) && !self.is_temporary(path)
+    }
+
+    /// Whether a place could be the transcript of the session, or is a deleted folder above it.
+    #[must_use]
+    pub fn is_transcript(&self, place: &Place) -> bool {
+        let transcript = self.transcript.as_str();
+        if transcript.is_empty() {
+            return false;
+        }
+        let folder = transcript.rsplit_once('/').map_or("", |it| it.0);
+        let holds = |path: &str| {
+            path == transcript
+                || path == self.led_to(transcript)
+                || (place.itself && (within(transcript, path) || within(folder, all_of(path))))
+                || (place.glob && could_mean(path, transcript))
+                || (place.open && path.rsplit_once('/').is_some_and(|it| it.0 == folder))
+        };
+        place.paths(self).into_iter().any(holds)
     }
 
     /// Whether a place is the project, holds it, or stands for all that is in it.

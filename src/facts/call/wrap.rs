@@ -75,7 +75,7 @@ impl Scanner<'_> {
                     }
                 }
                 Meaning::Shell(text) => {
-                    wrappers.extend(all.first().map(|it| base_name(&it.text).to_owned()));
+                    self.keep(&all, &mut wrappers, scope, input);
                     let output = self.shell_text(&all, text, scope, input, wrappers);
                     return self.away(redirects, output, scope);
                 }
@@ -142,6 +142,21 @@ impl Scanner<'_> {
         meant
     }
 
+    /// Notes a wrapper that is taken off; one that is kept counts as a program, too.
+    fn keep(
+        &mut self,
+        taken: &[Text],
+        wrappers: &mut Vec<String>,
+        scope: &mut Scope,
+        input: &Input,
+    ) {
+        if taken.first().is_some_and(|it| self.is_kept(it)) {
+            let own = self.invocation(taken, scope, input, wrappers.clone());
+            self.push(own);
+        }
+        wrappers.extend(taken.first().map(|it| base_name(&it.text).to_owned()));
+    }
+
     /// What is left when a wrapper is taken off.
     fn taken_off(
         &mut self,
@@ -152,11 +167,7 @@ impl Scanner<'_> {
         input: &Input,
     ) -> Inner {
         let taken = all.get(..all.len().saturating_sub(inner.len())).unwrap_or_default();
-        if taken.first().is_some_and(|it| self.is_kept(it)) {
-            let own = self.invocation(taken, scope, input, wrappers.clone());
-            self.push(own);
-        }
-        wrappers.extend(taken.first().map(|it| base_name(&it.text).to_owned()));
+        self.keep(taken, wrappers, scope, input);
         self.set_by(taken);
         if let Some(folder) = self.moved_by(taken, scope) {
             return Inner::There(folder, inner);

@@ -24,6 +24,16 @@ pub fn recognises(guard: &Guard, call: &Call, values: &[ValueOptions]) -> bool {
     !guard.of_programs || call.programs.iter().any(found)
 }
 
+/// The programs of a call that a guard recognises, by their positions.
+pub fn recognised<'a>(
+    guard: &'a Guard,
+    call: &'a Call,
+    values: &'a [ValueOptions],
+) -> impl Iterator<Item = usize> + 'a {
+    let programs = call.programs.iter().enumerate();
+    programs.filter(|(_, it)| pattern_of(guard, it, values).is_some()).map(|(at, _)| at)
+}
+
 /// The pattern by which a guard recognises a program. One that cannot be known may be any that goes by its
 /// name alone; that says nothing where the name is all that the guard asks for.
 fn pattern_of<'g>(

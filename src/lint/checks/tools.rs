@@ -160,7 +160,8 @@ pub(super) fn inputs(tools: &[Node]) -> Option<Vec<&'static str>> {
 /// Facts about command lines.
 const OF_COMMANDS: [&str; 6] = ["command", "understood", "endless", "programs", "runs", "sets"];
 /// Facts about files that are changed.
-const OF_CHANGES: [&str; 5] = ["written", "writes", "deletes", "changes", "changed"];
+const OF_CHANGES: [&str; 6] =
+    ["written", "writes", "deletes", "changes", "changed", "changes_transcript"];
 
 /// Tools that change a file, or read it, and leave it there.
 const NEVER_DELETE: [&str; 5] = ["Edit", "MultiEdit", "NotebookEdit", "Read", "Write"];

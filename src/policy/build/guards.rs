@@ -27,13 +27,14 @@ const FROM_TRANSCRIPT: [&str; 9] = [
 ];
 
 /// Facts that are told by where paths lead.
-const AT_PATHS: [&str; 11] = [
+const AT_PATHS: [&str; 12] = [
     "action.reads",
     "action.writes",
     "action.deletes",
     "action.changes",
     "action.touches",
     "action.changed",
+    "action.changes_transcript",
     "action.written",
     "program.targets",
     "program.read",
@@ -42,12 +43,13 @@ const AT_PATHS: [&str; 11] = [
 ];
 
 /// Questions about a call whose answer is no where it has no effects, see `Call::has_effects`.
-const EFFECTS: [&str; 7] = [
+const EFFECTS: [&str; 8] = [
     "action.reads(",
     "action.writes(",
     "action.deletes(",
     "action.changes(",
     "action.touches(",
+    "action.changes_transcript",
     "action.sets(",
     "action.endless",
 ];
@@ -165,6 +167,7 @@ impl Builder<'_> {
             expires_millis: entry.get("expires").and_then(Node::date).map(Timestamp::millis),
             reads_transcript: uses.iter().any(told),
             reads_paths: uses.iter().any(at_paths),
+            reads_tree: uses.iter().any(|it| it == "program.tree_clean"),
             reads_stores: uses.iter().any(stored),
             needs_effects,
             body: body.into(),
