@@ -17,4 +17,5 @@ mod folders;
 mod machine;
 mod peers;
 mod shapes;
+mod time;
 mod work_tree;
