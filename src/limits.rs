@@ -79,6 +79,8 @@ pub const CALL_PROGRAMS_MAX: usize = 512;
 /// Statements of one tool call that are looked at, each turn of a loop by itself, and one more for each
 /// `CALL_STEP_BYTES` of their text and of the values put into it.
 pub const CALL_STEPS_MAX: usize = 10_000;
+/// Time that reading a tool call and judging the guards on it may take.
+pub const CALL_TIME_MAX: Duration = Duration::from_secs(1);
 /// Text that counts for as much as one statement, in bytes.
 pub const CALL_STEP_BYTES: usize = 256;
 /// Paths of one tool call whose links are followed on the disk.

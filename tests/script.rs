@@ -8,7 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use policyd::facts::Facts;
-use policyd::facts::call::{Call, Invocation};
+use policyd::facts::call::{Call, Invocation, Surroundings};
 use policyd::facts::compiled::CompiledLens;
 use policyd::facts::event::EventKind;
 use policyd::facts::lens::Lens;
@@ -76,9 +76,16 @@ fn context() -> Context {
         drifts: 4,
         awaiting_human: 1,
     };
-    let call = Call { programs: vec![Invocation::default()], ..Call::default() };
+    let git = Invocation {
+        name: "git".to_owned(),
+        folder: Some("/work".to_owned()),
+        ..Invocation::default()
+    };
+    let call = Call { programs: vec![git], ..Call::default() };
+    let clean_trees = [("/work".to_owned(), true)].into();
+    let around = Rc::new(Surroundings { clean_trees, ..Surroundings::default() });
     let learned = Learned {
-        call: Some(Rc::new(Seen { call, ..Seen::default() })),
+        call: Some(Rc::new(Seen { call, around })),
         program: Some(Recognised::default()),
         session_type: "DEVELOPMENT".to_owned(),
         probes: [("pr".to_owned(), Reading::Answer { code: 0, value: answer })].into(),

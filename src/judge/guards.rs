@@ -203,20 +203,9 @@ pub fn judge<'p>(
     }
     allows.take_effect(&mut guarded, &seen.call, event);
     // What was not looked at may be anything, so no guard is sure of its silence.
-    if let Some(guard) = unsure.filter(|_| guarded.decision < Decision::Ask) {
+    if let Some(guard) = unsure {
         let why = seen.call.unread.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-        let verdict = GuardVerdict {
-            id: guard.id.clone(),
-            set: guard.set.clone(),
-            verb: Verb::Ask,
-            message: "Split it into shorter command lines".to_owned(),
-            unknown: Some(format!("not all of the command line was looked at: {why}")),
-            mode: guard.mode,
-            program: String::new(),
-            place: guard.body.place.to_string(),
-            explanation: Vec::new(),
-        };
-        guarded.add(verdict, Vec::new(), event);
+        guarded.ask_for(guard, &why, event);
     }
     guarded
 }
@@ -232,7 +221,7 @@ fn holds_secrets(result: &Json) -> bool {
 }
 
 /// Whether a guard stops or asks where it fires, and is not told to let go what it cannot tell.
-fn may_stop(guard: &Guard) -> bool {
+pub fn may_stop(guard: &Guard) -> bool {
     let body = &*guard.body;
     guard.mode == Mode::Enforce
         && matches!(body.verb, Verb::Ask | Verb::Block | Verb::Halt)
@@ -251,6 +240,26 @@ impl Guarded {
             }
         }
         ids
+    }
+
+    /// Asks for a guard that may stop calls, since a part of this one was not looked at; nothing where something
+    /// as strong is decided.
+    pub fn ask_for(&mut self, guard: &Guard, why: &str, event: &Event) {
+        if self.decision >= Decision::Ask {
+            return;
+        }
+        let verdict = GuardVerdict {
+            id: guard.id.clone(),
+            set: guard.set.clone(),
+            verb: Verb::Ask,
+            message: "Split it into shorter command lines".to_owned(),
+            unknown: Some(format!("not all of the command line was looked at: {why}")),
+            mode: guard.mode,
+            program: String::new(),
+            place: guard.body.place.to_string(),
+            explanation: Vec::new(),
+        };
+        self.add(verdict, Vec::new(), event);
     }
 
     fn add(&mut self, verdict: GuardVerdict, updated: Vec<(String, String)>, event: &Event) {

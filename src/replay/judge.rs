@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use crate::facts::Facts;
-use crate::facts::call::{Call, Reading, Surroundings};
+use crate::facts::call::{Call, Patience, Reading, Surroundings};
 use crate::facts::compiled::CompiledLens;
 use crate::facts::event::Event;
 use crate::judge::guards::{self, Guarded};
@@ -144,7 +144,8 @@ impl<'p> Judge<'p> {
             return Guarded::default();
         }
         let knowledge = &*self.policy.guards.knowledge;
-        let reading = Reading { lens: &self.words.lens, knowledge, around };
+        let reading =
+            Reading { lens: &self.words.lens, knowledge, around, patience: Patience::ENDLESS };
         let seen =
             Rc::new(Seen { call: Call::of(&call.event, reading), around: Rc::clone(around) });
         let (policy, kind) = (self.policy, call.event.kind);

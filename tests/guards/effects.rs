@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use policyd::facts::call::{Call, Reading, Surroundings};
+use policyd::facts::call::{Call, Patience, Reading, Surroundings};
 use policyd::facts::compiled::CompiledLens;
 use policyd::facts::event::{Event, EventKind};
 use policyd::id::SessionId;
@@ -35,7 +35,8 @@ fn what_is_not_asked_would_be_silent() {
             ..Event::of(kind, SessionId::sanitise("s"))
         };
         let knowledge = &*policy.guards.knowledge;
-        let reading = Reading { lens: &words.lens, knowledge, around: &around };
+        let reading =
+            Reading { lens: &words.lens, knowledge, around: &around, patience: Patience::ENDLESS };
         let call = Call::of(&event, reading);
         assert_eq!(call.has_effects(), effects, "{line}");
         let situation = Situation::alone(event, "/work".into(), Timestamp::from_millis(0));

@@ -18,4 +18,5 @@ mod machine;
 mod peers;
 mod self_gate;
 mod shapes;
+mod time;
 mod work_tree;

@@ -12,13 +12,13 @@ use super::work_tree;
 use super::{Request, Stopping, cursor_path};
 use crate::cli::pack;
 use crate::cli::project::{self, Project};
-use crate::facts::call::{Call, Reading, Surroundings};
+use crate::facts::call::{Call, Patience, Reading, Surroundings};
 use crate::judge::called::{By, Called};
 use crate::judge::combine::Decision;
 use crate::judge::guards::{self, Guarded};
 use crate::judge::message::cut;
 use crate::judge::situation::{Situation, Words};
-use crate::limits::SPOKEN_CHARS_MAX;
+use crate::limits::{CALL_TIME_MAX, SPOKEN_CHARS_MAX};
 use crate::policy::Policy;
 use crate::policy::guards::{Guard, Verb};
 use crate::report::decision_log;
@@ -48,7 +48,10 @@ impl Guarding<'_> {
         if concerned.is_empty() {
             return false;
         }
-        let mut seen = self.seen();
+        let begun = self.world.elapsed();
+        let is_late = || self.world.elapsed().saturating_sub(begun) > CALL_TIME_MAX;
+        let mut seen = self.seen(Patience(&is_late));
+        let taken = self.world.elapsed().saturating_sub(begun);
         let values = &self.words.lens.lens().value_options;
         let mut at_paths = concerned.iter().filter(|it| it.reads_paths);
         if at_paths.any(|it| guards::recognises(it, &seen.call, values)) {
@@ -86,17 +89,26 @@ impl Guarding<'_> {
             concerned.iter().filter(|it| it.reads_transcript || it.reads_stores || masks(it));
         let elsewhere: BTreeSet<&str> = elsewhere.map(|it| it.id.as_str()).collect();
         let detail = self.request.detail;
-        let guarded = guards::judge(concerned.iter().copied(), event, &seen, asked, detail);
+        // What was asked of the disk and of the transcript in between has bounds of its own.
+        let end = self.world.elapsed().saturating_add(CALL_TIME_MAX.saturating_sub(taken));
+        let in_time = |_: &&Guard| self.world.elapsed() <= end;
+        let judged = concerned.iter().copied().take_while(in_time);
+        let mut guarded = guards::judge(judged, event, &seen, asked, detail);
+        if self.world.elapsed() > end
+            && let Some(guard) = concerned.iter().find(|it| guards::may_stop(it))
+        {
+            guarded.ask_for(guard, "it takes too long to analyze", event);
+        }
         self.log((&guarded, &seen, &elsewhere), report);
         self.answer(guarded, report);
         true
     }
 
     /// The tool call as guards see it; at an event without one there is nothing in it.
-    fn seen(&self) -> Seen {
+    fn seen(&self, patience: Patience<'_>) -> Seen {
         let around = Rc::new(self.around());
         let knowledge = &*self.policy.guards.knowledge;
-        let reading = Reading { lens: &self.words.lens, knowledge, around: &around };
+        let reading = Reading { lens: &self.words.lens, knowledge, around: &around, patience };
         let call = Call::of(&self.request.event, reading);
         Seen { call, around }
     }

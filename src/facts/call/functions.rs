@@ -213,10 +213,17 @@ impl Scanner<'_> {
 
     /// Reads the functions that nobody called here: they may be called elsewhere.
     pub(super) fn uncalled(&mut self, scope: &Scope) {
-        for (_, function) in std::mem::take(&mut self.functions.uncalled) {
-            let mut scope = Scope { functions: BTreeMap::new(), ..scope.clone() };
-            scope.parameters = None;
-            self.body(&function.body, &mut scope, &Input::default());
+        let uncalled = std::mem::take(&mut self.functions.uncalled);
+        if uncalled.is_empty() {
+            return;
+        }
+        let mut scope = scope.clone();
+        (scope.functions, scope.parameters) = (BTreeMap::new(), None);
+        for (_, function) in uncalled {
+            if self.is_spent() {
+                return;
+            }
+            self.body(&function.body, &mut scope.clone(), &Input::default());
         }
     }
 }

@@ -147,6 +147,23 @@ pub struct Reading<'a> {
     pub knowledge: &'a Knowledge,
     /// Where it happens.
     pub around: &'a Surroundings,
+    /// How long it may take.
+    pub patience: Patience<'a>,
+}
+
+/// Whether a bound of time is reached; asked again and again while a call is read.
+#[derive(Clone, Copy)]
+pub struct Patience<'a>(pub &'a dyn Fn() -> bool);
+
+impl Patience<'_> {
+    /// Without a bound of time.
+    pub const ENDLESS: Self = Self(&|| false);
+}
+
+impl std::fmt::Debug for Patience<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Patience")
+    }
 }
 
 impl Call {

@@ -144,10 +144,10 @@ impl Output {
 
     /// This and then that.
     pub(super) fn then(self, next: Self) -> Self {
-        let text = match (self.text, next.text) {
-            (Some(one), Some(other)) => Some(format!("{one}{other}")),
-            _ => None,
-        };
+        let text = self.text.zip(next.text).map(|(mut one, other)| {
+            one.push_str(&other);
+            one
+        });
         let mut from = self.from;
         from.extend(next.from);
         let files = if self.files.is_empty() { next.files } else { self.files };
@@ -241,6 +241,9 @@ impl Scanner<'_> {
         self.steps = self.steps.saturating_add(1 + bytes / CALL_STEP_BYTES);
         if self.is_spent() {
             self.over("it does very much, its loops counted");
+        } else if (self.reading.patience.0)() {
+            self.over("it takes too long to analyze");
+            self.steps = CALL_STEPS_MAX;
         }
         !self.is_spent()
     }

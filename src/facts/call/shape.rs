@@ -149,10 +149,9 @@ impl Shape<'_> {
         let mut lines = Vec::new();
         for (key, value) in self.fields.of(&COMMANDS) {
             let many = key == "commands" || value.as_array().is_some_and(|it| holds_lines(it));
-            let given: Vec<String> = match value {
-                Json::Array(_) if many => texts(value).map(str::to_owned).collect(),
-                Json::Array(_) => vec![texts(value).map(quoted).collect::<Vec<_>>().join(" ")],
-                _ => texts(value).map(str::to_owned).collect(),
+            let given: Vec<String> = match value.is_array() && !many {
+                true => vec![texts(value).map(quoted).collect::<Vec<_>>().join(" ")],
+                false => texts(value).map(str::to_owned).collect(),
             };
             let after: Vec<String> = match key {
                 "script" => Vec::new(),

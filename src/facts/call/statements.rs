@@ -154,6 +154,16 @@ impl Scanner<'_> {
         let away = redirects.away;
         let mut output = match node.child_by_field_name("body") {
             Some(body) if body.kind() == "command" => {
+                let mut redirects = redirects;
+                if let Some(heredoc) = heredoc {
+                    // Words that stand behind the mark of a here-document.
+                    let mut cursor = heredoc.walk();
+                    let after: Vec<Node<'_>> =
+                        heredoc.children_by_field_name("argument", &mut cursor).collect();
+                    let after = before_body(after, source);
+                    let words = self.words_of(&after, source, scope).split();
+                    redirects.words.splice(..0, words);
+                }
                 self.command(body, source, scope, &own, redirects)
             }
             // Of a pipeline it is the last program that is redirected; the files are touched
@@ -352,16 +362,6 @@ impl Scanner<'_> {
         {
             variables.push((name, vec![value]));
             words.remove(0);
-        }
-        if let Some(heredoc) = node.parent().and_then(|it| child_of_kind(it, "heredoc_redirect"))
-            && node.parent().is_some_and(|it| it.kind() == "redirected_statement")
-        {
-            // Words that stand behind the mark of a here-document.
-            let mut cursor = heredoc.walk();
-            let after: Vec<Node<'_>> =
-                heredoc.children_by_field_name("argument", &mut cursor).collect();
-            let after = before_body(after, source);
-            words.extend(self.words_of(&after, source, scope).split());
         }
         words.append(&mut redirects.words);
         let input = redirects.input.take().unwrap_or_else(|| input.clone());

@@ -1,7 +1,7 @@
 //! A command line: reading it ends, what is quoted is data, and `eval` of it starts the same
 //! programs.
 
-use policyd::facts::call::{Call, Invocation, Reading, Surroundings};
+use policyd::facts::call::{Call, Invocation, Patience, Reading, Surroundings};
 use policyd::facts::compiled::CompiledLens;
 use policyd::policy::{Policy, builtin, load};
 use serde_json::json;
@@ -29,7 +29,8 @@ fn read(command: &str) -> Call {
     };
     KNOWN.with(|known| {
         let knowledge = &*known.policy.guards.knowledge;
-        let reading = Reading { lens: &known.lens, knowledge, around: &around };
+        let reading =
+            Reading { lens: &known.lens, knowledge, around: &around, patience: Patience::ENDLESS };
         Call::read("Bash", &json!({ "command": command }), reading)
     })
 }

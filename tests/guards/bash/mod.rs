@@ -6,7 +6,7 @@ mod words;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use policyd::facts::call::{Call, Reading, Surroundings, Text};
+use policyd::facts::call::{Call, Patience, Reading, Surroundings, Text};
 use policyd::facts::compiled::CompiledLens;
 use policyd::policy::{Policy, builtin, load};
 use proptest::strategy::ValueTree;
@@ -110,7 +110,8 @@ impl Reader {
             ..Surroundings::default()
         };
         let knowledge = &*self.policy.guards.knowledge;
-        let reading = Reading { lens: &self.lens, knowledge, around: &around };
+        let reading =
+            Reading { lens: &self.lens, knowledge, around: &around, patience: Patience::ENDLESS };
         let call = Call::read("Bash", &json!({ "command": line }), reading);
         let shown = call.programs.iter().filter(|it| it.name == "show");
         (call.is_understood() && !call.beyond).then(|| shown.map(|it| it.args.clone()).collect())
