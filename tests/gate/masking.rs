@@ -72,3 +72,151 @@ fn cases_say_what_the_agent_reads() {
     let lint = scene.run(&["policyd", "lint", "/pack"], b"");
     assert!(lint.stdout.contains("no client can be told `mask` at `pre_tool_use`"), "{lint:?}");
 }
+
+/// Secrets of many kinds, each with the text around it; put together here, so that no scanner reports this file.
+fn planted() -> Vec<(String, String)> {
+    let body = "4fQz9Lk2Xw7Rb1Vn8Tc3".repeat(8);
+    let hex = "4f09ac21d7e83b56".repeat(10);
+    let (b, h) =
+        (|length: usize| body[..length].to_owned(), |length: usize| hex[..length].to_owned());
+    let mut all: Vec<(String, String)> = Vec::new();
+    let mut add = |before: &str, secret: String| all.push((before.to_owned(), secret));
+    for (prefix, length) in [
+        ("ghp_", 36),
+        ("gho_", 36),
+        ("ghs_", 36),
+        ("github_pat_", 60),
+        ("glpat-", 20),
+        ("xoxb-", 24),
+        ("xapp-", 30),
+        ("sk-ant-api03-", 40),
+        ("sk-proj-", 40),
+        ("sk_live_", 24),
+        ("AIza", 35),
+        ("npm_", 36),
+        ("pypi-AgEIcHlwaS5vcmc", 60),
+        ("dckr_pat_", 27),
+        ("hf_", 34),
+        ("hvs.", 24),
+        ("dp.st.", 43),
+        ("sq0atp-", 22),
+        ("EAAA", 60),
+        ("lin_api_", 40),
+        ("ntn_", 46),
+        ("NRAK-", 27),
+        ("ATATT3", 60),
+        ("nfp_", 40),
+        ("glsa_", 32),
+        ("sntrys_", 60),
+        ("pscale_tkn_", 43),
+        ("tskey-auth-", 30),
+        ("ya29.", 40),
+        ("HRKU-", 40),
+        ("123456789:AA", 33),
+    ] {
+        add("see ", format!("{prefix}{}", b(length)));
+    }
+    for (prefix, length) in [
+        ("dop_v1_", 64),
+        ("doo_v1_", 64),
+        ("shpat_", 32),
+        ("shpss_", 32),
+        ("dapi", 32),
+        ("SK", 32),
+        ("key-", 32),
+        ("sbp_", 40),
+        ("pul-", 40),
+        ("rubygems_", 48),
+    ] {
+        add("see ", format!("{prefix}{}", h(length)));
+    }
+    for (before, secret) in [
+        ("AccountKey=", b(80) + "=="),
+        ("https://a.net/b?sv=1&sig=", b(40)),
+        ("use ", format!("a4b8Q~{}", b(34))),
+        ("see ", format!("SG.{}.{}", b(22), b(43))),
+        ("see ", format!("AGE-SECRET-KEY-1{}", "Q7XK2M4P9R".repeat(5))),
+        ("see ", format!("{}.atlasv1.{}", b(14), b(64))),
+        ("see ", format!("PMAK-{}-{}", h(24), h(34))),
+        ("see ", format!("M{}.X7aB2c.{}", b(24), b(38))),
+        ("see ", format!("b3BlbnNzaC1rZXktdjE{}", b(60))),
+        ("AWS secret access key is ", b(40)),
+        ("Authorization: Bearer ", b(24)),
+        ("Cookie: ", format!("sid={}", b(24))),
+        ("PGPASSWORD=", b(12)),
+        ("postgres://me:", b(13) + "@db"),
+        ("tool --password ", b(14)),
+        ("mysql -u root -p", b(15)),
+        ("curl -u admin:", b(16)),
+        ("sshpass -p ", b(17)),
+        ("docker login -p ", b(18)),
+        ("openssl enc -k ", b(19)),
+        ("redis-cli -a ", b(11)),
+        ("our password is ", b(10)),
+        ("the twilio auth is ", h(32)),
+        ("deploy_key: ", h(40)),
+    ] {
+        add(before, secret);
+    }
+    all
+}
+
+/// Every file that was written below the state folder, with its text.
+fn stored(scene: &Scene) -> Vec<(String, String)> {
+    let files = scene.world.files().into_iter().filter(|it| it.starts_with("/work/.policyd"));
+    let files = files.filter(|it| !it.starts_with("/work/.policyd/policies"));
+    let text = |path: &std::path::Path| {
+        String::from_utf8_lossy(&scene.world.get(path).unwrap()).into_owned()
+    };
+    files.map(|it| (it.display().to_string(), text(&it))).collect()
+}
+
+#[test]
+fn no_secret_is_stored_wherever_it_comes_from() {
+    let planted = planted();
+    assert!(planted.len() >= 64, "{}", planted.len());
+    for (before, secret) in &planted {
+        let text = format!("{before}{secret}");
+        let mut scene = Scene::new();
+        let considerations = concat!(
+            "- id: quotes\n  category: X\n  question: Is it?\n  severity: blocker\n",
+            "  satisfied: todos.open == 0\n",
+            "  details: ${commands.last(\"pytest\").quote} ${transcript.last_message}\n",
+        );
+        scene.world.put("/work/.policyd/policies/considerations.yaml", considerations);
+        let todos =
+            json!([{"content": format!("Put in {text}"), "status": "pending", "activeForm": "x"}]);
+        scene.events(&[
+            json!({"user": format!("Do it with {text} now")}),
+            json!({"tool": "Write", "input": {"file_path": "src/a.py", "content": format!("# TODO {text}\n")}, "id": "w"}),
+            json!({"claude_user_tool_result": "ok", "id": "w"}),
+            json!({"tool": "Bash", "input": {"command": format!("{text} # pytest")}, "id": "a"}),
+            json!({"claude_user_tool_result": format!("Exit code 1\n{text}\nfailed: {text}"), "id": "a"}),
+            json!({"tool": "Bash", "input": {"command": "pytest"}, "id": "b"}),
+            json!({"claude_user_tool_result": format!("Exit code 1\n1 failed {text}"), "id": "b"}),
+            json!({"tool": "TodoWrite", "input": {"todos": todos}, "id": "c"}),
+            json!({"claude_user_tool_result": "ok", "id": "c"}),
+            json!({"assistant": format!("I used {text} for it")}),
+        ]);
+        for _ in 0..3 {
+            let said = json!({"last_assistant_message": format!("I used {text} for it")});
+            scene.call("stop", &scene.payload(&said).to_string(), &[]);
+        }
+        scene.call(
+            "pre-compact",
+            &scene
+                .payload(&json!({"hook_event_name": "PreCompact", "trigger": "auto"}))
+                .to_string(),
+            &[],
+        );
+        let files = stored(&scene);
+        for name in ["state.json", "cursor.bin", "decisions.jsonl"] {
+            assert!(files.iter().any(|(path, _)| path.ends_with(name)), "{name}: {files:?}");
+        }
+        let state = scene.state();
+        assert!(state["block_history"].as_array().is_some_and(|it| !it.is_empty()), "{state}");
+        for (path, stored) in &files {
+            assert!(!stored.contains(secret.trim_end_matches("@db")), "{text} in {path}: {stored}");
+        }
+    }
+}

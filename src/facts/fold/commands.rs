@@ -14,7 +14,7 @@ use crate::limits::{
     COMMAND_OUTPUT_KEPT_MAX, COMMAND_OUTPUTS_KEPT_MAX, COMMAND_TEXT_MAX, COMMANDS_KEPT_MAX,
     EVIDENCE_CHARS_MAX, NAME_TEXT_MAX, PROGRAM_ARG_MAX, PROGRAM_ARGS_MAX,
 };
-use crate::source::secrets::{mask, mask_words};
+use crate::source::secrets::{MARK, mask, mask_words, secrets};
 
 /// How a call of a shell tool ended.
 pub(super) struct Ending<'a> {
@@ -129,7 +129,10 @@ fn command_line(text: &str, lens: &CompiledLens) -> CommandLine {
     let is_of = |kind: &&CompiledKind| programs.iter().any(|it| kind.includes(it, lens));
     let kinds = lens.kinds().iter().filter(is_of).map(|it| it.name.clone()).collect();
     let writes = written_paths(&programs, text);
-    let programs = programs.into_iter().map(bounded).collect();
+    // A word alone might not show what it is: `me:SECRET@db` of an address.
+    let known: Vec<&str> =
+        secrets(text).into_iter().filter_map(|(range, _)| text.get(range)).collect();
+    let programs = programs.into_iter().map(|it| bounded(it, &known)).collect();
     CommandLine { programs, understood, kinds, writes }
 }
 
@@ -224,9 +227,17 @@ fn drop_older_outputs(recent: &mut [Rc<Command>]) {
     }
 }
 
-fn bounded(mut program: Program) -> Program {
+/// A program that is kept: without secrets, those of its command line among them, and bounded.
+fn bounded(mut program: Program, secrets: &[&str]) -> Program {
     program.args.truncate(PROGRAM_ARGS_MAX);
     program.writes.truncate(PROGRAM_ARGS_MAX);
+    for word in program.args.iter_mut().chain(&mut program.writes).chain([&mut program.name]) {
+        for secret in secrets {
+            if word.contains(secret) {
+                *word = word.replace(secret, MARK);
+            }
+        }
+    }
     mask_words(&mut iter::once(&mut program.name).chain(&mut program.args).collect::<Vec<_>>());
     for text in program.args.iter_mut().chain(&mut program.writes).chain([&mut program.name]) {
         if text.len() > PROGRAM_ARG_MAX {
