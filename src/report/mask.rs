@@ -1,5 +1,4 @@
-//! Secrets in what is shown or logged are replaced by a mark that everybody sees. It happens after
-//! evaluation: rules judge what was really there. What a secret is, is in `source::secrets`.
+//! Secrets in JSON that is stored, logged, or shown are replaced by a mark. What a secret is, is in `source::secrets`.
 
 use std::borrow::Cow;
 

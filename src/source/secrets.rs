@@ -227,100 +227,140 @@ mod tests {
         "4f09ac21d7e83b56".repeat(10).get(..length).unwrap().to_owned()
     }
 
+    /// A secret, what is before and after it, and its kind.
+    struct Sample {
+        parts: [String; 3],
+        name: &'static str,
+    }
+
+    fn sample(parts: [&str; 3], name: &'static str) -> Sample {
+        Sample { parts: parts.map(str::to_owned), name }
+    }
+
+    fn samples_of_formats() -> Vec<Sample> {
+        let aws = secret("AKIA", 0) + "Q7XK2M4P9R1T5V8W";
+        let key = "-----BEGIN RSA PRIVATE KEY-----\nMIIE\nx\n-----END RSA PRIVATE KEY-----";
+        vec![
+            sample(["export AWS_KEY_ID=", aws.as_str(), ""], "AWS access key"),
+            sample(["git push https://x:", &secret("ghp_", 36), "@host/a"], "GitHub token"),
+            sample(["see ", &secret("ghp_", 36), ""], "GitHub token"),
+            sample(["", &secret("github_pat_", 60), ""], "GitHub token"),
+            sample(["", &secret("glpat-", 20), ""], "GitLab token"),
+            sample(["", &secret("xoxb-", 24), ""], "Slack token"),
+            sample(["https://hooks.slack.com/services/", &secret("T", 30), ""], "Slack webhook"),
+            sample(["", &secret("sk-ant-api03-", 40), ""], "model API key"),
+            sample(["", &secret("sk-proj-", 40), ""], "model API key"),
+            sample(["", &secret("sk_live_", 24), ""], "Stripe key"),
+            sample(["", &secret("AIza", 35), ""], "Google API key"),
+            sample(["", &secret("npm_", 36), ""], "npm token"),
+            sample(
+                ["", &format!("{}.{}", secret("eyJ", 20), secret("", 20)), ""],
+                "JSON web token",
+            ),
+            sample(["curl -H 'Authorization: Bearer ", &secret("", 24), "'"], "authorization"),
+            sample(["postgres://me:", "hunter2", "@db/x"], "password in an address"),
+            sample(["PGPASSWORD=", "hunter2", " psql"], "named value"),
+            sample([r#"{"token": ""#, "abcdef", r#""}"#], "named value"),
+            sample([r#"{\"api_key\":\""#, "abcdef", r#"\"}"#], "named value"),
+            sample(["mysql --password ", "hunter2", " -u me"], "named argument"),
+            sample(["", key, "\nafter"], "private key"),
+            sample(["", "-----BEGIN OPENSSH PRIVATE KEY-----\nMIIE", ""], "private key"),
+            sample(["key: ", &(secret("b3BlbnNzaC1rZXktdjE", 51)), ""], "private key"),
+            sample(["", &format!("AGE-SECRET-KEY-1{}", "Q7XK2M4P9R".repeat(5)), ""], "age key"),
+            sample(["", &secret("pypi-AgEIcHlwaS5vcmc", 60), ""], "PyPI token"),
+            sample(["", &secret("dckr_pat_", 27), ""], "Docker token"),
+            sample(["", &format!("rubygems_{}", hex(48)), ""], "package registry token"),
+            sample(
+                ["AccountName=a;AccountKey=", &(secret("", 80) + "=="), ";E=x"],
+                "Azure storage key",
+            ),
+            sample(["https://a.net/b?sv=1&sig=", &secret("", 40), "&se=2"], "Azure SAS signature"),
+            sample(["use ", &secret("a4b8Q~", 34), " now"], "Azure client secret"),
+            sample(["", &format!("{}.{}", secret("SG.", 22), secret("", 43)), ""], "SendGrid key"),
+            sample(["", &format!("SK{}", hex(32)), ""], "Twilio key"),
+            sample(["", &format!("key-{}", hex(32)), ""], "mail service key"),
+            sample(["", &secret("hf_", 34), ""], "Hugging Face token"),
+            sample(["", &format!("dop_v1_{}", hex(64)), ""], "DigitalOcean token"),
+            sample(["", &secret("123456789:AA", 33), ""], "Telegram bot token"),
+            sample(
+                ["", &format!("{}.X7aB2c.{}", secret("M", 24), secret("", 38)), ""],
+                "Discord token",
+            ),
+        ]
+    }
+
+    fn samples_of_more_formats() -> Vec<Sample> {
+        vec![
+            sample(
+                ["https://discord.com/api/webhooks/123/", &secret("", 68), ""],
+                "Discord webhook",
+            ),
+            sample(["", &secret("hvs.", 24), ""], "Vault token"),
+            sample(["", &secret("dp.pt.", 43), ""], "Doppler token"),
+            sample(["", &format!("shpat_{}", hex(32)), ""], "Shopify token"),
+            sample(["", &secret("sq0atp-", 22), ""], "Square token"),
+            sample(["", &secret("EAAA", 60), ""], "Square token"),
+            sample(
+                ["", &format!("{}.atlasv1.{}", secret("", 14), secret("", 64)), ""],
+                "Terraform token",
+            ),
+            sample(["", &secret("lin_api_", 40), ""], "Linear key"),
+            sample(["", &secret("ntn_", 46), ""], "Notion token"),
+            sample(["", &format!("PMAK-{}-{}", hex(24), hex(34)), ""], "Postman key"),
+            sample(["", &secret("NRAK-", 27), ""], "New Relic key"),
+            sample(["", &secret("ATATT3", 60), ""], "Atlassian token"),
+            sample(["", &secret("nfp_", 40), ""], "Netlify token"),
+            sample(["", &format!("dapi{}", hex(32)), ""], "Databricks token"),
+            sample(["", &secret("glsa_", 32), ""], "Grafana token"),
+            sample(["", &secret("sntrys_", 60), ""], "Sentry token"),
+            sample(["", &format!("sbp_{}", hex(40)), ""], "Supabase token"),
+            sample(["", &secret("pscale_tkn_", 43), ""], "PlanetScale token"),
+            sample(["", &format!("pul-{}", hex(40)), ""], "Pulumi token"),
+            sample(["", &secret("tskey-auth-", 30), ""], "Tailscale key"),
+            sample(["", &secret("HRKU-", 40), ""], "Heroku key"),
+            sample(["", &secret("ops_eyJ", 60), ""], "1Password token"),
+            sample(["", &format!("v1.0-{}-{}", hex(24), hex(146)), ""], "Cloudflare origin key"),
+            sample(["", &secret("ya29.", 40), ""], "Google OAuth secret"),
+            sample(["AWS Secret Access Key is ", &secret("", 40), ""], "AWS secret key"),
+            sample(["Cookie: ", "sid=a1b2c3d4", ""], "cookie"),
+            sample(["https://", &secret("", 30), "@host/a"], "token in an address"),
+            sample(["deploy_key: ", &hex(40), ""], "random value"),
+            sample(["our password is ", "Winter2026Strong", ""], "password in a sentence"),
+            sample(["the password for root is '", "correct horse", "'"], "password in a sentence"),
+            sample([r#""private_key_id": ""#, &hex(40), "\""], "Google key id"),
+            sample(["the twilio auth is ", &hex(32), ""], "Twilio token"),
+            sample(["export DD_API=", &hex(32), ""], "Datadog key"),
+            sample(["cloudflare uses ", &secret("", 40), ""], "Cloudflare token"),
+            sample(["fastly uses ", &secret("", 32), ""], "Fastly token"),
+            sample(["vault login ", &secret("s.", 24), ""], "Vault token of old"),
+            sample(["wget --password=", "hunter2", " x"], "named value"),
+        ]
+    }
+
+    fn samples_of_arguments() -> Vec<Sample> {
+        vec![
+            sample(["mysql -u root -p", "hunter2", " app"], ARGUMENT),
+            sample(["mysql -uroot -p'", "hun ter", "' app"], ARGUMENT),
+            sample(["curl -s -u admin:", "SuperSecret99", " https://x"], ARGUMENT),
+            sample(["curl --user 'admin:", "Super Secret", "' https://x"], ARGUMENT),
+            sample(["curl -d 'a;b' \\\n  -u a:", "hunter2", " x"], ARGUMENT),
+            sample(["sshpass -p ", "hunter2", " ssh me@x"], ARGUMENT),
+            sample(["docker login -u me -p ", "hunter2", " reg"], ARGUMENT),
+            sample(["openssl enc -aes-256-cbc -k ", "hunter2", " -in a"], ARGUMENT),
+            sample(["openssl rsa -in a -passin pass:", "hunter2", ""], ARGUMENT),
+            sample(["redis-cli -h x -a ", "hunter2", " ping"], ARGUMENT),
+            sample(["http -a me:", "hunter2", " x"], ARGUMENT),
+            sample(["smbclient //x/y -U me%", "hunter2", ""], ARGUMENT),
+            sample(["ldapsearch -x -w ", "hunter2", " -b dc"], ARGUMENT),
+            sample(["mongo -u me -p ", "hunter2", " db"], ARGUMENT),
+        ]
+    }
+
     #[test]
     fn every_row_finds_its_secrets() {
-        let aws = secret("AKIA", 0) + "Q7XK2M4P9R1T5V8W";
         let mut seen = std::collections::BTreeSet::new();
-        let key = "-----BEGIN RSA PRIVATE KEY-----\nMIIE\nx\n-----END RSA PRIVATE KEY-----";
-        for (before, secret, after, name) in [
-            ("export AWS_KEY_ID=", aws.as_str(), "", "AWS access key"),
-            ("git push https://x:", &secret("ghp_", 36), "@host/a", "GitHub token"),
-            ("see ", &secret("ghp_", 36), "", "GitHub token"),
-            ("", &secret("github_pat_", 60), "", "GitHub token"),
-            ("", &secret("glpat-", 20), "", "GitLab token"),
-            ("", &secret("xoxb-", 24), "", "Slack token"),
-            ("https://hooks.slack.com/services/", &secret("T", 30), "", "Slack webhook"),
-            ("", &secret("sk-ant-api03-", 40), "", "model API key"),
-            ("", &secret("sk-proj-", 40), "", "model API key"),
-            ("", &secret("sk_live_", 24), "", "Stripe key"),
-            ("", &secret("AIza", 35), "", "Google API key"),
-            ("", &secret("npm_", 36), "", "npm token"),
-            ("", &format!("{}.{}", secret("eyJ", 20), secret("", 20)), "", "JSON web token"),
-            ("curl -H 'Authorization: Bearer ", &secret("", 24), "'", "authorization"),
-            ("postgres://me:", "hunter2", "@db/x", "password in an address"),
-            ("PGPASSWORD=", "hunter2", " psql", "named value"),
-            (r#"{"token": ""#, "abcdef", r#""}"#, "named value"),
-            (r#"{\"api_key\":\""#, "abcdef", r#"\"}"#, "named value"),
-            ("mysql --password ", "hunter2", " -u me", "named argument"),
-            ("", key, "\nafter", "private key"),
-            ("", "-----BEGIN OPENSSH PRIVATE KEY-----\nMIIE", "", "private key"),
-            ("key: ", &(secret("b3BlbnNzaC1rZXktdjE", 51)), "", "private key"),
-            ("", &format!("AGE-SECRET-KEY-1{}", "Q7XK2M4P9R".repeat(5)), "", "age key"),
-            ("", &secret("pypi-AgEIcHlwaS5vcmc", 60), "", "PyPI token"),
-            ("", &secret("dckr_pat_", 27), "", "Docker token"),
-            ("", &format!("rubygems_{}", hex(48)), "", "package registry token"),
-            ("AccountName=a;AccountKey=", &(secret("", 80) + "=="), ";E=x", "Azure storage key"),
-            ("https://a.net/b?sv=1&sig=", &secret("", 40), "&se=2", "Azure SAS signature"),
-            ("use ", &secret("a4b8Q~", 34), " now", "Azure client secret"),
-            ("", &format!("{}.{}", secret("SG.", 22), secret("", 43)), "", "SendGrid key"),
-            ("", &format!("SK{}", hex(32)), "", "Twilio key"),
-            ("", &format!("key-{}", hex(32)), "", "mail service key"),
-            ("", &secret("hf_", 34), "", "Hugging Face token"),
-            ("", &format!("dop_v1_{}", hex(64)), "", "DigitalOcean token"),
-            ("", &secret("123456789:AA", 33), "", "Telegram bot token"),
-            ("", &format!("{}.X7aB2c.{}", secret("M", 24), secret("", 38)), "", "Discord token"),
-            ("https://discord.com/api/webhooks/123/", &secret("", 68), "", "Discord webhook"),
-            ("", &secret("hvs.", 24), "", "Vault token"),
-            ("", &secret("dp.pt.", 43), "", "Doppler token"),
-            ("", &format!("shpat_{}", hex(32)), "", "Shopify token"),
-            ("", &secret("sq0atp-", 22), "", "Square token"),
-            ("", &secret("EAAA", 60), "", "Square token"),
-            ("", &format!("{}.atlasv1.{}", secret("", 14), secret("", 64)), "", "Terraform token"),
-            ("", &secret("lin_api_", 40), "", "Linear key"),
-            ("", &secret("ntn_", 46), "", "Notion token"),
-            ("", &format!("PMAK-{}-{}", hex(24), hex(34)), "", "Postman key"),
-            ("", &secret("NRAK-", 27), "", "New Relic key"),
-            ("", &secret("ATATT3", 60), "", "Atlassian token"),
-            ("", &secret("nfp_", 40), "", "Netlify token"),
-            ("", &format!("dapi{}", hex(32)), "", "Databricks token"),
-            ("", &secret("glsa_", 32), "", "Grafana token"),
-            ("", &secret("sntrys_", 60), "", "Sentry token"),
-            ("", &format!("sbp_{}", hex(40)), "", "Supabase token"),
-            ("", &secret("pscale_tkn_", 43), "", "PlanetScale token"),
-            ("", &format!("pul-{}", hex(40)), "", "Pulumi token"),
-            ("", &secret("tskey-auth-", 30), "", "Tailscale key"),
-            ("", &secret("HRKU-", 40), "", "Heroku key"),
-            ("", &secret("ops_eyJ", 60), "", "1Password token"),
-            ("", &format!("v1.0-{}-{}", hex(24), hex(146)), "", "Cloudflare origin key"),
-            ("", &secret("ya29.", 40), "", "Google OAuth secret"),
-            ("AWS Secret Access Key is ", &secret("", 40), "", "AWS secret key"),
-            ("Cookie: ", "sid=a1b2c3d4", "", "cookie"),
-            ("https://", &secret("", 30), "@host/a", "token in an address"),
-            ("deploy_key: ", &hex(40), "", "random value"),
-            ("our password is ", "Winter2026Strong", "", "password in a sentence"),
-            ("the password for root is '", "correct horse", "'", "password in a sentence"),
-            (r#""private_key_id": ""#, &hex(40), "\"", "Google key id"),
-            ("the twilio auth is ", &hex(32), "", "Twilio token"),
-            ("export DD_API=", &hex(32), "", "Datadog key"),
-            ("cloudflare uses ", &secret("", 40), "", "Cloudflare token"),
-            ("fastly uses ", &secret("", 32), "", "Fastly token"),
-            ("vault login ", &secret("s.", 24), "", "Vault token of old"),
-            ("mysql -u root -p", "hunter2", " app", ARGUMENT),
-            ("mysql -uroot -p'", "hun ter", "' app", ARGUMENT),
-            ("curl -s -u admin:", "SuperSecret99", " https://x", ARGUMENT),
-            ("curl --user 'admin:", "Super Secret", "' https://x", ARGUMENT),
-            ("curl -d 'a;b' \\\n  -u a:", "hunter2", " x", ARGUMENT),
-            ("sshpass -p ", "hunter2", " ssh me@x", ARGUMENT),
-            ("docker login -u me -p ", "hunter2", " reg", ARGUMENT),
-            ("openssl enc -aes-256-cbc -k ", "hunter2", " -in a", ARGUMENT),
-            ("openssl rsa -in a -passin pass:", "hunter2", "", ARGUMENT),
-            ("redis-cli -h x -a ", "hunter2", " ping", ARGUMENT),
-            ("http -a me:", "hunter2", " x", ARGUMENT),
-            ("smbclient //x/y -U me%", "hunter2", "", ARGUMENT),
-            ("ldapsearch -x -w ", "hunter2", " -b dc", ARGUMENT),
-            ("mongo -u me -p ", "hunter2", " db", ARGUMENT),
-            ("wget --password=", "hunter2", " x", "named value"),
-        ] {
+        let samples = [samples_of_formats(), samples_of_more_formats(), samples_of_arguments()];
+        for Sample { parts: [before, secret, after], name } in samples.into_iter().flatten() {
             let text = format!("{before}{secret}{after}");
             let range = before.len()..before.len() + secret.len();
             assert_eq!(secrets(&text), [(range, name)], "{text}");

@@ -73,92 +73,100 @@ fn cases_say_what_the_agent_reads() {
     assert!(lint.stdout.contains("no client can be told `mask` at `pre_tool_use`"), "{lint:?}");
 }
 
-/// Secrets of many kinds, each with the text around it; put together here, so that no scanner reports this file.
-fn planted() -> Vec<(String, String)> {
-    let body = "4fQz9Lk2Xw7Rb1Vn8Tc3".repeat(8);
-    let hex = "4f09ac21d7e83b56".repeat(10);
-    let (b, h) =
-        (|length: usize| body[..length].to_owned(), |length: usize| hex[..length].to_owned());
-    let mut all: Vec<(String, String)> = Vec::new();
-    let mut add = |before: &str, secret: String| all.push((before.to_owned(), secret));
-    for (prefix, length) in [
-        ("ghp_", 36),
-        ("gho_", 36),
-        ("ghs_", 36),
-        ("github_pat_", 60),
-        ("glpat-", 20),
-        ("xoxb-", 24),
-        ("xapp-", 30),
-        ("sk-ant-api03-", 40),
-        ("sk-proj-", 40),
-        ("sk_live_", 24),
-        ("AIza", 35),
-        ("npm_", 36),
-        ("pypi-AgEIcHlwaS5vcmc", 60),
-        ("dckr_pat_", 27),
-        ("hf_", 34),
-        ("hvs.", 24),
-        ("dp.st.", 43),
-        ("sq0atp-", 22),
-        ("EAAA", 60),
-        ("lin_api_", 40),
-        ("ntn_", 46),
-        ("NRAK-", 27),
-        ("ATATT3", 60),
-        ("nfp_", 40),
-        ("glsa_", 32),
-        ("sntrys_", 60),
-        ("pscale_tkn_", 43),
-        ("tskey-auth-", 30),
-        ("ya29.", 40),
-        ("HRKU-", 40),
-        ("123456789:AA", 33),
-    ] {
-        add("see ", format!("{prefix}{}", b(length)));
-    }
-    for (prefix, length) in [
-        ("dop_v1_", 64),
-        ("doo_v1_", 64),
-        ("shpat_", 32),
-        ("shpss_", 32),
-        ("dapi", 32),
-        ("SK", 32),
-        ("key-", 32),
-        ("sbp_", 40),
-        ("pul-", 40),
-        ("rubygems_", 48),
-    ] {
-        add("see ", format!("{prefix}{}", h(length)));
-    }
-    for (before, secret) in [
-        ("AccountKey=", b(80) + "=="),
-        ("https://a.net/b?sv=1&sig=", b(40)),
-        ("use ", format!("a4b8Q~{}", b(34))),
-        ("see ", format!("SG.{}.{}", b(22), b(43))),
+/// Letters and digits as tokens have them.
+fn letters(length: usize) -> String {
+    "4fQz9Lk2Xw7Rb1Vn8Tc3".chars().cycle().take(length).collect()
+}
+
+/// Hexadecimal digits.
+fn hex(length: usize) -> String {
+    "4f09ac21d7e83b56".chars().cycle().take(length).collect()
+}
+
+/// Beginnings of tokens, with how many letters follow.
+const TOKENS: &[(&str, usize)] = &[
+    ("ghp_", 36),
+    ("gho_", 36),
+    ("ghs_", 36),
+    ("github_pat_", 60),
+    ("glpat-", 20),
+    ("xoxb-", 24),
+    ("xapp-", 30),
+    ("sk-ant-api03-", 40),
+    ("sk-proj-", 40),
+    ("sk_live_", 24),
+    ("AIza", 35),
+    ("npm_", 36),
+    ("pypi-AgEIcHlwaS5vcmc", 60),
+    ("dckr_pat_", 27),
+    ("hf_", 34),
+    ("hvs.", 24),
+    ("dp.st.", 43),
+    ("sq0atp-", 22),
+    ("EAAA", 60),
+    ("lin_api_", 40),
+    ("ntn_", 46),
+    ("NRAK-", 27),
+    ("ATATT3", 60),
+    ("nfp_", 40),
+    ("glsa_", 32),
+    ("sntrys_", 60),
+    ("pscale_tkn_", 43),
+    ("tskey-auth-", 30),
+    ("ya29.", 40),
+    ("HRKU-", 40),
+    ("123456789:AA", 33),
+];
+
+/// The same for tokens of hexadecimal digits.
+const HEX_TOKENS: &[(&str, usize)] = &[
+    ("dop_v1_", 64),
+    ("doo_v1_", 64),
+    ("shpat_", 32),
+    ("shpss_", 32),
+    ("dapi", 32),
+    ("SK", 32),
+    ("key-", 32),
+    ("sbp_", 40),
+    ("pul-", 40),
+    ("rubygems_", 48),
+];
+
+/// Secrets that are told by what is before them, or have several parts.
+fn others() -> Vec<(&'static str, String)> {
+    vec![
+        ("AccountKey=", letters(80) + "=="),
+        ("https://a.net/b?sv=1&sig=", letters(40)),
+        ("use ", format!("a4b8Q~{}", letters(34))),
+        ("see ", format!("SG.{}.{}", letters(22), letters(43))),
         ("see ", format!("AGE-SECRET-KEY-1{}", "Q7XK2M4P9R".repeat(5))),
-        ("see ", format!("{}.atlasv1.{}", b(14), b(64))),
-        ("see ", format!("PMAK-{}-{}", h(24), h(34))),
-        ("see ", format!("M{}.X7aB2c.{}", b(24), b(38))),
-        ("see ", format!("b3BlbnNzaC1rZXktdjE{}", b(60))),
-        ("AWS secret access key is ", b(40)),
-        ("Authorization: Bearer ", b(24)),
-        ("Cookie: ", format!("sid={}", b(24))),
-        ("PGPASSWORD=", b(12)),
-        ("postgres://me:", b(13) + "@db"),
-        ("tool --password ", b(14)),
-        ("mysql -u root -p", b(15)),
-        ("curl -u admin:", b(16)),
-        ("sshpass -p ", b(17)),
-        ("docker login -p ", b(18)),
-        ("openssl enc -k ", b(19)),
-        ("redis-cli -a ", b(11)),
-        ("our password is ", b(10)),
-        ("the twilio auth is ", h(32)),
-        ("deploy_key: ", h(40)),
-    ] {
-        add(before, secret);
-    }
-    all
+        ("see ", format!("{}.atlasv1.{}", letters(14), letters(64))),
+        ("see ", format!("PMAK-{}-{}", hex(24), hex(34))),
+        ("see ", format!("M{}.X7aB2c.{}", letters(24), letters(38))),
+        ("see ", format!("b3BlbnNzaC1rZXktdjE{}", letters(60))),
+        ("AWS secret access key is ", letters(40)),
+        ("Authorization: Bearer ", letters(24)),
+        ("Cookie: ", format!("sid={}", letters(24))),
+        ("PGPASSWORD=", letters(12)),
+        ("postgres://me:", letters(13) + "@db"),
+        ("tool --password ", letters(14)),
+        ("mysql -u root -p", letters(15)),
+        ("curl -u admin:", letters(16)),
+        ("sshpass -p ", letters(17)),
+        ("docker login -p ", letters(18)),
+        ("openssl enc -k ", letters(19)),
+        ("redis-cli -a ", letters(11)),
+        ("our password is ", letters(10)),
+        ("the twilio auth is ", hex(32)),
+        ("deploy_key: ", hex(40)),
+    ]
+}
+
+/// Secrets of many kinds, each with the text before it; put together here, so that no scanner reports this file.
+fn planted() -> Vec<(&'static str, String)> {
+    let tokens = TOKENS.iter().map(|(start, length)| format!("{start}{}", letters(*length)));
+    let hex_tokens = HEX_TOKENS.iter().map(|(start, length)| format!("{start}{}", hex(*length)));
+    tokens.chain(hex_tokens).map(|it| ("see ", it)).chain(others()).collect()
 }
 
 /// Every file that was written below the state folder, with its text.
