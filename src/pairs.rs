@@ -38,6 +38,42 @@ pub struct Searched<'t> {
     pub text: &'t str,
     /// Of a short one; a long one has most pairs.
     pairs: Option<Pairs>,
+    /// Of a long one.
+    triples: Option<Box<Triples>>,
+}
+
+/// The triples of neighboring bytes of a text, as `Pairs` does it; case counts as little.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Triples([u64; TRIPLE_WORDS]);
+
+/// 32,768 bits: a page of text sets a tenth of them.
+const TRIPLE_WORDS: usize = 512;
+
+impl Triples {
+    fn of(text: &str) -> Box<Self> {
+        let mut bits = Box::new(Self([0; TRIPLE_WORDS]));
+        for (word, bit) in triples(text) {
+            if let Some(word) = bits.0.get_mut(word) {
+                *word |= bit;
+            }
+        }
+        bits
+    }
+
+    fn may_hold(&self, bytes: &str) -> bool {
+        triples(bytes).all(|(word, bit)| self.0.get(word).is_some_and(|it| it & bit != 0))
+    }
+}
+
+/// Where the bit of each triple is.
+fn triples(text: &str) -> impl Iterator<Item = (usize, u64)> {
+    let bytes = text.as_bytes();
+    let low = |byte: &u8| usize::from(byte & 31);
+    let first = bytes.iter().take(2).fold(0, |sum, byte| sum << 5 | low(byte));
+    bytes.iter().skip(2).scan(first, move |sum, byte| {
+        *sum = (*sum << 5 | low(byte)) & (TRIPLE_WORDS * 64 - 1);
+        Some((*sum >> 6, 1 << (*sum & 63)))
+    })
 }
 
 /// Bytes of a short text.
@@ -47,13 +83,16 @@ impl<'t> Searched<'t> {
     /// Looks at a text once for all words.
     #[must_use]
     pub fn new(text: &'t str) -> Self {
-        Self { text, pairs: (text.len() <= SHORT).then(|| Pairs::of(text)) }
+        let is_short = text.len() <= SHORT;
+        let pairs = is_short.then(|| Pairs::of(text));
+        Self { text, pairs, triples: (!is_short).then(|| Triples::of(text)) }
     }
 
     /// Whether it holds a word, case and all.
     #[must_use]
     pub fn holds(&self, word: &str) -> bool {
         self.pairs.as_ref().is_none_or(|it| it.may_hold(word))
+            && self.triples.as_ref().is_none_or(|it| it.may_hold(word))
             && memmem::find(self.text.as_bytes(), word.as_bytes()).is_some()
     }
 
@@ -162,6 +201,9 @@ mod tests {
             prop_assert!(pairs.may_hold(&word));
             prop_assert!(pairs.may_hold(&word.to_ascii_uppercase()));
             prop_assert!(Pairs::of(&word.to_ascii_uppercase()).may_hold(&word));
+            let triples = super::Triples::of(&format!("{before}{word}{after}"));
+            prop_assert!(triples.may_hold(&word));
+            prop_assert!(triples.may_hold(&word.to_ascii_uppercase()));
         }
     }
 }

@@ -34,3 +34,15 @@ fn its_regexes_compile() {
         assert_eq!(compile_regex(regex).err(), None, "{regex}");
     }
 }
+
+#[test]
+fn its_guards_know_every_published_format_of_secrets() {
+    let guards = include_str!("../policies/secrets.yaml");
+    let rules: Vec<&str> =
+        guards.lines().filter(|it| it.contains("action.secrets.any_in(")).collect();
+    assert_eq!(rules.len(), 2, "in a call and in a prompt");
+    for kind in policyd::source::secrets::published() {
+        let quoted = format!("\"{kind}\"");
+        assert!(rules.iter().all(|it| it.contains(&quoted)), "{kind}");
+    }
+}

@@ -8,6 +8,8 @@
 use std::path::Path;
 use std::process::Command;
 
+use policyd::source::secrets;
+
 const README: &str = include_str!("../README.md");
 
 /// Fenced blocks of one language.
@@ -126,4 +128,18 @@ fn the_hooks_of_pre_commit_look_at_every_file_of_a_pack() {
     for other in ["src/main.rs", "docs/policies.yaml", "policies/README.md"] {
         assert!(!pattern.is_match(other), "{other}");
     }
+}
+
+#[test]
+fn the_readme_lists_every_kind_of_secret() {
+    let row = |start: &str| README.lines().find(|it| it.starts_with(start)).unwrap();
+    let listed = |kinds: &mut dyn Iterator<Item = String>| kinds.collect::<Vec<_>>().join(", ");
+    let published = listed(&mut secrets::published().map(str::to_owned));
+    assert_eq!(row("| by format "), format!("| by format | {published} |"));
+    let context = listed(&mut secrets::by_context().map(str::to_owned));
+    assert_eq!(row("| by context "), format!("| by context | {context} |"));
+    let arguments = listed(&mut secrets::arguments().map(|it| format!("`{it}`")));
+    let expected =
+        format!("| arguments (`X`) | {arguments}, and the same options of related programs |");
+    assert_eq!(row("| arguments (`X`) "), expected);
 }

@@ -4,6 +4,7 @@
 
 use super::event::Event;
 use super::{Facts, PendingTool};
+use crate::source::secrets::mask;
 
 /// Tools that end with an answer of the user, which a stop does not wait for.
 const USER_TOOLS: [&str; 2] = ["AskUserQuestion", "ExitPlanMode"];
@@ -86,7 +87,9 @@ impl Facts {
 
     /// Whether the agent's last message is here, as far as the event names it.
     fn shows_message(&self, event: &Event) -> bool {
-        let said = event.last_message.as_deref().unwrap_or_default().trim();
+        // What was recorded is kept with marks in place of secrets.
+        let said = mask(event.last_message.as_deref().unwrap_or_default().trim()).0;
+        let said = said.as_ref();
         if said.is_empty() {
             return true;
         }

@@ -13,12 +13,16 @@ const HASH_BYTES: usize = 8;
 
 type Hash = [u8; HASH_BYTES];
 
-/// The sources of the types that a cursor holds, and the version of the program.
+/// The sources of the types that a cursor holds and of the table by which its texts are masked, and the version of
+/// the program.
 const SHAPES: u64 = fingerprint(&[
     env!("CARGO_PKG_VERSION"),
     include_str!("mod.rs"),
     include_str!("command.rs"),
     include_str!("meters.rs"),
+    include_str!("../source/secrets.rs"),
+    include_str!("../source/secrets/formats.rs"),
+    include_str!("../source/secrets/arguments.rs"),
 ]);
 
 /// What a cursor depends on beside the transcript and the program: the lens.

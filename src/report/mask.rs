@@ -1,31 +1,11 @@
-//! Secrets in what is shown or logged are replaced by a mark that everybody sees. It happens after
-//! evaluation: rules judge what was really there. What a secret is, is in `source::secrets`.
+//! Secrets in JSON that is stored, logged, or shown are replaced by a mark. What a secret is, is in `source::secrets`.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
-use crate::source::secrets::secrets;
-
-/// What stands in place of a secret.
-pub const MARK: &str = "«masked»";
-
-/// A text with marks in place of its secrets, and how many there were.
-#[must_use]
-pub fn mask(text: &str) -> (Cow<'_, str>, usize) {
-    let found = secrets(text);
-    if found.is_empty() {
-        return (Cow::Borrowed(text), 0);
-    }
-    let (mut masked, mut done) = (String::with_capacity(text.len()), 0);
-    for (range, _) in &found {
-        masked.push_str(text.get(done..range.start).unwrap_or_default());
-        masked.push_str(MARK);
-        done = range.end;
-    }
-    masked.push_str(text.get(done..).unwrap_or_default());
-    (Cow::Owned(masked), found.len())
-}
+pub use crate::source::secrets::{MARK, mask};
+use crate::source::secrets::{mask_words, secrets};
 
 /// Masks every text within a JSON value, and whatever stands under the name of a secret; returns
 /// how many there were.
@@ -36,7 +16,18 @@ pub fn mask_json(value: &mut Value) -> usize {
             *text = masked;
             count
         }
-        Value::Array(items) => items.iter_mut().map(mask_json).sum(),
+        Value::Array(items) => {
+            // A list of texts may be a command line.
+            let words = items.iter_mut().map(|it| match it {
+                Value::String(text) => Some(text),
+                Value::Null | Value::Bool(_) | Value::Number(_) => None,
+                Value::Array(_) | Value::Object(_) => None,
+            });
+            match words.collect::<Option<Vec<&mut String>>>() {
+                Some(mut words) => mask_words(&mut words),
+                None => items.iter_mut().map(mask_json).sum(),
+            }
+        }
         Value::Object(fields) => {
             let field = |(name, value): (&String, &mut Value)| {
                 let named = value.as_str().is_some_and(|it| mask(it).1 == 0 && is_secret(name, it));

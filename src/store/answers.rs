@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::checksum::{self, checksum};
 use crate::limits::{ANSWERS_BYTES_MAX, ANSWERS_KEPT_MAX};
 use crate::policy::{Parse, Preference, Probe};
+use crate::report::mask::mask_json;
 use crate::script::context::Reading;
 use crate::script::reply;
 use crate::time::Timestamp;
@@ -109,7 +110,8 @@ impl Answers {
         if let (Some(_), Reading::Answer { code, value }) = (probe.cache, reading)
             && decides(value)
         {
-            let (asked, value) = (asked.to_owned(), value.clone());
+            let (asked, mut value) = (asked.to_owned(), value.clone());
+            mask_json(&mut value);
             let answer = Answer { asked, at: now.millis(), code: *code, value };
             self.added.probes.entry(probe.id.clone()).or_default().push(answer);
         }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::validate::{Corruption, validate_state};
 use crate::id::SessionId;
 use crate::limits::{AGENTS_MAX, BLOCK_HISTORY_MAX};
+use crate::source::secrets::mask;
 use crate::state::context::Standing;
 use crate::state::{
     BlockRecord, CheckResults, FailedConsideration, GuardState, Release, SessionState, StopMark,
@@ -235,7 +236,10 @@ pub(super) fn write(state: &SessionState, before: &Map<String, Value>) -> Vec<u8
 }
 
 fn guard_keys(guard: &GuardState) -> Map<String, Value> {
-    let failure = |it: &FailedConsideration| json!({"consideration_id": it.id, "reason": it.details, "evidence": it.evidence});
+    let failure = |it: &FailedConsideration| {
+        let evidence: Vec<_> = it.evidence.iter().map(|it| mask(it).0).collect();
+        json!({"consideration_id": it.id, "reason": mask(&it.details).0, "evidence": evidence})
+    };
     let record = |it: &BlockRecord| {
         json!({
             "block_number": it.number,
@@ -265,7 +269,7 @@ fn guard_keys(guard: &GuardState) -> Map<String, Value> {
         "idle_blocks": guard.idle_blocks,
         "tools_at_block": guard.tools_at_block,
         "released": released,
-        "block_reason": guard.reason,
+        "block_reason": mask(&guard.reason).0,
     }))
 }
 

@@ -2,6 +2,7 @@
 
 use crate::lens;
 use crate::session::{bash, call, every_kind, facts, prompts, result, said, user, with};
+use policyd::facts::cursor::{self, Key, Position};
 use policyd::facts::{Facts, Verdict};
 use serde_json::{Value, json};
 
@@ -207,4 +208,54 @@ fn mutated_records_never_fail() {
         facts.absorb(&line, &lens);
     }
     assert!(facts.seq >= 2_900);
+}
+
+#[test]
+fn a_cursor_holds_no_secret_and_goes_on_as_one_fold() {
+    let secret = format!("ghp_{}", "4fQz9Lk2Xw".repeat(3));
+    let todo =
+        |status: &str| json!({"todos": [{"content": format!("use {secret}"), "status": status}]});
+    let write = |old: &str, new: &str| json!({"file_path": "/w/a.py", "old_string": old, "new_string": new});
+    let marked = format!("# TODO use {secret}");
+    let error = format!("error: {secret}");
+    let lines = [
+        user(&format!("take {secret}")),
+        call("w", "Edit", write("x = 1", &marked)),
+        result("w", "ok", false),
+        bash("b", &format!("mysql -uroot -phunter2 && echo {secret}")),
+        result("b", &error, true),
+        bash("c", "cargo test"),
+        result("c", &error, true),
+        call("t", "TodoWrite", todo("pending")),
+        said("m", &format!("{}{secret}", "x ".repeat(2500))),
+        call("v", "Edit", write(&marked, "x = 2")),
+        result("v", "ok", false),
+    ];
+    let whole = facts(&lines);
+    assert_eq!((whole.tools.same_errors, whole.findings.len()), (2, 0), "{whole:?}");
+    let (lens, key) = (lens::compiled(), Key::default());
+    for cut in 0..lines.len() {
+        let before = facts(&lines[..cut]);
+        let bytes = cursor::encode(&Position::default(), &before, key).unwrap();
+        let text = String::from_utf8_lossy(&bytes);
+        assert!(!text.contains(&secret) && !text.contains("hunter2"), "cut at {cut}: {text}");
+        let (_, mut warm) = cursor::decode(&bytes, key).unwrap();
+        lines[cut..].iter().for_each(|it| warm.absorb(it.to_string().as_bytes(), &lens));
+        assert_eq!(warm, whole, "cut at {cut}");
+    }
+}
+
+#[test]
+fn a_cut_leaves_no_part_of_a_secret() {
+    let secret = format!("ghp_{}", "4fQz9Lk2Xw".repeat(3));
+    for length in 4080..4100 {
+        let filler = "x ".repeat(length / 2);
+        let facts = facts(&[
+            user(&format!("{filler}{secret} y")),
+            said("m", &format!("{secret} {filler}")),
+        ]);
+        for text in prompts(&facts).into_iter().chain([facts.messages.last[0].text.as_str()]) {
+            assert!(!text.contains("4fQz") && !text.contains("9Lk2"), "{text}");
+        }
+    }
 }

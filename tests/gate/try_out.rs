@@ -65,8 +65,8 @@ fn an_expression_is_drawn_with_its_values() {
 }
 
 #[test]
-fn a_secret_is_masked_and_the_value_is_what_it_is() {
-    let expression = "commands.last(\"pytest\").text == \"PGPASSWORD=hunter2 pytest -q\"";
+fn a_secret_is_masked_in_facts_and_in_what_is_shown() {
+    let expression = "commands.last(\"pytest\").text == \"PGPASSWORD=«masked» pytest -q\"";
     let called = tried(&session(), &[expression, "--session", TRANSCRIPT]);
     snapshot("tries", "try__a_secret", &called.stdout);
     let json = tried(&session(), &[expression, "--session", TRANSCRIPT, "--format", "json"]).json();

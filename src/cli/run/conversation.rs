@@ -4,11 +4,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Supervisor;
 use crate::facts::{Facts, Verdict};
 use crate::hook::agent_output::AgentOutput;
+use crate::report::mask::{mask, mask_json};
 use crate::state::run::Used;
 use crate::store::transcript::{self, Places};
 
@@ -16,6 +17,18 @@ use crate::store::transcript::{self, Places};
 const READ_BYTES: usize = 64 * 1024;
 /// Longest time that reading it may take.
 const READING_MAX: Duration = Duration::from_secs(30);
+
+/// A record with marks in place of secrets.
+fn masked_line(line: &str) -> String {
+    match serde_json::from_str::<Value>(line) {
+        // A record without secrets stays as it was written.
+        Ok(mut record) => match mask_json(&mut record) {
+            0 => line.to_owned(),
+            _ => record.to_string(),
+        },
+        Err(_) => mask(line).0.into_owned(),
+    }
+}
 
 impl Supervisor<'_, '_, '_> {
     /// Where it is.
@@ -60,8 +73,7 @@ impl Supervisor<'_, '_, '_> {
         if lines.is_empty() {
             return;
         }
-        let mut text = lines.join("\n");
-        text.push('\n');
+        let text: String = lines.iter().map(|it| masked_line(it) + "\n").collect();
         if let Err(error) = self.world.append(&self.transcript(), text.as_bytes()) {
             self.problem(&format!("the conversation could not be written down: {error}"));
         }

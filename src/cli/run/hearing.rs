@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::{LOOK_EVERY, MARK, Supervisor};
 use crate::hook::agent_output::AgentOutput;
 use crate::limits::{FAILURE_TEXT_BYTES_MAX, TURN_LOG_BYTES_MAX};
+use crate::report::mask::mask;
 use crate::state::run::budget;
 use crate::world::{Command, Sign, WorldError};
 
@@ -162,7 +163,11 @@ impl TurnLog {
         let kept = bytes.get(..self.left.min(bytes.len())).unwrap_or_default();
         // A log that cannot be written is no reason to end the turn.
         if !kept.is_empty() {
-            run.world.append(&self.path, kept).ok();
+            let text = String::from_utf8_lossy(kept);
+            let (masked, secrets) = mask(&text);
+            // Other bytes stay as they are: a chunk may end within a character.
+            let bytes = if secrets == 0 { kept } else { masked.as_bytes() };
+            run.world.append(&self.path, bytes).ok();
         }
         if self.left > 0 && kept.len() < bytes.len() {
             run.world.append(&self.path, b"\n[more was printed, and dropped]\n").ok();

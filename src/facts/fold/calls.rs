@@ -5,7 +5,7 @@ use super::super::record::decode_input;
 use super::super::record::lenient::Either;
 use super::super::record::wire::Input;
 use super::super::{Facts, PendingTool, Tools};
-use super::{cut, push_bounded};
+use super::{cut, masked_front, push_bounded};
 use crate::limits::{NAME_TEXT_MAX, PENDING_TOOLS_MAX, TOOL_NAMES_MAX};
 
 /// Codex's tool that looks at a command that runs in a session.
@@ -50,7 +50,7 @@ impl Facts {
             id: cut(id, NAME_TEXT_MAX).to_owned(),
             name: name.to_owned(),
             seq: self.seq,
-            subject: cut(subject, NAME_TEXT_MAX).to_owned(),
+            subject: masked_front(subject, NAME_TEXT_MAX),
             edited,
             session: cut(session, NAME_TEXT_MAX).to_owned(),
         };

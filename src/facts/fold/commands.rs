@@ -1,5 +1,6 @@
 //! Commands: what a call of a shell tool runs, how it came out, and what its output says.
 
+use std::iter;
 use std::rc::Rc;
 
 use super::super::command::{Command, Outcome, Program, Verdict};
@@ -8,11 +9,12 @@ use super::super::lazy::LinePatterns;
 use super::super::record::lenient::Either;
 use super::super::record::wire::{Empty, Input};
 use super::super::{EditUndo, Facts, KindFacts, shell};
-use super::{cut, cut_front, patch, push_bounded};
+use super::{cut, masked_end, masked_front, patch, push_bounded};
 use crate::limits::{
     COMMAND_OUTPUT_KEPT_MAX, COMMAND_OUTPUTS_KEPT_MAX, COMMAND_TEXT_MAX, COMMANDS_KEPT_MAX,
     EVIDENCE_CHARS_MAX, NAME_TEXT_MAX, PROGRAM_ARG_MAX, PROGRAM_ARGS_MAX,
 };
+use crate::source::secrets::{MARK, mask, mask_words, secrets};
 
 /// How a call of a shell tool ended.
 pub(super) struct Ending<'a> {
@@ -33,7 +35,7 @@ impl Facts {
         let line = lens.command_line(&text, || command_line(&text, lens));
         let command = Rc::new(Command {
             seq: self.seq,
-            text: cut(&text, COMMAND_TEXT_MAX).to_owned(),
+            text: masked_front(&text, COMMAND_TEXT_MAX),
             understood: line.understood,
             branch: self.branch.clone(),
             kinds: line.kinds.clone(),
@@ -58,13 +60,14 @@ impl Facts {
         command.outcome = ending.outcome;
         command.exit_code = ending.exit_code;
         command.result_seq = self.seq;
-        cut_front(ending.output, COMMAND_OUTPUT_KEPT_MAX).clone_into(&mut command.output);
+        command.output = masked_end(ending.output, COMMAND_OUTPUT_KEPT_MAX);
         let mut judged = Vec::new();
         for kind in lens.kinds().iter().filter(|kind| command.kinds.contains(&kind.name)) {
             let (verdict, quote) = verdict(kind, command, ending, lens);
+            let quote = mask(quote).0;
             if rank(verdict) > rank(command.verdict) {
                 command.verdict = verdict;
-                quote.clone_into(&mut command.quote);
+                quote.as_ref().clone_into(&mut command.quote);
             }
             judged.push((kind.name.as_str(), verdict, quote));
         }
@@ -75,7 +78,7 @@ impl Facts {
             cut(branch, NAME_TEXT_MAX).clone_into(&mut self.branch);
         }
         for (name, verdict, quote) in judged {
-            self.kind_ended(name, &command, verdict, quote);
+            self.kind_ended(name, &command, verdict, &quote);
         }
         drop_older_outputs(&mut self.commands.recent);
     }
@@ -126,7 +129,10 @@ fn command_line(text: &str, lens: &CompiledLens) -> CommandLine {
     let is_of = |kind: &&CompiledKind| programs.iter().any(|it| kind.includes(it, lens));
     let kinds = lens.kinds().iter().filter(is_of).map(|it| it.name.clone()).collect();
     let writes = written_paths(&programs, text);
-    let programs = programs.into_iter().map(bounded).collect();
+    // A word alone might not show what it is: `me:SECRET@db` of an address.
+    let known: Vec<&str> =
+        secrets(text).into_iter().filter_map(|(range, _)| text.get(range)).collect();
+    let programs = programs.into_iter().map(|it| bounded(it, &known)).collect();
     CommandLine { programs, understood, kinds, writes }
 }
 
@@ -221,9 +227,18 @@ fn drop_older_outputs(recent: &mut [Rc<Command>]) {
     }
 }
 
-fn bounded(mut program: Program) -> Program {
+/// A program that is kept: without secrets, those of its command line among them, and bounded.
+fn bounded(mut program: Program, secrets: &[&str]) -> Program {
     program.args.truncate(PROGRAM_ARGS_MAX);
     program.writes.truncate(PROGRAM_ARGS_MAX);
+    for word in program.args.iter_mut().chain(&mut program.writes).chain([&mut program.name]) {
+        for secret in secrets {
+            if word.contains(secret) {
+                *word = word.replace(secret, MARK);
+            }
+        }
+    }
+    mask_words(&mut iter::once(&mut program.name).chain(&mut program.args).collect::<Vec<_>>());
     for text in program.args.iter_mut().chain(&mut program.writes).chain([&mut program.name]) {
         if text.len() > PROGRAM_ARG_MAX {
             *text = cut(text, PROGRAM_ARG_MAX).to_owned();

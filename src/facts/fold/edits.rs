@@ -3,12 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use super::super::compiled::CompiledLens;
+use super::super::compiled::{CompiledContent, CompiledLens};
 use super::super::record::lenient::Either;
 use super::super::record::wire::Input;
 use super::super::{EditUndo, EditedFile, Facts, Finding};
-use super::{cut, patch};
+use super::{cut, masked_front, patch};
 use crate::limits::{EVIDENCE_CHARS_MAX, FILES_KEPT_MAX, FINDINGS_KEPT_MAX, NAME_TEXT_MAX};
+use crate::source::secrets::{MARK, mask};
 
 /// What an edit takes from a file and puts into it.
 struct Change<'a> {
@@ -103,7 +104,7 @@ impl Facts {
         }
         // What stood there before the agent came is not its doing.
         let inherited = |excerpt: &str| {
-            !known.contains(excerpt) && change.old.lines().any(|line| line.trim() == excerpt)
+            !known.contains(excerpt) && change.old.lines().any(|line| excerpt_of(line) == excerpt)
         };
         self.add_findings(path, &kinds, change.new, inherited, lens);
     }
@@ -134,7 +135,7 @@ impl Facts {
         let gone = |finding: &mut Finding| {
             finding.path == path
                 && (change.whole
-                    || change.old.contains(&finding.excerpt)
+                    || holds_excerpt(change.old, &finding.excerpt)
                     || mended(finding, change, lens))
         };
         self.findings.extract_if(.., gone).collect()
@@ -153,7 +154,7 @@ impl Facts {
         }
         for pattern in lens.contents().iter().filter(|pattern| pattern.applies_to(kinds)) {
             for line in pattern.lines(text).into_iter().take(FINDINGS_KEPT_MAX) {
-                let excerpt = cut(line.trim(), EVIDENCE_CHARS_MAX).to_owned();
+                let excerpt = excerpt_of(line);
                 if inherited(&excerpt) {
                     continue;
                 }
@@ -192,6 +193,17 @@ impl Facts {
     }
 }
 
+/// What is kept of the line of a finding.
+fn excerpt_of(line: &str) -> String {
+    masked_front(line.trim(), EVIDENCE_CHARS_MAX)
+}
+
+/// Whether a text holds the line of a finding.
+fn holds_excerpt(text: &str, excerpt: &str) -> bool {
+    text.contains(excerpt)
+        || (excerpt.contains(MARK) && text.lines().any(|line| excerpt_of(line) == excerpt))
+}
+
 /// A file with an edit less, which replaced it as a `whole` or did not; what is known of it may be of later edits
 /// alone.
 fn without_one(file: EditedFile, whole: bool) -> EditedFile {
@@ -213,11 +225,16 @@ fn keep_finding(findings: &mut Vec<Finding>, finding: Finding) {
 
 /// Whether an edit inside the line of a finding takes the finding away.
 fn mended(finding: &Finding, change: &Change<'_>, lens: &CompiledLens) -> bool {
-    let old = change.old.trim();
+    let (old, new) = (mask(change.old.trim()).0, mask(change.new.trim()).0);
+    let old = old.as_ref();
     if old.is_empty() || old.contains('\n') || !finding.excerpt.contains(old) {
         return false;
     }
-    let line = finding.excerpt.replacen(old, change.new.trim(), 1);
     let pattern = lens.contents().iter().find(|pattern| pattern.name == finding.pattern);
-    pattern.is_some_and(|pattern| pattern.lines(&line).is_empty())
+    let is_found = |pattern: &&CompiledContent, line: &str| !pattern.lines(line).is_empty();
+    let Some(pattern) = pattern.filter(|it| is_found(it, &finding.excerpt)) else {
+        // The pattern was found in the secret itself: it is gone with the secret.
+        return pattern.is_some_and(|it| old.contains(MARK) && !is_found(&it, change.new));
+    };
+    !is_found(&pattern, &finding.excerpt.replacen(old, &new, 1))
 }

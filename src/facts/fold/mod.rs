@@ -1,5 +1,6 @@
 //! The fold: facts after a line out of facts before it. Lives here: which lines can matter, and
 //! what a record changes; each subject has its own file.
+//! Texts are kept with marks in place of secrets: what is folded is stored in the cursor.
 //! INVARIANT: absorbing lines one by one gives the same facts wherever reading was interrupted.
 
 mod calls;
@@ -19,6 +20,7 @@ use crate::limits::{
     COUNTED_MESSAGES_MAX, MESSAGE_TEXT_MAX, MESSAGES_KEPT_MAX, NAME_TEXT_MAX, PROMPTS_KEPT_MAX,
     SKILLS_KEPT_MAX,
 };
+use crate::source::secrets::mask;
 
 /// State records of Claude Code that no fact is made of, by the beginning of their line.
 const STATE_KINDS: [&[u8]; 8] = [
@@ -164,7 +166,7 @@ impl Facts {
         self.prompts.push(Prompt {
             seq: self.seq,
             id: cut(id, NAME_TEXT_MAX).to_owned(),
-            text: cut(text, MESSAGE_TEXT_MAX).to_owned(),
+            text: masked_front(text, MESSAGE_TEXT_MAX),
         });
     }
 
@@ -210,7 +212,7 @@ impl Messages {
             return;
         }
         self.count += 1;
-        let text = cut_front(text, MESSAGE_TEXT_MAX).to_owned();
+        let text = masked_end(text, MESSAGE_TEXT_MAX);
         push_bounded(&mut self.last, Message { seq, text }, MESSAGES_KEPT_MAX);
     }
 }
@@ -295,6 +297,19 @@ pub(super) fn push_bounded<T>(list: &mut Vec<T>, value: T, max: usize) {
 fn cut(text: &str, bytes_max: usize) -> &str {
     let end = (0..=bytes_max.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
     end.and_then(|end| text.get(..end)).unwrap_or_default()
+}
+
+/// Bytes beyond a cut that are masked with what is kept, so that no cut leaves a part of a secret.
+const MASKED_BEYOND: usize = 512;
+
+/// The beginning of a text with marks in place of its secrets, at most so many bytes.
+fn masked_front(text: &str, bytes_max: usize) -> String {
+    cut(&mask(cut(text, bytes_max + MASKED_BEYOND)).0, bytes_max).to_owned()
+}
+
+/// The end of a text with marks in place of its secrets, at most so many bytes.
+fn masked_end(text: &str, bytes_max: usize) -> String {
+    cut_front(&mask(cut_front(text, bytes_max + MASKED_BEYOND)).0, bytes_max).to_owned()
 }
 
 /// The end of a text, at most so many bytes, cut between characters.

@@ -8,7 +8,7 @@ use super::super::record::ToolResult;
 use super::super::{Facts, PendingTool, SubagentReport};
 use super::calls::POLL;
 use super::commands::Ending;
-use super::{cut, push_bounded};
+use super::{cut, masked_front, push_bounded};
 use crate::checksum::checksum;
 use crate::limits::{ENDED_CALLS_KEPT_MAX, NAME_TEXT_MAX, PENDING_TOOLS_MAX, SUBAGENTS_KEPT_MAX};
 
@@ -153,11 +153,11 @@ impl Facts {
     fn failed_with(&mut self, text: &str) {
         let lines = text.lines().map(str::trim).filter(|it| !it.is_empty());
         let begins = lines.take(ERROR_LINES).collect::<Vec<_>>().join("\n");
-        let begins = cut(&begins, NAME_TEXT_MAX);
+        let begins = masked_front(&begins, NAME_TEXT_MAX);
         if begins == self.tools.last_error {
             self.tools.same_errors += 1;
         } else {
-            begins.clone_into(&mut self.tools.last_error);
+            self.tools.last_error = begins;
             self.tools.same_errors = 1;
         }
     }

@@ -3,7 +3,7 @@
 use super::super::record::lenient::Either;
 use super::super::record::wire::{Input, TodoInput};
 use super::super::{Facts, Todo};
-use super::cut;
+use super::{cut, masked_front};
 use crate::limits::{NAME_TEXT_MAX, TODOS_KEPT_MAX};
 
 impl Facts {
@@ -32,7 +32,7 @@ impl Facts {
             cut(&input.status, NAME_TEXT_MAX).clone_into(&mut todo.status);
         }
         if !input.subject.is_empty() {
-            cut(&input.subject, NAME_TEXT_MAX).clone_into(&mut todo.content);
+            todo.content = masked_front(&input.subject, NAME_TEXT_MAX);
         }
     }
 
@@ -53,7 +53,7 @@ impl Facts {
 fn todo(input: &TodoInput<'_>) -> Todo {
     Todo {
         id: String::new(),
-        content: cut(&input.content, NAME_TEXT_MAX).to_owned(),
+        content: masked_front(&input.content, NAME_TEXT_MAX),
         status: cut(&input.status, NAME_TEXT_MAX).to_owned(),
     }
 }
