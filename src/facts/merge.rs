@@ -93,6 +93,7 @@ impl Facts {
     fn add(&mut self, part: Self) {
         self.seq = self.seq.max(part.seq);
         self.lines_skipped = self.lines_skipped.saturating_add(part.lines_skipped);
+        self.lines_foreign = self.lines_foreign.saturating_add(part.lines_foreign);
         self.tools.total = self.tools.total.saturating_add(part.tools.total);
         self.tools.failed = self.tools.failed.saturating_add(part.tools.failed);
         self.tools.denied = self.tools.denied.saturating_add(part.tools.denied);

@@ -38,6 +38,10 @@ pub struct Facts {
     pub seq: u64,
     /// Lines that were not JSON, too long or of no known shape.
     pub lines_skipped: u64,
+    /// Messages without a session in a transcript whose client names it: another program wrote them.
+    pub lines_foreign: u64,
+    /// Whether a message named its session.
+    pub session_named: bool,
     /// What humans asked.
     pub prompts: Prompts,
     /// What the agent said.

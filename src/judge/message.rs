@@ -11,6 +11,11 @@ use super::verdict::{Consequence, Verdict};
 /// Header or footer of a block; the rest is for the finding.
 const FRAME_CHARS_MAX: usize = limits::SPOKEN_CHARS_MAX / 6;
 
+/// Characters of a quoted text.
+const QUOTED_CHARS_MAX: usize = limits::EVIDENCE_CHARS_MAX;
+/// Characters of a name that is shown without quotes.
+const PLAIN_NAME_CHARS_MAX: usize = 64;
+
 /// The pack's text for a message id, in the pack's voice.
 pub fn text(policy: &Policy, id: &str, evaluator: &mut Evaluator) -> String {
     let choices = policy.messages.get(id).map(Vec::as_slice).unwrap_or_default();
@@ -103,4 +108,33 @@ pub fn cut(text: &str, chars_max: usize) -> String {
     let notice = " … [cut]";
     let kept = chars_max.saturating_sub(notice.chars().count());
     text.chars().take(kept).chain(notice.chars()).collect()
+}
+/// A text of another process or of a file as data within a message: in quotes, on one line, and at
+/// most [`QUOTED_CHARS_MAX`] characters. A plain name stays as it is: it cannot be an instruction.
+#[must_use]
+pub fn quote(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.:/@#".contains(c);
+    if text.len() <= PLAIN_NAME_CHARS_MAX && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    let line = text.chars().map(|c| match c {
+        '"' => '\'',
+        c if c.is_control() || c.is_whitespace() => ' ',
+        c => c,
+    });
+    format!("\"{}\"", cut(&line.collect::<String>(), QUOTED_CHARS_MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quote;
+
+    #[test]
+    fn a_text_is_data_on_one_line_and_a_name_is_itself() {
+        assert_eq!(quote("task-099"), "task-099");
+        assert_eq!(quote(""), "");
+        assert_eq!(quote("a\n\u{1b}[2K \"b\""), "\"a  [2K 'b'\"");
+        let long = quote(&"word ".repeat(200));
+        assert!(long.starts_with("\"word ") && long.ends_with('"') && long.len() < 320, "{long}");
+    }
 }

@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value};
 
+use super::message;
 use crate::policy::Choice;
 use crate::policy::records;
 use crate::policy::records::signals::{DRIFT, RUN, signal};
@@ -107,23 +108,50 @@ pub fn told(kind: &SignalKind, about: About<'_>, fields: &Map<String, Value>) ->
         return String::new();
     }
     let shape = signal(&kind.fields);
-    let mut record = Record::new(&shape);
-    fill(&mut record, &shape, fields);
     let before = kind.id.split('*').next().unwrap_or_default();
     let part = kind.id.contains('*').then(|| about.name.strip_prefix(before)).flatten();
-    record = record.with("id", about.id).with("name", about.name).with("sender", about.sender);
-    record = record.with("request", about.request).with("note", about.note);
-    record = record.with("part", part.unwrap_or_default()).with("age_hours", about.age_hours);
-    chosen(&kind.text, &mut Evaluator::about(record))
+    let record = |fields: &Map<String, Value>, text: &dyn Fn(&str) -> String| {
+        let mut record = Record::new(&shape);
+        fill(&mut record, &shape, fields);
+        record
+            .with("id", about.id)
+            .with("name", about.name)
+            .with("sender", text(about.sender).as_str())
+            .with("request", text(about.request).as_str())
+            .with("note", about.note)
+            .with("part", part.unwrap_or_default())
+            .with("age_hours", about.age_hours)
+    };
+    // Conditions see the fields as they are; a text shows them as data of another process.
+    let plain = record(fields, &str::to_owned);
+    let Some(choice) = first_choice(&kind.text, &mut Evaluator::about(plain)) else {
+        return String::new();
+    };
+    let quoted = fields.iter().map(|(name, value)| (name.clone(), quoted(value))).collect();
+    let mut evaluator = Evaluator::about(record(&quoted, &message::quote));
+    template::render(&choice.text, &mut evaluator).trim().to_owned()
+}
+
+/// A value of a signal's file with its texts quoted.
+fn quoted(value: &Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(message::quote(text)),
+        Value::Array(items) => Value::Array(items.iter().map(quoted).collect()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.clone(),
+    }
 }
 
 /// The first text whose condition holds.
 pub fn chosen(choices: &[Choice], evaluator: &mut Evaluator) -> String {
+    let choice = first_choice(choices, evaluator);
+    choice.map(|it| template::render(&it.text, evaluator)).unwrap_or_default().trim().to_owned()
+}
+
+fn first_choice<'c>(choices: &'c [Choice], evaluator: &mut Evaluator) -> Option<&'c Choice> {
     let holds = |it: &&Choice| {
         it.when.as_ref().is_none_or(|when| evaluator.eval_bool(when).unwrap_or(false))
     };
-    let choice = choices.iter().find(holds);
-    choice.map(|it| template::render(&it.text, evaluator)).unwrap_or_default().trim().to_owned()
+    choices.iter().find(holds)
 }
 
 /// Takes over what JSON says of fields, as far as it is of their types.

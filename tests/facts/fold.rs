@@ -259,3 +259,18 @@ fn a_cut_leaves_no_part_of_a_secret() {
         }
     }
 }
+
+#[test]
+fn a_message_without_a_session_is_ignored_where_the_client_names_it() {
+    let line = |session: &str, id: &str| {
+        let content = json!([{"type": "tool_use", "id": id, "name": "Bash",
+            "input": {"command": "cargo test"}}]);
+        json!({"type": "assistant", "sessionId": session,
+            "message": {"role": "assistant", "content": content}})
+    };
+    let read = |lines: &[Value]| facts(lines);
+    let named = read(&[line("s", "a"), line("", "b"), line("s", "c")]);
+    assert_eq!((named.tools.total, named.lines_foreign), (2, 1));
+    let unnamed = read(&[line("", "a"), line("", "b")]);
+    assert_eq!((unnamed.tools.total, unnamed.lines_foreign), (2, 0));
+}

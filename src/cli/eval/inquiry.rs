@@ -101,6 +101,12 @@ impl Stopping<'_> {
         if let Some(problem) = &read.problem {
             report.problem(&format!("{problem}; nothing in it was checked"));
         }
+        if read.facts.lines_foreign > 0 {
+            report.problem(&format!(
+                "the transcript contains messages that the client did not write ({}); they are ignored",
+                read.facts.lines_foreign
+            ));
+        }
         let situation = Situation {
             gauged: true,
             event,

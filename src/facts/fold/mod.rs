@@ -83,6 +83,14 @@ impl Facts {
         if record.sidechain != self.sidechain {
             return;
         }
+        if record.names_session {
+            // A client that names the session does so on each message; another program wrote the others.
+            if record.origin.session.is_empty() && self.session_named {
+                self.lines_foreign += 1;
+                return;
+            }
+            self.session_named |= !record.origin.session.is_empty();
+        }
         self.place(&record);
         let replaces = record.replaces;
         let said_before = !replaces.is_empty() && self.tokens.is_counted(&replaces);

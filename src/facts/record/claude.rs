@@ -54,6 +54,7 @@ pub(super) fn record(line: Line<'_>) -> Record<'_> {
     record.branch = std::mem::take(&mut line.git_branch).0;
     record.folder = std::mem::take(&mut line.cwd).0;
     record.permission_mode = std::mem::take(&mut line.permission_mode).0;
+    record.names_session = matches!(&*line.kind, "user" | "assistant");
     record.origin = Origin {
         time: std::mem::take(&mut line.timestamp).0,
         session: std::mem::take(&mut line.session_id).0,

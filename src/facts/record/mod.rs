@@ -33,6 +33,8 @@ pub struct Record<'a> {
     pub sidechain: bool,
     /// Where and when it was written.
     pub origin: Origin<'a>,
+    /// Whether the client names the session on each line of this kind.
+    pub names_session: bool,
     /// What happened, in order.
     pub entries: Vec<Entry<'a>>,
 }

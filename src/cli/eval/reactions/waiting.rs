@@ -6,7 +6,7 @@ use super::{LOCK_WAIT, Reacting};
 use crate::cli::eval::Report;
 use crate::cli::resilience::{Row, Stores};
 use crate::judge::dead_letter::{alarms, queue_record, review_due};
-use crate::judge::message;
+use crate::judge::message::{self, quote};
 use crate::limits::SPOKEN_CHARS_MAX;
 use crate::policy::records;
 use crate::report::mask::mask;
@@ -32,7 +32,9 @@ impl Reacting<'_> {
         let open = stores.escalations.all();
         let blocking = open.iter().filter(|it| it.closed.is_none() && it.blocking);
         let lines: Vec<String> = blocking
-            .map(|it| format!("- {}: {} (escalations/{}.md)", it.title, it.reason, it.id))
+            .map(|it| {
+                format!("- {}: {} (escalations/{}.md)", quote(&it.title), quote(&it.reason), it.id)
+            })
             .collect();
         said.extend(self.told("humans_asked", lines));
         let asked = open.iter().filter(|it| it.closed.is_none());
@@ -81,7 +83,8 @@ impl Reacting<'_> {
             it.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
         };
         lines.extend(answers.iter().map(|it| {
-            let why = [text(it, "decision"), text(it, "reason")].join(" ");
+            let said = ["decision", "reason"].map(|key| quote(&text(it, key)));
+            let why = said.join(" ");
             format!(
                 "- {} {}: {} {}",
                 text(it, "signal"),
@@ -147,8 +150,8 @@ fn review_line(row: &Row) -> String {
         "retry" => "back to work".to_owned(),
         "split" => format!("`{}` goes to work in its place", row.part),
         "escalate" => "a human is asked".to_owned(),
-        _ => format!("given up, {}", task.reason),
+        _ => format!("given up, {}", quote(&task.reason)),
     };
     let title = if task.title.is_empty() { &task.id } else { &task.title };
-    format!("- {title}: {what} ({rule})")
+    format!("- {}: {what} ({rule})", quote(title))
 }
