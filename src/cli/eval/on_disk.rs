@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::facts::call::{Call, Place, Real, Surroundings};
+use crate::facts::call::{Call, Place, Real, Surroundings, normal};
 use crate::limits::{CALL_PATCH_BYTES_MAX, CALL_PATCHES_MAX, CALL_PATHS_MAX};
 use crate::path::in_folder;
 use crate::world::{World, WorldError};
@@ -93,6 +93,8 @@ impl Asked<'_> {
             },
             (Err(_), _) => path.to_owned(),
         };
+        // Behind a folder that does not exist, `..` can be resolved by the text alone.
+        let found = if found.contains("/..") { normal(&found) } else { found };
         self.known.insert(path.to_owned(), found.clone());
         found
     }

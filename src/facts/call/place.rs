@@ -164,7 +164,7 @@ impl PlaceGlob {
             self.fits(path, around) || (place.glob && self.could_be_meant(path, around))
         };
         paths.iter().any(|it| fits(it) || (place.itself && self.go_with(it, place.glob)))
-            || ((paths.is_empty() || self.of_writing) && fits(&place.written))
+            || ((paths.is_empty() || self.of_writing) && fits(&without_back(&place.written)))
     }
 
     /// Whether a place can only be a file of it.
@@ -336,6 +336,14 @@ impl Surroundings {
     }
 }
 
+/// A path from an unknown folder, its `..` resolved by the text.
+fn without_back(path: &str) -> Cow<'_, str> {
+    if path.starts_with('/') || !path.contains("/..") {
+        return path.into();
+    }
+    normal(path).trim_start_matches('/').to_owned().into()
+}
+
 /// The folder of which a path means all that is in it (`/w/*`), else the path itself.
 fn all_of(path: &str) -> &str {
     match path.rsplit_once('/') {
@@ -391,7 +399,7 @@ fn within(path: &str, folder: &str) -> bool {
 
 /// A path from the root on, without `.`, `..` and empty steps.
 #[must_use]
-pub(super) fn normal(path: &str) -> String {
+pub fn normal(path: &str) -> String {
     let mut steps: Vec<&str> = Vec::new();
     for step in path.split('/') {
         match step {

@@ -87,6 +87,8 @@ impl World for FakeWorld {
         let mut real = PathBuf::new();
         for part in path.components() {
             if part == Component::ParentDir {
+                // Nothing lies behind a folder that does not exist.
+                machine.disk.stat(&real)?;
                 real.pop();
             } else {
                 real.push(part);
