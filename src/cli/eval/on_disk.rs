@@ -26,6 +26,12 @@ pub(super) fn look(world: &dyn World, call: &mut Call, around: &mut Surroundings
     if rest.any(|it| world.stat(Path::new(&it.path)).is_ok()) {
         call.over("it applies too many patches");
     }
+    around.folds_case = [&around.project, &around.home].iter().any(|it| folds_case(world, it));
+    if around.folds_case {
+        for file in &mut call.files {
+            file.place.folded = file.place.absolute.as_deref().map(|it| around.folded(it));
+        }
+    }
     let own = [&around.project, &around.folder, &around.home, &around.transcript];
     let own = own.into_iter().chain(&around.temporary);
     let mut paths: Vec<String> = own.filter(|it| !it.is_empty()).cloned().collect();
@@ -62,6 +68,24 @@ pub(super) fn look(world: &dyn World, call: &mut Call, around: &mut Surroundings
     }
     real.retain(|path, it| *path != it.lies || *path != it.leads);
     around.real = real;
+}
+
+/// Whether a folder is also found by the other case of its letters.
+fn folds_case(world: &dyn World, folder: &str) -> bool {
+    let identity = |path: &str| world.stat(Path::new(path)).map(|it| it.identity).ok();
+    let other = case_swapped(folder).and_then(|it| identity(&it));
+    other.is_some_and(|it| it != 0 && identity(folder) == Some(it))
+}
+
+/// A path with the other case of the letters in its last step that has letters.
+fn case_swapped(path: &str) -> Option<String> {
+    let end = path.rfind(|c: char| c.is_ascii_alphabetic())?;
+    let start = path.get(..end)?.rfind('/').map_or(0, |it| it + 1);
+    let swapped = path.get(start..)?.chars().map(|c| match c.is_ascii_lowercase() {
+        true => c.to_ascii_uppercase(),
+        false => c.to_ascii_lowercase(),
+    });
+    Some(path.get(..start)?.chars().chain(swapped).collect())
 }
 
 /// Paths that were asked for.
