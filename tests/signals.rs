@@ -294,6 +294,26 @@ fn folders_pipes_and_strangers_are_no_signals() {
 }
 
 #[test]
+fn a_symbolic_link_is_no_signal() {
+    let world = FakeWorld::new();
+    for name in ["STOP", "HUMAN_APPROVED"] {
+        world.put(file(name), "{}");
+        world.put_link(file(name), "/home/dev/secret.json");
+    }
+    let drift = r#"{"timestamp": "2026-01-01T00:00:00Z"}"#;
+    world.put(file("DRIFT_DETECTED"), format!("{drift}\n"));
+    let view = store(&world).view(world.now());
+    assert!(view.signals.is_empty(), "{:?}", view.signals);
+    let why: Vec<&str> = view.unusable.iter().map(|it| it.1.as_str()).collect();
+    assert_eq!(why, ["it is a symbolic link"; 2]);
+    assert_eq!(store(&world).drifts(world.now()).len(), 1);
+    world.put_link(file("DRIFT_DETECTED"), "/home/dev/secret.json");
+    assert!(store(&world).drifts(world.now()).is_empty());
+    store(&world).process(world.now(), &mut |_| Ok(())).unwrap();
+    assert!(store(&world).view(world.now()).signals.is_empty());
+}
+
+#[test]
 fn a_file_that_is_being_written_is_not_read_yet() {
     let world = machine();
     world.put(file("HUMAN_REVIEW_NEEDED"), "{\"reason\": ");

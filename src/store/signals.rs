@@ -236,9 +236,9 @@ impl<'a> SignalStore<'a> {
 
     fn drifts_since(&self, from: Option<Timestamp>) -> Vec<Value> {
         let logs = self.kinds.kinds.iter().filter(|it| it.form == Form::Log);
-        let lines = logs.flat_map(|it| {
-            log::read_end(self.world, &self.folder().join(&it.id), DRIFT_LOG_BYTES_MAX)
-        });
+        let is_link = |path: &PathBuf| self.world.entry(path).is_ok_and(|it| it.link.is_some());
+        let logs = logs.map(|it| self.folder().join(&it.id)).filter(|it| !is_link(it));
+        let lines = logs.flat_map(|it| log::read_end(self.world, &it, DRIFT_LOG_BYTES_MAX));
         let time = |it: &Value| Timestamp::parse(it.get("timestamp")?.as_str()?);
         let counts = |it: &Value| from.is_none_or(|from| time(it).is_some_and(|at| at > from));
         lines.filter(Value::is_object).filter(counts).collect()
@@ -292,10 +292,18 @@ impl<'a> SignalStore<'a> {
         now: Timestamp,
     ) -> Result<Option<Read>, WorldError> {
         let path = self.folder().join(file);
+        match self.world.entry(&path) {
+            Ok(entry) if entry.link.is_some() => {
+                return Ok(Some(Read::Unusable("it is a symbolic link")));
+            }
+            Ok(_) => {}
+            Err(WorldError::Missing) => return Ok(None),
+            Err(error) => return Err(error),
+        }
         let bytes = match self.world.read(&path, SIGNAL_FILE_BYTES_MAX) {
             Ok(bytes) => bytes,
             Err(WorldError::TooLarge(_) | WorldError::NotAFile) => Vec::new(),
-            // Somebody consumed it meanwhile, or it is a link that leads nowhere.
+            // Another process consumed it meanwhile.
             Err(WorldError::Missing) => return Ok(None),
             Err(error) => return Err(error),
         };

@@ -94,6 +94,7 @@ struct Machine {
     refuse_at: Option<(u32, WorldError)>,
     refusals: Vec<Refusal>,
     no_exchange: bool,
+    folds_case: bool,
     corrupt_reads: u32,
 }
 
@@ -182,6 +183,11 @@ impl FakeWorld {
     pub fn put_link(&self, path: impl Into<PathBuf>, leads_to: impl Into<PathBuf>) {
         let entry = Entry { link: Some(leads_to.into()), owner: Some(USER) };
         open(&self.machine).entries.insert(path.into(), entry);
+    }
+
+    /// Lets `World::stat` take letters of both cases for the same; not an operation.
+    pub fn fold_case(&self) {
+        open(&self.machine).folds_case = true;
     }
 
     /// Gives what stands at a path to another user.

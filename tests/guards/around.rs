@@ -18,6 +18,70 @@ fn globs_of_the_home_hold_whatever_the_home_is_called() {
 }
 
 #[test]
+fn a_disk_that_takes_both_cases_for_the_same_hides_no_file() {
+    let lines = [
+        "echo x > .CLAUDE/settings.json",
+        "echo x >> .Policyd/policies/guards.yaml",
+        "touch .DISABLED",
+        "rm -rf .Claude",
+        "cat ~/.AWS/Credentials",
+        "cat .ENV",
+        "rm -rf .G*",
+        "cd .CLAUDE && echo x > Settings.json",
+    ];
+    for home in ["/home/dev", "/Users/Dev"] {
+        let machine = Machine::new(PROJECT);
+        machine.world.set_env("HOME", home);
+        for line in lines {
+            assert_eq!(machine.bash(line).0, "", "{line} on a disk that tells them apart");
+        }
+        machine.world.fold_case();
+        for line in lines {
+            assert_eq!(machine.bash(line).0, machine.bash(&line.to_lowercase()).0, "{line}");
+            assert_ne!(machine.bash(line).0, "", "{line}");
+        }
+        for line in ["cat README.MD", "echo x > Src/Main.RS", "cat .ENV.EXAMPLE", "rm -rf Build"] {
+            assert_eq!(machine.bash(line).0, "", "{line}");
+        }
+    }
+}
+
+#[test]
+fn a_folder_that_does_not_exist_leads_nowhere_else() {
+    let machine = Machine::new(PROJECT);
+    machine.world.put(format!("{PROJECT}/src/a.rs"), "x");
+    let guards = [
+        "- {id: rest, unless: 'action.changes([\"src/**\"])', when: 'action.changes([\"/**\"])', \
+         decision: deny, message: No.}\n",
+        "- {id: rest, when: 'action.changes([\"/**\", \"!src/**\"])', decision: deny, message: No.}\n",
+    ];
+    for guard in guards {
+        machine.guards(guard);
+        let write = |path: &str| {
+            let input = json!({"file_path": path, "content": "x"});
+            let line = format!("echo x > {path}");
+            [machine.tool("Write", &input).0, machine.bash(&line).0]
+        };
+        for path in ["src/a.rs", "src/new/b.rs", "src/none/../b.rs", "other/../src/b.rs"] {
+            assert_eq!(write(path), ["", ""], "{path}");
+            assert_eq!(write(&format!("{PROJECT}/{path}")), ["", ""], "{path}");
+        }
+        for path in [
+            "x",
+            "src/../x",
+            "src/none/../../x",
+            "src/none/deep/../../../x",
+            "src/a/b/c/d/e/f/g/h/i/../../../../../../../../../../x",
+            "src/none/../../../other/x",
+            "src/none/./.././../x",
+        ] {
+            assert_eq!(write(path), ["deny", "deny"], "{path}");
+            assert_eq!(write(&format!("{PROJECT}/{path}")), ["deny", "deny"], "{path}");
+        }
+    }
+}
+
+#[test]
 fn a_home_among_temporary_files_is_a_home() {
     for home in ["/tmp/h", "/var/tmp/u"] {
         let machine = Machine::new(PROJECT);

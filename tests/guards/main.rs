@@ -19,4 +19,5 @@ mod peers;
 mod self_gate;
 mod shapes;
 mod time;
+mod unknown_code;
 mod work_tree;

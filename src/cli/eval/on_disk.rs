@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::facts::call::{Call, Place, Real, Surroundings};
+use crate::facts::call::{Call, Place, Real, Surroundings, normal};
 use crate::limits::{CALL_PATCH_BYTES_MAX, CALL_PATCHES_MAX, CALL_PATHS_MAX};
 use crate::path::in_folder;
 use crate::world::{World, WorldError};
@@ -25,6 +25,12 @@ pub(super) fn look(world: &dyn World, call: &mut Call, around: &mut Surroundings
     let mut rest = patches.iter().skip(CALL_PATCHES_MAX);
     if rest.any(|it| world.stat(Path::new(&it.path)).is_ok()) {
         call.over("it applies too many patches");
+    }
+    around.folds_case = [&around.project, &around.home].iter().any(|it| folds_case(world, it));
+    if around.folds_case {
+        for file in &mut call.files {
+            file.place.folded = file.place.absolute.as_deref().map(|it| around.folded(it));
+        }
     }
     let own = [&around.project, &around.folder, &around.home, &around.transcript];
     let own = own.into_iter().chain(&around.temporary);
@@ -64,6 +70,24 @@ pub(super) fn look(world: &dyn World, call: &mut Call, around: &mut Surroundings
     around.real = real;
 }
 
+/// Whether a folder is also found by the other case of its letters.
+fn folds_case(world: &dyn World, folder: &str) -> bool {
+    let identity = |path: &str| world.stat(Path::new(path)).map(|it| it.identity).ok();
+    let other = case_swapped(folder).and_then(|it| identity(&it));
+    other.is_some_and(|it| it != 0 && identity(folder) == Some(it))
+}
+
+/// A path with the other case of the letters in its last step that has letters.
+fn case_swapped(path: &str) -> Option<String> {
+    let end = path.rfind(|c: char| c.is_ascii_alphabetic())?;
+    let start = path.get(..end)?.rfind('/').map_or(0, |it| it + 1);
+    let swapped = path.get(start..)?.chars().map(|c| match c.is_ascii_lowercase() {
+        true => c.to_ascii_uppercase(),
+        false => c.to_ascii_lowercase(),
+    });
+    Some(path.get(..start)?.chars().chain(swapped).collect())
+}
+
 /// Paths that were asked for.
 struct Asked<'a> {
     world: &'a dyn World,
@@ -93,6 +117,8 @@ impl Asked<'_> {
             },
             (Err(_), _) => path.to_owned(),
         };
+        // Behind a folder that does not exist, `..` can be resolved by the text alone.
+        let found = if found.contains("/..") { normal(&found) } else { found };
         self.known.insert(path.to_owned(), found.clone());
         found
     }

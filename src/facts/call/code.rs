@@ -9,7 +9,7 @@ use super::super::shell::word::number;
 use super::known::Interpreter;
 use super::scan::{Scanner, Scope};
 use super::value::Text;
-use super::wrap::line;
+use super::wrap::{is_standard_input, line};
 use super::{Input, Invocation, powershell};
 use crate::limits::SHELL_TEXT_MAX;
 
@@ -41,7 +41,7 @@ impl Scanner<'_> {
             if row.other.iter().any(|it| it == text) {
                 return;
             }
-            if text == "-" {
+            if is_standard_input(text) {
                 break;
             }
             if text.starts_with('-') {
@@ -258,9 +258,10 @@ fn given_code(row: &Interpreter, text: &str) -> Option<Option<usize>> {
     })
 }
 
-/// Notes the code that a program is given; what other programs make of it may be unknown.
+/// Notes the code that a program is given. It may be the value of a variable, or what other programs print.
 fn given(program: &mut Invocation, code: Text) {
-    program.runs_unknown |= !code.from.is_empty() && !code.is_known();
+    let unknown_start = code.known_part().trim().is_empty();
+    program.runs_unknown |= !code.is_known() && (unknown_start || !code.from.is_empty());
     program.code = code.text;
 }
 

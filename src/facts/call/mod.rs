@@ -42,7 +42,7 @@ use super::compiled::CompiledLens;
 use super::event::Event;
 pub use files::{FileUse, PatchFile, Use};
 pub use known::{CodeCall, FileEffect, Interpreter, Knowledge, ShellValue, Which};
-pub use place::{Place, PlaceGlobs, Real, Surroundings};
+pub use place::{Place, PlaceGlobs, Real, Surroundings, normal};
 pub use value::Text;
 
 /// A tool call that is about to happen.

@@ -30,6 +30,9 @@ pub struct Surroundings {
     /// Where paths lead that have symbolic links of the disk in them, by themselves.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub real: BTreeMap<String, Real>,
+    /// Whether the file system takes letters of both cases for the same.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub folds_case: bool,
     /// Whether git reports no change in a work tree, by the folder that was asked about.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub clean_trees: BTreeMap<String, bool>,
@@ -53,7 +56,7 @@ pub struct Place {
     pub absolute: Option<String>,
     /// The same with its `..`, where it has some: behind a link they lead elsewhere.
     pub back: Option<String>,
-    /// The same in small letters, where the file system does not tell letters apart: on Windows.
+    /// The same in small letters, where the file system takes letters of both cases for the same.
     pub folded: Option<String>,
     /// Whether its end cannot be known: then `absolute` ends in `…`.
     pub open: bool,
@@ -83,6 +86,8 @@ struct PlaceGlob {
     globs: Vec<PathGlob>,
     /// The folders whose files it means; made where something is deleted.
     folders: OnceLock<Vec<PathGlob>>,
+    /// The same glob in small letters; made where the file system takes both cases for the same.
+    folded: OnceLock<Box<PlaceGlob>>,
 }
 
 /// Homes of other machines, as globs.
@@ -128,7 +133,8 @@ impl PlaceGlob {
         let globs = at_homes(glob).iter().map(|it| PathGlob::new(it)).collect();
         let below_home = below_home(glob).map(PathGlob::new);
         let (written, of_writing) = (glob.to_owned(), glob.contains(':'));
-        Self { written, of_writing, below_home, globs, folders: OnceLock::new() }
+        let (folders, folded) = (OnceLock::new(), OnceLock::new());
+        Self { written, of_writing, below_home, globs, folders, folded }
     }
 
     /// Whether its files lie in a folder: they go with it.
@@ -163,8 +169,16 @@ impl PlaceGlob {
         let fits = |path: &str| {
             self.fits(path, around) || (place.glob && self.could_be_meant(path, around))
         };
+        let folded = || {
+            let path = place.folded.as_deref()?;
+            let glob =
+                self.folded.get_or_init(|| Box::new(Self::new(&self.written.to_lowercase())));
+            let own = Place { folded: None, ..place.clone() };
+            Some(glob.may_be(&own, &[path], around))
+        };
         paths.iter().any(|it| fits(it) || (place.itself && self.go_with(it, place.glob)))
-            || ((paths.is_empty() || self.of_writing) && fits(&place.written))
+            || folded().unwrap_or(false)
+            || ((paths.is_empty() || self.of_writing) && fits(&without_back(&place.written)))
     }
 
     /// Whether a place can only be a file of it.
@@ -245,9 +259,19 @@ impl Surroundings {
         let back = whole.filter(|it| !open && it.contains("/../"));
         // Something that lies below it.
         let absolute = absolute.map(|it| if open { normal(&format!("{it}/\u{2026}")) } else { it });
-        let folded = absolute.as_ref().filter(|_| matches!(in_shell(known), Cow::Owned(_)));
-        let folded = folded.map(|it| it.to_lowercase());
+        let folds_case = self.folds_case || matches!(in_shell(known), Cow::Owned(_));
+        let folded = absolute.as_deref().filter(|_| folds_case).map(|it| self.folded(it));
         Place { written, absolute, back, folded, open, glob: path.glob, itself: false }
+    }
+
+    /// A path in small letters; the home at its beginning keeps its own.
+    #[must_use]
+    pub fn folded(&self, path: &str) -> String {
+        let (lower, home) = (path.to_lowercase(), self.home.trim_end_matches('/'));
+        match lower.strip_prefix(&home.to_lowercase()) {
+            Some(rest) if rest.is_empty() || rest.starts_with('/') => format!("{home}{rest}"),
+            _ => lower,
+        }
     }
 
     /// The same for a path of which all is known.
@@ -315,7 +339,11 @@ impl Surroundings {
                 || (place.glob && could_mean(path, transcript))
                 || (place.open && path.rsplit_once('/').is_some_and(|it| it.0 == folder))
         };
-        place.paths(self).into_iter().any(holds)
+        let folded = place.folded.as_deref().is_some_and(|it| {
+            let transcript = self.folded(transcript);
+            it == transcript || (place.itself && within(&transcript, it))
+        });
+        folded || place.paths(self).into_iter().any(holds)
     }
 
     /// Whether a place is the project, holds it, or stands for all that is in it.
@@ -336,6 +364,14 @@ impl Surroundings {
     }
 }
 
+/// A path from an unknown folder, its `..` resolved by the text.
+fn without_back(path: &str) -> Cow<'_, str> {
+    if path.starts_with('/') || !path.contains("/..") {
+        return path.into();
+    }
+    normal(path).trim_start_matches('/').to_owned().into()
+}
+
 /// The folder of which a path means all that is in it (`/w/*`), else the path itself.
 fn all_of(path: &str) -> &str {
     match path.rsplit_once('/') {
@@ -353,8 +389,7 @@ impl Place {
         let behind = real.into_iter().flat_map(|it| {
             [Some(it.lies.as_str()), Some(it.leads.as_str()).filter(|_| !self.itself)]
         });
-        let folded = self.folded.as_deref();
-        folded.into_iter().chain([absolute]).chain(behind.flatten()).collect()
+        std::iter::once(absolute).chain(behind.flatten()).collect()
     }
 
     /// The path that is touched in the end; nothing where it cannot be known.
@@ -391,7 +426,7 @@ fn within(path: &str, folder: &str) -> bool {
 
 /// A path from the root on, without `.`, `..` and empty steps.
 #[must_use]
-pub(super) fn normal(path: &str) -> String {
+pub fn normal(path: &str) -> String {
     let mut steps: Vec<&str> = Vec::new();
     for step in path.split('/') {
         match step {

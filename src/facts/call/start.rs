@@ -5,7 +5,7 @@ use super::super::shell::unwrap::base_name;
 use super::redirects::Redirects;
 use super::scan::{Output, Scanner, Scope};
 use super::value::Text;
-use super::wrap::Simple;
+use super::wrap::{Simple, is_standard_input};
 use super::{Input, Invocation, output};
 
 impl Scanner<'_> {
@@ -58,12 +58,14 @@ impl Scanner<'_> {
         if matches!(program.name.as_str(), "source" | ".") {
             let file = program.args.first().cloned().unwrap_or_default();
             let written = self.written_into(&file, scope);
+            let is_input = is_standard_input(&file.text);
+            let read = program.input.text.clone().filter(|_| is_input);
             let known = written.as_ref().and_then(|it| it.text.clone());
-            if let Some(text) = known.or_else(|| file.piped.clone()) {
+            if let Some(text) = known.or_else(|| file.piped.clone()).or(read) {
                 return self.text(&text, scope, input);
             }
             scope.forget_empty();
-            program.runs_unknown = file.pipe || written.is_some();
+            program.runs_unknown = file.pipe || written.is_some() || (is_input && input.piped);
             program.fed_by.extend(written.into_iter().flat_map(|it| it.from));
         } else {
             self.interpret(&mut program, scope);

@@ -272,7 +272,8 @@ impl Scanner<'_> {
         if here && !text.is_known() {
             scope.forget_empty();
         }
-        if !text.is_known() && !text.from.is_empty() {
+        let unknown_start = text.known_part().trim().is_empty();
+        if !text.is_known() && (unknown_start || !text.from.is_empty()) {
             let program = Invocation {
                 fed_by: text.from.clone(),
                 runs_unknown: true,
@@ -280,7 +281,7 @@ impl Scanner<'_> {
             };
             self.push(program);
         }
-        if text.known_part().trim().is_empty() && !text.from.is_empty() {
+        if unknown_start && !text.from.is_empty() {
             return Output::default();
         }
         let before = std::mem::replace(&mut self.as_written, !text.is_known());
@@ -325,6 +326,11 @@ impl Scanner<'_> {
     fn shell_input(&mut self, simple: Simple, scope: &mut Scope, input: &Input) -> Output {
         let given = simple.redirects.input.as_ref().unwrap_or(input);
         if let Some(text) = given.text.clone() {
+            // The first command is the value of a variable, or what another program prints.
+            if given.as_written && text.trim_start().starts_with(['$', '`']) {
+                let program = self.invocation(&simple.words, scope, given, simple.wrappers.clone());
+                self.push(Invocation { runs_unknown: true, ..program });
+            }
             let mut inner = scope.of_a_process();
             let shell = simple.words.first().map(|it| base_name(&it.text).to_owned());
             let starters = simple.wrappers.iter().cloned().chain(shell).collect();
@@ -334,10 +340,10 @@ impl Scanner<'_> {
             scope.files = inner.files;
             return self.away(simple.redirects, output, scope);
         }
-        let runs_unknown = given.piped;
+        let (runs_unknown, given) = (given.piped, given.clone());
         let Simple { words, redirects, wrappers, .. } = simple;
         let program =
-            Invocation { runs_unknown, ..self.invocation(&words, scope, input, wrappers) };
+            Invocation { runs_unknown, ..self.invocation(&words, scope, &given, wrappers) };
         self.finish(program, redirects, scope)
     }
 
@@ -351,7 +357,7 @@ impl Scanner<'_> {
         wrappers: Vec<String>,
     ) -> Output {
         let Some((file, args)) = words.split_first() else { return Output::default() };
-        let reads_input = shell.iter().any(|it| it.text == "-s") || file.text == "-";
+        let reads_input = shell.iter().any(|it| it.text == "-s") || is_standard_input(&file.text);
         if reads_input {
             let words = shell.iter().chain(&words).cloned().collect();
             let simple = Simple { words, wrappers, ..Simple::default() };
@@ -383,6 +389,11 @@ impl Scanner<'_> {
 /// Whether words are shell text, as in `watch 'rm -rf /'`: no program has a blank in its name.
 fn holds_text(words: &[Text]) -> bool {
     words.first().is_some_and(|it| it.text.contains(char::is_whitespace))
+}
+
+/// Whether the name of a script is that of the standard input.
+pub(super) fn is_standard_input(name: &str) -> bool {
+    matches!(name, "-" | "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0")
 }
 
 /// Words as a command line.

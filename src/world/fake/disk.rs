@@ -175,6 +175,17 @@ impl Disk {
         }
     }
 
+    /// The same on a disk that takes letters of both cases for the same; there folders have an identity.
+    pub(super) fn stat_in_any_case(&self, path: &Path) -> Result<FileStat, WorldError> {
+        let lower = |path: &Path| path.to_string_lossy().to_lowercase();
+        let wanted = lower(path);
+        let found = self.seen.keys().enumerate().find(|(_, it)| lower(it) == wanted);
+        let Some((at, path)) = found else { return self.stat(path) };
+        let stat = self.stat(path)?;
+        let own = u64::try_from(at).unwrap_or(0).saturating_add(1);
+        Ok(FileStat { identity: if stat.identity == 0 { own } else { stat.identity }, ..stat })
+    }
+
     pub(super) fn read(&self, path: &Path) -> Result<Vec<u8>, WorldError> {
         let inode = self.files.get(self.inode(path)?).ok_or(WorldError::Missing)?;
         Ok(inode.seen.clone())

@@ -75,7 +75,11 @@ impl World for FakeWorld {
     fn stat(&self, path: &Path) -> Result<FileStat, WorldError> {
         let machine = open(&self.machine);
         let lost = machine.crash_at.is_some_and(|at| machine.ops > at);
-        if lost { Err(WorldError::Crashed) } else { machine.disk.stat(path) }
+        match (lost, machine.folds_case) {
+            (true, _) => Err(WorldError::Crashed),
+            (false, true) => machine.disk.stat_in_any_case(path),
+            (false, false) => machine.disk.stat(path),
+        }
     }
 
     fn real_path(&self, path: &Path) -> Result<PathBuf, WorldError> {
@@ -87,6 +91,8 @@ impl World for FakeWorld {
         let mut real = PathBuf::new();
         for part in path.components() {
             if part == Component::ParentDir {
+                // Nothing lies behind a folder that does not exist.
+                machine.disk.stat(&real)?;
                 real.pop();
             } else {
                 real.push(part);
