@@ -183,3 +183,17 @@ fn the_file_is_the_seeds_with_a_few_keys_more() {
         String::from_utf8(world.get(FILE).unwrap()).unwrap(),
     );
 }
+
+#[test]
+fn a_damaged_or_oversized_file_is_reported() {
+    let world = FakeWorld::new();
+    assert_eq!(store(&world).damage(), None, "there is no file");
+    world.put(FILE, "{}");
+    assert_eq!(store(&world).damage(), None);
+    let oversized = " ".repeat(policyd::limits::BREAKER_FILE_BYTES_MAX + 1);
+    for content in ["{", "[]", &oversized] {
+        world.put(FILE, content);
+        let damage = store(&world).damage().unwrap();
+        assert!(damage.contains("circuit-breakers.json is damaged or larger"), "{damage}");
+    }
+}
