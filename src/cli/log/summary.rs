@@ -198,7 +198,7 @@ mod tests {
             "guards": [{"id": id, "status": "fired"}, {"id": "odd", "status": "fired"}]});
         let shown = Summary::of(&[&entry]).to_text();
         assert!(shown.contains(&format!("{id}      1")), "the long id is shown whole");
-        assert!(shown.contains(&format!("\nodd{:127}1        0\n", "")), "the width is bounded");
+        assert!(shown.contains(&format!("\nodd{:131}1        0\n", "")), "the width is bounded");
     }
 
     #[test]
