@@ -22,6 +22,8 @@ pub const YAML_DEPTH_MAX: usize = 32;
 pub const YAML_NODES_MAX: usize = 100_000;
 /// Findings reported for one policy file before the rest is left for the next run.
 pub const FILE_FINDINGS_MAX: usize = 100;
+/// An id in a pack, in characters; tables pad ids to at most this width, for logs can hold any id.
+pub const ID_CHARS_MAX: usize = 128;
 /// Entries of one kind in a pack after `extends`.
 pub const RULES_MAX: usize = 5_000;
 /// Packs in an `extends` chain.

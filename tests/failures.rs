@@ -152,7 +152,10 @@ fn answer(failures: &Failures, kind: &str, input: &Value, expected: &Value) -> O
         "retry_after" => waited(failures.waits.retry_after(text, now)),
         "reset_time" => {
             let of_day = Duration::from_millis(now.millis().rem_euclid(86_400_000).unsigned_abs());
-            waited(failures.waits.reset_time(text, of_day))
+            waited(failures.waits.reset_time(text, &|wait| {
+                let shown = (of_day + wait).as_millis() % 86_400_000;
+                Duration::from_millis(u64::try_from(shown).unwrap())
+            }))
         }
         "rpm_backoff" => failures.waits.by_requests_per_minute(count(input)).as_secs().into(),
         "auto_pause" => {

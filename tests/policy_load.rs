@@ -315,6 +315,18 @@ fn a_consideration_can_say_its_own_words_over_a_named_checker() {
 }
 
 #[test]
+fn an_id_of_more_than_128_characters_is_an_error() {
+    let rule = |length: usize| {
+        let id = "x".repeat(length);
+        format!("- {{id: {id}, category: c, question: q, severity: warning, checker: generic}}\n")
+    };
+    let loaded = load(&[("considerations.yaml", &[rule(128), rule(129)].concat())]);
+    let found: Vec<_> =
+        loaded.diagnostics.iter().map(|it| (it.code, it.span.line_column().0)).collect();
+    assert_eq!(found, [("id-too-long", 2)]);
+}
+
+#[test]
 fn more_rules_than_anybody_writes_are_an_error() {
     let rule = |number| {
         format!(

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::arguments::ReportFormat;
 use super::project::{self, Project};
 use super::{Console, DoctorArguments, EXIT_FOUND, EXIT_OK, gate_status::GateStatus, pack};
+use crate::store::{breakers::BreakerStore, file::Durability};
 use crate::world::{FileKind, World};
 
 /// Version of the JSON form.
@@ -77,6 +78,8 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Doct
     checks.extend(variables::look(world));
     checks.extend(packs(world, &project));
     checks.push(state(world, &project));
+    let breakers = BreakerStore::new(world, &project.state, Durability::default());
+    checks.extend(breakers.damage().map(|it| Check::new("breakers", Health::Look, it)));
     checks.extend(transcripts::look(world));
     checks.extend(trials::run());
     checks.push(trials::time(world, &project));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::local_time::time_of_day;
+use super::local_time::{WallClock, later};
 use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, Failure, FailureAction, ListFormat, pack,
 };
@@ -13,7 +13,6 @@ use crate::policy::Policy;
 use crate::policy::failures::{Classified, Deciding, Moment};
 use crate::source::suggest;
 use crate::state::recovery::{Action, Situation, recover};
-use crate::state::retry::Waits;
 use crate::time::duration_text;
 use crate::world::World;
 
@@ -45,14 +44,14 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &Failure
             let millis = now.millis().rem_euclid(86_400_000).unsigned_abs();
             // Nobody who waits shares the thousandth of a second with many others.
             let chance = u16::try_from(millis % 1_000).map_or(0.0, f64::from) / 1_000.0;
-            let at = Moment {
-                now,
-                time_of_day: local_time
-                    .unwrap_or_else(|| time_of_day(world, now, Waits::reset_zone(&text))),
-                attempt: *attempt,
-                requests_per_minute: *rpm,
-                chance,
+            let waits = &policy.failures.waits;
+            let until_reset = if let Some(given) = *local_time {
+                waits.reset_time(&text, &|wait| later(given, wait))
+            } else {
+                WallClock::until_reset(world, now, (waits, &text), |it| console.complain(it))
             };
+            let at =
+                Moment { now, until_reset, attempt: *attempt, requests_per_minute: *rpm, chance };
             wait(console, what, &found, policy.failures.wait(&found, &text, &at))
         }
         FailureAction::Recover {

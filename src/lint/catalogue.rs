@@ -112,6 +112,7 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD147", "misspelt-option", Warning, Default, "An option is nearly one that the program is known to take.", Some(misspelt_options::misspelt_option)),
     rule!("PD148", "nearly-inherited", Warning, Default, "A name of a vocabulary is nearly an inherited one, and nobody asks for it.", Some(identity::nearly_inherited)),
     rule!("PD149", "takes-failures", Warning, Default, "An own class takes the failures of inherited ones.", Some(failures::takes_failures)),
+    rule!("PD150", "id-too-long", Error, Default, "An id is longer than the limit.", None),
     rule!("PD201", "expression-syntax", Error, Default, "An expression cannot be read.", None),
     rule!("PD202", "unknown-fact", Error, Default, "A fact or field is named that does not exist.", None),
     rule!("PD203", "unknown-function", Error, Default, "A function or operator is named that does not exist.", None),

@@ -111,8 +111,8 @@ impl Failures {
 pub struct Moment {
     /// Now.
     pub now: Timestamp,
-    /// Time since midnight on the clock that reset times are read by.
-    pub time_of_day: Duration,
+    /// The wait until the time of day at which a limit is reset, where the text names one.
+    pub until_reset: Option<Duration>,
     /// Number of the next attempt, from 1.
     pub attempt: u32,
     /// Requests that the provider allows per minute, where known.
@@ -132,7 +132,7 @@ impl Failures {
         if let Some(wait) = waits.retry_after(text, at.now) {
             return Some((wait, "the server says so".to_owned()));
         }
-        if let Some(wait) = waits.reset_time(text, at.time_of_day) {
+        if let Some(wait) = at.until_reset {
             let margin = duration_text(waits.margin);
             return Some((wait, format!("the limit is reset then, and {margin} more")));
         }

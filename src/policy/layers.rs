@@ -302,6 +302,10 @@ fn layer(
     let inherited = into.len();
     let mut seen = BTreeSet::new();
     for (id, name, node) in entries {
+        if id.chars().count() > limits::ID_CHARS_MAX {
+            diagnostics.push(too_long(name));
+            continue;
+        }
         let repeated = !seen.insert(id);
         let overrides = node.get("override").and_then(Node::bool).unwrap_or(false);
         let place = into.iter().position(|it| it.id == id);
@@ -348,6 +352,11 @@ pub(crate) fn is_amplihacks(node: &Node) -> bool {
     ["id", "category", "question", "severity", "checker", "enabled"]
         .iter()
         .all(|key| node.get(key).is_some())
+}
+
+fn too_long(name: &Node) -> Diagnostic {
+    let message = format!("an id of more than {} characters", limits::ID_CHARS_MAX);
+    Diagnostic::error("id-too-long", name.span.clone(), message).with_help("shorten the id")
 }
 
 fn nothing_to_override(id: &str, name: &Node, known: &[Arc<Entry>]) -> Diagnostic {

@@ -6,6 +6,7 @@ use super::mask::mask;
 use super::outcome::mode;
 use super::paint::{Paint, line};
 use crate::judge::message::in_one_line;
+use crate::limits::ID_CHARS_MAX;
 use crate::replay::compare::{Comparison, RuleChange};
 use crate::replay::tally::{Count, Example, RuleTally, Tally};
 
@@ -250,7 +251,7 @@ const AT_CALLS: [Column; 7] = [
 fn table(text: &mut String, rules: &[&RuleTally], columns: [Column; 7], paint: &Paint) {
     let (asked, never): (Vec<&RuleTally>, Vec<&RuleTally>) =
         rules.iter().partition(|it| it.fired.times + it.silent + it.unknown.times > 0);
-    let width = asked.iter().map(|it| it.id.chars().count()).max().unwrap_or(0).max(4);
+    let width = id_width(asked.iter().map(|it| it.id.as_str()));
     let titles = columns.map(|it| it.0);
     if !asked.is_empty() {
         let head = row(("rule", "mode"), width, titles, titles.map(str::to_owned));
@@ -264,6 +265,11 @@ fn table(text: &mut String, rules: &[&RuleTally], columns: [Column; 7], paint: &
         let never: Vec<&str> = never.iter().map(|it| it.id.as_str()).collect();
         line(text, &paint.dim(&format!("never applied: {}", never.join(", "))));
     }
+}
+
+/// The width of the column of ids.
+fn id_width<'a>(ids: impl Iterator<Item = &'a str>) -> usize {
+    ids.map(|it| it.chars().count()).max().unwrap_or(0).clamp("rule".len(), ID_CHARS_MAX)
 }
 
 /// A line of the table: each number under the end of its title.
@@ -381,5 +387,15 @@ mod tests {
         assert_eq!(texts, ["0", "7", "999", "1,000", "5,120", "1,234,567"]);
         assert_eq!([counted(1, "stop"), counted(0, "stop")], ["1 stop", "0 stops"]);
         assert_eq!([0, 1, 999_999, 2_500_000].map(megabytes), ["0 kB", "1 kB", "1000 kB", "2 MB"]);
+    }
+
+    #[test]
+    fn an_id_of_any_length_is_shown() {
+        let id = "x".repeat(70_000);
+        let width = id_width([id.as_str(), "odd"].into_iter());
+        let titles = AT_STOPS.map(|it| it.0);
+        let shown = |id: &str| row((id, "enforce"), width, titles, titles.map(str::to_owned));
+        assert!(shown(&id).starts_with(&format!("{id}  enforce")), "the long id is shown whole");
+        assert!(shown("odd").starts_with(&format!("odd{:127}enforce", "")), "the width is bounded");
     }
 }

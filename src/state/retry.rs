@@ -111,13 +111,23 @@ impl Waits {
     }
 
     /// The wait until the last `resets 3:30pm` of a text; nothing where it names no time of day.
-    /// `time_of_day` is the time since midnight where that clock stands.
+    /// `clock` is the time since midnight that the wall clock shows after a wait.
     #[must_use]
-    pub fn reset_time(&self, text: &str, time_of_day: Duration) -> Option<Duration> {
+    pub fn reset_time(&self, text: &str, clock: &dyn Fn(Duration) -> Duration) -> Option<Duration> {
         const DAY: Duration = Duration::from_secs(86_400);
         let at = after_each(text, "resets").filter_map(hour_of_day).last()?;
-        let at = if at > time_of_day { at } else { at.saturating_add(DAY) };
-        Some(at.saturating_sub(time_of_day).saturating_add(self.margin))
+        let now = clock(Duration::ZERO);
+        let next = if at > now { at } else { at.saturating_add(DAY) };
+        let wait = next.saturating_sub(now);
+        // Where daylight saving time begins or ends until then, the clock shows another time.
+        let ahead = clock(wait).saturating_add(DAY).saturating_sub(at);
+        let ahead = ahead.checked_sub(DAY).unwrap_or(ahead);
+        let wait = if ahead > DAY / 2 {
+            wait.saturating_add(DAY.saturating_sub(ahead))
+        } else {
+            wait.saturating_sub(ahead)
+        };
+        Some(wait.saturating_add(self.margin))
     }
 
     /// The wait where a provider allows so many requests per minute.
@@ -335,6 +345,8 @@ mod tests {
 
     #[test]
     fn the_clock_of_twelve_hours_is_read() {
+        let steady =
+            |at: Duration, wait: Duration| Duration::from_secs((at + wait).as_secs() % 86_400);
         let of_day = |text: &str| {
             Duration::from_secs(
                 Timestamp::parse(&format!("1970-01-01T{text}Z")).unwrap().millis().unsigned_abs()
@@ -360,7 +372,7 @@ mod tests {
             ("04:00:00", "resets 4:", None),
             ("04:00:00", "resets the counter at 4am", None),
         ] {
-            let found = Waits::default().reset_time(text, of_day(now));
+            let found = Waits::default().reset_time(text, &|wait| steady(of_day(now), wait));
             assert_eq!(found.map(|it| it.as_secs()), wait, "{now} {text}");
         }
     }

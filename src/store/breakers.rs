@@ -3,10 +3,11 @@
 //!
 //! Lives here: the file and its lock. `record` says how a breaker is written.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use super::file::{self, Durability};
@@ -208,10 +209,25 @@ impl<'a> BreakerStore<'a> {
         Ok(Map::new())
     }
 
+    /// What a user must know about a file that is damaged or too large; nothing about a whole one.
+    #[must_use]
+    pub fn damage(&self) -> Option<String> {
+        self.is_damaged().then(|| {
+            format!(
+                "{} is damaged or larger than {BREAKER_FILE_BYTES_MAX} bytes, so every breaker counts as \
+                 closed; the next change moves it to `{FILE}.corrupt-…`",
+                self.root.join(FILE).display()
+            )
+        })
+    }
+
     /// Whether the file is damaged; what it held is put aside at the next change.
     #[must_use]
     pub fn is_damaged(&self) -> bool {
-        matches!(self.records(), Ok(None))
+        match self.world.read(&self.root.join(FILE), BREAKER_FILE_BYTES_MAX) {
+            Ok(bytes) => serde_json::from_slice::<BTreeMap<String, IgnoredAny>>(&bytes).is_err(),
+            Err(error) => matches!(error, WorldError::TooLarge(_)),
+        }
     }
 
     fn write(&self, mut records: Map<String, Value>) -> Result<(), WorldError> {

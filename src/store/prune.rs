@@ -14,7 +14,8 @@ use crate::world::World;
 /// How long sessions are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
-    /// Sessions whose state was not written for longer than this go.
+    /// Sessions whose state was not written for longer than this go; each time without any
+    /// session counts as one day at most.
     pub age_max: Duration,
     /// Of more sessions than this, the ones written longest ago go.
     pub sessions_max: usize,
@@ -43,18 +44,32 @@ pub fn prune(
         .collect();
     sessions.sort();
     let surplus = sessions.len().saturating_add(1).saturating_sub(retention.sessions_max);
-    let now = world.now();
-    let old = |(index, (at, _)): &(usize, (Timestamp, SessionId))| {
-        *index < surplus || now.since(*at) > retention.age_max
-    };
-    let old = sessions.into_iter().enumerate().filter(old).take(PRUNED_AT_ONCE_MAX);
-    let deleted = old.filter_map(|(_, (_, session))| {
+    let ages = ages(world.now(), &sessions);
+    let sessions = sessions.into_iter().zip(ages).enumerate();
+    let old = sessions.filter(|(index, (_, age))| *index < surplus || *age > retention.age_max);
+    let deleted = old.take(PRUNED_AT_ONCE_MAX).filter_map(|(_, ((_, session), _))| {
         let session_folder = folder.join(session.as_str());
         let _held = world.lock(&session_folder.join(LOCK_FILE), Duration::ZERO).ok()?;
         world.remove_folder(&session_folder).ok()?;
         Some(session.to_string())
     });
     deleted.collect()
+}
+
+/// The ages of sessions, which are sorted by time. Each time in which no session was written counts
+/// as one day at most, so that a clock that jumps ahead makes no session old by itself: not at the
+/// next call, and not at the calls after it.
+fn ages(now: Timestamp, sessions: &[(Timestamp, SessionId)]) -> Vec<Duration> {
+    const GAP_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+    let newest_first = sessions.iter().rev();
+    let ages = newest_first.scan((now, Duration::ZERO), |(later, age), (at, _)| {
+        *age = age.saturating_add(later.since(*at).min(GAP_MAX));
+        *later = *at;
+        Some(*age)
+    });
+    let mut ages: Vec<Duration> = ages.collect();
+    ages.reverse();
+    ages
 }
 
 /// When the state in a session folder was last written; `None` where there is none of ours.
@@ -91,6 +106,18 @@ mod tests {
         let by_count = Retention { age_max: DAY * 100, sessions_max: 2 };
         assert_eq!(pruned(&sessions(5), by_count), ["s1", "s2", "s3"]);
         assert!(pruned(&sessions(5), Retention::default()).is_empty());
+    }
+
+    #[test]
+    fn a_clock_that_jumps_ahead_deletes_nothing() {
+        let world = sessions(20);
+        world.advance(DAY * 365 * 73);
+        for number in 100..112 {
+            assert!(pruned(&world, Retention::default()).is_empty());
+            world.put(format!("/work/sessions/s{number}/state.json"), "{}");
+            world.advance(DAY);
+        }
+        assert_eq!(pruned(&world, Retention::default()), ["s1"], "used on more than 30 days since");
     }
 
     #[test]

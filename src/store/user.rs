@@ -12,11 +12,12 @@ use crate::world::World;
 const KEY_DIGITS: usize = 16;
 
 /// A directory of the XDG base directory specification with policyd's name: where the variable says,
-/// else below the home directory. Nothing if neither is set.
+/// else below the home directory. Nothing if neither is set. A relative path is ignored, as the
+/// specification asks: it would name another directory in each project.
 #[must_use]
 pub fn folder(world: &dyn World, variable: &str, below_home: &str) -> Option<PathBuf> {
-    let named = world.env(variable).map(PathBuf::from);
-    let base = named.or_else(|| Some(Path::new(&world.env("HOME")?).join(below_home)))?;
+    let absolute = |name: &str| world.env(name).map(PathBuf::from).filter(|it| it.is_absolute());
+    let base = absolute(variable).or_else(|| Some(absolute("HOME")?.join(below_home)))?;
     Some(base.join("policyd"))
 }
 
@@ -65,5 +66,15 @@ mod tests {
         assert_eq!(key(&world, root), before);
         assert!(before.starts_with("work-"), "{before}");
         assert_ne!(key(&world, Path::new("/other/work/.policyd")), before);
+    }
+
+    #[test]
+    fn a_relative_directory_is_ignored() {
+        let world = FakeWorld::new();
+        world.set_env("HOME", "relative");
+        assert_eq!(config_folder(&world), None);
+        world.set_env("HOME", "/home/me");
+        world.set_env("XDG_CONFIG_HOME", "./config");
+        assert_eq!(config_folder(&world), Some("/home/me/.config/policyd".into()));
     }
 }

@@ -30,6 +30,7 @@ impl RealWorld {
     /// The machine; `elapsed` starts now.
     #[must_use]
     pub fn new() -> Self {
+        program::outlive_file_limits();
         Self { started: Instant::now(), interrupted: Arc::default() }
     }
 }

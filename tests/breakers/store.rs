@@ -207,3 +207,17 @@ fn a_breaker_that_the_user_did_not_force_open_is_not_forced() {
     store.record("k", Event::Reset, &settings, world.now()).unwrap();
     assert_eq!(store.peek("k").forced, None);
 }
+
+#[test]
+fn a_damaged_or_oversized_file_is_reported() {
+    let world = FakeWorld::new();
+    assert_eq!(store(&world).damage(), None, "there is no file");
+    world.put(FILE, "{}");
+    assert_eq!(store(&world).damage(), None);
+    let oversized = " ".repeat(policyd::limits::BREAKER_FILE_BYTES_MAX + 1);
+    for content in ["{", "[]", &oversized] {
+        world.put(FILE, content);
+        let damage = store(&world).damage().unwrap();
+        assert!(damage.contains("circuit-breakers.json is damaged or larger"), "{damage}");
+    }
+}

@@ -17,8 +17,8 @@ fn all(desk: &Desk<'_>) -> Vec<Seen> {
 }
 
 fn warn_damaged(desk: &Desk<'_>, console: &mut Console<'_>) {
-    if desk.store.is_damaged() {
-        console.complain("state/circuit-breakers.json is damaged: every call is admitted, and the next change puts it aside");
+    if let Some(damage) = desk.store.damage() {
+        console.complain(&damage);
     }
 }
 

@@ -1,5 +1,7 @@
 //! Variables for policyd that are set. What a misspelt one was to do is not done, and nothing else tells.
 
+use std::path::Path;
+
 use super::{Check, Health};
 use crate::cli::line;
 use crate::source::suggest;
@@ -23,6 +25,9 @@ const OWN: [&str; 9] = [
     "POLICYD_NO_CACHE",
 ];
 
+/// Directories of the user, which are absolute.
+const DIRECTORIES: [&str; 4] = ["HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"];
+
 /// Holds those that are set against those that are read.
 pub(super) fn look(world: &dyn World) -> Vec<Check> {
     let options = line::variables();
@@ -43,6 +48,13 @@ pub(super) fn look(world: &dyn World) -> Vec<Check> {
         Check::new(ABOUT, Health::Look, format!("{it} is set, but nothing reads it; {cure}"))
     });
     let mut checks: Vec<Check> = unread.collect();
+    let relative = DIRECTORIES
+        .iter()
+        .filter(|it| world.env(it).is_some_and(|path| !Path::new(&path).is_absolute()));
+    checks.extend(relative.map(|it| {
+        let text = format!("{it} is a relative path and is ignored; write an absolute one");
+        Check::new(ABOUT, Health::Look, text)
+    }));
     if !read.is_empty() {
         checks.push(Check::good(ABOUT, format!("set: {}", read.join(", "))));
     }
@@ -53,6 +65,17 @@ pub(super) fn look(world: &dyn World) -> Vec<Check> {
 mod tests {
     use super::*;
     use crate::world::fake::FakeWorld;
+
+    #[test]
+    fn a_relative_directory_is_reported() {
+        let world = FakeWorld::new();
+        world.set_env("HOME", "/home/me");
+        assert!(look(&world).is_empty());
+        world.set_env("XDG_STATE_HOME", "state");
+        let found = look(&world);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].text.starts_with("XDG_STATE_HOME is a relative path"));
+    }
 
     #[test]
     fn a_variable_that_nothing_reads_is_told_with_the_one_that_was_meant() {

@@ -27,6 +27,12 @@ impl Stopping<'_> {
     ) -> BTreeMap<String, Reading> {
         let began = self.world.elapsed();
         let mut readings = BTreeMap::new();
+        let breakers = BreakerStore::new(self.world, self.own, self.store.durability.clone());
+        if !probes.is_empty()
+            && let Some(damage) = breakers.damage()
+        {
+            report.problem(&damage);
+        }
         for probe in probes {
             let spent = self.world.elapsed().saturating_sub(began);
             let left = self.policy.settings.deadline.saturating_sub(spent);

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::Request;
 use super::speech::Report;
-use crate::cli::local_time::time_of_day;
+use crate::cli::local_time::WallClock;
 use crate::cli::resilience::{Report as Failed, Stores};
 use crate::harness::{Ability, claude_code};
 use crate::judge::escalation::Known;
@@ -27,7 +27,6 @@ use crate::script::{Evaluator, template};
 use crate::state::breaker::{self, Failure};
 use crate::state::dead_letter::{Attempt, Task};
 use crate::state::escalation::Escalation;
-use crate::state::retry::Waits;
 use crate::store::escalations::Named;
 use crate::store::file::Durability;
 use crate::store::log;
@@ -317,7 +316,7 @@ impl Scene<'_> {
             let class = self.failed.map(|it| &it.class);
             let named = class.and_then(|it| settings.effect_of(&it.id));
             let effect = named.or(class.map(|it| it.effect)).unwrap_or_default();
-            let retry_after = self.asked_for(stores, &text);
+            let retry_after = self.asked_for(stores, &text, did);
             let words = text.lines().take(2).collect::<Vec<_>>().join(": ");
             line = mask(&words).0.into_owned();
             breaker::Event::Failure(Failure { effect, retry_after, ..Failure::new(&line) })
@@ -332,10 +331,16 @@ impl Scene<'_> {
     }
 
     /// The wait that the words of a failure ask for.
-    fn asked_for(&self, stores: &Stores<'_>, text: &str) -> Option<Duration> {
+    fn asked_for(
+        &self,
+        stores: &Stores<'_>,
+        text: &str,
+        did: &mut Vec<String>,
+    ) -> Option<Duration> {
         let (waits, now) = (&stores.policy.failures.waits, stores.now);
-        let time_of_day = || time_of_day(stores.world, now, Waits::reset_zone(text));
-        waits.retry_after(text, now).or_else(|| waits.reset_time(text, time_of_day()))
+        waits.retry_after(text, now).or_else(|| {
+            WallClock::until_reset(stores.world, now, (waits, text), |it| did.push(it.to_owned()))
+        })
     }
 
     fn emit(&mut self, stores: &Stores<'_>, reaction: &Reaction) -> Result<String, String> {

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{guards, is_stop, text, was_judged};
+use crate::limits::ID_CHARS_MAX;
 
 /// Counts over entries of the decision log.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -149,7 +150,7 @@ impl Summary {
         checks.sort_by_key(|(id, it)| (std::cmp::Reverse(it.unsatisfied), id.as_str()));
         let names = self.checks.keys().chain(self.preferences.keys()).chain(self.guards.keys());
         let width = names.map(String::len).max();
-        let width = width.unwrap_or(0).max("preference".len());
+        let width = width.unwrap_or(0).clamp("preference".len(), ID_CHARS_MAX);
         if !checks.is_empty() {
             let head = "satisfied  unsatisfied  unknown  blocked  warned";
             lines.push(format!("\n{:width$}  {head}", "check"));
@@ -189,6 +190,16 @@ impl Summary {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_id_of_any_length_is_shown() {
+        let id = "x".repeat(70_000);
+        let entry = json!({"session_id": "a", "decision": "none",
+            "guards": [{"id": id, "status": "fired"}, {"id": "odd", "status": "fired"}]});
+        let shown = Summary::of(&[&entry]).to_text();
+        assert!(shown.contains(&format!("{id}      1")), "the long id is shown whole");
+        assert!(shown.contains(&format!("\nodd{:131}1        0\n", "")), "the width is bounded");
+    }
 
     #[test]
     fn calls_are_no_stops() {

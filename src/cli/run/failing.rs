@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::Supervisor;
 use super::hearing::{Ending, Heard};
+use crate::cli::local_time::WallClock;
 use crate::cli::resilience::{Report, Stores};
 use crate::judge::message::cut;
 use crate::limits::EVIDENCE_CHARS_MAX;
@@ -68,12 +69,20 @@ impl Supervisor<'_, '_, '_> {
     }
 
     /// How long to wait before the next attempt, and why.
-    fn wait(&self, found: &Classified, text: &str, attempt: u32) -> Option<(Duration, String)> {
+    fn wait(&mut self, found: &Classified, text: &str, attempt: u32) -> Option<(Duration, String)> {
         let now = self.world.now();
         let millis = now.millis().rem_euclid(86_400_000).unsigned_abs();
+        let waits = self.policy().failures.waits;
+        let mut unknown_zone = None;
+        let until_reset = WallClock::until_reset(self.world, now, (&waits, text), |it| {
+            unknown_zone = Some(it.to_owned());
+        });
+        if let Some(problem) = unknown_zone {
+            self.problem(&problem);
+        }
         let at = Moment {
             now,
-            time_of_day: Duration::from_millis(millis),
+            until_reset,
             attempt,
             requests_per_minute: None,
             // Nobody who waits shares the thousandth of a second with many others.

@@ -224,6 +224,8 @@ fn range(text: &str) -> Option<Vec<String>> {
             digits.len() > 1 && digits.starts_with('0')
         });
         let width = if padded { start.len().max(end.len()) } else { 0 };
+        // A format cannot pad further.
+        let width = width.min(usize::from(u16::MAX));
         return Some(steps(from, to).iter().map(|it| format!("{it:0width$}")).collect());
     }
     let one = |it: &str| it.chars().next().filter(|c| c.is_ascii_alphabetic() && it.len() == 1);

@@ -174,6 +174,13 @@ pub(super) fn note_interrupts(flag: &Arc<AtomicBool>) {
     }
 }
 
+/// Lets a write over the limit of a file's size (`ulimit -f`) fail, where it would end this process.
+pub(super) fn outlive_file_limits() {
+    #[cfg(unix)]
+    // Where it cannot be noted, such a write ends the process, as it would without this.
+    signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default()).ok();
+}
+
 /// How often marked processes are looked for at most.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const KILL_ROUNDS_MAX: usize = 32;
