@@ -160,12 +160,13 @@ fn a_damaged_pause_is_none_and_is_told() {
 }
 
 #[test]
-fn an_agent_that_pauses_its_own_gate_is_told_of() {
+fn an_agent_does_not_pause_its_own_gate() {
     let scene = untested();
     scene.world.set_env("CLAUDECODE", "1");
-    called(&scene, "pause");
-    let notice = scene.stop().json()["systemMessage"].as_str().unwrap().to_owned();
-    assert!(notice.contains("paused from an agent's shell until"), "{notice}");
+    let refused = called(&scene, "pause");
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert!(refused.stderr.contains("the variable CLAUDECODE of Claude Code"), "{refused:?}");
+    assert_eq!(scene.stop().decision(), "block");
 }
 
 #[test]
