@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a failing case is a failing test")]
 
 #[path = "support/machine.rs"]
+#[expect(dead_code, reason = "no pack of its own is needed here")]
 mod machine;
 
 use std::collections::BTreeMap;
@@ -46,8 +47,20 @@ fn prepared() -> (FakeWorld, String, String) {
     let run = |line: &str| call(&world, &line.split(' ').collect::<Vec<_>>(), b"");
     assert_eq!(run("init").code, 0);
     world.put(format!("{PACK}/builtin/policyd.yaml"), "changed");
+    world.put(format!("{PACK}/schemas/policyd.schema.json"), "{}");
     assert_eq!(run("install --harness claude-code").code, 0);
-    let stop = br#"{"session_id": "s1", "hook_event_name": "Stop", "cwd": "/work"}"#;
+    // Code was edited and no test was run, so the stop is blocked, and the session remembers that.
+    let write = r#"{"type":"tool_use","id":"t","name":"Write","input":{"file_path":"/work/a.py","content":"x = 1"}}"#;
+    let result =
+        r#"{"type":"tool_result","tool_use_id":"t","content":"File created successfully"}"#;
+    let records = [
+        r#"{"type":"user","message":{"role":"user","content":"Add a parser"}}"#.to_owned(),
+        format!(r#"{{"type":"assistant","message":{{"id":"m","content":[{write}]}}}}"#),
+        format!(r#"{{"type":"user","message":{{"role":"user","content":[{result}]}}}}"#),
+    ];
+    world.put("/work.jsonl", records.join("\n") + "\n");
+    let stop = br#"{"session_id": "s1", "hook_event_name": "Stop", "cwd": "/work",
+        "transcript_path": "/work.jsonl"}"#;
     assert_eq!(call(&world, &["eval", "--hook", "stop"], stop).code, 0);
     assert_eq!(run("breaker record api/x failure").code, 0);
     let add = ["dlq", "add", "sec", "--title", "Rotate passwords", "--error", "E", "--at-once"];
@@ -76,32 +89,30 @@ fn files(world: &FakeWorld) -> BTreeMap<PathBuf, Vec<u8>> {
 
 #[test]
 fn every_command_for_humans_requires_one() {
-    let agents: [(&str, fn(&FakeWorld)); 4] = [
-        ("CLAUDECODE", |world| world.set_env("CLAUDECODE", "1")),
-        ("`codex` is Codex", |world| {
-            let program = "/usr/bin/codex".to_owned();
-            world.set_ancestors(vec![Ancestor { pid: 9, program, ..Ancestor::default() }]);
-        }),
-        ("not confirmed", |world| world.set_confirmation(Confirmation::No)),
-        ("run it in a terminal", |world| world.set_confirmation(Confirmation::NoTerminal)),
-    ];
+    let program = "/usr/bin/codex".to_owned();
+    let codex = vec![Ancestor { pid: 9, program, ..Ancestor::default() }];
     for line in COMMANDS {
-        for (evidence, become_agent) in agents {
-            let (world, escalation, signal) = prepared();
-            become_agent(&world);
-            let before = files(&world);
-            let line = line.replace("ID", &escalation).replace("SIGNAL", &signal);
-            let said = call(&world, &line.split(' ').collect::<Vec<_>>(), b"");
-            assert_eq!(said.code, 1, "{line}: {said:?}");
-            assert!(said.err.contains(evidence), "{line}: {evidence}: {said:?}");
-            assert_eq!(files(&world), before, "{line} changed something");
-        }
         let (world, escalation, signal) = prepared();
         let before = files(&world);
         let line = line.replace("ID", &escalation).replace("SIGNAL", &signal);
-        call(&world, &line.split(' ').collect::<Vec<_>>(), b"");
-        assert_eq!(world.questions().len(), 1, "{line}: {:?}", world.questions());
-        assert_ne!(files(&world), before, "{line} did nothing");
+        let words: Vec<&str> = line.split(' ').collect();
+        let refused = |evidence: &str| {
+            let said = call(&world, &words, b"");
+            assert_eq!(said.code, 1, "{line}: {said:?}");
+            assert!(said.err.contains(evidence), "{line}: {evidence}: {said:?}");
+            assert!(files(&world) == before, "{line} changed something");
+        };
+        world.set_confirmation(Confirmation::NoTerminal);
+        refused("run it in a terminal");
+        world.set_confirmation(Confirmation::No);
+        refused("not confirmed");
+        world.set_confirmation(Confirmation::Yes);
+        world.set_ancestors(codex.clone());
+        refused("the process 9 `codex` is Codex");
+        world.set_ancestors(Vec::new());
+        call(&world, &words, b"");
+        assert_eq!(world.questions().len(), 3, "{line}: {:?}", world.questions());
+        assert!(files(&world) != before, "{line} did nothing");
     }
 }
 
@@ -136,22 +147,28 @@ fn who_did_it_is_recorded() {
     for line in ["pause 5m", "resume", "disable", "enable", "trust --switch-files"] {
         run(line);
     }
-    let log = String::from_utf8(world.get("/work/.policyd/logs/decisions.jsonl").unwrap()).unwrap();
+    let log = |name: &str| {
+        let bytes = world.get(format!("/work/.policyd/logs/{name}.jsonl")).unwrap();
+        String::from_utf8(bytes).unwrap()
+    };
+    let decisions = log("decisions");
     let by = |event: &str| {
-        log.lines().any(|it| it.contains(event) && it.contains(r#""by":"ada (zsh)""#))
+        decisions.lines().any(|it| it.contains(event) && it.contains(r#""by": "ada (zsh)""#))
     };
     for event in ["pause", "resume", "disable", "enable", "trust"] {
-        assert!(by(&format!(r#""event":"{event}""#)), "{event}: {log}");
+        assert!(by(&format!(r#""event": "{event}""#)), "{event}: {decisions}");
     }
     run(&format!("escalation resolve {escalation} --decision go"));
     assert!(run("escalation list --all").contains("approved by ada"));
-    assert!(run(&format!("signal approve {signal}")).contains("by ada"));
+    run(&format!("signal approve {signal}"));
+    let history = run("signal history --format json");
+    assert!(history.contains("ada"), "{history}");
     run("breaker trip api/y --reason maintenance");
     assert!(run("breaker show api/y").contains("maintenance, by ada (zsh)"));
     run("signal emit STOP");
     assert!(run("signal list --format json").contains(r#""sender":"ada""#));
     run("dlq add t --error E");
     run("dlq resolve t");
-    let log = world.get("/work/.policyd/logs/dead-letter.jsonl").unwrap();
-    assert!(String::from_utf8(log).unwrap().contains(r#""by":"ada (zsh)""#));
+    let tasks = log("dead-letter");
+    assert!(tasks.contains("ada (zsh)"), "{tasks}");
 }
