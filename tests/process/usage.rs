@@ -143,7 +143,7 @@ fn a_terminal_that_an_agent_made_is_none_of_a_human() {
     let called = |line: &str| {
         // No terminal of whoever runs the tests is asked.
         let words = ["-w", agent.to_str().unwrap(), "-c", line];
-        run(machine.program("setsid", &words), b"")
+        crate::machine::run(machine.program("setsid", &words), b"")
     };
     let pause = format!("'{}' pause 5m", env!("CARGO_BIN_EXE_policyd"));
     let in_terminal = format!("echo yes | script -qec \"{pause}\" /dev/null");
