@@ -168,8 +168,10 @@ fn trip(
         Err(code) => return code,
     };
     let (reason, _) = mask(reason);
-    let before = if reason.is_empty() { "" } else { ", " };
-    let reason = format!("{reason}{before}by {}", actor.text());
+    let reason = match reason.is_empty() {
+        true => actor.text(),
+        false => format!("{reason}, by {}", actor.text()),
+    };
     let event = Event::Trip { length, reason: &reason };
     match desk.store.record(key, event, &settings, desk.world.now()) {
         Ok(breaker) => {
