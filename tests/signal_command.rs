@@ -48,6 +48,7 @@ fn id(world: &FakeWorld, name: &str) -> String {
 #[test]
 fn a_request_is_asked_held_answered_and_taken_in() {
     let world = FakeWorld::new();
+    world.set_env("HOME", "/home/me");
     world.set_env("USER", "ann");
     let asked = session(
         &world,
@@ -81,6 +82,7 @@ fn a_request_is_asked_held_answered_and_taken_in() {
 #[test]
 fn one_consumer_wins_and_slips_are_told() {
     let world = FakeWorld::new();
+    world.set_env("HOME", "/home/me");
     let printed = session(
         &world,
         &[
@@ -106,6 +108,7 @@ fn one_consumer_wins_and_slips_are_told() {
 #[test]
 fn what_is_due_is_said_and_done() {
     let world = FakeWorld::new();
+    world.set_env("HOME", "/home/me");
     world.put("/work/.policyd/signals/PAUSE", vec![b'x'; 300 * 1024]);
     world.put("/work/.policyd/signals/NOTES", "mine");
     let before = session(
@@ -127,6 +130,7 @@ fn what_is_due_is_said_and_done() {
 #[test]
 fn a_drift_is_answered() {
     let world = FakeWorld::new();
+    world.set_env("HOME", "/home/me");
     let printed = session(
         &world,
         &[
@@ -143,6 +147,7 @@ fn a_drift_is_answered() {
 #[test]
 fn an_agent_answers_no_request() {
     let world = FakeWorld::new();
+    world.set_env("HOME", "/home/me");
     world.set_env("CLAUDECODE", "1");
     let printed = session(
         &world,
@@ -158,6 +163,7 @@ fn an_agent_answers_no_request() {
 #[test]
 fn a_table_is_asked() {
     let world = FakeWorld::new();
+    world.set_env("HOME", "/home/me");
     let printed = session(
         &world,
         &[

@@ -30,6 +30,13 @@ static POLICY: LazyLock<Policy> = LazyLock::new(|| {
     load::load(&pack, &pack).policy.unwrap()
 });
 
+/// A machine whose user has a home directory, so that their approvals are kept.
+fn machine() -> FakeWorld {
+    let world = FakeWorld::new();
+    world.set_env("HOME", "/home/me");
+    world
+}
+
 fn kinds() -> &'static Signals {
     &POLICY.signals
 }
@@ -89,14 +96,14 @@ fn signal_trigger(input: &Value) -> Value {
 
 /// What becomes of a request after some hours, with and without a human's yes.
 fn signal_timeout(input: &Value) -> Value {
-    let world = FakeWorld::new();
+    let world = machine();
     let name = input["signal"].as_str().unwrap();
     let fields = json!({"reason": "security_decision", "task_id": "task-099"});
     store(&world).emit(&draft(name, &fields), world.now()).unwrap();
     let age = input["age_h"].as_f64().unwrap() * 3600.0;
     world.advance(Duration::from_secs_f64(age));
     if input["approved"] == true {
-        world.put(file("HUMAN_APPROVED"), "{\"decision\": \"go on\"}");
+        approve(&world, &json!({"decision": "go on"}));
     }
     let mut deeds = Vec::new();
     let mut act = |deed: &Deed| {
@@ -114,9 +121,15 @@ fn signal_timeout(input: &Value) -> Value {
         "consumed": consumed})
 }
 
+/// The user approves without naming a request: `policyd signal emit HUMAN_APPROVED`.
+fn approve(world: &FakeWorld, fields: &Value) {
+    let draft = Draft { by_user: true, ..draft("HUMAN_APPROVED", fields) };
+    store(world).emit(&draft, world.now()).unwrap();
+}
+
 /// What a file of a human does to a loop: its exit status as in the seed.
 fn signal_file(input: &Value) -> Value {
-    let world = FakeWorld::new();
+    let world = machine();
     let name = input["file"].as_str().unwrap();
     world.put(file(name), "");
     let signal = name.split('.').next().unwrap();
@@ -169,7 +182,7 @@ fn text(bytes: Option<Vec<u8>>) -> String {
 
 #[test]
 fn a_further_signal_of_a_name_overwrites_none() {
-    let world = FakeWorld::new();
+    let world = machine();
     let fields = |reason: &str| json!({"reason": reason, "task_id": "task-099", "blocking": true});
     let first =
         store(&world).emit(&draft("HUMAN_REVIEW_NEEDED", &fields("a")), world.now()).unwrap();
@@ -196,7 +209,7 @@ fn a_further_signal_of_a_name_overwrites_none() {
 
 #[test]
 fn whoever_holds_a_signal_has_it_alone_until_the_lease_is_over() {
-    let world = FakeWorld::new();
+    let world = machine();
     store(&world).emit(&draft("DOCS_NEEDED", &json!({})), world.now()).unwrap();
     let take = |event| store(&world).take("DOCS_NEEDED", event, world.now()).unwrap();
     let claim = |by| Event::Claim { by, lease: seconds(60) };
@@ -245,7 +258,7 @@ fn hand_made_files_are_taken_as_far_as_they_go() {
         ("STOP", huge.as_bytes(), "put aside: it is too large"),
     ];
     for (name, content, expected) in cases {
-        let world = FakeWorld::new();
+        let world = machine();
         world.put(file(name), content);
         world.advance(seconds(5));
         let found = store(&world).pending(world.now());
@@ -267,7 +280,7 @@ fn hand_made_files_are_taken_as_far_as_they_go() {
 
 #[test]
 fn folders_pipes_and_strangers_are_no_signals() {
-    let world = FakeWorld::new();
+    let world = machine();
     world.put_folder(file("STOP"));
     world.put_special(file("PAUSE"));
     world.put(file("NO_SUCH_SIGNAL"), "");
@@ -282,7 +295,7 @@ fn folders_pipes_and_strangers_are_no_signals() {
 
 #[test]
 fn a_file_that_is_being_written_is_not_read_yet() {
-    let world = FakeWorld::new();
+    let world = machine();
     world.put(file("HUMAN_REVIEW_NEEDED"), "{\"reason\": ");
     assert_eq!(store(&world).pending(world.now()), []);
     world.put(file("HUMAN_REVIEW_NEEDED"), "{\"reason\": \"a\"}");
@@ -306,39 +319,56 @@ fn consume_approval(world: &FakeWorld) -> Result<String, String> {
 }
 
 #[test]
-fn an_approval_by_hand_approves_the_only_request_that_waited() {
-    let touch = |world: &FakeWorld, content: &str| {
+fn an_approval_without_a_request_approves_the_only_one_that_waited() {
+    let given = |world: &FakeWorld, fields: Value| {
         world.advance(seconds(10));
-        world.put(file("HUMAN_APPROVED"), content);
+        approve(world, &fields);
         world.advance(seconds(10));
     };
-    let world = FakeWorld::new();
+    let world = machine();
     review(&world, "a");
-    touch(&world, "");
+    given(&world, json!({}));
     assert_eq!(consume_approval(&world), Ok("a".to_owned()));
 
-    touch(&world, "");
+    given(&world, json!({}));
     let later = review(&world, "later");
     let stale = consume_approval(&world).unwrap_err();
     assert_eq!(stale, "it is older than every HUMAN_REVIEW_NEEDED that waits");
     review(&world, "b");
-    touch(&world, "");
+    given(&world, json!({}));
     let several = consume_approval(&world).unwrap_err();
     assert!(several.starts_with("several HUMAN_REVIEW_NEEDED waited"), "{several}");
 
-    touch(&world, "{\"task_id\": \"b\"}");
+    given(&world, json!({"task_id": "b"}));
     assert_eq!(consume_approval(&world), Ok("b".to_owned()));
 
     // Two waited when it was made; that one of them is over now does not make it the other's.
     review(&world, "c");
-    touch(&world, "");
+    given(&world, json!({}));
     store(&world).reject(&later.id, ("ann", "no"), world.now()).unwrap();
     assert!(consume_approval(&world).unwrap_err().starts_with("several"));
 }
 
 #[test]
+fn an_approval_that_the_user_did_not_give_approves_nothing() {
+    let world = machine();
+    let request = review(&world, "a");
+    for content in [json!({}), json!({"request": request.id}), json!({"task_id": "a"})] {
+        world.advance(seconds(10));
+        world.put(file("HUMAN_APPROVED"), content.to_string());
+        let why = consume_approval(&world).unwrap_err();
+        assert!(why.contains("`policyd signal approve`"), "{why}");
+    }
+    // A copy of an approval that the user gave to another project counts there only.
+    let text = json!({"id": "0123456789ab", "signal": "HUMAN_APPROVED", "request": request.id});
+    world.put(file("HUMAN_APPROVED"), text.to_string());
+    assert!(consume_approval(&world).is_err());
+    assert_eq!(store(&world).pending(world.now())[0].id, request.id, "it still waits");
+}
+
+#[test]
 fn an_approval_that_names_its_request_approves_no_other() {
-    let world = FakeWorld::new();
+    let world = machine();
     let (a, b) = (review(&world, "a"), review(&world, "b"));
     world.advance(seconds(10));
     let answer = store(&world).approve(&b.id, ("ann", "go on"), world.now()).unwrap();
@@ -348,14 +378,16 @@ fn an_approval_that_names_its_request_approves_no_other() {
     assert_eq!(consume_approval(&world), Ok("b".to_owned()));
     assert_eq!(store(&world).pending(world.now())[0].id, a.id);
 
-    world.put(file("HUMAN_APPROVED"), json!({"request": b.id}).to_string());
+    let again =
+        Draft { request: b.id.clone(), by_user: true, ..draft("HUMAN_APPROVED", &json!({})) };
+    store(&world).emit(&again, world.now()).unwrap();
     let why = consume_approval(&world).unwrap_err();
     assert_eq!(why, format!("the HUMAN_REVIEW_NEEDED {} it names was approved", b.id));
 }
 
 #[test]
 fn who_is_not_answered_in_time_is_told_of_once_it_was_done() {
-    let world = FakeWorld::new();
+    let world = machine();
     review(&world, "a");
     let hours = |count: u64| seconds(count * 3600);
     world.advance(hours(24));
@@ -379,7 +411,7 @@ fn who_is_not_answered_in_time_is_told_of_once_it_was_done() {
 
 #[test]
 fn drifts_count_anew_once_the_context_was_cleared() {
-    let world = FakeWorld::new();
+    let world = machine();
     for task in ["a", "b", "a"] {
         world.advance(seconds(1));
         let fields = json!({"detected_drift": "x", "task_id": task, "severity": "low"});
@@ -396,7 +428,7 @@ fn drifts_count_anew_once_the_context_was_cleared() {
 
 #[test]
 fn what_the_agent_is_told() {
-    let world = FakeWorld::new();
+    let world = machine();
     let mut all = String::new();
     for (name, fields) in [
         (

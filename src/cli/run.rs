@@ -78,8 +78,8 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &RunA
         }
     };
     let choices = UserChoiceStore::new(world, &own);
-    let run = match begin(world, (&store, &choices), arguments) {
-        Ok(run) => run,
+    let (run, unrecorded) = match begin(world, (&store, &choices), arguments) {
+        Ok(begun) => begun,
         Err((code, problem)) => {
             console.complain(&problem);
             return code;
@@ -109,16 +109,16 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &RunA
         decided: "",
         teller,
     };
-    wrong.iter().for_each(|it| supervisor.problem(it));
+    wrong.iter().chain(&unrecorded).for_each(|it| supervisor.problem(it));
     supervisor.drive(arguments.resume)
 }
 
-/// A new run, or the one that is to be gone on with.
+/// A new run, or the one that is resumed; and why it cannot be resumed later, if so.
 fn begin(
     world: &dyn World,
     (store, choices): (&RunStore<'_>, &UserChoiceStore<'_>),
     arguments: &RunArguments,
-) -> Result<Run, (u8, String)> {
+) -> Result<(Run, Option<String>), (u8, String)> {
     let millis = |it: Duration| u64::try_from(it.as_millis()).unwrap_or(u64::MAX);
     let options = Options {
         max_iterations: arguments.max_iterations,
@@ -137,24 +137,20 @@ fn begin(
         if !arguments.command.is_empty() {
             run.command.clone_from(&arguments.command);
         }
-        return record_start(choices, run);
+        return Ok(record_start(choices, run));
     }
     let now = world.now();
     let goal = goal(world, arguments.goal.as_deref().unwrap_or_default())?;
     let mut run = Run::new(&store.new_id(now), &goal, &arguments.command, now);
     run.options = options;
-    match record_start(choices, run.clone()) {
-        // Without a home directory a run cannot be resumed; it can be made.
-        Err(_) if choices.path().is_none() => Ok(run),
-        recorded => recorded,
-    }
+    Ok(record_start(choices, run))
 }
 
-/// Records in the choices of the user what a run may do, so that it can be resumed.
-fn record_start(choices: &UserChoiceStore<'_>, run: Run) -> Result<Run, (u8, String)> {
+/// Records in the choices of the user what a run may do; a run without a record cannot be resumed.
+fn record_start(choices: &UserChoiceStore<'_>, run: Run) -> (Run, Option<String>) {
     let recorded = choices.change(|it| it.add_run(&run.id, &run.work_digest()));
-    recorded.map_err(|problem| (EXIT_BROKEN, format!("{problem}; nothing was run")))?;
-    Ok(run)
+    let problem = recorded.err().map(|it| format!("{it}; this run cannot be resumed"));
+    (run, problem)
 }
 
 /// Why a run is not resumed that this user did not start, or that was changed since.

@@ -37,9 +37,10 @@ pub fn state_folder(world: &dyn World, root: &Path) -> Option<PathBuf> {
 /// once every link is followed.
 #[must_use]
 pub fn key(world: &dyn World, root: &Path) -> String {
+    // The directory itself might not exist yet; its key is the same then.
     let resolved = root.ancestors().find_map(|it| {
         let real = world.real_path(it).ok()?;
-        Some(root.strip_prefix(it).map_or_else(|_| real.clone(), |rest| real.join(rest)))
+        Some(root.strip_prefix(it).ok()?.iter().fold(real, |path, name| path.join(name)))
     });
     let resolved = resolved.unwrap_or_else(|| root.to_path_buf());
     let mut digits = hex(&Sha256::digest(resolved.as_os_str().as_encoded_bytes()));
@@ -48,4 +49,21 @@ pub fn key(world: &dyn World, root: &Path) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' };
     let name: String = name.chars().take(64).map(plain).collect();
     format!("{name}-{digits}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::fake::FakeWorld;
+
+    #[test]
+    fn a_key_is_the_same_before_and_after_its_directory_exists() {
+        let world = FakeWorld::new();
+        let root = Path::new("/work/.policyd");
+        let before = key(&world, root);
+        world.put_folder(root);
+        assert_eq!(key(&world, root), before);
+        assert!(before.starts_with("work-"), "{before}");
+        assert_ne!(key(&world, Path::new("/other/work/.policyd")), before);
+    }
 }

@@ -13,6 +13,12 @@ use serde_json::json;
 use crate::support::snapshot;
 use crate::{FILE, record, store};
 
+fn machine() -> FakeWorld {
+    let world = FakeWorld::new();
+    world.set_env("HOME", "/home/me");
+    world
+}
+
 #[test]
 fn the_seeds_own_walk_through_the_states() {
     let settings = Settings::default();
@@ -146,7 +152,7 @@ fn what_is_written_is_read_as_it_was() {
         ..Settings::default()
     };
     for settings in [Settings::default(), rates] {
-        let world = FakeWorld::new();
+        let world = machine();
         let (store, mut pure) = (store(&world), Breaker::default());
         for (seconds, event) in happenings() {
             world.advance(Duration::from_secs(seconds));
@@ -162,7 +168,7 @@ fn what_is_written_is_read_as_it_was() {
 
 #[test]
 fn the_file_is_the_seeds_with_a_few_keys_more() {
-    let world = FakeWorld::new();
+    let world = machine();
     let store = store(&world);
     let settings = Settings { slow_rate: Some(90), ..Settings::default() };
     let put = |key: &str, settings: &Settings, events: &[(u64, Event<'static>)]| {
@@ -182,4 +188,22 @@ fn the_file_is_the_seeds_with_a_few_keys_more() {
         "file__a_few_keys_more",
         String::from_utf8(world.get(FILE).unwrap()).unwrap(),
     );
+}
+
+#[test]
+fn a_breaker_that_the_user_did_not_force_open_is_not_forced() {
+    let world = machine();
+    let (store, settings) = (store(&world), Settings::default());
+    let trip = Event::Trip { length: None, reason: "maintenance" };
+    store.record("k", trip, &settings, world.now()).unwrap();
+    assert!(store.peek("k").forced.is_some());
+    // The same file in the project of another user, or brought by a repository.
+    world.set_env("HOME", "/home/other");
+    let foreign = store.peek("k");
+    assert_eq!(foreign.forced, None);
+    let (_, answer) = store.request("k", &settings, world.now().plus(Duration::from_secs(3600)));
+    assert!(!matches!(answer, Answer::Rejected { .. }), "{answer:?}");
+    world.set_env("HOME", "/home/me");
+    store.record("k", Event::Reset, &settings, world.now()).unwrap();
+    assert_eq!(store.peek("k").forced, None);
 }

@@ -119,6 +119,7 @@ fn config_validate(input: &Value) -> Value {
     scene.events(&failing_events());
     let path = "/work/.claude/tools/amplihack/.power_steering_config";
     scene.world.put(path, input["config"].to_string());
+    scene.honor_switch_files();
     json!({"valid": scene.report()["problems"].as_array().unwrap().is_empty()})
 }
 
@@ -133,6 +134,7 @@ fn disabled(input: &Value) -> Value {
     let mut scene = Scene::new();
     scene.events(&failing_events());
     set_up(&scene.world, input);
+    scene.honor_switch_files();
     if input["cwd_disabled_file"] == true {
         scene.world.put("/work/.disabled", "");
     }

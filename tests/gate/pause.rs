@@ -1,15 +1,26 @@
 //! `policyd pause` and `policyd resume`: off for a while, told everywhere, over by itself.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use policyd::store::user_choices::UserChoiceStore;
 use policyd::world::WorldError;
 use policyd::world::fake::Op;
 use serde_json::{Value, json};
 
 use crate::scene::{Called, Scene};
 
-const FILE: &str = "/work/.policyd/paused.json";
 const MINUTE: Duration = Duration::from_secs(60);
+
+/// Where the choices of the user are kept.
+fn file(scene: &Scene) -> PathBuf {
+    UserChoiceStore::new(&scene.world, Path::new("/work/.policyd")).path().unwrap()
+}
+
+fn is_paused(scene: &Scene) -> bool {
+    let store = UserChoiceStore::new(&scene.world, Path::new("/work/.policyd"));
+    !store.load().unwrap().pauses.is_empty()
+}
 
 fn called(scene: &Scene, line: &str) -> Called {
     let words: Vec<&str> = ["policyd"].into_iter().chain(line.split_whitespace()).collect();
@@ -54,7 +65,7 @@ fn a_pause_is_told_everywhere_and_is_over_by_itself() {
     assert_eq!((&entries[0]["event"], &entries[1]["event"]), (&json!("pause"), &json!("stop")));
     assert!(entries[1]["no_opinion"].as_str().unwrap().starts_with("paused"), "{}", entries[1]);
     let rules = called(&scene, "rules");
-    assert!(rules.stderr.contains("the gate is paused until"), "{}", rules.stderr);
+    assert!(rules.stderr.contains("policyd is paused until"), "{}", rules.stderr);
     let rules = called(&scene, "rules --format json").json();
     assert!(rules["paused"][0].as_str().unwrap().contains("a demo"), "{}", rules["paused"]);
     let mut guards = rules["guards"].as_array().unwrap().iter();
@@ -70,7 +81,7 @@ fn a_pause_is_told_everywhere_and_is_over_by_itself() {
     assert_eq!(scene.stop().decision(), "block", "it is over");
     assert_eq!(called(&scene, "rules --format json").json()["paused"], json!([]));
     assert_eq!(called(&scene, "resume").code, 1, "nothing is paused any more");
-    assert_eq!(scene.world.get(FILE), None);
+    assert!(!is_paused(&scene));
 }
 
 #[test]
@@ -117,46 +128,51 @@ fn a_duration_that_is_none_is_a_usage_error_with_the_form() {
         ("30min", "`30min` is not a duration"),
         ("half", "`half` is not a duration"),
         ("0m", "a pause of no time is none"),
-        ("8d", "`8d` is longer than 7d; to switch the gate off for good, write `enabled: false`"),
+        (
+            "8d",
+            "`8d` is longer than 7d; to disable policyd in this project until you enable it, run `policyd disable`",
+        ),
         ("99999999w", "is longer than 7d"),
     ] {
         let wrong = called(&scene, &format!("pause {text}"));
         assert_eq!(wrong.code, 2, "{text}");
         assert!(wrong.stderr.contains(said), "{}", wrong.stderr);
     }
-    assert_eq!(scene.world.get(FILE), None);
+    assert!(!is_paused(&scene));
     assert_eq!(scene.stop().decision(), "block");
 }
 
 #[test]
-fn a_damaged_pause_is_none_and_is_told() {
+fn damaged_choices_pause_nothing_and_are_reported() {
     let scene = untested();
-    let long =
-        r#"{"pauses": [{"since": "2026-01-01T00:00:00Z", "until": "2027-01-01T00:00:00Z"}]}"#;
-    let later =
-        r#"{"pauses": [{"since": "2026-01-02T00:00:00Z", "until": "2026-01-03T00:00:00Z"}]}"#;
-    for (text, told) in [
-        ("{", true),
-        ("[]", true),
-        (r#"{"pauses": [{"until": "2026-01-01T00:30:00Z"}]}"#, true),
-        (r#"{"pauses": []}"#, false),
-        (long, false),
-        (later, false),
-    ] {
-        scene.world.put(FILE, text);
-        // Each stop is one of a new session.
-        let payload = scene.payload(&json!({"session_id": format!("s{}", text.len())}));
+    let choices = |pauses: &str| format!(r#"{{"version": 1, "pauses": {pauses}}}"#);
+    let pause = |from: &str, to: &str| {
+        choices(&format!(r#"[{{"since": "{from}T00:00:00Z", "until": "{to}T00:00:00Z"}}]"#))
+    };
+    for (number, (text, reported)) in [
+        ("{".to_owned(), true),
+        ("[]".to_owned(), true),
+        (choices(r#"[{"until": "2026-01-01T00:30:00Z"}]"#), true),
+        (choices("[]"), false),
+        (pause("2026-01-01", "2027-01-01"), false),
+        (pause("2026-01-02", "2026-01-03"), false),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        scene.world.put(file(&scene), &text);
+        // Each stop belongs to a new session.
+        let payload = scene.payload(&json!({"session_id": format!("s{number}")}));
         let stop = scene.call("stop", &payload.to_string(), &[]);
         assert_eq!(stop.decision(), "block", "{text}");
         let said = stop.json()["systemMessage"].as_str().unwrap_or_default().contains("not used");
-        assert_eq!(said, told, "{text}");
+        assert_eq!(said, reported, "{text}");
     }
-    scene.world.put(FILE, "{");
-    assert_eq!(called(&scene, "resume").code, 1);
-    assert_eq!(scene.world.get(FILE), None, "it is removed");
-    scene.world.put(FILE, "{");
-    assert_eq!(called(&scene, "pause").code, 0);
-    assert_eq!(scene.stop().decision(), "approve");
+    scene.world.put(file(&scene), "{");
+    let refused = called(&scene, "pause");
+    assert_eq!(refused.code, 3);
+    assert!(refused.stderr.contains("remove it, and choose again"), "{}", refused.stderr);
+    assert_eq!(scene.world.get(file(&scene)).unwrap(), b"{", "it is not overwritten");
 }
 
 #[test]
@@ -170,6 +186,58 @@ fn an_agent_does_not_pause_its_own_gate() {
 }
 
 #[test]
+fn a_pause_in_the_project_pauses_nothing() {
+    let scene = untested();
+    let pause = r#"{"version": 1, "pauses": [{"since": "2026-01-01T00:00:00Z",
+        "until": "2026-01-03T00:00:00Z", "reason": "x"}]}"#;
+    scene.world.put("/work/.policyd/paused.json", pause);
+    scene.world.put("/work/.policyd/projects/work.json", pause);
+    assert_eq!(scene.stop().decision(), "block");
+}
+
+#[test]
+fn policyd_is_disabled_until_the_user_enables_it_and_says_so() {
+    let scene = untested();
+    let said = called(&scene, "disable --reason demo");
+    assert_eq!(said.code, 0, "{said:?}");
+    for (event, name) in [("session-start", "SessionStart"), ("stop", "Stop")] {
+        let payload = scene.payload(&json!({"source": "startup", "hook_event_name": name}));
+        let answer = scene.call(event, &payload.to_string(), &[]);
+        let notice = answer.json()["systemMessage"].as_str().unwrap_or_default().to_owned();
+        assert!(notice.contains("disabled in this project since 2026-01-01"), "{event}: {notice}");
+        assert!(notice.contains("demo; `policyd enable` ends it"), "{event}: {notice}");
+    }
+    let events: Vec<_> = log(&scene).iter().map(|it| it["event"].clone()).collect();
+    assert_eq!(events, ["disable", "session_start", "stop"]);
+    assert_eq!(called(&scene, "enable").code, 0);
+    assert_eq!(scene.stop().decision(), "block");
+    assert_eq!(called(&scene, "enable").code, 1, "it was enabled before");
+}
+
+#[test]
+fn a_switch_file_counts_only_if_the_user_honors_it() {
+    let config = ".claude/tools/amplihack/.power_steering_config";
+    for file in
+        [".disabled", ".policyd/.disabled", ".claude/runtime/power-steering/.disabled", config]
+    {
+        let scene = untested();
+        let path = format!("/work/{file}");
+        scene.world.put(&path, if file == config { r#"{"enabled": false}"# } else { "" });
+        let ignored = scene.stop();
+        assert_eq!(ignored.decision(), "block", "{file}");
+        let notice = ignored.json()["systemMessage"].as_str().unwrap_or_default().to_owned();
+        assert!(notice.contains(file) && notice.contains("is ignored"), "{file}: {notice}");
+        assert_eq!(called(&scene, "trust --switch-files").code, 0);
+        let honored = scene.stop();
+        assert_eq!(honored.decision(), "approve", "{file}");
+        let notice = honored.json()["systemMessage"].as_str().unwrap_or_default().to_owned();
+        assert!(notice.contains(file) && notice.contains("disabled"), "{file}: {notice}");
+        assert_eq!(called(&scene, "trust --switch-files --revoke").code, 0);
+        assert_eq!(scene.stop().decision(), "block", "{file}");
+    }
+}
+
+#[test]
 fn a_pause_that_cannot_be_written_is_no_pause() {
     let scene = untested();
     let full = WorldError::Refused("disk full".to_owned());
@@ -178,5 +246,5 @@ fn a_pause_that_cannot_be_written_is_no_pause() {
     let refused = called(&scene, "pause");
     assert_eq!(refused.code, 3);
     assert!(refused.stderr.contains("nothing is paused"), "{}", refused.stderr);
-    assert_eq!(scene.world.get(FILE), None);
+    assert!(!is_paused(&scene));
 }

@@ -1,7 +1,10 @@
 //! A simulated machine with an agent's session on it: events in short form become a transcript,
 //! and hook payloads run through the whole program on the fake World.
 
+use std::path::Path;
+
 use policyd::cli::{self, Console};
+use policyd::store::user_choices::UserChoiceStore;
 use policyd::world::fake::FakeWorld;
 use serde_json::{Value, json};
 
@@ -45,6 +48,12 @@ impl Scene {
         world.put_folder("/work/.git");
         crate::trusting::trusting(&world);
         Self { world, lines: Vec::new(), calls: 0, prompts: 0 }
+    }
+
+    /// Lets the user honor the switch files of the project.
+    pub(crate) fn honor_switch_files(&self) {
+        let store = UserChoiceStore::new(&self.world, Path::new("/work/.policyd"));
+        store.change(|it| it.switch_files = true).unwrap();
     }
 
     /// Adds events: `user` (with `branch` and `folder`), `assistant`, `tool` with `input` and `id`, `tool_result` with `id`

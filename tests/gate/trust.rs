@@ -121,6 +121,7 @@ fn a_worktree_is_trusted_as_its_main_checkout_is() {
     let worktree = "/elsewhere/wt";
     scene.world.put(format!("{worktree}/.git"), "gitdir: /work/.git/worktrees/wt\n");
     scene.world.put("/work/.git/worktrees/wt/commondir", "../..\n");
+    scene.world.put("/work/.git/worktrees/wt/gitdir", format!("{worktree}/.git\n"));
     for file in ["considerations.yaml", "probes.yaml"] {
         let text = scene.world.get(format!("{FOLDER}/{file}")).unwrap();
         scene.world.put(format!("{worktree}/.policyd/policies/{file}"), text);

@@ -96,8 +96,9 @@ fn what_keeps_hooks_from_running_is_found() {
 #[test]
 fn switches_packs_and_state_are_looked_at() {
     let machine = installed();
+    machine.honor_switch_files();
     machine.put(".policyd/.disabled", "");
-    failed(&machine, "switched off");
+    failed(&machine, "disabled: ");
 
     let machine = installed();
     machine.put(".policyd/policies/considerations.yaml", "- id: mine\n  severty: x\n");

@@ -50,10 +50,12 @@ fn a_worktree_shares_state_and_switch_with_its_main_checkout() {
     assert!(!tree.join(".policyd").exists());
     let status = |folder| printed(&machine, folder, &["git", "status", "--porcelain"]).unwrap();
     assert_eq!((status(&machine.project), status(&tree)), (String::new(), String::new()));
+    machine.honor_switch_files();
     for switch in [".disabled", ".policyd/.disabled", ".claude/runtime/power-steering/.disabled"] {
         machine.put(switch, "");
         let id = json!({"session_id": "s2", "cwd": tree.join("sub")});
-        assert_eq!(machine.stop_with(&id).stdout, "", "{switch}");
+        let stop = machine.stop_with(&id);
+        assert!(!stop.blocks() && stop.notice().contains("disabled"), "{switch}: {stop:?}");
         fs::remove_file(machine.file(switch)).unwrap();
     }
     assert!(machine.stop_with(&json!({"session_id": "s2", "cwd": tree})).blocks());

@@ -9,6 +9,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use policyd::store::user;
+use policyd::world::real::RealWorld;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -123,6 +125,15 @@ impl Machine {
         let path = self.file(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
+    }
+
+    /// Lets the user honor the switch files of the project.
+    pub(crate) fn honor_switch_files(&self) {
+        let key = user::key(&RealWorld::new(), &self.file(".policyd"));
+        let folder = self.path("config/policyd/projects");
+        fs::create_dir_all(&folder).unwrap();
+        let text = "{\"version\": 1, \"switch_files\": true}";
+        fs::write(folder.join(format!("{key}.json")), text).unwrap();
     }
 
     pub(crate) fn transcript(&self) -> PathBuf {

@@ -81,15 +81,13 @@ fn a_gate_that_the_agent_switches_off_takes_no_claim() {
         Play::does(move |world: &FakeWorld| world.put(path, text))
     };
     let config = "/work/.claude/tools/amplihack/.power_steering_config";
-    let pause = r#"{"version": 1, "pauses": [{"since": "2026-01-25T12:00:00Z", "until": "2026-01-25T13:00:00Z",
-        "reason": "", "by_agent": false}]}"#;
     for (path, text) in [
         ("/work/.policyd/.disabled", ""),
         (config, r#"{"enabled": false}"#),
         (config, r#"{"enabled": true, "checkers_enabled": {"todos_complete": false}}"#),
-        ("/work/.policyd/paused.json", pause),
     ] {
         let stage = Stage::new();
+        stage.honor_switch_files();
         let cheats = || vec![puts(path, text), signals("COMPLETION_REQUESTED")];
         stage.play(turn("a", cheats()));
         stage.play(turn("b", vec![signals("COMPLETION_REQUESTED")]));
@@ -110,6 +108,7 @@ fn a_gate_that_the_agent_switches_off_takes_no_claim() {
 fn a_gate_that_is_switched_off_in_a_turn_that_is_interrupted_is_found_out() {
     let stopped = |then: &str| {
         let stage = Stage::new();
+        stage.honor_switch_files();
         let off = Play::does(|world: &FakeWorld| world.put("/work/.policyd/.disabled", ""));
         stage.play(vec![changes("a"), off, Play::Hangs]);
         stage.play(turn("b", vec![signals("COMPLETION_REQUESTED")]));
@@ -140,6 +139,7 @@ fn a_gate_that_is_switched_off_in_a_turn_that_is_interrupted_is_found_out() {
 #[test]
 fn a_gate_that_a_human_switched_off_takes_the_agents_word_and_says_so() {
     let stage = Stage::new();
+    stage.honor_switch_files();
     stage.world.put("/work/.policyd/.disabled", "");
     let todo = json!({"todos": [{"content": "x", "status": "pending", "activeForm": "x"}]});
     let claims = vec![tool("t1", "TodoWrite", &todo), signals("COMPLETION_REQUESTED")];
@@ -148,12 +148,13 @@ fn a_gate_that_a_human_switched_off_takes_the_agents_word_and_says_so() {
     assert_eq!((said.code, said.status().as_str()), (0, "complete"));
     let told = said.of("loop.problem");
     let text = told[0]["problem"].as_str().unwrap();
-    assert!(text.contains("not judged in full: switched off: /work/.policyd/.disabled"), "{text}");
+    assert!(text.contains("not judged in full: disabled: `/work/.policyd/.disabled`"), "{text}");
 }
 
 #[test]
 fn a_supervisor_that_was_killed_does_not_forget_who_switched_the_gate_off() {
     let cheats = |stage: &Stage| {
+        stage.honor_switch_files();
         let off = Play::does(|world: &FakeWorld| world.put("/work/.policyd/.disabled", ""));
         stage.play(turn("a", vec![off, signals("COMPLETION_REQUESTED")]));
         stage.play(turn("b", vec![signals("COMPLETION_REQUESTED")]));

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use policyd::store::user;
+use policyd::world::real::RealWorld;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -51,6 +53,15 @@ impl Theatre {
     fn git(&self, words: &[&str]) {
         let done = Command::new("git").args(words).current_dir(self.project()).output().unwrap();
         assert!(done.status.success(), "{done:?}");
+    }
+
+    /// Lets the user honor the switch files of the project.
+    fn honor_switch_files(&self) {
+        let key = user::key(&RealWorld::new(), &self.project().join(".policyd"));
+        let folder = self.folder.path().join(".config/policyd/projects");
+        fs::create_dir_all(&folder).unwrap();
+        let text = "{\"version\": 1, \"switch_files\": true}";
+        fs::write(folder.join(format!("{key}.json")), text).unwrap();
     }
 
     fn command(&self, options: &[&str]) -> Command {
@@ -324,6 +335,7 @@ fn what_left_the_group_and_switches_the_gate_off_between_two_turns_is_found_out(
     let escapes = "setsid sh -c 'sleep 0.5; touch .policyd/.disabled' > /dev/null 2>&1 &\n\
                    commits one; refused 'rate_limit_error Retry-After: 2'";
     let theatre = Theatre::new(&[escapes, "commits two; claims"]);
+    theatre.honor_switch_files();
     let (code, events) = theatre.run(&["--max-iterations", "2"]);
     assert_eq!(code, 11, "{events:#?}");
     let told: Vec<&str> = events.iter().filter_map(|it| it["problem"].as_str()).collect();

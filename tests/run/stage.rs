@@ -1,7 +1,9 @@
 //! A simulated machine on which an agent plays its part, and calls of the program on it.
 
+use std::path::Path;
 use std::time::Duration;
 
+use policyd::store::user_choices::UserChoiceStore;
 use policyd::world::CommandOutput;
 use policyd::world::fake::{FakeWorld, Play};
 use serde_json::{Value, json};
@@ -112,6 +114,12 @@ impl Stage {
         let world = machine();
         git(&world, "");
         Self { world }
+    }
+
+    /// Lets the user honor the switch files of the project.
+    pub(crate) fn honor_switch_files(&self) {
+        let store = UserChoiceStore::new(&self.world, Path::new("/work/.policyd"));
+        store.change(|it| it.switch_files = true).unwrap();
     }
 
     /// The same with a file of a pack of its own.

@@ -27,9 +27,12 @@ use crate::script::watch::Watch;
 use crate::state::SessionState;
 use crate::state::breaker;
 use crate::store::breakers::BreakerStore;
+use crate::store::user_choices::UserChoiceStore;
 use crate::world::fake::{FakeWorld, Op};
 use crate::world::{CommandOutput, World, WorldError};
 
+/// Configuration directory of the user of a case.
+const USER_CONFIG: &str = "/user/config";
 /// Where the transcript of the session lies.
 const TRANSCRIPT: &str = "/sessions/session-1.jsonl";
 
@@ -61,6 +64,10 @@ impl<'a> Machine<'a> {
         world.put_folder(format!("{PROJECT}/.git"));
         let unchanged = Unchanged::of(&ready.policy);
         script_tree(&world, false);
+        // A case may give a switch file, whose user honors it.
+        world.set_env("XDG_CONFIG_HOME", USER_CONFIG);
+        let choices = UserChoiceStore::new(&world, &Path::new(PROJECT).join(project::OWN_FOLDER));
+        drop(choices.change(|it| it.switch_files = true));
         Self { world, ready, unchanged, recorder: Recorder::default(), read_file }
     }
 
