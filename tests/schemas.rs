@@ -6,6 +6,9 @@
     reason = "the real folder of schemas is read and written"
 )]
 
+#[path = "support/human.rs"]
+mod human;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -17,6 +20,8 @@ use policyd::policy::{builtin, load, shapes};
 use policyd::report::schemas;
 use policyd::source::{Source, check, yaml};
 use serde_json::Value;
+
+use human::HumanWorld;
 
 fn source(text: &str) -> Arc<Source> {
     Arc::new(Source { name: "a.yaml".to_owned(), text: text.to_owned() })
@@ -228,22 +233,23 @@ fn what_the_program_writes_fits_its_schema() {
             .args(arguments)
             .current_dir(folder.path())
             .env("HOME", folder.path())
-            .env_remove("CLAUDECODE")
             .output()
             .unwrap();
         String::from_utf8(output.stdout).unwrap()
     };
+    let world = HumanWorld::new(folder.path(), &[("HOME", folder.path())]);
+    let human = |arguments: &[&str]| world.call(arguments).1;
     for _ in 0..2 {
         assert!(run(&["eval", "--hook", "stop", "--input", "stop.json"]).contains("block"));
     }
-    run(&["pause", "5m", "--reason", "a look"]);
+    human(&["pause", "5m", "--reason", "a look"]);
     run(&["eval", "--hook", "stop", "--input", "stop.json"]);
     run(&["resume"]);
-    breakers(&run);
-    tasks_and_runs(&run);
+    breakers(&human);
+    tasks_and_runs(&human);
     fs::write(at("failure.json"), r#"{"session_id": "s", "error": "overloaded"}"#).unwrap();
     run(&["eval", "--hook", "stop-failure", "--input", "failure.json"]);
-    signals(&run);
+    signals(&human);
     let lint = run(&["lint", "pack", "--profile", "strict", "--format", "json"]);
     run(&["lint", "pack", "--write-baseline", "base.json"]);
     let read = |path: &str| fs::read_to_string(at(path)).unwrap();

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::mem::ManuallyDrop;
 use std::time::Duration;
 
+use super::human::require_human;
 use super::{
     BreakerAction, CallResult, Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat,
     RecordArguments, pack, project,
@@ -17,6 +18,7 @@ use crate::report::mask::mask;
 use crate::source::suggest;
 use crate::state::breaker::{Answer, Breaker, Effect, Event, Failure, Mode, Settings, Told};
 use crate::store::breakers::BreakerStore;
+use crate::time::duration_text;
 use crate::world::{World, WorldError};
 
 /// Longest name of a breaker.
@@ -159,7 +161,17 @@ fn trip(
     (length, reason): (Option<Duration>, &str),
 ) -> u8 {
     let settings = desk.policy.breaker(key);
+    let length_text = length.map_or_else(String::new, |it| format!(" for {}", duration_text(it)));
+    let action = format!("open the breaker `{key}`{length_text}");
+    let actor = match require_human(desk.world, console, &action) {
+        Ok(actor) => actor,
+        Err(code) => return code,
+    };
     let (reason, _) = mask(reason);
+    let reason = match reason.is_empty() {
+        true => actor.text(),
+        false => format!("{reason}, by {}", actor.text()),
+    };
     let event = Event::Trip { length, reason: &reason };
     match desk.store.record(key, event, &settings, desk.world.now()) {
         Ok(breaker) => {
@@ -177,6 +189,9 @@ fn reset(desk: &Desk<'_>, console: &mut Console<'_>, key: &str) -> u8 {
     if !desk.store.is_damaged() && !desk.store.knows(key) {
         console.complain(&format!("there is no breaker `{key}`; nothing was reset"));
         return EXIT_FOUND;
+    }
+    if let Err(code) = require_human(desk.world, console, &format!("reset the breaker `{key}`")) {
+        return code;
     }
     let settings = desk.policy.breaker(key);
     match desk.store.record(key, Event::Reset, &settings, desk.world.now()) {

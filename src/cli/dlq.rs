@@ -7,6 +7,7 @@ use std::io::Read as _;
 
 use serde_json::json;
 
+use super::human::require_human;
 use super::resilience::{Report, Row, Stores, Taken};
 use super::{
     Console, DlqAction, DlqAdd, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ListFormat, ListPlace, resilience,
@@ -63,22 +64,13 @@ fn tell(console: &mut Console<'_>, problems: &[String]) {
     problems.iter().for_each(|it| console.complain(it));
 }
 
-/// Whether what somebody wants is for humans, and an agent's shell wants it.
-pub(super) fn is_refused(stores: &Stores<'_>, console: &mut Console<'_>, what: &str) -> bool {
-    let refused = super::project::is_on(stores.world, "CLAUDECODE");
-    if refused {
-        console.complain(&format!(
-            "{what} is for humans, and this shell belongs to an agent (CLAUDECODE is set): nothing \
-             was done; a human runs the same command in a terminal of their own"
-        ));
-    }
-    refused
-}
-
 fn add(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &DlqAdd) -> u8 {
     let human = arguments.marks.iter().any(|it| it.starts_with("human_"));
-    if human && is_refused(stores, console, "a human's word") {
-        return EXIT_FOUND;
+    if human {
+        let action = format!("mark `{}` with {}", arguments.task, arguments.marks.join(", "));
+        if let Err(code) = require_human(stores.world, console, &action) {
+            return code;
+        }
     }
     let mut error = arguments.error.clone();
     if error == "-" {

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::human::require_human;
 use super::resilience::{self, Stores};
 use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, EscalationAction, EscalationOpen,
@@ -160,12 +161,15 @@ fn resolve(
     id: &str,
     (decision, approved): (&str, bool),
 ) -> u8 {
-    if super::dlq::is_refused(stores, console, "an answer") {
-        return EXIT_FOUND;
-    }
     let Some(found) = find(stores, console, id) else { return EXIT_FOUND };
+    let verb = if approved { "approve" } else { "reject" };
+    let action = format!("{verb} the escalation `{}`", found.id);
+    let by = match require_human(stores.world, console, &action) {
+        Ok(actor) => actor.user().to_owned(),
+        Err(code) => return code,
+    };
     let decision = mask(decision).0.into_owned();
-    let event = Event::Closed { approved, decision: decision.clone(), by: stores.by.clone() };
+    let event = Event::Closed { approved, decision: decision.clone(), by };
     match stores.escalations.step(&found.id, event, stores.now) {
         Err(error) => return refused(console, &error),
         Ok((closed, Answer::AlreadyClosed)) => {

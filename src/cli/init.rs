@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use similar::TextDiff;
 
+use super::human::require_human;
 use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, InitArguments, pack, project, trust};
 use crate::limits::POLICY_FILE_BYTES_MAX;
 use crate::policy::builtin;
@@ -49,6 +50,10 @@ type Failed = (PathBuf, WorldError);
 
 fn write_pack(world: &dyn World, console: &mut Console<'_>, folder: &Path) -> Result<u8, Failed> {
     let is_new = !pack::holds_policies(world, folder);
+    let action = format!("add files to the pack that exists in {}", folder.display());
+    if !is_new && let Err(code) = require_human(world, console, &action) {
+        return Ok(code);
+    }
     // The case is one of the rule.
     let has_rules = world.stat(&folder.join(RULES)).is_ok();
     let mut written = Vec::new();
@@ -140,6 +145,10 @@ fn upgrade(world: &dyn World, console: &mut Console<'_>, folder: &Path) -> Resul
         return Ok(EXIT_OK);
     }
     console.say(&changes);
+    let action = format!("update {} as shown", copy.display());
+    if let Err(code) = require_human(world, console, &action) {
+        return Ok(code);
+    }
     keep_copy(world, &copy)?;
     for path in gone {
         world.remove(&path).map_err(|error| (path, error))?;

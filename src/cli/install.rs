@@ -10,6 +10,7 @@ use serde_json::Value;
 use similar::TextDiff;
 
 use super::arguments::{OnFailure, Scope};
+use super::human::require_human;
 use super::project::{self, Project};
 use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE, InstallArguments, UninstallArguments};
 use crate::harness::Moment;
@@ -93,8 +94,19 @@ pub(super) fn uninstall(
     arguments: &UninstallArguments,
 ) -> u8 {
     let change = |(place, path): (&'static Place, PathBuf)| take_out(world, place, path);
-    let planned = targets(world, &arguments.harness, arguments.scope)
+    let planned: Result<Planned, Failed> = targets(world, &arguments.harness, arguments.scope)
         .map(|targets| targets.into_iter().map(change).collect());
+    if let Ok(planned) = &planned
+        && !arguments.dry_run
+        && planned.iter().flatten().any(|it| it.before != it.after)
+    {
+        let changed = planned.iter().flatten().filter(|it| it.before != it.after);
+        let files: Vec<String> = changed.map(|it| it.path.display().to_string()).collect();
+        let action = format!("remove its hooks from {}", files.join(", "));
+        if let Err(code) = require_human(world, console, &action) {
+            return code;
+        }
+    }
     carry_out(world, console, planned, arguments.dry_run)
 }
 

@@ -18,6 +18,7 @@ mod facts;
 mod failure;
 mod folders;
 mod gate_status;
+mod human;
 mod init;
 mod install;
 mod line;

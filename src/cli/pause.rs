@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use super::gate_status::OffReason;
+use super::human::{Actor, require_human};
 use super::project::{self, Project};
 use super::{
     Console, DisableArguments, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, PauseArguments,
@@ -39,6 +40,14 @@ pub(super) fn pause(
         Ok(session) => session,
         Err(code) => return code,
     };
+    let whose = session
+        .as_ref()
+        .map_or_else(|| format!("in {}", project.root.display()), |id| format!("in session {id}"));
+    let action = format!("pause policyd {whose} for {}", duration_text(length));
+    let actor = match require_human(world, console, &action) {
+        Ok(actor) => actor,
+        Err(code) => return code,
+    };
     let now = world.now();
     let pause =
         Pause { session, since: now, until: now.plus(length), reason: one_line(&arguments.reason) };
@@ -47,7 +56,7 @@ pub(super) fn pause(
         console.complain(&format!("{problem}; nothing is paused"));
         return EXIT_BROKEN;
     }
-    log(world, &project, "pause", (pause.session.as_ref(), pause.text(now)));
+    log(world, &project, "pause", (pause.session.as_ref(), pause.text(now), &actor));
     console.say(&format!("{}\n", pause.text(now)));
     EXIT_OK
 }
@@ -75,8 +84,10 @@ pub(super) fn resume(
             EXIT_FOUND
         }
         Ok(ended) => {
+            let actor = Actor::of(world);
             for it in ended {
-                log(world, &project, "resume", (it.session.as_ref(), "resumed".to_owned()));
+                let text = "resumed".to_owned();
+                log(world, &project, "resume", (it.session.as_ref(), text, &actor));
                 let whose = it.session.map_or_else(String::new, |id| format!(" session {id}"));
                 console.say(&format!("resumed{whose}\n"));
             }
@@ -91,7 +102,13 @@ pub(super) fn disable(
     console: &mut Console<'_>,
     arguments: &DisableArguments,
 ) -> u8 {
-    let (project, since) = (project::find(world, None), world.now());
+    let project = project::find(world, None);
+    let action = format!("disable policyd in {}", project.root.display());
+    let actor = match require_human(world, console, &action) {
+        Ok(actor) => actor,
+        Err(code) => return code,
+    };
+    let since = world.now();
     let reason = one_line(&arguments.reason);
     let disabled = Disabled { since, reason };
     let store = UserChoiceStore::new(world, &project.state);
@@ -100,7 +117,7 @@ pub(super) fn disable(
         return EXIT_BROKEN;
     }
     let text = OffReason::Disabled(disabled).text(since);
-    log(world, &project, "disable", (None, text.clone()));
+    log(world, &project, "disable", (None, text.clone(), &actor));
     console.say(&format!("{text}\n"));
     EXIT_OK
 }
@@ -119,7 +136,7 @@ pub(super) fn enable(world: &dyn World, console: &mut Console<'_>) -> u8 {
             EXIT_FOUND
         }
         Ok(Some(_)) => {
-            log(world, &project, "enable", (None, "enabled".to_owned()));
+            log(world, &project, "enable", (None, "enabled".to_owned(), &Actor::of(world)));
             console.say("enabled\n");
             EXIT_OK
         }
@@ -180,13 +197,14 @@ fn named_session(
     }
 }
 
-fn log(
+/// Logs that the user turned policyd off or on, and who did it.
+pub(super) fn log(
     world: &dyn World,
     project: &Project,
     event: &str,
-    (session, text): (Option<&SessionId>, String),
+    (session, text, actor): (Option<&SessionId>, String, &Actor),
 ) {
-    let entry = decision_log::switch_entry(world.now(), event, session, text);
+    let entry = decision_log::switch_entry(world.now(), event, session, (text, actor.text()));
     // The switch itself stands; every stop tells it.
     let _unwritten = eval::log_decision(world, &project.state, entry);
 }

@@ -41,7 +41,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const LOCK_WAIT: Duration = Duration::from_secs(10);
 /// What the processes of a turn carry in their environment, so that they are known if this process
 /// dies: the run and the turn.
-const MARK: &str = "POLICYD_RUN";
+pub(super) const MARK: &str = "POLICYD_RUN";
 
 /// Supervises one run to its end.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &RunArguments) -> u8 {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::human::{Actor, require_human};
 use super::resilience::{self, Stores};
 use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, SignalAction,
@@ -88,9 +89,11 @@ impl At<'_, '_> {
         (from, expires): (&str, Option<Duration>),
     ) -> Result<u8, WorldError> {
         let Some(kind) = self.kind(console, name) else { return Ok(EXIT_USAGE) };
-        if !kind.approves.is_empty() && super::dlq::is_refused(self.stores, console, "an approval")
+        let is_approval = !kind.approves.is_empty();
+        if is_approval
+            && let Err(code) = require_human(self.world, console, &format!("approve by `{name}`"))
         {
-            return Ok(EXIT_FOUND);
+            return Ok(code);
         }
         let said = match fields::signal(kind, words) {
             Ok(said) => said,
@@ -103,7 +106,11 @@ impl At<'_, '_> {
         let draft = Draft {
             name: name.to_owned(),
             fields: said,
-            sender: from.to_owned(),
+            sender: if from.is_empty() && (is_approval || kind.interrupts == "stop") {
+                Actor::of(self.world).user().to_owned()
+            } else {
+                from.to_owned()
+            },
             request: String::new(),
             expires: expires.map(|it| now.plus(it)),
             by_user: true,
@@ -170,7 +177,7 @@ impl At<'_, '_> {
 
     /// Who somebody is who does not say so.
     fn whoever(&self, by: &Option<String>) -> String {
-        by.clone().or_else(|| self.world.env("USER")).unwrap_or_else(|| "somebody".to_owned())
+        by.clone().unwrap_or_else(|| Actor::of(self.world).user().to_owned())
     }
 
     fn consume(
@@ -192,9 +199,9 @@ impl At<'_, '_> {
         }
         let asks = view.awaiting_human(self.signals, self.world.now());
         let asked = asks.into_iter().any(|it| it.name == signal || it.id.starts_with(signal));
-        if asked && super::dlq::is_refused(self.stores, console, "consuming what waits for a human")
-        {
-            return Ok(EXIT_FOUND);
+        let action = format!("take `{signal}`, which waits for a human");
+        if asked && let Err(code) = require_human(self.world, console, &action) {
+            return Ok(code);
         }
         let by = self.whoever(by);
         let event = match hold {
@@ -240,8 +247,9 @@ impl At<'_, '_> {
         id: &str,
         (by, decision, reason): (&Option<String>, Option<&String>, &str),
     ) -> Result<u8, WorldError> {
-        if super::dlq::is_refused(self.stores, console, "an answer") {
-            return Ok(EXIT_FOUND);
+        let verb = if decision.is_some() { "approve" } else { "reject" };
+        if let Err(code) = require_human(self.world, console, &format!("{verb} `{id}`")) {
+            return Ok(code);
         }
         let (by, now) = (self.whoever(by), self.world.now());
         let answer = match decision {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::human::require_human;
 use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, StateAction, pack, project,
 };
@@ -102,6 +103,10 @@ fn reset(console: &mut Console<'_>, store: &SessionStore<'_>, id: &SessionId) ->
     if store.peek(id).origin == Origin::Fresh {
         console.complain(&format!("there is no session {id}; `policyd state list` names them"));
         return EXIT_BROKEN;
+    }
+    let action = format!("set the counters of session {id} to zero");
+    if let Err(code) = require_human(store.world, console, &action) {
+        return code;
     }
     let mut locked = match store.lock(id, Duration::from_secs(2)) {
         Ok(locked) => locked,

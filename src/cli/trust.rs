@@ -4,8 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::human::require_human;
 use super::project::{self, Project};
-use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, TrustArguments, pack};
+use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, TrustArguments, pack, pause};
 use crate::path::normal;
 use crate::source::Source;
 use crate::store::trust::{Standing, TrustStore, Trusted};
@@ -30,15 +31,8 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Trus
         console.complain(&format!("{} holds no pack", named.display()));
         return EXIT_BROKEN;
     };
-    // An agent in whose way a pack is must not be the one who trusts another.
-    if project::is_on(world, "CLAUDECODE") && !console.typed {
-        console.complain(
-            "this is the shell of an agent, and trust is a human's word: run it in a terminal",
-        );
-        return EXIT_USAGE;
-    }
     let done = if arguments.revoke {
-        revoke(console, &store, &folder)
+        revoke(world, console, &store, &folder)
     } else {
         trust(world, console, (&store, arguments.changes), &folder)
     };
@@ -76,9 +70,12 @@ fn trust(
         return Err(found.unreadable.join("\n"));
     }
     show_commands(world, console, &found);
+    let until = if changes { "whatever it becomes" } else { "until its files change" };
+    if let Err(code) = require_human(world, console, &format!("trust {name}, {until}")) {
+        return Ok(code);
+    }
     let hash = (!changes).then(|| found.content_hash());
     store.add(Trusted { folder: name.clone(), hash, since: world.now() })?;
-    let until = if changes { "whatever it becomes" } else { "until its files change" };
     console.say(&format!("trusted  {name}, {until}\n"));
     Ok(EXIT_OK)
 }
@@ -114,17 +111,33 @@ fn switch_files(
     project: &Project,
     is_honored: bool,
 ) -> u8 {
+    let (verb, files) = (if is_honored { "honor" } else { "ignore" }, "switch files in");
+    let root = project.main.display();
+    let actor = match require_human(world, console, &format!("{verb} {files} {root}")) {
+        Ok(actor) => actor,
+        Err(code) => return code,
+    };
     let store = UserChoiceStore::new(world, &project.state);
     if let Err(problem) = store.change(|it| it.switch_files = is_honored) {
         console.complain(&problem);
         return EXIT_BROKEN;
     }
-    let (what, files) = (if is_honored { "honored" } else { "ignored" }, "switch files in");
-    console.say(&format!("{what}  {files} {}\n", project.main.display()));
+    let what = if is_honored { "honored" } else { "ignored" };
+    pause::log(world, project, "trust", (None, format!("switch files are {what}"), &actor));
+    console.say(&format!("{what}  {files} {root}\n"));
     EXIT_OK
 }
 
-fn revoke(console: &mut Console<'_>, store: &TrustStore<'_>, folder: &Path) -> Result<u8, String> {
+fn revoke(
+    world: &dyn World,
+    console: &mut Console<'_>,
+    store: &TrustStore<'_>,
+    folder: &Path,
+) -> Result<u8, String> {
+    let action = format!("no longer trust {}", folder.display());
+    if let Err(code) = require_human(world, console, &action) {
+        return Ok(code);
+    }
     if store.revoke(folder)? {
         console.say(&format!("revoked  {}\n", folder.display()));
         return Ok(EXIT_OK);

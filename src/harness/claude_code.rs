@@ -10,7 +10,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Ability, Field, Harness, Moment, Put, Way, moment};
+use super::{Ability, Field, Harness, Moment, ProcessSigns, Put, Way, moment};
 
 /// The user is told.
 pub(super) const NOTICE: Way =
@@ -255,6 +255,16 @@ pub const HARNESS: Harness = Harness {
     // Its spelling is everybody's.
     signs: |_| false,
     variable: "",
+    process: ProcessSigns {
+        variables: &[
+            "CLAUDECODE",
+            "CLAUDE_CODE_ENTRYPOINT",
+            "CLAUDE_CODE_SESSION_ID",
+            "CLAUDE_CODE_CHILD_SESSION",
+        ],
+        programs: &["claude"],
+        packages: &["@anthropic-ai/claude-code", "claude/versions"],
+    },
     neutral: |_, _| true,
 };
 

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use super::claude_code::{
     ASKS_ANYWAY, BLOCK, CONTEXT, DENY, GRANT, HALT, INPUT_ALLOWED, NOTICE, REFUSE,
 };
-use super::{Harness, Moment, moment, rename};
+use super::{Harness, Moment, ProcessSigns, moment, rename};
 
 /// Bytes of a context that is not moved to a file: 2,500 tokens of about 4 bytes, and a reserve.
 pub(super) const CONTEXT_BYTES_MAX: usize = 9_500;
@@ -59,6 +59,24 @@ pub const HARNESS: Harness = Harness {
         has("model") && (has("turn_id") || (begins && has("permission_mode")))
     },
     variable: "",
+    process: ProcessSigns {
+        variables: &[
+            "CODEX_SANDBOX",
+            "CODEX_SANDBOX_NETWORK_DISABLED",
+            "CODEX_THREAD_ID",
+            "CODEX_CI",
+        ],
+        programs: &[
+            "codex",
+            "codex-exec",
+            "codex-linux-sandbox",
+            "codex-x86_64-unknown-linux-musl",
+            "codex-aarch64-unknown-linux-musl",
+            "codex-x86_64-apple-darwin",
+            "codex-aarch64-apple-darwin",
+        ],
+        packages: &["@openai/codex"],
+    },
     neutral: |_, payload| {
         // A continued stop keeps its turn, a prompt begins another one.
         rename(payload, "turn_id", "prompt_id");

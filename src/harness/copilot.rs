@@ -11,7 +11,7 @@
 use serde_json::Value;
 
 use super::claude_code::BLOCK;
-use super::{Ability, Harness, Moment, Put, Way, moment, rename, unpack};
+use super::{Ability, Harness, Moment, ProcessSigns, Put, Way, moment, rename, unpack};
 
 const PERMISSION: &str = "permissionDecision";
 const REASON: &str = "permissionDecisionReason";
@@ -105,6 +105,11 @@ pub const HARNESS: Harness = Harness {
     silence: "{}",
     signs: |payload| payload.contains_key("sessionId") && !payload.contains_key("hookEventName"),
     variable: "",
+    process: ProcessSigns {
+        variables: &["COPILOT_CLI", "COPILOT_AGENT_SESSION_ID"],
+        programs: &["copilot"],
+        packages: &["@github/copilot"],
+    },
     neutral: |moment, payload| {
         for (native, neutral) in [
             ("sessionId", "session_id"),

@@ -7,7 +7,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Ability, Harness, Moment, Put, Way, moment, rename, unpack};
+use super::{Ability, Harness, Moment, ProcessSigns, Put, Way, moment, rename, unpack};
 
 const PERMISSION: &str = "permission";
 
@@ -78,6 +78,12 @@ pub const HARNESS: Harness = Harness {
         payload.contains_key("conversation_id") || payload.contains_key("cursor_version")
     },
     variable: "",
+    // The editor itself is no sign: a human types into its terminal. `CURSOR_TRACE_ID` is set there.
+    process: ProcessSigns {
+        variables: &["CURSOR_AGENT", "CURSOR_CONVERSATION_ID"],
+        programs: &["cursor-agent"],
+        packages: &["cursor-agent/versions"],
+    },
     neutral: |moment, payload| {
         rename(payload, "conversation_id", "session_id");
         let first = payload.get("workspace_roots").and_then(|it| it.get(0)).cloned();

@@ -4,7 +4,7 @@
 use super::claude_code::{
     ALLOW, ASK, BLOCK, CONTEXT, DENY, DENY_AND_HALT, HALT, INPUT_ALLOWED, NOTICE,
 };
-use super::{Harness, Moment, moment, rename};
+use super::{Harness, Moment, ProcessSigns, moment, rename};
 
 const MOMENTS: [Moment; 9] = [
     moment("SessionStart", "session_start", &[&CONTEXT, &NOTICE]),
@@ -39,6 +39,11 @@ pub const HARNESS: Harness = Harness {
     silence: "",
     signs: |payload| payload.contains_key("sessionId") && payload.contains_key("hookEventName"),
     variable: "FACTORY_PROJECT_DIR",
+    process: ProcessSigns {
+        variables: &["FACTORY_PROJECT_DIR"],
+        programs: &["droid"],
+        packages: &[],
+    },
     neutral: |_, payload| {
         for (native, neutral) in [
             ("sessionId", "session_id"),

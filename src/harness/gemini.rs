@@ -14,7 +14,7 @@
 use serde_json::Value;
 
 use super::claude_code::{CONTEXT, HALT, NOTICE};
-use super::{Ability, Harness, Moment, Put, Way, moment, rename};
+use super::{Ability, Harness, Moment, ProcessSigns, Put, Way, moment, rename};
 use crate::checksum::{checksum, hex};
 
 const DENY: Way = Way {
@@ -68,6 +68,11 @@ pub const HARNESS: Harness = Harness {
             && payload.get("timestamp").is_some_and(Value::is_string))
     },
     variable: "",
+    process: ProcessSigns {
+        variables: &["GEMINI_CLI"],
+        programs: &["gemini"],
+        packages: &["@google/gemini-cli"],
+    },
     neutral: |moment, payload| {
         rename(payload, "prompt_response", "last_assistant_message");
         if moment.event == "stop"

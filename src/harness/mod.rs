@@ -133,6 +133,17 @@ impl Moment {
     }
 }
 
+/// By what the processes of a client are recognized, and those that it starts.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ProcessSigns {
+    /// Variables that it sets for the commands that it runs, and that no terminal of a human has.
+    pub variables: &'static [&'static str],
+    /// Names of its program file, and of the script that an interpreter runs.
+    pub programs: &'static [&'static str],
+    /// Directories that contain its program, as they are in the path of it.
+    pub packages: &'static [&'static str],
+}
+
 /// A harness: a row of [`HARNESSES`].
 #[derive(Debug)]
 pub struct Harness {
@@ -152,6 +163,8 @@ pub struct Harness {
     pub signs: fn(&Map<String, Value>) -> bool,
     /// A variable that only this harness sets for its hooks; none where it is empty.
     pub variable: &'static str,
+    /// By what its processes are recognized.
+    pub process: ProcessSigns,
     /// Puts a payload into the neutral spelling, which is Claude Code's; says whether there is
     /// anything to judge.
     pub neutral: fn(&Moment, &mut Map<String, Value>) -> bool,

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::codex::name_files;
 use super::plain::{BLOCK, CONTEXT, HARNESS as PLAIN, INPUT, NOTICE};
-use super::{Harness, Moment, moment};
+use super::{Harness, Moment, ProcessSigns, moment};
 
 const MOMENTS: [Moment; 6] = [
     moment("session.created", "session_start", &[&NOTICE]),
@@ -48,6 +48,11 @@ pub const HARNESS: Harness = Harness {
     // The plugin names itself on the command line.
     signs: |_| false,
     variable: "",
+    process: ProcessSigns {
+        variables: &["OPENCODE", "OPENCODE_PID", "OPENCODE_RUN_ID"],
+        programs: &["opencode"],
+        packages: &["opencode-ai"],
+    },
     neutral: |moment, payload| {
         let judged = (PLAIN.neutral)(moment, payload);
         let is_patch = payload.get("tool_name").is_some_and(|it| it == "apply_patch");

@@ -5,7 +5,7 @@
 //! Out: `decision` with `reason`, `notice` for the user, `context` for the agent, `updated_input`,
 //! `updated_output`; `{}` where there is nothing to say.
 
-use super::{Ability, Harness, Moment, Put, Way, rename};
+use super::{Ability, Harness, Moment, ProcessSigns, Put, Way, rename};
 use crate::facts::event::EVENTS;
 
 /// Let through.
@@ -69,6 +69,7 @@ pub const HARNESS: Harness = Harness {
     silence: "{}",
     signs: |payload| payload.contains_key("event") && !payload.contains_key("hook_event_name"),
     variable: "",
+    process: ProcessSigns { variables: &[], programs: &[], packages: &[] },
     neutral: |_, payload| {
         for (native, neutral) in [
             ("event", "hook_event_name"),

@@ -82,6 +82,9 @@ pub struct Entry {
     /// Why there was no opinion: a pause, and nothing else that is logged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_opinion: Option<String>,
+    /// Who turned policyd off or on: the user, and the program that started the command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
     /// How the state was saved.
     pub saved: String,
     /// Anything the user was told besides.
@@ -321,7 +324,7 @@ pub fn switch_entry(
     now: Timestamp,
     event: &str,
     session: Option<&SessionId>,
-    text: String,
+    (text, by): (String, String),
 ) -> Json {
     let (timestamp, session) = (now.to_string(), session.map(ToString::to_string));
     let session_id = session.unwrap_or_default();
@@ -333,6 +336,7 @@ pub fn switch_entry(
         session_id,
         decision: "none".to_owned(),
         no_opinion: Some(text),
+        by: Some(by),
         ..Entry::default()
     };
     entry.to_json()

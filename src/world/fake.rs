@@ -14,7 +14,7 @@ use std::time::Duration;
 use self::disk::Disk;
 pub use self::disk::{Content, Survival};
 pub use self::program::Play;
-use super::{Command, CommandOutput, Entry, WorldError};
+use super::{Ancestor, Command, CommandOutput, Confirmation, Entry, WorldError};
 use crate::time::Timestamp;
 
 /// Kinds of operations that can be refused; each is one word of the log.
@@ -83,6 +83,10 @@ struct Machine {
     elapsed: Duration,
     tick: Duration,
     env: BTreeMap<String, String>,
+    ancestors: Vec<Ancestor>,
+    /// The answer of the user; yes where none is set.
+    confirmation: Option<Confirmation>,
+    questions: Vec<String>,
     scripts: Vec<Script>,
     ran: Vec<Command>,
     plays: Vec<program::Plays>,
@@ -165,6 +169,22 @@ impl FakeWorld {
     /// Sets a variable of the environment.
     pub fn set_env(&self, name: &str, value: &str) {
         open(&self.machine).env.insert(name.to_owned(), value.to_owned());
+    }
+
+    /// Sets the processes that started this one; there are none at first.
+    pub fn set_ancestors(&self, ancestors: Vec<Ancestor>) {
+        open(&self.machine).ancestors = ancestors;
+    }
+
+    /// Sets the answer to every question at the terminal, which is yes at first.
+    pub fn set_confirmation(&self, confirmation: Confirmation) {
+        open(&self.machine).confirmation = Some(confirmation);
+    }
+
+    /// The questions that the user was asked at the terminal.
+    #[must_use]
+    pub fn questions(&self) -> Vec<String> {
+        open(&self.machine).questions.clone()
     }
 
     /// Puts a durable file and its folders there; not an operation.

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::{
-    Command, CommandOutput, Entry, FileStat, HeldLock, OpenFile, RunningProgram, World, WorldError,
+    Ancestor, Command, CommandOutput, Confirmation, Entry, FileStat, HeldLock, OpenFile,
+    RunningProgram, World, WorldError,
 };
 use crate::time::Timestamp;
 
@@ -65,6 +66,14 @@ impl World for FencedWorld<'_> {
 
     fn user(&self) -> Option<u32> {
         self.beneath.user()
+    }
+
+    fn ancestors(&self) -> Vec<Ancestor> {
+        self.beneath.ancestors()
+    }
+
+    fn confirm(&self, question: &str) -> Confirmation {
+        self.beneath.confirm(question)
     }
 
     fn input_comes(&self, within: Duration) -> bool {

@@ -154,6 +154,33 @@ pub trait OpenFile {
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize, WorldError>;
 }
 
+/// A process that started this one, directly or through others.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ancestor {
+    /// Its number.
+    pub pid: u32,
+    /// The program file that it runs; its short name where the machine does not show the file.
+    pub program: String,
+    /// Its arguments, the name that it was started by first; empty where they cannot be read.
+    pub arguments: Vec<String>,
+    /// Names of its environment's variables; empty where they cannot be read.
+    pub variables: Vec<String>,
+}
+
+/// Most ancestors that are looked at.
+pub const ANCESTORS_MAX: usize = 64;
+
+/// What the user at the terminal answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Confirmation {
+    /// The word `yes`.
+    Yes,
+    /// Anything else.
+    No,
+    /// This process has no terminal.
+    NoTerminal,
+}
+
 /// A held lock; dropped, it is released. The lock file itself is never deleted.
 pub trait HeldLock {}
 
@@ -178,6 +205,12 @@ pub trait World: Sync {
     fn process_id(&self) -> u32;
     /// The number of the user that this process acts for; nothing where the machine has none.
     fn user(&self) -> Option<u32>;
+    /// The processes that started this one, the nearest first, and the process that leads the session of
+    /// the terminal with those that started it. At most [`ANCESTORS_MAX`]; empty where the machine does
+    /// not list them.
+    fn ancestors(&self) -> Vec<Ancestor>;
+    /// Asks the user at the terminal of this process, which is not standard input, for the word `yes`.
+    fn confirm(&self, question: &str) -> Confirmation;
     /// Whether something to read comes on standard input within a time, its end included.
     fn input_comes(&self, within: Duration) -> bool;
     /// Threads that can run at the same time, at least 1.

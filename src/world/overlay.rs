@@ -7,8 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::{
-    Command, CommandOutput, Entry, FileKind, FileStat, HeldLock, OpenFile, RunningProgram, World,
-    WorldError,
+    Ancestor, Command, CommandOutput, Confirmation, Entry, FileKind, FileStat, HeldLock, OpenFile,
+    RunningProgram, World, WorldError,
 };
 use crate::limits;
 use crate::time::Timestamp;
@@ -103,6 +103,14 @@ impl World for OverlayWorld<'_> {
 
     fn user(&self) -> Option<u32> {
         self.beneath.user()
+    }
+
+    fn ancestors(&self) -> Vec<Ancestor> {
+        self.beneath.ancestors()
+    }
+
+    fn confirm(&self, question: &str) -> Confirmation {
+        self.beneath.confirm(question)
     }
 
     fn input_comes(&self, within: Duration) -> bool {

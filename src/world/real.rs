@@ -2,9 +2,11 @@
 //! May not live here: any decision.
 #![expect(clippy::disallowed_methods, reason = "this is the World that everything else must use")]
 
+mod ancestry;
 mod file;
 mod process;
 mod program;
+mod terminal;
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -14,7 +16,8 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::{
-    Command, CommandOutput, Entry, FileStat, HeldLock, OpenFile, RunningProgram, World, WorldError,
+    Ancestor, Command, CommandOutput, Confirmation, Entry, FileStat, HeldLock, OpenFile,
+    RunningProgram, World, WorldError,
 };
 use crate::time::Timestamp;
 use file::{Links, RealFile, exchange, file_stat, open_regular, owner, said, timestamp};
@@ -82,6 +85,14 @@ impl World for RealWorld {
     #[cfg(not(unix))]
     fn user(&self) -> Option<u32> {
         None
+    }
+
+    fn ancestors(&self) -> Vec<Ancestor> {
+        ancestry::ancestors()
+    }
+
+    fn confirm(&self, question: &str) -> Confirmation {
+        terminal::confirm(question)
     }
 
     #[cfg(unix)]

@@ -176,6 +176,16 @@ fn damaged_choices_pause_nothing_and_are_reported() {
 }
 
 #[test]
+fn an_agent_does_not_pause_its_own_gate() {
+    let scene = untested();
+    scene.world.set_env("CLAUDECODE", "1");
+    let refused = called(&scene, "pause");
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert!(refused.stderr.contains("the variable CLAUDECODE of Claude Code"), "{refused:?}");
+    assert_eq!(scene.stop().decision(), "block");
+}
+
+#[test]
 fn a_pause_in_the_project_pauses_nothing() {
     let scene = untested();
     let pause = r#"{"version": 1, "pauses": [{"since": "2026-01-01T00:00:00Z",

@@ -110,7 +110,7 @@ fn an_agent_does_not_trust() {
     let scene = stranger();
     scene.world.set_env("CLAUDECODE", "1");
     let called = policyd(&scene, &["trust"]);
-    assert_eq!(called.code, 2, "{called:?}");
+    assert_eq!(called.code, 1, "{called:?}");
     assert!(called.stderr.contains("human"));
 }
 

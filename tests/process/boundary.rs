@@ -94,7 +94,7 @@ fn a_cloned_pack_is_not_trusted_by_init() {
         "- id: p1\n  command: [sh, -c, \"id > ran\"]\n",
     )]);
     fs::remove_file(machine.path("config/policyd/trust.json")).ok();
-    let init = machine.run(&["init"], b"");
+    let init = machine.human(&["init"]);
     assert!(init.stdout.contains("may run  probe p1: sh -c id > ran"), "{init:?}");
     assert!(!machine.path("config/policyd/trust.json").exists(), "{init:?}");
     machine.stop();

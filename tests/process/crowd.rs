@@ -151,6 +151,6 @@ fn one_of_many_callers_is_the_probe_and_no_failure_is_lost() {
     assert_eq!((&closed["state"], &closed["failure_count"]), (&json!("CLOSED"), &json!(0)));
     let log = fs::read_to_string(machine.file(".policyd/logs/circuit-recovery.log")).unwrap();
     assert_eq!(log.lines().count(), 1, "it recovers once, whoever says so: {log}");
-    assert_eq!(machine.run(&["breaker", "reset", "api/x"], b"").code, Some(0));
+    assert_eq!(machine.human(&["breaker", "reset", "api/x"]).code, Some(0));
     assert_eq!(crowd(&["breaker", "allow", "api/x"]), CALLERS);
 }

@@ -132,7 +132,7 @@ fn a_plugin_that_calls_policyd_beside_the_settings_is_found() {
     };
     let (checks, _) = doctor(&machine);
     assert!(said(&checks, "calls policyd, too, so it runs twice"), "{checks:#?}");
-    machine.run(&["uninstall"], b"");
+    machine.human(&["uninstall"]);
     let (checks, _) = doctor(&machine);
     assert!(said(&checks, "0.1.0/hooks/hooks.json: policyd at"), "{checks:#?}");
     assert!(checks.iter().any(|it| it["about"] == "version"), "its client is asked, too");

@@ -71,7 +71,7 @@ fn what_is_there_stays_and_comes_back_byte_for_byte() {
     let value: Value = serde_json::from_str(&text(&path)).unwrap();
     assert_eq!(value["hooks"].as_object().unwrap().len(), 2, "{value}");
 
-    let removed = machine.run(&["uninstall"], b"");
+    let removed = machine.human(&["uninstall"]);
     assert_eq!(removed.code, Some(0), "{removed:?}");
     assert_eq!(text(&path), SETTINGS);
     let left: Vec<_> = fs::read_dir(path.parent().unwrap()).unwrap().collect();
@@ -100,7 +100,9 @@ fn a_program_under_another_name_knows_its_lines_and_no_others() {
             "{client}"
         );
         assert_eq!(text(&path), after, "twice is once");
-        assert_eq!(call(&["uninstall", "--harness", client]).code, Some(0));
+        let program = machine.path("my tools/pd");
+        let removed = machine.human_with(program, &["uninstall", "--harness", client]);
+        assert_eq!(removed.code, Some(0), "{removed:?}");
         assert_eq!(text(&path), settings);
     }
 }
@@ -111,7 +113,7 @@ fn what_was_added_since_stays_when_hooks_are_taken_out() {
     let path = home(&machine, ".claude/settings.json", SETTINGS);
     machine.run(&["install"], b"");
     fs::write(&path, text(&path).replace("\"zeta\": 1", "\"zeta\": 2")).unwrap();
-    machine.run(&["uninstall"], b"");
+    machine.human(&["uninstall"]);
     let value: Value = serde_json::from_str(&text(&path)).unwrap();
     let expected = SETTINGS.replace("\"zeta\": 1", "\"zeta\": 2");
     assert_eq!(value, serde_json::from_str::<Value>(&expected).unwrap());
@@ -131,7 +133,7 @@ fn malformed_files_are_left_alone_and_their_place_is_told() {
         let machine = Machine::new();
         let path = home(&machine, ".claude/settings.json", broken);
         for command in ["install", "uninstall"] {
-            let called = machine.run(&[command], b"");
+            let called = machine.human(&[command]);
             assert_eq!(called.code, Some(3), "{broken}: {called:?}");
             assert!(called.stderr.contains(place), "{broken}: {}", called.stderr);
             assert!(called.stderr.contains("settings.json"), "{}", called.stderr);
@@ -149,7 +151,7 @@ fn a_file_that_is_left_alone_keeps_no_other_client_back() {
     assert_eq!(called.code, Some(3), "{called:?}");
     assert!(called.stderr.contains(".claude/settings.json"), "{called:?}");
     assert!(text(&other).contains("eval --hook"), "{called:?}");
-    assert_eq!(machine.run(&["uninstall"], b"").code, Some(3));
+    assert_eq!(machine.human(&["uninstall"]).code, Some(3));
     assert_eq!(text(&other), "{}\n");
 }
 
@@ -162,7 +164,7 @@ fn comments_stay_where_the_client_takes_them() {
     let after = text(&path);
     assert!(after.contains("// my theme") && after.contains("/* last */"), "{after}");
     assert!(after.contains("\"timeout\": 20000"), "its timeouts are milliseconds: {after}");
-    assert_eq!(machine.run(&["uninstall", "--harness", "gemini"], b"").code, Some(0));
+    assert_eq!(machine.human(&["uninstall", "--harness", "gemini"]).code, Some(0));
     assert_eq!(text(&path), commented);
 }
 
@@ -174,7 +176,7 @@ fn comments_that_were_written_since_stay() {
         let path = home(&machine, ".gemini/settings.json", commented);
         assert_eq!(machine.run(&["install", "--harness", "gemini"], b"").code, Some(0));
         fs::write(&path, text(&path).replace("// my theme", changed)).unwrap();
-        assert_eq!(machine.run(&["uninstall", "--harness", "gemini"], b"").code, Some(0));
+        assert_eq!(machine.human(&["uninstall", "--harness", "gemini"]).code, Some(0));
         let after = text(&path);
         assert!(after.contains(changed) && !after.contains("// my theme\n"), "{after}");
         assert!(after.contains("GitHub") && !after.contains("policyd"), "{after}");
@@ -215,7 +217,7 @@ fn every_client_gets_lines_that_work_and_loses_them_again() {
                 assert_eq!(status.status.code(), Some(0), "{line}");
             }
         }
-        let removed = machine.run(&["uninstall", "--harness", client], b"");
+        let removed = machine.human(&["uninstall", "--harness", client]);
         assert_eq!(removed.code, Some(0), "{removed:?}");
         assert!(!path.exists(), "{client}: policyd wrote it, and takes it away");
     }
@@ -360,7 +362,7 @@ fn a_hook_that_fails_blocks_where_the_client_has_a_setting() {
     assert!(!open.stdout.contains("hook that fails"), "{open:?}");
     assert!(!text(&path).contains("onFailure"));
     machine.run(&closed, b"");
-    machine.run(&["uninstall", "--harness", clients], b"");
+    machine.human(&["uninstall", "--harness", clients]);
     assert_eq!(text(&path), SETTINGS);
     assert!(!machine.path("home").join(".cursor/hooks.json").exists());
 }
@@ -375,6 +377,6 @@ fn droid_hooks_go_where_its_hooks_are() {
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(text(&hooks).contains("eval --hook Stop --harness droid"), "{}", text(&hooks));
     assert_eq!(text(&settings), "{}\n");
-    machine.run(&["uninstall", "--harness", "droid"], b"");
+    machine.human(&["uninstall", "--harness", "droid"]);
     assert_eq!(text(&hooks), before);
 }

@@ -14,6 +14,8 @@ use policyd::world::real::RealWorld;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::human::HumanWorld;
+
 /// A call that takes longer hangs: seconds are lost where a busy disk stalls.
 pub(crate) const BOUND: Duration = Duration::from_secs(30);
 /// Kibibytes of address space a call may take.
@@ -219,6 +221,28 @@ impl Machine {
     /// Calls the binary.
     pub(crate) fn run(&self, arguments: &[&str], stdin: &[u8]) -> Called {
         run(self.command(arguments), stdin)
+    }
+
+    /// A command that only a human may run.
+    pub(crate) fn human(&self, arguments: &[&str]) -> Called {
+        self.human_with(env!("CARGO_BIN_EXE_policyd").into(), arguments)
+    }
+
+    /// The same by the program of this path.
+    pub(crate) fn human_with(&self, program: PathBuf, arguments: &[&str]) -> Called {
+        let [home, config, cache, state] =
+            ["home", "config", "cache", "state"].map(|it| self.path(it));
+        let own: [(&str, &Path); 4] = [
+            ("HOME", &home),
+            ("XDG_CONFIG_HOME", &config),
+            ("XDG_CACHE_HOME", &cache),
+            ("XDG_STATE_HOME", &state),
+        ];
+        let mut world = HumanWorld::new(&self.project, &own);
+        world.program = program;
+        let began = Instant::now();
+        let (code, stdout, stderr) = world.call(arguments);
+        Called { code: Some(code.into()), stdout, stderr, took: began.elapsed() }
     }
 
     /// A stop, `changes` in its payload.

@@ -16,6 +16,8 @@ mod crowd;
 mod doctor;
 mod environment;
 mod hostile;
+#[path = "../support/human.rs"]
+mod human;
 mod install;
 mod kill;
 mod layouts;

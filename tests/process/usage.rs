@@ -135,6 +135,26 @@ fn a_session_is_named_by_its_beginning() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn a_terminal_that_an_agent_made_is_none_of_a_human() {
+    let machine = Machine::new();
+    let agent = machine.path("claude");
+    std::os::unix::fs::symlink("/bin/sh", &agent).unwrap();
+    let called = |line: &str| {
+        // No terminal of whoever runs the tests is asked.
+        let words = ["-w", agent.to_str().unwrap(), "-c", line];
+        crate::machine::run(machine.program("setsid", &words), b"")
+    };
+    let pause = format!("'{}' pause 5m", env!("CARGO_BIN_EXE_policyd"));
+    let in_terminal = format!("echo yes | script -qec \"{pause}\" /dev/null");
+    for line in [format!("{pause} 2>&1; true"), format!("{in_terminal}; true")] {
+        let said = called(&line).stdout;
+        assert!(said.contains("is Claude Code"), "{said}");
+        assert!(!machine.path("state/policyd").exists(), "nothing is paused");
+    }
+}
+
+#[test]
 fn help_and_version_are_for_people() {
     for line in ["--help", "--version", "eval --help", "--help eval", "help eval"] {
         let called = called(line);

@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use super::{is_refused, refused, tell, unknown};
+use super::{refused, tell, unknown};
+use crate::cli::human::require_human;
 use crate::cli::resilience::Stores;
 use crate::cli::{Console, DlqRetry, EXIT_FOUND, EXIT_OK};
 use crate::judge::dead_letter::cause;
@@ -12,8 +13,11 @@ use crate::state::dead_letter::{Event, Hints, Place, Task};
 pub(super) fn retry(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &DlqRetry) -> u8 {
     let (id, lists) = (&arguments.task, stores.queues.peek());
     let Some(task) = lists.find(id) else { return unknown(console, &lists, id) };
-    if (arguments.force || is_a_humans(task)) && is_refused(stores, console, WAITS) {
-        return EXIT_FOUND;
+    if arguments.force || is_a_humans(task) {
+        let action = format!("put `{id}` back to work");
+        if let Err(code) = require_human(stores.world, console, &action) {
+            return code;
+        }
     }
     let at_work = !matches!(task.place, Place::DeadLetter | Place::Abandoned);
     if at_work && task.waits_for.is_empty() {
@@ -38,7 +42,7 @@ pub(super) fn retry(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &
         ..Task::default()
     };
     if learned == Task::default() || task.place != Place::DeadLetter {
-        return moved(stores, console, id, ("released", Event::Released));
+        return moved(stores, console, id, ("released", Event::Released, ""));
     }
     let reviewed = stores.learn(id, &learned).and_then(|_| stores.review(std::slice::from_ref(id)));
     match reviewed {
@@ -54,9 +58,6 @@ pub(super) fn retry(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &
     }
 }
 
-/// Said of a task that a human decides about.
-const WAITS: &str = "moving a task that waits for a human, or that one gave up,";
-
 /// Whether a human decides, or decided, about a task.
 fn is_a_humans(task: &Task) -> bool {
     !task.waits_for.is_empty() || task.reason == "human"
@@ -69,26 +70,30 @@ pub(super) fn abandon(
     id: &str,
     reason: &str,
 ) -> u8 {
-    moved(stores, console, id, ("abandoned", Event::GivenUp { reason }))
+    match require_human(stores.world, console, &format!("give the task `{id}` up")) {
+        Ok(actor) => {
+            moved(stores, console, id, ("abandoned", Event::GivenUp { reason }, &actor.text()))
+        }
+        Err(code) => code,
+    }
 }
 
 /// Says that a task is done.
 pub(super) fn resolve(stores: &Stores<'_>, console: &mut Console<'_>, id: &str) -> u8 {
-    moved(stores, console, id, ("resolved", Event::Resolved))
+    match require_human(stores.world, console, &format!("take the task `{id}` as done")) {
+        Ok(actor) => moved(stores, console, id, ("resolved", Event::Resolved, &actor.text())),
+        Err(code) => code,
+    }
 }
 
 fn moved(
     stores: &Stores<'_>,
     console: &mut Console<'_>,
     id: &str,
-    (what, event): (&str, Event<'_>),
+    (what, event, by): (&str, Event<'_>, &str),
 ) -> u8 {
-    let lists = stores.queues.peek();
-    let human = lists.find(id).is_some_and(is_a_humans);
-    if human && is_refused(stores, console, WAITS) {
-        return EXIT_FOUND;
-    }
-    match stores.act(id, what, event, json!({})) {
+    let details = if by.is_empty() { json!({}) } else { json!({"by": by}) };
+    match stores.act(id, what, event, details) {
         Err(error) => refused(console, &error),
         Ok(None) => unknown(console, &stores.queues.peek(), id),
         Ok(Some((task, _))) => {

@@ -4,6 +4,8 @@
 use serde_json::{Map, Value};
 
 use super::Supervisor;
+use crate::cli::human;
+use crate::judge::message;
 use crate::report::mask::mask;
 use crate::state::run::Look;
 use crate::state::signal::{End, Event};
@@ -11,6 +13,8 @@ use crate::store::signals::{Answer, Draft, Found};
 
 /// Who consumes what is meant for the loop.
 const CONSUMER: &str = "policyd run";
+/// Characters of a sender that are shown.
+const SENDER_CHARS_MAX: usize = 100;
 /// How an agent says that it is done.
 const CLAIM: &str = "COMPLETION_REQUESTED";
 /// How a human is asked for a review.
@@ -38,7 +42,12 @@ impl Supervisor<'_, '_, '_> {
         for found in stores.signals.pending(now) {
             let kind = kinds.kind(&found.name);
             match kind.map(|it| it.interrupts.as_str()).unwrap_or_default() {
-                "stop" => look.stop |= self.take(&found.id).is_some(),
+                "stop" => {
+                    if let Some(found) = self.take(&found.id) {
+                        look.stop = true;
+                        look.stop_by = message::cut(&human::shown(&found.sender), SENDER_CHARS_MAX);
+                    }
+                }
                 "pause" => look.pause = true,
                 "input" => look.input.extend(self.take(&found.id).map(|it| text_of(&it))),
                 _ => {}

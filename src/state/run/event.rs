@@ -12,6 +12,8 @@ use super::{Spend, Status};
 pub struct Look {
     /// A human said STOP.
     pub stop: bool,
+    /// Who emitted it; empty if that is unknown.
+    pub stop_by: String,
     /// A human said PAUSE.
     pub pause: bool,
     /// What a human must decide before anything goes on.

@@ -148,7 +148,9 @@ impl Step<'_> {
         let limits = self.limits;
         self.run.human.extend_from_slice(&look.input);
         if look.stop {
-            return self.end(Status::Stopped, "a human said STOP");
+            let by = look.stop_by.as_str();
+            let by = if by.is_empty() { String::new() } else { format!(", emitted by {by}") };
+            return self.end(Status::Stopped, &format!("a human said STOP{by}"));
         }
         match &look.review {
             Some(_) if limits.wait_for_human => {

@@ -9,7 +9,8 @@ use std::time::Duration;
 use super::{FakeWorld, Op, USER, WORK, open, program, shown};
 use crate::time::Timestamp;
 use crate::world::{
-    Command, CommandOutput, Entry, FileStat, HeldLock, OpenFile, RunningProgram, World, WorldError,
+    Ancestor, Command, CommandOutput, Confirmation, Entry, FileStat, HeldLock, OpenFile,
+    RunningProgram, World, WorldError,
 };
 
 /// Links that are followed, one after the other.
@@ -54,6 +55,16 @@ impl World for FakeWorld {
 
     fn user(&self) -> Option<u32> {
         Some(USER)
+    }
+
+    fn ancestors(&self) -> Vec<Ancestor> {
+        open(&self.machine).ancestors.clone()
+    }
+
+    fn confirm(&self, question: &str) -> Confirmation {
+        let machine = &mut *open(&self.machine);
+        machine.questions.push(question.to_owned());
+        machine.confirmation.unwrap_or(Confirmation::Yes)
     }
 
     fn input_comes(&self, _within: Duration) -> bool {

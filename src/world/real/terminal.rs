@@ -1,0 +1,31 @@
+//! The controlling terminal of this process: one question, one answer.
+
+use std::fs::OpenOptions;
+use std::io::{BufRead, BufReader, Read, Write};
+
+use super::super::Confirmation;
+
+/// What the user types and reads, whatever standard input and output are.
+#[cfg(unix)]
+const TERMINAL: (&str, &str) = ("/dev/tty", "/dev/tty");
+#[cfg(not(unix))]
+const TERMINAL: (&str, &str) = ("CONIN$", "CONOUT$");
+/// Bytes of an answer that are read.
+const ANSWER_MAX: u64 = 256;
+
+/// Asks for the word `yes`.
+pub(super) fn confirm(question: &str) -> Confirmation {
+    let (typed, shown) = TERMINAL;
+    let input = OpenOptions::new().read(true).open(typed);
+    let output = OpenOptions::new().write(true).open(shown);
+    let (Ok(input), Ok(mut output)) = (input, output) else { return Confirmation::NoTerminal };
+    if output.write_all(question.as_bytes()).and_then(|()| output.flush()).is_err() {
+        return Confirmation::NoTerminal;
+    }
+    let mut answer = Vec::new();
+    match BufReader::new(input.take(ANSWER_MAX)).read_until(b'\n', &mut answer) {
+        Err(_) => Confirmation::NoTerminal,
+        Ok(_) if answer.trim_ascii() == b"yes" => Confirmation::Yes,
+        Ok(_) => Confirmation::No,
+    }
+}
