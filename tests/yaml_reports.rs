@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use policyd::limits::{EXPRESSION_BYTES_MAX, REGEX_SOURCE_MAX};
 use policyd::report::diagnostics::{Style, render_compact, render_json, render_text};
+use policyd::report::paint::for_terminal;
 use policyd::source::check::check;
 use policyd::source::schema::{Writer, json_schema};
 use policyd::source::shape::{Field, Kind};
@@ -201,7 +202,25 @@ fn other_formats() {
     support::snapshot("diagnostics", "formats__compact", render_compact(&found));
     support::snapshot("diagnostics", "formats__json", format!("{:#}", render_json(&found)));
     let colored = render_text(&found, Style { color: true });
-    assert!(colored.contains("\u{1b}["));
+    assert!(for_terminal(&colored).contains("\u{1b}["));
+}
+
+#[test]
+fn escape_sequences_of_a_pack_do_not_reach_the_terminal() {
+    let text = "- id: \"a\\e[2Kb\"\n  question: \"x\\e]0;y\"\n  \"\\e[31mkey\": 1\n";
+    for color in [true, false] {
+        let mut found = findings(text);
+        for it in &mut found {
+            it.message.push_str("\u{1b}[2K\u{202e}");
+            it.help = Some("\u{1b}[1A".to_owned());
+        }
+        let shown = for_terminal(&render_text(&found, Style { color })).into_owned();
+        assert!(shown.contains("\\u001b[2K\\u202e"), "{shown}");
+        let own = shown.split('\u{1b}').skip(1);
+        let foreign = own.filter(|it| ["[2K", "[1A", "]0;"].iter().any(|bad| it.starts_with(bad)));
+        assert_eq!(foreign.count(), 0, "{shown:?}");
+        assert_eq!(shown.contains('\u{1b}'), color);
+    }
 }
 
 #[test]

@@ -1,8 +1,10 @@
-//! The streams of the process: what is said to people, and whether it arrives.
+//! The streams of the process: what is said to people, and whether it arrives. Every command writes
+//! through [`Console`], which escapes the control characters of texts that others wrote.
 
 use std::io::{Read, Write};
 use std::time::Duration;
 
+use crate::report::paint::for_terminal;
 use crate::world::World;
 
 /// How long a client is waited for that may have called: it writes at once.
@@ -25,14 +27,25 @@ pub struct Console<'a> {
 }
 
 impl Console<'_> {
-    /// Writes to standard output; a closed pipe is nobody's problem.
+    /// Writes to standard output, control characters escaped; a closed pipe is not an error.
     pub(super) fn say(&mut self, text: &str) {
-        drop(self.stdout.write_all(text.as_bytes()).and_then(|()| self.stdout.flush()));
+        let _closed = self.reaches(text);
     }
 
-    /// Writes a line to standard error.
+    /// Writes to standard output as [`Console::say`] does; returns whether a reader is left.
+    pub(super) fn reaches(&mut self, text: &str) -> bool {
+        let text = for_terminal(text);
+        self.stdout.write_all(text.as_bytes()).and_then(|()| self.stdout.flush()).is_ok()
+    }
+
+    /// Writes a line to standard error, control characters escaped.
     pub(super) fn complain(&mut self, text: &str) {
-        drop(writeln!(self.stderr, "policyd: {text}"));
+        self.complain_as_is(&format!("policyd: {text}\n"));
+    }
+
+    /// Writes lines to standard error without the name of the program.
+    pub(super) fn complain_as_is(&mut self, text: &str) {
+        drop(self.stderr.write_all(for_terminal(text).as_bytes()));
     }
 
     /// Whether somebody writes JSON to standard input, as a client does that runs hooks. An end that nobody closes

@@ -227,7 +227,7 @@ fn usage(
         console.say(&hook::speak(caller_in(arguments), &Answer::notice(notice), None).0);
         return EXIT_OK;
     }
-    drop(console.stderr.write_all(text.as_bytes()));
+    console.complain_as_is(&text);
     EXIT_USAGE
 }
 

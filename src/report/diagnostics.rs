@@ -11,6 +11,7 @@ use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{Annotation, AnnotationKind, Group, Patch, Renderer, Snippet};
 use serde_json::{Value, json};
 
+use super::paint::{as_own, for_terminal};
 use crate::lint::code_of;
 use crate::source::{Diagnostic, Fix, Level, Source, Span};
 
@@ -34,11 +35,37 @@ pub fn render_text(findings: &[Diagnostic], style: Style) -> String {
     let renderer = if style.color { Renderer::styled() } else { Renderer::plain() };
     let renderer = renderer.decor_style(DecorStyle::Ascii);
     let starred = starred(findings);
-    let rendered: Vec<String> = in_order(findings)
-        .into_iter()
-        .map(|it| renderer.render(&groups(&without_secrets(it, &starred), style)) + "\n")
-        .collect();
-    rendered.join("\n")
+    let render = |finding: &Diagnostic| {
+        let shown = without_escapes(without_secrets(finding, &starred));
+        renderer.render(&groups(&shown, style)) + "\n"
+    };
+    let rendered: Vec<String> = in_order(findings).into_iter().map(render).collect();
+    // Every escape sequence left is the renderer's.
+    as_own(&rendered.join("\n"))
+}
+
+/// The finding with escape characters in its texts escaped. The renderer does so itself in the lines of
+/// files.
+fn without_escapes(finding: Cow<'_, Diagnostic>) -> Cow<'_, Diagnostic> {
+    let has_escapes = |text: &str| text.contains('\u{1b}');
+    let spans = finding.related.iter().map(|(span, _)| span).chain([&finding.span]);
+    let files = spans.map(|it| it.source.name.as_str());
+    let roles = finding.related.iter().map(|(_, role)| role.as_str());
+    let texts = finding.help.iter().chain(&finding.note).map(String::as_str);
+    if !files.chain(roles).chain(texts).chain([finding.message.as_str()]).any(has_escapes) {
+        return finding;
+    }
+    let mut shown = finding.into_owned();
+    let escape = |text: &mut String| *text = for_terminal(text).into_owned();
+    let texts = shown.help.iter_mut().chain(&mut shown.note).chain([&mut shown.message]);
+    texts.chain(shown.related.iter_mut().map(|(_, role)| role)).for_each(escape);
+    let edits = shown.fix.iter_mut().flat_map(|it| it.edits.iter_mut().map(|(span, _)| span));
+    let related = shown.related.iter_mut().map(|(span, _)| span);
+    for span in edits.chain(related).chain([&mut shown.span]) {
+        let name = for_terminal(&span.source.name).into_owned();
+        span.source = Arc::new(Source { name, text: span.source.text.clone() });
+    }
+    Cow::Owned(shown)
 }
 
 /// Files with stars in place of the credentials that lint found in them, by their names: what is shown may be kept

@@ -12,7 +12,7 @@ pub mod junit;
 pub mod lint;
 pub mod mask;
 pub mod outcome;
-mod paint;
+pub mod paint;
 pub mod replay;
 pub mod run;
 pub mod sarif;

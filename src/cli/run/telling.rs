@@ -12,6 +12,7 @@ use crate::hook::agent_output::AgentOutput;
 use crate::judge::context::of_meters;
 use crate::report::context::{self, Whose};
 use crate::report::mask::{mask, mask_json};
+use crate::report::paint::for_terminal;
 use crate::report::run;
 use crate::report::standing::Standing;
 use crate::state::context::Measured;
@@ -188,7 +189,7 @@ impl Supervisor<'_, '_, '_> {
             elapsed: self.world.elapsed().saturating_sub(self.teller.began),
             now: self.world.now(),
         };
-        bar.set_message(standing.line());
+        bar.set_message(for_terminal(&standing.line()).into_owned());
         bar.tick();
     }
 }
