@@ -461,8 +461,9 @@ impl Stopping<'_> {
 }
 
 fn lock_problem(error: &LockError) -> String {
-    format!(
-        "the state of the session could not be locked ({error}), so nothing is blocked; \
-         POLICYD_STATE_DIR may name a folder that can be written"
-    )
+    let help = match error {
+        LockError::Busy(_) => "end that process if it hangs",
+        LockError::Refused(_) => "POLICYD_STATE_DIR may name a folder that can be written",
+    };
+    format!("the state of the session could not be locked ({error}), so nothing is blocked; {help}")
 }

@@ -11,6 +11,7 @@
     reason = "tests of real processes on a real disk; what was skipped or measured is printed"
 )]
 
+mod boundary;
 mod crowd;
 mod doctor;
 mod environment;
