@@ -236,6 +236,12 @@ const _: () = assert!(EVIDENCE_CHARS_MAX * 3 < SPOKEN_CHARS_MAX, "a finding fits
 
 /// Time a probe may take where its pack does not say.
 pub const PROBE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
+/// Seconds that a client gives a hook by the lines that `policyd install` writes.
+pub const HOOK_TIMEOUT_SECONDS: u32 = 20;
+/// Time that all probes of one event may take together, unless the manifest says otherwise: the client ends
+/// a hook that takes longer, and then nothing is checked.
+pub const PROBES_DEADLINE_MAX: std::time::Duration = std::time::Duration::from_secs(18);
+const _: () = assert!(PROBES_DEADLINE_MAX.as_secs() < HOOK_TIMEOUT_SECONDS as u64);
 /// Longest pause of the gate.
 pub const PAUSE_MAX: std::time::Duration = std::time::Duration::from_secs(7 * 86_400);
 /// The file of the user's choices for a project, in bytes; a larger one is not used.

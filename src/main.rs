@@ -15,7 +15,8 @@ fn main() -> ExitCode {
         // The answer is the only thing a hook says; the panic itself is told below.
         std::panic::set_hook(Box::new(|_| {}));
     }
-    let world = RealWorld::new();
+    ignore_file_limits();
+    let world = RealWorld::new().announcing_waits(!hook);
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let mut console = Console {
             stdin: &mut std::io::stdin().lock(),
@@ -36,5 +37,16 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(_) => ExitCode::from(cli::EXIT_BROKEN),
+    }
+}
+
+/// A write beyond `ulimit -f` is an error, and not the end of this process. Programs that are started have
+/// the machine's own answer to that signal again.
+fn ignore_file_limits() {
+    #[cfg(unix)]
+    {
+        let signal = rustix::process::Signal::XFSZ.as_raw();
+        // Where this is refused, the signal ends the process, as it would without this.
+        drop(signal_hook::flag::register(signal, std::sync::Arc::default()));
     }
 }

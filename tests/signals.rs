@@ -15,6 +15,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use policyd::judge::signals as judged;
+use policyd::limits::SIGNALS_MAX;
 use policyd::policy::signals::Signals;
 use policyd::policy::{Policy, builtin, load, records};
 use policyd::script::record::Record;
@@ -178,6 +179,26 @@ fn only(answer: Answer) -> Found {
 
 fn text(bytes: Option<Vec<u8>>) -> String {
     String::from_utf8(bytes.unwrap()).unwrap()
+}
+
+#[test]
+fn no_number_of_files_hides_a_signal_that_stops_pauses_or_asks_a_human() {
+    let world = FakeWorld::new();
+    for number in 0..SIGNALS_MAX + 100 {
+        world.put(file(&format!("FEATURE_READY_{number}")), "");
+        world.put(file(&format!("MERGE_APPROVED_{number}")), "");
+        world.put(file(&format!("PAUSE.{number:012x}")), "");
+    }
+    world.advance(seconds(60));
+    let signals = store(&world);
+    for name in ["STOP", "HUMAN_REVIEW_NEEDED"] {
+        let made = signals.emit(&draft(name, &json!({"reason": "look"})), world.now()).unwrap();
+        assert_eq!(signals.files_hiding(&made, world.now()), None, "{name}");
+        assert!(signals.pending(world.now()).iter().any(|it| it.id == made.id), "{name}");
+    }
+    let hidden = signals.emit(&draft("FEATURE_READY_x", &json!({})), world.now()).unwrap();
+    let files = 3 * (SIGNALS_MAX + 100);
+    assert!(signals.files_hiding(&hidden, world.now()).unwrap() > files);
 }
 
 #[test]

@@ -202,6 +202,7 @@ fn run(script: &str, stdin: &[u8], deadline: Duration) -> Result<CommandOutput, 
         env_removed: vec!["HOME".to_owned()],
         deadline,
         output_max: 10_000,
+        ..Command::default()
     })
 }
 

@@ -336,7 +336,7 @@ impl Stopping<'_> {
         let mut locked = match store.lock(&event.session_id, lock_wait) {
             Ok(locked) => Some(locked),
             Err(error) => {
-                report.problem(&lock_problem(&error, &store.paths(&event.session_id).lock));
+                report.problem(&lock_problem(&error));
                 None
             }
         };
@@ -470,12 +470,10 @@ impl Stopping<'_> {
     }
 }
 
-fn lock_problem(error: &LockError, lock: &Path) -> String {
+fn lock_problem(error: &LockError) -> String {
     let help = match error {
-        LockError::Busy => format!("end the process that holds {}", lock.display()),
-        LockError::Refused(_) => {
-            "POLICYD_STATE_DIR may name a folder that can be written".to_owned()
-        }
+        LockError::Busy(_) => "end that process if it hangs",
+        LockError::Refused(_) => "POLICYD_STATE_DIR may name a folder that can be written",
     };
     format!("the state of the session could not be locked ({error}), so nothing is blocked; {help}")
 }

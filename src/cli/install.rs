@@ -4,6 +4,7 @@
 pub(in crate::cli) mod places;
 pub(in crate::cli) mod settings;
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -16,6 +17,7 @@ use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE, InstallArguments, Uninsta
 use crate::harness::Moment;
 use crate::limits::SETTINGS_FILE_BYTES_MAX;
 use crate::source::suggest;
+use crate::store::file::{Saved, rewrite};
 use crate::world::{World, WorldError};
 use places::{PLACES, Place};
 
@@ -327,15 +329,20 @@ fn carry_out(
             let diff = TextDiff::from_lines(before.as_str(), after.as_str());
             let name = path.to_string();
             console.say(&diff.unified_diff().context_radius(3).header(&name, &name).to_string());
-        } else if let Err((path, error)) = write(world, &it) {
-            console.complain(&format!("{}: {error}", path.display()));
-            code = EXIT_BROKEN;
-            continue;
-        } else if it.after.is_none() {
-            console.say(&format!("removed    {}: {path}\n", it.place.harness.title));
         } else {
-            console.say(&format!("wrote      {}: {path}\n", it.place.harness.title));
-            if !it.then.is_empty() {
+            match write(world, &it) {
+                Err(problem) => {
+                    console.complain(&problem);
+                    code = EXIT_BROKEN;
+                    continue;
+                }
+                Ok(unsafe_writes) => unsafe_writes.iter().for_each(|why| {
+                    console.complain(&format!("{path}: a loss of power may undo this: {why}"));
+                }),
+            }
+            let what = if it.after.is_none() { "removed" } else { "wrote" };
+            console.say(&format!("{what:9}  {}: {path}\n", it.place.harness.title));
+            if it.after.is_some() && !it.then.is_empty() {
                 console.say(&format!("           {}\n", it.then));
             }
         }
@@ -344,37 +351,55 @@ fn carry_out(
     code
 }
 
-/// Keeps what was there, then writes in place: the file keeps its rights.
-fn write(world: &dyn World, change: &Change) -> Result<(), (PathBuf, WorldError)> {
+/// Keeps what was there, then writes. Says what may be lost if the power is.
+fn write(world: &dyn World, change: &Change) -> Result<Vec<String>, String> {
     let path = &change.path;
-    let failed = |error| (path.clone(), error);
+    let said = |path: &Path, why: &dyn Display| format!("{}: {why}", path.display());
     let kept = kept_as(path);
     let Some(after) = &change.after else {
-        return world.remove(path).map_err(failed);
+        return world.remove(path).map(|()| Vec::new()).map_err(|error| said(path, &error));
     };
     if let Some(folder) = path.parent() {
-        world.create_folder(folder).map_err(|error| (folder.to_path_buf(), error))?;
+        world.create_folder(folder).map_err(|error| said(folder, &error))?;
     }
     if change.before.is_some() {
         // Whether it can be written is known before anything is kept beside it.
-        world.append(path, b"").map_err(|error| (path.clone(), with_cure(&error)))?;
+        world.append(path, b"").map_err(|error| said(path, &with_cure(&error)))?;
     }
-    match (&change.before, world.stat(&kept).is_ok()) {
-        // It is as it was: what was kept is no longer needed.
-        (Some(_), true)
-            if world
-                .read(&kept, SETTINGS_FILE_BYTES_MAX)
-                .is_ok_and(|it| it == after.as_bytes()) =>
-        {
-            world.write(path, after.as_bytes()).map_err(failed)?;
-            return world.remove(&kept).map_err(|error| (kept, error));
-        }
-        (Some(before), false) => {
-            world.write(&kept, before.as_bytes()).map_err(|error| (kept, error))?;
-        }
-        (Some(_), true) | (None, _) => {}
+    let mut unsafe_writes = Vec::new();
+    let is_kept = world.stat(&kept).is_ok();
+    if let (Some(before), false) = (&change.before, is_kept) {
+        let saved = rewrite(world, &kept, before.as_bytes());
+        let why = outcome(saved, &mut unsafe_writes).err();
+        why.map_or(Ok(()), |why| {
+            Err(format!("{}; {} is unchanged", said(&kept, &why), path.display()))
+        })?;
     }
-    world.write(path, after.as_bytes()).map_err(failed)
+    let saved = rewrite(world, path, after.as_bytes());
+    outcome(saved, &mut unsafe_writes).map_err(|why| {
+        let backup = change.before.as_ref().map_or_else(String::new, |_| {
+            format!("; {} holds it as it was before policyd", kept.display())
+        });
+        format!("{}; the file is unchanged{backup}", said(path, &why))
+    })?;
+    // It is as it was: what was kept is no longer needed.
+    let same = |it: Vec<u8>| it == after.as_bytes();
+    if is_kept && world.read(&kept, SETTINGS_FILE_BYTES_MAX).is_ok_and(same) {
+        world.remove(&kept).map_err(|error| said(&kept, &error))?;
+    }
+    Ok(unsafe_writes)
+}
+
+/// Whether the new content is in place; what may undo it is added to `unsafe_writes`.
+fn outcome(saved: Saved, unsafe_writes: &mut Vec<String>) -> Result<(), String> {
+    match saved {
+        Saved::Durable { .. } => Ok(()),
+        Saved::Degraded { why, .. } => {
+            unsafe_writes.push(why);
+            Ok(())
+        }
+        Saved::NotSaved { why, .. } => Err(why),
+    }
 }
 
 /// Why a file is not written, and what helps.
@@ -421,4 +446,87 @@ fn plugin(
         console.say(&format!("try it: claude --plugin-dir {}\n", folder.display()));
     }
     code
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::fake::{FakeWorld, Survival};
+
+    const BEFORE: &str = "{\"permissions\": {\"deny\": [\"Read(./.env)\"]}}\n";
+
+    fn change(after: Option<&str>) -> Change {
+        Change {
+            place: Place::of("claude-code").unwrap(),
+            then: "",
+            closed: false,
+            path: "/work/.claude/settings.json".into(),
+            before: Some(BEFORE.to_owned()),
+            after: after.map(str::to_owned),
+        }
+    }
+
+    fn machine() -> FakeWorld {
+        let world = FakeWorld::new();
+        world.put("/work/.claude/settings.json", BEFORE);
+        world.clear_log();
+        world
+    }
+
+    fn settings(world: &FakeWorld) -> String {
+        String::from_utf8(world.get("/work/.claude/settings.json").unwrap()).unwrap()
+    }
+
+    #[test]
+    fn settings_survive_every_refused_operation_as_a_whole() {
+        let world = machine();
+        write(&world, &change(Some("{}"))).unwrap();
+        let (steps, mut refused) = (world.ops(), 0);
+        assert!(steps > 10, "{:?}", world.log());
+        for step in 0..steps {
+            let world = machine();
+            world.refuse_at(step, WorldError::Refused("no space left".to_owned()));
+            let written = write(&world, &change(Some("{}")));
+            let after = settings(&world);
+            match written {
+                Ok(_) => assert_eq!(after, "{}", "step {step}"),
+                Err(why) => {
+                    assert_eq!(after, BEFORE, "step {step}: {why}");
+                    refused += 1;
+                }
+            }
+            let left = world.files().into_iter().filter(|it| it.to_string_lossy().contains("-new"));
+            assert_eq!(left.count(), 0, "step {step}");
+        }
+        assert!(refused > 5, "{refused}");
+    }
+
+    #[test]
+    fn settings_survive_a_loss_of_power_at_every_step() {
+        let world = machine();
+        write(&world, &change(Some("{}"))).unwrap();
+        for step in 0..world.ops() {
+            for survival in Survival::all(6) {
+                let world = machine();
+                world.crash_at(step);
+                drop(write(&world, &change(Some("{}"))));
+                let after = settings(&world.reboot(survival));
+                assert!([BEFORE, "{}"].contains(&after.as_str()), "{step} {survival:?}: {after:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_failure_names_the_backup_and_says_that_the_file_is_unchanged() {
+        let world = machine();
+        let full = WorldError::Refused("no space left".to_owned());
+        world.refuse_always(crate::world::fake::Op::Write, "settings.json.policyd-new", full);
+        let why = write(&world, &change(Some("{}"))).unwrap_err();
+        assert!(why.contains("no space left; the file is unchanged"), "{why}");
+        assert!(why.contains("settings.json.before-policyd holds it"), "{why}");
+        assert_eq!(
+            world.get("/work/.claude/settings.json.before-policyd").unwrap(),
+            BEFORE.as_bytes()
+        );
+    }
 }

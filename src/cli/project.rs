@@ -62,15 +62,11 @@ fn state_root(world: &dyn World, main: &Path) -> (PathBuf, Option<String>) {
     (elsewhere.unwrap_or(usual), tracked)
 }
 
-/// A World in which nothing is written to the project's own root, where that is a link or somebody
-/// else's; nothing where all is well, or where the user names another root.
+/// A World that writes to the project's own root as `root::fenced` says; nothing where the user names
+/// another root.
 pub(super) fn fenced<'w>(world: &'w dyn World, project: &Project) -> Option<FencedWorld<'w>> {
     let root = project.main.join(OWN_FOLDER);
-    if project.state != root {
-        return None;
-    }
-    let why = root::refusal(world, &root, &project.main)?;
-    Some(FencedWorld::new(world, vec![(root, why)]))
+    (project.state == root).then(|| root::fenced(world, &[&root], &project.main))
 }
 
 /// A World in which nothing is written to the folders that the manifest names, as for the project's own
@@ -92,12 +88,9 @@ pub(super) fn fenced_by_pack<'w>(
     let named = [root, paths.diagnostics.as_str()].into_iter().filter(|it| !it.is_empty());
     let within = |it: &PathBuf| normal(it).starts_with(&project.main);
     let within = named.map(|it| project.main.join(it)).filter(within);
-    let refused = within.filter_map(|it| {
-        let why = root::refusal(world, &it, &project.main)?;
-        Some((it, why))
-    });
-    let fences: Vec<_> = refused.collect();
-    (!fences.is_empty()).then(|| FencedWorld::new(world, fences))
+    let within: Vec<PathBuf> = within.collect();
+    let roots: Vec<&Path> = within.iter().map(PathBuf::as_path).collect();
+    (!roots.is_empty()).then(|| root::fenced(world, &roots, &project.main))
 }
 
 /// The folder that a variable names, relative to the project.

@@ -68,7 +68,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &RunA
     let store = RunStore::new(world, &own, durability.clone());
     let _alone = match store.lock() {
         Ok(held) => held,
-        Err(WorldError::TimedOut) => {
+        Err(WorldError::Locked(_)) => {
             console.complain("another run is at work in this project; one at a time");
             return EXIT_BROKEN;
         }

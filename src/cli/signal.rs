@@ -14,6 +14,7 @@ use super::{
     SignalArguments, pack,
 };
 use crate::judge::signals;
+use crate::limits::SIGNALS_MAX;
 use crate::policy::records;
 use crate::policy::signals::{Form, SignalKind, Signals};
 use crate::script::words;
@@ -121,6 +122,15 @@ impl At<'_, '_> {
             None => print::emitted(console, &emitted.signal, self.format),
         }
         emitted.problems.iter().for_each(|it| console.complain(it));
+        for it in std::iter::once(&emitted.signal).chain(&emitted.more) {
+            if let Some(count) = self.store.files_hiding(it, now) {
+                console.complain(&format!(
+                    "{} will not be seen: signals/ holds {count} files, and {SIGNALS_MAX} of them are \
+                     read; remove files that are no longer needed",
+                    it.name
+                ));
+            }
+        }
         Ok(EXIT_OK)
     }
 

@@ -16,6 +16,7 @@ use super::{
 };
 use crate::facts::cursor::Key;
 use crate::facts::pattern::CommandPattern;
+use crate::limits::PROBES_DEADLINE_MAX;
 use crate::script::types::{Names, Type};
 use crate::source::node::Node;
 use crate::source::{Diagnostic, Span, suggest};
@@ -204,7 +205,8 @@ pub(super) fn build(
     if deadline.is_none() {
         // Whoever switches a slow probe on means it to have its time.
         let slowest = probes.iter().filter(|it| it.enabled).map(|it| it.timeout).max();
-        settings.deadline = settings.deadline.max(slowest.unwrap_or_default());
+        let slowest = slowest.unwrap_or_default().min(PROBES_DEADLINE_MAX);
+        settings.deadline = settings.deadline.max(slowest);
     }
     builder.unknown_here = AT_A_MESSAGE;
     let messages = layers.messages.iter();

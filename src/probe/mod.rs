@@ -1,7 +1,9 @@
 //! Runs external commands whose answers are facts. Lives here: running one and reading its output.
 //! Which probes are needed, `judge::plan` says; their breakers and their deadline are kept above.
 
-use std::path::Path;
+pub mod git;
+
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -25,6 +27,20 @@ const ENVIRONMENT: [(&str, &str); 5] = [
 /// Variables that probes do not inherit: with them a `claude` that is asked to judge takes itself
 /// for one inside another's session, and refuses.
 const NOT_INHERITED: [&str; 2] = ["CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT"];
+
+/// Programs that start others by name, which are looked up as they are themselves.
+const STARTERS: [&str; 4] = ["git", "gh", "glab", "tea"];
+
+/// Folders whose programs are not run by name: those of a project, and the working folder. A folder that
+/// holds the user's home is not a project's own.
+#[must_use]
+pub fn outside_of(world: &dyn World, folders: &[&Path]) -> Vec<PathBuf> {
+    let home = world.env("HOME").map(PathBuf::from);
+    let working = world.working_folder();
+    let all = folders.iter().copied().chain([working.as_path()]).filter(|it| it.is_absolute());
+    let own = |it: &&Path| home.as_ref().is_none_or(|home| !home.starts_with(it));
+    all.filter(own).map(Path::to_path_buf).collect()
+}
 
 /// A probe that is to be run, and what it is told.
 #[derive(Debug)]
@@ -55,12 +71,12 @@ pub enum Health {
     Unknown,
 }
 
-/// Runs a probe in `folder`, for `deadline` at most.
+/// Runs a probe in a folder of a project, for `deadline` at most.
 #[must_use]
 pub fn ask(
     world: &dyn World,
     question: &Question<'_>,
-    folder: &Path,
+    (folder, project): (&Path, &Path),
     deadline: Duration,
 ) -> Answered {
     let probe = question.probe;
@@ -72,6 +88,8 @@ pub fn ask(
         env_removed: NOT_INHERITED.map(str::to_owned).to_vec(),
         deadline,
         output_max: limits::PROBE_OUTPUT_MAX,
+        not_from: Some(outside_of(world, &[folder, project])),
+        path_reduced: probe.command.first().is_some_and(|it| STARTERS.contains(&it.as_str())),
     };
     let failed = |health: Health, why: String| Answered { reading: Reading::Failed(why), health };
     match world.run(&command) {

@@ -312,6 +312,37 @@ pub fn replace(
     saving.sync_folder()
 }
 
+/// Writes a file of somebody else's, such as the settings of a client, in a single attempt: through a name
+/// beside it, which is gone afterwards. A file that is there keeps its permissions and its owner. Whatever
+/// happens, the file holds its old or its new content as a whole.
+pub fn rewrite(world: &dyn World, path: &Path, bytes: &[u8]) -> Saved {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let durability = &Durability::default();
+    let saving = Saving {
+        world,
+        path,
+        folder: path.parent().unwrap_or(Path::new(".")),
+        sibling: path.with_file_name(format!(".{name}.policyd-new")),
+        bytes,
+        durability,
+    };
+    // One that an earlier attempt left behind.
+    world.remove(&saving.sibling).ok();
+    let failed = |error: WorldError| Failure::new(Step::Save, "keep its permissions", &error);
+    let staged = saving.fill(&saving.sibling).and_then(|()| match world.stat(path) {
+        Ok(_) => world.copy_rights(path, &saving.sibling).map_err(failed),
+        Err(_) => Ok(()),
+    });
+    if let Err(failure) = staged.and_then(|()| saving.place(false)) {
+        world.remove(&saving.sibling).ok();
+        return Saved::NotSaved { retries: 0, why: failure.why, code: Code::RetriesExhausted };
+    }
+    match saving.sync_folder() {
+        Ok(()) => Saved::Durable { retries: 0 },
+        Err(failure) => Saved::Degraded { retries: 0, why: failure.why },
+    }
+}
+
 /// What was found of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Loaded {

@@ -153,6 +153,7 @@ fn unreadable(error: &WorldError) -> Corruption {
         | WorldError::Refused(_)
         | WorldError::Unsupported
         | WorldError::TimedOut
+        | WorldError::Locked(_)
         | WorldError::Crashed => Corruption::Unreadable,
     }
 }

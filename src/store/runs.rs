@@ -45,7 +45,7 @@ impl<'a> RunStore<'a> {
     /// Keeps other runs of the project away while it is held.
     ///
     /// # Errors
-    /// `TimedOut` where one is at work, or what the machine said.
+    /// `Locked` where one is at work, or what the machine said.
     pub fn lock(&self) -> Result<Box<dyn HeldLock>, WorldError> {
         self.documents.lock(LOCK, &[FOLDER])
     }

@@ -54,8 +54,8 @@ pub struct SessionStore<'a> {
 /// Why a session cannot be locked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LockError {
-    /// Another process held it all the time.
-    Busy,
+    /// Another process held it all the time: which file, and who.
+    Busy(String),
     /// The folder or the lock file cannot be made.
     Refused(WorldError),
 }
@@ -63,7 +63,7 @@ pub enum LockError {
 impl fmt::Display for LockError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Busy => f.write_str("another process holds the session"),
+            Self::Busy(by) => f.write_str(by),
             Self::Refused(error) => write!(f, "the session folder cannot be used: {error}"),
         }
     }
@@ -173,7 +173,7 @@ impl<'a> SessionStore<'a> {
             answer = self.world.lock(&paths.lock, wait_max);
         }
         let held = match answer {
-            Err(WorldError::TimedOut) => return Err(LockError::Busy),
+            Err(WorldError::Locked(by)) => return Err(LockError::Busy(by)),
             answer => answer.map_err(LockError::Refused)?,
         };
         if let (true, Some(retention), Some(folder)) =

@@ -254,6 +254,7 @@ impl<'a> SignalStore<'a> {
             }
         };
         view.cut = names.len() > SIGNALS_MAX;
+        let names = if view.cut { self.urgent_first(names) } else { names };
         for file in names.into_iter().take(SIGNALS_MAX) {
             let Some(name) = file_names::signal(&file) else { continue };
             let Some(kind) = self.kinds.kind(&name) else {
@@ -282,6 +283,37 @@ impl<'a> SignalStore<'a> {
         // A copy of one of our files is no second signal.
         view.signals.dedup_by(|one, other| one.id == other.id);
         view
+    }
+
+    /// The same names: first the plain file of each kind that interrupts a run or that a human answers, then
+    /// further files of the kinds that stop or pause, then those that a human answers. So no number of files
+    /// hides a stop.
+    fn urgent_first(&self, mut names: Vec<String>) -> Vec<String> {
+        let rank = |file: &String| {
+            let name = file_names::signal(file);
+            let Some(kind) = name.as_deref().and_then(|it| self.kinds.kind(it)) else { return 3 };
+            let interrupts = !kind.interrupts.is_empty();
+            let is_answer = kind.awaits_human(self.kinds) || !kind.approves.is_empty();
+            // A glob can stand for any number of plain files.
+            match file_names::plain(&kind.id) == *file {
+                true if interrupts || is_answer => 0,
+                _ if interrupts => 1,
+                _ if is_answer => 2,
+                _ => 3,
+            }
+        };
+        names.sort_by_cached_key(rank);
+        names
+    }
+
+    /// Whether a signal that was just created is hidden behind too many files: how many there are.
+    #[must_use]
+    pub fn files_hiding(&self, created: &Found, now: Timestamp) -> Option<usize> {
+        let count = self.world.list(&self.folder()).ok()?.len();
+        let is_log = self.kinds.kind(&created.name).is_some_and(|it| it.form == Form::Log);
+        let hidden = count > SIGNALS_MAX && !is_log;
+        let seen = || self.view(now).signals.iter().any(|it| it.id == created.id);
+        (hidden && !seen()).then_some(count)
     }
 
     /// What a file is; nothing where it is gone.

@@ -1,5 +1,5 @@
-//! A World with folders in which nothing is to be changed: whatever would is refused, with the
-//! reason. Everything else reaches the World beneath.
+//! A World with folders in which nothing is to be changed, or nothing behind a link: whatever would is
+//! refused, with the reason. Everything else reaches the World beneath.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,24 +10,74 @@ use super::{
 };
 use crate::time::Timestamp;
 
-/// A World with folders in which nothing is to be changed.
+/// What to do about a folder that is not written to.
+const CURE: &str = "nothing is written there; move it away, or name a folder in POLICYD_STATE_DIR";
+
+/// Why nothing is written behind a link.
+#[must_use]
+pub fn link_refusal(path: &Path, leads_to: &Path) -> String {
+    format!("`{}` is a symbolic link to `{}`; {CURE}", path.display(), leads_to.display())
+}
+
+/// Why nothing is written to a folder of somebody else.
+#[must_use]
+pub fn owner_refusal(path: &Path, owner: u32) -> String {
+    format!("`{}` belongs to another user ({owner}); {CURE}", path.display())
+}
+
+/// A folder below which changes follow no link, and reach no folder of another user.
+#[derive(Debug, Clone)]
+pub struct Confined {
+    /// The folder.
+    pub root: PathBuf,
+    /// The users whose folders may be written to; none if the machine has no owners.
+    pub owners: Vec<u32>,
+}
+
+/// A World with folders in which nothing is to be changed, or nothing behind a link.
 pub struct FencedWorld<'a> {
     beneath: &'a dyn World,
     fences: Vec<(PathBuf, String)>,
+    confined: Vec<Confined>,
 }
 
 impl<'a> FencedWorld<'a> {
-    /// Lets nobody change anything in these folders; the text beside each is the error they get.
+    /// Refuses changes in these folders; the text beside each is the error. Changes below the confined
+    /// folders follow no link.
     #[must_use]
-    pub fn new(beneath: &'a dyn World, fences: Vec<(PathBuf, String)>) -> Self {
-        Self { beneath, fences }
+    pub fn new(
+        beneath: &'a dyn World,
+        fences: Vec<(PathBuf, String)>,
+        confined: Vec<Confined>,
+    ) -> Self {
+        Self { beneath, fences, confined }
     }
 
+    /// The World to change something at `path` in.
     fn beyond(&self, path: &Path) -> Result<&'a dyn World, WorldError> {
-        match self.fences.iter().find(|(folder, _)| path.starts_with(folder)) {
-            Some((_, why)) => Err(WorldError::Refused(why.clone())),
-            None => Ok(self.beneath),
+        if let Some((_, why)) = self.fences.iter().find(|(folder, _)| path.starts_with(folder)) {
+            return Err(WorldError::Refused(why.clone()));
         }
+        let within = |it: &&Confined| path != it.root && path.starts_with(&it.root);
+        for it in self.confined.iter().filter(within) {
+            match self.beneath.owner_on_way(&it.root, path) {
+                Ok(Some(owner)) if !it.owners.is_empty() && !it.owners.contains(&owner) => {
+                    let folder = path.parent().unwrap_or(path);
+                    return Err(WorldError::Refused(owner_refusal(folder, owner)));
+                }
+                Ok(_) => {}
+                Err(error) => return Err(self.link_on_way(&it.root, path).unwrap_or(error)),
+            }
+        }
+        Ok(self.beneath)
+    }
+
+    /// Names the link on the way to a path, the first one.
+    fn link_on_way(&self, root: &Path, path: &Path) -> Option<WorldError> {
+        let above = path.ancestors().skip(1).take_while(|it| *it != root);
+        let links = above.filter_map(|it| Some((it, self.beneath.entry(it).ok()?.link?)));
+        let (folder, leads_to) = links.last()?;
+        Some(WorldError::Refused(link_refusal(folder, &leads_to)))
     }
 }
 
@@ -96,6 +146,10 @@ impl World for FencedWorld<'_> {
         self.beneath.real_path(path)
     }
 
+    fn owner_on_way(&self, root: &Path, path: &Path) -> Result<Option<u32>, WorldError> {
+        self.beneath.owner_on_way(root, path)
+    }
+
     fn open(&self, path: &Path) -> Result<Box<dyn OpenFile>, WorldError> {
         self.beneath.open(path)
     }
@@ -109,6 +163,8 @@ impl World for FencedWorld<'_> {
     }
 
     fn create_folder(&self, path: &Path) -> Result<(), WorldError> {
+        // The folder itself is a folder on the way to what it will hold.
+        self.beyond(&path.join("_"))?;
         self.beyond(path)?.create_folder(path)
     }
 
@@ -118,6 +174,10 @@ impl World for FencedWorld<'_> {
 
     fn append(&self, path: &Path, bytes: &[u8]) -> Result<(), WorldError> {
         self.beyond(path)?.append(path, bytes)
+    }
+
+    fn copy_rights(&self, from: &Path, to: &Path) -> Result<(), WorldError> {
+        self.beyond(to)?.copy_rights(from, to)
     }
 
     fn sync_file(&self, path: &Path) -> Result<(), WorldError> {
@@ -181,8 +241,11 @@ mod tests {
         let world = FakeWorld::new();
         world.put("/work/.policyd/state", "kept");
         world.put("/work/.policyd-notes", "mine");
-        let fenced =
-            FencedWorld::new(&world, vec![("/work/.policyd".into(), "is a link".to_owned())]);
+        let fenced = FencedWorld::new(
+            &world,
+            vec![("/work/.policyd".into(), "is a link".to_owned())],
+            vec![],
+        );
         let inside = Path::new("/work/.policyd/state");
         let refused = || WorldError::Refused("is a link".to_owned());
         let notes = Path::new("/work/.policyd-notes");
@@ -197,5 +260,31 @@ mod tests {
         assert_eq!(fenced.read(inside, 99), Ok(b"kept".to_vec()));
         assert_eq!(fenced.append(notes, b" too"), Ok(()));
         assert_eq!(world.get(notes), Some(b"mine too".to_vec()));
+    }
+
+    #[test]
+    fn nothing_is_changed_behind_a_link_below_a_confined_folder() {
+        let world = FakeWorld::new();
+        world.put("/work/.policyd/memory/episodic/x", "");
+        world.put("/work/.policyd/sessions/s/state.json", "{}");
+        world.put_link("/work/.policyd/memory/episodic", "/home/dev");
+        world.give_away("/work/.policyd/sessions/s", 1001);
+        let confined = Confined { root: "/work/.policyd".into(), owners: vec![1000, 0] };
+        let fenced = FencedWorld::new(&world, vec![], vec![confined]);
+        let refused = |path: &str| match fenced.append(Path::new(path), b"x") {
+            Err(WorldError::Refused(why)) => why,
+            other => format!("{other:?}"),
+        };
+        let why = refused("/work/.policyd/memory/episodic/deep/r.jsonl");
+        assert!(
+            why.starts_with("`/work/.policyd/memory/episodic` is a symbolic link to `/home/dev`")
+        );
+        let why = refused("/work/.policyd/sessions/s/state.json");
+        assert!(why.contains("belongs to another user (1001)"), "{why}");
+        let folder = Path::new("/work/.policyd/memory/episodic");
+        assert!(fenced.create_folder(folder).is_err());
+        assert!(fenced.remove(&folder.join("x")).is_err());
+        assert_eq!(fenced.append(Path::new("/work/.policyd/memory/r.jsonl"), b"x"), Ok(()));
+        assert_eq!(fenced.append(Path::new("/work/.policyd/r"), b"x"), Ok(()));
     }
 }

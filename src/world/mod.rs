@@ -58,6 +58,8 @@ pub enum WorldError {
     Unsupported,
     /// It took longer than allowed.
     TimedOut,
+    /// Another process holds the lock: which lock, and who.
+    Locked(String),
     /// It is larger than allowed, in bytes.
     TooLarge(u64),
     /// Not a regular file.
@@ -74,6 +76,7 @@ impl fmt::Display for WorldError {
             Self::Refused(why) => f.write_str(why),
             Self::Unsupported => f.write_str("not supported by this file system"),
             Self::TimedOut => f.write_str("took too long"),
+            Self::Locked(by) => f.write_str(by),
             Self::TooLarge(bytes) => write!(f, "too large ({bytes} bytes)"),
             Self::NotAFile => f.write_str("not a regular file"),
             Self::Crashed => f.write_str("power lost"),
@@ -100,6 +103,11 @@ pub struct Command {
     pub deadline: Duration,
     /// Bytes kept of each output stream; the rest is read and dropped.
     pub output_max: usize,
+    /// Folders whose programs are not run by name. If given, a program that is named without a slash is
+    /// looked up in the absolute entries of PATH outside of these folders alone.
+    pub not_from: Option<Vec<PathBuf>>,
+    /// Whether the PATH of the program itself is reduced to those entries, for one that starts others.
+    pub path_reduced: bool,
 }
 
 /// What an external command answered.
@@ -231,6 +239,12 @@ pub trait World: Sync {
     /// # Errors
     /// `Missing`, or what the machine said.
     fn real_path(&self, path: &Path) -> Result<PathBuf, WorldError>;
+    /// Follows the folders below `root` on the way to `path`, and no link. The owner of the folder that
+    /// holds `path`, as far as both exist.
+    ///
+    /// # Errors
+    /// `Refused` if one of the folders is a symbolic link.
+    fn owner_on_way(&self, root: &Path, path: &Path) -> Result<Option<u32>, WorldError>;
     /// Opens a regular file for reading; never blocks on a pipe.
     ///
     /// # Errors
@@ -274,6 +288,11 @@ pub trait World: Sync {
     /// # Errors
     /// What the machine said.
     fn append(&self, path: &Path, bytes: &[u8]) -> Result<(), WorldError>;
+    /// Gives the file at `to` the permissions and the owner of the file at `from`.
+    ///
+    /// # Errors
+    /// `Missing`, or what the machine said.
+    fn copy_rights(&self, from: &Path, to: &Path) -> Result<(), WorldError>;
     /// Makes the content of one file durable.
     ///
     /// # Errors
@@ -307,7 +326,7 @@ pub trait World: Sync {
     /// Takes an exclusive lock on the file at `path`, creating it, waiting at most `wait_max`.
     ///
     /// # Errors
-    /// `TimedOut`, or what the machine said.
+    /// `Locked`, or what the machine said.
     fn lock(&self, path: &Path, wait_max: Duration) -> Result<Box<dyn HeldLock>, WorldError>;
     /// Runs an external command to its end or its deadline.
     ///

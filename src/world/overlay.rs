@@ -149,6 +149,10 @@ impl World for OverlayWorld<'_> {
         }
     }
 
+    fn owner_on_way(&self, root: &Path, path: &Path) -> Result<Option<u32>, WorldError> {
+        self.beneath.owner_on_way(root, path)
+    }
+
     fn open(&self, path: &Path) -> Result<Box<dyn OpenFile>, WorldError> {
         match self.change(path) {
             None => self.beneath.open(path),
@@ -212,6 +216,10 @@ impl World for OverlayWorld<'_> {
         content.extend_from_slice(bytes);
         self.set(path, Change::File(content, self.now()));
         Ok(())
+    }
+
+    fn copy_rights(&self, from: &Path, to: &Path) -> Result<(), WorldError> {
+        self.stat(from).and_then(|_| self.stat(to)).map(|_| ())
     }
 
     fn sync_file(&self, path: &Path) -> Result<(), WorldError> {

@@ -27,6 +27,7 @@ use file::{Links, RealFile, exchange, file_stat, open_regular, owner, said, time
 pub struct RealWorld {
     started: Instant,
     interrupted: Arc<AtomicBool>,
+    announces_waits: bool,
 }
 
 impl RealWorld {
@@ -34,7 +35,14 @@ impl RealWorld {
     #[must_use]
     pub fn new() -> Self {
         program::outlive_file_limits();
-        Self { started: Instant::now(), interrupted: Arc::default() }
+        let (started, interrupted) = (Instant::now(), Arc::default());
+        Self { started, interrupted, announces_waits: false }
+    }
+
+    /// The same machine, which says on standard error which lock it waits for, if the wait is long.
+    #[must_use]
+    pub fn announcing_waits(self, announces_waits: bool) -> Self {
+        Self { announces_waits, ..self }
     }
 }
 
@@ -135,6 +143,10 @@ impl World for RealWorld {
         fs::canonicalize(path).map_err(|error| said(&error))
     }
 
+    fn owner_on_way(&self, root: &Path, path: &Path) -> Result<Option<u32>, WorldError> {
+        file::owner_on_way(root, path)
+    }
+
     fn open(&self, path: &Path) -> Result<Box<dyn OpenFile>, WorldError> {
         Ok(Box::new(RealFile(open_regular(OpenOptions::new().read(true), path, Links::Follow)?)))
     }
@@ -195,6 +207,10 @@ impl World for RealWorld {
         file.write_all(bytes).map_err(|error| said(&error))
     }
 
+    fn copy_rights(&self, from: &Path, to: &Path) -> Result<(), WorldError> {
+        file::copy_rights(from, to)
+    }
+
     fn sync_file(&self, path: &Path) -> Result<(), WorldError> {
         let file = open_regular(OpenOptions::new().write(true), path, Links::Refuse)?;
         file.sync_all().map_err(|error| said(&error))
@@ -228,7 +244,11 @@ impl World for RealWorld {
     }
 
     fn lock(&self, path: &Path, wait_max: Duration) -> Result<Box<dyn HeldLock>, WorldError> {
-        file::lock(path, wait_max)
+        file::lock(path, wait_max, |held| {
+            if self.announces_waits {
+                drop(writeln!(io::stderr(), "policyd: waiting: {held}"));
+            }
+        })
     }
 
     fn run(&self, command: &Command) -> Result<CommandOutput, WorldError> {

@@ -59,8 +59,9 @@ fn output(code: i32, stdout: &str) -> Result<CommandOutput, WorldError> {
 
 /// Scripts what git answers to its commands.
 fn git(desk: &Desk, answers: [(&str, Result<CommandOutput, WorldError>); 2]) {
-    for (command, answer) in answers {
-        let start = ["git", "-c", "core.quotePath=false", "--no-optional-locks", command];
+    let no_filter = ("config", output(1, ""));
+    for (command, answer) in answers.into_iter().chain([no_filter]) {
+        let start = [&policyd::probe::git::NEUTRAL[..], &[command]].concat();
         desk.world.script(&start, answer, Duration::ZERO);
     }
 }

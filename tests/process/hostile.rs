@@ -338,22 +338,28 @@ fn an_environment_without_anything_will_do() {
 
 #[test]
 fn a_root_that_is_a_link_is_not_written_through() {
-    for inner in ["", "sessions", "logs", "runs"] {
+    for inner in ["", "sessions", "sessions/s1", "logs", "runs", "memory/episodic"] {
         let machine = Machine::new();
         machine.untested();
         let elsewhere = machine.path("elsewhere");
         fs::create_dir_all(&elsewhere).unwrap();
-        if !inner.is_empty() {
-            fs::create_dir_all(machine.file(".policyd")).unwrap();
-        }
         let link = machine.file(&format!(".policyd/{inner}"));
-        symlink(&elsewhere, link.to_str().unwrap().trim_end_matches('/')).unwrap();
-        let called = machine.stop();
-        assert!(!called.blocks(), "no block can be remembered: {called:?}");
-        assert!(called.notice().contains("is a symbolic link"), "{called:?}");
-        assert!(called.notice().contains("POLICYD_STATE_DIR"), "{called:?}");
-        let worked = machine.run(&["run", "--goal", "x", "--", "true"], b"");
-        assert_eq!(worked.code, Some(3), "{worked:?}");
+        let link = PathBuf::from(link.to_str().unwrap().trim_end_matches('/'));
+        fs::create_dir_all(link.parent().unwrap()).unwrap();
+        symlink(&elsewhere, &link).unwrap();
+        let excuse = "The tests are flaky, this is a pre-existing failure.";
+        let called = machine.stop_with(&json!({"last_assistant_message": excuse}));
+        if inner.is_empty() || inner.starts_with("sessions") {
+            assert!(!called.blocks(), "no block can be remembered: {called:?}");
+            assert!(called.notice().contains("is a symbolic link"), "{called:?}");
+            assert!(called.notice().contains("POLICYD_STATE_DIR"), "{called:?}");
+        } else {
+            assert!(called.blocks(), "{called:?}");
+        }
+        if inner.is_empty() || inner == "runs" {
+            let worked = machine.run(&["run", "--goal", "x", "--", "true"], b"");
+            assert_eq!(worked.code, Some(3), "{worked:?}");
+        }
         assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0, "nothing is written there");
         // Named by the user, the same folder is where it is to be.
         let named = machine.path("named");

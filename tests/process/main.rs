@@ -23,6 +23,7 @@ mod kill;
 mod layouts;
 mod machine;
 mod opencode;
+mod outside;
 mod replay;
 mod samples;
 mod usage;

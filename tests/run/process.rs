@@ -331,8 +331,20 @@ fn what_goes_on_to_start_others_is_ended_with_them() {
 }
 
 #[test]
+fn what_leaves_its_group_is_ended_with_its_turn() {
+    let leaves =
+        "setsid sleep 300 > /dev/null 2>&1 & echo $! > \"$plays/left\"; commits one; claims";
+    let theatre = Theatre::new(&[leaves]);
+    let (code, events) = theatre.run(&["--max-iterations", "1"]);
+    assert_eq!(code, 0, "{events:#?}");
+    let told: Vec<&str> = events.iter().filter_map(|it| it["problem"].as_str()).collect();
+    assert!(told.contains(&"1 process that the turn left behind was ended"), "{told:?}");
+    assert!(!is_alive(&fs::read_to_string(theatre.plays().join("left")).unwrap()));
+}
+
+#[test]
 fn what_left_the_group_and_switches_the_gate_off_between_two_turns_is_found_out() {
-    let escapes = "setsid sh -c 'sleep 0.5; touch .policyd/.disabled' > /dev/null 2>&1 &\n\
+    let escapes = "env -u POLICYD_RUN setsid sh -c 'sleep 0.5; touch .policyd/.disabled' > /dev/null 2>&1 &\n\
                    commits one; refused 'rate_limit_error Retry-After: 2'";
     let theatre = Theatre::new(&[escapes, "commits two; claims"]);
     theatre.honor_switch_files();

@@ -92,13 +92,16 @@ fn git(world: &FakeWorld, content: &str) {
     let said = |text: &str| {
         Ok(CommandOutput { code: Some(0), stdout: text.into(), stderr: vec![], truncated: false })
     };
-    let base =
-        ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false"];
+    let base = policyd::probe::git::NEUTRAL;
     let answer = |words: &[&str], text: &str| {
-        let argv = [&base, words].concat();
+        let argv = [&base[..], words].concat();
         world.unscript(&argv);
         world.script(&argv, said(text), Duration::ZERO);
     };
+    let none = CommandOutput { code: Some(1), stdout: vec![], stderr: vec![], truncated: false };
+    let filters = [&base[..], &["config"]].concat();
+    world.unscript(&filters);
+    world.script(&filters, Ok(none), Duration::ZERO);
     answer(&["rev-parse"], "c0ffee\nbeef\n");
     answer(&["ls-files"], "");
     if content.is_empty() {

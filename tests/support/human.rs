@@ -72,6 +72,12 @@ impl World for HumanWorld {
     fn confirm(&self, _question: &str) -> Confirmation {
         Confirmation::Yes
     }
+    fn owner_on_way(&self, root: &Path, path: &Path) -> Result<Option<u32>, WorldError> {
+        self.machine.owner_on_way(root, path)
+    }
+    fn copy_rights(&self, from: &Path, to: &Path) -> Result<(), WorldError> {
+        self.machine.copy_rights(from, to)
+    }
     fn now(&self) -> Timestamp {
         self.machine.now()
     }

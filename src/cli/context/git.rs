@@ -4,34 +4,32 @@
 use std::path::Path;
 use std::time::Duration;
 
+use crate::probe::git;
 use crate::report::summary::known::Git;
-use crate::world::{Command, World};
+use crate::world::World;
 
 /// Time that one question may take.
 const DEADLINE: Duration = Duration::from_secs(2);
 /// Bytes of one answer; a summary needs its beginning only.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
-/// Asks git. `since`: a commit from which on changes count, where one is known.
+/// Asks git about a folder. `since`: a commit from which on changes count, where one is known.
 pub(in crate::cli) fn ask(world: &dyn World, folder: &Path, since: Option<&str>) -> Git {
+    let checkout = folder.ancestors().find(|it| world.stat(&it.join(".git")).is_ok());
+    let project = checkout.unwrap_or(folder);
+    let git = git::Git::new(world, (folder, project), DEADLINE, ANSWER_BYTES_MAX);
     let run = |arguments: &[&str]| {
-        let options = ["git", "-c", "core.quotePath=false", "--no-optional-locks"];
-        let argv = options.iter().chain(arguments).map(|it| (*it).to_owned()).collect();
-        let command = Command {
-            argv,
-            folder: folder.to_owned(),
-            stdin: Vec::new(),
-            env: Vec::new(),
-            env_removed: Vec::new(),
-            deadline: DEADLINE,
-            output_max: ANSWER_BYTES_MAX,
-        };
-        let output = world.run(&command).ok().filter(|it| it.code == Some(0))?;
-        Some(String::from_utf8_lossy(&output.stdout).into_owned())
+        Some(String::from_utf8_lossy(&git.ask(arguments)?.stdout).into_owned())
+    };
+    // What is not committed in a submodule is not asked for: git would read its configuration as well.
+    let own = "--ignore-submodules=dirty";
+    let changed = |since| {
+        let options = ["--name-only", "-z", "--no-ext-diff", "--no-textconv", own, since, "--"];
+        run(&[&["diff"], &options[..]].concat())
     };
     Git {
-        status: run(&["status", "--porcelain=v1", "-z", "--branch"]),
+        status: run(&["status", "--porcelain=v1", "-z", "--branch", own]),
         log: run(&["log", "--oneline", "--no-decorate", "-8"]),
-        changed: since.and_then(|it| run(&["diff", "--name-only", "-z", it, "--"])),
+        changed: since.and_then(changed),
     }
 }

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use super::{Check, Health};
 use crate::cli::install::places::Place;
+use crate::cli::project;
+use crate::probe::outside_of;
 use crate::world::{Command, World, WorldError};
 
 const ABOUT: &str = "version";
@@ -24,6 +26,7 @@ fn version(world: &dyn World, place: &'static Place) -> Check {
         folder: PathBuf::from("."),
         deadline: DEADLINE,
         output_max: 4096,
+        not_from: Some(outside_of(world, &[&project::find(world, None).root])),
         ..Command::default()
     };
     let said = match world.run(&command) {

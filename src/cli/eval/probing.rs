@@ -95,8 +95,12 @@ impl Stopping<'_> {
         }
         report.note(format!("Executing: {}", question.probe.command.join(" ")));
         let began = world.elapsed();
-        let Answered { reading, health } =
-            probe::ask(world, question, &self.project.folder, left.min(question.probe.timeout));
+        let Answered { reading, health } = probe::ask(
+            world,
+            question,
+            (&self.project.folder, &self.project.root),
+            left.min(question.probe.timeout),
+        );
         let took = Some(world.elapsed().saturating_sub(began));
         let told = Told { generation: Some(breaker.generation), took };
         let event = match (health, &reading) {

@@ -10,10 +10,8 @@ use crate::cli::project::Project;
 use crate::harness::{
     Harness, Moment, claude_code, codex, copilot, cursor, droid, gemini, opencode,
 };
+use crate::limits::HOOK_TIMEOUT_SECONDS as TIMEOUT_SECONDS;
 use crate::world::World;
-
-/// Time a hook may take; policyd itself answers much earlier.
-const TIMEOUT_SECONDS: u32 = 20;
 
 /// Codex CLI reports an error at each start if a hook at the end of a session has a longer timeout.
 const CODEX_SESSION_END_SECONDS: u32 = 3;

@@ -4,8 +4,10 @@
 use std::time::Duration;
 
 use super::Stores;
+use crate::cli::project;
 use crate::limits::ESCALATIONS_FILE_BYTES_MAX;
 use crate::policy::resilience::Channel;
+use crate::probe::outside_of;
 use crate::state::breaker::{Answer as Ask, Event as Result};
 use crate::state::escalation::{Answer, Escalation, Event};
 use crate::store::document::Documents;
@@ -84,6 +86,9 @@ impl Stores<'_> {
         let path = self.escalations.path(&it.id);
         let max = ESCALATIONS_FILE_BYTES_MAX;
         let variable = |name: &str, value: &str| (format!("POLICYD_{name}"), value.to_owned());
+        let project = project::find(self.world, None);
+        let beside = self.own.parent().unwrap_or(&self.own);
+        let folders = [project.root.as_path(), &project.main, beside];
         let command = Command {
             argv: channel.command.clone(),
             folder: self.own.clone(),
@@ -97,6 +102,8 @@ impl Stores<'_> {
             env_removed: Vec::new(),
             deadline: channel.timeout,
             output_max: OUTPUT_MAX,
+            not_from: Some(outside_of(self.world, &folders)),
+            ..Command::default()
         };
         match self.world.run(&command) {
             Ok(output) if output.code == Some(0) => Ok(()),

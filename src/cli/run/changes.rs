@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use crate::checksum::{checksum, hex};
 use crate::hook::agent_output::WrittenFile;
-use crate::world::{Command, CommandOutput, World};
+use crate::probe::git::Git;
+use crate::world::{CommandOutput, World};
 
 /// Time that git may take.
 const GIT_MAX: Duration = Duration::from_secs(30);
@@ -19,9 +20,8 @@ const FILES_READ_MAX: usize = 500;
 const FILE_BYTES_MAX: usize = 1024 * 1024;
 /// Length of a written file that is put into the transcript.
 const WRITTEN_BYTES_MAX: usize = 256 * 1024;
-/// Git runs no program that the repository's configuration names, and quotes no path.
-const NEUTRAL: [&str; 6] =
-    ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false"];
+/// What is not committed in a submodule is not asked for: git would read its configuration as well.
+const OWN: &str = "--ignore-submodules=dirty";
 /// Mode of a submodule.
 const SUBMODULE: &str = "160000";
 
@@ -105,23 +105,21 @@ fn between(before: &FileState, now: &FileState) -> u32 {
 
 /// A project that git may know.
 pub(super) struct Tree<'a> {
-    pub(super) world: &'a dyn World,
-    pub(super) root: &'a Path,
+    world: &'a dyn World,
+    root: &'a Path,
     /// The state directory, which does not count.
-    pub(super) own: &'a Path,
+    own: &'a Path,
+    git: Git<'a>,
 }
 
-impl Tree<'_> {
+impl<'a> Tree<'a> {
+    /// The project in `root`, whose state directory is `own`.
+    pub(super) fn new(world: &'a dyn World, root: &'a Path, own: &'a Path) -> Self {
+        Self { world, root, own, git: Git::new(world, (root, root), GIT_MAX, OUTPUT_MAX) }
+    }
+
     fn git(&self, words: &[&str]) -> Option<CommandOutput> {
-        let argv = NEUTRAL.iter().chain(words).map(|it| (*it).to_owned());
-        let command = Command {
-            argv: argv.collect(),
-            folder: self.root.to_owned(),
-            deadline: GIT_MAX,
-            output_max: OUTPUT_MAX,
-            ..Command::default()
-        };
-        self.world.run(&command).ok().filter(|it| it.code == Some(0))
+        self.git.ask(words)
     }
 
     /// Everything but the state directory.
@@ -168,6 +166,7 @@ impl Tree<'_> {
             "--no-ext-diff",
             "--no-textconv",
             "--no-relative",
+            OWN,
             base,
         ];
         let told = self.git(&Self::words(&words, &paths))?;
@@ -205,9 +204,8 @@ impl Tree<'_> {
         let bytes = match read {
             Some(bytes) => bytes,
             None if it.submodule => {
-                let words =
-                    ["diff", "--no-ext-diff", "--no-color", "--submodule=short", base, "--"];
-                let told = self.git(&[&words[..], &[name]].concat());
+                let options = ["--no-ext-diff", "--no-textconv", "--no-color", "--submodule=short"];
+                let told = self.git(&[&["diff"], &options[..], &[OWN, base, "--", name]].concat());
                 told.map(|it| it.stdout).unwrap_or_default()
             }
             None => {

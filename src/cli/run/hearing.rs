@@ -97,11 +97,24 @@ impl Supervisor<'_, '_, '_> {
         };
         // What it says while it ends may be what the turn cost.
         program.end(self.settings.grace, &mut |sign| ears.hear(self, sign));
+        self.end_left_behind();
         let Ears { mut output, complaint, .. } = ears;
         let records = output.finish();
         self.record(&records);
         let took = self.world.elapsed().saturating_sub(began);
         Ok(Heard { output, complaint, ending, took })
+    }
+
+    /// Ends what the turn started outside of its process group.
+    fn end_left_behind(&mut self) {
+        match self.world.kill_marked(MARK, &self.mark()) {
+            Ok(0) | Err(WorldError::Unsupported) => {}
+            Ok(1) => self.problem("1 process that the turn left behind was ended"),
+            Ok(count) => {
+                self.problem(&format!("{count} processes that the turn left behind were ended"));
+            }
+            Err(error) => self.problem(&format!("what the turn left behind: {error}")),
+        }
     }
 
     /// Whether the money is spent in the middle of a turn, as far as the pack knows prices.

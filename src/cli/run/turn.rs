@@ -93,7 +93,7 @@ impl Supervisor<'_, '_, '_> {
 
     /// The project as git sees it.
     pub(super) fn tree(&self) -> Tree<'_> {
-        Tree { world: self.world, root: &self.project.root, own: &self.paths.own }
+        Tree::new(self.world, &self.project.root, &self.paths.own)
     }
 
     /// Says so, where nobody can know what turns change.

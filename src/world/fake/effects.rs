@@ -117,6 +117,17 @@ impl World for FakeWorld {
         machine.disk.stat(&real).map(|_| real)
     }
 
+    fn owner_on_way(&self, root: &Path, path: &Path) -> Result<Option<u32>, WorldError> {
+        let machine = open(&self.machine);
+        let folders = path.ancestors().skip(1).take_while(|it| *it != root && it.starts_with(root));
+        let is_link = |it: &Path| machine.entries.get(it).is_some_and(|it| it.link.is_some());
+        if folders.clone().any(is_link) {
+            return Err(WorldError::Refused("is a symbolic link".to_owned()));
+        }
+        let folder = path.parent().filter(|it| machine.disk.stat(it).is_ok());
+        Ok(folder.map(|it| machine.entries.get(it).and_then(|it| it.owner).unwrap_or(USER)))
+    }
+
     fn open(&self, path: &Path) -> Result<Box<dyn OpenFile>, WorldError> {
         self.on_disk(Op::Read, path, "", |disk, _| disk.read(path).map(|_| ()))?;
         Ok(Box::new(FakeFile { world: self.clone(), path: path.to_owned() }))
@@ -155,6 +166,12 @@ impl World for FakeWorld {
     fn append(&self, path: &Path, bytes: &[u8]) -> Result<(), WorldError> {
         let length = bytes.len().to_string();
         self.on_disk(Op::Append, path, &length, |disk, now| disk.append(path, bytes, now))
+    }
+
+    fn copy_rights(&self, from: &Path, to: &Path) -> Result<(), WorldError> {
+        self.on_disk(Op::CopyRights, from, &shown(to), |disk, _| {
+            disk.stat(from).and_then(|_| disk.stat(to)).map(|_| ())
+        })
     }
 
     fn sync_file(&self, path: &Path) -> Result<(), WorldError> {
@@ -196,7 +213,10 @@ impl World for FakeWorld {
         self.on_disk(Op::Lock, path, "", |disk, now| disk.append(path, b"", now))?;
         if !open(&self.held).insert(path.to_owned()) {
             self.advance(wait_max);
-            return Err(WorldError::TimedOut);
+            return Err(WorldError::Locked(format!(
+                "`{}` is locked by another process",
+                path.display()
+            )));
         }
         Ok(Box::new(FakeLock { held: Arc::clone(&self.held), path: path.to_owned() }))
     }

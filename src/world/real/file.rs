@@ -26,8 +26,104 @@ pub(super) fn read(path: &Path, bytes_max: usize) -> Result<Vec<u8>, WorldError>
     Ok(bytes)
 }
 
-/// Locks a file, which is made where it is missing.
-pub(super) fn lock(path: &Path, wait_max: Duration) -> Result<Box<dyn HeldLock>, WorldError> {
+/// Gives one file the permissions and the owner of another one.
+#[cfg(unix)]
+pub(super) fn copy_rights(from: &Path, to: &Path) -> Result<(), WorldError> {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    let open = |path| open_regular(OpenOptions::new().read(true), path, Links::Refuse);
+    let meta = |file: &File| file.metadata().map_err(|error| said(&error));
+    let (from, to) = (meta(&open(from)?)?, open(to)?);
+    let own = meta(&to)?;
+    if (from.uid(), from.gid()) != (own.uid(), own.gid()) {
+        let changed = std::os::unix::fs::fchown(&to, Some(from.uid()), Some(from.gid()));
+        changed.map_err(|error| said(&error))?;
+    }
+    // After the owner: a change of the owner takes special bits away.
+    let permissions = fs::Permissions::from_mode(from.mode() & 0o7777);
+    to.set_permissions(permissions).map_err(|error| said(&error))
+}
+
+#[cfg(not(unix))]
+pub(super) fn copy_rights(from: &Path, to: &Path) -> Result<(), WorldError> {
+    let permissions = fs::metadata(from).map_err(|error| said(&error))?.permissions();
+    fs::set_permissions(to, permissions).map_err(|error| said(&error))
+}
+
+/// Opens the folders below a root on the way to a path, relative to the root and without following a
+/// link; the owner of the last one.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(super) fn owner_on_way(root: &Path, path: &Path) -> Result<Option<u32>, WorldError> {
+    use rustix::fs::{Mode, OFlags, ResolveFlags, fstat, open, openat2};
+    use rustix::io::Errno;
+    let Some(way) = way(root, path) else { return Ok(None) };
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Ok(root_folder) = open(root, flags, Mode::empty()) else { return Ok(None) };
+    if way.as_os_str().is_empty() {
+        return Ok(fstat(&root_folder).ok().map(|it| it.st_uid));
+    }
+    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
+    match openat2(&root_folder, way, flags, Mode::empty(), resolve) {
+        Ok(folder) => Ok(fstat(&folder).ok().map(|it| it.st_uid)),
+        Err(Errno::LOOP | Errno::XDEV) => Err(WorldError::Refused("is a symbolic link".to_owned())),
+        // A kernel before 5.6, or a sandbox that does not know the call.
+        Err(Errno::NOSYS | Errno::PERM) => walk(root, way),
+        // What is missing is no link; what else is wrong is met again by the change itself.
+        Err(_) => Ok(None),
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(super) fn owner_on_way(root: &Path, path: &Path) -> Result<Option<u32>, WorldError> {
+    way(root, path).map_or(Ok(None), |way| walk(root, way))
+}
+
+/// The folders between a root and a path.
+fn way<'p>(root: &Path, path: &'p Path) -> Option<&'p Path> {
+    path.parent()?.strip_prefix(root).ok()
+}
+
+/// Goes from folder to folder, where the machine cannot do it at once.
+#[cfg(unix)]
+fn walk(root: &Path, way: &Path) -> Result<Option<u32>, WorldError> {
+    use rustix::fs::{Mode, OFlags, fstat, open, openat};
+    use rustix::io::Errno;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let Ok(mut folder) = open(root, flags, Mode::empty()) else { return Ok(None) };
+    for part in way.components() {
+        match openat(&folder, part.as_os_str(), flags | OFlags::NOFOLLOW, Mode::empty()) {
+            Ok(next) => folder = next,
+            // A link to a folder, asked for as a folder, is none.
+            Err(Errno::LOOP | Errno::NOTDIR | Errno::MLINK) => {
+                return Err(WorldError::Refused("is a symbolic link".to_owned()));
+            }
+            Err(_) => return Ok(None),
+        }
+    }
+    Ok(fstat(&folder).ok().map(|it| it.st_uid))
+}
+
+#[cfg(not(unix))]
+fn walk(root: &Path, way: &Path) -> Result<Option<u32>, WorldError> {
+    let mut folder = root.to_owned();
+    for part in way.components() {
+        folder.push(part);
+        if fs::symlink_metadata(&folder).is_ok_and(|meta| meta.is_symlink()) {
+            return Err(WorldError::Refused("is a symbolic link".to_owned()));
+        }
+    }
+    Ok(None)
+}
+
+/// Time after which a wait for a lock is announced.
+const WAIT_ANNOUNCED_AFTER: Duration = Duration::from_secs(2);
+
+/// Locks a file, which is made where it is missing. `announce` is called with what holds the lock if the
+/// wait is long.
+pub(super) fn lock(
+    path: &Path,
+    wait_max: Duration,
+    announce: impl Fn(&str),
+) -> Result<Box<dyn HeldLock>, WorldError> {
     let began = Instant::now();
     loop {
         let options = &mut OpenOptions::new();
@@ -36,7 +132,8 @@ pub(super) fn lock(path: &Path, wait_max: Duration) -> Result<Box<dyn HeldLock>,
         let file = match file.try_lock() {
             Ok(()) => file,
             Err(TryLockError::WouldBlock) => {
-                wait_for_lock(file, wait_max.saturating_sub(began.elapsed()))?
+                let left = wait_max.saturating_sub(began.elapsed());
+                wait_for_lock(file, path, left, &announce)?
             }
             Err(TryLockError::Error(error)) => return Err(said(&error)),
         };
@@ -49,17 +146,54 @@ pub(super) fn lock(path: &Path, wait_max: Duration) -> Result<Box<dyn HeldLock>,
 
 /// Waits for a lock that is held. The machine keeps a queue of who waits; looking again and again
 /// would leave to chance who comes next, and among many some would never come.
-fn wait_for_lock(file: File, wait_max: Duration) -> Result<File, WorldError> {
+fn wait_for_lock(
+    file: File,
+    path: &Path,
+    wait_max: Duration,
+    announce: &impl Fn(&str),
+) -> Result<File, WorldError> {
+    let held = || format!("`{}` is locked by {}", path.display(), holder(path));
     if wait_max.is_zero() {
-        return Err(WorldError::TimedOut);
+        return Err(WorldError::Locked(held()));
     }
     let (sender, receiver) = std::sync::mpsc::channel();
     // Where nobody waits any more the file is dropped, which frees the lock.
     process::alongside(move || drop(sender.send(file.lock().map(|()| file))))?;
-    match receiver.recv_timeout(wait_max) {
+    let first = wait_max.min(WAIT_ANNOUNCED_AFTER);
+    let answer = receiver.recv_timeout(first).or_else(|_| {
+        let rest = wait_max.saturating_sub(first);
+        if !rest.is_zero() {
+            announce(&held());
+        }
+        receiver.recv_timeout(rest)
+    });
+    match answer {
         Ok(answer) => answer.map_err(|error| said(&error)),
-        Err(_) => Err(WorldError::TimedOut),
+        Err(_) => Err(WorldError::Locked(held())),
     }
+}
+
+/// Which process holds the lock on a file, as far as the machine lists locks.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn holder(path: &Path) -> String {
+    let unknown = || "another process".to_owned();
+    let Ok(meta) = fs::metadata(path) else { return unknown() };
+    let inode = std::os::unix::fs::MetadataExt::ino(&meta).to_string();
+    let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
+    // `1: FLOCK ADVISORY WRITE 4711 08:01:131 0 EOF`; one that waits has `->` after its number.
+    let process = locks.lines().find_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [_, "FLOCK", _, "WRITE", process, file, ..] = words.as_slice() else { return None };
+        (file.rsplit(':').next() == Some(inode.as_str())).then(|| (*process).to_owned())
+    });
+    let Some(process) = process.filter(|it| it != "0") else { return unknown() };
+    let name = fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
+    format!("process {process} ({})", name.trim().escape_debug())
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn holder(_path: &Path) -> String {
+    "another process".to_owned()
 }
 
 /// A file held open; closing it releases the lock.

@@ -3,6 +3,7 @@
 //! another.
 
 use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,10 +23,13 @@ pub(super) fn run(command: &Command) -> Result<CommandOutput, WorldError> {
     let deadline = Instant::now().checked_add(command.deadline);
     let mut child = spawn(command)?;
     let listening = listen(&mut child, command);
+    let mut watchdog = None;
     let ended = match &listening {
-        Ok((_, streams)) => wait(&mut child, streams, deadline),
+        Ok((_, streams)) => wait(&mut child, streams, deadline, &mut watchdog),
         Err(_) => Ok(false),
     };
+    // Before the group is: its number would not be its own any more.
+    drop(watchdog);
     // Killed before it is reaped: its number cannot belong to anyone else yet.
     kill_group(&mut child);
     let status = child.wait().map_err(|error| said(&error))?;
@@ -35,6 +39,48 @@ pub(super) fn run(command: &Command) -> Result<CommandOutput, WorldError> {
     }
     let ((stdout, cut_out), (stderr, cut_err)) = (stdout.take(), stderr.take());
     Ok(CommandOutput { code: status.code(), stdout, stderr, truncated: cut_out || cut_err })
+}
+
+/// Time after which a program is watched: one that ends sooner is not worth a process more.
+const WATCHED_AFTER: Duration = Duration::from_millis(50);
+
+/// A process that kills the group of a program once this process is gone, however it ended: the machine
+/// closes the pipe between them.
+#[cfg(unix)]
+struct Watchdog(Child);
+
+#[cfg(unix)]
+impl Watchdog {
+    /// Watches a program; nothing where the machine grants no process more.
+    fn over(child: &Child) -> Option<Self> {
+        let mut process = std::process::Command::new("/bin/sh");
+        let group = child.id().to_string();
+        process.args(["-c", "read -r _ || kill -s KILL -- \"-$0\"", &group]);
+        process.env_clear().current_dir("/");
+        process.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        // Whoever kills the group of this process does not reach it.
+        std::os::unix::process::CommandExt::process_group(&mut process, 0);
+        process.spawn().ok().map(Self)
+    }
+}
+
+#[cfg(unix)]
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+/// There is none.
+#[cfg(not(unix))]
+struct Watchdog;
+
+#[cfg(not(unix))]
+impl Watchdog {
+    fn over(_child: &Child) -> Option<Self> {
+        None
+    }
 }
 
 /// Feeds a program, and keeps what it says on both streams; whoever is given the end of them hears of each.
@@ -74,7 +120,10 @@ pub(super) fn spawn(command: &Command) -> Result<Child, WorldError> {
         let folder = command.folder.display();
         return Err(WorldError::Refused(format!("no folder `{folder}` to run in")));
     }
-    let mut process = std::process::Command::new(program);
+    let mut process = match &command.not_from {
+        Some(folders) => outside(program, (folders, command.path_reduced))?,
+        None => std::process::Command::new(program),
+    };
     process.args(arguments).current_dir(&command.folder);
     for name in &command.env_removed {
         process.env_remove(name);
@@ -85,6 +134,49 @@ pub(super) fn spawn(command: &Command) -> Result<Child, WorldError> {
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut process, 0);
     process.spawn().map_err(|error| said(&error))
+}
+
+/// A program that lies outside of some folders, if it is named without a slash; with `reduced`, it looks up
+/// others in the same way.
+fn outside(
+    program: &str,
+    (folders, reduced): (&[PathBuf], bool),
+) -> Result<std::process::Command, WorldError> {
+    let entries = entries_outside(folders);
+    let mut process = if cfg!(not(unix)) || program.contains('/') {
+        std::process::Command::new(program)
+    } else {
+        let mut found = entries.iter().map(|it| it.join(program)).filter(|it| can_run(it));
+        let mut process = std::process::Command::new(found.next().ok_or(WorldError::Missing)?);
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::arg0(&mut process, program);
+        process
+    };
+    if reduced && let Ok(path) = std::env::join_paths(&entries) {
+        process.env("PATH", path);
+    }
+    Ok(process)
+}
+
+/// The entries of PATH that lie outside of some folders; none that is relative.
+fn entries_outside(folders: &[PathBuf]) -> Vec<PathBuf> {
+    let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let folders: Vec<PathBuf> = folders.iter().flat_map(|it| [it.clone(), real(it)]).collect();
+    let within = |path: &Path| folders.iter().any(|it| path.starts_with(it));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let entries = std::env::split_paths(&path).filter(|it| it.is_absolute());
+    entries.filter(|it| !within(it) && !within(&real(it))).collect()
+}
+
+#[cfg(unix)]
+fn can_run(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(path).is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn can_run(path: &Path) -> bool {
+    path.is_file()
 }
 
 /// The beginning of one stream, and whether there was more.
@@ -131,8 +223,10 @@ fn wait(
     child: &mut Child,
     streams: &Receiver<()>,
     deadline: Option<Instant>,
+    watchdog: &mut Option<Watchdog>,
 ) -> Result<bool, WorldError> {
     let (mut open, mut pause) = (2_u8, POLL_MIN);
+    let mut watched_at = Instant::now().checked_add(WATCHED_AFTER);
     let mut exited_at: Option<Instant> = None;
     loop {
         let now = Instant::now();
@@ -146,6 +240,10 @@ fn wait(
         }
         if deadline.is_some_and(|deadline| now >= deadline) {
             return Ok(exited_at.is_some());
+        }
+        if watched_at.is_some_and(|at| now >= at && exited_at.is_none()) {
+            watched_at = None;
+            *watchdog = Watchdog::over(child);
         }
         let left = deadline.map_or(pause, |deadline| deadline.duration_since(now));
         match streams.recv_timeout(pause.min(left)) {
