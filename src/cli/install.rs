@@ -1,6 +1,7 @@
 //! `policyd install` and `policyd uninstall`: hook lines in the settings files of clients, put in and
 //! taken out. A file that is malformed is left alone; one that is changed is kept beside it first.
 
+mod leftovers;
 pub(in crate::cli) mod places;
 pub(in crate::cli) mod settings;
 
@@ -97,7 +98,11 @@ pub(super) fn uninstall(
     let change = |(place, path): (&'static Place, PathBuf)| take_out(world, place, path);
     let planned = targets(world, &arguments.harness, arguments.scope)
         .map(|targets| targets.into_iter().map(change).collect());
-    carry_out(world, console, planned, arguments.dry_run)
+    let code = carry_out(world, console, planned, arguments.dry_run);
+    if code != EXIT_OK {
+        return code;
+    }
+    leftovers::clear(world, console, (arguments.purge, arguments.dry_run))
 }
 
 /// What is wrong, and the exit code for it.

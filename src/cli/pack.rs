@@ -236,7 +236,7 @@ fn hash(pack: Option<&Pack>, content: &[u8; 32]) -> [u8; 32] {
 }
 
 /// The user's folder of policyd: where an XDG variable says, else below the home folder.
-fn user_folder(world: &dyn World, variable: &str, below_home: &str) -> Option<PathBuf> {
+pub(super) fn user_folder(world: &dyn World, variable: &str, below_home: &str) -> Option<PathBuf> {
     let named = world.env(variable).map(PathBuf::from);
     let base = named.or_else(|| Some(Path::new(&world.env("HOME")?).join(below_home)))?;
     Some(base.join("policyd"))
