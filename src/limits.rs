@@ -178,6 +178,12 @@ pub const ESCALATIONS_FILE_BYTES_MAX: usize = 8 * 1024 * 1024;
 pub const FAILURE_TEXT_BYTES_MAX: usize = 16 * 1024;
 /// Escalations that were answered and are still listed; older ones are moved to their archive.
 pub const ESCALATIONS_CLOSED_MAX: usize = 500;
+/// Dead letters that one call reviews, and failures put off that it takes in; the next call goes on.
+pub const REVIEWED_AT_ONCE_MAX: usize = 200;
+/// Time that one call spends on either.
+pub const REVIEW_TIME_MAX: Duration = Duration::from_millis(50);
+/// Time after which one call tells humans of no further escalation; the next call goes on.
+pub const REMINDING_TIME_MAX: Duration = Duration::from_secs(2);
 /// Attempts that are kept of one task; those in the middle go first.
 pub const TASK_ATTEMPTS_MAX: usize = 200;
 /// One text of a task that failed, in characters.

@@ -8,7 +8,7 @@ use std::io::Read as _;
 use serde_json::json;
 
 use super::human::require_human;
-use super::resilience::{Report, Row, Stores, Taken};
+use super::resilience::{Report, Reviewed, Row, Stores, Taken};
 use super::{
     Console, DlqAction, DlqAdd, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ListFormat, ListPlace, resilience,
 };
@@ -218,17 +218,19 @@ fn review(
 ) -> u8 {
     let lists = stores.queues.peek();
     let every = stores.policy.dead_letter.review_every;
-    if if_due && !review_due(lists.metadata.last_reviewed, every, stores.now) {
+    let is_due = review_due(lists.metadata.last_reviewed, every, stores.now);
+    if if_due && !is_due && lists.review_from.is_empty() {
         console.say("the last review is not long ago; nothing was done\n");
         return EXIT_OK;
     }
     if let Some(id) = tasks.iter().find(|it| lists.find(it).is_none()) {
         return unknown(console, &lists, id);
     }
-    let rows = if dry_run { Ok(stores.foresee(tasks)) } else { stores.review(tasks) };
-    match rows {
+    let foreseen = || Ok(Reviewed { rows: stores.foresee(tasks), left: 0 });
+    let reviewed = if dry_run { foreseen() } else { stores.review(tasks) };
+    match reviewed {
         Err(error) => refused(console, &error),
-        Ok(rows) => {
+        Ok(Reviewed { rows, left }) => {
             for row in &rows {
                 console.say(&match format {
                     ListFormat::Json => format!("{}\n", row_json(row)),
@@ -238,6 +240,12 @@ fn review(
             }
             if rows.is_empty() && format == ListFormat::Text {
                 console.say("there are no dead letters to review\n");
+            }
+            if left > 0 {
+                console.complain(&format!(
+                    "dead letters that are left for the next review: {left}; call this again, or wait for \
+                     the next session"
+                ));
             }
             EXIT_OK
         }

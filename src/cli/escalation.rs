@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::human::require_human;
-use super::resilience::{self, Stores};
+use super::resilience::{self, Reviewed, Stores};
 use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, EscalationAction, EscalationOpen,
     ListFormat,
@@ -202,7 +202,7 @@ fn resolve(
     let refused = moved.find_map(Result::err);
     match refused.map_or_else(|| stores.review(&concerned), Err) {
         Err(error) => super::dlq::refused(console, &error),
-        Ok(rows) => {
+        Ok(Reviewed { rows, .. }) => {
             rows.iter().for_each(|it| console.say(&super::dlq::row_text(it)));
             EXIT_OK
         }

@@ -1,6 +1,7 @@
 //! `policyd install` and `policyd uninstall`: hook lines in the settings files of clients, put in and
 //! taken out. A file that is malformed is left alone; one that is changed is kept beside it first.
 
+mod leftovers;
 pub(in crate::cli) mod places;
 pub(in crate::cli) mod settings;
 
@@ -100,16 +101,23 @@ pub(super) fn uninstall(
         .map(|targets| targets.into_iter().map(change).collect());
     if let Ok(planned) = &planned
         && !arguments.dry_run
-        && planned.iter().flatten().any(|it| it.before != it.after)
+        && (arguments.purge || planned.iter().flatten().any(|it| it.before != it.after))
     {
         let changed = planned.iter().flatten().filter(|it| it.before != it.after);
         let files: Vec<String> = changed.map(|it| it.path.display().to_string()).collect();
-        let action = format!("remove its hooks from {}", files.join(", "));
+        let purge = arguments.purge.then(|| "your own files of policyd".to_owned());
+        let hooks = (!files.is_empty()).then(|| format!("its hooks from {}", files.join(", ")));
+        let all: Vec<String> = hooks.into_iter().chain(purge).collect();
+        let action = format!("remove {}", all.join(", and "));
         if let Err(code) = require_human(world, console, &action) {
             return code;
         }
     }
-    carry_out(world, console, planned, arguments.dry_run)
+    let code = carry_out(world, console, planned, arguments.dry_run);
+    if code != EXIT_OK {
+        return code;
+    }
+    leftovers::clear(world, console, (arguments.purge, arguments.dry_run))
 }
 
 /// What is wrong, and the exit code for it.

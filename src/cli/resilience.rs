@@ -24,7 +24,7 @@ use crate::time::Timestamp;
 use crate::world::World;
 use crate::world::fenced::FencedWorld;
 
-pub(super) use reviews::Row;
+pub(super) use reviews::{Reviewed, Row};
 pub(super) use tasks::{Report, Taken};
 pub(super) use triggers::CLEAR;
 

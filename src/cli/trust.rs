@@ -1,5 +1,7 @@
 //! `policyd trust`: a human says that a pack found in a repository may be used on this machine, as it
-//! is now. What it may run is shown; a change of its files asks again.
+//! is now. What that grants is shown before the question; a change of its files asks again.
+
+mod grants;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -69,7 +71,7 @@ fn trust(
     if !found.unreadable.is_empty() {
         return Err(found.unreadable.join("\n"));
     }
-    show_commands(world, console, &found);
+    list_grants(world, console, &found)?;
     let until = if changes { "whatever it becomes" } else { "until its files change" };
     if let Err(code) = require_human(world, console, &format!("trust {name}, {until}")) {
         return Ok(code);
@@ -83,25 +85,29 @@ fn trust(
 /// Shows what the pack in a folder may do once it is trusted.
 pub(super) fn show_grants(world: &dyn World, console: &mut Console<'_>, folder: &Path) {
     let folder = normal(&world.working_folder().join(folder));
-    show_commands(world, console, &pack::at(world, Some(&folder.display().to_string())));
+    let found = pack::at(world, Some(&folder.display().to_string()));
+    if let Err(problem) = list_grants(world, console, &found) {
+        console.complain(&problem);
+    }
 }
 
-fn show_commands(world: &dyn World, console: &mut Console<'_>, found: &pack::Found) {
-    match pack::policy(world, found) {
-        Ok(policy) => {
-            let probes = policy.probes.iter().filter(|it| it.enabled);
-            let probes = probes.map(|it| ("probe", it.id.as_str(), it.command.join(" ")));
-            let channels = policy.escalation.channels.iter().filter(|it| !it.command.is_empty());
-            let channels = channels.map(|it| ("channel", it.id.as_str(), it.command.join(" ")));
-            for (kind, id, command) in probes.chain(channels) {
-                console.say(&format!("may run  {kind} {id}: {command}\n"));
-            }
-        }
-        Err(broken) => {
-            console.complain(&pack::explain(&broken));
-            console.complain("it is trusted as it is, and will be again when it is mended");
-        }
+/// Lists what trust in a pack grants.
+///
+/// # Errors
+/// The pack does not load, so nothing can be said of it.
+fn list_grants(
+    world: &dyn World,
+    console: &mut Console<'_>,
+    found: &pack::Found,
+) -> Result<(), String> {
+    let policy = pack::policy(world, found).map_err(|broken| {
+        format!("{}; fix the pack, then run `policyd trust` again", pack::explain(&broken))
+    })?;
+    let builtin = pack::builtin_policy(world).ok_or("the built-in pack does not load")?;
+    for line in grants::list(&policy, &builtin) {
+        console.say(&format!("{line}\n"));
     }
+    Ok(())
 }
 
 /// Honors the switch files of a project, or no longer.

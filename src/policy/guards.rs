@@ -129,8 +129,8 @@ impl Verb {
     }
 }
 
-/// What a guard does where it cannot be told whether it fires.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// What a guard does where it cannot be told whether it fires; the weakest first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Fallback {
     /// Nothing.
     Allow,

@@ -55,13 +55,20 @@ impl<'a> BreakerStore<'a> {
     /// A breaker as it stands, without a lock.
     #[must_use]
     pub fn peek(&self, key: &str) -> Breaker {
-        self.read().get(key).map(breaker_of).unwrap_or_default()
+        self.record_at(key).as_ref().map(breaker_of).unwrap_or_default()
     }
 
     /// Whether the file has a record of this name.
     #[must_use]
     pub fn knows(&self, key: &str) -> bool {
-        self.read().contains_key(key)
+        self.record_at(key).is_some()
+    }
+
+    /// The record of one breaker; of the others nothing is kept in memory. A file that cannot be read says
+    /// nothing.
+    fn record_at(&self, key: &str) -> Option<Value> {
+        let bytes = self.world.read(&self.root.join(FILE), BREAKER_FILE_BYTES_MAX).ok()?;
+        record::one(&bytes, key)
     }
 
     /// Whether there is a file of breakers: without one nothing ever failed.

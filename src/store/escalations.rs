@@ -2,6 +2,7 @@
 //! them, which knows what is open. Documents are written before they are listed: a crash leaves one
 //! that is found again, never a task that waits for nobody.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -84,8 +85,9 @@ impl<'a> EscalationStore<'a> {
 
     fn with_unlisted(&self, mut known: Vec<Escalation>) -> Vec<Escalation> {
         let names = self.documents.world.list(&self.documents.path(FOLDER)).unwrap_or_default();
+        let listed: BTreeSet<String> = known.iter().map(|it| it.id.clone()).collect();
         for id in names.iter().filter_map(|it| it.strip_suffix(".md")) {
-            if !id.starts_with('.') && known.iter().all(|it| it.id != id) {
+            if !id.starts_with('.') && !listed.contains(id) {
                 let created = self.documents.world.stat(&self.path(id)).map(|it| it.modified);
                 known.push(Escalation {
                     id: id.to_owned(),

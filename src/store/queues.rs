@@ -8,7 +8,7 @@
 
 mod late;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use super::document::{Documents, Held};
 use super::file::Durability;
 use super::log;
-use super::task_record::{record_of, task_of};
+use super::task_record::{id_of, record_of, task_of};
 use crate::limits::QUEUE_FILE_BYTES_MAX;
 use crate::state::dead_letter::{Effect, Place, Task};
 use crate::time::Timestamp;
@@ -26,6 +26,8 @@ use crate::world::{World, WorldError};
 /// Under the root of our own.
 const FOLDERS: [&str; 3] = ["queue", "logs", "escalations"];
 const LOCK: &str = "queue/.queue.lock";
+/// Where the metadata say which dead letter a review goes on with.
+const REVIEW_FROM: &str = "review_from";
 /// Who did what to which task.
 const AUDIT_LOG: &str = "logs/dead-letter.jsonl";
 
@@ -49,7 +51,7 @@ struct File {
 /// Totals of the dead-letter queue (seed 003, `metadata`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Metadata {
-    /// When the queue was last reviewed.
+    /// When the queue was last reviewed, from its first letter to its last.
     pub last_reviewed: Option<Timestamp>,
     /// Dead letters given up, ever.
     pub total_abandoned: u64,
@@ -64,6 +66,8 @@ pub struct Lists {
     pub tasks: Vec<Task>,
     /// Totals.
     pub metadata: Metadata,
+    /// The dead letter that a review goes on with, which ended before the last one; empty for none.
+    pub review_from: String,
     files: BTreeMap<Place, File>,
     /// Lists whose file is damaged.
     pub damaged: Vec<Place>,
@@ -120,13 +124,21 @@ impl Lists {
             _ => {}
         }
         if place == Place::DeadLetter {
-            self.metadata = metadata_of(file.beside.get("metadata"));
+            let metadata = file.beside.get("metadata");
+            self.metadata = metadata_of(metadata);
+            let from = metadata.and_then(|it| it.get(REVIEW_FROM)).and_then(Value::as_str);
+            from.unwrap_or_default().clone_into(&mut self.review_from);
         }
+        let mut places: HashMap<String, usize> =
+            self.tasks.iter().enumerate().map(|(at, it)| (it.id.clone(), at)).collect();
         for task in file.items.iter().filter_map(|it| task_of(it, place)) {
-            match self.tasks.iter_mut().find(|it| it.id == task.id) {
+            match places.get(&task.id).and_then(|at| self.tasks.get_mut(*at)) {
                 Some(known) if known.revision >= task.revision => {}
                 Some(known) => *known = task,
-                None => self.tasks.push(task),
+                None => {
+                    places.insert(task.id.clone(), self.tasks.len());
+                    self.tasks.push(task);
+                }
             }
         }
         self.files.insert(place, file);
@@ -136,7 +148,9 @@ impl Lists {
     fn text(&self, place: Place) -> Option<(String, bool)> {
         let empty = File::default();
         let file = self.files.get(&place).unwrap_or(&empty);
-        let mut tasks: Vec<&Task> = self.on(place).collect();
+        let mut tasks: BTreeMap<usize, &Task> = self.on(place).enumerate().collect();
+        let places: HashMap<&str, usize> =
+            tasks.iter().map(|(at, it)| (it.id.as_str(), *at)).collect();
         let (mut items, mut seen) = (Vec::new(), BTreeSet::new());
         for item in &file.items {
             let Some(known) = task_of(item, place) else {
@@ -148,27 +162,30 @@ impl Lists {
                 items.push(item.clone());
                 continue;
             }
-            if let Some(at) = tasks.iter().position(|it| it.id == known.id) {
-                let task = tasks.remove(at);
+            if let Some(task) = places.get(known.id.as_str()).and_then(|at| tasks.remove(at)) {
                 let same = *task == known;
                 items.push(if same { item.clone() } else { record_of(task, Some(item)) });
             }
         }
         let gains = !tasks.is_empty();
         // What moves here from another list brings along what others wrote into it.
-        let of = |id: &str| {
+        let mut known: HashMap<&str, &Value> = HashMap::new();
+        if gains {
             let all = self.files.values().flat_map(|it| &it.items);
-            all.into_iter().find(|it| task_of(it, place).is_some_and(|it| it.id == id))
-        };
-        items.extend(tasks.iter().map(|it| record_of(it, of(&it.id))));
+            all.for_each(|it| drop(id_of(it).map(|id| known.entry(id).or_insert(it))));
+        }
+        items.extend(tasks.values().map(|it| record_of(it, known.get(it.id.as_str()).copied())));
         let mut whole = Map::new();
         whole.insert("tasks".to_owned(), Value::Array(items.clone()));
         whole.extend(file.beside.clone());
         if place == Place::DeadLetter {
             let known = file.beside.get("metadata");
-            let same = metadata_of(known) == self.metadata;
+            let from = known.and_then(|it| it.get(REVIEW_FROM)).and_then(Value::as_str);
+            let same =
+                metadata_of(known) == self.metadata && from.unwrap_or_default() == self.review_from;
             if !same || (known.is_none() && file.exists) {
-                whole.insert("metadata".to_owned(), metadata_record(&self.metadata, known));
+                let record = metadata_record((&self.metadata, &self.review_from), known);
+                whole.insert("metadata".to_owned(), record);
             }
             if same && items == file.items {
                 return None;
@@ -190,12 +207,17 @@ fn metadata_of(value: Option<&Value>) -> Metadata {
     }
 }
 
-fn metadata_record(metadata: &Metadata, known: Option<&Value>) -> Value {
+fn metadata_record((metadata, review_from): (&Metadata, &str), known: Option<&Value>) -> Value {
     let mut record = known.and_then(Value::as_object).cloned().unwrap_or_default();
     let reviewed = metadata.last_reviewed.map_or(Value::Null, |it| it.to_string().into());
     record.insert("last_reviewed".to_owned(), reviewed);
     record.insert("total_abandoned".to_owned(), metadata.total_abandoned.into());
     record.insert("total_recovered".to_owned(), metadata.total_recovered.into());
+    // Its order is kept: others read the file, too.
+    record.shift_remove(REVIEW_FROM);
+    if !review_from.is_empty() {
+        record.insert(REVIEW_FROM.to_owned(), review_from.into());
+    }
     Value::Object(record)
 }
 

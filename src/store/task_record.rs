@@ -6,10 +6,14 @@ use crate::limits::{TASK_ATTEMPTS_MAX, TASK_TEXT_CHARS_MAX};
 use crate::state::dead_letter::{Attempt, Hints, MARKS, Place, Task};
 use crate::time::Timestamp;
 
+/// The id of an item of a list, where it is a task.
+pub(super) fn id_of(item: &Value) -> Option<&str> {
+    item.get("task_id").or_else(|| item.get("id"))?.as_str().filter(|it| !it.is_empty())
+}
+
 /// The task of an item of a list, where it is one: an object with an id.
 pub(super) fn task_of(item: &Value, place: Place) -> Option<Task> {
-    let id =
-        item.get("task_id").or_else(|| item.get("id"))?.as_str().filter(|it| !it.is_empty())?;
+    let id = id_of(item)?;
     let data = item.get("task_data");
     let said = |key: &str| text(data.and_then(|it| it.get(key)).or_else(|| item.get(key)));
     let hints = item.get("hints");

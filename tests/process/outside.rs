@@ -40,8 +40,8 @@ fn hostile() -> Machine {
         let executable = fs::Permissions::from_mode(0o755);
         fs::set_permissions(machine.file(&format!("hooks/{name}")), executable).unwrap();
     }
-    let included =
-        format!("[filter \"included\"]\n\tclean = {0}\n\tprocess = {0}\n", planted("included"));
+    // Without quotes, what follows a semicolon is a comment.
+    let included = format!("[filter \"included\"]\n\tclean = \"{}\"\n", planted("included"));
     machine.put("more.config", &included);
     let set = |key: &str, value: &str| assert!(git(&machine, &["config", key, value]), "{key}");
     for (key, value) in [("core.hooksPath", "hooks"), ("include.path", "../more.config")] {
@@ -79,6 +79,7 @@ fn planted(machine: &Machine) -> Vec<String> {
 #[test]
 fn no_program_that_the_configuration_of_a_repository_names_is_run() {
     let control = hostile();
+    assert!(git(&control, &["config", "--unset", "filter.fb.required"]));
     control.put("a.txt", "two\n");
     git(&control, &["status"]);
     git(&control, &["diff"]);
@@ -90,7 +91,8 @@ fn no_program_that_the_configuration_of_a_repository_names_is_run() {
     let payload =
         |event: &str| machine.payload(&json!({"hook_event_name": event, "trigger": "auto"}));
     for (hook, event) in [("pre-compact", "PreCompact"), ("session-end", "SessionEnd")] {
-        machine.run(&["eval", "--hook", hook], payload(event).to_string().as_bytes()).answer();
+        let called = machine.run(&["eval", "--hook", hook], payload(event).to_string().as_bytes());
+        assert_eq!(called.code, Some(0), "{called:?}");
     }
     let told = machine.run(&["context", "summary"], b"");
     assert!(told.stdout.contains("a.txt"), "git answers all the same: {told:?}");
@@ -126,7 +128,7 @@ fn programs_of_the_project_are_not_run_by_name() {
              satisfied: probes.p{id}.ok, details: d}}\n"
         )
     };
-    machine.put(".policyd/policies/considerations.yaml", &(check(1) + &check(2)));
+    machine.put(".policyd/policies/considerations.yaml", &[check(1), check(2)].concat());
     let own = std::env::var("PATH").unwrap();
     let bin = machine.file("bin");
     let path = format!("./node_modules/.bin::.:{}:{}:{own}", bin.display(), other.display());
@@ -135,7 +137,7 @@ fn programs_of_the_project_are_not_run_by_name() {
     let mut compact = machine.command(&["eval", "--hook", "pre-compact"]);
     compact.envs(variables);
     let payload = machine.payload(&json!({"hook_event_name": "PreCompact", "trigger": "auto"}));
-    run(compact, payload.to_string().as_bytes()).answer();
+    assert_eq!(run(compact, payload.to_string().as_bytes()).code, Some(0));
     assert_eq!(planted(&machine), Vec::<String>::new());
     // The same probe named by its path is what the pack says.
     machine.put(".policyd/policies/probes.yaml", "- {id: p1, command: [./bin/sh-of-probe]}\n");
@@ -255,6 +257,34 @@ fn settings_keep_their_permissions_and_their_owner() {
     let mut names: Vec<_> = names.map(|it| it.unwrap().file_name()).collect();
     names.sort();
     assert_eq!(names, ["settings.json", "settings.json.before-policyd"]);
+}
+
+#[test]
+fn uninstall_says_what_stays_and_purge_removes_what_is_the_users_own() {
+    let machine = Machine::new();
+    fs::create_dir_all(machine.path("home/.claude")).unwrap();
+    machine.untested().stop().answer();
+    fs::create_dir_all(machine.path("state/policyd")).unwrap();
+    let own = ["config/policyd", "cache/policyd", "state/policyd"];
+    assert!(own.iter().all(|it| machine.path(it).exists()), "{:?}", machine.tree());
+    assert_eq!(machine.run(&["install"], b"").code, Some(0));
+    let told = machine.human(&["uninstall"]);
+    assert_eq!(told.code, Some(0), "{told:?}");
+    for it in own {
+        let path = machine.path(it);
+        assert!(told.stdout.contains(&format!("{} (`--purge`", path.display())), "{told:?}");
+        assert!(path.exists());
+    }
+    assert!(told.stdout.contains("stays      program: "), "{told:?}");
+    let planned =
+        machine.run(&["uninstall", "--harness", "claude-code", "--purge", "--dry-run"], b"");
+    assert!(planned.stdout.contains("to remove  configuration: "), "{planned:?}");
+    assert!(own.iter().all(|it| machine.path(it).exists()));
+    let purged = machine.human(&["uninstall", "--harness", "claude-code", "--purge"]);
+    assert_eq!(purged.code, Some(0), "{purged:?}");
+    assert!(own.iter().all(|it| !machine.path(it).exists()));
+    assert!(machine.path("config").exists());
+    assert!(machine.file(".policyd").exists(), "projects keep theirs");
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! What hook events do to the stores: failures are noted, and what waits is told.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
+use policyd::limits::REVIEWED_AT_ONCE_MAX;
 use policyd::world::World;
 use serde_json::{Value, json};
 
@@ -137,6 +139,62 @@ fn a_session_begins_with_the_review_that_is_due() {
     assert!(!again.contains("given up"), "it is not due again: {again}");
     desk.call("escalation resolve 2026 --decision fine");
     assert_eq!(event(&desk, "UserPromptSubmit", &json!({"prompt": "Go on"})).out, "");
+}
+
+/// Dead letters of which each waits, with as many attempts.
+fn letters(count: usize, attempts: usize) -> Value {
+    let attempt =
+        json!({"timestamp": "2026-01-20T12:00:00Z", "approach": "a", "error_message": "e"});
+    let task = |number: usize| {
+        json!({"task_id": format!("t{number}"), "title": "T", "first_failure": "2026-01-20T12:00:00Z",
+            "attempts": vec![attempt.clone(); attempts], "failure_count": attempts})
+    };
+    json!({"tasks": (0..count).map(task).collect::<Vec<_>>()})
+}
+
+#[test]
+fn a_review_is_bounded_and_the_next_calls_go_on_with_it() {
+    let desk = Desk::new();
+    let count = REVIEWED_AT_ONCE_MAX * 2 + 50;
+    desk.put("queue/dead-letter.json", &letters(count, 2));
+    let mut seen = BTreeSet::new();
+    for left in [REVIEWED_AT_ONCE_MAX + 50, 50, 0] {
+        let metadata = || desk.file("queue/dead-letter.json")["metadata"].clone();
+        assert!(metadata()["last_reviewed"].is_null(), "the round is not over: {}", metadata());
+        desk.world.clear_log();
+        let said = desk.call("dlq review --if-due --format json");
+        let saves = desk
+            .world
+            .log()
+            .iter()
+            .filter(|it| it.starts_with("write .policyd/queue/.dead"))
+            .count();
+        assert_eq!(saves, 1, "one save for all of them");
+        let ids = said.lines().into_iter().map(|it| it["task_id"].as_str().unwrap().to_owned());
+        seen.extend(ids);
+        assert_eq!(seen.len(), count - left);
+        assert_eq!(said.err.contains(&format!("next review: {left};")), left > 0, "{said:?}");
+        assert_eq!(metadata()["review_from"].is_string(), left > 0, "{}", metadata());
+    }
+    let again = desk.call("dlq review --if-due");
+    assert!(again.out.contains("the last review is not long ago"), "{again:?}");
+    // Time counts as well.
+    let desk = Desk::new();
+    desk.put("queue/dead-letter.json", &letters(50, 1));
+    desk.world.tick(Duration::from_millis(10));
+    let said = desk.call("dlq review --format json");
+    assert!((1..20).contains(&said.lines().len()), "{}", said.lines().len());
+}
+
+#[test]
+fn a_session_start_reviews_no_more_than_one_call_may() {
+    let desk = Desk::new();
+    desk.put("queue/dead-letter.json", &letters(REVIEWED_AT_ONCE_MAX + 1, 1));
+    event(&desk, "SessionStart", &json!({"source": "startup"}));
+    let file = || desk.file("queue/dead-letter.json");
+    assert_eq!(file()["metadata"]["review_from"], format!("t{REVIEWED_AT_ONCE_MAX}"));
+    event(&desk, "SessionStart", &json!({"source": "startup"}));
+    assert!(file()["metadata"]["last_reviewed"].is_string(), "{}", file()["metadata"]);
 }
 
 #[test]

@@ -103,6 +103,7 @@ fn what_happens_to_nobody_changes_nothing() {
 fn between_two_turns_the_first_that_holds_decides() {
     let all = Look {
         stop: true,
+        stop_by: String::new(),
         pause: true,
         review: Some("a look".to_owned()),
         input: vec!["hello".to_owned()],

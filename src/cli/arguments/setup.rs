@@ -73,6 +73,9 @@ pub(in crate::cli) struct UninstallArguments {
     /// Which settings
     #[arg(long, value_enum, default_value = "user")]
     pub(in crate::cli) scope: Scope,
+    /// Also remove your own folders of policyd: configuration, cache and state; projects keep theirs
+    #[arg(long)]
+    pub(in crate::cli) purge: bool,
     /// Show what would be changed, and change nothing
     #[arg(long)]
     pub(in crate::cli) dry_run: bool,

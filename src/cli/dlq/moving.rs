@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{refused, tell, unknown};
 use crate::cli::human::require_human;
-use crate::cli::resilience::Stores;
+use crate::cli::resilience::{Reviewed, Stores};
 use crate::cli::{Console, DlqRetry, EXIT_FOUND, EXIT_OK};
 use crate::judge::dead_letter::cause;
 use crate::state::dead_letter::{Event, Hints, Place, Task};
@@ -47,7 +47,7 @@ pub(super) fn retry(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &
     let reviewed = stores.learn(id, &learned).and_then(|_| stores.review(std::slice::from_ref(id)));
     match reviewed {
         Err(error) => refused(console, &error),
-        Ok(rows) => {
+        Ok(Reviewed { rows, .. }) => {
             let done = rows.iter().any(|it| matches!(it.action, "retry" | "split"));
             for row in &rows {
                 console.say(&super::row_text(row));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Stores;
 use crate::cli::project;
-use crate::limits::ESCALATIONS_FILE_BYTES_MAX;
+use crate::limits::{ESCALATIONS_FILE_BYTES_MAX, REMINDING_TIME_MAX};
 use crate::policy::resilience::Channel;
 use crate::probe::outside_of;
 use crate::state::breaker::{Answer as Ask, Event as Result};
@@ -24,8 +24,11 @@ impl Stores<'_> {
         if self.policy.escalation.channels.is_empty() {
             return Vec::new();
         }
-        let mut problems = Vec::new();
+        let (began, mut problems) = (self.world.elapsed(), Vec::new());
         for it in self.escalations.all() {
+            if self.world.elapsed().saturating_sub(began) >= REMINDING_TIME_MAX {
+                break;
+            }
             let (_, answer) = crate::state::escalation::step(&it, Event::Looked, self.now);
             if answer == Answer::Due {
                 problems.extend(self.tell(&it));

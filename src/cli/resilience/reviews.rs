@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::Stores;
 use super::tasks::not_asked;
 use crate::judge::dead_letter::{self as rules, Around};
+use crate::limits::{REVIEW_TIME_MAX, REVIEWED_AT_ONCE_MAX};
 use crate::policy::resilience::{Review, ReviewAction};
 use crate::state::dead_letter::{Effect, Event, Place, Task, step};
 use crate::store::queues::{Lists, expire};
@@ -27,32 +28,43 @@ pub(in crate::cli) struct Row {
     pub(in crate::cli) problems: Vec<String>,
 }
 
+/// What one call reviewed.
+#[derive(Debug, Clone, Default)]
+pub(in crate::cli) struct Reviewed {
+    /// The tasks, one row each.
+    pub(in crate::cli) rows: Vec<Row>,
+    /// Dead letters that are left for the next call.
+    pub(in crate::cli) left: usize,
+}
+
 impl Stores<'_> {
-    /// Looks at the dead letters, all of them or those that are named, and does what the rules say.
-    pub(in crate::cli) fn review(&self, wanted: &[String]) -> Result<Vec<Row>, WorldError> {
+    /// Looks at the dead letters and does what the rules say: at those that are named, else at all of them,
+    /// from where the last call ended and no more than one call may look at.
+    pub(in crate::cli) fn review(&self, wanted: &[String]) -> Result<Reviewed, WorldError> {
         let late = self.take_late_in();
-        let rows = self.queues.change(self.now, |lists| {
-            let rows = self.review_all(lists, wanted)?;
-            if wanted.is_empty() {
+        let reviewed = self.queues.change(self.now, |lists| {
+            let reviewed = self.review_all(lists, wanted)?;
+            if wanted.is_empty() && reviewed.left == 0 {
                 lists.metadata.last_reviewed = Some(self.now);
             }
             let rules = &self.policy.dead_letter;
             let limits = (rules.retention_age, rules.retention_count);
             let gone = expire(lists, limits, self.now);
-            Ok((rows, gone))
+            Ok((reviewed, gone))
         });
-        let (mut rows, gone) = rows?;
-        for row in rows.iter().filter(|it| !matches!(it.action, "wait" | "leave")) {
-            self.audit(row.action, &row.task, json!({"rule": row.rule}));
-        }
-        gone.iter().for_each(|id| {
-            self.audit("expired", &Task { id: id.clone(), ..Task::default() }, json!({}))
+        let (mut reviewed, gone) = reviewed?;
+        let moved = reviewed.rows.iter().filter(|it| !matches!(it.action, "wait" | "leave"));
+        let moved = moved.map(|it| self.entry(it.action, &it.task, json!({"rule": it.rule})));
+        let expired = gone.iter().map(|id| {
+            self.entry("expired", &Task { id: id.clone(), ..Task::default() }, json!({}))
         });
+        let entries: Vec<Value> = moved.chain(expired).collect();
+        self.queues.audit(&entries);
         let problems = self.remind();
-        if let Some(last) = rows.last_mut() {
+        if let Some(last) = reviewed.rows.last_mut() {
             last.problems.extend(late.into_iter().chain(problems));
         }
-        Ok(rows)
+        Ok(reviewed)
     }
 
     /// What a review would do, with nothing changed.
@@ -81,11 +93,25 @@ impl Stores<'_> {
         dead.filter(|it| wanted.is_empty() || wanted.contains(it)).collect()
     }
 
-    fn review_all(&self, lists: &mut Lists, wanted: &[String]) -> Result<Vec<Row>, WorldError> {
+    fn review_all(&self, lists: &mut Lists, wanted: &[String]) -> Result<Reviewed, WorldError> {
+        let began = self.world.elapsed();
         self.take_answers_in(lists);
         let around = Around::new(&lists.tasks);
+        let mut ids = self.dead(lists, wanted);
+        let bounded = wanted.is_empty();
+        if bounded && let Some(from) = ids.iter().position(|it| *it == lists.review_from) {
+            drop(ids.drain(..from));
+        }
         let mut rows = Vec::new();
-        for id in self.dead(lists, wanted) {
+        let mut ids = ids.into_iter();
+        while let Some(id) = ids.next() {
+            // One is looked at in any case, so that the reviews come to an end.
+            let took = self.world.elapsed().saturating_sub(began);
+            let is_full = rows.len() >= REVIEWED_AT_ONCE_MAX || took >= REVIEW_TIME_MAX;
+            if bounded && is_full && !rows.is_empty() {
+                lists.review_from = id;
+                return Ok(Reviewed { rows, left: ids.len().saturating_add(1) });
+            }
             let Some(task) = lists.find(&id).cloned() else { continue };
             let (rule, ruling) = self.judged(&task, &around);
             let mut done = match rule {
@@ -99,7 +125,10 @@ impl Stores<'_> {
             done.problems.extend(ruling.problems);
             rows.push(done);
         }
-        Ok(rows)
+        if bounded {
+            lists.review_from.clear();
+        }
+        Ok(Reviewed { rows, left: 0 })
     }
 
     /// What was answered while nobody could move the task is taken in.

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::Stores;
 use crate::judge::dead_letter::{self as rules, Around};
 use crate::judge::escalation::{self as asked, Known};
+use crate::limits::REVIEW_TIME_MAX;
 use crate::policy::resilience::{Review, ReviewAction};
 use crate::report::mask::mask;
 use crate::state;
@@ -70,21 +71,41 @@ impl Stores<'_> {
         Ok(None)
     }
 
-    /// Takes in what was put off; says what could not be.
+    /// Takes in what was put off, all of it in one change; says what could not be. What one call has no time
+    /// for waits for the next one.
     pub(super) fn take_late_in(&self) -> Vec<String> {
-        let mut problems = Vec::new();
-        for (name, mut task) in self.queues.late(self.now) {
-            let Some(attempt) = task.attempts.pop() else { continue };
-            // Whoever dies after this and before it is removed does not count it twice.
-            let key = if attempt.key.is_empty() { name.clone() } else { attempt.key.clone() };
-            task.attempts.clear();
-            let report = Report { task, attempt: Attempt { key, ..attempt }, at_once: false };
-            match self.fail_now(&report) {
-                Ok(_) => self.queues.taken_in(&name),
-                Err(error) => problems.push(format!("queue/late/{name}: {error}")),
-            }
+        let late = self.queues.late(self.now);
+        if late.is_empty() {
+            return Vec::new();
         }
-        problems
+        let began = self.world.elapsed();
+        let changed = self.queues.change(self.now, |lists| {
+            let mut all = Vec::new();
+            for (name, mut task) in late {
+                let took = self.world.elapsed().saturating_sub(began);
+                if took >= REVIEW_TIME_MAX && !all.is_empty() {
+                    break;
+                }
+                let Some(attempt) = task.attempts.pop() else { continue };
+                // Whoever dies after this and before it is removed does not count it twice.
+                let key = if attempt.key.is_empty() { name.clone() } else { attempt.key.clone() };
+                task.attempts.clear();
+                let report = Report { task, attempt: Attempt { key, ..attempt }, at_once: false };
+                all.push((name, self.take_in(lists, &masked(&report))));
+            }
+            Ok(all)
+        });
+        match changed {
+            Ok(all) => {
+                let mut problems = Vec::new();
+                for (name, taken) in all {
+                    self.queues.taken_in(&name);
+                    problems.extend(self.told_of(taken).problems);
+                }
+                problems
+            }
+            Err(error) => vec![format!("queue/late: {error}")],
+        }
     }
 
     fn fail_now(&self, report: &Report) -> Result<Taken, WorldError> {
@@ -92,37 +113,42 @@ impl Stores<'_> {
             return Err(WorldError::Refused("a task needs an id".to_owned()));
         }
         let report = &masked(report);
-        let taken = self.queues.change(self.now, |lists| {
-            let known = lists.find(&report.task.id).cloned();
-            let before = known.map_or_else(|| report.task.clone(), |it| it.with(&report.task));
-            let known_at = report.attempt.at != Timestamp::default();
-            let at = if known_at { report.attempt.at } else { self.now };
-            let attempt = Attempt { at, ..report.attempt.clone() };
-            let (mut task, _) = step(&before, Event::Failed(attempt), self.now);
-            let mut taken = Taken { known: task == before, ..Taken::default() };
+        let taken = self.queues.change(self.now, |lists| Ok(self.take_in(lists, report)))?;
+        Ok(self.told_of(taken))
+    }
+
+    /// Takes one failed attempt into the lists.
+    fn take_in(&self, lists: &mut Lists, report: &Report) -> Taken {
+        let known = lists.find(&report.task.id).cloned();
+        let before = known.map_or_else(|| report.task.clone(), |it| it.with(&report.task));
+        let known_at = report.attempt.at != Timestamp::default();
+        let at = if known_at { report.attempt.at } else { self.now };
+        let attempt = Attempt { at, ..report.attempt.clone() };
+        let (mut task, _) = step(&before, Event::Failed(attempt), self.now);
+        let mut taken = Taken { known: task == before, ..Taken::default() };
+        lists.put(task.clone(), &[]);
+        let record =
+            rules::record(&task, &Around::new(&lists.tasks), self.permanent(&task), self.now);
+        let (rule, problems) = rules::enters(&self.policy.dead_letter, record, self.watch.as_ref());
+        taken.problems.extend(problems);
+        let rule = rule.filter(|_| !taken.known);
+        let strategy = rule.map(|it| it.strategy.as_str()).unwrap_or_default();
+        let enters = rule.is_some() || (report.at_once && !taken.known);
+        if enters && task.place < Place::DeadLetter {
+            rule.map_or("at once", |it| &it.id).clone_into(&mut taken.entered);
+            (task, _) = step(&task, Event::Entered { strategy }, self.now);
             lists.put(task.clone(), &[]);
-            let record =
-                rules::record(&task, &Around::new(&lists.tasks), self.permanent(&task), self.now);
-            let (rule, problems) =
-                rules::enters(&self.policy.dead_letter, record, self.watch.as_ref());
-            taken.problems.extend(problems);
-            let rule = rule.filter(|_| !taken.known);
-            let strategy = rule.map(|it| it.strategy.as_str()).unwrap_or_default();
-            let enters = rule.is_some() || (report.at_once && !taken.known);
-            if enters && task.place < Place::DeadLetter {
-                rule.map_or("at once", |it| &it.id).clone_into(&mut taken.entered);
-                (task, _) = step(&task, Event::Entered { strategy }, self.now);
-                lists.put(task.clone(), &[]);
-                self.ask_at_once(&task, lists, &mut taken);
-            }
-            let counted = task.counted().count();
-            let after =
-                usize::try_from(self.policy.dead_letter.simplify_after).unwrap_or(usize::MAX);
-            taken.simplify = counted >= after && task.place < Place::DeadLetter;
-            taken.task = lists.find(&task.id).cloned().unwrap_or(task);
-            Ok(taken)
-        })?;
-        let mut taken = taken;
+            self.ask_at_once(&task, lists, &mut taken);
+        }
+        let counted = task.counted().count();
+        let after = usize::try_from(self.policy.dead_letter.simplify_after).unwrap_or(usize::MAX);
+        taken.simplify = counted >= after && task.place < Place::DeadLetter;
+        taken.task = lists.find(&task.id).cloned().unwrap_or(task);
+        taken
+    }
+
+    /// What follows from an attempt that was taken in and saved.
+    fn told_of(&self, mut taken: Taken) -> Taken {
         if !taken.known {
             let what = if taken.entered.is_empty() { "failed" } else { "entered" };
             self.audit(what, &taken.task, json!({"rule": taken.entered}));
@@ -130,7 +156,7 @@ impl Stores<'_> {
         if !taken.escalation.is_empty() {
             taken.problems.extend(self.remind());
         }
-        Ok(taken)
+        taken
     }
 
     /// A human's need is not put off until the next review.
@@ -263,6 +289,11 @@ impl Stores<'_> {
     }
 
     pub(in crate::cli) fn audit(&self, what: &str, task: &Task, details: Value) {
+        self.queues.audit(&[self.entry(what, task, details)]);
+    }
+
+    /// A line of the audit.
+    pub(super) fn entry(&self, what: &str, task: &Task, details: Value) -> Value {
         let mut entry = json!({
             "timestamp": self.now.to_string(), "what": what, "task_id": task.id,
             "place": task.place.as_str(), "attempts": task.counted().count(), "by": self.by,
@@ -270,7 +301,7 @@ impl Stores<'_> {
         if let (Value::Object(entry), Value::Object(details)) = (&mut entry, details) {
             entry.extend(details);
         }
-        self.queues.audit(&[entry]);
+        entry
     }
 }
 

@@ -60,6 +60,11 @@ const TASK: &[Field] = &[
 
 const METADATA: &[Field] = &[
     field("last_reviewed", Kind::Date, "When the dead letters were last reviewed."),
+    field(
+        "review_from",
+        Kind::Text,
+        "The dead letter that a review goes on with, if it did not reach the last one.",
+    ),
     field("total_abandoned", COUNT, "Dead letters given up, ever."),
     field("total_recovered", COUNT, "Dead letters that came back to life, ever."),
 ];

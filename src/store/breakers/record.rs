@@ -5,8 +5,11 @@
 //! others only where they say something. A record that has only the seed's keys is read as if its
 //! failures had all been at `last_failure_time`. Keys that are not ours are kept.
 
+use std::borrow::Cow;
+use std::fmt;
 use std::time::Duration;
 
+use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde_json::{Map, Value, json};
 
 use crate::limits::{BREAKER_CALLS_MAX, EVIDENCE_CHARS_MAX};
@@ -27,6 +30,38 @@ const RARE: [&str; 8] = [
     FORCED,
     "needs_human",
 ];
+
+/// The record of one breaker in a whole file; nothing where the file is damaged.
+pub(super) fn one(bytes: &[u8], key: &str) -> Option<Value> {
+    let mut file = serde_json::Deserializer::from_slice(bytes);
+    let found = serde::Deserializer::deserialize_map(&mut file, One { key }).ok()?;
+    file.end().ok().and(found)
+}
+
+/// Looks for one key of a map and skips the values of the others.
+struct One<'k> {
+    key: &'k str,
+}
+
+impl<'de> Visitor<'de> for One<'_> {
+    type Value = Option<Value>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("breakers by name")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut found = None;
+        while let Some(key) = map.next_key::<Cow<'_, str>>()? {
+            if key == self.key {
+                found = Some(map.next_value()?);
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(found)
+    }
+}
 
 /// The breaker of a record, where it is one: an object with a state of ours.
 pub(super) fn known_breaker(record: &Value) -> Option<Breaker> {

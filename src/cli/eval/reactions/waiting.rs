@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{LOCK_WAIT, Reacting};
 use crate::cli::eval::Report;
-use crate::cli::resilience::{Row, Stores};
+use crate::cli::resilience::{Reviewed, Row, Stores};
 use crate::judge::dead_letter::{alarms, queue_record, review_due};
 use crate::judge::message::{self, quote};
 use crate::limits::SPOKEN_CHARS_MAX;
@@ -107,11 +107,12 @@ impl Reacting<'_> {
         let lists = stores.queues.peek();
         let rules = &self.policy.dead_letter;
         let mut said = Vec::new();
-        if review_due(lists.metadata.last_reviewed, rules.review_every, self.request.now)
-            && lists.on(Place::DeadLetter).next().is_some()
-        {
+        let is_due = review_due(lists.metadata.last_reviewed, rules.review_every, self.request.now)
+            || !lists.review_from.is_empty();
+        let reviews = is_due && lists.on(Place::DeadLetter).next().is_some();
+        if reviews {
             match stores.review(&[]) {
-                Ok(rows) => {
+                Ok(Reviewed { rows, .. }) => {
                     let moved = rows.iter().filter(|it| !matches!(it.action, "wait" | "leave"));
                     said.extend(self.told("review_done", moved.map(review_line).collect()));
                 }
@@ -120,7 +121,7 @@ impl Reacting<'_> {
                 }
             }
         }
-        let lists = stores.queues.peek();
+        let lists = if reviews { stores.queues.peek() } else { lists };
         let tasks: Vec<&Task> = lists.tasks.iter().collect();
         let record = queue_record(&tasks, lists.metadata.last_reviewed, self.request.now);
         let lines = alarms(rules, record, self.request.watch.as_ref())
