@@ -8,10 +8,12 @@
 
 mod late;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::time::Duration;
 
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
 use super::document::{Documents, Held};
@@ -154,17 +156,18 @@ impl Lists {
         let (mut items, mut seen) = (Vec::new(), BTreeSet::new());
         for item in &file.items {
             let Some(known) = task_of(item, place) else {
-                items.push(item.clone()); // Not ours.
+                items.push(Cow::Borrowed(item)); // Not ours.
                 continue;
             };
             // A second item of the same id is somebody else's mistake, and not ours to mend.
             if !seen.insert(known.id.clone()) {
-                items.push(item.clone());
+                items.push(Cow::Borrowed(item));
                 continue;
             }
             if let Some(task) = places.get(known.id.as_str()).and_then(|at| tasks.remove(at)) {
-                let same = *task == known;
-                items.push(if same { item.clone() } else { record_of(task, Some(item)) });
+                let record = (*task != known).then(|| record_of(task, Some(item)));
+                let changed = record.filter(|it| it != item);
+                items.push(changed.map_or(Cow::Borrowed(item), Cow::Owned));
             }
         }
         let gains = !tasks.is_empty();
@@ -174,26 +177,53 @@ impl Lists {
             let all = self.files.values().flat_map(|it| &it.items);
             all.for_each(|it| drop(id_of(it).map(|id| known.entry(id).or_insert(it))));
         }
-        items.extend(tasks.values().map(|it| record_of(it, known.get(it.id.as_str()).copied())));
-        let mut whole = Map::new();
-        whole.insert("tasks".to_owned(), Value::Array(items.clone()));
-        whole.extend(file.beside.clone());
+        let gained = tasks.values().map(|it| record_of(it, known.get(it.id.as_str()).copied()));
+        items.extend(gained.map(Cow::Owned));
+        let is_kept = |it: &Cow<'_, Value>| matches!(it, Cow::Borrowed(_));
+        let mut same = items.len() == file.items.len() && items.iter().all(is_kept);
+        let mut beside = file.beside.clone();
         if place == Place::DeadLetter {
             let known = file.beside.get("metadata");
             let from = known.and_then(|it| it.get(REVIEW_FROM)).and_then(Value::as_str);
-            let same =
+            let same_metadata =
                 metadata_of(known) == self.metadata && from.unwrap_or_default() == self.review_from;
-            if !same || (known.is_none() && file.exists) {
+            if !same_metadata || (known.is_none() && file.exists) {
                 let record = metadata_record((&self.metadata, &self.review_from), known);
-                whole.insert("metadata".to_owned(), record);
+                beside.insert("metadata".to_owned(), record);
             }
-            if same && items == file.items {
-                return None;
-            }
-        } else if items == file.items {
-            return None;
+            same &= same_metadata;
         }
-        Some((format!("{:#}\n", Value::Object(whole)), gains))
+        let whole = Whole { items: &items, beside: &beside };
+        (!same).then(|| (whole.text(), gains))
+    }
+}
+
+/// The file of one list, written without a copy of its items.
+struct Whole<'a> {
+    items: &'a [Cow<'a, Value>],
+    beside: &'a Map<String, Value>,
+}
+
+impl Whole<'_> {
+    /// Its text, with line breaks unless they make it too large.
+    fn text(&self) -> String {
+        let pretty = serde_json::to_string_pretty(self).unwrap_or_default();
+        let text = match pretty.len() < QUEUE_FILE_BYTES_MAX {
+            true => pretty,
+            false => serde_json::to_string(self).unwrap_or_default(),
+        };
+        text + "\n"
+    }
+}
+
+impl Serialize for Whole<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("tasks", self.items)?;
+        for (key, value) in self.beside {
+            map.serialize_entry(key, value)?;
+        }
+        map.end()
     }
 }
 
@@ -260,6 +290,8 @@ impl<'a> QueueStore<'a> {
                 Ok(Held::Nothing) => lists.absorb(place, None),
                 Ok(Held::Damaged) | Err(_) => lists.damaged.push(place),
             }
+            // Nothing is written: what was read is not needed any more.
+            lists.files.clear();
         }
         lists
     }
