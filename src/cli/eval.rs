@@ -16,6 +16,7 @@ pub(super) mod work_tree;
 
 use std::mem::ManuallyDrop;
 use std::path::Path;
+use std::rc::Rc;
 
 use super::amplihack::PowerSteeringConfig;
 use super::gate_status::{GateStatus, OffReason};
@@ -81,13 +82,15 @@ pub(super) struct Ready {
     pub(super) policy: Policy,
     /// How facts are recognised.
     pub(super) words: Words,
+    /// Where the pack was found; nothing for a pack that no project has.
+    pub(super) found: Option<Rc<pack::Found>>,
 }
 
 impl Ready {
     /// Prepares a pack.
     pub(super) fn new(mut policy: Policy) -> Self {
         let words = Words::out_of(&mut policy);
-        Self { policy, words }
+        Self { policy, words, found: None }
     }
 }
 
@@ -149,11 +152,11 @@ pub(super) fn evaluate_by(world: &dyn World, request: &Request<'_>, ready: &Read
         let mut policy = ready.policy.clone();
         let problems = switches.apply(&mut policy);
         problems.iter().for_each(|it| report.problem(it));
-        Ready { policy, words: ready.words.clone() }
+        Ready { policy, words: ready.words.clone(), found: ready.found.clone() }
     });
     let ready = changed.as_ref().unwrap_or(ready);
     let nothing = nothing_to_judge(&ready.policy, &request.event, &mut report);
-    judge(world, request, (ready, None), &project, (report, nothing))
+    judge(world, request, (ready, ready.found.as_deref()), &project, (report, nothing))
 }
 
 /// Judges an event by a sound pack, unless it has nothing to say.
@@ -257,7 +260,7 @@ fn judge_other(
     project: &Project,
     (mut report, why): (Report, Unjudged),
 ) -> Report {
-    let Ready { policy, words } = ready;
+    let Ready { policy, words, .. } = ready;
     react(world, request, policy, project, &mut report);
     if occupancy::concerns(policy, &request.event) {
         occupancy::meter(world, request, (ready, project), &mut report);
@@ -278,7 +281,7 @@ fn judge_stop(
     project: &Project,
     report: Report,
 ) -> Report {
-    let Ready { policy, words } = ready;
+    let Ready { policy, words, .. } = ready;
     let (store, own) = project::sessions(world, project, &policy.settings);
     let (store, own) = (&store, own.as_path());
     Stopping { world, request, policy, project, store, own, found }.judge(words, report)

@@ -139,6 +139,8 @@ fn decided_by(
     let name = entry.pack.as_deref().unwrap_or_default();
     if policy.name != name {
         lost.push(format!("it was decided by the pack {name}; {} is used here", policy.name));
+    } else if then.pack_hash.is_empty() {
+        lost.push("the record does not say which content the pack had".to_owned());
     } else if hex(found.short_hash()) != then.pack_hash {
         lost.push(format!("the pack {name} was changed since; it is judged as it is now"));
     }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::{Console, EXIT_OK, EXIT_USAGE, ListFormat, LogArguments, pack, project, recorded};
 use crate::facts::event::EventKind;
 use crate::judge::message::in_one_line;
+use crate::report::decision_log;
 use crate::time::{Timestamp, parse_duration};
 use crate::world::World;
 
@@ -71,7 +72,7 @@ fn was_judged(entry: &Value) -> bool {
 
 /// Whether somebody switched the gate: no stop was judged.
 fn is_switch(entry: &Value) -> bool {
-    matches!(text(entry, "event"), "pause" | "resume" | "disable" | "enable")
+    decision_log::is_switch(text(entry, "event"))
 }
 
 /// What guards said, where the entry is of an event that they decided about.

@@ -274,10 +274,20 @@ pub(super) fn sound(
     console: &mut Console<'_>,
     named: Option<&Path>,
 ) -> Option<Policy> {
+    sound_found(world, console, named).map(|(policy, _)| policy)
+}
+
+/// The project's policy with where its pack was found, or a complaint.
+pub(super) fn sound_found(
+    world: &dyn World,
+    console: &mut Console<'_>,
+    named: Option<&Path>,
+) -> Option<(Policy, Found)> {
     let project = super::project::find(world, None);
     let found = find(world, &project, named);
     tell_passed_over(console, &found);
-    policy(world, &found).map_err(|broken| complain(console, &broken)).ok()
+    let policy = policy(world, &found).map_err(|broken| complain(console, &broken)).ok()?;
+    Some((policy, found))
 }
 
 /// The project's policy, or the built-in one where that is broken: what is remembered of calls and

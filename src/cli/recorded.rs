@@ -14,7 +14,7 @@ use crate::facts::Facts;
 use crate::judge::inputs::Inputs;
 use crate::judge::situation::Words;
 use crate::policy::Policy;
-use crate::report::decision_log::Entry;
+use crate::report::decision_log::{self, Entry};
 use crate::script::context::Context;
 use crate::store::subagents::Reader;
 use crate::store::{log, transcript};
@@ -54,6 +54,8 @@ pub(super) fn find(
         .into_iter()
         .filter(|it| id.is_none_or(|id| it.id.starts_with(id)))
         .filter(|it| session.is_none_or(|id| it.session_id.starts_with(id)))
+        // Without an id, the last decision is meant, not the last time policyd was turned off or on.
+        .filter(|it| id.is_some() || !decision_log::is_switch(&it.event))
         .collect();
     let ids: Vec<&str> = fitting.iter().map(|it| it.id.as_str()).collect();
     if id.is_some() && ids.iter().any(|it| Some(it) != ids.first()) {

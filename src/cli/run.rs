@@ -14,6 +14,7 @@ mod triggers;
 mod turn;
 
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::Duration;
 
 use serde_json::json;
@@ -46,7 +47,9 @@ pub(super) const MARK: &str = "POLICYD_RUN";
 /// Supervises one run to its end.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &RunArguments) -> u8 {
     let project = project::find(world, None);
-    let Some(mut policy) = pack::sound(world, console, arguments.policies.as_deref()) else {
+    let Some((mut policy, found)) =
+        pack::sound_found(world, console, arguments.policies.as_deref())
+    else {
         return EXIT_BROKEN;
     };
     // A root of the command line is where the user says.
@@ -62,7 +65,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &RunA
         }
         policy.settings.paths.root = root.to_string_lossy().into_owned();
     }
-    let ready = Ready::new(policy);
+    let ready = Ready { found: Some(Rc::new(found)), ..Ready::new(policy) };
     let (sessions, own) = project::sessions(world, &project, &ready.policy.settings);
     let durability = sessions.durability.clone();
     let store = RunStore::new(world, &own, durability.clone());

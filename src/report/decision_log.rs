@@ -318,7 +318,13 @@ pub fn unjudged_entry(
     Entry { decision, spoken: blocked, ..begun(now, event, around) }.to_json()
 }
 
-/// The entry of a human who switches the gate off or on; `event` is `pause` or `resume`.
+/// Whether an event of the log is the user turning policyd off or on, or honoring switch files.
+#[must_use]
+pub fn is_switch(event: &str) -> bool {
+    matches!(event, "pause" | "resume" | "disable" | "enable" | "trust")
+}
+
+/// The entry of a user who turns policyd off or on; `event` is one of [`is_switch`].
 #[must_use]
 pub fn switch_entry(
     now: Timestamp,

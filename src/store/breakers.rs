@@ -68,7 +68,15 @@ impl<'a> BreakerStore<'a> {
     /// nothing.
     fn record_at(&self, key: &str) -> Option<Value> {
         let bytes = self.world.read(&self.root.join(FILE), BREAKER_FILE_BYTES_MAX).ok()?;
-        record::one(&bytes, key)
+        let mut record = record::one(&bytes, key)?;
+        let is_forced = record.get(FORCED).is_some_and(|it| !it.is_null());
+        if is_forced
+            && !self.choices().load().unwrap_or_default().forced_breakers.contains(key)
+            && let Some(fields) = record.as_object_mut()
+        {
+            fields.shift_remove(FORCED);
+        }
+        Some(record)
     }
 
     /// Whether there is a file of breakers: without one nothing ever failed.

@@ -95,7 +95,7 @@ fn a_cloned_pack_is_not_trusted_by_init() {
     )]);
     fs::remove_file(machine.path("config/policyd/trust.json")).ok();
     let init = machine.human(&["init"]);
-    assert!(init.stdout.contains("may run  probe p1: sh -c id > ran"), "{init:?}");
+    assert!(init.stdout.contains("may run  probe p1: sh -c 'id > ran'"), "{init:?}");
     assert!(!machine.path("config/policyd/trust.json").exists(), "{init:?}");
     machine.stop();
     assert!(!machine.file("ran").exists());

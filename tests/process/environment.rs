@@ -58,9 +58,9 @@ fn published() -> (Machine, OsString) {
     );
     let answer = r#"{"number":123,"state":"OPEN","isDraft":false,"mergeable":"UNKNOWN",
         "statusCheckRollup":[{"conclusion":"SUCCESS","status":"COMPLETED"}]}"#;
-    machine.put("bin/gh", &format!("#!/bin/sh\ncat <<'X'\n{answer}\nX\n"));
-    fs::set_permissions(machine.file("bin/gh"), fs::Permissions::from_mode(0o755)).unwrap();
-    let mut path = machine.file("bin").into_os_string();
+    machine.put("../bin/gh", &format!("#!/bin/sh\ncat <<'X'\n{answer}\nX\n"));
+    fs::set_permissions(machine.path("bin/gh"), fs::Permissions::from_mode(0o755)).unwrap();
+    let mut path = machine.path("bin").into_os_string();
     path.push(":");
     path.push(std::env::var_os("PATH").unwrap());
     (machine, path)
@@ -125,7 +125,7 @@ fn whatever_gh_does_is_told_with_its_cure() {
         let (machine, path) = published();
         let pack = "- {id: pr, override: true, timeout: 500ms}\n";
         machine.put(".policyd/policies/probes.yaml", pack);
-        machine.put("bin/gh", &format!("#!/bin/sh\n{script}\n"));
+        machine.put("../bin/gh", &format!("#!/bin/sh\n{script}\n"));
         let mut command = machine.command(&["eval", "--hook", "stop", "--format", "json"]);
         command.env("PATH", &path);
         let called =
@@ -138,8 +138,8 @@ fn whatever_gh_does_is_told_with_its_cure() {
         assert_eq!((called.code, &report["decision"]), (Some(0), &json!("none")), "{script}");
     }
     let (machine, _) = published();
-    fs::remove_file(machine.file("bin/gh")).unwrap();
-    let empty = machine.file("bin").into_os_string();
+    fs::remove_file(machine.path("bin/gh")).unwrap();
+    let empty = machine.path("bin").into_os_string();
     let said = machine.stop_where(&[("PATH", empty.as_os_str())]);
     assert!(said.notice().contains("the GitHub CLI is not installed; install `gh`"), "{said:?}");
 }
@@ -151,7 +151,7 @@ fn a_probe_that_hangs_holds_no_lock_and_ends() {
         ".policyd/policies/policyd.yaml",
         "version: 1\nextends: [builtin]\ndeadline: 1500ms\n",
     );
-    machine.put("bin/gh", "#!/bin/sh\ntouch asked\nsleep 60\n");
+    machine.put("../bin/gh", "#!/bin/sh\ntouch asked\nsleep 60\n");
     let slow = || machine.stop_where(&[("PATH", path.as_os_str())]);
     std::thread::scope(|scope| {
         let asking = scope.spawn(slow);

@@ -129,11 +129,11 @@ fn a_session_begins_with_the_review_that_is_due() {
     desk.put("queue/dead-letter.json", &json!({"tasks": tasks}));
     let said = context(&event(&desk, "SessionStart", &json!({"source": "startup"})));
     assert!(said.contains("- Old: given up, scope_obsolete (scope_obsolete)"), "{said}");
-    assert!(said.contains("- Rotate passwords: a human is asked (human_needed)"), "{said}");
+    assert!(said.contains("- \"Rotate passwords\": a human is asked (human_needed)"), "{said}");
     assert!(said.contains("has waited for 588 h"), "{said}");
-    assert!(said.contains("Waits for the decision of a human"), "{said}");
+    assert!(said.contains("wait for the decision of a human"), "{said}");
     let prompt = context(&event(&desk, "UserPromptSubmit", &json!({"prompt": "Go on"})));
-    assert!(prompt.contains("- Rotate passwords: "), "{prompt}");
+    assert!(prompt.contains("- \"Rotate passwords\": "), "{prompt}");
     assert!(!prompt.contains("given up"), "{prompt}");
     let again = context(&event(&desk, "SessionStart", &json!({"source": "resume"})));
     assert!(!again.contains("given up"), "it is not due again: {again}");

@@ -81,7 +81,7 @@ mod tests {
     fn a_variable_that_nothing_reads_is_told_with_the_one_that_was_meant() {
         let world = FakeWorld::new();
         assert!(look(&world).is_empty());
-        for name in ["POLICYD_DISABELD", "POLICYD_LINT_FAIL_LEVEL", "POLICYD_DEBUG", "HOME"] {
+        for name in ["POLICYD_DISABELD", "POLICYD_LINT_FAIL_LEVEL", "POLICYD_DEBUG", "EDITOR"] {
             world.set_env(name, "1");
         }
         let checks: Vec<_> = look(&world).into_iter().map(|it| (it.health, it.text)).collect();

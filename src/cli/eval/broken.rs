@@ -46,7 +46,7 @@ pub(super) fn judge(
         policy.guards = guards.into();
     }
     let ready = ManuallyDrop::new(Ready::new(policy));
-    let Ready { policy, words } = &*ready;
+    let Ready { policy, words, .. } = &*ready;
     let text = pack::explain(broken);
     let tool = request.event.tool_name.as_deref().unwrap_or_default();
     let changes = words.lens.is_shell_tool(tool) || words.lens.is_edit_tool(tool);

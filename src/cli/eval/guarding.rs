@@ -189,7 +189,7 @@ impl Guarding<'_> {
         let entry = decision_log::guard_entry((*now, event), &report.around, guarded, called);
         let own = self.project.state.clone();
         if !speech::log_decision(self.world, &own, entry) {
-            report.note("the decision log could not be written");
+            report.problem(&speech::unlogged(&own));
         }
     }
 }

@@ -27,12 +27,6 @@ impl Stopping<'_> {
     ) -> BTreeMap<String, Reading> {
         let began = self.world.elapsed();
         let mut readings = BTreeMap::new();
-        let breakers = BreakerStore::new(self.world, self.own, self.store.durability.clone());
-        if !probes.is_empty()
-            && let Some(damage) = breakers.damage()
-        {
-            report.problem(&damage);
-        }
         for probe in probes {
             let spent = self.world.elapsed().saturating_sub(began);
             let left = self.policy.settings.deadline.saturating_sub(spent);
@@ -82,6 +76,11 @@ impl Stopping<'_> {
         let (world, key) = (self.world, question.probe.breaker.as_str());
         let settings = self.policy.breaker(key);
         let breakers = BreakerStore::new(world, self.own, self.store.durability.clone());
+        if let Some(damage) = breakers.damage()
+            && !report.around.problems.contains(&damage)
+        {
+            report.problem(&damage);
+        }
         let (breaker, answer) = breakers.request(key, &settings, self.request.now);
         match answer {
             Answer::Rejected { wait } => {

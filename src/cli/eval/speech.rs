@@ -113,7 +113,7 @@ pub(super) fn log(
     let decided = Decided { outcome, inputs, blocked };
     let entry = decision_log::entry(request.now, &request.event, &report.around, decided);
     if !log_decision(world, own, entry) {
-        report.note("the decision log could not be written");
+        report.problem(&unlogged(own));
     }
     if project::debug(world) {
         let now = request.now.to_string();
@@ -143,9 +143,18 @@ pub(super) fn report_off(
     let around = Circumstances { no_opinion: Some(text), ..report.around.clone() };
     let entry = decision_log::unjudged_entry(request.now, &request.event, &around, false);
     if is_logged && !request.dry_run && !log_decision(world, &project.state, entry) {
-        report.note("the decision log could not be written");
+        report.problem(&unlogged(&project.state));
     }
     report.not_judged(Unjudged::Off(reason), request.now)
+}
+
+/// What the user reads about a decision that is in no log.
+pub(super) fn unlogged(own: &Path) -> String {
+    format!(
+        "this decision is not recorded: `{}` could not be written. `policyd doctor` checks the \
+         state directory",
+        own.join(DECISION_LOG).display()
+    )
 }
 
 /// Appends to the decision log.

@@ -98,8 +98,10 @@ pub(super) fn given(entry: &Entry) -> Shape {
             values.push(String::new()); // Not given, it is empty.
         }
         let field = Field::new(key.text().unwrap_or_default(), kind, &doc);
-        // A number that is given may be any.
-        Field { values, range: (i64::MIN, i64::MAX), ..field }
+        // Without limits, any number may be given.
+        let limit = |key: &str| node.get(key).and_then(Node::text)?.trim().parse::<i64>().ok();
+        let range = (limit("min").unwrap_or(i64::MIN), limit("max").unwrap_or(i64::MAX));
+        Field { values, range, ..field }
     });
     Shape { name: "given".to_owned(), fields: fields.collect() }
 }

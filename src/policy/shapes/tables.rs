@@ -6,10 +6,16 @@ use crate::source::shape::{Field, Kind, field, required};
 /// What an input of a table may be.
 pub const INPUT_TYPES: &[&str] = &["flag", "number", "decimal", "text", "list"];
 
+/// A limit of a number: a whole number, also for decimals.
+const LIMIT: Kind = Kind::Int { min: -LIMIT_MAX, max: LIMIT_MAX };
+const LIMIT_MAX: i64 = 1_000_000_000_000;
+
 const INPUT: &[Field] = &[
     field("type", Kind::Choice(INPUT_TYPES), "What it is; `number` by default."),
     field("default", Kind::Any, "Its value where it is not given; else false, 0 or empty."),
     field("values", TEXTS, "The only texts it can be."),
+    field("min", LIMIT, "The smallest value of a number."),
+    field("max", LIMIT, "The largest value of a number."),
     DESCRIPTION,
 ];
 
