@@ -253,17 +253,12 @@ fn what_the_program_writes_fits_its_schema() {
     let lint = run(&["lint", "pack", "--profile", "strict", "--format", "json"]);
     run(&["lint", "pack", "--write-baseline", "base.json"]);
     let read = |path: &str| fs::read_to_string(at(path)).unwrap();
+    let signal = |name: &str| read(&format!(".policyd/signals/{name}"));
     let lines = |path: &str| read(path).lines().map(str::to_owned).collect::<Vec<_>>();
     for (name, texts) in [
         ("state", vec![read(".policyd/sessions/s/state.json")]),
         ("circuit-breakers", vec![read(".policyd/state/circuit-breakers.json")]),
-        (
-            "signal",
-            vec![
-                read(".policyd/signals/HUMAN_REVIEW_NEEDED"),
-                read(".policyd/signals/DOCS_NEEDED"),
-            ],
-        ),
+        ("signal", ["HUMAN_REVIEW_NEEDED", "DOCS_NEEDED"].map(signal).to_vec()),
         ("signal-history", lines(".policyd/signals/history.jsonl")),
         ("signal-ledger", vec![read(".policyd/state/signals.json")]),
         ("decision-log", lines(".policyd/logs/decisions.jsonl")),

@@ -9,7 +9,7 @@
 mod late;
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
@@ -131,7 +131,7 @@ impl Lists {
             let from = metadata.and_then(|it| it.get(REVIEW_FROM)).and_then(Value::as_str);
             from.unwrap_or_default().clone_into(&mut self.review_from);
         }
-        let mut places: HashMap<String, usize> =
+        let mut places: BTreeMap<String, usize> =
             self.tasks.iter().enumerate().map(|(at, it)| (it.id.clone(), at)).collect();
         for task in file.items.iter().filter_map(|it| task_of(it, place)) {
             match places.get(&task.id).and_then(|at| self.tasks.get_mut(*at)) {
@@ -151,7 +151,7 @@ impl Lists {
         let empty = File::default();
         let file = self.files.get(&place).unwrap_or(&empty);
         let mut tasks: BTreeMap<usize, &Task> = self.on(place).enumerate().collect();
-        let places: HashMap<&str, usize> =
+        let places: BTreeMap<&str, usize> =
             tasks.iter().map(|(at, it)| (it.id.as_str(), *at)).collect();
         let (mut items, mut seen) = (Vec::new(), BTreeSet::new());
         for item in &file.items {
@@ -172,10 +172,12 @@ impl Lists {
         }
         let gains = !tasks.is_empty();
         // What moves here from another list brings along what others wrote into it.
-        let mut known: HashMap<&str, &Value> = HashMap::new();
+        let mut known: BTreeMap<&str, &Value> = BTreeMap::new();
         if gains {
             let all = self.files.values().flat_map(|it| &it.items);
-            all.for_each(|it| drop(id_of(it).map(|id| known.entry(id).or_insert(it))));
+            for (id, it) in all.filter_map(|it| Some((id_of(it)?, it))) {
+                known.entry(id).or_insert(it);
+            }
         }
         let gained = tasks.values().map(|it| record_of(it, known.get(it.id.as_str()).copied()));
         items.extend(gained.map(Cow::Owned));

@@ -87,6 +87,9 @@ fn old_sessions_go_by_age_and_by_count() {
     };
     assert!(machine.stop().blocks());
     assert_eq!(names(), "day-1 day-2 day-3 day-4 day-5 day-6 notes s1");
+    for days in 7..=39 {
+        fs::remove_dir_all(machine.file(&format!(".policyd/sessions/old-{days}"))).ok();
+    }
     machine.put(
         ".policyd/policies/policyd.yaml",
         "version: 1\nextends: [builtin]\nsessions: {max_count: 4}\n",
