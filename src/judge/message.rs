@@ -110,7 +110,7 @@ pub fn cut(text: &str, chars_max: usize) -> String {
     text.chars().take(kept).chain(notice.chars()).collect()
 }
 /// A text of another process or of a file as data within a message: in quotes, on one line, and at
-/// most [`QUOTED_CHARS_MAX`] characters. A plain name stays as it is: it cannot be an instruction.
+/// most `QUOTED_CHARS_MAX` characters. A plain name stays as it is: it cannot be an instruction.
 #[must_use]
 pub fn quote(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.:/@#".contains(c);

@@ -342,7 +342,7 @@ fn attempts() -> Vec<String> {
         let one = |it: &&str| {
             values.iter().map(|value| it.replace("{p}", value).replace("{}", value)).collect()
         };
-        templates.iter().flat_map::<Vec<String>, _>(|it| one(&it)).collect()
+        templates.iter().flat_map::<Vec<String>, _>(one).collect()
     };
     let homes = ["~/.claude", "~/.codex", "~/.config/opencode", "~/.config/policyd"];
     let mut all = filled(CHANGES, FILES);
