@@ -411,8 +411,9 @@ impl<'a> Supervisor<'a, '_, '_> {
         }
     }
 
-    /// What the processes of this turn carry.
+    /// The value of `MARK` in the environment of each process of this turn. It names the run's state
+    /// directory, because runs of two projects that begin in the same millisecond have the same id.
     fn mark(&self) -> String {
-        format!("{}/{}", self.run.id, self.run.iteration)
+        format!("{}/{}", self.paths.folder.display(), self.run.iteration)
     }
 }
