@@ -12,7 +12,7 @@ mod reactions;
 mod request;
 mod speech;
 mod switching;
-pub(super) mod work_tree;
+mod work_tree;
 
 use std::mem::ManuallyDrop;
 use std::path::Path;

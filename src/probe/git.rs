@@ -32,6 +32,10 @@ pub const NEUTRAL: [&str; 17] = [
     "status.submoduleSummary=false",
 ];
 
+/// The option of `status` and `diff` that keeps git out of the work trees of submodules, whose configuration
+/// it would read as well.
+pub const NO_SUBMODULE_TREES: &str = "--ignore-submodules=dirty";
+
 /// No prompt, and no object fetched for a partial clone: that would start the transport that the
 /// configuration names.
 const ENVIRONMENT: [(&str, &str); 6] = [
@@ -55,6 +59,8 @@ pub struct Git<'a> {
     folder: &'a Path,
     project: &'a Path,
     deadline: Duration,
+    /// End of the time for all questions, as [`World::elapsed`] counts it.
+    end: Option<Duration>,
     output_max: usize,
     /// Options that switch the filters of the repository off; nothing if they are not known.
     filters: OnceCell<Option<Vec<String>>>,
@@ -70,7 +76,13 @@ impl<'a> Git<'a> {
         deadline: Duration,
         output_max: usize,
     ) -> Self {
-        Self { world, folder, project, deadline, output_max, filters: OnceCell::new() }
+        Self { world, folder, project, deadline, end: None, output_max, filters: OnceCell::new() }
+    }
+
+    /// Ends all questions together at this time, as [`World::elapsed`] counts it.
+    #[must_use]
+    pub fn until(self, end: Duration) -> Self {
+        Self { end: Some(end), ..self }
     }
 
     /// What git answers; nothing where it fails, or where its filters are not known.
@@ -81,6 +93,11 @@ impl<'a> Git<'a> {
     }
 
     fn call(&self, options: &[String], words: &[&str], output_max: usize) -> Option<CommandOutput> {
+        let left = self.end.map(|end| end.saturating_sub(self.world.elapsed()));
+        let deadline = left.map_or(self.deadline, |left| left.min(self.deadline));
+        if deadline.is_zero() {
+            return None;
+        }
         let argv = NEUTRAL.iter().map(|it| (*it).to_owned());
         let argv = argv.chain(options.iter().cloned());
         let command = Command {
@@ -88,7 +105,7 @@ impl<'a> Git<'a> {
             folder: self.folder.to_owned(),
             env: ENVIRONMENT.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
             env_removed: vec!["GIT_EXTERNAL_DIFF".to_owned()],
-            deadline: self.deadline,
+            deadline,
             output_max,
             not_from: Some(outside_of(self.world, &[self.folder, self.project])),
             path_reduced: true,

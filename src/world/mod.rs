@@ -111,7 +111,7 @@ pub struct Command {
 }
 
 /// What an external command answered.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CommandOutput {
     /// Exit code; `None` when a signal ended it.
     pub code: Option<i32>,

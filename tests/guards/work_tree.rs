@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::machine::Machine;
+use policyd::probe::git::NEUTRAL;
 use policyd::world::CommandOutput;
 
 const PROJECT: &str = "/home/dev/project";
@@ -21,9 +22,18 @@ fn machine(prints: &str, takes: u64) -> Machine {
     machine.guards(GUARD);
     let sets = "version: 1\nextends: [builtin]\nguard_sets: {destructive-commands: false}\n";
     machine.world.put("/home/dev/rules/policyd.yaml", sets);
-    let stdout = prints.as_bytes().to_vec();
-    let output = CommandOutput { code: Some(0), stdout, stderr: Vec::new(), truncated: false };
-    machine.world.script(&["git"], Ok(output), Duration::from_millis(takes));
+    let output = |code, prints: &str| CommandOutput {
+        code: Some(code),
+        stdout: prints.as_bytes().to_vec(),
+        ..CommandOutput::default()
+    };
+    // The repository defines no filter.
+    let script = |question, output, takes| {
+        let start = [&NEUTRAL[..], &[question]].concat();
+        machine.world.script(&start, Ok(output), Duration::from_millis(takes));
+    };
+    script("config", output(1, ""), 5);
+    script("status", output(0, prints), takes);
     machine
 }
 
@@ -31,7 +41,9 @@ fn machine(prints: &str, takes: u64) -> Machine {
 fn folders(machine: &Machine, line: &str) -> Vec<String> {
     machine.bash(line);
     let ran = machine.world.ran();
-    ran.iter().map(|it| it.folder.display().to_string()).collect()
+    let mut folders: Vec<String> = ran.iter().map(|it| it.folder.display().to_string()).collect();
+    folders.dedup();
+    folders
 }
 
 #[test]

@@ -87,7 +87,17 @@ fn no_program_that_the_configuration_of_a_repository_names_is_run() {
 
     let machine = hostile();
     machine.untested();
+    // A guard asks whether the work tree is clean.
+    let line = json!({"hook_event_name": "PreToolUse", "tool_name": "Bash",
+        "tool_input": {"command": "git reset --hard"}});
+    let call = machine.payload(&line).to_string();
+    let is_asked = || {
+        let called = machine.run(&["eval", "--hook", "pre-tool-use"], call.as_bytes());
+        called.stdout.contains("\"ask\"")
+    };
+    assert!(!is_asked());
     machine.put("a.txt", "two\n");
+    assert!(is_asked());
     let payload =
         |event: &str| machine.payload(&json!({"hook_event_name": event, "trigger": "auto"}));
     for (hook, event) in [("pre-compact", "PreCompact"), ("session-end", "SessionEnd")] {

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::probe::git;
+use crate::probe::git::{self, NO_SUBMODULE_TREES};
 use crate::report::summary::known::Git;
 use crate::world::World;
 
@@ -21,14 +21,20 @@ pub(in crate::cli) fn ask(world: &dyn World, folder: &Path, since: Option<&str>)
     let run = |arguments: &[&str]| {
         Some(String::from_utf8_lossy(&git.ask(arguments)?.stdout).into_owned())
     };
-    // What is not committed in a submodule is not asked for: git would read its configuration as well.
-    let own = "--ignore-submodules=dirty";
     let changed = |since| {
-        let options = ["--name-only", "-z", "--no-ext-diff", "--no-textconv", own, since, "--"];
+        let options = [
+            "--name-only",
+            "-z",
+            "--no-ext-diff",
+            "--no-textconv",
+            NO_SUBMODULE_TREES,
+            since,
+            "--",
+        ];
         run(&[&["diff"], &options[..]].concat())
     };
     Git {
-        status: run(&["status", "--porcelain=v1", "-z", "--branch", own]),
+        status: run(&["status", "--porcelain=v1", "-z", "--branch", NO_SUBMODULE_TREES]),
         log: run(&["log", "--oneline", "--no-decorate", "-8"]),
         changed: since.and_then(changed),
     }

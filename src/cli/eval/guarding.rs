@@ -62,6 +62,7 @@ impl Guarding<'_> {
             at_trees.flat_map(|it| guards::recognised(it, &seen.call, values)).collect();
         if !asking.is_empty() {
             let Seen { call, around } = &mut seen;
+            let call = (&*call, self.project.root.as_path());
             work_tree::look(self.world, call, Rc::make_mut(around), asking.into_iter());
         }
         let seen = Rc::new(seen);

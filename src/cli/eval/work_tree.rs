@@ -1,57 +1,37 @@
-//! Whether git reports changes in the work trees that programs of a call would change. Asked only where a
-//! guard that recognises such a program looks at it; bounded.
+//! Whether git reports changes in the work trees that programs of a call would change. Git is asked only if a
+//! guard that recognizes such a program reads the answer. The time for all questions is bounded.
 
 use std::path::Path;
 use std::time::Duration;
 
 use crate::facts::call::{Call, Surroundings};
-use crate::world::{Command, World};
+use crate::probe::git::{Git, NO_SUBMODULE_TREES};
+use crate::world::World;
 
 /// Time for all questions of one call.
 const TIME_MAX: Duration = Duration::from_millis(300);
 /// One changed file is enough.
 const ANSWER_BYTES_MAX: usize = 4096;
 
-/// The question. Files that git does not track do not count: what discards changes leaves them.
-pub(in crate::cli) const QUESTION: [&str; 7] = [
-    "git",
-    "--no-optional-locks",
-    "-c",
-    "core.fsmonitor=false",
-    "status",
-    "--porcelain",
-    "--untracked-files=no",
-];
+/// The question. Files that git does not track do not count: commands that discard changes keep them.
+const QUESTION: [&str; 4] = ["status", "--porcelain", "--untracked-files=no", NO_SUBMODULE_TREES];
 
 /// Adds to the surroundings which of these work trees are clean; programs by their positions.
 pub(super) fn look(
     world: &dyn World,
-    call: &Call,
+    (call, project): (&Call, &Path),
     around: &mut Surroundings,
     programs: impl Iterator<Item = usize>,
 ) {
     let end = world.elapsed().saturating_add(TIME_MAX);
     for program in programs {
         let Some(folder) = call.tree_folder(program, around) else { continue };
-        let left = end.saturating_sub(world.elapsed());
-        if left.is_zero() || around.clean_trees.contains_key(&folder) {
+        if around.clean_trees.contains_key(&folder) {
             continue;
         }
-        if let Some(clean) = is_clean(world, &folder, left) {
-            around.clean_trees.insert(folder, clean);
+        let git = Git::new(world, (Path::new(&folder), project), TIME_MAX, ANSWER_BYTES_MAX);
+        if let Some(answer) = git.until(end).ask(&QUESTION) {
+            around.clean_trees.insert(folder, answer.stdout.is_empty());
         }
     }
-}
-
-/// Whether the work tree of a folder has no change; nothing where git does not answer in time.
-fn is_clean(world: &dyn World, folder: &str, deadline: Duration) -> Option<bool> {
-    let command = Command {
-        argv: QUESTION.map(str::to_owned).to_vec(),
-        folder: Path::new(folder).to_owned(),
-        deadline,
-        output_max: ANSWER_BYTES_MAX,
-        ..Command::default()
-    };
-    let output = world.run(&command).ok().filter(|it| it.code == Some(0))?;
-    Some(output.stdout.is_empty())
 }

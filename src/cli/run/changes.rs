@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::checksum::{checksum, hex};
 use crate::hook::agent_output::WrittenFile;
-use crate::probe::git::Git;
+use crate::probe::git::{Git, NO_SUBMODULE_TREES};
 use crate::world::{CommandOutput, World};
 
 /// Time that git may take.
@@ -20,8 +20,6 @@ const FILES_READ_MAX: usize = 500;
 const FILE_BYTES_MAX: usize = 1024 * 1024;
 /// Length of a written file that is put into the transcript.
 const WRITTEN_BYTES_MAX: usize = 256 * 1024;
-/// What is not committed in a submodule is not asked for: git would read its configuration as well.
-const OWN: &str = "--ignore-submodules=dirty";
 /// Mode of a submodule.
 const SUBMODULE: &str = "160000";
 
@@ -166,7 +164,7 @@ impl<'a> Tree<'a> {
             "--no-ext-diff",
             "--no-textconv",
             "--no-relative",
-            OWN,
+            NO_SUBMODULE_TREES,
             base,
         ];
         let told = self.git(&Self::words(&words, &paths))?;
@@ -205,7 +203,9 @@ impl<'a> Tree<'a> {
             Some(bytes) => bytes,
             None if it.submodule => {
                 let options = ["--no-ext-diff", "--no-textconv", "--no-color", "--submodule=short"];
-                let told = self.git(&[&["diff"], &options[..], &[OWN, base, "--", name]].concat());
+                let told = self.git(
+                    &[&["diff"], &options[..], &[NO_SUBMODULE_TREES, base, "--", name]].concat(),
+                );
                 told.map(|it| it.stdout).unwrap_or_default()
             }
             None => {

@@ -11,7 +11,7 @@ use super::deeds::waits;
 use crate::cases::happens::Happens;
 use crate::cases::transcript::{PROJECT, Recorder, absolute};
 use crate::cases::{Answer, AnswerOutcome, Given, Memory, PackChanges, Step, Transcript};
-use crate::cli::eval::{self, Ready, Report, Request, work_tree};
+use crate::cli::eval::{self, Ready, Report, Request};
 use crate::cli::log::DECISION_LOG;
 use crate::cli::project::{self, Project};
 use crate::facts::event::{Event, EventKind};
@@ -22,6 +22,7 @@ use crate::judge::guards::Guarded;
 use crate::limits;
 use crate::policy::Policy;
 use crate::policy::guards::Guard;
+use crate::probe::git::NEUTRAL;
 use crate::report::outcome;
 use crate::script::watch::Watch;
 use crate::state::SessionState;
@@ -324,8 +325,13 @@ impl<'a> Machine<'a> {
 fn script_tree(world: &FakeWorld, clean: bool) {
     let stdout = if clean { Vec::new() } else { b" M src/lib.rs\n".to_vec() };
     let output = CommandOutput { code: Some(0), stdout, stderr: Vec::new(), truncated: false };
-    world.unscript(&work_tree::QUESTION);
-    world.script(&work_tree::QUESTION, Ok(output), Duration::ZERO);
+    // The repository's configuration defines no filter.
+    let none = CommandOutput { code: Some(1), ..CommandOutput::default() };
+    for (question, output) in [("config", none), ("status", output)] {
+        let start = [&NEUTRAL[..], &[question]].concat();
+        world.unscript(&start);
+        world.script(&start, Ok(output), Duration::ZERO);
+    }
 }
 
 /// What every guard came to. One that the call does not concern is silent; one that is never asked at this
