@@ -96,7 +96,7 @@ fn context() -> Context {
         ..Learned::default()
     };
     Context {
-        event: wire::parse(payload, EventKind::find("stop").unwrap()).unwrap(),
+        event: wire::parse(payload, EventKind::Stop).unwrap(),
         facts: Facts::default(),
         lens: Rc::new(CompiledLens::new(Lens::default())),
         transcript_problem: None,

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::names::{Known, check_name};
 use super::shape::DEEDS;
-use crate::facts::event::{CALLS, EVENTS, EventKind, PROMPTS};
+use crate::facts::event::{EVENT_NAMES, EventKind, PROMPT_EVENTS, TOOL_CALL_EVENTS};
 use crate::source::node::Node;
 use crate::source::{Diagnostic, suggest};
 
@@ -124,17 +124,16 @@ fn event(name: Option<&Node>, map: Option<&Node>, findings: &mut Vec<Diagnostic>
             .iter()
             .any(|key| map.is_some_and(|it| it.get(key).is_some())) =>
         {
-            EventKind::find("pre_tool_use")
+            Some(EventKind::PreToolUse)
         }
-        None => EventKind::find("stop"),
+        None => Some(EventKind::Stop),
         Some(node) => EventKind::find(node.text().unwrap_or_default()),
     };
     if let (None, Some(node)) = (kind, name) {
         let name = node.text().unwrap_or_default();
-        let known: Vec<&str> = EVENTS.iter().map(|it| it.name).collect();
         let message = format!("there is no event `{name}`");
         let found = Diagnostic::error("unknown-event", node.span.clone(), message);
-        findings.push(found.with_help_if(suggest::did_you_mean(name, &known)));
+        findings.push(found.with_help_if(suggest::did_you_mean(name, EVENT_NAMES)));
     }
     if let (Some(kind), Some(map)) = (kind, map) {
         complain_of_idle(kind, map, findings);
@@ -167,18 +166,23 @@ fn event(name: Option<&Node>, map: Option<&Node>, findings: &mut Vec<Diagnostic>
 }
 
 /// Keys that only some events have, and those.
-const PARTIAL: [(&str, &[&str]); 4] =
-    [("command", CALLS), ("tool", CALLS), ("input", CALLS), ("said", PROMPTS)];
+const PARTIAL: [(&str, &[EventKind]); 4] = [
+    ("command", TOOL_CALL_EVENTS),
+    ("tool", TOOL_CALL_EVENTS),
+    ("input", TOOL_CALL_EVENTS),
+    ("said", PROMPT_EVENTS),
+];
 
 /// Complains about keys that an event does not have: what a case says by them is not heard.
 fn complain_of_idle(kind: EventKind, map: &Node, findings: &mut Vec<Diagnostic>) {
     for (key, events) in PARTIAL {
         let entries = map.entries().unwrap_or_default();
         let found = entries.iter().find(|(it, _)| it.says(key));
-        if let Some((node, _)) = found.filter(|_| !events.contains(&kind.name())) {
+        if let Some((node, _)) = found.filter(|_| !events.contains(&kind)) {
             let message = format!("`{key}` does not belong to `{}`", kind.name());
             let found = Diagnostic::error("misplaced-key", node.span.clone(), message);
-            findings.push(found.with_help(format!("write `event: {}`", events.join("` or `"))));
+            let names: Vec<&str> = events.iter().map(|it| it.name()).collect();
+            findings.push(found.with_help(format!("write `event: {}`", names.join("` or `"))));
         }
     }
     let shell = |it: &Node| it.says("Bash") || it.says("PowerShell");

@@ -24,7 +24,7 @@ use super::log::DECISION_LOG;
 use super::project::{self, Project};
 use super::{Console, EXIT_OK, EvalArguments, pack};
 use crate::facts::Facts;
-use crate::facts::event::Event;
+use crate::facts::event::{Event, EventKind};
 use crate::harness::{self, Harness};
 use crate::hook::Answer;
 use crate::judge::combine::Decision;
@@ -105,7 +105,7 @@ fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
     let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
     let found = pack::find(world, &project, request.policies);
     // It is told where a session begins and ends its turns, not at every call.
-    if matches!(request.event.kind.name(), "stop" | "session_start") {
+    if matches!(request.event.kind, EventKind::Stop | EventKind::SessionStart) {
         found.passed_over.iter().for_each(|it| report.problem(&it.text()));
     }
     let mut policy = match pack::policy(world, &found) {
@@ -182,7 +182,7 @@ fn react(
     project: &Project,
     report: &mut Report,
 ) {
-    if !policy.settings.enabled || !Reacting::concerns(policy, request.event.kind.name()) {
+    if !policy.settings.enabled || !Reacting::concerns(policy, request.event.kind) {
         return;
     }
     let (store, own) = project::sessions(world, project, &policy.settings);
@@ -216,12 +216,12 @@ fn enter(
     // Events that nothing can be said to are answered before anything is read.
     let says = |it: &&Harness| it.moment_of(event.kind).is_some_and(|it| !it.ways.is_empty());
     let heard = harness::HARNESSES.iter().any(says);
-    if !heard && !records::REACTING.contains(&event.kind.name()) {
+    if !heard && !records::REACTING.contains(&event.kind) {
         return silent(report, Unjudged::NoRule);
     }
     let project = project::find(world, Some(event));
     let status = GateStatus::read(world, &project, Some(&event.session_id), request.now);
-    if matches!(event.kind.name(), "stop" | "session_start") {
+    if matches!(event.kind, EventKind::Stop | EventKind::SessionStart) {
         status.problems.iter().for_each(|it| report.problem(it));
     }
     match status.off {
@@ -239,7 +239,7 @@ fn nothing_to_judge(policy: &Policy, event: &Event, report: &mut Report) -> Opti
     if !policy.settings.enabled {
         return Some(Unjudged::Off(OffReason::Manifest));
     }
-    if !policy.judges(event.kind.name()) {
+    if !policy.judges(event.kind) {
         return Some(Unjudged::NoRule);
     }
     if !event.session_known {
@@ -403,7 +403,7 @@ impl Stopping<'_> {
         if policy.considerations.iter().any(|it| !it.emit.is_empty()) {
             reacting.emit_for(outcome, report);
         }
-        if policy.reacts_to.iter().any(|it| it == request.event.kind.name()) {
+        if policy.reacts_to.contains(&request.event.kind) {
             reacting.react(report);
         }
         if request.event.agent_id.is_none() {

@@ -15,6 +15,7 @@ use super::arguments::{OnFailure, Scope};
 use super::human::require_human;
 use super::project::{self, Project};
 use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE, InstallArguments, UninstallArguments};
+use crate::facts::event::EventKind;
 use crate::harness::Moment;
 use crate::limits::SETTINGS_FILE_BYTES_MAX;
 use crate::source::suggest;
@@ -23,25 +24,25 @@ use crate::world::{World, WorldError};
 use places::{PLACES, Place};
 
 /// Events that are installed where none are named: those that policyd may have an opinion on.
-const USUAL: [&str; 13] = [
-    "session_start",
-    "user_prompt_submit",
-    "pre_tool_use",
-    "permission_request",
-    "post_tool_use",
-    "post_tool_use_failure",
-    "pre_compact",
-    "post_compact",
-    "post_model_switch",
-    "subagent_stop",
-    "stop",
-    "stop_failure",
-    "session_end",
+const USUAL: [EventKind; 13] = [
+    EventKind::SessionStart,
+    EventKind::UserPromptSubmit,
+    EventKind::PreToolUse,
+    EventKind::PermissionRequest,
+    EventKind::PostToolUse,
+    EventKind::PostToolUseFailure,
+    EventKind::PreCompact,
+    EventKind::PostCompact,
+    EventKind::PostModelSwitch,
+    EventKind::SubagentStop,
+    EventKind::Stop,
+    EventKind::StopFailure,
+    EventKind::SessionEnd,
 ];
 /// One of them after every call of a tool, where nothing is noted: of no use where nobody is told.
-const TO_TELL: &str = "post_tool_use";
+const TO_TELL: EventKind = EventKind::PostToolUse;
 /// A hook there that prints nothing breaks what the client does.
-const NEVER: [&str; 1] = ["worktree_create"];
+const NEVER: [EventKind; 1] = [EventKind::WorktreeCreate];
 /// What a file is kept as before it is changed for the first time.
 const KEPT_AS: &str = "before-policyd";
 /// The settings of one user in one project.
@@ -179,29 +180,31 @@ fn is_there(world: &dyn World, project: &Project, place: &Place, scope: Scope) -
 /// The events of a client that are meant: the usual ones, all, or those that are named.
 fn moments(place: &Place, named: &[String]) -> Result<Vec<&'static Moment>, Failed> {
     let harness = place.harness;
-    let all = || harness.moments.iter().filter(|it| !it.event.is_empty());
+    let all = || harness.moments.iter().filter(|it| it.kind.is_some());
     // Of several names for one event the first one is told everything.
-    let first =
-        |it: &&Moment| harness.moments.iter().find(|own| own.event == it.event) == Some(*it);
-    let safe = |it: &&Moment| !NEVER.contains(&it.event);
+    let first = |it: &&Moment| harness.moments.iter().find(|own| own.kind == it.kind) == Some(*it);
+    let is_never = |it: &Moment| it.kind.is_some_and(|kind| NEVER.contains(&kind));
+    let safe = |it: &&Moment| !is_never(it);
     if named.iter().any(|it| it == "all") {
         return Ok(all().filter(first).filter(safe).collect());
     }
     if named.is_empty() {
         let usual = |it: &&Moment| {
-            USUAL.contains(&it.event) && (it.event != TO_TELL || !it.ways.is_empty())
+            it.kind.is_some_and(|kind| {
+                USUAL.contains(&kind) && (kind != TO_TELL || !it.ways.is_empty())
+            })
         };
         return Ok(all().filter(first).filter(usual).collect());
     }
     let find = |name: &String| {
-        let moment = harness.moment(name).filter(|it| !it.event.is_empty());
+        let moment = harness.moment(name).filter(|it| it.kind.is_some());
         let title = harness.title;
         let moment = moment.ok_or_else(|| {
             let known: Vec<&str> = all().map(|it| it.native).collect();
             let help = suggest::did_you_mean(name, &known).unwrap_or_default();
             (EXIT_USAGE, format!("{title} has no event `{name}`; {help}"))
         })?;
-        if NEVER.contains(&moment.event) {
+        if is_never(moment) {
             let why = format!("a hook at {} breaks what {title} does there", moment.native);
             return Err((EXIT_USAGE, why));
         }

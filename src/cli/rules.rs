@@ -90,7 +90,10 @@ fn guards(world: &dyn World, console: &mut Console<'_>, policy: &Policy) {
         }
         let padding = " ".repeat(width.saturating_sub(it.id.chars().count()));
         let state = state(world, true, it.mode, it.expires_millis);
-        let (verb, on) = (it.body.verb.as_str(), it.on.join(","));
+        let (verb, on) = (
+            it.body.verb.as_str(),
+            it.on.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(","),
+        );
         let place = &it.body.place;
         console.say(&format!("  {}{padding}  {state:8} {verb:8} {on:24} {place}\n", it.id));
     }

@@ -122,7 +122,7 @@ mod tests {
     }
 
     fn stop(message: &str) -> Event {
-        let kind = EventKind::find("stop").unwrap();
+        let kind = EventKind::Stop;
         let last_message = Some(message.to_owned());
         Event { last_message, ..Event::of(kind, SessionId::sanitise("s")) }
     }

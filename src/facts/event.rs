@@ -8,63 +8,109 @@ use serde_json::Value;
 
 use crate::id::SessionId;
 
-/// One row of the table of event kinds.
-#[derive(Debug, PartialEq, Eq)]
-pub struct EventRow {
-    /// Neutral name, used in rules and for `--hook` (where `-` may stand for `_`).
-    pub name: &'static str,
-    /// Claude Code's name, `hook_event_name` on the wire.
-    pub client: &'static str,
+/// Declares the kinds of events, each with its neutral name.
+macro_rules! event_kinds {
+    ($($kind:ident = $name:literal,)*) => {
+        /// What kind of thing happened, whatever a client calls it. Serialized as its neutral name.
+        #[derive(
+            Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+        )]
+        pub enum EventKind {
+            $(
+                #[doc = concat!("`", $name, "`")]
+                #[serde(rename = $name)]
+                $kind,
+            )*
+        }
+
+        impl EventKind {
+            /// Every kind.
+            pub const ALL: &[Self] = &[$(Self::$kind),*];
+
+            /// Neutral name, used in rules and for `--hook`, where `-` may replace `_`: `pre_tool_use`.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $name,)*
+                }
+            }
+
+            /// Claude Code's name, `hook_event_name` in its payload: `PreToolUse`.
+            #[must_use]
+            pub const fn client_name(self) -> &'static str {
+                match self {
+                    $(Self::$kind => stringify!($kind),)*
+                }
+            }
+        }
+    };
 }
 
-/// Every event of Claude Code 2.1.329; other clients' events map onto these.
-pub const EVENTS: [EventRow; 33] = [
-    EventRow { name: "session_start", client: "SessionStart" },
-    EventRow { name: "setup", client: "Setup" },
-    EventRow { name: "instructions_loaded", client: "InstructionsLoaded" },
-    EventRow { name: "user_prompt_submit", client: "UserPromptSubmit" },
-    EventRow { name: "user_prompt_expansion", client: "UserPromptExpansion" },
-    EventRow { name: "message_display", client: "MessageDisplay" },
-    EventRow { name: "pre_tool_use", client: "PreToolUse" },
-    EventRow { name: "permission_request", client: "PermissionRequest" },
-    EventRow { name: "permission_denied", client: "PermissionDenied" },
-    EventRow { name: "post_tool_use", client: "PostToolUse" },
-    EventRow { name: "post_tool_use_failure", client: "PostToolUseFailure" },
-    EventRow { name: "post_tool_batch", client: "PostToolBatch" },
-    EventRow { name: "notification", client: "Notification" },
-    EventRow { name: "subagent_start", client: "SubagentStart" },
-    EventRow { name: "subagent_stop", client: "SubagentStop" },
-    EventRow { name: "task_created", client: "TaskCreated" },
-    EventRow { name: "task_completed", client: "TaskCompleted" },
-    EventRow { name: "stop", client: "Stop" },
-    EventRow { name: "stop_failure", client: "StopFailure" },
-    EventRow { name: "teammate_idle", client: "TeammateIdle" },
-    EventRow { name: "config_change", client: "ConfigChange" },
-    EventRow { name: "cwd_changed", client: "CwdChanged" },
-    EventRow { name: "directory_added", client: "DirectoryAdded" },
-    EventRow { name: "file_changed", client: "FileChanged" },
-    EventRow { name: "worktree_create", client: "WorktreeCreate" },
-    EventRow { name: "worktree_remove", client: "WorktreeRemove" },
-    EventRow { name: "pre_compact", client: "PreCompact" },
-    EventRow { name: "post_compact", client: "PostCompact" },
-    EventRow { name: "elicitation", client: "Elicitation" },
-    EventRow { name: "elicitation_result", client: "ElicitationResult" },
-    EventRow { name: "session_end", client: "SessionEnd" },
-    EventRow { name: "pre_model_switch", client: "PreModelSwitch" },
-    EventRow { name: "post_model_switch", client: "PostModelSwitch" },
-];
+// Every event of Claude Code 2.1.329; other clients' events map onto these.
+event_kinds! {
+    SessionStart = "session_start",
+    Setup = "setup",
+    InstructionsLoaded = "instructions_loaded",
+    UserPromptSubmit = "user_prompt_submit",
+    UserPromptExpansion = "user_prompt_expansion",
+    MessageDisplay = "message_display",
+    PreToolUse = "pre_tool_use",
+    PermissionRequest = "permission_request",
+    PermissionDenied = "permission_denied",
+    PostToolUse = "post_tool_use",
+    PostToolUseFailure = "post_tool_use_failure",
+    PostToolBatch = "post_tool_batch",
+    Notification = "notification",
+    SubagentStart = "subagent_start",
+    SubagentStop = "subagent_stop",
+    TaskCreated = "task_created",
+    TaskCompleted = "task_completed",
+    Stop = "stop",
+    StopFailure = "stop_failure",
+    TeammateIdle = "teammate_idle",
+    ConfigChange = "config_change",
+    CwdChanged = "cwd_changed",
+    DirectoryAdded = "directory_added",
+    FileChanged = "file_changed",
+    WorktreeCreate = "worktree_create",
+    WorktreeRemove = "worktree_remove",
+    PreCompact = "pre_compact",
+    PostCompact = "post_compact",
+    Elicitation = "elicitation",
+    ElicitationResult = "elicitation_result",
+    SessionEnd = "session_end",
+    PreModelSwitch = "pre_model_switch",
+    PostModelSwitch = "post_model_switch",
+}
+
+/// Neutral names of kinds of events, for tables of names.
+#[must_use]
+#[expect(clippy::indexing_slicing, reason = "evaluated at compile time, where it cannot panic")]
+pub const fn names<const COUNT: usize>(kinds: &[EventKind]) -> [&'static str; COUNT] {
+    let mut names = [""; COUNT];
+    let mut at = 0;
+    while at < COUNT {
+        names[at] = kinds[at].name();
+        at += 1;
+    }
+    names
+}
+
+/// The neutral name of every kind.
+pub const EVENT_NAMES: &[&str] = &names::<{ EventKind::ALL.len() }>(EventKind::ALL);
 
 /// Events of a tool call.
-pub const CALLS: &[&str] = &[
-    "pre_tool_use",
-    "permission_request",
-    "permission_denied",
-    "post_tool_use",
-    "post_tool_use_failure",
+pub const TOOL_CALL_EVENTS: &[EventKind] = &[
+    EventKind::PreToolUse,
+    EventKind::PermissionRequest,
+    EventKind::PermissionDenied,
+    EventKind::PostToolUse,
+    EventKind::PostToolUseFailure,
 ];
 
-/// Events of a prompt by a human.
-pub const PROMPTS: &[&str] = &["user_prompt_submit", "user_prompt_expansion"];
+/// Events of a prompt that the user wrote.
+pub const PROMPT_EVENTS: &[EventKind] =
+    &[EventKind::UserPromptSubmit, EventKind::UserPromptExpansion];
 
 /// Whether two names of events differ in nothing but spelling, as `PreToolUse` and `pre-tool-use` do.
 #[must_use]
@@ -76,39 +122,29 @@ pub fn spelled_alike(one: &str, other: &str) -> bool {
     plain(one).eq(plain(other))
 }
 
-/// What kind of thing happened, whatever a client calls it: a row of [`EVENTS`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EventKind(&'static EventRow);
-
 impl EventKind {
-    /// The kind of this name, in any spelling: `stop`, `Stop`, `pre-tool-use`, `PreToolUse`.
+    /// The kind with this name in any spelling: `stop`, `Stop`, `pre-tool-use`, `PreToolUse`.
     #[must_use]
     pub fn find(name: &str) -> Option<Self> {
-        EVENTS.iter().find(|row| spelled_alike(row.client, name)).map(Self)
+        Self::ALL.iter().copied().find(|kind| spelled_alike(kind.name(), name))
     }
 
-    /// Neutral name: `pre_tool_use`.
+    /// Whether guards can stop the tool call: it has not begun.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        self.0.name
+    pub const fn is_before_call(self) -> bool {
+        matches!(self, Self::PreToolUse | Self::PermissionRequest)
     }
 
-    /// Claude Code's name: `PreToolUse`.
+    /// Whether a call of a tool or of the model failed.
     #[must_use]
-    pub const fn client_name(self) -> &'static str {
-        self.0.client
+    pub const fn is_failure(self) -> bool {
+        matches!(self, Self::PostToolUseFailure | Self::StopFailure)
     }
 
-    /// Whether a tool is about to be used, so that guards may stop it.
+    /// Whether an agent is about to end its turn.
     #[must_use]
-    pub fn is_before_call(self) -> bool {
-        matches!(self.0.name, "pre_tool_use" | "permission_request")
-    }
-
-    /// Whether an agent wants to end its turn.
-    #[must_use]
-    pub fn is_stop(self) -> bool {
-        matches!(self.0.name, "stop" | "subagent_stop")
+    pub const fn is_stop(self) -> bool {
+        matches!(self, Self::Stop | Self::SubagentStop)
     }
 }
 
@@ -289,8 +325,8 @@ mod tests {
 
     #[test]
     fn names_are_the_snake_case_of_the_clients() {
-        for row in &EVENTS {
-            assert_eq!(row.name.replace('_', ""), row.client.to_ascii_lowercase());
+        for kind in EventKind::ALL {
+            assert_eq!(kind.name().replace('_', ""), kind.client_name().to_ascii_lowercase());
         }
     }
 }

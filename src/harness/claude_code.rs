@@ -8,6 +8,7 @@
 //! - What `WorktreeCreate` prints is taken for a path, so nothing is ever said there.
 //! - `TaskCompleted` and `TeammateIdle` refuse by exit code 2 only, which policyd never ends with.
 
+use crate::facts::event::EventKind;
 use serde_json::{Map, Value};
 
 use super::{Ability, Field, Harness, Moment, ProcessSigns, Put, Way, moment};
@@ -200,47 +201,51 @@ pub const TOOLS: [&str; 42] = [
 ];
 
 const MOMENTS: [Moment; 33] = [
-    moment("SessionStart", "session_start", &[&CONTEXT, &NOTICE]),
-    moment("Setup", "setup", &[]),
-    moment("InstructionsLoaded", "instructions_loaded", &[]),
-    moment("UserPromptSubmit", "user_prompt_submit", &[&BLOCK, &HALT, &CONTEXT, &NOTICE]),
-    moment("UserPromptExpansion", "user_prompt_expansion", &[&BLOCK, &CONTEXT, &NOTICE]),
-    moment("MessageDisplay", "message_display", &[]),
+    moment("SessionStart", EventKind::SessionStart, &[&CONTEXT, &NOTICE]),
+    moment("Setup", EventKind::Setup, &[]),
+    moment("InstructionsLoaded", EventKind::InstructionsLoaded, &[]),
+    moment("UserPromptSubmit", EventKind::UserPromptSubmit, &[&BLOCK, &HALT, &CONTEXT, &NOTICE]),
+    moment("UserPromptExpansion", EventKind::UserPromptExpansion, &[&BLOCK, &CONTEXT, &NOTICE]),
+    moment("MessageDisplay", EventKind::MessageDisplay, &[]),
     moment(
         "PreToolUse",
-        "pre_tool_use",
+        EventKind::PreToolUse,
         &[&ALLOW, &DEFER, &ASK, &DENY, &DENY_AND_HALT, &CONTEXT, &INPUT, &NOTICE],
     ),
     moment(
         "PermissionRequest",
-        "permission_request",
+        EventKind::PermissionRequest,
         &[&GRANT, &ASKS_ANYWAY, &REFUSE, &INTERRUPT, &GRANTED_INPUT, &NOTICE],
     ),
-    moment("PermissionDenied", "permission_denied", &[&RETRY, &NOTICE]),
-    moment("PostToolUse", "post_tool_use", &[&BLOCK, &HALT, &CONTEXT, &OUTPUT, &NOTICE]),
-    moment("PostToolUseFailure", "post_tool_use_failure", &[&BLOCK, &HALT, &CONTEXT, &NOTICE]),
-    moment("PostToolBatch", "post_tool_batch", &[&BLOCK, &HALT, &CONTEXT, &NOTICE]),
-    moment("Notification", "notification", &[]),
-    moment("SubagentStart", "subagent_start", &[&CONTEXT, &NOTICE]),
-    moment("SubagentStop", "subagent_stop", &[&BLOCK, &HALT, &NOTICE]),
-    moment("TaskCreated", "task_created", &[&BLOCK, &NOTICE]),
-    moment("TaskCompleted", "task_completed", &[&HALT, &NOTICE]),
-    moment("Stop", "stop", &[&BLOCK, &HALT, &NOTICE]),
-    moment("StopFailure", "stop_failure", &[]),
-    moment("TeammateIdle", "teammate_idle", &[&HALT, &NOTICE]),
-    moment("ConfigChange", "config_change", &[&BLOCK_MUTELY]),
-    moment("CwdChanged", "cwd_changed", &[&NOTICE]),
-    moment("DirectoryAdded", "directory_added", &[&NOTICE]),
-    moment("FileChanged", "file_changed", &[&NOTICE]),
-    moment("WorktreeCreate", "worktree_create", &[]),
-    moment("WorktreeRemove", "worktree_remove", &[]),
-    moment("PreCompact", "pre_compact", &[&BLOCK, &INSTRUCTIONS]),
-    moment("PostCompact", "post_compact", &[]),
-    moment("Elicitation", "elicitation", &[&DECLINE, &NOTICE]),
-    moment("ElicitationResult", "elicitation_result", &[&DECLINE, &NOTICE]),
-    moment("SessionEnd", "session_end", &[]),
-    moment("PreModelSwitch", "pre_model_switch", &[&ALLOW, &ASK, &DENY, &NOTICE]),
-    moment("PostModelSwitch", "post_model_switch", &[&CONTEXT, &NOTICE]),
+    moment("PermissionDenied", EventKind::PermissionDenied, &[&RETRY, &NOTICE]),
+    moment("PostToolUse", EventKind::PostToolUse, &[&BLOCK, &HALT, &CONTEXT, &OUTPUT, &NOTICE]),
+    moment(
+        "PostToolUseFailure",
+        EventKind::PostToolUseFailure,
+        &[&BLOCK, &HALT, &CONTEXT, &NOTICE],
+    ),
+    moment("PostToolBatch", EventKind::PostToolBatch, &[&BLOCK, &HALT, &CONTEXT, &NOTICE]),
+    moment("Notification", EventKind::Notification, &[]),
+    moment("SubagentStart", EventKind::SubagentStart, &[&CONTEXT, &NOTICE]),
+    moment("SubagentStop", EventKind::SubagentStop, &[&BLOCK, &HALT, &NOTICE]),
+    moment("TaskCreated", EventKind::TaskCreated, &[&BLOCK, &NOTICE]),
+    moment("TaskCompleted", EventKind::TaskCompleted, &[&HALT, &NOTICE]),
+    moment("Stop", EventKind::Stop, &[&BLOCK, &HALT, &NOTICE]),
+    moment("StopFailure", EventKind::StopFailure, &[]),
+    moment("TeammateIdle", EventKind::TeammateIdle, &[&HALT, &NOTICE]),
+    moment("ConfigChange", EventKind::ConfigChange, &[&BLOCK_MUTELY]),
+    moment("CwdChanged", EventKind::CwdChanged, &[&NOTICE]),
+    moment("DirectoryAdded", EventKind::DirectoryAdded, &[&NOTICE]),
+    moment("FileChanged", EventKind::FileChanged, &[&NOTICE]),
+    moment("WorktreeCreate", EventKind::WorktreeCreate, &[]),
+    moment("WorktreeRemove", EventKind::WorktreeRemove, &[]),
+    moment("PreCompact", EventKind::PreCompact, &[&BLOCK, &INSTRUCTIONS]),
+    moment("PostCompact", EventKind::PostCompact, &[]),
+    moment("Elicitation", EventKind::Elicitation, &[&DECLINE, &NOTICE]),
+    moment("ElicitationResult", EventKind::ElicitationResult, &[&DECLINE, &NOTICE]),
+    moment("SessionEnd", EventKind::SessionEnd, &[]),
+    moment("PreModelSwitch", EventKind::PreModelSwitch, &[&ALLOW, &ASK, &DENY, &NOTICE]),
+    moment("PostModelSwitch", EventKind::PostModelSwitch, &[&CONTEXT, &NOTICE]),
 ];
 
 /// The row.
@@ -271,12 +276,12 @@ pub const HARNESS: Harness = Harness {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::event::EVENTS;
 
     #[test]
     fn every_event_has_its_row() {
-        let rows: Vec<_> = MOMENTS.iter().map(|it| (it.event, it.native)).collect();
-        let events: Vec<_> = EVENTS.iter().map(|it| (it.name, it.client)).collect();
+        let rows: Vec<_> = MOMENTS.iter().map(|it| (it.kind, it.native)).collect();
+        let events: Vec<_> =
+            EventKind::ALL.iter().map(|it| (Some(*it), it.client_name())).collect();
         assert_eq!(rows, events);
     }
 }

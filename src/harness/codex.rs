@@ -10,29 +10,34 @@
 //!   answered with silence.
 //! - A patch names its files in its text; they are read out of it.
 
+use crate::facts::event::EventKind;
 use serde_json::{Map, Value};
 
 use super::claude_code::{
     ASKS_ANYWAY, BLOCK, CONTEXT, DENY, GRANT, HALT, INPUT_ALLOWED, NOTICE, REFUSE,
 };
-use super::{Harness, Moment, ProcessSigns, moment, rename};
+use super::{Harness, Moment, ProcessSigns, moment, rename, unmapped};
 
 /// Bytes of a context that is not moved to a file: 2,500 tokens of about 4 bytes, and a reserve.
 pub(super) const CONTEXT_BYTES_MAX: usize = 9_500;
 
 const MOMENTS: [Moment; 12] = [
-    moment("SessionStart", "session_start", &[&CONTEXT, &NOTICE]),
-    moment("UserPromptSubmit", "user_prompt_submit", &[&BLOCK, &HALT, &CONTEXT, &NOTICE]),
-    moment("PreToolUse", "pre_tool_use", &[&DENY, &INPUT_ALLOWED, &CONTEXT, &NOTICE]),
-    moment("PermissionRequest", "permission_request", &[&GRANT, &ASKS_ANYWAY, &REFUSE, &NOTICE]),
-    moment("PostToolUse", "post_tool_use", &[&BLOCK, &HALT, &CONTEXT, &NOTICE]),
-    moment("PreCompact", "pre_compact", &[&NOTICE]),
-    moment("PostCompact", "post_compact", &[&NOTICE]),
-    moment("SubagentStart", "subagent_start", &[&CONTEXT, &NOTICE]),
-    moment("SubagentStop", "subagent_stop", &[&BLOCK, &HALT, &NOTICE]),
-    moment("Stop", "stop", &[&BLOCK, &HALT, &NOTICE]),
-    moment("SessionEnd", "session_end", &[]),
-    moment("Interrupt", "", &[]),
+    moment("SessionStart", EventKind::SessionStart, &[&CONTEXT, &NOTICE]),
+    moment("UserPromptSubmit", EventKind::UserPromptSubmit, &[&BLOCK, &HALT, &CONTEXT, &NOTICE]),
+    moment("PreToolUse", EventKind::PreToolUse, &[&DENY, &INPUT_ALLOWED, &CONTEXT, &NOTICE]),
+    moment(
+        "PermissionRequest",
+        EventKind::PermissionRequest,
+        &[&GRANT, &ASKS_ANYWAY, &REFUSE, &NOTICE],
+    ),
+    moment("PostToolUse", EventKind::PostToolUse, &[&BLOCK, &HALT, &CONTEXT, &NOTICE]),
+    moment("PreCompact", EventKind::PreCompact, &[&NOTICE]),
+    moment("PostCompact", EventKind::PostCompact, &[&NOTICE]),
+    moment("SubagentStart", EventKind::SubagentStart, &[&CONTEXT, &NOTICE]),
+    moment("SubagentStop", EventKind::SubagentStop, &[&BLOCK, &HALT, &NOTICE]),
+    moment("Stop", EventKind::Stop, &[&BLOCK, &HALT, &NOTICE]),
+    moment("SessionEnd", EventKind::SessionEnd, &[]),
+    unmapped("Interrupt"),
 ];
 
 /// The row.

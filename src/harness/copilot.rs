@@ -8,10 +8,11 @@
 //! - Measured with 1.0.102: a top-level `additionalContext` reaches the model at four events.
 //! - Nothing shows a note to the user.
 
+use crate::facts::event::EventKind;
 use serde_json::Value;
 
 use super::claude_code::BLOCK;
-use super::{Ability, Harness, Moment, ProcessSigns, Put, Way, moment, rename, unpack};
+use super::{Ability, Harness, Moment, ProcessSigns, Put, Way, moment, rename, unmapped, unpack};
 
 const PERMISSION: &str = "permissionDecision";
 const REASON: &str = "permissionDecisionReason";
@@ -48,32 +49,32 @@ const PROMPTS: &[&Way] = &[&GRANT, &ASKS_ANYWAY, &REFUSE, &INTERRUPT];
 const STOPS: &[&Way] = &[&BLOCK];
 
 const MOMENTS: [Moment; 26] = [
-    moment("sessionStart", "session_start", &[&CONTEXT]),
-    moment("sessionEnd", "session_end", &[]),
-    moment("userPromptSubmitted", "user_prompt_submit", &[&CONTEXT]),
-    moment("userPromptTransformed", "", &[]),
-    moment("preToolUse", "pre_tool_use", BEFORE_TOOL_MEASURED),
-    moment("postToolUse", "post_tool_use", &[&CONTEXT]),
-    moment("postToolUseFailure", "post_tool_use_failure", &[]),
-    moment("permissionRequest", "permission_request", PROMPTS),
-    moment("agentStop", "stop", STOPS),
-    moment("subagentStart", "subagent_start", &[]),
-    moment("subagentStop", "subagent_stop", STOPS),
-    moment("preCompact", "pre_compact", &[]),
-    moment("notification", "notification", &[]),
-    moment("errorOccurred", "stop_failure", &[]),
-    moment("SessionStart", "session_start", &[]),
-    moment("SessionEnd", "session_end", &[]),
-    moment("UserPromptSubmit", "user_prompt_submit", &[]),
-    moment("PreToolUse", "pre_tool_use", BEFORE_TOOL),
-    moment("PostToolUse", "post_tool_use", &[]),
-    moment("PostToolUseFailure", "post_tool_use_failure", &[]),
-    moment("PermissionRequest", "permission_request", PROMPTS),
-    moment("Stop", "stop", STOPS),
-    moment("SubagentStart", "subagent_start", &[]),
-    moment("SubagentStop", "subagent_stop", STOPS),
-    moment("PreCompact", "pre_compact", &[]),
-    moment("Notification", "notification", &[]),
+    moment("sessionStart", EventKind::SessionStart, &[&CONTEXT]),
+    moment("sessionEnd", EventKind::SessionEnd, &[]),
+    moment("userPromptSubmitted", EventKind::UserPromptSubmit, &[&CONTEXT]),
+    unmapped("userPromptTransformed"),
+    moment("preToolUse", EventKind::PreToolUse, BEFORE_TOOL_MEASURED),
+    moment("postToolUse", EventKind::PostToolUse, &[&CONTEXT]),
+    moment("postToolUseFailure", EventKind::PostToolUseFailure, &[]),
+    moment("permissionRequest", EventKind::PermissionRequest, PROMPTS),
+    moment("agentStop", EventKind::Stop, STOPS),
+    moment("subagentStart", EventKind::SubagentStart, &[]),
+    moment("subagentStop", EventKind::SubagentStop, STOPS),
+    moment("preCompact", EventKind::PreCompact, &[]),
+    moment("notification", EventKind::Notification, &[]),
+    moment("errorOccurred", EventKind::StopFailure, &[]),
+    moment("SessionStart", EventKind::SessionStart, &[]),
+    moment("SessionEnd", EventKind::SessionEnd, &[]),
+    moment("UserPromptSubmit", EventKind::UserPromptSubmit, &[]),
+    moment("PreToolUse", EventKind::PreToolUse, BEFORE_TOOL),
+    moment("PostToolUse", EventKind::PostToolUse, &[]),
+    moment("PostToolUseFailure", EventKind::PostToolUseFailure, &[]),
+    moment("PermissionRequest", EventKind::PermissionRequest, PROMPTS),
+    moment("Stop", EventKind::Stop, STOPS),
+    moment("SubagentStart", EventKind::SubagentStart, &[]),
+    moment("SubagentStop", EventKind::SubagentStop, STOPS),
+    moment("PreCompact", EventKind::PreCompact, &[]),
+    moment("Notification", EventKind::Notification, &[]),
 ];
 
 /// The row.
@@ -125,16 +126,16 @@ pub const HARNESS: Harness = Harness {
             rename(payload, native, neutral);
         }
         unpack(payload, "tool_input");
-        if moment.event == "stop_failure"
+        if moment.kind == Some(EventKind::StopFailure)
             && let Some(message) = payload.get("error").and_then(|it| it.get("message")).cloned()
         {
             payload.insert("error".to_owned(), message);
         }
-        if moment.event == "stop" {
+        if moment.kind == Some(EventKind::Stop) {
             // `events.jsonl` records the call of the stop hooks with this time.
             rename(payload, "timestamp", "stop_recorded_at");
         }
         let reason = payload.get("stopReason").and_then(Value::as_str).unwrap_or_default();
-        moment.event != "stop" || !matches!(reason, "aborted" | "cancelled" | "error")
+        moment.kind != Some(EventKind::Stop) || !matches!(reason, "aborted" | "cancelled" | "error")
     },
 };

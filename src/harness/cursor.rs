@@ -5,9 +5,10 @@
 //! - A stop is continued by a message in the user's name; one that the user broke off is left alone.
 //! - Nothing shows a note to the user except a refusal.
 
+use crate::facts::event::EventKind;
 use serde_json::{Value, json};
 
-use super::{Ability, Harness, Moment, ProcessSigns, Put, Way, moment, rename, unpack};
+use super::{Ability, Harness, Moment, ProcessSigns, Put, Way, moment, rename, unmapped, unpack};
 
 const PERMISSION: &str = "permission";
 
@@ -37,26 +38,26 @@ const REFUSE_PROMPT: Way = Way {
 const FOLLOW_UP: Way = Way { says: Ability::Block, fields: &[("followup_message", Put::Reason)] };
 
 const MOMENTS: [Moment; 20] = [
-    moment("sessionStart", "session_start", &[&CONTEXT]),
-    moment("sessionEnd", "session_end", &[]),
-    moment("beforeSubmitPrompt", "user_prompt_submit", &[&REFUSE_PROMPT]),
-    moment("preToolUse", "pre_tool_use", &[&ALLOW, &ASK, &DENY, &INPUT]),
-    moment("beforeShellExecution", "pre_tool_use", &[&ALLOW, &ASK, &DENY]),
-    moment("beforeMCPExecution", "pre_tool_use", &[&ALLOW, &ASK, &DENY]),
-    moment("beforeReadFile", "pre_tool_use", &[&ALLOW, &DENY]),
-    moment("postToolUse", "post_tool_use", &[&CONTEXT]),
-    moment("postToolUseFailure", "post_tool_use_failure", &[]),
-    moment("afterShellExecution", "post_tool_use", &[]),
-    moment("afterMCPExecution", "post_tool_use", &[]),
-    moment("afterFileEdit", "post_tool_use", &[]),
-    moment("subagentStart", "subagent_start", &[]),
-    moment("subagentStop", "subagent_stop", &[&FOLLOW_UP]),
-    moment("preCompact", "pre_compact", &[]),
-    moment("stop", "stop", &[&FOLLOW_UP]),
-    moment("afterAgentResponse", "", &[]),
-    moment("afterAgentThought", "", &[]),
-    moment("beforeTabFileRead", "", &[]),
-    moment("afterTabFileEdit", "", &[]),
+    moment("sessionStart", EventKind::SessionStart, &[&CONTEXT]),
+    moment("sessionEnd", EventKind::SessionEnd, &[]),
+    moment("beforeSubmitPrompt", EventKind::UserPromptSubmit, &[&REFUSE_PROMPT]),
+    moment("preToolUse", EventKind::PreToolUse, &[&ALLOW, &ASK, &DENY, &INPUT]),
+    moment("beforeShellExecution", EventKind::PreToolUse, &[&ALLOW, &ASK, &DENY]),
+    moment("beforeMCPExecution", EventKind::PreToolUse, &[&ALLOW, &ASK, &DENY]),
+    moment("beforeReadFile", EventKind::PreToolUse, &[&ALLOW, &DENY]),
+    moment("postToolUse", EventKind::PostToolUse, &[&CONTEXT]),
+    moment("postToolUseFailure", EventKind::PostToolUseFailure, &[]),
+    moment("afterShellExecution", EventKind::PostToolUse, &[]),
+    moment("afterMCPExecution", EventKind::PostToolUse, &[]),
+    moment("afterFileEdit", EventKind::PostToolUse, &[]),
+    moment("subagentStart", EventKind::SubagentStart, &[]),
+    moment("subagentStop", EventKind::SubagentStop, &[&FOLLOW_UP]),
+    moment("preCompact", EventKind::PreCompact, &[]),
+    moment("stop", EventKind::Stop, &[&FOLLOW_UP]),
+    unmapped("afterAgentResponse"),
+    unmapped("afterAgentThought"),
+    unmapped("beforeTabFileRead"),
+    unmapped("afterTabFileEdit"),
 ];
 
 /// The row.
@@ -110,6 +111,6 @@ pub const HARNESS: Harness = Harness {
         let again = payload.get("loop_count").and_then(Value::as_u64).is_some_and(|it| it > 0);
         payload.insert("stop_hook_active".to_owned(), again.into());
         let status = payload.get("status").and_then(Value::as_str).unwrap_or("completed");
-        moment.event != "stop" || status == "completed"
+        moment.kind != Some(EventKind::Stop) || status == "completed"
     },
 };

@@ -5,21 +5,22 @@ use super::claude_code::{
     ALLOW, ASK, BLOCK, CONTEXT, DENY, DENY_AND_HALT, HALT, INPUT_ALLOWED, NOTICE,
 };
 use super::{Harness, Moment, ProcessSigns, moment, rename};
+use crate::facts::event::EventKind;
 
 const MOMENTS: [Moment; 9] = [
-    moment("SessionStart", "session_start", &[&CONTEXT, &NOTICE]),
-    moment("SessionEnd", "session_end", &[]),
-    moment("UserPromptSubmit", "user_prompt_submit", &[&BLOCK, &HALT, &CONTEXT, &NOTICE]),
+    moment("SessionStart", EventKind::SessionStart, &[&CONTEXT, &NOTICE]),
+    moment("SessionEnd", EventKind::SessionEnd, &[]),
+    moment("UserPromptSubmit", EventKind::UserPromptSubmit, &[&BLOCK, &HALT, &CONTEXT, &NOTICE]),
     moment(
         "PreToolUse",
-        "pre_tool_use",
+        EventKind::PreToolUse,
         &[&ALLOW, &ASK, &DENY, &DENY_AND_HALT, &INPUT_ALLOWED, &NOTICE],
     ),
-    moment("PostToolUse", "post_tool_use", &[&BLOCK, &HALT, &CONTEXT, &NOTICE]),
-    moment("Notification", "notification", &[]),
-    moment("Stop", "stop", &[&BLOCK, &HALT, &NOTICE]),
-    moment("SubagentStop", "subagent_stop", &[&BLOCK, &HALT, &NOTICE]),
-    moment("PreCompact", "pre_compact", &[]),
+    moment("PostToolUse", EventKind::PostToolUse, &[&BLOCK, &HALT, &CONTEXT, &NOTICE]),
+    moment("Notification", EventKind::Notification, &[]),
+    moment("Stop", EventKind::Stop, &[&BLOCK, &HALT, &NOTICE]),
+    moment("SubagentStop", EventKind::SubagentStop, &[&BLOCK, &HALT, &NOTICE]),
+    moment("PreCompact", EventKind::PreCompact, &[]),
 ];
 
 /// The row.

@@ -14,8 +14,9 @@
 use serde_json::Value;
 
 use super::claude_code::{CONTEXT, HALT, NOTICE};
-use super::{Ability, Harness, Moment, ProcessSigns, Put, Way, moment, rename};
+use super::{Ability, Harness, Moment, ProcessSigns, Put, Way, moment, rename, unmapped};
 use crate::checksum::{checksum, hex};
+use crate::facts::event::EventKind;
 
 const DENY: Way = Way {
     says: Ability::Block,
@@ -26,17 +27,17 @@ const INPUT: Way =
     Way { says: Ability::Input, fields: &[("hookSpecificOutput.tool_input", Put::Input)] };
 
 const MOMENTS: [Moment; 11] = [
-    moment("SessionStart", "session_start", &[&CONTEXT, &NOTICE]),
-    moment("SessionEnd", "session_end", &[&NOTICE]),
-    moment("BeforeAgent", "user_prompt_submit", &[&DENY, &HALT, &CONTEXT, &NOTICE]),
-    moment("AfterAgent", "stop", &[&DENY, &HALT, &NOTICE]),
-    moment("BeforeTool", "pre_tool_use", &[&DENY, &HALT, &INPUT, &NOTICE]),
-    moment("AfterTool", "post_tool_use", &[&DENY, &HALT, &CONTEXT, &NOTICE]),
-    moment("PreCompress", "", &[]),
-    moment("Notification", "notification", &[&NOTICE]),
-    moment("BeforeModel", "", &[]),
-    moment("AfterModel", "", &[]),
-    moment("BeforeToolSelection", "", &[]),
+    moment("SessionStart", EventKind::SessionStart, &[&CONTEXT, &NOTICE]),
+    moment("SessionEnd", EventKind::SessionEnd, &[&NOTICE]),
+    moment("BeforeAgent", EventKind::UserPromptSubmit, &[&DENY, &HALT, &CONTEXT, &NOTICE]),
+    moment("AfterAgent", EventKind::Stop, &[&DENY, &HALT, &NOTICE]),
+    moment("BeforeTool", EventKind::PreToolUse, &[&DENY, &HALT, &INPUT, &NOTICE]),
+    moment("AfterTool", EventKind::PostToolUse, &[&DENY, &HALT, &CONTEXT, &NOTICE]),
+    unmapped("PreCompress"),
+    moment("Notification", EventKind::Notification, &[&NOTICE]),
+    unmapped("BeforeModel"),
+    unmapped("AfterModel"),
+    unmapped("BeforeToolSelection"),
 ];
 
 /// The row.
@@ -75,7 +76,7 @@ pub const HARNESS: Harness = Harness {
     },
     neutral: |moment, payload| {
         rename(payload, "prompt_response", "last_assistant_message");
-        if moment.event == "stop"
+        if moment.kind == Some(EventKind::Stop)
             && let Some(prompt) = payload.shift_remove("prompt")
         {
             let prompt = prompt.as_str().unwrap_or_default().to_owned();

@@ -107,8 +107,8 @@ pub struct Way {
 pub struct Moment {
     /// The client's name of it, on the wire and in its settings.
     pub native: &'static str,
-    /// Its neutral name; empty for an event that has none, which is answered with silence.
-    pub event: &'static str,
+    /// The neutral kind; nothing for an event that has none: it gets an empty answer.
+    pub kind: Option<EventKind>,
     /// What can be said, and how.
     pub ways: &'static [&'static Way],
 }
@@ -120,16 +120,16 @@ impl Moment {
         self.ways.iter().find(|it| it.says == ability).copied()
     }
 
+    /// The value of `--hook` for this event; empty if it has no neutral kind.
+    #[must_use]
+    pub fn hook_name(&self) -> String {
+        self.kind.map(|kind| kind.name().replace('_', "-")).unwrap_or_default()
+    }
+
     /// Whether something can be said here.
     #[must_use]
     pub fn can(&self, ability: Ability) -> bool {
         self.way(ability).is_some()
-    }
-
-    /// The neutral kind; nothing for an event that has none.
-    #[must_use]
-    pub fn kind(&self) -> Option<EventKind> {
-        EventKind::find(self.event)
     }
 }
 
@@ -182,12 +182,13 @@ pub const HARNESSES: [&Harness; 8] = [
     &claude_code::HARNESS,
 ];
 
-const fn moment(
-    native: &'static str,
-    event: &'static str,
-    ways: &'static [&'static Way],
-) -> Moment {
-    Moment { native, event, ways }
+const fn moment(native: &'static str, kind: EventKind, ways: &'static [&'static Way]) -> Moment {
+    Moment { native, kind: Some(kind), ways }
+}
+
+/// An event of a client that no neutral event represents.
+const fn unmapped(native: &'static str) -> Moment {
+    Moment { native, kind: None, ways: &[] }
 }
 
 /// Moves a field to its neutral name, where that is free.
@@ -234,15 +235,13 @@ impl Harness {
         }
         let native = self.moments.iter().find(|it| it.native == name);
         let spelled = || self.moments.iter().find(|it| spelled_alike(it.native, name));
-        native
-            .or_else(spelled)
-            .or_else(|| self.moments.iter().find(|it| spelled_alike(it.event, name)))
+        native.or_else(spelled).or_else(|| self.moment_of(EventKind::find(name)?))
     }
 
     /// Where a neutral event is reported; the first of several.
     #[must_use]
     pub fn moment_of(&self, kind: EventKind) -> Option<&'static Moment> {
-        self.moments.iter().find(|it| it.event == kind.name())
+        self.moments.iter().find(|it| it.kind == Some(kind))
     }
 
     /// Whether something can be said at a neutral event.
@@ -287,8 +286,6 @@ mod tests {
         for harness in HARNESSES {
             assert_eq!(find(harness.name).map(|it| it.name), Some(harness.name));
             for moment in harness.moments {
-                let known = moment.event.is_empty() || moment.kind().is_some();
-                assert!(known, "{}: {} means no event", harness.name, moment.native);
                 let mut says: Vec<_> = moment.ways.iter().map(|it| it.says).collect();
                 says.sort_unstable();
                 says.dedup();

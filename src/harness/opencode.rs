@@ -5,6 +5,7 @@
 //! - The plugin interface has no hook for permission requests.
 //! - Context after a tool is appended to the tool's output.
 
+use crate::facts::event::EventKind;
 use serde_json::Value;
 
 use super::codex::name_files;
@@ -12,12 +13,12 @@ use super::plain::{BLOCK, CONTEXT, HARNESS as PLAIN, INPUT, NOTICE};
 use super::{Harness, Moment, ProcessSigns, moment};
 
 const MOMENTS: [Moment; 6] = [
-    moment("session.created", "session_start", &[&NOTICE]),
-    moment("chat.message", "user_prompt_submit", &[&NOTICE]),
-    moment("tool.execute.before", "pre_tool_use", &[&BLOCK, &INPUT, &NOTICE]),
-    moment("tool.execute.after", "post_tool_use", &[&CONTEXT, &NOTICE]),
-    moment("session.idle", "stop", &[&BLOCK, &NOTICE]),
-    moment("session.error", "stop_failure", &[&NOTICE]),
+    moment("session.created", EventKind::SessionStart, &[&NOTICE]),
+    moment("chat.message", EventKind::UserPromptSubmit, &[&NOTICE]),
+    moment("tool.execute.before", EventKind::PreToolUse, &[&BLOCK, &INPUT, &NOTICE]),
+    moment("tool.execute.after", EventKind::PostToolUse, &[&CONTEXT, &NOTICE]),
+    moment("session.idle", EventKind::Stop, &[&BLOCK, &NOTICE]),
+    moment("session.error", EventKind::StopFailure, &[&NOTICE]),
 ];
 
 /// The row.

@@ -6,7 +6,7 @@
 //! `updated_output`; `{}` where there is nothing to say.
 
 use super::{Ability, Harness, Moment, ProcessSigns, Put, Way, rename};
-use crate::facts::event::EVENTS;
+use crate::facts::event::EventKind;
 
 /// Let through.
 pub(super) const ALLOW: Way = Way {
@@ -48,12 +48,12 @@ const WAYS: &[&Way] = &[&ALLOW, &DEFER, &ASK, &BLOCK, &HALT, &CONTEXT, &INPUT, &
     clippy::indexing_slicing,
     reason = "in a constant an index out of bounds does not compile"
 )]
-const MOMENTS: [Moment; EVENTS.len()] = {
-    let mut all = [const { Moment { native: "", event: "", ways: WAYS } }; EVENTS.len()];
+const MOMENTS: [Moment; EventKind::ALL.len()] = {
+    let mut all = [const { Moment { native: "", kind: None, ways: WAYS } }; EventKind::ALL.len()];
     let mut at = 0;
-    while at < EVENTS.len() {
-        all[at].native = EVENTS[at].name;
-        all[at].event = EVENTS[at].name;
+    while at < all.len() {
+        all[at].native = EventKind::ALL[at].name();
+        all[at].kind = Some(EventKind::ALL[at]);
         at += 1;
     }
     all

@@ -13,6 +13,7 @@
 //! | notice | the agent is told, where it can be without keeping it going; else nobody, which is logged |
 
 use super::{Answer, Caller};
+use crate::facts::event::EventKind;
 use crate::harness::{Ability, Harness, Moment, Put};
 use crate::judge::combine::Decision;
 use crate::judge::message::cut;
@@ -88,7 +89,7 @@ impl Fitting {
 
     /// Whether something is about to happen, so that refusing it is the safe side of a question.
     fn comes_before(&self) -> bool {
-        matches!(self.moment.event, "pre_tool_use" | "permission_request" | "pre_model_switch")
+        self.moment.kind.is_some_and(|it| it.is_before_call() || it == EventKind::PreModelSwitch)
     }
 
     fn tell_user(&mut self, text: &str) {
@@ -180,7 +181,9 @@ impl Fitting {
         }
         self.changed.push(format!("{} takes no context", self.place));
         // What the compactor should keep is of no use to the user.
-        if self.moment.event == "pre_compact" && self.answer.decision != Decision::Block {
+        if self.moment.kind == Some(EventKind::PreCompact)
+            && self.answer.decision != Decision::Block
+        {
             return;
         }
         if self.answer.decision == Decision::Block {

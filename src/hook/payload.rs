@@ -67,7 +67,7 @@ pub fn read(
         Some(moment) => {
             let judged = (harness.neutral)(moment, &mut fields);
             neutral_tool(harness, &mut fields);
-            moment.kind().filter(|_| judged)
+            moment.kind.filter(|_| judged)
         }
         None => EventKind::find(expected.hook),
     };
@@ -129,13 +129,13 @@ fn event(harness: &Harness, mut fields: Map<String, Value>, kind: EventKind) -> 
     let flag = |key: &str| fields.get(key).and_then(Value::as_bool);
     let session = filled("session_id");
     // A subagent's own transcript tells what it did.
-    let own = filled("agent_transcript_path").filter(|_| kind.name() == "subagent_stop");
+    let own = filled("agent_transcript_path").filter(|_| kind == EventKind::SubagentStop);
     let background = fields.get("background_tasks").and_then(Value::as_array);
     Event {
         kind,
         session_id: SessionId::sanitise(session.as_deref().unwrap_or_default()),
         session_known: session.is_some(),
-        said_kind: filled("hook_event_name").and_then(|it| harness.moment(&it)?.kind()),
+        said_kind: filled("hook_event_name").and_then(|it| harness.moment(&it)?.kind),
         agent_id: id("agent_id"),
         agent_type: text("agent_type"),
         prompt_id: id("prompt_id"),
@@ -152,10 +152,11 @@ fn event(harness: &Harness, mut fields: Map<String, Value>, kind: EventKind) -> 
         stop_recorded_at: fields.get("stop_recorded_at").and_then(Value::as_u64),
         tool_name: filled("tool_name"),
         prompt: text("prompt"),
-        failed: kind.name().ends_with("_failure").then(|| FailedCall {
-            error: match kind.name() {
-                "stop_failure" => claude_code::error_name(&fields, bounded("error")),
-                _ => bounded("error"),
+        failed: kind.is_failure().then(|| FailedCall {
+            error: if kind == EventKind::StopFailure {
+                claude_code::error_name(&fields, bounded("error"))
+            } else {
+                bounded("error")
             },
             details: bounded("error_details"),
             interrupted: flag("is_interrupt").unwrap_or(false),
@@ -167,7 +168,7 @@ fn event(harness: &Harness, mut fields: Map<String, Value>, kind: EventKind) -> 
         tool_input: fields.remove("tool_input").unwrap_or(Value::Null),
         tool_response: fields
             .remove("tool_response")
-            .filter(|_| kind.name() == "post_tool_use")
+            .filter(|_| kind == EventKind::PostToolUse)
             .unwrap_or(Value::Null),
     }
 }
@@ -199,7 +200,7 @@ mod tests {
     use super::*;
 
     fn stop() -> EventKind {
-        EventKind::find("stop").unwrap()
+        EventKind::Stop
     }
 
     #[test]
@@ -216,7 +217,7 @@ mod tests {
 
     #[test]
     fn a_session_that_continues_says_what() {
-        let start = EventKind::find("session_start").unwrap();
+        let start = EventKind::SessionStart;
         let payload = br#"{"session_id":"s","source":"resume","seconds_since_last_response":1,
             "context_tokens":110,"prompt_cache_likely_expired":false,"estimated_cache_write_usd":0.0006}"#;
         let continued = parse(payload, start).unwrap().continued;
@@ -228,7 +229,7 @@ mod tests {
 
     #[test]
     fn an_overloaded_provider_is_told_by_its_status() {
-        let failure = EventKind::find("stop_failure").unwrap();
+        let failure = EventKind::StopFailure;
         let error =
             |payload: &str| parse(payload.as_bytes(), failure).unwrap().failed.unwrap().error;
         let said =

@@ -25,7 +25,7 @@ pub(super) fn out_of_scope(
         Some("disabled")
     } else if expired {
         Some("expired")
-    } else if !it.on.iter().any(|name| name == kind.name()) {
+    } else if !it.on.contains(&kind) {
         Some("other event")
     } else if !type_fits {
         Some("other session type")

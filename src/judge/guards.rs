@@ -149,12 +149,11 @@ pub fn concerned<'p>(
 
 /// Guards of a pack for one tool at one kind of event, whenever that is.
 pub fn meant_for(policy: &Policy, kind: EventKind, tool: String) -> impl Iterator<Item = &Guard> {
-    let kind = kind.name();
-    let listed = policy.guarded.iter().any(|it| it == kind);
+    let listed = policy.guarded.contains(&kind);
     let rules = if listed { policy.guards.rules.as_slice() } else { &[] };
     rules.iter().filter(move |it| {
         let fits = it.tools.is_empty() || it.tools.iter().any(|glob| word_matches(glob, &tool));
-        fits && it.on.iter().any(|on| on == kind)
+        fits && it.on.contains(&kind)
     })
 }
 

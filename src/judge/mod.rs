@@ -28,7 +28,7 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 
 use crate::checksum::hex;
-use crate::facts::event::Event;
+use crate::facts::event::{Event, EventKind};
 use crate::facts::{Facts, Prompt};
 use crate::policy::{Consideration, Policy, Probe};
 use crate::script::Evaluator;
@@ -54,7 +54,7 @@ pub struct Plan {
 /// Why an event gets no opinion, whatever the rules say.
 #[must_use]
 pub fn no_opinion(event: &Event, facts: &Facts, interactive: bool) -> Option<&'static str> {
-    if event.agent_type.as_deref() == Some("") && event.kind.name() == "subagent_stop" {
+    if event.agent_type.as_deref() == Some("") && event.kind == EventKind::SubagentStop {
         return Some("an internal agent of the client");
     }
     if event.permission_mode.as_deref() == Some("plan") {

@@ -15,6 +15,7 @@ use super::{
     SessionType, Settings, records, shapes,
 };
 use crate::facts::cursor::Key;
+use crate::facts::event::EventKind;
 use crate::facts::pattern::CommandPattern;
 use crate::limits::PROBES_DEADLINE_MAX;
 use crate::script::types::{Names, Type};
@@ -265,9 +266,9 @@ fn names(layers: &Layers, base: Option<&Foundation>, vocabulary: &Arc<Vocabulary
 }
 
 /// The events of all of these, each once.
-fn events<'r>(rules: impl Iterator<Item = &'r Vec<String>>) -> Vec<String> {
-    let names: BTreeSet<&String> = rules.flatten().collect();
-    names.into_iter().cloned().collect()
+fn events<'r>(rules: impl Iterator<Item = &'r Vec<EventKind>>) -> Vec<EventKind> {
+    let kinds: BTreeSet<EventKind> = rules.flatten().copied().collect();
+    kinds.into_iter().collect()
 }
 
 /// The policy of what was built without a base.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Choice, Expression, OnError, Place};
 use crate::deferred::Deferred;
+use crate::facts::event::EventKind;
 
 /// How much an unsatisfied consideration matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,8 +45,8 @@ pub struct Consideration {
     pub enabled: bool,
     /// Session types it applies to; `*` is all.
     pub session_types: Vec<String>,
-    /// Neutral names of the events it is judged at.
-    pub on: Vec<String>,
+    /// Events at which it is evaluated.
+    pub on: Vec<EventKind>,
     /// Holds where it applies.
     pub when: Option<Expression>,
     /// How it is judged.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Expression, Mode, Place};
 use crate::deferred::Deferred;
 use crate::facts::call::Knowledge;
+use crate::facts::event::EventKind;
 use crate::facts::pattern::{CommandPattern, Initials};
 
 /// All guards of a pack, and what they need to know of programs.
@@ -23,8 +24,8 @@ pub struct Guard {
     pub id: String,
     /// The set it belongs to: the name of its file without its ending.
     pub set: String,
-    /// Neutral names of its events.
-    pub on: Vec<String>,
+    /// Events at which it is evaluated.
+    pub on: Vec<EventKind>,
     /// Tools it looks at, by glob; all of them where there are none.
     pub tools: Vec<String>,
     /// Whether it looks at programs.

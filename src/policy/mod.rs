@@ -30,6 +30,7 @@ use self::rationalizations::Rationalizations;
 use crate::checksum::fingerprint;
 use crate::deferred::Deferred;
 use crate::facts::cursor::Key;
+use crate::facts::event::EventKind;
 use crate::facts::glob::{specificity, word_matches};
 use crate::facts::lens::Lens;
 use crate::script::pattern::KeptPattern;
@@ -55,7 +56,7 @@ pub struct Policy {
     /// Checks at a stop, in the order of the files.
     pub considerations: Deferred<Vec<Consideration>>,
     /// Neutral names of the events that there are considerations for, switched off or not.
-    pub judged_at: Vec<String>,
+    pub judged_at: Vec<EventKind>,
     /// Classification, first match wins.
     pub session_types: Vec<SessionType>,
     /// User preferences looked for in files.
@@ -98,14 +99,14 @@ pub struct Policy {
     pub dead_letter: Deferred<DeadLetter>,
     /// When a human is needed.
     pub escalation: Deferred<Escalation>,
-    /// Neutral names of the events that there are reactions to.
-    pub reacts_to: Vec<String>,
+    /// Events that have reactions.
+    pub reacts_to: Vec<EventKind>,
     /// What is noted when something happens.
     pub reactions: Deferred<Vec<Reaction>>,
     /// What processes tell each other.
     pub signals: Deferred<Signals>,
-    /// Neutral names of the events that there are guards for.
-    pub guarded: Vec<String>,
+    /// Events that have guards.
+    pub guarded: Vec<EventKind>,
     /// Rules on any event.
     pub guards: Deferred<Guards>,
     /// How an agent's command is supervised.
@@ -263,11 +264,11 @@ impl Policy {
         named.cloned().chain(looked_at).collect()
     }
 
-    /// Whether a consideration is judged at an event of this neutral name.
+    /// Whether an enabled check is evaluated at this event.
     #[must_use]
-    pub fn judges(&self, event: &str) -> bool {
-        let at = |events: &[String]| events.iter().any(|it| it == event);
-        at(&self.judged_at) && self.considerations.iter().any(|it| it.enabled && at(&it.on))
+    pub fn judges(&self, event: EventKind) -> bool {
+        self.judged_at.contains(&event)
+            && self.considerations.iter().any(|it| it.enabled && it.on.contains(&event))
     }
 
     /// The first tier of a chain of fallbacks that a model belongs to: one of its models is in the

@@ -8,6 +8,7 @@ pub mod signals;
 use std::sync::{Arc, LazyLock};
 
 use super::shapes::resilience::{PRIORITIES, SEVERITIES, STRATEGIES};
+use crate::facts::event::{self, EventKind};
 use crate::script::record::{Field, Shape};
 use crate::script::types::{Names, Type};
 
@@ -171,7 +172,7 @@ pub static EVENT: LazyLock<Arc<Names>> = LazyLock::new(|| {
     only(
         "event",
         vec![
-            text("kind", "Neutral name of the event.").of_values(REACTING),
+            text("kind", "Neutral name of the event.").of_values(REACTING_NAMES),
             text("session", "Id of the session."),
             text("prompt_id", "Id of the prompt being worked on, else empty."),
             text("agent", "Id of the subagent, else empty."),
@@ -192,18 +193,21 @@ pub static EVENT: LazyLock<Arc<Names>> = LazyLock::new(|| {
     )
 });
 
-/// Events that reactions are for: their names are those of [`crate::facts::event::EVENTS`].
-pub const REACTING: &[&str] = &[
-    "session_start",
-    "user_prompt_submit",
-    "post_tool_use",
-    "post_tool_use_failure",
-    "stop",
-    "subagent_stop",
-    "stop_failure",
-    "pre_compact",
-    "session_end",
+/// Events that reactions can be for.
+pub const REACTING: &[EventKind] = &[
+    EventKind::SessionStart,
+    EventKind::UserPromptSubmit,
+    EventKind::PostToolUse,
+    EventKind::PostToolUseFailure,
+    EventKind::Stop,
+    EventKind::SubagentStop,
+    EventKind::StopFailure,
+    EventKind::PreCompact,
+    EventKind::SessionEnd,
 ];
+
+/// Their neutral names.
+pub const REACTING_NAMES: &[&str] = &event::names::<{ REACTING.len() }>(REACTING);
 
 /// Something that waits to be told.
 pub static WAITING: LazyLock<Arc<Names>> = LazyLock::new(|| {

@@ -1,6 +1,7 @@
 //! What the resilience files mean: when a task enters the dead-letter queue, what its review does,
 //! when a human is needed and how they are told.
 
+use crate::facts::event::EventKind;
 use std::path::{Component, Path};
 use std::time::Duration;
 
@@ -133,8 +134,8 @@ pub struct Escalation {
 pub struct Reaction {
     /// Its id.
     pub id: String,
-    /// Neutral names of its events.
-    pub on: Vec<String>,
+    /// Events at which it is evaluated.
+    pub on: Vec<EventKind>,
     /// Over `event`; always, where absent.
     pub when: Option<Expression>,
     /// Template of the name of a circuit breaker; empty for none.

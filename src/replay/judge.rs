@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::facts::Facts;
 use crate::facts::call::{Call, Patience, Reading, Surroundings};
 use crate::facts::compiled::CompiledLens;
-use crate::facts::event::Event;
+use crate::facts::event::{Event, EventKind};
 use crate::judge::guards::{self, Guarded};
 use crate::judge::situation::{Situation, Words, forget_scratch, is_scratch};
 use crate::judge::{self, Bench, Detail, Outcome};
@@ -51,7 +51,7 @@ pub struct Judge<'p> {
     /// What was said so far, as it was cut for the last stop.
     spoken: Spoken,
     /// Guards by the kind of event and the tool that they are meant for.
-    meant: BTreeMap<(&'static str, String), Vec<&'p Guard>>,
+    meant: BTreeMap<(EventKind, String), Vec<&'p Guard>>,
 }
 
 impl<'p> Judge<'p> {
@@ -85,7 +85,7 @@ impl<'p> Judge<'p> {
         if !self.policy.settings.enabled {
             return Err("the pack is switched off (`enabled: false`)");
         }
-        if !self.policy.judges(stop.event.kind.name()) {
+        if !self.policy.judges(stop.event.kind) {
             return Err("no rule for this event");
         }
         if let Some(why) = judge::no_opinion(&stop.event, facts, stop.interactive) {
@@ -129,8 +129,8 @@ impl<'p> Judge<'p> {
 
     /// Whether any guard looks at this event.
     #[must_use]
-    pub fn guards(&self, kind: &str) -> bool {
-        self.policy.settings.enabled && self.policy.guarded.iter().any(|it| it == kind)
+    pub fn guards(&self, kind: EventKind) -> bool {
+        self.policy.settings.enabled && self.policy.guarded.contains(&kind)
     }
 
     /// Judges a tool call before it happens. The facts are the same afterwards.
@@ -140,7 +140,7 @@ impl<'p> Judge<'p> {
         around: &Rc<Surroundings>,
         facts: &mut Facts,
     ) -> Guarded {
-        if !self.guards(call.event.kind.name()) {
+        if !self.guards(call.event.kind) {
             return Guarded::default();
         }
         let knowledge = &*self.policy.guards.knowledge;
@@ -153,7 +153,7 @@ impl<'p> Judge<'p> {
         if self.meant.len() >= TOOLS_MAX {
             self.meant.clear();
         }
-        let meant = self.meant.entry((kind.name(), tool.clone()));
+        let meant = self.meant.entry((kind, tool.clone()));
         let meant = meant.or_insert_with(|| guards::meant_for(policy, kind, tool).collect());
         let meant = meant.iter().copied();
         let concerned: Vec<&Guard> = meant.filter(|it| guards::in_force(it, call.now)).collect();

@@ -42,7 +42,7 @@ impl<'p> Panel<'p> {
     }
 
     /// Whether a guard of either pack looks at this event.
-    fn guards(&self, kind: &str) -> bool {
+    fn guards(&self, kind: EventKind) -> bool {
         self.own.guards(kind) || self.other.as_ref().is_some_and(|it| it.guards(kind))
     }
 
@@ -54,7 +54,7 @@ impl<'p> Panel<'p> {
 }
 
 /// The event that guards of tool calls are asked at.
-const TOOL_CALL: &str = "pre_tool_use";
+const TOOL_CALL: EventKind = EventKind::PreToolUse;
 
 /// What is known of a transcript before it is read.
 #[derive(Debug, Clone)]
@@ -233,7 +233,7 @@ impl<'a> Watch<'a> {
         (facts, other_facts): BothFacts<'_>,
         (panel, tally): (&mut Panel<'_>, &mut Tally),
     ) {
-        let kind = EventKind::find(if facts.sidechain { "subagent_stop" } else { "stop" });
+        let kind = Some(if facts.sidechain { EventKind::SubagentStop } else { EventKind::Stop });
         let Some(event) = kind.map(|it| self.event(it, facts)) else { return };
         increase(&mut tally.stops);
         if facts.sidechain {
@@ -269,7 +269,7 @@ impl<'a> Watch<'a> {
         (panel, tally): (&mut Panel<'_>, &mut Tally),
     ) {
         let now = self.now();
-        let kind = EventKind::find(TOOL_CALL).filter(|_| now >= self.about.oldest);
+        let kind = Some(TOOL_CALL).filter(|_| now >= self.about.oldest);
         let Some(kind) = kind else { return };
         let around = self.around(&facts.folder);
         let event =

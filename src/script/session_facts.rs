@@ -5,19 +5,7 @@ use rhai::Dynamic;
 use super::members::{Member, count, field, method, text_argument, texts, with_values};
 use super::prose::Prose;
 use super::types::{Domain, Evidence::Neutral, Evidence::Structure, Evidence::Words, Type};
-
-const KINDS: &[&str] = &{
-    let mut names = [""; crate::facts::event::EVENTS.len()];
-    let mut at = 0;
-    while at < names.len() {
-        #[expect(clippy::indexing_slicing, reason = "evaluated at compile time")]
-        {
-            names[at] = crate::facts::event::EVENTS[at].name;
-        }
-        at += 1;
-    }
-    names
-};
+use crate::facts::event::EVENT_NAMES;
 
 /// Rows of `event`, `session`, `transcript` and `tokens`.
 pub(super) const ROWS: &[Member] = &[
@@ -30,7 +18,7 @@ pub(super) const ROWS: &[Member] = &[
             ["Neutral name of the event.", "event.kind == \"subagent_stop\""],
             |it, _| Ok(it.context.event.kind.name().into()),
         ),
-        KINDS,
+        EVENT_NAMES,
     ),
     field(
         Type::Event,

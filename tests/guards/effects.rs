@@ -28,7 +28,7 @@ fn what_is_not_asked_would_be_silent() {
         ("f() { f | f; }; f", true),
         ("echo 'unclosed", true),
     ] {
-        let kind = EventKind::find("pre_tool_use").unwrap();
+        let kind = EventKind::PreToolUse;
         let event = Event {
             tool_name: Some("Bash".to_owned()),
             tool_input: json!({ "command": line }),

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use policyd::facts::event::EventKind;
 use policyd::harness::{Ability, HARNESSES, Harness, Moment};
 use policyd::hook::payload::{self, Expected};
 use policyd::hook::{Answer, Caller, fit, speak};
@@ -106,7 +107,8 @@ fn what_is_fitted_can_be_said_and_is_one_short_object() {
                 assert!(fitted.updated_input.is_none() || moment.can(Ability::Input));
                 assert!(fitted.updated_output.is_none() || moment.can(Ability::Output));
                 // Never weaker than meant, where something stronger could be said.
-                let blocks = moment.can(Ability::Block) && moment.event == "pre_tool_use";
+                let blocks =
+                    moment.can(Ability::Block) && moment.kind == Some(EventKind::PreToolUse);
                 let weaker = decision > Decision::Allow && fitted.decision < decision;
                 assert!(!blocks || !weaker || decision == Decision::Halt);
                 for text in [Some(fitted.reason), fitted.notice, fitted.context].iter().flatten() {
@@ -115,7 +117,7 @@ fn what_is_fitted_can_be_said_and_is_one_short_object() {
                 let said = speak(caller, &answer, None).0;
                 let is_object = serde_json::from_str::<Map<String, Value>>(&said).is_ok();
                 // Before a compaction Claude Code takes instructions as they are.
-                let plain = moment.event == "pre_compact" && !said.starts_with('{');
+                let plain = moment.kind == Some(EventKind::PreCompact) && !said.starts_with('{');
                 assert!(said.is_empty() || is_object || plain, "{}: {said}", moment.native);
             }
         }

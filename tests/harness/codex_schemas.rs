@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use policyd::facts::event::EventKind;
 use policyd::harness::codex::HARNESS;
 use policyd::hook::{Answer, Caller, speak};
 use policyd::judge::combine::Decision;
@@ -48,7 +49,9 @@ fn every_answer_is_taken() {
                 assert!(!matches!(decision, Some("ask")), "{said}");
                 let rewritten = value["hookSpecificOutput"].get("updatedInput").is_some();
                 assert!(decision != Some("allow") || rewritten, "{said}");
-                assert!(moment.event != "pre_tool_use" || value.get("continue").is_none());
+                assert!(
+                    moment.kind != Some(EventKind::PreToolUse) || value.get("continue").is_none()
+                );
             }
         }
     }

@@ -9,6 +9,7 @@ use crate::cli::arguments::Scope;
 use crate::cli::install::places::{PLACES, Place};
 use crate::cli::install::settings::{self, Line};
 use crate::cli::project::Project;
+use crate::facts::event::EventKind;
 use crate::limits::SETTINGS_FILE_BYTES_MAX;
 use crate::world::{World, WorldError};
 
@@ -201,14 +202,14 @@ fn wrong(world: &dyn World, place: &'static Place, path: &Path, line: &Line) -> 
         let title = place.harness.title;
         return bad(format!("{title} knows no event `{}`, so this line never runs", line.event));
     };
-    if moment.event == "worktree_create" {
+    if moment.kind == Some(EventKind::WorktreeCreate) {
         return bad("a hook at WorktreeCreate breaks --worktree: policyd install".to_owned());
     }
     let (program, rest) = line.command.split_once(" eval").unwrap_or((&line.command, ""));
     let program = program.trim_matches(['"', '\'', ' ']);
     let named = rest.split_whitespace().skip_while(|it| *it != "--hook").nth(1).unwrap_or_default();
-    let meant = place.harness.moment(named).map(|it| it.event);
-    if meant != Some(moment.event) {
+    let meant = place.harness.moment(named).and_then(|it| it.kind);
+    if meant != moment.kind {
         return bad(format!("the line at {} says `--hook {named}`", line.event));
     }
     if Path::new(program).is_absolute() && world.stat(Path::new(program)).is_err() {

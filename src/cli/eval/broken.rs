@@ -8,7 +8,7 @@ use super::speech::{self, Report};
 use super::{Ready, Request, react};
 use crate::cli::pack;
 use crate::cli::project::Project;
-use crate::facts::event::Event;
+use crate::facts::event::{Event, EventKind};
 use crate::hook::Answer;
 use crate::judge::combine::Decision;
 use crate::limits;
@@ -23,7 +23,7 @@ pub(super) const BROKEN: &str = "the policy pack is broken";
 
 /// Whether the user is told at an event that the pack is broken, whatever happens there.
 pub(super) fn is_told(event: &Event) -> bool {
-    event.kind.is_stop() || event.kind.name() == "session_start"
+    event.kind.is_stop() || event.kind == EventKind::SessionStart
 }
 
 /// Without a sound pack the built-in one notes what happens and guards the tool calls. Where the
@@ -37,7 +37,7 @@ pub(super) fn judge(
     (mut report, broken): (Report, &pack::Broken),
 ) -> Report {
     react(world, request, &policy, project, &mut report);
-    if !matches!(request.event.kind.name(), "pre_tool_use" | "permission_request") {
+    if !matches!(request.event.kind, EventKind::PreToolUse | EventKind::PermissionRequest) {
         return report.silent(BROKEN);
     }
     if !broken.sets_off.is_empty() {

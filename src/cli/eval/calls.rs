@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::{Request, Stopping};
 use crate::cli::project::{self, Project};
 use crate::facts::Facts;
+use crate::facts::event::EventKind;
 use crate::policy::Policy;
 use crate::store::hook_calls::{self, Line};
 use crate::world::World;
@@ -17,13 +18,13 @@ pub(super) fn record(world: &dyn World, request: &Request<'_>, policy: &Policy, 
     let event = &request.event;
     let id = event.call_id.as_deref().unwrap_or_default();
     let agent = event.agent_id.as_deref().unwrap_or_default();
-    let line = match event.kind.name() {
-        "pre_tool_use" => Line::Begin { id, agent },
-        "post_tool_use" | "post_tool_use_failure" => Line::End { id, agent },
+    let line = match event.kind {
+        EventKind::PreToolUse => Line::Begin { id, agent },
+        EventKind::PostToolUse | EventKind::PostToolUseFailure => Line::End { id, agent },
         _ => return,
     };
     // Without a check at a stop, no stop would look at them.
-    if request.dry_run || !event.session_known || !policy.judges("stop") {
+    if request.dry_run || !event.session_known || !policy.judges(EventKind::Stop) {
         return;
     }
     let (store, _) = project::sessions(world, project, &policy.settings);
@@ -37,7 +38,7 @@ pub(super) fn record(world: &dyn World, request: &Request<'_>, policy: &Policy, 
 /// Records that a stop of the main agent was evaluated: later stops look at later calls only.
 pub(super) fn record_stop(stopping: &Stopping<'_>, facts: &Facts) {
     let event = &stopping.request.event;
-    if event.kind.name() != "stop" || stopping.request.dry_run {
+    if event.kind != EventKind::Stop || stopping.request.dry_run {
         return;
     }
     let folder = stopping.store.paths(&event.session_id).folder;

@@ -12,7 +12,7 @@ use crate::cli::pack;
 use crate::cli::project::{self, Project};
 use crate::cli::resilience::Stores;
 use crate::facts::Facts;
-use crate::facts::event::Event;
+use crate::facts::event::{Event, EventKind};
 use crate::judge::inputs::{Besides, Inputs, Read, SubagentRead};
 use crate::judge::situation::{
     FileNow, Forgotten, Situation, Words, forget_mended, forget_scratch,
@@ -148,7 +148,7 @@ impl Stopping<'_> {
         deadline: Duration,
     ) -> Vec<SubagentRead> {
         let event = &self.request.event;
-        let main = event.kind.name() == "stop" && read.problem.is_none();
+        let main = event.kind == EventKind::Stop && read.problem.is_none();
         let Some(transcript) = event.transcript.as_deref().filter(|_| main) else {
             return Vec::new();
         };
@@ -310,7 +310,7 @@ impl Stopping<'_> {
 /// The cursor lies beside the state; a subagent's transcript has its own.
 pub(super) fn cursor_path(store: &SessionStore<'_>, event: &Event) -> PathBuf {
     let folder = store.paths(&event.session_id).folder;
-    let own = event.agent_id.as_deref().filter(|_| event.kind.name() == "subagent_stop");
+    let own = event.agent_id.as_deref().filter(|_| event.kind == EventKind::SubagentStop);
     folder.join(match own {
         Some(agent) => subagents::cursor_name(agent),
         None => "cursor.bin".to_owned(),

@@ -12,7 +12,7 @@ use crate::cli::context::carry::Carrier;
 use crate::cli::project::{self, Project};
 use crate::cli::resilience::{CLEAR, Stores};
 use crate::facts::Facts;
-use crate::facts::event::Event;
+use crate::facts::event::{Event, EventKind};
 use crate::judge::context::{advance, gauge, reading, record};
 use crate::judge::{message, signals};
 use crate::limits::SPOKEN_CHARS_MAX;
@@ -38,13 +38,18 @@ const CLEAR_WITHIN: Duration = Duration::from_secs(60);
 const EVENT_LOG: &str = "logs/events.jsonl";
 
 /// Events at which it is looked at, whatever the pack says.
-const KINDS: [&str; 5] =
-    ["session_start", "session_end", "pre_compact", "post_compact", "post_model_switch"];
+const KINDS: [EventKind; 5] = [
+    EventKind::SessionStart,
+    EventKind::SessionEnd,
+    EventKind::PreCompact,
+    EventKind::PostCompact,
+    EventKind::PostModelSwitch,
+];
 
 /// Whether the context is looked at here. A subagent's is its own, and short.
 pub(super) fn concerns(policy: &Policy, event: &Event) -> bool {
-    let kind = event.kind.name();
-    let told = KINDS.contains(&kind) || policy.context_told_at.iter().any(|it| it == kind);
+    let kind = event.kind;
+    let told = KINDS.contains(&kind) || policy.context_told_at.iter().any(|it| it == kind.name());
     told && policy.settings.enabled && event.agent_id.is_none() && event.session_known
 }
 
@@ -60,19 +65,19 @@ pub(super) fn meter(
     let session = &request.event.session_id;
     let overrides = overrides.naming(&store.peek(session).state.context);
     let metering = Metering { world, request, ready, project, store: &store, own: &own, overrides };
-    match request.event.kind.name() {
-        "session_start" => {
+    match request.event.kind {
+        EventKind::SessionStart => {
             wrong.iter().for_each(|it| report.problem(it));
             metering.name_model(report);
             metering.carry_over(report);
         }
-        "post_model_switch" => metering.name_model(report),
-        "post_compact" => metering.rearm(report),
-        "session_end" => {
+        EventKind::PostModelSwitch => metering.name_model(report),
+        EventKind::PostCompact => metering.rearm(report),
+        EventKind::SessionEnd => {
             let cleared = request.event.reason.as_deref() == Some("clear");
             metering.summarize(if cleared { AT_CLEAR } else { AT_END }, report);
         }
-        "pre_compact" => {
+        EventKind::PreCompact => {
             metering.summarize("compact", report);
             metering.say_compact(report);
         }
@@ -150,7 +155,7 @@ impl Metering<'_> {
         let Some(facts) = self.facts(report) else { return };
         let read = self.gauge(&facts);
         let mut entries = Vec::new();
-        if self.request.event.kind.name() == "user_prompt_submit" {
+        if self.request.event.kind == EventKind::UserPromptSubmit {
             entries.push(usage(self.whose(&facts), &read));
         }
         if let Some(reached) = self.step(&read, &facts, report) {

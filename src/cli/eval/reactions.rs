@@ -13,6 +13,7 @@ use super::Request;
 use super::speech::Report;
 use crate::cli::local_time::WallClock;
 use crate::cli::resilience::{Report as Failed, Stores};
+use crate::facts::event::EventKind;
 use crate::harness::{Ability, claude_code};
 use crate::judge::escalation::Known;
 use crate::judge::verdict::Status;
@@ -57,17 +58,17 @@ pub(super) struct Reacting<'a> {
 
 impl Reacting<'_> {
     /// Whether something may have to be done at this event.
-    pub(super) fn concerns(policy: &Policy, event: &str) -> bool {
-        policy.reacts_to.iter().any(|it| it == event) || begins(event)
+    pub(super) fn concerns(policy: &Policy, event: EventKind) -> bool {
+        policy.reacts_to.contains(&event) || begins(event)
     }
 
     /// Notes what the pack says, and tells what waits.
     pub(super) fn react(&self, report: &mut Report) {
-        let kind = self.request.event.kind.name();
+        let kind = self.request.event.kind;
         if self.request.dry_run {
             return; // What it would do is no decision.
         }
-        let reactions = self.policy.reactions.iter().filter(|it| it.on.iter().any(|on| on == kind));
+        let reactions = self.policy.reactions.iter().filter(|it| it.on.contains(&kind));
         let reactions: Vec<&Reaction> = reactions.collect();
         let stores = Stores::new(self.world, self.policy, self.own, LOCK_WAIT);
         let (now, watch) = (self.request.now, self.request.watch.clone());
@@ -77,7 +78,7 @@ impl Reacting<'_> {
             said = self.note(&stores, &reactions, report);
         }
         if begins(kind) {
-            said.extend(self.waiting(&stores, kind == "session_start", report));
+            said.extend(self.waiting(&stores, kind == EventKind::SessionStart, report));
         }
         self.say(&said.join("\n"), report);
     }
@@ -174,7 +175,7 @@ impl Reacting<'_> {
         let event = &self.request.event;
         let failed = event.failed.as_ref()?;
         // What a tool says is no name of an error.
-        let named = event.kind.name() == "stop_failure";
+        let named = event.kind == EventKind::StopFailure;
         let name = if named { failed.error.as_str() } else { "" };
         Some(self.policy.classify(name, &self.failure_text()))
     }
@@ -185,7 +186,7 @@ impl Reacting<'_> {
             return self.model.to_owned();
         }
         let event = &self.request.event;
-        let called = event.kind.is_stop() || event.kind.name() == "stop_failure";
+        let called = event.kind.is_stop() || event.kind == EventKind::StopFailure;
         let transcript = event.transcript.as_deref().filter(|_| called);
         let deadline = self.world.elapsed().saturating_add(MODEL_WAIT);
         let found = transcript.and_then(|it| {
@@ -198,7 +199,7 @@ impl Reacting<'_> {
     fn failure_text(&self) -> String {
         let event = &self.request.event;
         let failed = event.failed.as_ref();
-        let said = event.last_message.as_deref().filter(|_| event.kind.name() == "stop_failure");
+        let said = event.last_message.as_deref().filter(|_| event.kind == EventKind::StopFailure);
         let lines =
             [failed.map(|it| it.error.as_str()), failed.map(|it| it.details.as_str()), said];
         let lines: Vec<&str> =
@@ -225,8 +226,8 @@ impl Reacting<'_> {
 }
 
 /// Whether work begins at this event, so that what waits is told.
-fn begins(event: &str) -> bool {
-    matches!(event, "session_start" | "user_prompt_submit")
+const fn begins(event: EventKind) -> bool {
+    matches!(event, EventKind::SessionStart | EventKind::UserPromptSubmit)
 }
 
 /// One event while its reactions are looked at.

@@ -104,7 +104,7 @@ fn known_event(
     if is_known {
         return Ok(());
     }
-    let known: Vec<&str> = crate::facts::event::EVENTS.iter().map(|it| it.name).collect();
+    let known = crate::facts::event::EVENT_NAMES;
     let help = suggest::did_you_mean(hook, &known).unwrap_or_default();
     Err((EXIT_USAGE, format!("there is no event `{hook}`; {help}")))
 }

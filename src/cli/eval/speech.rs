@@ -7,7 +7,7 @@ use crate::cli::gate_status::OffReason;
 use crate::cli::log::DECISION_LOG;
 use crate::cli::project::Project;
 use crate::cli::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EvalArguments, Format, project};
-use crate::facts::event::Event;
+use crate::facts::event::{Event, EventKind};
 use crate::hook::{self, Answer, Caller};
 use crate::judge::inputs::Inputs;
 use crate::judge::{self, Outcome};
@@ -134,9 +134,9 @@ pub(super) fn report_off(
     mut report: Report,
 ) -> Report {
     let (kind, text) = (request.event.kind, reason.text(request.now));
-    let is_boundary = kind.is_stop() || kind.name() == "session_start";
+    let is_boundary = kind.is_stop() || kind == EventKind::SessionStart;
     // The stops of subagents are many, and the user sees the main agent's.
-    if matches!(kind.name(), "stop" | "session_start") {
+    if matches!(kind, EventKind::Stop | EventKind::SessionStart) {
         report.answer.notice = Some(format!("policyd: {text}"));
     }
     let is_logged = is_boundary || matches!(reason, OffReason::Paused(_));

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::settings::{Form, Shape};
 use crate::cli::arguments::Scope;
 use crate::cli::project::Project;
+use crate::facts::event::EventKind;
 use crate::harness::{
     Harness, Moment, claude_code, codex, copilot, cursor, droid, gemini, opencode,
 };
@@ -71,7 +72,7 @@ impl Failing {
     /// Whether it is meant for an event: one at which guards decide. A stop is never blocked because
     /// a hook fails, since the agent could not end.
     pub(in crate::cli) fn concerns(moment: &Moment) -> bool {
-        matches!(moment.event, "pre_tool_use" | "permission_request")
+        moment.kind.is_some_and(EventKind::is_before_call)
     }
 }
 
@@ -95,7 +96,7 @@ pub(in crate::cli) const PLACES: [Place; 7] = [
         // Other clients read this file, too, so the line names none.
         line: |moment, program| {
             json!({"type": "command", "command": program,
-                "args": ["eval", "--hook", moment.event.replace('_', "-")],
+                "args": ["eval", "--hook", moment.hook_name()],
                 "timeout": TIMEOUT_SECONDS})
         },
         then: "Claude Code reads it at once; it holds back hooks of a folder that you did not trust",
@@ -112,8 +113,8 @@ pub(in crate::cli) const PLACES: [Place; 7] = [
         failing: None,
         form: GROUPED,
         line: |moment, program| {
-            let timeout = match moment.event {
-                "session_end" => CODEX_SESSION_END_SECONDS,
+            let timeout = match moment.kind {
+                Some(EventKind::SessionEnd) => CODEX_SESSION_END_SECONDS,
                 _ => TIMEOUT_SECONDS,
             };
             json!({"type": "command", "command": shell_line("codex", moment, program),

@@ -56,7 +56,7 @@ impl Supervisor<'_, '_, '_> {
             "hook_event_name": "Stop",
             "last_assistant_message": answer,
         });
-        let kind = EventKind::find("stop")?;
+        let kind = EventKind::Stop;
         let event = payload::parse(fields.to_string().as_bytes(), kind).ok()?;
         // The command of the turn ended before its transcript was written.
         let event = Event { transcript_final: true, ..event };

@@ -339,7 +339,7 @@ fn script_tree(world: &FakeWorld, clean: bool) {
 fn guards(report: &Report, policy: &Policy, kind: EventKind) -> Value {
     let said = report.around.guarded.iter().flat_map(|it| &it.verdicts);
     let said = said.map(|it| (it.id.clone(), it.status()));
-    let asked = |it: &Guard| it.on.iter().any(|on| on == kind.name());
+    let asked = |it: &Guard| it.on.contains(&kind);
     let unsaid = |it: &Guard| match it.on.as_slice() {
         [] => "switched off in this case",
         _ if asked(it) => "silent",
@@ -363,7 +363,7 @@ struct Unchanged {
     probes: Vec<bool>,
     preferences: Vec<Option<bool>>,
     /// The events of each guard.
-    guarded: Vec<Vec<String>>,
+    guarded: Vec<Vec<EventKind>>,
     voice: String,
 }
 

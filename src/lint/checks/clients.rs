@@ -21,7 +21,7 @@ pub(in crate::lint) fn not_in_harness(subject: &Subject<'_>, out: &mut Findings)
         // A consideration that names no event is judged at both kinds of stops.
         if written.is_none()
             && entry.file == "considerations.yaml"
-            && let Some(kind) = EventKind::find("stop")
+            && let Some(kind) = Some(EventKind::Stop)
         {
             look(out, harness, entry.id, (kind, &needs));
         }

@@ -3,30 +3,34 @@
 
 use super::guards::{guards, kept_condition};
 use super::terms::{compared, each_part_asking, each_part_with, path};
-use crate::facts::event::{CALLS, EventKind, PROMPTS};
+use crate::facts::event::{EventKind, PROMPT_EVENTS, TOOL_CALL_EVENTS};
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
 use crate::policy::guards::FILES;
 use crate::source::Span;
 use crate::source::node::Node;
 
-const STOPS: &[&str] = &["stop", "subagent_stop"];
-const FAILURES: &[&str] = &["post_tool_use_failure", "stop_failure"];
-const FAILED_STOP: &[&str] = &["stop_failure"];
+const STOPS: &[EventKind] = &[EventKind::Stop, EventKind::SubagentStop];
+const FAILURES: &[EventKind] = &[EventKind::PostToolUseFailure, EventKind::StopFailure];
+const FAILED_STOP: &[EventKind] = &[EventKind::StopFailure];
 const NAME_A_STOP: &str = "name `stop` or `stop_failure` under `on`";
 const NAME_A_CALL: &str = "name an event of a tool call under `on`";
 const NAME_A_FAILURE: &str = "name an event that reports a failure under `on`";
 
 /// A fact that only some events have, those events, and what is asked at others.
-type Partial = (&'static str, &'static [&'static [&'static str]], &'static str);
+type Partial = (&'static str, &'static [&'static [EventKind]], &'static str);
 
 /// All of them; the first that fits decides.
 const PARTIAL: &[Partial] = &[
-    ("event.tool", &[CALLS], "`tools.last` and `tools.count(…)` tell of the calls before it"),
-    ("event.input", &[CALLS], "`commands` and `files` tell what was done before it"),
-    ("event.prompt", &[PROMPTS], "`transcript.last_prompt` is what was asked for"),
+    (
+        "event.tool",
+        &[TOOL_CALL_EVENTS],
+        "`tools.last` and `tools.count(…)` tell of the calls before it",
+    ),
+    ("event.input", &[TOOL_CALL_EVENTS], "`commands` and `files` tell what was done before it"),
+    ("event.prompt", &[PROMPT_EVENTS], "`transcript.last_prompt` is what was asked for"),
     ("event.background_running", &[STOPS], "ask it in considerations.yaml"),
-    ("event.source", &[&["session_start"]], "name `session_start` under `on`"),
+    ("event.source", &[&[EventKind::SessionStart]], "name `session_start` under `on`"),
     ("event.failed", &[FAILURES], NAME_A_FAILURE),
     ("event.interrupted", &[FAILURES], NAME_A_FAILURE),
     ("event.class", &[FAILURES], NAME_A_FAILURE),
@@ -37,8 +41,8 @@ const PARTIAL: &[Partial] = &[
     ("event.model", &[STOPS, FAILED_STOP], NAME_A_STOP),
     ("event.tier", &[STOPS, FAILED_STOP], NAME_A_STOP),
     // Secrets are looked for in prompts, too.
-    ("action.secrets", &[CALLS, PROMPTS], NAME_A_CALL),
-    ("action", &[CALLS], NAME_A_CALL),
+    ("action.secrets", &[TOOL_CALL_EVENTS, PROMPT_EVENTS], NAME_A_CALL),
+    ("action", &[TOOL_CALL_EVENTS], NAME_A_CALL),
 ];
 
 /// Files whose entries are judged at stops, where they do not say otherwise.
@@ -51,15 +55,13 @@ pub(super) fn kinds<'s>(subject: &Subject<'s>, entry: &Entry<'s>) -> Vec<EventKi
         let names = node.one_or_items().iter().filter_map(Node::text);
         names.filter_map(EventKind::find).collect()
     };
-    let usual: &[&str] = match entry.file {
-        "considerations.yaml" => &["stop"],
+    let usual: &[EventKind] = match entry.file {
+        "considerations.yaml" => &[EventKind::Stop],
         file if AT_STOPS.contains(&file) => STOPS,
-        file if FILES.contains(&file) => &["pre_tool_use"],
+        file if FILES.contains(&file) => &[EventKind::PreToolUse],
         _ => &[],
     };
-    subject
-        .said(entry, "on")
-        .map_or_else(|| usual.iter().filter_map(|it| EventKind::find(it)).collect(), named)
+    subject.said(entry, "on").map_or_else(|| usual.to_vec(), named)
 }
 
 /// `` `stop` and `subagent_stop` ``.
@@ -119,7 +121,11 @@ pub(in crate::lint) fn not_at_event(subject: &Subject<'_>, out: &mut Findings) {
         for key in ["tools", "commands"] {
             let inherited = subject.said(entry, key).and(moved);
             if let Some(place) = entry.node.get(key).or(inherited) {
-                tell(out, (&kinds, &[CALLS]), (place.span.clone(), "tool call", NAME_A_CALL));
+                tell(
+                    out,
+                    (&kinds, &[TOOL_CALL_EVENTS]),
+                    (place.span.clone(), "tool call", NAME_A_CALL),
+                );
                 break;
             }
         }
@@ -146,14 +152,14 @@ fn left_as_it_was(
 }
 
 /// Whether one of the kinds of events is one of these.
-fn have(kinds: &[EventKind], events: &[&[&str]]) -> bool {
-    kinds.iter().any(|kind| events.iter().any(|it| it.contains(&kind.name())))
+fn have(kinds: &[EventKind], events: &[&[EventKind]]) -> bool {
+    kinds.iter().any(|kind| events.iter().any(|it| it.contains(kind)))
 }
 
 /// Tells that none of the kinds of events is one of those that have something.
 fn tell(
     out: &mut Findings,
-    (kinds, events): (&[EventKind], &[&[&str]]),
+    (kinds, events): (&[EventKind], &[&[EventKind]]),
     (span, what, help): (Span, &str, &str),
 ) {
     if kinds.is_empty() || have(kinds, events) {
@@ -161,7 +167,7 @@ fn tell(
     }
     let at = listed(kinds.iter().map(|it| it.name()));
     out.add(span, format!("there is no {what} at {at}"), |it| {
-        let events = listed(events.concat());
+        let events = listed(events.concat().iter().map(|it| it.name()));
         it.with_note(format!("clients tell it at {events}")).with_help(help)
     });
 }

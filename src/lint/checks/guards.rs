@@ -8,7 +8,7 @@ use super::events::kinds;
 use super::regexes::tells_all;
 use super::terms::{constant, each_wanted, last_argument, path};
 use crate::facts::covers;
-use crate::facts::event::CALLS;
+use crate::facts::event::TOOL_CALL_EVENTS;
 use crate::facts::glob::word_matches;
 use crate::lint::logic::{follows, possible};
 use crate::lint::subject::Entry;
@@ -185,7 +185,7 @@ fn is_tied(term: &Term, fact: &str) -> bool {
 
 /// Whether a guard is asked about calls of tools, and not of prompts or compactions alone.
 fn is_asked_of_calls<'s>(subject: &Subject<'s>, entry: &Entry<'s>) -> bool {
-    kinds(subject, entry).iter().any(|it| CALLS.contains(&it.name()))
+    kinds(subject, entry).iter().any(|it| TOOL_CALL_EVENTS.contains(it))
 }
 
 /// How strict a decision is; what only says something stands beside the others.

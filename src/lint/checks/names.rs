@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use super::events::kinds;
 use super::programs::is_slip;
 use super::terms::{asked, compared, each_part_asking};
+use crate::facts::event::EventKind;
 use crate::facts::glob::word_matches;
 use crate::lint::{Findings, Subject, with_edit};
 use crate::source::node::Node;
@@ -169,9 +170,9 @@ pub(in crate::lint) fn misspelt_value(subject: &Subject<'_>, out: &mut Findings)
         each_part_asking(subject, &[member], |site, term| {
             // What a tool said is a text like any other.
             let of_tools = fact == "event.error"
-                && subject.entry_of(site).is_some_and(|it| {
-                    kinds(subject, it).iter().any(|it| it.name() == "post_tool_use_failure")
-                });
+                && subject
+                    .entry_of(site)
+                    .is_some_and(|it| kinds(subject, it).contains(&EventKind::PostToolUseFailure));
             // A task may have failed by a class of failures.
             let is_class = |name: &str| {
                 fact == "task.error_type" && classes(subject).iter().any(|it| it == name)

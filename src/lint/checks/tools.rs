@@ -5,6 +5,7 @@ use super::guards::{guards, kept_condition};
 use super::names::slip;
 use super::programs::slip_of;
 use super::terms::{Constant, asked, compared, constant, each_part, each_part_asking, path};
+use crate::facts::event::EventKind;
 use crate::facts::glob::word_matches;
 use crate::harness::claude_code::TOOLS;
 use crate::lint::subject::Entry;
@@ -280,7 +281,7 @@ pub(in crate::lint) fn misspelt_input(subject: &Subject<'_>, out: &mut Findings)
         // What a tool was given is told by some clients in their own words.
         let before = subject.entry_of(site).filter(|it| {
             let kinds = kinds(subject, it);
-            kinds.iter().all(|it| it.name() == "pre_tool_use")
+            kinds.iter().all(|it| *it == EventKind::PreToolUse)
         });
         let known = known(before).filter(|it| !it.is_empty());
         let own = |name: &str| known.as_ref().is_some_and(|it| slip(name, it).is_some());

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use super::{Builder, Entry, on_error, place, text};
-use crate::facts::event::{EVENTS, EventKind};
+use crate::facts::event::{EVENT_NAMES, EventKind};
 use crate::policy::layers::{Entries, Layers};
 use crate::policy::review::{Base, applicable_types};
 use crate::policy::{Check, CheckBody, Consideration, Mode, OnError, Severity};
@@ -176,24 +176,23 @@ impl Builder<'_> {
         applicable_types(node).into_iter().map(str::to_owned).collect()
     }
 
-    pub(super) fn events(&mut self, entry: &Entry) -> Vec<String> {
+    pub(super) fn events(&mut self, entry: &Entry) -> Vec<EventKind> {
         let node = entry.get("on");
-        let known: Vec<&str> = EVENTS.iter().map(|it| it.name).collect();
         let mut events = Vec::new();
         for item in node.and_then(Node::items).unwrap_or_default() {
             match item.text().and_then(EventKind::find) {
-                Some(kind) if kind.is_stop() => events.push(kind.name().to_owned()),
+                Some(kind) if kind.is_stop() => events.push(kind),
                 Some(kind) => {
                     let message =
                         format!("considerations are judged at stops, not at `{}`", kind.name());
                     let found = Diagnostic::error("event-cannot-block", item.span.clone(), message);
                     self.diagnostics.push(found.with_help("write `stop` or `subagent_stop`"));
                 }
-                None => self.unknown("unknown-event", "event", item, &known),
+                None => self.unknown("unknown-event", "event", item, EVENT_NAMES),
             }
         }
         match node {
-            None => events.push("stop".to_owned()),
+            None => events.push(EventKind::Stop),
             Some(node) if node.items().is_some_and(<[Node]>::is_empty) => {
                 let message = format!("`{}` is judged at no event", entry.id);
                 let found = Diagnostic::error("no-event", node.span.clone(), message);

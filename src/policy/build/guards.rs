@@ -1,7 +1,7 @@
 //! Turns the layers of the files of guards into meaning.
 
 use super::{Builder, Entry, patterns, place, text, texts};
-use crate::facts::event::{EVENTS, EventKind};
+use crate::facts::event::{EVENT_NAMES, EventKind};
 use crate::facts::pattern::CommandPattern;
 use crate::harness::{Ability, HARNESSES, plain};
 use crate::policy::guards::{Fallback, Guard, GuardBody, Verb, set_of};
@@ -82,9 +82,9 @@ fn is_effect(fact: &str) -> bool {
 }
 
 /// Whether some client can be told something at an event; the plain protocol takes whatever is said.
-fn takes(event: &str, ability: Ability) -> bool {
+fn takes(kind: EventKind, ability: Ability) -> bool {
     let mut clients = HARNESSES.iter().filter(|it| it.name != plain::HARNESS.name);
-    EventKind::find(event).is_some_and(|kind| clients.any(|it| it.can(kind, ability)))
+    clients.any(|it| it.can(kind, ability))
 }
 
 impl Builder<'_> {
@@ -110,7 +110,7 @@ impl Builder<'_> {
         let decision = entry.get("decision");
         let changes = entry.get("updated_input");
         let verb = self.verb(entry);
-        for event in &on {
+        for &event in &on {
             let is_taken = |verb: Verb| takes(event, ability(verb));
             if let Some(node) = decision.filter(|_| !verb.is_none_or(is_taken)) {
                 self.not_taken(event, node.text().unwrap_or_default(), node);
@@ -186,8 +186,8 @@ impl Builder<'_> {
         }
     }
 
-    fn not_taken(&mut self, event: &str, what: &str, node: &Node) {
-        let message = format!("no client can be told `{what}` at `{event}`");
+    fn not_taken(&mut self, event: EventKind, what: &str, node: &Node) {
+        let message = format!("no client can be told `{what}` at `{}`", event.name());
         let found = Diagnostic::error("decision-not-taken", node.span.clone(), message);
         let can: Vec<&str> = Verb::NAMES
             .iter()
@@ -201,9 +201,8 @@ impl Builder<'_> {
         self.diagnostics.push(found.with_help(help));
     }
 
-    fn guarded_events(&mut self, entry: &Entry) -> Vec<String> {
-        let Some(node) = entry.get("on") else { return vec!["pre_tool_use".to_owned()] };
-        let known: Vec<&str> = EVENTS.iter().map(|it| it.name).collect();
+    fn guarded_events(&mut self, entry: &Entry) -> Vec<EventKind> {
+        let Some(node) = entry.get("on") else { return vec![EventKind::PreToolUse] };
         let mut events = Vec::new();
         for item in node.items().unwrap_or_default() {
             match item.text().and_then(EventKind::find) {
@@ -214,8 +213,8 @@ impl Builder<'_> {
                                 the agent is let go";
                     self.diagnostics.push(found.with_help(help));
                 }
-                Some(kind) => events.push(kind.name().to_owned()),
-                None => self.unknown("unknown-event", "event", item, &known),
+                Some(kind) => events.push(kind),
+                None => self.unknown("unknown-event", "event", item, EVENT_NAMES),
             }
         }
         if node.items().is_some_and(<[Node]>::is_empty) {

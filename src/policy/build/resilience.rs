@@ -11,6 +11,7 @@ use super::super::resilience::{
 };
 use super::super::shapes::resilience::REVIEW_GROUPS;
 use super::{Builder, Entry, Expression, Foundation, Shared, breakers, failures, text, texts};
+use crate::facts::event::EventKind;
 use crate::policy::run::RunPolicy;
 use crate::policy::signals::Signals;
 use crate::policy::{Place, Route};
@@ -222,7 +223,7 @@ impl Builder<'_> {
         };
         Some(Reaction {
             id: entry.id.clone(),
-            on: texts(entry.get("on")),
+            on: texts(entry.get("on")).iter().filter_map(|it| EventKind::find(it)).collect(),
             when,
             breaker,
             worked: result == "success",

@@ -114,7 +114,7 @@ const EMITTED: &[Field] = &[
 /// An entry of `reactions.yaml`.
 pub const REACTION: &[Field] = &[
     ID,
-    field("on", Kind::List(&Kind::Choice(crate::policy::records::REACTING)), "Its events."),
+    field("on", Kind::List(&Kind::Choice(crate::policy::records::REACTING_NAMES)), "Its events."),
     field("when", Kind::Expression, "Holds where it applies; always, where absent."),
     field("breaker", Kind::Template, "The circuit breaker that is told what became of a call."),
     field("result", Kind::Choice(&["failure", "success"]), "What became of it."),

@@ -35,8 +35,7 @@ impl Known {
         let payload = br#"{"session_id": "s", "last_assistant_message": "All done? No."}"#;
         let situation = Situation {
             gauged: true,
-            event: wire::parse(payload, EventKind::find("stop").expect("an event"))
-                .expect("a payload"),
+            event: wire::parse(payload, EventKind::Stop).expect("a payload"),
             facts: Facts::default(),
             transcript_problem: None,
             interactive: true,
