@@ -4,7 +4,7 @@
 
 mod support;
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use policyd::facts::Facts;
@@ -103,7 +103,6 @@ fn context() -> Context {
         last_message: "All done.".to_owned(),
         interactive: true,
         recorded: false,
-        missed: Cell::new(false),
         main_branches: vec!["main".to_owned()],
         forge: "gitlab".to_owned(),
         project: "/work".into(),
@@ -174,7 +173,7 @@ fn of_several_arguments_that_fail_the_first_one_is_told() {
     let nothing = Context { learned: RefCell::default(), ..context() };
     let mut evaluator = Evaluator::new(Rc::new(nothing));
     let (no_program, no_call) =
-        ("no program was recognised", "there is no tool call at this event");
+        ("no program was recognized", "there is no tool call at this event");
     for (expression, why) in [
         ("files.matching(program.name).paths.contains(action.tool)", no_program),
         ("files.matching(action.tool).paths.any_in([program.name])", no_call),

@@ -6,7 +6,7 @@ use crate::facts::event::EventKind;
 use crate::limits;
 use crate::policy::{Choice, Consideration, Expression, Mode, OnError, Severity};
 use crate::script::context::Context;
-use crate::script::{Evaluator, ScriptError, template};
+use crate::script::{Evaluator, ScriptError, ScriptErrorKind, template};
 use crate::time::Timestamp;
 
 use super::Detail;
@@ -34,21 +34,32 @@ pub(super) fn out_of_scope(
     }
 }
 
-/// Whether a consideration applies by its conditions: not, where one does not hold.
-///
-/// # Errors
-/// Why it cannot be told.
-pub(super) fn applies(it: &Consideration, evaluator: &mut Evaluator) -> Result<bool, String> {
+/// Whether a check applies to the event, by its conditions.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Applicability {
+    /// It applies, also if a condition could not be evaluated.
+    Applies,
+    /// A condition is false.
+    NotApplicable,
+    /// A condition needs a fact that the recorded inputs of the decision do not contain.
+    NotRecorded(String),
+}
+
+/// Evaluates the conditions of a check.
+pub(super) fn applicability(it: &Consideration, evaluator: &mut Evaluator) -> Applicability {
     let conditions = [it.when.as_ref(), it.check.when.as_ref()];
-    let mut problem: Option<String> = None;
+    let mut missing = None;
     for when in conditions.into_iter().flatten() {
         match evaluator.eval_bool(when) {
             Ok(true) => {}
-            Ok(false) => return Ok(false),
-            Err(error) => problem = problem.or_else(|| Some(unknown(when, &error))),
+            Ok(false) => return Applicability::NotApplicable,
+            Err(error) if error.kind == ScriptErrorKind::NotRecorded => {
+                missing = missing.or_else(|| Some(unknown(when, &error)));
+            }
+            Err(_) => {}
         }
     }
-    problem.map_or(Ok(true), Err)
+    missing.map_or(Applicability::Applies, Applicability::NotRecorded)
 }
 
 /// The verdict of a consideration that applies.
@@ -62,7 +73,7 @@ pub(super) fn consider(
         Ok(true) => Status::Satisfied,
         Ok(false) => Status::Unsatisfied,
         // `on_error` is about what goes wrong at a stop, not about what a recording leaves out.
-        Err(error) if context.missed.get() => {
+        Err(error) if error.kind == ScriptErrorKind::NotRecorded => {
             return untold(it, unknown(&it.check.body.satisfied, &error));
         }
         Err(error) => Status::Unknown(unknown(&it.check.body.satisfied, &error)),

@@ -37,6 +37,7 @@ use crate::state::context::Standing;
 use crate::state::guard::{self, Ruling, Stop};
 use crate::state::{FailedConsideration, GuardState, SessionState};
 
+use consider::Applicability;
 pub use outcome::Outcome;
 use verdict::{Consequence, Verdict};
 
@@ -95,7 +96,8 @@ pub fn plan(
                 .any(|it| name.starts_with(it))
         };
         let may_apply = out.is_none()
-            && (asked.iter().any(unknown_yet) || consider::applies(it, evaluator) != Ok(false));
+            && (asked.iter().any(unknown_yet)
+                || consider::applicability(it, evaluator) != Applicability::NotApplicable);
         if may_apply {
             uses.extend(it.check.uses.iter().map(String::as_str));
             uses.extend(asked);
@@ -221,12 +223,10 @@ fn judge(it: &Consideration, bench: Bench<'_>, evaluator: &mut Evaluator) -> Ver
         if it.asks_for_excuses {
             rationalization::learn(bench.policy, context, evaluator);
         }
-        context.missed.set(false);
-        match consider::applies(it, evaluator) {
-            Ok(false) => consider::not_applicable(it, evaluator, bench.detail),
-            Err(why) if context.missed.get() => consider::untold(it, why),
-            // One whose conditions cannot be evaluated applies.
-            Ok(true) | Err(_) => consider::consider(it, context, evaluator, bench.detail),
+        match consider::applicability(it, evaluator) {
+            Applicability::NotApplicable => consider::not_applicable(it, evaluator, bench.detail),
+            Applicability::NotRecorded(why) => consider::untold(it, why),
+            Applicability::Applies => consider::consider(it, context, evaluator, bench.detail),
         }
     };
     let took = (bench.stopwatch)().saturating_sub(began);

@@ -2,7 +2,7 @@
 //! Lives here: what belongs to it and what does not. `eval` gathers it from the machine, a case or a
 //! recorded session brings it along.
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -104,7 +104,6 @@ impl Situation {
             lens: Rc::clone(&words.lens),
             interactive: self.interactive,
             recorded: self.recorded,
-            missed: Cell::new(false),
             project: self.project,
             main_branches: policy.main_branches.clone(),
             forge: forge.unwrap_or_default(),

@@ -19,7 +19,7 @@ use crate::judge::verdict::{Explained, Status, Verdict};
 use crate::judge::{Outcome, message};
 use crate::limits;
 use crate::script::parts::{Found, Part};
-use crate::script::{ScriptError, Value};
+use crate::script::{FactError, Value};
 use crate::time::Timestamp;
 
 /// Version of the entries.
@@ -203,7 +203,7 @@ fn found(value: &Json) -> Found {
         }
         Json::Object(fields) => {
             let message = fields.get("error").and_then(Json::as_str).unwrap_or_default().to_owned();
-            Found::Failed(ScriptError { message, offset: None })
+            Found::Failed(FactError::from(message).into())
         }
     }
 }

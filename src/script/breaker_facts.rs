@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use rhai::Dynamic;
 use serde::{Deserialize, Serialize};
 
+use super::FactError;
 use super::context::{Object, Part};
 use super::members::{Member, count, field, texts, with_range, with_values};
 use super::types::{Evidence::Structure, Type};
@@ -187,17 +188,17 @@ fn names(standing: &Standing, wanted: impl Fn(&Stands) -> bool) -> Dynamic {
 }
 
 /// Looks at all of them.
-fn all(it: &Object, look: impl FnOnce(&Standing) -> Dynamic) -> Result<Dynamic, String> {
+fn all(it: &Object, look: impl FnOnce(&Standing) -> Dynamic) -> Result<Dynamic, FactError> {
     let learned = it.context.learned.borrow();
     learned.breakers.as_ref().map(look).ok_or_else(|| match it.context.recorded {
         true => it.context.miss("where the breakers stood"),
-        false => "nobody looked where the breakers stand".to_owned(),
+        false => "nobody looked where the breakers stand".into(),
     })
 }
 
 /// Looks at one of them.
-fn one(it: &Object, look: impl FnOnce(&Stands) -> Dynamic) -> Result<Dynamic, String> {
-    let Part::Breaker(key) = &it.part else { return Err("not a breaker".to_owned()) };
+fn one(it: &Object, look: impl FnOnce(&Stands) -> Dynamic) -> Result<Dynamic, FactError> {
+    let Part::Breaker(key) = &it.part else { return Err("not a breaker".into()) };
     all(it, |standing| match standing.known.get(&**key) {
         Some(known) => look(known),
         None => look(&Stands::default()),

@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use rhai::Dynamic;
 
+use super::FactError;
 use super::context::{Object, Part};
 use super::members::{Member, field, method, text_argument, texts};
 use super::place_facts::SOME;
@@ -230,18 +231,18 @@ pub(super) fn values(it: &Object) -> &[ValueOptions] {
 
 pub(super) fn on_call(
     it: &Object,
-    ask: impl FnOnce(&Seen) -> Result<Dynamic, String>,
-) -> Result<Dynamic, String> {
+    ask: impl FnOnce(&Seen) -> Result<Dynamic, FactError>,
+) -> Result<Dynamic, FactError> {
     let seen = it.context.learned.borrow().call.clone();
     match seen {
         Some(seen) => ask(&seen),
-        None => Err("there is no tool call at this event".to_owned()),
+        None => Err("there is no tool call at this event".into()),
     }
 }
 
 /// Whether the call does one of these with a file of some globs. Ordinary lines are full of paths
 /// that are not known: only those count of which the globs could speak.
-fn touches(it: &Object, globs: &PlaceGlobs, does: &[Use]) -> Result<Dynamic, String> {
+fn touches(it: &Object, globs: &PlaceGlobs, does: &[Use]) -> Result<Dynamic, FactError> {
     on_call(it, |seen| {
         let files = seen.call.files.iter().filter(|it| does.contains(&it.does));
         let any = files.map(|it| &it.place).any(|place| globs.fit(place, &seen.around));

@@ -1,13 +1,14 @@
 //! The context of one evaluation: every value an expression can see, gathered before it runs.
 //! Lives here: values and the handles (`Object`) under which Rhai sees them. No logic of rules.
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::Rc;
 
 use serde_json::Value;
 
+use super::FactError;
 use super::breaker_facts::Standing;
 use super::call_facts::Seen;
 use super::context_facts::Gauge;
@@ -40,8 +41,6 @@ pub struct Context {
     pub interactive: bool,
     /// Whether this happened before and is judged again: what was not asked then is not known.
     pub recorded: bool,
-    /// Whether an expression looked at something that was not asked then.
-    pub missed: Cell<bool>,
     /// The project's folder.
     pub project: PathBuf,
     /// Branches that everybody builds on.
@@ -107,9 +106,8 @@ impl Said {
 
 impl Context {
     /// What is wrong with looking at something that is not in a recording.
-    pub fn miss(&self, what: &str) -> String {
-        self.missed.set(true);
-        format!("a recording does not tell {what}")
+    pub fn miss(&self, what: &str) -> FactError {
+        FactError::NotRecorded(format!("a recording does not tell {what}"))
     }
 
     /// The agent's last texts, the one of the payload at the end.

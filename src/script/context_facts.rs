@@ -3,6 +3,7 @@
 use rhai::Dynamic;
 use serde::{Deserialize, Serialize};
 
+use super::FactError;
 use super::context::Object;
 use super::members::{Member, count, field, method, text_argument, with_range};
 use super::types::{Domain, Evidence::Neutral, Evidence::Structure, Type};
@@ -267,10 +268,10 @@ const NANO_PER_CENT: u64 = 10_000_000;
 #[expect(clippy::cast_possible_wrap, reason = "a small constant")]
 const TURNS_MAX: i64 = CONTEXT_TURNS_MAX as i64;
 
-fn look(it: &Object, look: impl FnOnce(&Gauge) -> Dynamic) -> Result<Dynamic, String> {
+fn look(it: &Object, look: impl FnOnce(&Gauge) -> Dynamic) -> Result<Dynamic, FactError> {
     let learned = it.context.learned.borrow();
     learned.context.as_deref().map(look).ok_or_else(|| match it.context.recorded {
         true => it.context.miss("how full the context was"),
-        false => "nobody looked how full the context is".to_owned(),
+        false => "nobody looked how full the context is".into(),
     })
 }

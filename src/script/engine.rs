@@ -6,7 +6,7 @@ use rhai::{AST, Dynamic, Engine, EvalAltResult, Expr, OptimizationLevel, Positio
 
 use super::context::Object;
 use super::record::Record;
-use super::{ScriptError, Value, builtins, members};
+use super::{FactError, ScriptError, ScriptErrorKind, Value, builtins, members};
 use crate::limits;
 
 /// An engine whose expressions see facts.
@@ -57,9 +57,10 @@ pub(super) fn sandbox() -> Engine {
 pub(super) fn compile(engine: &Engine, text: &str) -> Result<AST, ScriptError> {
     if text.len() > limits::EXPRESSION_BYTES_MAX {
         let message = format!("longer than {} bytes", limits::EXPRESSION_BYTES_MAX);
-        return Err(ScriptError { message, offset: None });
+        return Err(ScriptError { kind: ScriptErrorKind::Syntax, message, offset: None });
     }
     engine.compile_expression(text).map_err(|error| ScriptError {
+        kind: ScriptErrorKind::Syntax,
         message: lower_first(&error.0.to_string()),
         offset: byte_offset(text, error.1),
     })
@@ -105,6 +106,7 @@ pub(super) fn run(
     let result = engine.eval_ast_with_scope::<Dynamic>(scope, parsed);
     let value = result.map_err(|error| runtime_error(&error, text))?;
     Value::of(value).ok_or_else(|| ScriptError {
+        kind: ScriptErrorKind::Type,
         message: "the value is neither true-or-false, a number, text nor a list".to_owned(),
         offset: Some(0),
     })
@@ -113,16 +115,20 @@ pub(super) fn run(
 fn runtime_error(error: &EvalAltResult, text: &str) -> ScriptError {
     let offset = byte_offset(text, error.position());
     let inner = error.unwrap_inner();
-    let message = if let EvalAltResult::ErrorRuntime(value, _) = inner {
-        value.to_string()
-    } else {
-        let mut plain = inner.to_string();
-        if let Some(at) = plain.rfind(" (line ") {
-            plain.truncate(at);
-        }
-        lower_first(&plain)
+    if let EvalAltResult::ErrorRuntime(value, _) = inner {
+        let fact = value.clone().try_cast::<FactError>();
+        let error = fact.unwrap_or_else(|| FactError::Unavailable(value.to_string()));
+        return ScriptError { offset, ..error.into() };
+    }
+    let kind = match inner {
+        EvalAltResult::ErrorDataTooLarge(..) => ScriptErrorKind::TooLarge,
+        _ => ScriptErrorKind::Evaluation,
     };
-    ScriptError { message, offset }
+    let mut message = inner.to_string();
+    if let Some(at) = message.rfind(" (line ") {
+        message.truncate(at);
+    }
+    ScriptError { kind, message: lower_first(&message), offset }
 }
 
 /// What stands in the brackets of `a[b].c`, which Rhai reads as `a` indexed by `b.c`, and what follows.

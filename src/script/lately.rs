@@ -9,11 +9,11 @@ use std::sync::{Arc, Weak};
 
 use rhai::{Engine, Expr, Stmt};
 
-use super::ScriptError;
 use super::check::Typed;
 use super::engine::{byte_offset, compile, sandbox};
 use super::tree::Term;
 use super::types::Names;
+use super::{ScriptError, ScriptErrorKind};
 
 /// An expression that was parsed.
 pub(super) struct Familiar {
@@ -75,12 +75,17 @@ fn parse(text: &str) -> Result<Expr, ScriptError> {
         static PARSER: Engine = sandbox();
     }
     let ast = PARSER.with(|it| compile(it, text))?;
-    let empty = || ScriptError { message: "an expression is missing".to_owned(), offset: Some(0) };
+    let empty = || ScriptError {
+        kind: ScriptErrorKind::Syntax,
+        message: "an expression is missing".to_owned(),
+        offset: Some(0),
+    };
     match ast.statements() {
         [Stmt::Expr(expr)] => Ok((**expr).clone()),
         [Stmt::FnCall(call, position)] => Ok(Expr::FnCall(call.clone(), *position)),
         [] => Err(empty()),
         [other, ..] => Err(ScriptError {
+            kind: ScriptErrorKind::Syntax,
             message: "only an expression is allowed here, no statement".to_owned(),
             offset: byte_offset(text, other.position()),
         }),

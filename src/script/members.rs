@@ -3,12 +3,13 @@
 
 use rhai::{Dynamic, ImmutableString};
 
+use super::FactError;
 use super::context::{Object, Part};
 use super::types::{Domain, Evidence, Type};
 use super::{breaker_facts, pack_facts};
 
 /// Runs a member on an object of its owner's type.
-pub type Run = fn(&Object, &[Dynamic]) -> Result<Dynamic, String>;
+pub type Run = fn(&Object, &[Dynamic]) -> Result<Dynamic, FactError>;
 
 /// A field, method or operator-like function on a value of type `owner`.
 #[derive(Debug)]
@@ -64,14 +65,14 @@ pub fn find(owner: Type, name: &str) -> Option<&'static Member> {
 ///
 /// # Errors
 /// Why it has none, or that there is no such member.
-pub(super) fn value(object: &Object, name: &str, args: &[Dynamic]) -> Result<Dynamic, String> {
+pub(super) fn value(object: &Object, name: &str, args: &[Dynamic]) -> Result<Dynamic, FactError> {
     let owner = type_of(&object.part);
     match (owner, find(owner, name).and_then(|row| row.run)) {
         (_, Some(run)) => run(object, args),
         (Type::Preferences, None) => pack_facts::preference(object, name),
         (Type::Probes, None) => Ok(pack_facts::probe(object, name)),
         (Type::Breakers, None) => Ok(breaker_facts::breaker(object, name)),
-        (_, None) => Err(format!("there is no `{name}` on {owner}")),
+        (_, None) => Err(format!("there is no `{name}` on {owner}").into()),
     }
 }
 
@@ -244,9 +245,12 @@ pub const fn with_range(member: Member, range: (i64, i64)) -> Member {
 }
 
 /// A text argument.
-pub(super) fn text_argument(args: &[Dynamic], at: usize) -> Result<ImmutableString, String> {
+pub(super) fn text_argument(args: &[Dynamic], at: usize) -> Result<ImmutableString, FactError> {
     let value = args.get(at).ok_or("an argument is missing")?;
-    value.clone().into_immutable_string().map_err(|found| format!("expected text, found {found}"))
+    value
+        .clone()
+        .into_immutable_string()
+        .map_err(|found| format!("expected text, found {found}").into())
 }
 
 /// A count as the number type of expressions.

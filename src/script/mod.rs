@@ -12,6 +12,7 @@ pub mod completion;
 pub mod context;
 pub mod context_facts;
 mod engine;
+mod error;
 mod excuse_facts;
 mod file_facts;
 mod globals;
@@ -48,26 +49,12 @@ use std::rc::Rc;
 use rhai::{AST, Dynamic, Engine};
 
 use context::Context;
+pub use error::{FactError, ScriptError, ScriptErrorKind};
 use globals::Globals;
 use parts::Part;
 use plain::{Kept, NoValue, Plain};
 use record::Record;
 use watch::Watch;
-
-/// What went wrong in an expression, and where.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ScriptError {
-    /// One lower-case sentence.
-    pub message: String,
-    /// Byte offset in the expression, where known.
-    pub offset: Option<usize>,
-}
-
-impl std::fmt::Display for ScriptError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.message)
-    }
-}
 
 /// The value of an expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -240,7 +227,7 @@ impl Evaluator {
             Value::Bool(value) => Ok(value),
             Value::Int(_) | Value::Text(_) | Value::Texts(_) => {
                 let message = "a condition must be true or false".to_owned();
-                Err(ScriptError { message, offset: Some(0) })
+                Err(ScriptError { kind: ScriptErrorKind::Type, message, offset: Some(0) })
             }
         }
     }
@@ -307,7 +294,7 @@ impl Parsed {
 fn without_engine(plain: &Plain, globals: &Globals) -> Option<Result<Value, ScriptError>> {
     match plain.value(globals) {
         Ok(value) => Value::of(value).map(Ok),
-        Err(NoValue::Failed(message)) => Some(Err(ScriptError { message, offset: None })),
+        Err(NoValue::Failed(error)) => Some(Err(error.into())),
         Err(NoValue::NotPlain) => None,
     }
 }
@@ -317,7 +304,7 @@ fn without_engine(plain: &Plain, globals: &Globals) -> Option<Result<Value, Scri
 fn alike(found: &Result<Value, ScriptError>, by_engine: &Result<Value, ScriptError>) -> bool {
     match (found, by_engine) {
         (Err(one), Err(other)) => one.message == other.message,
-        (Ok(_), Err(engine)) => engine.message.ends_with("too large"),
+        (Ok(_), Err(engine)) => engine.kind == ScriptErrorKind::TooLarge,
         (one, other) => one == other,
     }
 }

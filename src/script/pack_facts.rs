@@ -5,6 +5,7 @@ use std::rc::Rc;
 use rhai::{Dynamic, ImmutableString};
 use serde_json::Value;
 
+use super::FactError;
 use super::context::{Object, Part, Reading};
 use super::members::{Member, count, field, method, text_argument, texts, with_range, with_values};
 use super::pattern::TextPattern;
@@ -209,7 +210,7 @@ pub(super) const ROWS: &[Member] = &[
 ];
 
 /// `prefs.<id>`: whether a preference was found.
-pub(super) fn preference(it: &Object, id: &str) -> Result<Dynamic, String> {
+pub(super) fn preference(it: &Object, id: &str) -> Result<Dynamic, FactError> {
     match it.context.learned.borrow().preferences.get(id) {
         Some(found) => Ok((*found).into()),
         None if it.context.recorded => Err(it.context.miss(&format!("the preference `{id}`"))),
@@ -222,7 +223,7 @@ pub(super) fn probe(it: &Object, id: &str) -> Dynamic {
     it.part(Part::Probe(Rc::from(id)))
 }
 
-fn message_quote(it: &Object, args: &[Dynamic]) -> Result<Option<String>, String> {
+fn message_quote(it: &Object, args: &[Dynamic]) -> Result<Option<String>, FactError> {
     any_quote(it, args, it.context.messages().last())
 }
 
@@ -230,11 +231,11 @@ fn message_quote(it: &Object, args: &[Dynamic]) -> Result<Option<String>, String
 fn pattern<'o>(
     it: &'o Object,
     args: &[Dynamic],
-) -> Result<(ImmutableString, &'o TextPattern), String> {
+) -> Result<(ImmutableString, &'o TextPattern), FactError> {
     let name = text_argument(args, 0)?;
     match it.context.patterns.get(name.as_str()) {
         Some(pattern) => Ok((name, pattern)),
-        None => Err(format!("no text pattern `{name}`")),
+        None => Err(format!("no text pattern `{name}`").into()),
     }
 }
 
@@ -242,19 +243,19 @@ fn any_quote<'t>(
     it: &Object,
     args: &[Dynamic],
     said: impl IntoIterator<Item = &'t Prose>,
-) -> Result<Option<String>, String> {
+) -> Result<Option<String>, FactError> {
     let (name, pattern) = pattern(it, args)?;
     let quote = |it: &'t Prose| it.remembered(&name, |it| pattern.quote(it));
     Ok(said.into_iter().find_map(quote).map(|it| it.trim().to_owned()))
 }
 
 /// Looks at the reading of a probe.
-fn with_reading<T>(it: &Object, look: impl FnOnce(&Reading) -> T) -> Result<T, String> {
-    let Part::Probe(id) = &it.part else { return Err("not a probe".to_owned()) };
+fn with_reading<T>(it: &Object, look: impl FnOnce(&Reading) -> T) -> Result<T, FactError> {
+    let Part::Probe(id) = &it.part else { return Err("not a probe".into()) };
     let learned = it.context.learned.borrow();
     learned.probes.get(&**id).map(look).ok_or_else(|| match it.context.recorded {
         true => it.context.miss(&format!("what probe `{id}` answered")),
-        false => format!("probe `{id}` was not run"),
+        false => format!("probe `{id}` was not run").into(),
     })
 }
 
@@ -263,11 +264,11 @@ fn at_path<T>(
     it: &Object,
     args: &[Dynamic],
     look: impl FnOnce(Vec<&Value>) -> T,
-) -> Result<T, String> {
+) -> Result<T, FactError> {
     let path = text_argument(args, 0)?;
     with_reading(it, |reading| match reading {
         Reading::Answer { value, .. } => Ok(look(values(value, &path))),
-        Reading::Failed(why) => Err(why.clone()),
+        Reading::Failed(why) => Err(why.as_str().into()),
     })?
 }
 

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use rhai::Dynamic;
 
+use super::FactError;
 use super::call_facts::on_call;
 use super::context::{Object, Part};
 use super::members::{Member, count, field, method, texts};
@@ -69,7 +70,7 @@ pub(super) fn not_known(what: &str) -> String {
 }
 
 /// Whether one of the places is of some globs.
-fn any(it: &Object, globs: &PlaceGlobs) -> Result<Dynamic, String> {
+fn any(it: &Object, globs: &PlaceGlobs) -> Result<Dynamic, FactError> {
     on_places(it, |place, around| {
         place.absolute.as_ref()?;
         Some(globs.fit(place, around))
@@ -85,7 +86,7 @@ fn places(it: &Object) -> Rc<[Place]> {
 fn on_places(
     it: &Object,
     holds: impl Fn(&Place, &Surroundings) -> Option<bool>,
-) -> Result<Dynamic, String> {
+) -> Result<Dynamic, FactError> {
     let places = places(it);
     on_call(it, |seen| among(places.iter(), |place| holds(place, &seen.around)))
 }
@@ -93,7 +94,7 @@ fn on_places(
 fn among<'p>(
     places: impl Iterator<Item = &'p Place>,
     holds: impl Fn(&Place) -> Option<bool>,
-) -> Result<Dynamic, String> {
+) -> Result<Dynamic, FactError> {
     let mut unknown = None;
     for place in places {
         match holds(place) {
@@ -103,7 +104,7 @@ fn among<'p>(
         }
     }
     match unknown {
-        Some(unknown) => Err(not_known(&unknown)),
+        Some(unknown) => Err(not_known(&unknown).into()),
         None => Ok(false.into()),
     }
 }

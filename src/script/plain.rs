@@ -8,6 +8,7 @@
 use rhai::{AST, Array, Dynamic, Expr, FnCallExpr, ImmutableString, Stmt};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::FactError;
 use super::context::Object;
 use super::globals::Globals;
 use super::pattern::prose_regex;
@@ -203,7 +204,7 @@ pub(super) enum NoValue {
     /// Only the engine can tell.
     NotPlain,
     /// A fact is not there to be looked at, and says why.
-    Failed(String),
+    Failed(FactError),
 }
 
 type Evaluated<T = Dynamic> = Result<T, NoValue>;

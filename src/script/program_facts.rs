@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use rhai::Dynamic;
 
+use super::FactError;
 use super::call_facts::{Seen, on_call, values};
 use super::context::{Object, Part};
 use super::members::{Member, field, method, text_argument, texts};
@@ -139,7 +140,7 @@ pub(super) const ROWS: &[Member] = &[
                     !it.is_known() && wanted.texts().iter().any(begins)
                 };
                 match operands.iter().find(|it| could(it)) {
-                    Some(unknown) => Err(not_known(&unknown.text)),
+                    Some(unknown) => Err(not_known(&unknown.text).into()),
                     None => Ok(false.into()),
                 }
             })
@@ -313,7 +314,7 @@ pub(super) const ROWS: &[Member] = &[
                 let folder = seen.call.tree_folder(at, &seen.around);
                 let clean = folder.and_then(|it| seen.around.clean_trees.get(&it).copied());
                 let why = || format!("whether `{}` runs in a clean tree is unknown", line(program));
-                clean.map(Dynamic::from).ok_or_else(why)
+                clean.map(Dynamic::from).ok_or_else(|| why().into())
             })
         },
     ),
@@ -356,18 +357,18 @@ pub(super) const ROWS: &[Member] = &[
     ),
 ];
 
-fn recognised(it: &Object) -> Result<Recognised, String> {
-    it.context.learned.borrow().program.ok_or_else(|| "no program was recognised".to_owned())
+fn recognised(it: &Object) -> Result<Recognised, FactError> {
+    it.context.learned.borrow().program.ok_or_else(|| "no program was recognized".into())
 }
 
 fn on_program(
     it: &Object,
-    ask: impl FnOnce(&Invocation, usize, &Seen) -> Result<Dynamic, String>,
-) -> Result<Dynamic, String> {
+    ask: impl FnOnce(&Invocation, usize, &Seen) -> Result<Dynamic, FactError>,
+) -> Result<Dynamic, FactError> {
     let Recognised { at, named } = recognised(it)?;
     on_call(it, |seen| match seen.call.programs.get(at) {
         Some(program) => ask(program, named, seen),
-        None => Err("no program was recognised".to_owned()),
+        None => Err("no program was recognized".into()),
     })
 }
 

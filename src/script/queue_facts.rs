@@ -4,6 +4,7 @@
 use rhai::Dynamic;
 use serde::{Deserialize, Serialize};
 
+use super::FactError;
 use super::context::Object;
 use super::members::{Member, count, field, texts};
 use super::types::{Evidence::Structure, Type};
@@ -88,10 +89,10 @@ pub(super) const ROWS: &[Member] = &[
     ),
 ];
 
-fn look(it: &Object, look: impl FnOnce(&Queued) -> Dynamic) -> Result<Dynamic, String> {
+fn look(it: &Object, look: impl FnOnce(&Queued) -> Dynamic) -> Result<Dynamic, FactError> {
     let learned = it.context.learned.borrow();
     learned.waiting.as_ref().map(look).ok_or_else(|| match it.context.recorded {
         true => it.context.miss("what waited"),
-        false => "nobody looked what waits".to_owned(),
+        false => "nobody looked what waits".into(),
     })
 }

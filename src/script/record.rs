@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use rhai::Dynamic;
 use serde::{Deserialize, Serialize};
 
+use super::FactError;
 use super::members::COUNTS;
 use super::types::Type;
 
@@ -165,14 +166,14 @@ impl Record {
     }
 
     /// What a field holds, as expressions see it.
-    pub(super) fn value(&self, field: &str) -> Result<Dynamic, String> {
+    pub(super) fn value(&self, field: &str) -> Result<Dynamic, FactError> {
         match self.values.get(field) {
             Some(Held::Bool(value)) => Ok((*value).into()),
             Some(Held::Int(value)) => Ok((*value).into()),
             Some(Held::Decimal(value)) => Ok((*value).into()),
             Some(Held::Text(text)) => Ok(text.clone().into()),
             Some(Held::Texts(items)) => Ok(super::members::texts(items.iter().cloned())),
-            None => Err(format!("`{}` has no `{field}`", self.name)),
+            None => Err(format!("`{}` has no `{field}`", self.name).into()),
         }
     }
 }

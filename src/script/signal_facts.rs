@@ -3,6 +3,7 @@
 use rhai::Dynamic;
 use serde::{Deserialize, Serialize};
 
+use super::FactError;
 use super::context::Object;
 use super::members::{Member, count, field, method, text_argument, texts};
 use super::types::{Domain, Evidence::Structure, Type};
@@ -60,10 +61,10 @@ pub(super) const ROWS: &[Member] = &[
     ),
 ];
 
-fn look(it: &Object, look: impl FnOnce(&Waiting) -> Dynamic) -> Result<Dynamic, String> {
+fn look(it: &Object, look: impl FnOnce(&Waiting) -> Dynamic) -> Result<Dynamic, FactError> {
     let learned = it.context.learned.borrow();
     learned.signals.as_ref().map(look).ok_or_else(|| match it.context.recorded {
         true => it.context.miss("which signals waited"),
-        false => "nobody looked which signals wait".to_owned(),
+        false => "nobody looked which signals wait".into(),
     })
 }

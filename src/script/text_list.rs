@@ -1,6 +1,7 @@
 //! Lists of texts as facts are asked about them: globs, options, names. Most are written out in the
 //! expression, so that one list serves all evaluations of it, and its globs are prepared once.
 
+use super::FactError;
 use std::sync::{Arc, OnceLock};
 
 use rhai::Dynamic;
@@ -56,7 +57,7 @@ impl TextList {
 }
 
 /// The list that an argument is: of the engine's texts, or one that was kept.
-pub(super) fn list(args: &[Dynamic]) -> Result<TextList, String> {
+pub(super) fn list(args: &[Dynamic]) -> Result<TextList, FactError> {
     let value = args.first().ok_or("an argument is missing")?;
     if let Some(kept) = value.read_lock::<TextList>() {
         return Ok(kept.clone());
@@ -64,5 +65,5 @@ pub(super) fn list(args: &[Dynamic]) -> Result<TextList, String> {
     let items =
         value.clone().into_array().map_err(|found| format!("expected a list, found {found}"))?;
     let text = |it: Dynamic| it.into_string().map_err(|it| format!("expected text, found {it}"));
-    items.into_iter().map(text).collect::<Result<Vec<_>, _>>().map(TextList::from)
+    Ok(items.into_iter().map(text).collect::<Result<Vec<_>, _>>()?.into())
 }

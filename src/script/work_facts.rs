@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use rhai::Dynamic;
 
+use super::FactError;
 use super::context::{Object, Part};
 use super::members::{Member, count, field, method, text_argument, texts, with_values};
 use super::types::{Domain, Evidence::Structure, Type};
@@ -282,7 +283,7 @@ pub(super) const ROWS: &[Member] = &[
     ),
 ];
 
-fn last_command(it: &Object, args: &[Dynamic]) -> Result<Option<Rc<Command>>, String> {
+fn last_command(it: &Object, args: &[Dynamic]) -> Result<Option<Rc<Command>>, FactError> {
     let pattern = CommandPattern::parse(&text_argument(args, 0)?);
     let recent = it.context.facts.commands.recent.iter().rev();
     let mut ran = recent.filter(|it| it.outcome != Outcome::Denied);
