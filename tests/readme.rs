@@ -1,115 +1,206 @@
-//! The README's examples are run: what it prints is what the program prints.
+//! The README and the pages of the book are true: their console blocks are run, their packs are checked, and
+//! their tables match the program. `POLICYD_REGEN=1 cargo test readme` writes what console blocks print.
 #![expect(
     clippy::disallowed_methods,
     clippy::unwrap_used,
-    reason = "the real README and the real binary"
+    reason = "the real pages and the real binary"
 )]
 
-use std::path::Path;
-use std::process::Command;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
 
 use policyd::source::secrets;
 
-const README: &str = include_str!("../README.md");
+const PROGRAM: &str = env!("CARGO_BIN_EXE_policyd");
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The README and every page of the book, in the order of their paths.
+fn pages() -> Vec<(PathBuf, String)> {
+    fn add(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                add(&path, found);
+            } else if path.extension().is_some_and(|it| it == "md") {
+                found.push(path);
+            }
+        }
+    }
+    let mut paths = vec![root().join("README.md")];
+    add(&root().join("src/docs"), &mut paths);
+    paths.sort();
+    let page = |path: PathBuf| (path.clone(), fs::read_to_string(path).unwrap());
+    paths.into_iter().map(page).collect()
+}
+
+fn page(name: &str) -> String {
+    fs::read_to_string(root().join(name)).unwrap()
+}
 
 /// Fenced blocks of one language.
-fn blocks(language: &str) -> Vec<&'static str> {
+fn blocks<'t>(text: &'t str, language: &str) -> Vec<&'t str> {
     let opening = format!("```{language}\n");
-    README.split(&opening).skip(1).filter_map(|rest| rest.split("```").next()).collect()
+    text.split(&opening).skip(1).filter_map(|rest| rest.split("```").next()).collect()
 }
 
 #[test]
 fn the_first_command_prints_what_the_readme_shows() {
-    let command = blocks("sh")[0].lines().next().unwrap();
+    let readme = page("README.md");
+    let command = blocks(&readme, "sh")[0].lines().next().unwrap();
     let arguments = command.strip_prefix("cargo run -q -- ").unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_policyd"))
+    let output = Command::new(PROGRAM)
         .args(arguments.split_whitespace())
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .current_dir(root())
         .output()
         .unwrap();
     assert!(output.status.success());
-    assert_eq!(String::from_utf8(output.stdout).unwrap().trim(), blocks("json")[0].trim());
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    let shown = blocks(&readme, "json")[0].trim();
+    if std::env::var_os("POLICYD_REGEN").is_some() {
+        fs::write(root().join("README.md"), readme.replace(shown, stdout.trim())).unwrap();
+        return;
+    }
+    assert_eq!(stdout.trim(), shown);
 }
 
 #[test]
-fn the_packs_in_the_readme_are_sound() {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::create_dir(folder.path().join("tests")).unwrap();
-    let packs = blocks("yaml");
-    assert!(packs.len() >= 3);
-    for pack in packs {
-        let file = pack.lines().next().unwrap().split_once("policies/").unwrap().1;
-        std::fs::write(folder.path().join(file), pack).unwrap();
-    }
-    for command in ["lint", "test"] {
-        let output = Command::new(env!("CARGO_BIN_EXE_policyd"))
-            .arg(command)
-            .arg(folder.path())
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
-    }
-}
-
-/// Commands of a console block with what they should print: `$ ` begins one, `> ` goes on.
-fn commands(block: &str) -> Vec<(String, String)> {
-    let mut found: Vec<(String, String)> = Vec::new();
-    for line in block.lines() {
-        if let Some(command) = line.strip_prefix("$ ") {
-            found.push((command.to_owned(), String::new()));
+fn the_packs_of_every_page_are_valid() {
+    let mut count = 0;
+    for (path, text) in pages() {
+        let folder = tempfile::tempdir().unwrap();
+        let policies = folder.path().join("policies");
+        fs::create_dir_all(policies.join("tests")).unwrap();
+        let packs = blocks(&text, "yaml");
+        if packs.is_empty() {
             continue;
         }
-        let (command, output) = found.last_mut().unwrap();
-        match line.strip_prefix('>') {
+        count += packs.len();
+        for pack in packs {
+            let file = pack.lines().next().unwrap().split_once("policies/").unwrap().1;
+            fs::write(policies.join(file), pack).unwrap();
+        }
+        let has_cases = fs::read_dir(policies.join("tests")).unwrap().next().is_some();
+        let commands = if has_cases { ["lint", "test"].as_slice() } else { &["lint"] };
+        for command in commands {
+            let output = Command::new(PROGRAM).arg(command).arg(&policies).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stdout);
+            let complaint = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{}: {said}{complaint}", path.display());
+        }
+    }
+    assert!(count >= 10, "{count} files of packs");
+}
+
+/// A command of a console block, with what it should print.
+struct Step {
+    command: String,
+    output: String,
+}
+
+/// The commands of a console block: `$ ` begins one, `> ` continues it.
+fn steps(block: &str) -> Vec<Step> {
+    let mut found: Vec<Step> = Vec::new();
+    for line in block.lines() {
+        if let Some(command) = line.strip_prefix("$ ") {
+            found.push(Step { command: command.to_owned(), output: String::new() });
+            continue;
+        }
+        let step = found.last_mut().unwrap();
+        match line.strip_prefix('>').filter(|_| step.output.is_empty()) {
             Some(more) => {
-                command.push('\n');
-                command.push_str(more.strip_prefix(' ').unwrap_or(more));
+                step.command.push('\n');
+                step.command.push_str(more.strip_prefix(' ').unwrap_or(more));
             }
             None => {
-                output.push_str(line);
-                output.push('\n');
+                step.output.push_str(line);
+                step.output.push('\n');
             }
         }
     }
     found
 }
 
-#[test]
-fn the_first_rule_is_written_as_the_readme_says() {
-    let folder = tempfile::tempdir().unwrap();
-    let program = Path::new(env!("CARGO_BIN_EXE_policyd")).parent().unwrap().display().to_string();
+fn run(command: &str, folder: &Path) -> Output {
+    let program = Path::new(PROGRAM).parent().unwrap().display().to_string();
     let path = format!("{program}:{}", std::env::var("PATH").unwrap());
-    let mut run = 0;
-    for (command, expected) in blocks("console").into_iter().flat_map(commands) {
-        let output = Command::new("sh")
-            .args(["-c", &format!("{command}\n")])
-            .current_dir(folder.path())
-            .env("PATH", &path)
-            .env("HOME", folder.path())
-            .output()
-            .unwrap();
-        let stdout = String::from_utf8(output.stdout).unwrap();
-        assert_eq!(stdout, expected, "$ {command}\n{}", String::from_utf8_lossy(&output.stderr));
-        run += 1;
-    }
-    assert!(run >= 8, "{run} commands");
+    Command::new("sh")
+        .args(["-c", &format!("{command}\n")])
+        .current_dir(folder)
+        .env("PATH", path)
+        .env("HOME", folder)
+        .output()
+        .unwrap()
 }
 
 #[test]
-fn every_command_in_the_readme_exists() {
-    let help = Command::new(env!("CARGO_BIN_EXE_policyd")).arg("--help").output().unwrap();
+fn console_blocks_print_what_the_pages_show() {
+    let is_regenerated = std::env::var_os("POLICYD_REGEN").is_some();
+    let mut count = 0;
+    for (path, text) in pages() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut written = text.clone();
+        for block in blocks(&text, "console") {
+            let mut printed = String::new();
+            for Step { command, output } in steps(block) {
+                let said = run(&command, folder.path());
+                let stdout = String::from_utf8(said.stdout).unwrap();
+                let stderr = String::from_utf8_lossy(&said.stderr);
+                let place = path.display();
+                assert!(
+                    is_regenerated || stdout == output,
+                    "{place}: $ {command}\n{stdout}{stderr}"
+                );
+                printed += &format!("$ {}\n{stdout}", command.replace('\n', "\n> "));
+                count += 1;
+            }
+            written = written.replace(block, &printed);
+        }
+        if is_regenerated && written != text {
+            fs::write(&path, written).unwrap();
+        }
+    }
+    assert!(count >= 20, "{count} commands");
+}
+
+#[test]
+fn every_command_that_a_page_names_exists() {
+    let help = Command::new(PROGRAM).arg("--help").output().unwrap();
     let help = String::from_utf8(help.stdout).unwrap();
-    let named = README.split("`policyd ").skip(1).filter_map(|it| it.split([' ', '`']).next());
-    for command in named {
-        assert!(help.contains(&format!("  {command} ")), "policyd {command}");
+    for (path, text) in pages() {
+        let named = text.split("`policyd ").skip(1).filter_map(|it| it.split([' ', '`']).next());
+        for command in named.filter(|it| it.chars().all(|it| it.is_ascii_lowercase())) {
+            let is_known = help.contains(&format!("  {command} "));
+            assert!(is_known, "{}: policyd {command}", path.display());
+        }
     }
 }
 
 #[test]
 fn the_exit_codes_are_those_of_the_program() {
-    let readme = README.split_whitespace().collect::<Vec<_>>().join(" ");
+    let tables =
+        [page("src/docs/reference/commands.md"), page("src/docs/operate/runs.md")].concat();
     for (code, meaning) in policyd::cli::EXIT_CODES {
-        assert!(readme.contains(&format!("{code} {meaning}")), "{code} {meaning}");
+        assert!(tables.contains(&format!("| {code} | {meaning} |")), "{code} {meaning}");
+    }
+}
+
+#[test]
+fn the_book_lists_every_page_and_its_links_lead_somewhere() {
+    let summary = page("src/docs/SUMMARY.md");
+    for (path, text) in pages() {
+        let folder = path.parent().unwrap();
+        let book = path.strip_prefix(root().join("src/docs")).ok();
+        if let Some(name) = book.filter(|it| it.as_os_str() != "SUMMARY.md") {
+            assert!(summary.contains(&format!("({})", name.display())), "{}", name.display());
+        }
+        let links = text.split("](").skip(1).filter_map(|it| it.split([')', '#']).next());
+        for link in links.filter(|it| !it.is_empty() && !it.starts_with("http")) {
+            assert!(folder.join(link).exists(), "{}: {link}", path.display());
+        }
     }
 }
 
@@ -131,8 +222,9 @@ fn the_hooks_of_pre_commit_look_at_every_file_of_a_pack() {
 }
 
 #[test]
-fn the_readme_lists_every_kind_of_secret() {
-    let row = |start: &str| README.lines().find(|it| it.starts_with(start)).unwrap();
+fn the_book_lists_every_kind_of_secret() {
+    let text = page("src/docs/trust/privacy.md");
+    let row = |start: &str| text.lines().find(|it| it.starts_with(start)).unwrap();
     let listed = |kinds: &mut dyn Iterator<Item = String>| kinds.collect::<Vec<_>>().join(", ");
     let published = listed(&mut secrets::published().map(str::to_owned));
     assert_eq!(row("| by format "), format!("| by format | {published} |"));

@@ -1,6 +1,6 @@
 //! Harnesses: the coding-agent clients that call policyd, as tables. What each calls its events and
 //! tools, what can be said to it at each event, and in which fields. Rendering, the checks of lint,
-//! `install`, `doctor` and the README read these rows; a harness is one file and one row.
+//! `install`, `doctor` and the docs read these rows; a harness is one file and one row.
 //! Lives here: what a row is, and how rows are found. No decision, no wire text.
 
 pub mod claude_code;

@@ -1,4 +1,4 @@
-//! The table of the README: what can be said to each client, out of the rows.
+//! The table of `src/docs/reference/clients.md`: the responses that each client supports, from the rows.
 
 use policyd::facts::event::EventKind;
 use policyd::harness::{Ability, HARNESSES};
@@ -34,8 +34,8 @@ fn table() -> String {
 }
 
 #[test]
-fn the_readme_says_what_the_rows_say() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
+fn the_page_of_clients_shows_the_table() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/docs/reference/clients.md");
     let text = std::fs::read_to_string(path).unwrap();
     let (before, rest) = text.split_once(BEGIN).unwrap();
     let (written, after) = rest.split_once(END).unwrap();

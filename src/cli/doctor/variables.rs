@@ -12,7 +12,7 @@ const ABOUT: &str = "environment";
 /// What the names of all of them begin with.
 const PREFIX: &str = "POLICYD_";
 
-/// Those that stand for no option, as the README lists them.
+/// Those that stand for no option, as `src/docs/reference/environment.md` lists them.
 const OWN: [&str; 9] = [
     "POLICYD_POLICIES",
     "POLICYD_STATE_DIR",
@@ -92,10 +92,10 @@ mod tests {
     }
 
     #[test]
-    fn every_variable_of_the_readme_is_known() {
-        let readme = include_str!("../../../README.md");
+    fn every_variable_of_the_docs_is_known() {
+        let page = include_str!("../../docs/reference/environment.md");
         let options = line::variables();
-        for name in readme.split(|c: char| !(c.is_ascii_uppercase() || c == '_')) {
+        for name in page.split(|c: char| !(c.is_ascii_uppercase() || c == '_')) {
             if name.len() > PREFIX.len() && name.starts_with(PREFIX) {
                 let is_known = OWN.contains(&name) || options.iter().any(|it| it == name);
                 assert!(is_known, "{name}");
