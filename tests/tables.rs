@@ -8,14 +8,17 @@
 
 mod support;
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
+use policyd::cli::{self, Console};
 use policyd::judge::tables::{Decided, decide, given};
 use policyd::policy::load::{Pack, load};
 use policyd::policy::tables::{Table, find};
 use policyd::policy::{Policy, builtin};
 use policyd::source::Source;
+use policyd::world::fake::FakeWorld;
 use serde_json::{Value, json};
 
 static POLICY: LazyLock<Policy> = LazyLock::new(|| {
@@ -138,4 +141,75 @@ fn a_pack_changes_a_table_by_its_id() {
     assert_eq!(ask(&own, "context_reminder", &said).unwrap().answer, "remind");
     let said = ["iteration=25".to_owned()];
     assert_eq!(ask(&own, "context_reminder", &said).unwrap().answer, "quiet");
+}
+
+/// The first diagnostics of a pack with this `tables.yaml`, with their places.
+fn refusals(text: &str) -> Vec<String> {
+    let source = Source { name: "tables.yaml".to_owned(), text: text.to_owned() };
+    let files = vec![("tables.yaml".to_owned(), Arc::new(source))];
+    let loaded = load(&Pack { name: "own".to_owned(), files }, &builtin::pack());
+    assert!(loaded.policy.is_none(), "the pack must not load");
+    let found = loaded.diagnostics.iter();
+    found.map(|it| format!("{} {} {}", it.code, it.span.place(), it.message)).collect()
+}
+
+fn with_input(input: &str) -> String {
+    format!(
+        "- id: sized\n  inputs:\n    size: {input}\n  rows:\n    - {{when: given.size > 5, \
+         answer: big}}\n  otherwise: small\n"
+    )
+}
+
+#[test]
+fn a_limit_alone_is_enforced() {
+    for (input, allowed, refused, error) in [
+        ("{min: 0}", "size=0", "size=-1", "`size` is at least 0, not `-1`"),
+        ("{min: 0, type: decimal}", "size=1e30", "size=-0.1", "`size` is at least 0, not `-0.1`"),
+        ("{max: 9}", "size=-70", "size=10", "`size` is at most 9, not `10`"),
+        ("{min: 2, max: 9}", "size=2", "size=1", "`size` is from 2 to 9, not `1`"),
+    ] {
+        let own = tables(&with_input(input));
+        assert!(ask(&own, "sized", &[allowed.to_owned()]).is_ok(), "{input}");
+        assert_eq!(ask(&own, "sized", &[refused.to_owned()]).unwrap_err(), error, "{input}");
+    }
+    // An input without limits takes any number.
+    let own = tables(&with_input("{}"));
+    for said in ["size=-9223372036854775808", "size=9223372036854775807"] {
+        assert!(ask(&own, "sized", &[said.to_owned()]).is_ok(), "{said}");
+    }
+}
+
+#[test]
+fn a_min_greater_than_max_is_refused_at_load() {
+    let found = refusals(&with_input("{min: 5, max: 1, default: 7}"));
+    assert_eq!(
+        found,
+        ["out-of-range tables.yaml:3:17 `min` of `size` is 5, greater than `max`, which is 1"]
+    );
+    assert!(ask(&tables(&with_input("{min: 5, max: 5}")), "sized", &["size=5".to_owned()]).is_ok());
+}
+
+#[test]
+fn a_value_beyond_the_limits_is_a_usage_error() {
+    let world = FakeWorld::new();
+    world.set_env("HOME", "/home/me");
+    let decide = |said: &str| {
+        let words = ["policyd", "decide", "confidence_route", said].map(OsString::from);
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let mut console = Console {
+            stdin: &mut std::io::empty(),
+            stdout: &mut out,
+            stderr: &mut err,
+            terminal: false,
+            watched: false,
+            typed: true,
+        };
+        let code = cli::run(&world, &mut console, &words);
+        (code, String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
+    };
+    let (code, out, err) = decide("confidence=72");
+    assert_eq!((code, out.as_str()), (2, ""), "{err}");
+    assert!(err.contains("`confidence` is from 0 to 1, not `72`"), "{err}");
+    assert_eq!(decide("confidence=-0.1").0, 2);
+    assert_eq!(decide("confidence=1").0, 0);
 }

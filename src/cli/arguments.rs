@@ -360,9 +360,9 @@ pub(super) struct ResumeArguments {
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ExplainArguments {
-    /// Id of the decision, as `policyd log` shows it; the last one by default
+    /// Id of the decision, as `policyd log` shows it; the last evaluated one by default
     pub(super) id: Option<String>,
-    /// The last decision, which is the default
+    /// The last evaluated decision, which is the default
     #[arg(long)]
     pub(super) last: bool,
     /// Of the sessions whose id starts with this

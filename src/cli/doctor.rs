@@ -2,6 +2,7 @@
 //! what may switch it off, which packs are used, and the whole path of a hook tried on simulated
 //! machines on which something goes wrong. Nothing of the project is changed.
 
+mod audit_log;
 mod layers;
 mod transcripts;
 mod trials;
@@ -78,6 +79,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Doct
     checks.extend(variables::look(world));
     checks.extend(packs(world, &project));
     checks.push(state(world, &project));
+    checks.extend(audit_log::look(world, &project));
     let breakers = BreakerStore::new(world, &project.state, Durability::default());
     checks.extend(breakers.damage().map(|it| Check::new("breakers", Health::Look, it)));
     checks.extend(transcripts::look(world));

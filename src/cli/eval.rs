@@ -31,7 +31,6 @@ use crate::judge::combine::Decision;
 use crate::judge::situation::Words;
 use crate::judge::{self, Bench, Detail, Outcome};
 use crate::policy::{Forgotten, Policy, records};
-use crate::report::decision_log;
 use crate::script::Evaluator;
 use crate::source::suggest;
 use crate::state::SessionState;
@@ -122,11 +121,9 @@ fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
             return broken::judge(world, request, policy, &project, (report, &why));
         }
         Err(why) => {
-            let report = broken::answer(world, &project, request, report, &why);
+            let mut report = broken::answer(world, &project, request, report, &why);
             let blocked = report.answer.refuses();
-            let event = &request.event;
-            let entry = decision_log::unjudged_entry(request.now, event, &report.around, blocked);
-            speech::log_decision(world, &project.state, entry);
+            speech::log_unjudged(world, &project.state, request, blocked, &mut report);
             return report;
         }
     };
@@ -315,9 +312,7 @@ impl Stopping<'_> {
             || gathered.cursor.iter().for_each(|it| transcript::keep(world, &cursor_path, it));
         // Half of a transcript is no evidence: the guard is not even stepped.
         if context.transcript_problem.is_some() {
-            let entry =
-                decision_log::unjudged_entry(self.request.now, event, &report.around, false);
-            speech::log_decision(world, own, entry);
+            speech::log_unjudged(world, own, self.request, false, &mut report);
             keep();
             return report.silent("the transcript was not read");
         }

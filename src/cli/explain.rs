@@ -41,14 +41,20 @@ pub(super) fn run(
     pack::tell_passed_over(console, &found);
     let policy = recorded::policy(world, &project, &found);
     let entries = recorded::entries(world, &project, policy.as_ref().ok());
-    let entry =
-        match recorded::find(&entries, arguments.id.as_deref(), arguments.session.as_deref()) {
-            Ok(entry) => entry,
-            Err((code, complaint)) => {
-                console.complain(&complaint);
-                return code;
+    let found_entry =
+        recorded::find(&entries, arguments.id.as_deref(), arguments.session.as_deref());
+    let entry = match found_entry {
+        Ok(recorded::Found { entry, skipped }) => {
+            if skipped > 0 {
+                console.complain(&skipped_text(skipped));
             }
-        };
+            entry
+        }
+        Err((code, complaint)) => {
+            console.complain(&complaint);
+            return code;
+        }
+    };
     let mut lost = Vec::new();
     let (mut again, mut guarded) = (None, None);
     if let Some(then) = Then::of(&entry) {
@@ -75,6 +81,13 @@ pub(super) fn run(
         ListFormat::Text => explanation.to_text(arguments.all, console.color()),
     });
     if explanation.differences().is_empty() { EXIT_OK } else { EXIT_FOUND }
+}
+
+/// The notice about newer entries at which nothing was evaluated.
+fn skipped_text(count: usize) -> String {
+    let entries =
+        if count == 1 { "1 newer entry was" } else { &format!("{count} newer entries were") };
+    format!("{entries} not evaluated; `policyd log` lists them with their ids")
 }
 
 /// What decided then.

@@ -14,7 +14,7 @@ use crate::facts::Facts;
 use crate::judge::inputs::Inputs;
 use crate::judge::situation::Words;
 use crate::policy::Policy;
-use crate::report::decision_log::{self, Entry};
+use crate::report::decision_log::Entry;
 use crate::script::context::Context;
 use crate::store::subagents::Reader;
 use crate::store::{log, transcript};
@@ -25,26 +25,45 @@ pub(super) const READING_MAX: Duration = Duration::from_secs(600);
 
 /// Every entry of the project's decision logs, oldest first; `policy` may keep them elsewhere.
 pub(super) fn entries(world: &dyn World, project: &Project, policy: Option<&Policy>) -> Vec<Value> {
-    let mut roots: Vec<PathBuf> = vec![project.state.clone()];
-    roots.extend(policy.map(|it| project::sessions(world, project, &it.settings).1));
-    roots.dedup();
-    let mut all: Vec<Value> =
-        roots.iter().flat_map(|it| log::read_all(world, &it.join(DECISION_LOG))).collect();
-    if roots.len() > 1 {
+    let logs = log_paths(world, project, policy);
+    let mut all: Vec<Value> = logs.iter().flat_map(|it| log::read_all(world, it)).collect();
+    if logs.len() > 1 {
         all.sort_by_key(|it| it.get("timestamp").and_then(Value::as_str).map(str::to_owned));
     }
     all
 }
 
-/// The newest entry whose id begins with `id`, of a session whose id begins with `session`.
+/// The decision logs of the project: below its state directory, and where `policy` keeps its own.
+pub(super) fn log_paths(
+    world: &dyn World,
+    project: &Project,
+    policy: Option<&Policy>,
+) -> Vec<PathBuf> {
+    let own = policy.map(|it| project::sessions(world, project, &it.settings).1);
+    let roots = [project.state.clone()].into_iter().chain(own);
+    let mut logs: Vec<PathBuf> = roots.map(|it| it.join(DECISION_LOG)).collect();
+    logs.dedup();
+    logs
+}
+
+/// An entry of the decision log.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) entry: Entry,
+    /// Number of newer entries at which nothing was evaluated; 0 for an entry that was asked for by its id.
+    pub(super) skipped: usize,
+}
+
+/// Finds the newest entry whose id begins with `id`, of a session whose id begins with `session`.
+/// Without an id, the newest entry of an evaluation.
 ///
 /// # Errors
-/// The exit code, and what to do.
+/// The exit code and a message: nothing is logged, no entry fits, or several ids begin so.
 pub(super) fn find(
     entries: &[Value],
     id: Option<&str>,
     session: Option<&str>,
-) -> Result<Entry, (u8, String)> {
+) -> Result<Found, (u8, String)> {
     let read: Vec<Entry> = entries.iter().filter_map(Entry::read).collect();
     if read.is_empty() {
         let text = "no decision of this project is logged: nothing was judged here yet";
@@ -54,19 +73,32 @@ pub(super) fn find(
         .into_iter()
         .filter(|it| id.is_none_or(|id| it.id.starts_with(id)))
         .filter(|it| session.is_none_or(|id| it.session_id.starts_with(id)))
-        // Without an id, the last decision is meant, not the last time policyd was turned off or on.
-        .filter(|it| id.is_some() || !decision_log::is_switch(&it.event))
         .collect();
     let ids: Vec<&str> = fitting.iter().map(|it| it.id.as_str()).collect();
     if id.is_some() && ids.iter().any(|it| Some(it) != ids.first()) {
         return Err((EXIT_USAGE, format!("several decisions begin so: {}", ids.join(", "))));
     }
-    let named = id.map(|it| format!("decision `{it}`"));
-    let named = named.or_else(|| session.map(|it| format!("decision of a session `{it}`")));
-    fitting.pop().ok_or_else(|| {
-        let named = named.unwrap_or_default();
-        (EXIT_BROKEN, format!("no {named} is logged; `policyd log` lists them with their ids"))
-    })
+    match fitting.iter().rposition(|it| id.is_some() || it.is_evaluated()) {
+        Some(at) => {
+            let skipped = fitting.len().saturating_sub(at).saturating_sub(1);
+            Ok(Found { entry: fitting.swap_remove(at), skipped })
+        }
+        None => Err((EXIT_BROKEN, missing(fitting.last(), id, session))),
+    }
+}
+
+/// Why no entry was found; `newest` is an entry at which nothing was evaluated.
+fn missing(newest: Option<&Entry>, id: Option<&str>, session: Option<&str>) -> String {
+    let of_session = session.map(|it| format!(" of a session `{it}`")).unwrap_or_default();
+    let Some(Entry { id: newest, event, .. }) = newest else {
+        let named = id.map_or(of_session, |it| format!(" `{it}`"));
+        return format!("no decision{named} is logged; `policyd log` lists them with their ids");
+    };
+    format!(
+        "no evaluated decision{of_session} is logged: nothing was evaluated at the newest entry, \
+         `{newest}` ({event})\nhelp: run `policyd explain {newest}` to see that entry, or `policyd doctor` \
+         to see why nothing is evaluated"
+    )
 }
 
 /// The pack as it is now, with the project's switches.

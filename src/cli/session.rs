@@ -155,6 +155,7 @@ fn recorded_session(
         .filter(|it| it.get("inputs").is_some_and(|it| it.is_object()))
         .collect();
     let entry = recorded::find(&judged, None, Some(named))
+        .map(|it| it.entry)
         .map_err(|(_, why)| format!("{why}; the path of a transcript names a session, too"))?;
     let inputs = entry.inputs.as_ref().ok_or("the record holds no inputs")?;
     let mut notes = Vec::new();

@@ -387,6 +387,13 @@ impl Entry {
         serde_json::from_value(value.clone()).ok()
     }
 
+    /// Returns whether checks or guards were evaluated: not for a switch, a pause, a broken pack or a
+    /// transcript that was not read.
+    #[must_use]
+    pub fn is_evaluated(&self) -> bool {
+        self.session_type.is_some() || !self.guards.is_empty()
+    }
+
     /// Whose decision it was, and when; nothing where the entry does not say it.
     #[must_use]
     pub fn whose(&self) -> Option<Whose> {

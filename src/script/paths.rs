@@ -33,7 +33,8 @@ pub struct Number {
 /// Which numbers a fact can be; `path` is its text.
 #[must_use]
 pub fn number(path: &str, names: &Names) -> Number {
-    let field = names.record.as_ref().and_then(|it| it.at(path)).map(|it| (it.range, it.result));
+    let field =
+        names.record.as_ref().and_then(|it| it.at(path)).map(|it| (it.limits.range(), it.result));
     let (range, result) = field
         .or_else(|| last_member(path).map(|it| (it.range, it.result)))
         .unwrap_or(((i64::MIN, i64::MAX), Type::Any));

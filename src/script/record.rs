@@ -7,7 +7,6 @@ use rhai::Dynamic;
 use serde::{Deserialize, Serialize};
 
 use super::FactError;
-use super::members::COUNTS;
 use super::types::Type;
 
 /// What a record holds: its name in expressions, and its fields.
@@ -30,8 +29,58 @@ pub struct Field {
     pub doc: String,
     /// The values it can have, where they are few.
     pub values: Vec<String>,
-    /// The least and the greatest number it can be.
-    pub range: (i64, i64),
+    /// The limits of its number.
+    pub limits: Limits,
+}
+
+/// The least and the greatest number that a field can have; `None` if there is no such limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// The least number.
+    pub min: Option<i64>,
+    /// The greatest number.
+    pub max: Option<i64>,
+}
+
+impl Limits {
+    /// The limits of a count: zero or more.
+    pub const COUNT: Self = Self { min: Some(0), max: None };
+
+    /// Returns whether a number is within the limits.
+    #[must_use]
+    pub fn contains(self, number: f64) -> bool {
+        self.min.is_none_or(|it| as_decimal(it) <= number)
+            && self.max.is_none_or(|it| number <= as_decimal(it))
+    }
+
+    /// Returns whether no number is within the limits.
+    #[must_use]
+    pub fn are_contradictory(self) -> bool {
+        self.min.zip(self.max).is_some_and(|(min, max)| min > max)
+    }
+
+    /// Formats the limits, such as `from 0 to 1`; `None` if there are none.
+    #[must_use]
+    pub fn text(self) -> Option<String> {
+        match (self.min, self.max) {
+            (Some(min), Some(max)) => Some(format!("from {min} to {max}")),
+            (Some(min), None) => Some(format!("at least {min}")),
+            (None, Some(max)) => Some(format!("at most {max}")),
+            (None, None) => None,
+        }
+    }
+
+    /// Returns the least and the greatest whole number within the limits.
+    #[must_use]
+    pub fn range(self) -> (i64, i64) {
+        (self.min.unwrap_or(i64::MIN), self.max.unwrap_or(i64::MAX))
+    }
+}
+
+/// A whole number that is compared with a decimal.
+#[expect(clippy::cast_precision_loss, reason = "limits are far below the precision of a decimal")]
+pub(super) fn as_decimal(number: i64) -> f64 {
+    number as f64
 }
 
 impl Field {
@@ -39,13 +88,13 @@ impl Field {
     #[must_use]
     pub fn new(name: &str, result: Type, doc: &str) -> Self {
         let values = Vec::new();
-        Self { name: name.to_owned(), result, doc: doc.to_owned(), values, range: COUNTS }
+        Self { name: name.to_owned(), result, doc: doc.to_owned(), values, limits: Limits::COUNT }
     }
 
     /// The same of a number that counts from one.
     #[must_use]
     pub fn from_one(self) -> Self {
-        Self { range: (1, self.range.1), ..self }
+        Self { limits: Limits { min: Some(1), ..self.limits }, ..self }
     }
 
     /// The same with the closed set of its values.

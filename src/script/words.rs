@@ -1,8 +1,7 @@
 //! Records as `name=value` words, as people write them in a shell: typed by their shape, a slip told
 //! with its cure.
 
-use super::members::COUNTS;
-use super::record::{Held, Record, Shape};
+use super::record::{Field, Held, Record, Shape, as_decimal};
 use super::types::Type;
 use crate::source::suggest;
 
@@ -31,22 +30,10 @@ pub fn flag(text: &str) -> Option<bool> {
     }
 }
 
-/// Checks that a number is one that its field can be.
-fn check_range(name: &str, text: &str, number: f64, range: (i64, i64)) -> Result<(), String> {
-    let (least, most) = range;
-    if range == COUNTS || (as_decimal(least)..=as_decimal(most)).contains(&number) {
-        return Ok(());
-    }
-    Err(match (least == i64::MIN, most == i64::MAX) {
-        (true, _) => format!("`{name}` is at most {most}, not `{text}`"),
-        (false, true) => format!("`{name}` is at least {least}, not `{text}`"),
-        (false, false) => format!("`{name}` is from {least} to {most}, not `{text}`"),
-    })
-}
-
-#[expect(clippy::cast_precision_loss, reason = "limits are far below the precision of a decimal")]
-fn as_decimal(number: i64) -> f64 {
-    number as f64
+/// Checks that a number is within the limits of its field.
+fn check_limits(field: &Field, text: &str, number: f64) -> Result<(), String> {
+    let wanted = field.limits.text().filter(|_| !field.limits.contains(number));
+    wanted.map_or(Ok(()), |wanted| Err(format!("`{}` is {wanted}, not `{text}`", field.name)))
 }
 
 /// A record of these words; `known` has the values of what is not given.
@@ -71,12 +58,12 @@ pub fn record(shape: &Shape, known: Record, words: &[String]) -> Result<Record, 
             Held::Bool(flag(text).ok_or_else(|| wrong("true or false"))?)
         } else if field.result == Type::Int {
             let number: i64 = text.parse().map_err(|_| wrong("a whole number"))?;
-            check_range(name, text, as_decimal(number), field.range)?;
+            check_limits(field, text, as_decimal(number))?;
             Held::Int(number)
         } else if field.result == Type::Decimal {
             let number: Option<f64> = text.parse().ok().filter(|it: &f64| it.is_finite());
             let number = number.ok_or_else(|| wrong("a number"))?;
-            check_range(name, text, number, field.range)?;
+            check_limits(field, text, number)?;
             Held::Decimal(number)
         } else if field.result == Type::Texts {
             let mut items = match record.get(name) {

@@ -291,13 +291,77 @@ fn what_was_not_judged_is_explained_by_its_problem() {
     let scene = untested();
     scene.world.put("/work/.policyd/policies/considerations.yaml", "- id: [x\n");
     scene.stop();
-    let said = explain(&scene, &[]);
+    let none = explain(&scene, &[]);
+    assert_eq!((none.code, none.stdout.as_str()), (3, ""));
+    let id = logged_ids(&scene).pop().unwrap();
+    let help = format!("`{id}` (stop)\nhelp: run `policyd explain {id}` to see that entry");
+    assert!(none.stderr.contains(&help), "{}", none.stderr);
+    let said = explain(&scene, &[&id]);
     assert_eq!(said.code, 0);
     for part in ["not judged", "the policy pack is broken", "nothing was judged then"] {
         assert!(said.stdout.contains(part), "{}", said.stdout);
     }
-    let lines = explain(&scene, &["--format", "compact"]).stdout;
+    let lines = explain(&scene, &[&id, "--format", "compact"]).stdout;
     assert_eq!(lines, "note     nothing was judged then\n");
+}
+
+/// The ids of the log, oldest first.
+fn logged_ids(scene: &Scene) -> Vec<String> {
+    let log = String::from_utf8(scene.world.get(LOG).unwrap()).unwrap();
+    let entries = log.lines().map(|it| serde_json::from_str::<Value>(it).unwrap());
+    entries.map(|it| it["id"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_log_of_switches_alone_holds_no_decision_to_explain() {
+    let scene = untested();
+    assert_eq!(scene.run(&["policyd", "pause", "30m"], b"").code, 0);
+    scene.world.advance(Duration::from_secs(1));
+    scene.stop();
+    scene.world.advance(Duration::from_secs(1));
+    assert_eq!(scene.run(&["policyd", "resume"], b"").code, 0);
+    let ids = logged_ids(&scene);
+    assert_eq!(ids.len(), 3, "a pause, a stop, the end of the pause");
+    for more in [&[] as &[&str], &["--last"]] {
+        let none = explain(&scene, more);
+        assert_eq!((none.code, none.stdout.as_str()), (3, ""));
+        let text = format!(
+            "policyd: no evaluated decision is logged: nothing was evaluated at the newest entry, `{id}` \
+             (resume)\nhelp: run `policyd explain {id}` to see that entry, or `policyd doctor` to see why \
+             nothing is evaluated\n",
+            id = ids[2]
+        );
+        assert_eq!(none.stderr, text);
+    }
+    let of_session = explain(&scene, &["--session", "session-1"]).stderr;
+    let text = format!(
+        "no evaluated decision of a session `session-1` is logged: nothing was evaluated at the newest entry, `{}` (stop)",
+        ids[1]
+    );
+    assert!(of_session.contains(&text), "{of_session}");
+}
+
+#[test]
+fn the_last_evaluated_decision_is_explained() {
+    let scene = untested();
+    scene.stop();
+    let id = logged_ids(&scene).pop().unwrap();
+    let alone = explain(&scene, &[]);
+    assert_eq!(alone.stderr, "");
+    // A pause, a stop during the pause, and a stop with a broken pack.
+    scene.run(&["policyd", "pause", "30m"], b"");
+    scene.world.advance(Duration::from_secs(1));
+    scene.stop();
+    scene.run(&["policyd", "resume"], b"");
+    scene.world.advance(Duration::from_secs(1));
+    scene.world.put("/work/.policyd/policies/considerations.yaml", "- id: [x\n");
+    scene.stop();
+    assert_eq!(logged_ids(&scene).len(), 5);
+    let last = explain(&scene, &["--last", "--format", "json"]);
+    assert_eq!(last.json()["entry"]["id"], id);
+    let notice =
+        "policyd: 4 newer entries were not evaluated; `policyd log` lists them with their ids\n";
+    assert_eq!(last.stderr, notice);
 }
 
 /// A machine on which an agent is about to call a tool, under guards of its own.

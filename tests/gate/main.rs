@@ -8,6 +8,7 @@
     reason = "a failing case is a failing test; tables of agreement are printed; case files are real"
 )]
 
+mod audit_log;
 mod breakers;
 mod cases;
 mod copilot;

@@ -73,7 +73,8 @@ fn a_pause_is_told_everywhere_and_is_over_by_itself() {
     assert_eq!(guard["commands"], json!(["rm"]));
     let listed = called(&scene, "log").stdout;
     assert!(listed.lines().nth(1).unwrap().contains("paused"), "{listed}");
-    assert!(called(&scene, "explain").stdout.contains("not judged\npaused until"));
+    let line = format!("explain {}", entries[1]["id"].as_str().unwrap());
+    assert!(called(&scene, &line).stdout.contains("not judged\npaused until"));
     let counts = called(&scene, "log --summary --format json").json();
     assert_eq!(counts["stops"], 2, "switching is no stop: {counts}");
 

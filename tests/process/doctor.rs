@@ -53,6 +53,7 @@ fn a_machine_that_is_well_is_told_so_and_nothing_is_changed() {
         "trust",
         "pack",
         "state",
+        "audit log",
         "transcripts",
         "block",
         "bad flag",
@@ -118,6 +119,51 @@ fn switches_packs_and_state_are_looked_at() {
     let (checks, bad) = doctor(&machine);
     assert_eq!(bad, 0);
     assert!(checks.iter().any(|it| it["text"].to_string().contains("is not trusted")));
+}
+
+#[test]
+fn an_audit_log_that_cannot_be_written_is_found() {
+    let row = |machine: &Machine| {
+        let (checks, failed) = doctor(machine);
+        let row = checks.iter().find(|it| it["about"] == "audit log").unwrap().clone();
+        (row["health"].as_str().unwrap().to_owned(), row, failed)
+    };
+    // A log that exists is left as it is.
+    let machine = installed();
+    let log = ".policyd/logs/decisions.jsonl";
+    machine.put(log, "{\"id\": \"a\"}");
+    let modified = || fs::metadata(machine.file(log)).unwrap().modified().unwrap();
+    let before = modified();
+    let (health, row_of_log, failed) = row(&machine);
+    assert_eq!((health.as_str(), failed), ("ok", 0), "{row_of_log}");
+    assert!(row_of_log["text"].as_str().unwrap().ends_with("decisions.jsonl can be written"));
+    assert_eq!(fs::read_to_string(machine.file(log)).unwrap(), "{\"id\": \"a\"}");
+    assert_eq!(modified(), before);
+
+    for (path, why) in [
+        (".policyd/logs", "/.policyd/logs: not a directory"),
+        (".policyd/logs/decisions.jsonl/x", "not a regular file"),
+    ] {
+        let machine = installed();
+        machine.put(path, "a file");
+        let (health, row, failed) = row(&machine);
+        assert_eq!((health.as_str(), failed), ("failed", 1), "{row}");
+        let text = row["text"].as_str().unwrap();
+        assert!(text.contains(why) && text.ends_with("decisions are not recorded"), "{text}");
+        assert!(row["more"][0].as_str().unwrap().starts_with("help: "), "{row}");
+    }
+}
+
+/// Behind a symbolic link, nothing is written.
+#[cfg(unix)]
+#[test]
+fn an_audit_log_behind_a_symbolic_link_is_found() {
+    let machine = installed();
+    fs::create_dir_all(machine.file(".policyd")).unwrap();
+    fs::create_dir_all(machine.path("elsewhere")).unwrap();
+    std::os::unix::fs::symlink(machine.path("elsewhere"), machine.file(".policyd/logs")).unwrap();
+    failed(&machine, "decisions are not recorded");
+    assert_eq!(fs::read_dir(machine.path("elsewhere")).unwrap().count(), 0);
 }
 
 #[test]

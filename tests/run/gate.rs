@@ -16,6 +16,22 @@ fn words_complete_nothing() {
     assert_eq!((said.code, said.status().as_str()), (11, "max_iterations"));
 }
 
+/// The pack of a run is loaded once; the log says which one, so that a claim can be explained.
+#[test]
+fn a_logged_claim_names_the_content_of_its_pack() {
+    let own = "- id: never\n  category: Work\n  question: Is it?\n  severity: warning\n  \
+               applicable_session_types: [\"*\"]\n  satisfied: todos.open == 0\n";
+    for stage in [Stage::new(), Stage::new().with_pack("considerations.yaml", own)] {
+        stage.play(turn("a", vec![signals("COMPLETION_REQUESTED")]));
+        assert_eq!(stage.run(&[]).status(), "complete");
+        let explained = stage.call(&["explain", "--format", "json"]);
+        let explained: serde_json::Value = serde_json::from_str(&explained.out).unwrap();
+        assert_eq!(explained["entry"]["inputs"]["pack_hash"].as_str().unwrap().len(), 16);
+        let lost = explained["lost"].to_string();
+        assert!(!lost.contains("pack"), "the pack did not change: {lost}");
+    }
+}
+
 #[test]
 fn what_was_claimed_before_the_turn_is_no_claim() {
     let stage = Stage::new();

@@ -13,7 +13,6 @@ use crate::hook::Answer;
 use crate::judge::combine::Decision;
 use crate::limits;
 use crate::policy::{OnError, Policy};
-use crate::report::decision_log;
 use crate::state::guard::{self, GuardLimits, Ruling, Stop};
 use crate::store::file::Saved;
 use crate::store::session::{Layout, SessionStore};
@@ -53,8 +52,7 @@ pub(super) fn judge(
     if changes && broken.on_error == Some(OnError::Block) {
         report.answer = Answer::block(format!("policyd: {text}. Tell the user to mend it."));
         report.problem(&format!("{text}. Run `policyd lint`."));
-        let entry = decision_log::unjudged_entry(request.now, &request.event, &report.around, true);
-        speech::log_decision(world, &project.state, entry);
+        speech::log_unjudged(world, &project.state, request, true, &mut report);
         return report;
     }
     if !(Guarding { world, request, policy, words, project, found: None }).guard(&mut report) {

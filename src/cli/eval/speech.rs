@@ -148,6 +148,20 @@ pub(super) fn report_off(
     report.not_judged(Unjudged::Off(reason), request.now)
 }
 
+/// Logs an event that could not be evaluated; reports a log that cannot be written.
+pub(super) fn log_unjudged(
+    world: &dyn World,
+    own: &Path,
+    request: &Request<'_>,
+    blocked: bool,
+    report: &mut Report,
+) {
+    let entry = decision_log::unjudged_entry(request.now, &request.event, &report.around, blocked);
+    if !log_decision(world, own, entry) {
+        report.problem(&unlogged(own));
+    }
+}
+
 /// What the user reads about a decision that is in no log.
 pub(super) fn unlogged(own: &Path) -> String {
     format!(

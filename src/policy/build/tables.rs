@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::super::layers::{Layers, wanted};
 use super::super::tables::{Answer, FILE, Row, Table};
 use super::{Builder, Entry, text, texts};
-use crate::script::record::{Field, Record, Shape};
+use crate::script::record::{Field, Limits, Record, Shape};
 use crate::script::types::{Names, Type};
 use crate::script::words;
 use crate::source::Diagnostic;
@@ -31,6 +31,7 @@ impl Builder<'_> {
                 self.missing(entry, key, why);
             }
         }
+        self.report_contradictory_limits(entry);
         let inputs = given(entry);
         let names = Names { record: Some(Arc::new(inputs.clone())), ..Names::default() };
         let (rows, otherwise) = self.speaking(Arc::new(names), |it| {
@@ -54,6 +55,23 @@ impl Builder<'_> {
         }
         let reason = node.get("reason").and_then(|it| self.template(it));
         Answer { answer: text(node.get("answer")), reason: reason.unwrap_or_default() }
+    }
+
+    /// Reports inputs whose `min` is greater than their `max`.
+    fn report_contradictory_limits(&mut self, entry: &Entry) {
+        let inputs = entry.get("inputs").and_then(Node::entries).unwrap_or_default();
+        for (key, node) in inputs {
+            let limits = limits(node);
+            let (Limits { min: Some(min), max: Some(max) }, true, Some(place)) =
+                (limits, limits.are_contradictory(), node.get("min"))
+            else {
+                continue;
+            };
+            let name = key.text().unwrap_or_default();
+            let message = format!("`min` of `{name}` is {min}, greater than `max`, which is {max}");
+            let found = Diagnostic::error("out-of-range", place.span.clone(), message);
+            self.diagnostics.push(found.with_help(format!("write at most {max}, or raise `max`")));
+        }
     }
 
     /// Values of inputs that are not given; each must be one that could be given.
@@ -80,6 +98,12 @@ impl Builder<'_> {
     }
 }
 
+/// The limits that an input states; without them, any number may be given.
+fn limits(input: &Node) -> Limits {
+    let limit = |key| input.get(key).and_then(Node::int);
+    Limits { min: limit("min"), max: limit("max") }
+}
+
 /// What the rows of a table see.
 pub(super) fn given(entry: &Entry) -> Shape {
     let inputs = entry.get("inputs").and_then(Node::entries).unwrap_or_default();
@@ -98,10 +122,9 @@ pub(super) fn given(entry: &Entry) -> Shape {
             values.push(String::new()); // Not given, it is empty.
         }
         let field = Field::new(key.text().unwrap_or_default(), kind, &doc);
-        // Without limits, any number may be given.
-        let limit = |key: &str| node.get(key).and_then(Node::text)?.trim().parse::<i64>().ok();
-        let range = (limit("min").unwrap_or(i64::MIN), limit("max").unwrap_or(i64::MAX));
-        Field { values, range, ..field }
+        // Contradictory limits are reported; what else is wrong with the table is found without them.
+        let limits = Some(limits(node)).filter(|it| !it.are_contradictory()).unwrap_or_default();
+        Field { values, limits, ..field }
     });
     Shape { name: "given".to_owned(), fields: fields.collect() }
 }
