@@ -17,8 +17,8 @@
 //! A clock that jumps ahead ends no wait. The first tick past `expires` or `answer_by` only records
 //! that it saw the signal late. A later tick ends the signal if the time between the two is plausible:
 //! at least a quarter of the wait (at most `SIGNAL_LATE_MIN`) and at most `SIGNAL_LATE_MAX`. A clock that
-//! comes back clears the record. A clock that stays wrong for longer than that cannot be told from a
-//! break of the user.
+//! comes back clears the record. policyd cannot distinguish a clock that stays wrong for longer from
+//! a break of the user.
 
 use std::time::Duration;
 
