@@ -198,6 +198,10 @@ pub const SIGNALS_MAX: usize = 2_000;
 pub const SIGNAL_LEASE_MAX: std::time::Duration = std::time::Duration::from_secs(24 * 60 * 60);
 /// Answers that were not told yet, newest last.
 pub const SIGNAL_ANSWERS_MAX: usize = 20;
+/// Minimum time between the call that first sees a signal late and the call that ends it.
+pub const SIGNAL_LATE_MIN: std::time::Duration = std::time::Duration::from_secs(60 * 60);
+/// Longest plausible time between the two calls; a longer one is a second jump of the clock.
+pub const SIGNAL_LATE_MAX: std::time::Duration = std::time::Duration::from_secs(30 * 24 * 60 * 60);
 /// The log of drifts that is read, in bytes: its end.
 pub const DRIFT_LOG_BYTES_MAX: u64 = 1024 * 1024;
 /// Longest wait for the lock of a session where no manifest says otherwise: a disk that stalls for

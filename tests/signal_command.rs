@@ -123,8 +123,10 @@ fn what_is_due_is_said_and_done() {
         ],
     );
     world.advance(Duration::from_secs(24 * 3600));
+    let late = session(&world, &["signal process"]);
+    world.advance(Duration::from_secs(3600));
     let after = session(&world, &["signal process", "signal process", "signal history"]);
-    support::snapshot("signals", "command__what_is_due", [before, after].concat());
+    support::snapshot("signals", "command__what_is_due", [before, late, after].concat());
 }
 
 #[test]

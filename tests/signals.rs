@@ -115,7 +115,10 @@ fn signal_timeout(input: &Value) -> Value {
         });
         Ok(())
     };
-    let done = store(&world).process(world.now(), &mut act).unwrap();
+    // The first call after the end of the wait only records that it is late.
+    let mut done = store(&world).process(world.now(), &mut act).unwrap();
+    world.advance(seconds(3600));
+    done.ended.extend(store(&world).process(world.now(), &mut act).unwrap().ended);
     let consumed: Vec<&str> = done.ended.iter().map(|(it, _)| it.name.as_str()).collect();
     let state = ["unblocked", "dead_letter"].into_iter().find(|it| deeds.contains(it));
     json!({"task_state": state.unwrap_or("blocked"), "alert": deeds.contains(&"alert"),
@@ -432,6 +435,9 @@ fn who_is_not_answered_in_time_is_told_of_once_it_was_done() {
     review(&world, "a");
     let hours = |count: u64| seconds(count * 3600);
     world.advance(hours(24));
+    let early = store(&world).process(world.now(), &mut |_| Err("too early".to_owned())).unwrap();
+    assert_eq!((early.ended.len(), early.failed.len()), (0, 0), "one call can be a jump");
+    world.advance(hours(1));
     let failing = store(&world).process(world.now(), &mut |_| Err("disk full".to_owned())).unwrap();
     assert_eq!((failing.ended.len(), failing.failed.len()), (0, 1));
     let mut deeds = 0;
@@ -448,6 +454,29 @@ fn who_is_not_answered_in_time_is_told_of_once_it_was_done() {
     let id = untold[0]["id"].as_str().unwrap();
     store(&world).told(&[id], world.now()).unwrap();
     assert_eq!(store(&world).untold(), Vec::<Value>::new());
+}
+
+#[test]
+fn a_clock_that_jumps_ahead_times_out_no_request_and_ends_no_approval() {
+    let world = machine();
+    let (asked, begun) = (review(&world, "a"), world.now());
+    let mut act = |it: &Deed| panic!("{it:?}");
+    for minutes in 1..50 {
+        world.set_now(begun.plus(seconds(3600 * 24 * 365 * 70 + minutes * 60)));
+        let done = store(&world).process(world.now(), &mut act).unwrap();
+        assert!(done.ended.is_empty() && done.failed.is_empty(), "{minutes}");
+        let pending = store(&world).pending(world.now());
+        assert_eq!(pending[0].id, asked.id, "a human can still answer");
+    }
+    world.set_now(begun.plus(seconds(60)));
+    store(&world).process(world.now(), &mut act).unwrap();
+    let ledger = text(world.get("/w/.policyd/state/signals.json"));
+    assert!(ledger.contains("\"late\": {}"), "{ledger}");
+    approve(&world, &json!({}));
+    world.set_now(begun.plus(seconds(3600 * 24 * 365 * 70)));
+    store(&world).process(world.now(), &mut act).unwrap();
+    world.set_now(begun.plus(seconds(120)));
+    assert_eq!(consume_approval(&world).as_deref(), Ok("a"));
 }
 
 #[test]

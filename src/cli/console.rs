@@ -69,11 +69,24 @@ impl Console<'_> {
 
 /// A stream, and why what was written to it did not arrive.
 pub(super) struct Watched<'a> {
-    pub(super) stream: &'a mut dyn Write,
+    stream: &'a mut dyn Write,
     pub(super) lost: Option<std::io::Error>,
+    /// The last byte that was written.
+    last: u8,
 }
 
-impl Watched<'_> {
+impl<'a> Watched<'a> {
+    pub(super) fn new(stream: &'a mut dyn Write) -> Self {
+        Self { stream, lost: None, last: b'\n' }
+    }
+
+    /// Ends the line that was written last, so that the prompt of a shell begins on a line of its own.
+    pub(super) fn end_line(&mut self) {
+        if self.last != b'\n' {
+            let _closed = self.write_all(b"\n").and_then(|()| self.flush());
+        }
+    }
+
     /// Notes an error; whoever closed a pipe has read enough.
     fn noted<T>(&mut self, outcome: std::io::Result<T>) -> std::io::Result<T> {
         outcome.map_err(|error| {
@@ -89,6 +102,8 @@ impl Watched<'_> {
 impl Write for Watched<'_> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let outcome = self.stream.write(bytes);
+        let written = outcome.as_ref().ok().and_then(|it| bytes.get(..*it));
+        self.last = written.and_then(<[u8]>::last).copied().unwrap_or(self.last);
         self.noted(outcome)
     }
 

@@ -88,14 +88,17 @@ pub const EXIT_BROKEN: u8 = 3;
 
 /// Runs the program and returns its exit code.
 pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString]) -> u8 {
-    if let Some(plain) = plain_hook_call(arguments) {
-        return eval::run(world, console, &plain);
-    }
-    let mut stdout = Watched { stream: &mut *console.stdout, lost: None };
+    let mut stdout = Watched::new(&mut *console.stdout);
     let Console { terminal, watched, typed, .. } = *console;
     let (stdin, stderr) = (&mut *console.stdin, &mut *console.stderr);
     let mut own = Console { stdin, stdout: &mut stdout, stderr, terminal, watched, typed };
-    let code = command(world, &mut own, arguments);
+    let code = match plain_hook_call(arguments) {
+        Some(plain) => eval::run(world, &mut own, &plain),
+        None => command(world, &mut own, arguments),
+    };
+    if terminal {
+        stdout.end_line();
+    }
     match stdout.lost {
         Some(error) if !is_hook_call(arguments) => {
             console.complain(&format!("standard output cannot be written: {error}"));

@@ -22,6 +22,9 @@ const SAID_CHARS: usize = 2_000;
 /// API calls whose tokens are told apart.
 const CALLS_MAX: usize = 20_000;
 
+/// Most that a command can have cost, in USD: sums of such amounts stay finite.
+const COST_USD_MAX: f64 = 1e12;
+
 /// One API call.
 #[derive(Debug, Clone, Default)]
 struct Call {
@@ -229,7 +232,8 @@ impl AgentOutput {
     /// What Claude Code says at the end of a call.
     fn result(&mut self, record: &Value) {
         let cost = record.get("total_cost_usd").and_then(Value::as_f64);
-        self.cost_usd = cost.filter(|it| it.is_finite() && *it >= 0.0).or(self.cost_usd);
+        let cost = cost.filter(|it| it.is_finite() && *it >= 0.0);
+        self.cost_usd = cost.map(|it| it.min(COST_USD_MAX)).or(self.cost_usd);
         if let Some(usage) = record.get("usage").filter(|it| it.is_object()) {
             self.told = Some(usage_of(usage));
         }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use crate::state::run::budget::usd_text;
 use crate::time::{Timestamp, short_text};
 
 /// An event of a run: `ts`, `ts_epoch` and `type` first, which no field replaces.
@@ -55,11 +56,21 @@ impl Fields<'_> {
     }
 
     fn money(&self, key: &str) -> String {
-        format!("{:.2} USD", self.0.get(key).and_then(Value::as_f64).unwrap_or(0.0))
+        format!("{} USD", usd_text(self.0.get(key).and_then(Value::as_f64).unwrap_or(0.0)))
     }
 
     fn time(&self, key: &str) -> String {
-        short_text(Duration::from_millis(self.count(key)))
+        time_text(Duration::from_millis(self.count(key)))
+    }
+}
+
+/// A duration for people. Below 10 seconds it is exact enough that the times of short turns add up.
+fn time_text(duration: Duration) -> String {
+    let millis = duration.as_millis();
+    match millis {
+        0..1_000 => format!("{millis}ms"),
+        1_000..10_000 => format!("{}.{}s", millis / 1_000, millis % 1_000 / 100),
+        _ => short_text(duration),
     }
 }
 
@@ -181,6 +192,22 @@ mod tests {
             assert_eq!(typed(text).is_number(), number, "{text}");
             let line = event("x", Timestamp::default(), &[("v", typed(text))]).to_string();
             assert!(serde_json::from_str::<Value>(&line).is_ok() && !line.contains('\r'), "{line}");
+        }
+    }
+
+    #[test]
+    fn times_of_short_turns_are_exact() {
+        for (millis, text) in [
+            (0, "0ms"),
+            (5, "5ms"),
+            (999, "999ms"),
+            (1_000, "1.0s"),
+            (1_999, "1.9s"),
+            (9_999, "9.9s"),
+            (10_000, "10s"),
+            (61_000, "1m1s"),
+        ] {
+            assert_eq!(time_text(Duration::from_millis(millis)), text);
         }
     }
 

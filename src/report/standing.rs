@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use super::context::grouped;
-use crate::state::run::{Limits, Phase, Run, Spend, budget};
+use crate::state::run::budget::{self, usd_text};
+use crate::state::run::{Limits, Phase, Run, Spend};
 use crate::time::{Timestamp, short_text};
 
 /// Columns of the bar.
@@ -45,8 +46,8 @@ impl Standing<'_> {
         parts.extend(self.context.map(bar));
         parts.push(format!("{} tokens", grouped(spend.tokens())));
         parts.push(match limits.budget_usd {
-            Some(limit) => format!("{:.2}/{limit:.2} USD", spend.cost_usd),
-            None => format!("{:.2} USD", spend.cost_usd),
+            Some(limit) => format!("{}/{} USD", usd_text(spend.cost_usd), usd_text(limit)),
+            None => format!("{} USD", usd_text(spend.cost_usd)),
         });
         let level = budget::level(spend.cost_usd, limits.budget_usd, limits.warn_percent);
         if level == budget::Level::Warn {

@@ -192,6 +192,7 @@ const SIGNAL_CLAIM: &[Field] =
 const SIGNAL_LEDGER: &[Field] = &[
     required("version", COUNT, "Version of the format."),
     field("claims", Kind::Map(&Kind::Record(SIGNAL_CLAIM)), "Signals that are held, by id."),
+    field("late", Kind::Map(&Kind::Date), "When a call first saw a signal late, by id."),
     field(
         "endings",
         Kind::Map(&Kind::Record(SIGNAL_ENDED)),

@@ -5,7 +5,7 @@
 //!
 //! | state | claim | consume | release | approve | reject | tick |
 //! |---|---|---|---|---|---|---|
-//! | pending | claimed until `now + lease` | consumed | refused: nobody claimed it | approved; refused, where the approval is older | rejected | expired at `expires`, timed out at `answer_by`, else nothing |
+//! | pending | claimed until `now + lease` | consumed | refused: nobody claimed it | approved; refused, where the approval is older | rejected | past `expires` or `answer_by`: seen late; expired or timed out, if seen late before; else nothing |
 //! | claimed by the same | the lease begins anew | consumed | pending | as pending | rejected | given back when the lease is over, else nothing |
 //! | claimed by others | refused: it is taken | refused | refused | as pending | rejected | the same |
 //! | ended | refused: how it ended | the same | the same | the same | the same | nothing |
@@ -13,10 +13,16 @@
 //! Where a lease is over, or a signal is void, that is seen before anything else happens to it. A
 //! human's answer counts until somebody acted on its being late. A clock that went back ends no
 //! lease early by more than its own length, and makes none longer.
+//!
+//! A clock that jumps ahead ends no wait. The first tick past `expires` or `answer_by` only records
+//! that it saw the signal late. A later tick ends the signal if the time between the two is plausible:
+//! at least a quarter of the wait (at most `SIGNAL_LATE_MIN`) and at most `SIGNAL_LATE_MAX`. A clock that
+//! comes back clears the record. policyd cannot distinguish a clock that stays wrong for longer from
+//! a break of the user.
 
 use std::time::Duration;
 
-use crate::limits::SIGNAL_LEASE_MAX;
+use crate::limits::{SIGNAL_LATE_MAX, SIGNAL_LATE_MIN, SIGNAL_LEASE_MAX};
 use crate::time::Timestamp;
 
 /// How a signal ended.
@@ -83,6 +89,8 @@ pub struct Signal {
     pub expires: Option<Timestamp>,
     /// Until when it should be answered.
     pub answer_by: Option<Timestamp>,
+    /// When a tick first saw the signal late.
+    pub late_since: Option<Timestamp>,
 }
 
 /// What happens to a signal.
@@ -126,6 +134,8 @@ pub enum Effect {
     },
     /// It waits again.
     GivenBack,
+    /// `late_since` changed: a tick saw the signal late, or the clock came back.
+    LateChanged,
     /// It ended: the history gets it, its file goes.
     Closed(End),
     /// Nothing happened.
@@ -178,7 +188,8 @@ impl Signal {
     /// Whether it waits for somebody at a moment.
     #[must_use]
     pub fn is_pending(&self, now: Timestamp) -> bool {
-        step(self, Event::Tick, now).0.phase == Phase::Pending
+        let next = step(self, Event::Tick, now).0;
+        next.phase == Phase::Pending && !next.is_over(now)
     }
 
     /// Whether it is void at a moment, or over.
@@ -196,13 +207,31 @@ impl Signal {
             self.phase = Phase::Pending;
             effects.push(Effect::GivenBack);
         }
-        let over = |at: Option<Timestamp>| at.is_some_and(|at| at <= now);
         if self.phase != Phase::Pending {
-        } else if over(self.expires) {
-            effects.push(self.end(End::Expired));
-        } else if acts && over(self.answer_by) {
-            effects.push(self.end(End::TimedOut));
+            return;
         }
+        let past = |at: Option<Timestamp>| at.filter(|at| *at <= now);
+        let void = past(self.expires).map(|at| (End::Expired, at));
+        let late = void.or_else(|| Some((End::TimedOut, past(self.answer_by).filter(|_| acts)?)));
+        let late_since = match late {
+            Some((end, at)) if !acts || self.is_late_for_certain(at, now) => {
+                effects.push(self.end(end));
+                return;
+            }
+            Some(_) => self.late_since.filter(|at| is_plausible(*at, now)).or(Some(now)),
+            None if acts => None,
+            None => return,
+        };
+        if self.late_since != late_since {
+            self.late_since = late_since;
+            effects.push(Effect::LateChanged);
+        }
+    }
+
+    /// Whether an earlier tick saw the signal late at `at`, a plausible time before `now`.
+    fn is_late_for_certain(&self, at: Timestamp, now: Timestamp) -> bool {
+        let between = SIGNAL_LATE_MIN.min(at.since(self.created) / 4);
+        self.late_since.is_some_and(|seen| is_plausible(seen, now) && seen.plus(between) <= now)
     }
 
     fn take(&mut self, event: Event<'_>, now: Timestamp) -> Option<Effect> {
@@ -249,6 +278,11 @@ impl Signal {
     }
 }
 
+/// Whether a clock that showed `earlier` can show `now` without a jump.
+fn is_plausible(earlier: Timestamp, now: Timestamp) -> bool {
+    earlier <= now && now.since(earlier) <= SIGNAL_LATE_MAX
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -265,6 +299,7 @@ mod tests {
                 format!("held to {}", (until.millis() - at(0).millis()) / 1_000)
             }
             Effect::GivenBack => "given back".to_owned(),
+            Effect::LateChanged => "late".to_owned(),
             Effect::Closed(end) => end.as_str().to_owned(),
             Effect::Refused(Refusal::Taken { by, .. }) => format!("refused: {by} has it"),
             Effect::Refused(why) => format!("refused: {why}"),
@@ -316,7 +351,7 @@ mod tests {
                     "approved",
                     stale,
                     "rejected",
-                    "timed_out",
+                    "late",
                 ],
             ),
             (
@@ -330,7 +365,7 @@ mod tests {
                     "expired, refused: it was expired",
                     "expired, refused: it was expired",
                     "expired, refused: it was expired",
-                    "expired",
+                    "late",
                 ],
             ),
             (
@@ -393,13 +428,17 @@ mod tests {
                 created: at(10),
                 expires: expires.map(at),
                 answer_by: answer_by.map(at),
+                late_since: None,
             };
             for (event, expected) in events.into_iter().zip(expected) {
                 let (next, effects) = step(&signal, event, at(100));
                 assert_eq!(shown(&effects), expected, "{what}: {event:?}");
                 let closed = effects.iter().find_map(|it| match it {
                     Effect::Closed(end) => Some(*end),
-                    Effect::Held { .. } | Effect::GivenBack | Effect::Refused(_) => None,
+                    Effect::Held { .. }
+                    | Effect::GivenBack
+                    | Effect::LateChanged
+                    | Effect::Refused(_) => None,
                 });
                 match closed {
                     Some(end) => assert_eq!(next.phase, Phase::Ended(end), "{what}: {event:?}"),
@@ -412,10 +451,49 @@ mod tests {
         }
     }
 
+    fn pending(expires: Option<Timestamp>, answer_by: Option<Timestamp>) -> Signal {
+        let created = at(0);
+        Signal { phase: Phase::Pending, created, expires, answer_by, late_since: None }
+    }
+
+    /// The effects of ticks at these seconds of a signal whose wait ends at second 4,000.
+    fn ticks(signal: &Signal, seconds: &[i64]) -> Vec<String> {
+        let mut signal = signal.clone();
+        let tick = |second: &i64| {
+            let (next, effects) = step(&signal, Event::Tick, at(*second));
+            signal = next;
+            shown(&effects)
+        };
+        seconds.iter().map(tick).collect()
+    }
+
+    #[test]
+    fn one_jump_of_the_clock_ends_no_wait() {
+        const YEAR: i64 = 365 * 24 * 60 * 60;
+        let request = pending(None, Some(at(4_000)));
+        let void = pending(Some(at(4_000)), None);
+        for (signal, end) in [(&request, "timed_out"), (&void, "expired")] {
+            for (seconds, expected) in [
+                // Waited for a quarter of its time beyond its end.
+                (vec![3_999, 4_000, 4_999, 5_000], vec!["", "late", "", end]),
+                // Ahead and back, again and again.
+                (vec![73 * YEAR, 100, 74 * YEAR, 200], vec!["late", "late", "late", "late"]),
+                (vec![73 * YEAR, 73 * YEAR + 999, 200], vec!["late", "", "late"]),
+                // Back, but not before the end of the wait: from then on it counts.
+                (vec![73 * YEAR, 4_000, 5_000], vec!["late", "late", end]),
+                // A jump after a jump.
+                (vec![YEAR, 2 * YEAR, 2 * YEAR + 1_000], vec!["late", "late", end]),
+            ] {
+                assert_eq!(ticks(signal, &seconds), expected, "{end} {seconds:?}");
+            }
+        }
+        assert!(request.is_pending(at(YEAR)), "a human can still answer");
+        assert!(!void.is_pending(at(YEAR)));
+    }
+
     #[test]
     fn a_lease_is_never_longer_than_the_bound() {
-        let signal =
-            Signal { phase: Phase::Pending, created: at(0), expires: None, answer_by: None };
+        let signal = pending(None, None);
         let (_, effects) = step(&signal, Event::Claim { by: "me", lease: Duration::MAX }, at(0));
         assert_eq!(effects, [Effect::Held { until: at(0).plus(SIGNAL_LEASE_MAX) }]);
     }

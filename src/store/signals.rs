@@ -276,6 +276,7 @@ impl<'a> SignalStore<'a> {
             if let Some(Claim { by, until }) = ledger.claims.get(&it.id).cloned() {
                 it.signal.phase = Phase::Claimed { by, until };
             }
+            it.signal.late_since = ledger.late.get(&it.id).copied();
         }
         view.signals.sort_by(|one, other| {
             (one.signal.created, &one.id).cmp(&(other.signal.created, &other.id))
@@ -402,6 +403,7 @@ impl<'a> SignalStore<'a> {
         }
         ledger.endings.remove(id);
         ledger.claims.remove(id);
+        ledger.late.remove(id);
         Ok(())
     }
 

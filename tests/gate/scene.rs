@@ -160,12 +160,17 @@ impl Scene {
 
     /// Runs the program.
     pub(crate) fn run(&self, arguments: &[&str], stdin: &[u8]) -> Called {
+        self.run_on(false, arguments, stdin)
+    }
+
+    /// Runs the program; `terminal`: whether standard output is a terminal.
+    pub(crate) fn run_on(&self, terminal: bool, arguments: &[&str], stdin: &[u8]) -> Called {
         let (mut stdin, mut stdout, mut stderr) = (stdin, Vec::new(), Vec::new());
         let mut console = Console {
             stdin: &mut stdin,
             stdout: &mut stdout,
             stderr: &mut stderr,
-            terminal: false,
+            terminal,
             watched: false,
             typed: false,
         };

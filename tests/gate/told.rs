@@ -57,3 +57,18 @@ fn a_folder_that_cannot_be_made_is_found_before_a_block_is_lost() {
     assert_eq!(found["health"], "failed", "{found}");
     assert!(found["text"].as_str().unwrap().contains("no block can be remembered"), "{found}");
 }
+
+#[test]
+fn an_answer_on_a_terminal_ends_its_line() {
+    let scene = Scene::new();
+    let payload = scene.payload(&json!({"session_id": ""})).to_string();
+    for more in [&[][..], &["--dry-run"], &["--dry-run", "--color", "never"]] {
+        let arguments = [&["policyd", "eval", "--hook", "stop"], more].concat();
+        let on = |terminal: bool| scene.run_on(terminal, &arguments, payload.as_bytes()).stdout;
+        let piped = on(false);
+        assert!(piped.ends_with('}'), "{piped}");
+        assert_eq!(on(true), format!("{piped}\n"));
+    }
+    let listed = scene.run_on(true, &["policyd", "signal", "list"], b"").stdout;
+    assert!(!listed.ends_with("\n\n"), "{listed:?}");
+}

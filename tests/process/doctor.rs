@@ -207,8 +207,23 @@ fn doubled_hooks_and_switches_in_settings_are_found() {
     };
     failed(&with("\"CLAUDE_CODE_SAFE_MODE\": \"1\""), "`env.CLAUDE_CODE_SAFE_MODE`");
     failed(&with("\"POLICYD_DISABLED\": \"1\""), "`env.POLICYD_DISABLED`");
-    let off = with("\"POLICYD_DISABLED\": \"0\"");
-    assert_eq!(doctor(&off).1, 0);
+    for off in ["\"0\"", "\"False\"", "false", "\"\""] {
+        assert_eq!(doctor(&with(&format!("\"POLICYD_DISABLED\": {off}"))).1, 0, "{off}");
+    }
+    let machine = with("\"POLICYD_POLICIES\": \"/tmp/pack\", \"POLICYD_STATE_DIR\": \"\"");
+    let said = text(&machine);
+    assert!(said.contains("`env.POLICYD_POLICIES` makes hooks use"), "{said}");
+    assert!(!said.contains("env.POLICYD_STATE_DIR"), "empty is not set: {said}");
+    for file in [".claude/settings.json", ".claude/settings.local.json"] {
+        let machine = installed();
+        let path = machine.path("project").join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let env = "{\"env\": {\"POLICYD_DISABLED\": \"1\", \"POLICYD_STATE_DIR\": \"/tmp/s\"}}";
+        fs::write(path, env).unwrap();
+        failed(&machine, &format!("{file}: `env.POLICYD_DISABLED` switches policyd off"));
+        let said = text(&machine);
+        assert!(said.contains("`env.POLICYD_STATE_DIR` makes hooks keep"), "{said}");
+    }
 }
 
 /// Codex in code mode: the model's only tool is `exec`, and what it does is recorded as items.

@@ -235,6 +235,10 @@ fn pending_signals_reach_the_agent_and_a_late_review_becomes_a_dead_letter() {
     assert!(said.contains("security_decision") || said.contains("task-099"), "{said}");
     desk.advance(30);
     event(&desk, "SessionStart", &json!({"source": "startup"}));
+    let early = desk.call("dlq list --format json").lines();
+    assert!(early.is_empty(), "the clock may have jumped: {early:?}");
+    desk.advance(1);
+    event(&desk, "SessionStart", &json!({"source": "startup"}));
     let dead = desk.call("dlq list --format json").lines();
     assert_eq!(dead[0]["task_id"], "task-099", "{dead:?}");
     let asked = desk.call("escalation list --format json").lines();

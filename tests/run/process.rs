@@ -198,6 +198,19 @@ fn a_deadline_ends_the_whole_group() {
 }
 
 #[test]
+fn a_turn_that_a_signal_ends_says_so() {
+    for (play, text) in [
+        ("exit 137", "killed by signal 9 (SIGKILL), often because memory ran out"),
+        ("kill -9 $$", "killed by signal 9 (SIGKILL), often because memory ran out"),
+        ("kill -15 $$", "ended by signal 15"),
+    ] {
+        let (_, events) = Theatre::new(&[play]).run(&["--max-iterations", "1"]);
+        let turn = events.iter().find(|it| it["type"] == "loop.iteration_complete").unwrap();
+        assert_eq!((&turn["failure"], &turn["error"]), (&"killed".into(), &text.into()), "{play}");
+    }
+}
+
+#[test]
 fn what_is_said_while_the_agent_is_asked_to_end_is_booked() {
     let play = "uses 10 0.25; trap 'uses 10 4.5; exit 0' TERM INT; echo x > \"$plays/hangs\"\n\
                 while :; do sleep 0.05; done";

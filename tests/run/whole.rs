@@ -162,6 +162,17 @@ fn the_money_is_never_forgotten_and_its_end_is_the_end() {
 }
 
 #[test]
+fn an_absurd_cost_is_short_and_never_infinite() {
+    let stage = Stage::new();
+    stage.play(usage(10, 1, 1e308));
+    let said = stage.call(&words(&["--budget-usd", "5", "--format", "text"]));
+    for text in ["11 tokens, 1.00e12 USD", "budget: 1.00e12 of 5.00 USD are spent"] {
+        assert!(said.out.contains(text), "{}", said.out);
+    }
+    assert_eq!(stage.state()["spend"]["cost_usd"], 1e12);
+}
+
+#[test]
 fn the_money_may_end_in_the_middle_of_a_turn() {
     let stage = Stage::new();
     let mut plays = usage(1_000_000, 100_000, 0.0);

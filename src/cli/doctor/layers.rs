@@ -241,6 +241,13 @@ fn claude_switches(path: &Path, text: &str) -> Vec<Check> {
             checks.push(Check::new(ABOUT, Health::Bad, text));
         }
     }
+    for (variable, effect) in ELSEWHERE_BY_VARIABLE {
+        let value = env.and_then(|it| it.get(variable)).and_then(Value::as_str).unwrap_or_default();
+        if !value.is_empty() {
+            let text = format!("{name}: `env.{variable}` {effect}: `{value}`");
+            checks.push(Check::new(ABOUT, Health::Look, text));
+        }
+    }
     checks
 }
 
@@ -250,13 +257,21 @@ const OFF_BY_VARIABLE: [(&str, &str); 2] = [
     ("POLICYD_DISABLED", "switches policyd off"),
 ];
 
+/// Variables that give hooks another pack or state directory than this command sees.
+const ELSEWHERE_BY_VARIABLE: [(&str, &str); 2] = [
+    ("POLICYD_POLICIES", "makes hooks use the pack in another directory"),
+    ("POLICYD_STATE_DIR", "makes hooks keep their state in another directory"),
+];
+
 /// The variable for the safe mode of Claude Code, which is `--safe-mode` on its command line, too.
 const SAFE_MODE: &str = "CLAUDE_CODE_SAFE_MODE";
 
 /// Whether the value of a variable in a settings file switches something on.
 fn is_set(value: &Value) -> bool {
     match value {
-        Value::String(text) => !matches!(text.trim(), "" | "0" | "false" | "no" | "off"),
+        Value::String(text) => {
+            !matches!(text.trim().to_ascii_lowercase().as_str(), "" | "0" | "false" | "no" | "off")
+        }
         Value::Bool(flag) => *flag,
         Value::Number(number) => number.as_f64() != Some(0.0),
         Value::Null | Value::Array(_) | Value::Object(_) => false,

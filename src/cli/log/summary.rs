@@ -15,6 +15,8 @@ pub(super) struct Summary {
     /// Sessions of all entries.
     sessions: usize,
     blocked: usize,
+    /// Blocks that the client did not get, because the state was not saved.
+    dropped: usize,
     /// Let go although something was unsatisfied, by reason.
     released: BTreeMap<String, usize>,
     not_judged: usize,
@@ -39,7 +41,10 @@ struct Check {
     satisfied: usize,
     unsatisfied: usize,
     unknown: usize,
+    /// Stops that were blocked, this check being one of the reasons.
     blocked: usize,
+    /// Stops that it would have blocked, and that were let through.
+    released: usize,
     warned: usize,
 }
 
@@ -79,11 +84,17 @@ impl Summary {
     fn add(&mut self, entry: &Value) {
         self.stops += 1;
         let spoken = entry.get("spoken") == Some(&Value::Bool(true));
-        self.blocked += usize::from(text(entry, "decision") == "block" && spoken);
-        self.not_judged += usize::from(!was_judged(entry));
+        let blocked = text(entry, "decision") == "block";
         let release = text(entry, "release");
-        if !release.is_empty() {
+        // Each stop counts once, so that the numbers of the first line add up.
+        if blocked && spoken {
+            self.blocked += 1;
+        } else if blocked {
+            self.dropped += 1;
+        } else if !release.is_empty() {
             *self.released.entry(release.to_owned()).or_default() += 1;
+        } else if !was_judged(entry) {
+            self.not_judged += 1;
         }
         let problems = entry.get("problems").and_then(Value::as_array);
         self.with_problems += usize::from(problems.is_some_and(|it| !it.is_empty()));
@@ -92,7 +103,10 @@ impl Summary {
             check.satisfied += usize::from(text(it, "status") == "satisfied");
             check.unsatisfied += usize::from(text(it, "status") == "unsatisfied");
             check.unknown += usize::from(text(it, "status") == "unknown");
-            check.blocked += usize::from(text(it, "consequence") == "blocks");
+            // A check that blocks by itself does not block a stop that is let through.
+            let blocks = text(it, "consequence") == "blocks";
+            check.blocked += usize::from(blocks && blocked && spoken);
+            check.released += usize::from(blocks && !blocked && !release.is_empty());
             check.warned += usize::from(text(it, "consequence") == "warns");
         }
         for (id, found) in entry.get("preferences").and_then(Value::as_object).into_iter().flatten()
@@ -107,7 +121,8 @@ impl Summary {
     pub(super) fn to_json(&self) -> Value {
         let checks = self.checks.iter().map(|(id, it)| {
             let counts = json!({"satisfied": it.satisfied, "unsatisfied": it.unsatisfied,
-                "unknown": it.unknown, "blocked": it.blocked, "warned": it.warned});
+                "unknown": it.unknown, "blocked": it.blocked, "released": it.released,
+                "warned": it.warned});
             (id.clone(), counts)
         });
         let preferences = self.preferences.iter();
@@ -121,6 +136,7 @@ impl Summary {
             "stops": self.stops,
             "sessions": self.sessions,
             "blocked": self.blocked,
+            "dropped": self.dropped,
             "released": self.released,
             "not_judged": self.not_judged,
             "with_problems": self.with_problems,
@@ -134,7 +150,8 @@ impl Summary {
     /// For people: what fails most stands first.
     pub(super) fn to_text(&self) -> String {
         let released: usize = self.released.values().sum();
-        let others = self.blocked.saturating_add(released).saturating_add(self.not_judged);
+        let others = [self.blocked, self.dropped, released, self.not_judged].into_iter();
+        let others = others.fold(0, usize::saturating_add);
         let mut lines = vec![format!(
             "{} stop(s) of {} session(s): {} ok, {} blocked, {released} let through, {} not judged; {} with problems",
             self.stops,
@@ -144,6 +161,9 @@ impl Summary {
             self.not_judged,
             self.with_problems
         )];
+        if self.dropped > 0 {
+            lines.push(format!("  {} block(s) not sent: the state was not saved", self.dropped));
+        }
         let released = self.released.iter();
         lines.extend(released.map(|(why, count)| format!("  let through {count}x: {why}")));
         let mut checks: Vec<_> = self.checks.iter().collect();
@@ -152,15 +172,15 @@ impl Summary {
         let width = names.map(String::len).max();
         let width = width.unwrap_or(0).clamp("preference".len(), ID_CHARS_MAX);
         if !checks.is_empty() {
-            let head = "satisfied  unsatisfied  unknown  blocked  warned";
+            let head = "satisfied  unsatisfied  unknown  blocked  let through  warned";
             lines.push(format!("\n{:width$}  {head}", "check"));
         }
         for (id, it) in checks {
             let all = it.satisfied.saturating_add(it.unsatisfied).max(1);
             let share = it.satisfied.saturating_mul(100) / all;
             lines.push(format!(
-                "{id:width$}  {:4} {share:3}%  {:11}  {:7}  {:7}  {:6}",
-                it.satisfied, it.unsatisfied, it.unknown, it.blocked, it.warned
+                "{id:width$}  {:4} {share:3}%  {:11}  {:7}  {:7}  {:11}  {:6}",
+                it.satisfied, it.unsatisfied, it.unknown, it.blocked, it.released, it.warned
             ));
         }
         if !self.preferences.is_empty() {
@@ -230,21 +250,27 @@ mod tests {
                 "verdicts": [verdict("ci_status", "unsatisfied", "blocks"), verdict("next", "unsatisfied", "warns")],
                 "preferences": {"no_auto_merge": false}, "problems": ["x"]}),
             json!({"session_id": "b", "decision": "none", "spoken": false, "verdicts": [verdict("ci_status", "satisfied", "none")]}),
+            json!({"session_id": "b", "decision": "block", "spoken": false, "release": "",
+                "verdicts": [verdict("saved", "unsatisfied", "blocks")]}),
         ];
         let summary = Summary::of(&entries.iter().collect::<Vec<_>>());
         let counted = summary.to_json();
-        assert_eq!((&counted["stops"], &counted["sessions"]), (&json!(3), &json!(2)));
+        assert_eq!((&counted["stops"], &counted["sessions"]), (&json!(4), &json!(2)));
         assert_eq!((&counted["blocked"], &counted["with_problems"]), (&json!(1), &json!(1)));
+        assert_eq!(counted["dropped"], json!(1));
         assert_eq!(counted["released"], json!({"same_failure": 1}));
-        let ci = json!({"satisfied": 1, "unsatisfied": 2, "unknown": 0, "blocked": 2, "warned": 0});
+        let ci = json!({"satisfied": 1, "unsatisfied": 2, "unknown": 0, "blocked": 1,
+            "released": 1, "warned": 0});
         assert_eq!(counted["checks"]["ci_status"], ci);
         assert_eq!(counted["preferences"]["no_auto_merge"], json!({"asked": 2, "found": 1}));
         let shown = summary.to_text();
         let lines: Vec<&str> = shown.lines().collect();
         assert_eq!(
             lines[0],
-            "3 stop(s) of 2 session(s): 0 ok, 1 blocked, 1 let through, 1 not judged; 1 with problems"
+            "4 stop(s) of 2 session(s): 0 ok, 1 blocked, 1 let through, 1 not judged; 1 with problems"
         );
-        assert!(lines[4].starts_with("ci_status         1  33%            2"), "{shown}");
+        assert_eq!(lines[1], "  1 block(s) not sent: the state was not saved");
+        let row = "ci_status         1  33%            2        0        1            1       0";
+        assert_eq!(lines[5], row, "{shown}");
     }
 }

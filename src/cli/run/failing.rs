@@ -151,12 +151,14 @@ fn words(heard: &Heard) -> String {
     const LAST_LINES: usize = 5;
     let complaint = String::from_utf8_lossy(&heard.complaint).into_owned();
     let answer = if heard.output.failed { heard.output.answer.as_str() } else { "" };
+    let signal = heard.ending.code().and_then(signal);
     let late = match heard.ending {
         Ending::Late => "the turn timed out",
         Ending::Silent => "the command timed out: it said nothing",
         Ending::Code(None) => "it was ended by a signal",
         Ending::Lost => "it could not be waited for",
-        Ending::Code(Some(_)) | Ending::Spent | Ending::Interrupted => "",
+        Ending::Code(Some(_)) => signal.as_deref().unwrap_or_default(),
+        Ending::Spent | Ending::Interrupted => "",
     };
     let told: Vec<&str> =
         [late, complaint.trim(), answer].into_iter().filter(|it| !it.is_empty()).collect();
@@ -166,6 +168,16 @@ fn words(heard: &Heard) -> String {
     let said = heard.output.said();
     let last: Vec<&str> = said.lines().rev().take(LAST_LINES).collect();
     last.into_iter().rev().collect::<Vec<_>>().join("\n")
+}
+
+/// The signal that an exit code reports, as shells do: 128 and its number. 128 and 129 are codes of usage
+/// errors (`git`).
+fn signal(code: i32) -> Option<String> {
+    match code {
+        137 => Some("killed by signal 9 (SIGKILL), often because memory ran out".to_owned()),
+        130..=159 => Some(format!("ended by signal {}", code.saturating_sub(128))),
+        _ => None,
+    }
 }
 
 /// The last line that says something, without secrets.

@@ -11,6 +11,7 @@ use crate::cli::context::git;
 use crate::judge::message::cut;
 use crate::report::mask::mask;
 use crate::report::summary::{Known, markdown};
+use crate::state::run::budget::usd_text;
 use crate::state::run::{Renewal, Run};
 use crate::store::file;
 use crate::world::WorldError;
@@ -68,14 +69,14 @@ impl Supervisor<'_, '_, '_> {
         };
         let error = if run.last_error.is_empty() { "none" } else { run.last_error.as_str() };
         let text = format!(
-            "# Progress\n\n## Goal\n{}\n\n## Status\n- Iteration: {}/{}\n- Session restart: {}/{}\n- Tests: {tests}\n- Tokens: {}\n- Cost: {:.2} USD\n\n## Last Error\n{error}\n\n## Timestamp\n{}\n",
+            "# Progress\n\n## Goal\n{}\n\n## Status\n- Iteration: {}/{}\n- Session restart: {}/{}\n- Tests: {tests}\n- Tokens: {}\n- Cost: {} USD\n\n## Last Error\n{error}\n\n## Timestamp\n{}\n",
             run.goal,
             run.iteration,
             run.iterations_max(&self.limits),
             run.restarts,
             self.limits.restarts,
             run.spend.tokens(),
-            run.spend.cost_usd,
+            usd_text(run.spend.cost_usd),
             self.world.now(),
         );
         let errors = json!({

@@ -15,6 +15,13 @@ pub fn parse(text: &str) -> Option<f64> {
     format!("0{whole}.{fraction}0").parse().ok().filter(|it: &f64| it.is_finite())
 }
 
+/// An amount of money for people: with cents, from a billion on in scientific notation.
+#[must_use]
+pub fn usd_text(amount: f64) -> String {
+    const PLAIN_BELOW: f64 = 1e9;
+    if amount.abs() < PLAIN_BELOW { format!("{amount:.2}") } else { format!("{amount:.2e}") }
+}
+
 /// Where the money spent stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
@@ -64,6 +71,21 @@ mod tests {
             ["", ".", "$", "$$5", "abc", "10.0.0", "1..2", "-5", "+5", "1e3", " 5", "inf", "NaN"]
         {
             assert_eq!(read(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn no_amount_fills_the_screen() {
+        for (amount, text) in [
+            (0.0, "0.00"),
+            (0.005_1, "0.01"),
+            (999_999_999.0, "999999999.00"),
+            (1e9, "1.00e9"),
+            (1e308, "1.00e308"),
+            (-1e308, "-1.00e308"),
+            (f64::INFINITY, "inf"),
+        ] {
+            assert_eq!(usd_text(amount), text);
         }
     }
 

@@ -36,7 +36,7 @@
 
 use std::time::Duration;
 
-use super::budget::{self, Level, percent};
+use super::budget::{self, Level, percent, usd_text};
 use super::iterations::{Allowed, Progress, allowed};
 use super::unseen::describe;
 use super::{Admission, Effect, Event, Limits, Look, Phase, Run, Status};
@@ -214,7 +214,8 @@ impl Step<'_> {
                 self.effects.push(Effect::BudgetWarning(percent(spent, limit)));
             }
             Level::Spent => {
-                self.end(Status::Budget, &format!("{spent:.2} of {limit:.2} USD are spent"));
+                let (spent, limit) = (usd_text(spent), usd_text(limit));
+                self.end(Status::Budget, &format!("{spent} of {limit} USD are spent"));
                 return true;
             }
         }

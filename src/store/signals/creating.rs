@@ -86,6 +86,7 @@ impl SignalStore<'_> {
                 created: now,
                 expires: draft.expires.or_else(|| kind?.expires.map(|it| now.plus(it))),
                 answer_by: kind.and_then(|it| it.answer_within).map(|it| now.plus(it)),
+                late_since: None,
             },
             note: String::new(),
             foreign: false,

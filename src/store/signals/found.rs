@@ -149,6 +149,7 @@ impl Found {
                 created,
                 expires,
                 answer_by: kind.answer_within.map(|it| created.plus(it)),
+                late_since: None,
             },
             note: note.to_owned(),
             foreign,

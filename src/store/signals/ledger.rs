@@ -25,6 +25,8 @@ pub(super) struct Claim {
 pub(super) struct Ledger {
     /// By id of the signal.
     pub(super) claims: BTreeMap<String, Claim>,
+    /// When a call first saw a signal late, by id of the signal.
+    pub(super) late: BTreeMap<String, Timestamp>,
     /// Entries of the history by id, each with the file that goes.
     pub(super) endings: BTreeMap<String, Value>,
     /// Drifts before this moment do not count any more.
@@ -48,6 +50,8 @@ impl Ledger {
         };
         let claims =
             map("claims").iter().filter_map(|(id, it)| Some((id.clone(), claim(it)?))).collect();
+        let time = |it: &Value| Timestamp::parse(it.as_str()?);
+        let late = map("late").into_iter().filter_map(|(id, it)| Some((id, time(&it)?))).collect();
         let endings = map("endings").into_iter().filter(|(_, it)| it.is_object()).collect();
         let drifts_from = all.remove("drifts_from");
         let drifts_from = drifts_from.and_then(|it| Timestamp::parse(it.as_str()?));
@@ -56,21 +60,36 @@ impl Ledger {
             _ => Vec::new(),
         };
         all.remove("version");
-        Self { claims, endings, drifts_from, answers, beside: all }
+        Self { claims, late, endings, drifts_from, answers, beside: all }
     }
 
     pub(super) fn text(&self) -> String {
         let claim = |it: &Claim| json!({"by": it.by, "until": it.until.to_string()});
         let claims: Map<String, Value> =
             self.claims.iter().map(|(id, it)| (id.clone(), claim(it))).collect();
+        let late: Map<String, Value> =
+            self.late.iter().map(|(id, it)| (id.clone(), it.to_string().into())).collect();
         let endings: Map<String, Value> = self.endings.clone().into_iter().collect();
         let mut all = self.beside.clone();
         all.insert("version".to_owned(), VERSION.into());
         all.insert("claims".to_owned(), claims.into());
+        all.insert("late".to_owned(), late.into());
         all.insert("endings".to_owned(), endings.into());
         all.insert("drifts_from".to_owned(), self.drifts_from.map(|it| it.to_string()).into());
         all.insert("answers".to_owned(), self.answers.clone().into());
         format!("{:#}\n", Value::Object(all))
+    }
+
+    /// Records since when a signal is late, or that it is not.
+    pub(super) fn set_late(&mut self, id: &str, since: Option<Timestamp>) {
+        match since {
+            Some(since) => {
+                self.late.insert(id.to_owned(), since);
+            }
+            None => {
+                self.late.remove(id);
+            }
+        }
     }
 
     /// Takes note of an answer that the agent is to be told; the oldest are forgotten.

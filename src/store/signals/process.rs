@@ -195,6 +195,7 @@ impl SignalStore<'_> {
                     open.view = self.look(&open.ledger, now);
                 }
             }
+            self.drop_late(&mut open)?;
             for found in open.view.signals.clone() {
                 if step(&found.signal, Event::Tick, now).0.phase == Phase::Ended(End::TimedOut) {
                     let claim = Event::Claim { by: PROCESS, lease: DEED_LEASE };
@@ -213,6 +214,16 @@ impl SignalStore<'_> {
             self.time_out(found, (&mut done, &mut *act), now)?;
         }
         Ok(done)
+    }
+
+    /// Removes from the ledger which signals are late whose files are gone.
+    fn drop_late(&self, open: &mut Open) -> Result<(), WorldError> {
+        if open.view.incomplete || open.view.cut {
+            return Ok(());
+        }
+        let (view, before) = (&open.view, open.ledger.late.len());
+        open.ledger.late.retain(|id, _| view.signals.iter().any(|it| it.id == *id));
+        if open.ledger.late.len() == before { Ok(()) } else { self.save(&open.ledger) }
     }
 
     fn process_approval(
@@ -328,6 +339,7 @@ fn request_of(entry: &Value, approval: &Found) -> Found {
             created,
             expires: None,
             answer_by: None,
+            late_since: None,
         },
         note: String::new(),
         foreign: false,

@@ -76,6 +76,10 @@ impl SignalStore<'_> {
                     }
                     answer = Answer::GivenBack(Box::new(moved.clone()));
                 }
+                Effect::LateChanged => {
+                    ledger.set_late(&found.id, moved.signal.late_since);
+                    self.save(ledger)?;
+                }
                 Effect::Closed(end) => {
                     self.end(ledger, (found, end), &[("by", by)], now)?;
                     answer = Answer::Ended(Box::new(moved.clone()), end, None);

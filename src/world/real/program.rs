@@ -2,7 +2,7 @@
 //! no faster than it is read, and its whole process group dies with it.
 
 use std::io::{self, Read};
-use std::process::Child;
+use std::process::{Child, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -70,9 +70,23 @@ impl Program {
         // Killed before it is reaped: its number cannot belong to anyone else yet.
         kill_group(&mut self.child);
         let status = self.child.wait().map_err(|error| said(&error))?;
-        self.ended = Some(status.code());
-        Ok(Sign::Ended(status.code()))
+        let code = exit_code(status);
+        self.ended = Some(code);
+        Ok(Sign::Ended(code))
     }
+}
+
+/// The exit code of a program; for one that a signal ended 128 and the signal, as a shell reports it.
+#[cfg(unix)]
+fn exit_code(status: ExitStatus) -> Option<i32> {
+    use std::os::unix::process::ExitStatusExt as _;
+    status.code().or_else(|| Some(status.signal()?.saturating_add(128)))
+}
+
+/// The exit code of a program.
+#[cfg(not(unix))]
+fn exit_code(status: ExitStatus) -> Option<i32> {
+    status.code()
 }
 
 impl RunningProgram for Program {
