@@ -1,10 +1,10 @@
 //! `policyd lint` as a command, on a machine in memory: what it writes, what it leaves, how it ends.
 
-use policyd::cli::{self, Console};
 use policyd::world::WorldError;
 use policyd::world::fake::{FakeWorld, Op};
 
 use crate::subjects::consideration;
+use crate::support::console::{self, Terminal};
 
 /// Exit code, standard output and error.
 fn lint(world: &FakeWorld, arguments: &[&str]) -> (u8, String, String) {
@@ -13,19 +13,9 @@ fn lint(world: &FakeWorld, arguments: &[&str]) -> (u8, String, String) {
 
 /// The same where the output is a terminal.
 fn lint_on(world: &FakeWorld, terminal: bool, arguments: &[&str]) -> (u8, String, String) {
-    let (mut stdin, mut stdout, mut stderr) = (&b""[..], Vec::new(), Vec::new());
-    let mut console = Console {
-        stdin: &mut stdin,
-        stdout: &mut stdout,
-        stderr: &mut stderr,
-        terminal,
-        typed: true,
-        watched: false,
-    };
-    let arguments: Vec<_> =
-        [&["policyd", "lint"], arguments].concat().iter().map(Into::into).collect();
-    let code = cli::run(world, &mut console, &arguments);
-    (code, String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
+    let at = Terminal { typed: true, shown: terminal };
+    let said = console::call_at(world, at, &[&["lint"], arguments].concat(), b"");
+    (said.code, said.out, said.err)
 }
 
 const MIXED: &str = "  satisfied: todos.seen || files.count == 0 && tools.total > 1";

@@ -2,11 +2,13 @@
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
+    clippy::print_stderr,
     clippy::disallowed_methods,
     reason = "a broken expectation is a failure; how many mutants are tried is asked of the environment"
 )]
 
 #[path = "../support/mod.rs"]
+#[expect(dead_code, reason = "the other binaries use the rest of it")]
 mod support;
 
 mod built_in;

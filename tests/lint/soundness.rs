@@ -24,6 +24,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
 use crate::subjects::{TODAY, consideration, look};
+use crate::support::rounds;
 
 /// Names that the pack defines, by what an argument names.
 fn argument(domain: Domain, wanted: Type, pick: &Index) -> String {
@@ -161,7 +162,7 @@ fn evaluator_of(facts: Facts, (kind, payload): (&str, &str), reading: Reading) -
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 700, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: rounds(700), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_clean_condition_is_true_or_false_at_every_event(condition in condition()) {

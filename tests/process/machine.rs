@@ -14,7 +14,7 @@ use policyd::world::real::RealWorld;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::human::HumanWorld;
+use crate::support::human::HumanWorld;
 
 /// A call that takes longer hangs: seconds are lost where a busy disk stalls.
 pub(crate) const BOUND: Duration = Duration::from_secs(30);

@@ -1,23 +1,28 @@
 //! The real binary as real processes: concurrency, kill -9, hostile input, usage errors, recorded
-//! clients, worktrees, the seed's layout and environment.
+//! clients, worktrees, the seed's layout and environment; supervised runs; commands for humans.
 #![cfg(unix)]
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::print_stdout,
     clippy::print_stderr,
     clippy::disallowed_methods,
     reason = "tests of real processes on a real disk; what was skipped or measured is printed"
 )]
 
+#[path = "../support/mod.rs"]
+#[expect(dead_code, reason = "the other binaries use the rest of it")]
+mod support;
+
 mod boundary;
+mod clients;
 mod crowd;
 mod doctor;
 mod environment;
 mod hostile;
-#[path = "../support/human.rs"]
-mod human;
+mod human_commands;
 mod install;
 mod kill;
 mod layouts;
@@ -25,5 +30,6 @@ mod machine;
 mod opencode;
 mod outside;
 mod replay;
+mod run;
 mod samples;
 mod usage;

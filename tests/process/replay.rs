@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::machine::{Called, Machine, asked, edited};
+use crate::support::shared;
 
 /// A rule that fires wherever it is asked: its examples are the stops.
 const EVERY_STOP: &str = "- id: every_stop\n  category: Own\n  question: Is there no stop?\n  severity: warning\n  mode: shadow\n  applicable_session_types: [\"*\"]\n  satisfied: tools.total < 0\n";
@@ -16,16 +17,13 @@ const EVERY_STOP: &str = "- id: every_stop\n  category: Own\n  question: Is ther
 fn recordings() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut found = vec![root.join("tests/samples/transcript.jsonl")];
-    let recorded = root.join("../shared/samples");
+    let Some(recorded) = shared::path("samples") else { return found };
     for name in [
         "claude-code/transcript.jsonl",
         "claude-code/transcript.claude-2.1.197.jsonl",
         "codex/rollout.jsonl",
     ] {
-        match recorded.join(name) {
-            path if path.exists() => found.push(path),
-            path => eprintln!("skipped: {} is absent", path.display()),
-        }
+        found.push(recorded.join(name));
     }
     found
 }

@@ -1,19 +1,17 @@
 //! Recorded payloads and transcripts of three clients, where they lie beside the repository.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
 use crate::machine::{Machine, read_json};
+use crate::support::shared;
 
 /// The recorded samples of one client, sorted; none where they are absent.
 fn samples(client: &str) -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/samples").join(client);
-    let Ok(entries) = fs::read_dir(folder) else {
-        eprintln!("skipped: ../shared is absent");
-        return Vec::new();
-    };
+    let Some(folder) = shared::path("samples") else { return Vec::new() };
+    let entries = fs::read_dir(folder.join(client)).unwrap();
     let mut paths: Vec<_> = entries.map(|it| it.unwrap().path()).collect();
     paths.sort();
     paths

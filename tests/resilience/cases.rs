@@ -9,18 +9,7 @@ use regex::Regex;
 use serde_json::{Map, Value, json};
 
 use crate::desk::Desk;
-
-/// The cases of some kinds, where the shared folder is there.
-pub(crate) fn shared(kinds: &[&str]) -> Vec<Value> {
-    let path =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/cases/loki_shipwright_cases.json");
-    let Ok(text) = std::fs::read_to_string(path) else {
-        println!("skipped: ../shared is absent");
-        return Vec::new();
-    };
-    let cases: Vec<Value> = serde_json::from_str(&text).unwrap();
-    cases.into_iter().filter(|it| kinds.contains(&it["kind"].as_str().unwrap())).collect()
-}
+use crate::support::shared::{self, of_kinds};
 
 /// What the case knows beside the task, as the program is told it: hints of the task, its confidence,
 /// and other tasks that failed alike.
@@ -174,7 +163,7 @@ pub(crate) fn agrees(expected: &Value, got: &Value) -> bool {
 
 #[test]
 fn dead_letters_of_the_replaced_system_are_decided_alike() {
-    let cases = shared(&["dlq_decision"]);
+    let cases = of_kinds(&["dlq_decision"]);
     for case in &cases {
         let input = &case["input"];
         let got = match input["op"].as_str().unwrap_or("on_failure") {
@@ -200,7 +189,7 @@ fn dead_letters_of_the_replaced_system_are_decided_alike() {
 
 #[test]
 fn documents_are_named_as_the_gates_of_the_replaced_system_name_theirs() {
-    for case in shared(&["escalation_file"]) {
+    for case in of_kinds(&["escalation_file"]) {
         let now = Timestamp::parse(case["input"]["now"].as_str().unwrap()).unwrap();
         let gate = Named::Gate(case["input"]["gate"].as_str().unwrap());
         let name = format!("{}.md", document_id(gate, now, (4711, 1)));
@@ -259,20 +248,18 @@ const LOOP: &str = "the supervised loop is not built yet";
 #[test]
 fn every_kind_of_case_is_run_or_left_out_for_a_reason() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let Ok(text) = std::fs::read_to_string(path.join("../shared/cases/loki_shipwright_cases.json"))
-    else {
-        println!("skipped: ../shared is absent");
-        return;
-    };
-    let cases: Vec<Value> = serde_json::from_str(&text).unwrap();
+    let Some(cases) = shared::cases("loki_shipwright_cases.json") else { return };
     for case in cases {
         let kind = case["kind"].as_str().unwrap();
         let known = KINDS.iter().find(|(name, _)| *name == kind);
         match known.map(|(_, run)| run) {
             Some(Ok(test)) => {
-                let file = path.join(format!("tests/{test}.rs"));
-                let folder = path.join(format!("tests/{test}"));
-                assert!(file.exists() || folder.exists(), "{kind}: {test}");
+                let exists = |binary: &str| {
+                    let folder = path.join("tests").join(binary).join(test);
+                    folder.exists() || folder.with_extension("rs").exists()
+                };
+                let binaries = ["policies", "engine", "resilience", "process"];
+                assert!(binaries.into_iter().any(exists), "{kind}: {test}");
             }
             Some(Err(why)) => println!("{} is not run: {why}", case["name"]),
             None => panic!("nobody runs {kind}: {}", case["name"]),

@@ -6,8 +6,9 @@ use policyd::time::Timestamp;
 use policyd::world::fake::FakeWorld;
 use serde_json::Value;
 
-pub(crate) use crate::machine::Said;
-use crate::machine::{call, machine, packed};
+pub(crate) use crate::support::console::Said;
+use crate::support::console::call;
+use crate::support::machine::{machine, packed};
 
 /// A machine with a project in `/work`.
 pub(crate) struct Desk {

@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use policyd::cli::{self, Console};
 use policyd::time::Timestamp;
 use policyd::world::real::RealWorld;
 use policyd::world::{
     Ancestor, Command, CommandOutput, Confirmation, Entry, FileStat, HeldLock, OpenFile,
     RunningProgram, World, WorldError,
 };
+
+use super::console;
 
 /// The machine with another environment and directory, and a human at its terminal.
 pub(crate) struct HumanWorld {
@@ -37,19 +38,8 @@ impl HumanWorld {
 
     /// Calls the program: the exit code, and what it wrote to both streams.
     pub(crate) fn call(&self, words: &[&str]) -> (u8, String, String) {
-        let arguments: Vec<_> = ["policyd"].iter().chain(words).map(Into::into).collect();
-        let (mut input, mut out, mut err) = (&b""[..], Vec::new(), Vec::new());
-        let mut console = Console {
-            stdin: &mut input,
-            stdout: &mut out,
-            stderr: &mut err,
-            terminal: false,
-            watched: false,
-            typed: false,
-        };
-        let code = cli::run(self, &mut console, &arguments);
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        (code, text(out), text(err))
+        let said = console::call(self, words, b"");
+        (said.code, said.out, said.err)
     }
 }
 

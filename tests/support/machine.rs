@@ -1,17 +1,7 @@
-//! A simulated machine with a project in `/work`, and calls of the program on it as a person, a script or
-//! a client makes them.
+//! A simulated machine with a project in `/work`.
 
-use policyd::cli::{self, Console};
 use policyd::time::Timestamp;
 use policyd::world::fake::FakeWorld;
-
-/// What a call said.
-#[derive(Debug)]
-pub(crate) struct Said {
-    pub(crate) code: u8,
-    pub(crate) out: String,
-    pub(crate) err: String,
-}
 
 /// Ada's machine at noon.
 pub(crate) fn machine() -> FakeWorld {
@@ -30,19 +20,10 @@ pub(crate) fn packed(world: &FakeWorld, file: &str, text: &str) {
     world.put(format!("/pack/{file}"), text);
 }
 
-/// Calls the program.
-pub(crate) fn call(world: &FakeWorld, words: &[&str], stdin: &[u8]) -> Said {
-    let arguments: Vec<_> = ["policyd"].iter().chain(words).map(Into::into).collect();
-    let (mut input, mut out, mut err) = (stdin, Vec::new(), Vec::new());
-    let mut console = Console {
-        stdin: &mut input,
-        stdout: &mut out,
-        stderr: &mut err,
-        terminal: false,
-        watched: false,
-        typed: false,
-    };
-    let code = cli::run(world, &mut console, &arguments);
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    Said { code, out: text(out), err: text(err) }
+/// Lets its user trust the pack of the project in `/work`, whatever it becomes.
+pub(crate) fn trusting(world: &FakeWorld) {
+    world.set_env("XDG_CONFIG_HOME", "/config");
+    let file = r#"{"version": 1, "packs": [{"folder": "/work/.policyd/policies", "hash": "any",
+        "since": "2025-01-01T00:00:00Z"}]}"#;
+    world.put("/config/policyd/trust.json", file);
 }

@@ -1,4 +1,9 @@
-//! Named snapshots, shared by the test files that have some.
+//! What the test binaries share: named snapshots, machines, the console, and the shared cases.
+
+pub(crate) mod console;
+pub(crate) mod human;
+pub(crate) mod machine;
+pub(crate) mod shared;
 
 /// Compares `value` with `snapshots/<group>/<name>.snap`; `name` is `subject__situation`.
 pub(crate) fn snapshot(group: &str, name: &str, value: impl std::fmt::Display) {
@@ -7,4 +12,14 @@ pub(crate) fn snapshot(group: &str, name: &str, value: impl std::fmt::Display) {
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
     settings.bind(|| insta::assert_snapshot!(name, value.to_string()));
+}
+
+/// Whether long simulations are played in full: if `CI` is set, as `.ci/run` does.
+pub(crate) fn full() -> bool {
+    std::env::var_os("CI").is_some()
+}
+
+/// How many of the rounds of a long simulation are played: a tenth, if not in full.
+pub(crate) fn rounds(all: u32) -> u32 {
+    if full() { all } else { all / 10 }
 }

@@ -1,0 +1,19 @@
+//! The whole program on simulated machines: cases, decisions, effects, hostile input.
+
+mod audit_log;
+mod breakers;
+mod cases;
+mod copilot;
+mod decisions;
+mod explain;
+mod forge;
+mod init;
+mod judge;
+mod masking;
+mod pause;
+mod replay;
+mod scene;
+mod sessions;
+mod told;
+mod trust;
+mod try_out;

@@ -1,0 +1,90 @@
+//! How long a command line takes to read: in proportion to its length, and a second at most.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+use policyd::facts::call::{Call, Patience, Reading, Surroundings};
+use policyd::facts::compiled::CompiledLens;
+use policyd::judge::situation::Words;
+use policyd::policy::{builtin, load};
+use serde_json::json;
+
+use super::machine::Machine;
+
+const PROJECT: &str = "/home/dev/project";
+
+type Line = (&'static str, fn(usize) -> String);
+
+/// Long lines of simple parts.
+const LINES: &[Line] = &[
+    ("commands", |count| "true;".repeat(count)),
+    ("lines", |count| "true\n".repeat(count)),
+    ("assignments", |count| "a=1;".repeat(count)),
+    ("other assignments", |count| (0..count).map(|it| format!("a{it}=1;")).collect()),
+    ("functions", |count| (0..count / 2).map(|it| format!("f{it}() {{ :; }};")).collect()),
+    ("words", |count| format!("echo {}", "a ".repeat(count))),
+    ("substitutions", |count| format!("echo {}", "$(true) ".repeat(count))),
+    ("subshells", |count| "(true);".repeat(count)),
+    ("pipelines", |count| "true|true;".repeat(count)),
+    ("redirections", |count| "true >/dev/null;".repeat(count)),
+    ("branches", |count| "if true; then :; fi;".repeat(count / 2)),
+];
+
+#[test]
+fn a_line_of_simple_parts_takes_time_in_proportion_to_its_length() {
+    let pack = builtin::pack();
+    let policy = load::load(&pack, &pack).policy.unwrap();
+    let words = Words::new(CompiledLens::new(policy.lens.clone()), policy.texts.clone());
+    let around = Surroundings { folder: "/work".to_owned(), ..Surroundings::default() };
+    let knowledge = &*policy.guards.knowledge;
+    let reading =
+        Reading { lens: &words.lens, knowledge, around: &around, patience: Patience::ENDLESS };
+    let taken = |line: &str| {
+        let input = json!({ "command": line });
+        let once = || {
+            let begun = Instant::now();
+            let _call = Call::read("Bash", &input, reading);
+            begun.elapsed()
+        };
+        (0..3).map(|_| once()).min().unwrap()
+    };
+    for (name, line) in LINES {
+        let (short, long) = (taken(&line(500)), taken(&line(4000)));
+        // Of eight times the length: eight times, where it is in proportion, and 64 where it is squared.
+        assert!(long < short * 30, "{name}: {short:?} and {long:?}");
+    }
+}
+
+#[test]
+fn what_is_not_read_in_time_is_not_read_further() {
+    let pack = builtin::pack();
+    let policy = load::load(&pack, &pack).policy.unwrap();
+    let words = Words::new(CompiledLens::new(policy.lens.clone()), policy.texts.clone());
+    let around = Surroundings::default();
+    let knowledge = &*policy.guards.knowledge;
+    let left = Cell::new(3);
+    let is_late = || left.replace(left.get() - 1) <= 0;
+    let patience = Patience(&is_late);
+    let reading = Reading { lens: &words.lens, knowledge, around: &around, patience };
+    let input = json!({"command": "a; b; c; d; e; f; g"});
+    let call = Call::read("Bash", &input, reading);
+    assert!(call.beyond && call.unread == ["it takes too long to analyze"], "{call:?}");
+    assert!(!call.programs.is_empty() && call.programs.len() < 4, "{call:?}");
+}
+
+#[test]
+fn a_call_that_takes_more_than_a_second_is_asked_about() {
+    for (tick, line, expected) in [
+        (1, "true; true; true", ""),
+        (400, "true; true; true", "ask"),
+        (12, "true", "ask"),
+        (2_000, "rm -rf ~", "ask"),
+    ] {
+        let machine = Machine::new(PROJECT);
+        machine.world.tick(Duration::from_millis(tick));
+        let (decision, reason) = machine.bash(line);
+        assert_eq!(decision, expected, "{tick} ms: {line}: {reason}");
+        let why = "it takes too long to analyze";
+        assert_eq!(reason.contains(why), expected == "ask", "{tick} ms: {line}: {reason}");
+    }
+}

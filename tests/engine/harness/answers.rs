@@ -1,0 +1,159 @@
+//! Every event of every client: input, what is understood of it, and what each decision is said as.
+
+use std::fmt::Write as _;
+
+use policyd::facts::event::EventKind;
+use policyd::harness::{Ability, HARNESSES, Harness, Moment};
+use policyd::hook::payload::{self, Expected};
+use policyd::hook::{Answer, Caller, fit, speak};
+use policyd::judge::combine::Decision;
+use policyd::limits::SPOKEN_CHARS_MAX;
+use serde_json::{Map, Value, json};
+
+use crate::support::snapshot;
+
+/// A payload for each event of a client: recorded ones where there are some, shortened; else as its
+/// documentation has them.
+pub(crate) fn payloads(harness: &Harness) -> Map<String, Value> {
+    let path = format!(
+        "{}/tests/engine/harness/payloads/{}.json",
+        env!("CARGO_MANIFEST_DIR"),
+        harness.name
+    );
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+fn full(decision: Decision) -> Answer {
+    let changed = decision <= Decision::Ask;
+    Answer {
+        decision,
+        reason: "because of a rule".to_owned(),
+        notice: Some("for the user".to_owned()),
+        context: Some("for the agent".to_owned()),
+        updated_input: changed.then(|| json!({"command": "ls"})),
+        updated_output: None,
+    }
+}
+
+fn bare(decision: Decision) -> Answer {
+    Answer { decision, reason: "because of a rule".to_owned(), ..Answer::default() }
+}
+
+#[test]
+fn every_event_of_every_client() {
+    for harness in HARNESSES {
+        let payloads = payloads(harness);
+        for moment in harness.moments {
+            let payload = payloads.get(moment.native);
+            let payload = payload.unwrap_or_else(|| panic!("{}: no payload", moment.native));
+            let text = situation(harness, moment, payload);
+            snapshot("harness", &format!("{}__{}", harness.name, moment.native), text);
+        }
+    }
+}
+
+fn situation(harness: &'static Harness, moment: &'static Moment, payload: &Value) -> String {
+    let expected = Expected { hook: moment.native, harness: Some(harness), is_set: &|_| false };
+    let bytes = payload.to_string();
+    let (event, caller) = payload::read(bytes.as_bytes(), &expected).map_err(|it| it.0).unwrap();
+    let mut text = format!("input: {payload}\n");
+    let understood = event.as_ref().map_or(Value::Null, |it| {
+        let named = it.said_kind.map_or("", |it| it.name());
+        assert!(named.is_empty() || named == it.kind.name(), "{}", moment.native);
+        json!({"kind": it.kind.name(), "session": it.session_id.as_str(), "prompt_id": it.prompt_id,
+            "tool": it.tool_name, "tool_input": it.tool_input, "prompt": it.prompt,
+            "last_message": it.last_message, "stop_active": it.stop_active, "folder": it.folder})
+    });
+    writeln!(text, "event: {understood}").unwrap();
+    let tool = event.and_then(|it| it.tool_name);
+    let alone = Decision::ALL.map(|it| ("", bare(it)));
+    let with_all = [Decision::None, Decision::Allow, Decision::Block];
+    let with_all = with_all.map(|it| (", with all else", full(it)));
+    for (form, answer) in alone.into_iter().chain(with_all) {
+        let (said, changed) = speak(caller, &answer, tool.as_deref());
+        writeln!(text, "{}{form}: {said}", answer.decision.as_str()).unwrap();
+        changed.iter().for_each(|it| writeln!(text, "    ({it})").unwrap());
+    }
+    text
+}
+
+#[test]
+fn nothing_to_say_is_silence_and_no_opinion_is_never_an_allow() {
+    for harness in HARNESSES {
+        for moment in harness.moments {
+            let caller = Caller { harness, moment: Some(moment) };
+            assert_eq!(speak(caller, &Answer::default(), None).0, harness.silence);
+            let told = Answer { context: Some("x".into()), ..Answer::notice("y") };
+            let said = speak(caller, &told, None).0;
+            assert!(!said.contains("allow"), "{} {}: {said}", harness.name, moment.native);
+        }
+    }
+}
+
+#[test]
+fn what_is_fitted_can_be_said_and_is_one_short_object() {
+    let long = "é".repeat(SPOKEN_CHARS_MAX * 2);
+    for harness in HARNESSES {
+        for moment in harness.moments {
+            let caller = Caller { harness, moment: Some(moment) };
+            for decision in Decision::ALL {
+                let mut answer = full(decision);
+                answer.reason.clone_from(&long);
+                answer.notice = Some(long.clone());
+                answer.context = Some(long.clone());
+                answer.updated_output = Some(json!({"stdout": "«masked»"}));
+                let fitted = fit::fit(caller, &answer).answer;
+                let can = fit::ability(fitted.decision).is_none_or(|it| moment.can(it));
+                assert!(can, "{} {}", harness.name, moment.native);
+                assert!(fitted.notice.is_none() || moment.can(Ability::Notice));
+                assert!(fitted.context.is_none() || moment.can(Ability::Context));
+                assert!(fitted.updated_input.is_none() || moment.can(Ability::Input));
+                assert!(fitted.updated_output.is_none() || moment.can(Ability::Output));
+                // Never weaker than meant, where something stronger could be said.
+                let blocks =
+                    moment.can(Ability::Block) && moment.kind == Some(EventKind::PreToolUse);
+                let weaker = decision > Decision::Allow && fitted.decision < decision;
+                assert!(!blocks || !weaker || decision == Decision::Halt);
+                for text in [Some(fitted.reason), fitted.notice, fitted.context].iter().flatten() {
+                    assert!(text.chars().count() <= SPOKEN_CHARS_MAX);
+                }
+                let said = speak(caller, &answer, None).0;
+                let is_object = serde_json::from_str::<Map<String, Value>>(&said).is_ok();
+                // Before a compaction Claude Code takes instructions as they are.
+                let plain = moment.kind == Some(EventKind::PreCompact) && !said.starts_with('{');
+                assert!(said.is_empty() || is_object || plain, "{}: {said}", moment.native);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_empty_reason_still_refuses() {
+    let caller = Caller::default();
+    let (said, _) = speak(caller, &Answer::block(" \n"), None);
+    let said: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(said["decision"], "block");
+    assert!(!said["reason"].as_str().unwrap().trim().is_empty());
+}
+
+#[test]
+fn a_stop_is_blocked_in_the_smallest_form() {
+    let (said, changed) = speak(Caller::default(), &Answer::block("tests fail"), None);
+    assert_eq!(said, r#"{"decision":"block","reason":"tests fail"}"#);
+    assert!(changed.is_empty());
+}
+
+#[test]
+fn a_context_stays_below_the_limit_of_its_client() {
+    let long = "日本語 ".repeat(SPOKEN_CHARS_MAX);
+    for harness in HARNESSES {
+        for moment in harness.moments.iter().filter(|it| it.can(Ability::Context)) {
+            let caller = Caller { harness, moment: Some(moment) };
+            let answer = Answer { context: Some(long.clone()), ..Answer::default() };
+            let context = fit::fit(caller, &answer).answer.context.unwrap();
+            // Codex CLI moves more than 2,500 tokens of about 4 bytes into a file.
+            assert!(harness.name != "codex" || context.len() < 10_000, "{}", moment.native);
+            assert!(context.contains("[cut"), "{} {}", harness.name, moment.native);
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! Supervised runs: the step, whole runs on a simulated machine with a virtual clock, and real ones.
+
+mod cases;
+mod clients;
+mod display;
+mod gate;
+mod process;
+mod seed;
+mod stage;
+mod steps;
+mod triggers;
+mod whole;

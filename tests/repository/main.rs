@@ -1,0 +1,9 @@
+//! The repository itself: its source text, its documents, and the examples of the README.
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "the real source tree and the real binary are read and run; a failure fails the test"
+)]
+
+mod readme;
+mod tidy;

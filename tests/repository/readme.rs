@@ -1,0 +1,231 @@
+//! The README and the pages of the book are true: their console blocks are run, their packs are checked, and
+//! their tables match the program. `POLICYD_REGEN=1 cargo test --test repository readme` writes what console blocks print.
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use policyd::source::secrets;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_policyd");
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The README and every page of the book, in the order of their paths.
+fn pages() -> Vec<(PathBuf, String)> {
+    fn add(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                add(&path, found);
+            } else if path.extension().is_some_and(|it| it == "md") {
+                found.push(path);
+            }
+        }
+    }
+    let mut paths = vec![root().join("README.md")];
+    add(&root().join("src/docs"), &mut paths);
+    paths.sort();
+    let page = |path: PathBuf| (path.clone(), fs::read_to_string(path).unwrap());
+    paths.into_iter().map(page).collect()
+}
+
+fn page(name: &str) -> String {
+    fs::read_to_string(root().join(name)).unwrap()
+}
+
+/// Fenced blocks of one language.
+fn blocks<'t>(text: &'t str, language: &str) -> Vec<&'t str> {
+    let opening = format!("```{language}\n");
+    text.split(&opening).skip(1).filter_map(|rest| rest.split("```").next()).collect()
+}
+
+#[test]
+fn the_first_command_prints_what_the_readme_shows() {
+    let readme = page("README.md");
+    let command = blocks(&readme, "sh")[0].lines().next().unwrap();
+    let arguments = command.strip_prefix("cargo run -q -- ").unwrap();
+    let output = Command::new(PROGRAM)
+        .args(arguments.split_whitespace())
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    let shown = blocks(&readme, "json")[0].trim();
+    if std::env::var_os("POLICYD_REGEN").is_some() {
+        fs::write(root().join("README.md"), readme.replace(shown, stdout.trim())).unwrap();
+        return;
+    }
+    assert_eq!(stdout.trim(), shown);
+}
+
+#[test]
+fn the_packs_of_every_page_are_valid() {
+    let mut count = 0;
+    for (path, text) in pages() {
+        let folder = tempfile::tempdir().unwrap();
+        let policies = folder.path().join("policies");
+        fs::create_dir_all(policies.join("tests")).unwrap();
+        let packs = blocks(&text, "yaml");
+        if packs.is_empty() {
+            continue;
+        }
+        count += packs.len();
+        for pack in packs {
+            let file = pack.lines().next().unwrap().split_once("policies/").unwrap().1;
+            fs::write(policies.join(file), pack).unwrap();
+        }
+        let has_cases = fs::read_dir(policies.join("tests")).unwrap().next().is_some();
+        let commands = if has_cases { ["lint", "test"].as_slice() } else { &["lint"] };
+        for command in commands {
+            let output = Command::new(PROGRAM).arg(command).arg(&policies).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stdout);
+            let complaint = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{}: {said}{complaint}", path.display());
+        }
+    }
+    assert!(count >= 10, "{count} files of packs");
+}
+
+/// A command of a console block, with what it should print.
+struct Step {
+    command: String,
+    output: String,
+}
+
+/// The commands of a console block: `$ ` begins one, `> ` continues it.
+fn steps(block: &str) -> Vec<Step> {
+    let mut found: Vec<Step> = Vec::new();
+    for line in block.lines() {
+        if let Some(command) = line.strip_prefix("$ ") {
+            found.push(Step { command: command.to_owned(), output: String::new() });
+            continue;
+        }
+        let step = found.last_mut().unwrap();
+        match line.strip_prefix('>').filter(|_| step.output.is_empty()) {
+            Some(more) => {
+                step.command.push('\n');
+                step.command.push_str(more.strip_prefix(' ').unwrap_or(more));
+            }
+            None => {
+                step.output.push_str(line);
+                step.output.push('\n');
+            }
+        }
+    }
+    found
+}
+
+fn run(command: &str, folder: &Path) -> Output {
+    let program = Path::new(PROGRAM).parent().unwrap().display().to_string();
+    let path = format!("{program}:{}", std::env::var("PATH").unwrap());
+    Command::new("sh")
+        .args(["-c", &format!("{command}\n")])
+        .current_dir(folder)
+        .env("PATH", path)
+        .env("HOME", folder)
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn console_blocks_print_what_the_pages_show() {
+    let is_regenerated = std::env::var_os("POLICYD_REGEN").is_some();
+    let mut count = 0;
+    for (path, text) in pages() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut written = text.clone();
+        for block in blocks(&text, "console") {
+            let mut printed = String::new();
+            for Step { command, output } in steps(block) {
+                let said = run(&command, folder.path());
+                let stdout = String::from_utf8(said.stdout).unwrap();
+                let stderr = String::from_utf8_lossy(&said.stderr);
+                let place = path.display();
+                assert!(
+                    is_regenerated || stdout == output,
+                    "{place}: $ {command}\n{stdout}{stderr}"
+                );
+                printed += &format!("$ {}\n{stdout}", command.replace('\n', "\n> "));
+                count += 1;
+            }
+            written = written.replace(block, &printed);
+        }
+        if is_regenerated && written != text {
+            fs::write(&path, written).unwrap();
+        }
+    }
+    assert!(count >= 20, "{count} commands");
+}
+
+#[test]
+fn every_command_that_a_page_names_exists() {
+    let help = Command::new(PROGRAM).arg("--help").output().unwrap();
+    let help = String::from_utf8(help.stdout).unwrap();
+    for (path, text) in pages() {
+        let named = text.split("`policyd ").skip(1).filter_map(|it| it.split([' ', '`']).next());
+        for command in named.filter(|it| it.chars().all(|it| it.is_ascii_lowercase())) {
+            let is_known = help.contains(&format!("  {command} "));
+            assert!(is_known, "{}: policyd {command}", path.display());
+        }
+    }
+}
+
+#[test]
+fn the_exit_codes_are_those_of_the_program() {
+    let tables =
+        [page("src/docs/reference/commands.md"), page("src/docs/operate/runs.md")].concat();
+    for (code, meaning) in policyd::cli::EXIT_CODES {
+        assert!(tables.contains(&format!("| {code} | {meaning} |")), "{code} {meaning}");
+    }
+}
+
+#[test]
+fn the_book_lists_every_page_and_its_links_lead_somewhere() {
+    let summary = page("src/docs/SUMMARY.md");
+    for (path, text) in pages() {
+        let folder = path.parent().unwrap();
+        let book = path.strip_prefix(root().join("src/docs")).ok();
+        if let Some(name) = book.filter(|it| it.as_os_str() != "SUMMARY.md") {
+            assert!(summary.contains(&format!("({})", name.display())), "{}", name.display());
+        }
+        let links = text.split("](").skip(1).filter_map(|it| it.split([')', '#']).next());
+        for link in links.filter(|it| !it.is_empty() && !it.starts_with("http")) {
+            assert!(folder.join(link).exists(), "{}: {link}", path.display());
+        }
+    }
+}
+
+#[test]
+fn the_hooks_of_pre_commit_look_at_every_file_of_a_pack() {
+    let hooks = include_str!("../../.pre-commit-hooks.yaml");
+    let pattern = hooks.lines().find_map(|it| it.trim().strip_prefix("files: &pack ")).unwrap();
+    let pattern = regex::Regex::new(pattern).unwrap();
+    let files = policyd::policy::shapes::FILES.iter().map(|it| it.file);
+    let cases = ["tests/a.yaml", "tests/deeper/a.yml", "tests/snapshots/a__b.snap"];
+    for file in files.chain(cases) {
+        for folder in ["policies", ".policyd/policies"] {
+            assert!(pattern.is_match(&format!("{folder}/{file}")), "{folder}/{file}");
+        }
+    }
+    for other in ["src/main.rs", "docs/policies.yaml", "policies/README.md"] {
+        assert!(!pattern.is_match(other), "{other}");
+    }
+}
+
+#[test]
+fn the_book_lists_every_kind_of_secret() {
+    let text = page("src/docs/trust/privacy.md");
+    let row = |start: &str| text.lines().find(|it| it.starts_with(start)).unwrap();
+    let listed = |kinds: &mut dyn Iterator<Item = String>| kinds.collect::<Vec<_>>().join(", ");
+    let published = listed(&mut secrets::published().map(str::to_owned));
+    assert_eq!(row("| by format "), format!("| by format | {published} |"));
+    let context = listed(&mut secrets::by_context().map(str::to_owned));
+    assert_eq!(row("| by context "), format!("| by context | {context} |"));
+    let arguments = listed(&mut secrets::arguments().map(|it| format!("`{it}`")));
+    let expected =
+        format!("| arguments (`X`) | {arguments}, and the same options of related programs |");
+    assert_eq!(row("| arguments (`X`) "), expected);
+}
