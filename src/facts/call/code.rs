@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::str::Chars;
 
 use super::super::glob::word_matches;
-use super::super::shell::word::number;
-use super::known::Interpreter;
-use super::scan::{Scanner, Scope};
-use super::value::Text;
-use super::wrap::{is_standard_input, line};
+use super::super::shell::escape_number;
+use super::files::Interpreter;
+use super::scope::Scope;
+use super::statements::Scanner;
+use super::words::Text;
+use super::wrappers::{is_standard_input, line};
 use super::{Input, Invocation, powershell};
 use crate::limits::SHELL_TEXT_MAX;
 
@@ -378,8 +379,8 @@ fn literals(code: &str) -> Vec<String> {
 fn unescaped(chars: &mut Chars<'_>) -> Option<char> {
     let first = chars.clone().next()?;
     let code = match first {
-        'x' => chars.next().and_then(|_| number(chars, 16, 2)),
-        '0'..='7' => number(chars, 8, 3),
+        'x' => chars.next().and_then(|_| escape_number(chars, 16, 2)),
+        '0'..='7' => escape_number(chars, 8, 3),
         _ => return chars.next(),
     };
     let code = code.and_then(char::from_u32);

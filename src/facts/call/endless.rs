@@ -4,7 +4,7 @@
 
 use tree_sitter::Node;
 
-use super::super::shell::word;
+use super::super::shell::node_text;
 use crate::limits::SHELL_NESTING_MAX;
 
 /// What `while` goes on with for ever, blanks left out.
@@ -45,8 +45,8 @@ pub(super) fn goes_on(statement: Node<'_>, source: &str) -> bool {
     let mut cursor = statement.walk();
     let conditions: Vec<Node<'_>> =
         statement.children_by_field_name("condition", &mut cursor).collect();
-    let text: String = conditions.iter().map(|it| word::raw(*it, source)).collect();
-    match word::raw(statement, source).starts_with("until") {
+    let text: String = conditions.iter().map(|it| node_text(*it, source)).collect();
+    match node_text(statement, source).starts_with("until") {
         true => FALSE.contains(&squeezed(&text).as_str()),
         false => TRUE.contains(&squeezed(&text).as_str()),
     }
@@ -77,9 +77,9 @@ pub(super) fn chance(node: Node<'_>, source: &str) -> Chance {
         "do_group" => parent.parent().map_or(Chance::Maybe, |it| chance_of_body(it, source)),
         "case_item" => {
             let is_first = parent.prev_named_sibling().is_none_or(|it| it.kind() != "case_item");
-            let pattern = parent.child_by_field_name("value").map(|it| word::raw(it, source));
+            let pattern = parent.child_by_field_name("value").map(|it| node_text(it, source));
             let value = parent.parent().and_then(|it| it.child_by_field_name("value"));
-            let same = pattern == Some("*") || pattern == value.map(|it| word::raw(it, source));
+            let same = pattern == Some("*") || pattern == value.map(|it| node_text(it, source));
             if is_first && same { Chance::Always } else { Chance::Maybe }
         }
         "list" => {
@@ -118,7 +118,7 @@ fn chance_of_body(statement: Node<'_>, source: &str) -> Chance {
         return if has_values(statement, source) { Chance::Always } else { Chance::Maybe };
     }
     let ends = ends_with(statement.child_by_field_name("condition"), source);
-    let ends_at_once = match word::raw(statement, source).starts_with("until") {
+    let ends_at_once = match node_text(statement, source).starts_with("until") {
         true => ends == Some(true),
         false => ends == Some(false),
     };
@@ -135,14 +135,14 @@ fn chance_of_body(statement: Node<'_>, source: &str) -> Chance {
 fn has_values(node: Node<'_>, source: &str) -> bool {
     let mut cursor = node.walk();
     let mut values = node.children_by_field_name("value", &mut cursor);
-    values.any(|it| !word::raw(it, source).contains(['$', '`', '*', '?', '[']))
+    values.any(|it| !node_text(it, source).contains(['$', '`', '*', '?', '[']))
 }
 
 /// Whether a condition holds, whatever happens; nothing where that depends.
 fn ends_with(condition: Option<Node<'_>>, source: &str) -> Option<bool> {
     let condition = condition?;
     let part = |at: u32| ends_with(condition.named_child(at), source);
-    let text = word::raw(condition, source);
+    let text = node_text(condition, source);
     match condition.kind() {
         "negated_command" => part(0).map(|it| !it),
         "variable_assignment" | "variable_assignments" => Some(true),
@@ -234,7 +234,7 @@ fn jobs(body: Node<'_>, (source, own): (&str, &str), depth: usize) -> Jobs {
             "&" => (found.started, found.running) = (found.started + 1, found.running + 1),
             _ if is_job => {}
             "command" => {
-                let name = word::raw(*child, source).split_whitespace().next();
+                let name = node_text(*child, source).split_whitespace().next();
                 found.command(name.filter(|it| *it != own).unwrap_or(":"));
             }
             // Nobody else can wait for its jobs.

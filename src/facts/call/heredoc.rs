@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 
 use tree_sitter::{Node, Tree};
 
-use super::super::shell::node::child_of_kind;
-use super::super::shell::word;
+use super::super::shell::{child_of_kind, node_text};
 
 /// Lines shorter than that, in bytes, are parsed as they are.
 const LINE_SHORT: usize = 8 * 1024;
@@ -61,8 +60,8 @@ fn heredoc<'t>(node: Node<'_>, source: &'t str) -> Option<(&'t str, Mark)> {
     if node.kind() != "heredoc_redirect" {
         return None;
     }
-    let body = word::raw(child_of_kind(node, "heredoc_body")?, source).trim();
-    let start = word::raw(child_of_kind(node, "heredoc_start")?, source);
+    let body = node_text(child_of_kind(node, "heredoc_body")?, source).trim();
+    let start = node_text(child_of_kind(node, "heredoc_start")?, source);
     let dash = if child_of_kind(node, "<<-").is_some() { "-" } else { "" };
     Some((body, mark(&format!("{dash}{start}"))?))
 }

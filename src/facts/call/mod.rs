@@ -2,37 +2,18 @@
 //! words would have, and the files that any tool would touch.
 //! Lives here: what the shell and the tools would do. May not live here: whether that is allowed.
 
-mod backticks;
-mod branches;
-mod builtins;
 mod code;
-mod each;
-mod effects;
 mod endless;
-mod expand;
 mod files;
-mod functions;
 mod heredoc;
-mod known;
-mod options;
-mod output;
-mod parameter;
-mod pattern;
-mod place;
+mod paths;
 mod powershell;
-mod redirects;
-mod scan;
+mod programs;
+mod scope;
 mod shape;
-mod shell_values;
-mod start;
 mod statements;
-mod tree;
-mod units;
-mod value;
-mod variables;
-mod wildcard;
 mod words;
-mod wrap;
+mod wrappers;
 
 use std::collections::BTreeMap;
 
@@ -40,10 +21,11 @@ use serde_json::Value as Json;
 
 use super::compiled::CompiledLens;
 use super::event::Event;
-pub use files::{FileUse, PatchFile, Use};
-pub use known::{CodeCall, FileEffect, Interpreter, Knowledge, ShellValue, Which};
-pub use place::{Place, PlaceGlobs, Real, Surroundings, normal};
-pub use value::Text;
+pub use files::{
+    CodeCall, FileEffect, FileUse, Interpreter, Knowledge, PatchFile, ShellValue, Use, Which,
+};
+pub use paths::{Place, PlaceGlobs, Real, Surroundings, normal};
+pub use words::Text;
 
 /// A tool call that is about to happen.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -112,10 +94,10 @@ impl Invocation {
         let through = ["/", "/."].iter().any(|it| operand.text.ends_with(it));
         let absolute = place.absolute.map(|it| match it.rsplit_once('/') {
             Some((folder, last)) if deleted && !through => {
-                let folder = place::followed(folder.to_owned(), &self.links);
+                let folder = paths::followed(folder.to_owned(), &self.links);
                 crate::path::in_folder(&folder, last)
             }
-            _ => place::followed(it, &self.links),
+            _ => paths::followed(it, &self.links),
         });
         Place { absolute, itself: deleted, ..place }
     }
@@ -174,7 +156,7 @@ impl Call {
         if reading.lens.is_shell_tool(tool) {
             call.command = command_of(input);
             let command = call.command.clone();
-            scan::scan(&mut call, &powershell::command(tool, &command), reading);
+            statements::scan(&mut call, &powershell::command(tool, &command), reading);
             files::add(&mut call, input, reading);
         } else if reading.lens.is_edit_tool(tool)
             || reading.knowledge.read_tools.iter().any(|it| it == tool)
@@ -248,7 +230,7 @@ fn command_of(input: &Json) -> String {
         Some(Json::String(text)) => text.clone(),
         Some(Json::Array(words)) => {
             let words: Vec<String> =
-                words.iter().filter_map(Json::as_str).map(super::shell::word::quoted).collect();
+                words.iter().filter_map(Json::as_str).map(super::shell::quote).collect();
             words.join(" ")
         }
         _ => input.as_str().unwrap_or_default().to_owned(),

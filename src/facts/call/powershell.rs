@@ -1,15 +1,15 @@
-//! What is said to PowerShell, written as a shell reads it: its paths and escapes, its variables of the
-//! environment, its blocks. What is no command there (`$_.Name`) stays as it is.
+//! PowerShell: command lines are rewritten as the equivalent shell text, which `statements` then scans.
+//!
+//! Contains: the translation of paths, escapes, environment variables and blocks, and the options of the programs
+//! `pwsh` and `powershell`.
+//! Does not contain: a parser. An expression that is not a command (`$_.Name`) stays as written.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use super::super::shell::word::quoted;
+use super::super::shell::{ShellWord, quote};
+use super::words::Text;
 use crate::limits::SHELL_TEXT_MAX;
-
-mod program;
-
-pub(super) use program::{code, is_one};
 
 /// The tool of clients whose shell it is.
 const TOOL: &str = "PowerShell";
@@ -141,7 +141,7 @@ impl<'s> Writing<'s> {
             "#" => {}
             _ => {
                 self.take(end.len());
-                self.out.push_str(&quoted(said));
+                self.out.push_str(&quote(said));
             }
         }
         true
@@ -263,6 +263,51 @@ fn begins_command(first: char) -> bool {
     first.is_ascii_alphabetic() || "(&".contains(first)
 }
 
+/// Its names.
+const PROGRAMS: [&str; 2] = ["pwsh", "powershell"];
+/// Options of the program that take a value, in small letters.
+const VALUE_OPTIONS: [&str; 9] = [
+    "executionpolicy",
+    "ep",
+    "version",
+    "inputformat",
+    "outputformat",
+    "windowstyle",
+    "configurationname",
+    "workingdirectory",
+    "settingsfile",
+];
+
+/// Whether a program is this shell.
+pub(super) fn is_one(program: &str) -> bool {
+    PROGRAMS.iter().any(|it| program.eq_ignore_ascii_case(it))
+}
+
+/// The code that the program is given among its words; nothing where it is given a file, or none.
+pub(super) fn code(args: &[Text]) -> Option<Text> {
+    let mut words = args.iter().enumerate();
+    while let Some((at, word)) = words.next() {
+        let written = word.text.to_ascii_lowercase();
+        let Some(option) = written.strip_prefix('-') else {
+            let is_script = written.ends_with(".ps1") || word.pipe;
+            return (!is_script)
+                .then(|| <Text as ShellWord>::joined(args.get(at..).unwrap_or_default()));
+        };
+        let is =
+            |names: &[&str]| !option.is_empty() && names.iter().any(|it| it.starts_with(option));
+        if is(&["command", "commandwithargs"]) {
+            return Some(<Text as ShellWord>::joined(args.get(at.saturating_add(1)..)?));
+        }
+        if option.is_empty() || is(&["encodedcommand", "file"]) || option == "ec" {
+            return None;
+        }
+        if is(&VALUE_OPTIONS) {
+            words.next();
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -334,6 +379,25 @@ mod tests {
         ] {
             let long = said.repeat(20_000);
             assert!(as_shell(&long).len() <= long.len() * 4, "{said}");
+        }
+    }
+
+    #[test]
+    fn code_stands_behind_the_options() {
+        let given = |line: &str| {
+            let words: Vec<Text> = line.split(' ').map(Text::known).collect();
+            code(&words).map(|it| it.text)
+        };
+        for (line, said) in [
+            ("-NoProfile -ExecutionPolicy Bypass -Command ls a", Some("ls a")),
+            ("-c ls", Some("ls")),
+            ("-NoProfile ls a", Some("ls a")),
+            ("-ep Bypass -File a.ps1", None),
+            ("-ExecutionPolicy Bypass a.ps1", None),
+            ("-EncodedCommand ZQBj", None),
+            ("-", None),
+        ] {
+            assert_eq!(given(line).as_deref(), said, "{line}");
         }
     }
 }

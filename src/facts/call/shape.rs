@@ -1,20 +1,17 @@
-//! Tools that no list of the vocabulary names, read by the shape of their input: a key such as `command`
-//! holds a command line, `path` a file, `sql` a statement. What fits no shape says nothing.
+//! Tools that the vocabulary does not list. The keys of the tool input say what the tool does: `command` holds
+//! a command line, `path` a file, `sql` a statement.
+//!
+//! Contains: the keys and verbs that are recognized, and the recognition of SQL.
+//! Does not contain: tools that the vocabulary lists (`files`). Input without a known key has no effect.
 
-mod fields;
-mod sql;
-mod verb;
+use serde_json::{Map, Value as Json};
 
-use serde_json::Value as Json;
-
-use super::super::shell::{syntax, word::quoted};
+use super::super::shell::{quote, syntax};
 use super::files::{FileUse, Use};
-use super::place::Place;
-use super::{Call, Reading, powershell, scan};
-use fields::{Fields, texts};
-use verb::{Verb, words};
+use super::paths::Place;
+use super::{Call, Reading, powershell, statements};
 
-/// Keys of a command line, in the form of [`fields::normal`].
+/// Keys of a command line, in the form of [`normal`].
 const COMMANDS: [&str; 6] = ["command", "commands", "cmd", "script", "commandline", "shellcommand"];
 /// Keys of the words behind a command.
 const ARGUMENTS: [&str; 3] = ["args", "arguments", "argv"];
@@ -103,7 +100,7 @@ pub(super) fn add(call: &mut Call, input: &Json, reading: Reading<'_>) {
     let mut lines = Vec::new();
     if !commands.is_empty() {
         let folder = shape.fields.texts(&FOLDERS).next();
-        lines.extend(folder.map(|it| format!("cd -- {}", quoted(it))));
+        lines.extend(folder.map(|it| format!("cd -- {}", quote(it))));
         call.command = commands.join("\n");
         lines.extend(commands);
     }
@@ -127,7 +124,7 @@ pub(super) fn add(call: &mut Call, input: &Json, reading: Reading<'_>) {
         Verb::Read => shape.touch(call, Use::Reads, reading),
     }
     if !lines.is_empty() {
-        scan::scan(call, &lines.join("\n"), reading);
+        statements::scan(call, &lines.join("\n"), reading);
     }
 }
 
@@ -150,12 +147,12 @@ impl Shape<'_> {
         for (key, value) in self.fields.of(&COMMANDS) {
             let many = key == "commands" || value.as_array().is_some_and(|it| holds_lines(it));
             let given: Vec<String> = match value.is_array() && !many {
-                true => vec![texts(value).map(quoted).collect::<Vec<_>>().join(" ")],
+                true => vec![texts(value).map(quote).collect::<Vec<_>>().join(" ")],
                 false => texts(value).map(str::to_owned).collect(),
             };
             let after: Vec<String> = match key {
                 "script" => Vec::new(),
-                _ => self.fields.lists(&ARGUMENTS).map(quoted).collect(),
+                _ => self.fields.lists(&ARGUMENTS).map(quote).collect(),
             };
             for line in given.into_iter().filter(|it| !it.trim().is_empty()) {
                 let is_line = after.is_empty();
@@ -163,7 +160,7 @@ impl Shape<'_> {
                     continue;
                 }
                 lines.push(match language {
-                    Some(program) => format!("{program} {}", quoted(&line)),
+                    Some(program) => format!("{program} {}", quote(&line)),
                     None if self.named(&["powershell", "pwsh"]) => powershell::as_shell(&line),
                     None if is_line => line,
                     None => format!("{line} {}", after.join(" ")),
@@ -178,22 +175,22 @@ impl Shape<'_> {
     fn is_command(&self, key: &str, line: &str) -> bool {
         let of_other_language =
             || key == "script" && syntax(line).is_none_or(|it| it.root_node().has_error());
-        self.named(&SHELLS) || !(verb::is_word(line) || of_other_language())
+        self.named(&SHELLS) || !(is_word(line) || of_other_language())
     }
 
     /// What is said to databases, as a shell has it run.
     fn statements(&self) -> Vec<String> {
         let searches = self.named(&SEARCHES) && !self.named(&DATABASES);
         let asked = self.fields.texts(&["query", "queries"]);
-        let asked = asked.filter(|it| !searches && sql::is_sql(it));
+        let asked = asked.filter(|it| !searches && is_sql(it));
         let said = self.fields.texts(&["sql"]).chain(asked);
-        said.map(|it| format!("psql -c {}", quoted(it))).collect()
+        said.map(|it| format!("psql -c {}", quote(it))).collect()
     }
 
     /// What is done with the paths.
     fn verb(&self) -> Verb {
         let said = self.fields.texts(&["command", "action", "operation", "op", "mode"]);
-        let said: Vec<String> = said.filter(|it| verb::is_word(it)).flat_map(words).collect();
+        let said: Vec<String> = said.filter(|it| is_word(it)).flat_map(words).collect();
         let writes = || self.fields.of(&CONTENTS).next().is_some();
         match Verb::of(&said).or_else(|| Verb::of(&self.name)) {
             Some(Verb::Read) if writes() => Verb::Write,
@@ -220,7 +217,7 @@ impl Shape<'_> {
 
     /// A command line with paths; nothing where there are none.
     fn line(&self, program: &str, paths: Vec<String>) -> Option<String> {
-        let written: Vec<String> = paths.iter().map(|it| quoted(it)).collect();
+        let written: Vec<String> = paths.iter().map(|it| quote(it)).collect();
         (!written.is_empty()).then(|| format!("{program} {}", written.join(" ")))
     }
 
@@ -245,4 +242,215 @@ impl Shape<'_> {
 fn holds_lines(items: &[Json]) -> bool {
     let first = items.first().and_then(Json::as_str).unwrap_or_default();
     first.trim().contains(char::is_whitespace)
+}
+
+/// Fields by their keys.
+struct Fields<'a>(Vec<(String, &'a Json)>);
+
+impl<'a> Fields<'a> {
+    fn new(input: &'a Json) -> Self {
+        let mut found = Vec::new();
+        let mut add = |fields: &'a Map<String, Json>| {
+            found.extend(fields.iter().map(|(key, value)| (normal(key), value)));
+        };
+        let fields = input.as_object();
+        fields.into_iter().for_each(&mut add);
+        for value in fields.into_iter().flat_map(Map::values) {
+            value.as_object().into_iter().for_each(&mut add);
+            let items = value.as_array().into_iter().flatten();
+            items.filter_map(Json::as_object).for_each(&mut add);
+        }
+        found.retain(|(_, value)| !is_empty(value));
+        Self(found)
+    }
+
+    /// Fields of some keys that hold something.
+    fn of(&self, keys: &[&str]) -> impl Iterator<Item = (&str, &'a Json)> {
+        let meant = self.0.iter().filter(move |(key, _)| keys.contains(&key.as_str()));
+        meant.map(|(key, value)| (key.as_str(), *value))
+    }
+
+    /// Texts of some keys, those of lists among them.
+    fn texts(&self, keys: &[&str]) -> impl Iterator<Item = &'a str> {
+        self.of(keys).flat_map(|(_, value)| texts(value))
+    }
+
+    /// Texts of lists of some keys.
+    fn lists(&self, keys: &[&str]) -> impl Iterator<Item = &'a str> {
+        self.of(keys).filter(|(_, value)| value.is_array()).flat_map(|(_, value)| texts(value))
+    }
+}
+
+/// A text, or the texts of a list.
+fn texts(value: &Json) -> impl Iterator<Item = &str> {
+    let items = value.as_array().into_iter().flatten();
+    value.as_str().into_iter().chain(items.filter_map(Json::as_str))
+}
+
+/// A key in small letters, without what separates its words.
+fn normal(key: &str) -> String {
+    key.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+fn is_empty(value: &Json) -> bool {
+    match value {
+        Json::Null => true,
+        Json::String(text) => text.is_empty(),
+        Json::Array(items) => items.is_empty(),
+        Json::Object(fields) => fields.is_empty(),
+        Json::Bool(_) | Json::Number(_) => false,
+    }
+}
+
+/// What is done with paths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verb {
+    Read,
+    Write,
+    Copy,
+    Move,
+    Delete,
+}
+
+const READS: [&str; 22] = [
+    "cat", "check", "diff", "exists", "find", "get", "glob", "grep", "head", "info", "list",
+    "load", "ls", "open", "read", "search", "show", "stat", "tail", "tree", "upload", "view",
+];
+const WRITES: [&str; 23] = [
+    "append",
+    "apply",
+    "create",
+    "download",
+    "dump",
+    "edit",
+    "export",
+    "insert",
+    "mkdir",
+    "modify",
+    "overwrite",
+    "patch",
+    "put",
+    "replace",
+    "save",
+    "screenshot",
+    "set",
+    "store",
+    "touch",
+    "truncate",
+    "update",
+    "write",
+    "writefile",
+];
+const COPIES: [&str; 3] = ["copy", "cp", "duplicate"];
+const MOVES: [&str; 3] = ["move", "mv", "rename"];
+const DELETES: [&str; 7] = ["delete", "erase", "remove", "rm", "rmdir", "trash", "unlink"];
+
+impl Verb {
+    /// The verb of some words; what destroys most wins, of the others the first.
+    fn of(words: &[String]) -> Option<Self> {
+        let is = |verbs: &[&str]| words.iter().any(|it| verbs.contains(&it.as_str()));
+        if is(&DELETES) {
+            return Some(Self::Delete);
+        }
+        if is(&MOVES) {
+            return Some(Self::Move);
+        }
+        if is(&["replace"]) {
+            return Some(Self::Write);
+        }
+        words.iter().find_map(|it| match it.as_str() {
+            it if READS.contains(&it) => Some(Self::Read),
+            it if WRITES.contains(&it) => Some(Self::Write),
+            it if COPIES.contains(&it) => Some(Self::Copy),
+            _ => None,
+        })
+    }
+}
+
+/// Whether a text is a single word, as those are that say what a tool is to do.
+fn is_word(text: &str) -> bool {
+    let text = text.trim();
+    text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
+}
+
+/// The words of a name, in small letters: `mcp__files__writeFile` has `mcp`, `files`, `write`, `file`.
+fn words(name: &str) -> Vec<String> {
+    let (mut found, mut word, mut small) = (Vec::new(), String::new(), false);
+    for c in name.chars() {
+        let ends = !c.is_alphanumeric() || (c.is_uppercase() && small);
+        if ends && !word.is_empty() {
+            found.push(std::mem::take(&mut word));
+        }
+        if c.is_alphanumeric() {
+            word.extend(c.to_lowercase());
+        }
+        small = c.is_lowercase();
+    }
+    found.extend(Some(word).filter(|it| !it.is_empty()));
+    found
+}
+
+/// What statements are about that make, change or remove something.
+const OBJECTS: [&str; 18] = [
+    "collection",
+    "column",
+    "database",
+    "extension",
+    "function",
+    "index",
+    "keyspace",
+    "materialized",
+    "owned",
+    "policy",
+    "role",
+    "schema",
+    "sequence",
+    "table",
+    "tablespace",
+    "trigger",
+    "user",
+    "view",
+];
+
+/// Whether one of the statements of a text begins as SQL does.
+fn is_sql(text: &str) -> bool {
+    text.split(';').any(begins)
+}
+
+fn begins(text: &str) -> bool {
+    let lower = code(text).to_lowercase();
+    let mut words =
+        lower.split(|c: char| c.is_whitespace() || c == '(').filter(|it| !it.is_empty());
+    let (Some(verb), second) = (words.next(), words.next().unwrap_or_default()) else {
+        return false;
+    };
+    let has = |word: &str| lower.split_whitespace().any(|it| it == word);
+    match verb {
+        "select" => has("from") || has("into"),
+        "drop" | "alter" | "create" => {
+            OBJECTS.contains(&second) || matches!(second, "or" | "temp" | "temporary" | "unique")
+        }
+        "truncate" => second == "table" || lower.split_whitespace().count() == 2,
+        "delete" => second == "from",
+        "insert" | "replace" | "merge" => second == "into",
+        "update" => has("set"),
+        "grant" | "revoke" => has("on") || has("to") || has("from"),
+        "with" => has("as"),
+        "explain" => matches!(second, "analyze" | "delete" | "insert" | "select" | "update"),
+        _ => false,
+    }
+}
+
+/// A text without the comments and brackets before it.
+fn code(text: &str) -> &str {
+    let mut rest = text.trim_start_matches(|c: char| c.is_whitespace() || c == '(');
+    loop {
+        let after = match (rest.strip_prefix("--"), rest.strip_prefix("/*")) {
+            (Some(line), _) => line.split_once('\n').map_or("", |it| it.1),
+            (None, Some(block)) => block.split_once("*/").map_or("", |it| it.1),
+            (None, None) => return rest,
+        };
+        rest = after.trim_start_matches(|c: char| c.is_whitespace() || c == '(');
+    }
 }

@@ -1,15 +1,18 @@
-//! Places of files: what a written path leads to, wherever the shell stands.
+//! Paths: the location that a written path resolves to, and whether it matches a glob of a policy.
+//!
+//! Contains: [`CallEnvironment`], [`ResolvedPath`], [`PathMatchers`], and file name patterns of the shell
+//! (`.e[mn]*`).
+//! Does not contain: access to the file system. The caller reads symbolic links and stores them in
+//! [`CallEnvironment::real`].
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use super::super::glob::PathGlob;
-use super::pattern::{could_mean, could_mean_folder};
-use super::value::Text;
-use super::wildcard::is_for_most;
 use serde::{Deserialize, Serialize};
 
+use super::super::glob::{PathGlob, word_matches};
+use super::words::Text;
 use crate::path::in_shell;
 
 /// Where a call happens.
@@ -438,4 +441,385 @@ pub fn normal(path: &str) -> String {
         }
     }
     format!("/{}", steps.join("/"))
+}
+
+/// Letters that the last step of a pattern must have: `.e*` says what it is after, `*` means any file.
+const LETTERS_MIN: usize = 2;
+/// Those that a folder must have that is meant as a whole: `.pol*`, and not `.ca*`.
+const FOLDER_LETTERS_MIN: usize = 4;
+/// No system opens a longer path (`PATH_MAX` of Linux).
+const PATH_BYTES_MAX: usize = 4_096;
+/// The step of a glob that stands for any folders.
+const ANY_FOLDERS: &str = "**";
+
+/// Whether a pattern could stand for a file of a glob: `.e*` for `.env`, `/home/x/.ss*/id_rsa` for
+/// `**/.ssh/id_rsa`. One that does not begin at the root may begin at any step of the glob.
+pub(super) fn could_mean(pattern: &str, glob: &str) -> bool {
+    if !is_wild(pattern) || pattern.len() > PATH_BYTES_MAX || !says_enough(pattern) {
+        return false;
+    }
+    let mut wanted: Vec<&str> = glob.split('/').filter(|it| !it.is_empty()).collect();
+    if !glob.starts_with('/') && !glob.starts_with(ANY_FOLDERS) {
+        wanted.insert(0, ANY_FOLDERS);
+    }
+    let steps: Vec<&str> = pattern.split('/').filter(|it| !it.is_empty()).collect();
+    let starts = if pattern.starts_with('/') { 1 } else { wanted.len() };
+    let mut ends = (0..starts).filter_map(|at| wanted.get(at..));
+    // `**` and `*` at the end of a glob are anything, and nothing without what stands before them.
+    ends.any(|it| it.iter().any(|it| letters(it) > 0) && leads_along(&steps, it))
+}
+
+/// Whether a pattern could stand for a folder that a glob means.
+pub(super) fn could_mean_folder(pattern: &str, glob: &str) -> bool {
+    let last = pattern.rsplit('/').next().unwrap_or_default();
+    letters(last) >= FOLDER_LETTERS_MIN && could_mean(pattern, glob)
+}
+
+/// Whether a pattern says by its last step, or by a folder, which files it is after.
+fn says_enough(pattern: &str) -> bool {
+    let (folders, last) = pattern.rsplit_once('/').unwrap_or(("", pattern));
+    let by_last = if is_wild(last) { is_telling(last) } else { letters(last) >= LETTERS_MIN };
+    let by_folder = |it: &str| is_wild(it) && letters(it) >= FOLDER_LETTERS_MIN;
+    by_last || folders.split('/').any(by_folder)
+}
+
+/// Whether the steps of a pattern could be those of a glob. Of its `**` only the last one met is tried
+/// again, so that a long path costs no more than its length.
+fn leads_along(steps: &[&str], wanted: &[&str]) -> bool {
+    let names_file = wanted.last().is_some_and(|it| letters(it) > 0);
+    // Below a folder any file is meant, so a step must say that it is after that folder.
+    let leads_to = |step: &str, wanted: &str| {
+        let says_nothing = is_wild(step) && letters(step) < LETTERS_MIN && letters(wanted) > 0;
+        could_be(step, wanted) && (names_file || !says_nothing)
+    };
+    let (mut step, mut want) = (0_usize, 0_usize);
+    let mut again: Option<(usize, usize)> = None;
+    while let Some(next) = steps.get(step) {
+        match (wanted.get(want), again) {
+            (Some(&ANY_FOLDERS), _) => {
+                want = want.saturating_add(1);
+                again = Some((want, step));
+            }
+            (Some(first), _) if leads_to(next, first) => {
+                (step, want) = (step.saturating_add(1), want.saturating_add(1));
+            }
+            (_, Some((behind, from))) => {
+                let from = from.saturating_add(1);
+                (step, want, again) = (from, behind, Some((behind, from)));
+            }
+            (_, None) => return false,
+        }
+    }
+    wanted.get(want..).is_some_and(|it| it.iter().all(|it| *it == ANY_FOLDERS))
+}
+
+/// Whether one step of a pattern could be one of a glob; two patterns only where they are the same.
+fn could_be(step: &str, wanted: &str) -> bool {
+    if !is_wild(step) {
+        return word_matches(wanted, step);
+    }
+    // `*` stands for no name that begins with a dot.
+    let is_hidden = wanted.starts_with('.') && !step.starts_with(['.', '[']);
+    let is_name = !wanted.contains(['*', '?', '{']) && !is_hidden;
+    step == wanted || wanted == "*" || (is_name && could_be_named(step, wanted))
+}
+
+/// Whether a step stands for names, and says which: `*` and `*.yml` mean ordinary files.
+fn is_telling(step: &str) -> bool {
+    let ending = step.strip_prefix("*.");
+    let is_ending = ending.is_some_and(|it| it.bytes().all(|it| it.is_ascii_alphanumeric()));
+    is_wild(step) && letters(step) >= LETTERS_MIN && !is_ending
+}
+
+/// Longer names are none of any system (`NAME_MAX`); a longer step is taken to stand for any name.
+const NAME_BYTES_MAX: usize = 255;
+
+/// How much a step says: its letters, of which those in brackets are one.
+pub(super) fn letters(step: &str) -> usize {
+    if step.len() > NAME_BYTES_MAX {
+        return step.len();
+    }
+    signs(step).filter(|it| matches!(it, Sign::Letter(_) | Sign::OneOf(_))).count()
+}
+
+/// Whether a step stands for most of what is in a folder: `*`, `.*`, `[a-z]*`, `[!.]*`.
+pub(super) fn is_for_most(step: &str) -> bool {
+    let of_letters = |set: &[u8]| {
+        let mut ranges = set.windows(3).filter(|it| it.get(1) == Some(&b'-'));
+        ranges.any(|it| it.first().is_some_and(u8::is_ascii_alphabetic))
+    };
+    let is_broad = |it| match it {
+        Sign::Any | Sign::One => true,
+        Sign::OneOf(set) => {
+            is_left_out(set) || of_letters(set) || (has_class(set) && set != b"[:digit:]")
+        }
+        Sign::Letter(_) => false,
+    };
+    let step = step.strip_prefix('.').unwrap_or(step);
+    step.contains('*') && step.len() <= NAME_BYTES_MAX && signs(step).all(is_broad)
+}
+
+/// Whether a step stands for names of files.
+pub(super) fn is_wild(step: &str) -> bool {
+    step.contains(['*', '?', '['])
+}
+
+/// One sign of a pattern.
+#[derive(Debug, Clone, Copy)]
+enum Sign<'p> {
+    /// `*`
+    Any,
+    /// `?`
+    One,
+    /// `[ab]`, `[a-z]`, `[!ab]`: what stands in the brackets.
+    OneOf(&'p [u8]),
+    Letter(u8),
+}
+
+/// The signs of a step, one after the other.
+fn signs(step: &str) -> impl Iterator<Item = Sign<'_>> {
+    let mut rest = step.as_bytes();
+    std::iter::from_fn(move || {
+        let (sign, behind) = Sign::first_of(rest)?;
+        rest = behind;
+        Some(sign)
+    })
+}
+
+impl<'p> Sign<'p> {
+    /// The first sign of a pattern, and what is behind it.
+    fn first_of(pattern: &'p [u8]) -> Option<(Self, &'p [u8])> {
+        let (first, behind) = pattern.split_first()?;
+        Some(match first {
+            b'*' => (Self::Any, behind),
+            b'?' => (Self::One, behind),
+            b'[' => match set_of(behind) {
+                Some((set, behind)) => (Self::OneOf(set), behind),
+                None => (Self::Letter(b'['), behind),
+            },
+            letter => (Self::Letter(*letter), behind),
+        })
+    }
+
+    /// Whether it may stand for a letter.
+    fn takes(self, letter: u8) -> bool {
+        match self {
+            Self::Any | Self::One => true,
+            Self::Letter(own) => own == letter,
+            Self::OneOf(set) => is_in(set, letter),
+        }
+    }
+}
+
+/// What stands between brackets, behind the first one, and what follows them. Of `[]ab]` and `[!]ab]` the first
+/// bracket is one of the letters.
+fn set_of(behind: &[u8]) -> Option<(&[u8], &[u8])> {
+    memchr::memrchr(b']', behind)?; // Most have none, and end here.
+    let mut at = usize::from(is_left_out(behind));
+    at += usize::from(behind.get(at) == Some(&b']'));
+    while *behind.get(at)? != b']' {
+        let rest = behind.get(at..)?;
+        // Of `[[:alpha:]]`, `[[=e=]]` and `[[.e.]]` the inner bracket ends none.
+        let class = match rest {
+            [b'[', sign @ (b':' | b'=' | b'.'), ..] => memchr::memmem::find(rest, &[*sign, b']']),
+            _ => None,
+        };
+        at += class.map_or(1, |it| it + 2);
+    }
+    Some((behind.get(..at)?, behind.get(at + 1..)?))
+}
+
+/// Whether a set leaves out what it lists.
+fn is_left_out(set: &[u8]) -> bool {
+    set.starts_with(b"!") || set.starts_with(b"^")
+}
+
+/// Whether a set names a class: `[:alpha:]`, `[=e=]`.
+fn has_class(set: &[u8]) -> bool {
+    set.windows(2).any(|it| matches!(it, b"[:" | b"[=" | b"[."))
+}
+
+/// Whether a letter may be one of those in brackets. Of a class (`[:alpha:]`) any is taken to be, and of a set
+/// that begins with `!`: whether that stood in quotes, where it is a letter like any other, is not known here.
+fn is_in(set: &[u8], letter: u8) -> bool {
+    if is_left_out(set) || has_class(set) {
+        return true;
+    }
+    let mut rest = set;
+    while let Some((first, behind)) = rest.split_first() {
+        rest = behind;
+        let is_listed = match behind {
+            [b'-', last, after @ ..] => {
+                rest = after;
+                (*first..=*last).contains(&letter)
+            }
+            _ => *first == letter,
+        };
+        if is_listed {
+            return true;
+        }
+    }
+    false
+}
+
+/// Whether a step could stand for a name. Of its `*` only the last one met is tried again.
+pub(super) fn could_be_named(step: &str, name: &str) -> bool {
+    if step.len() > NAME_BYTES_MAX {
+        return true;
+    }
+    let (mut pattern, mut rest) = (step.as_bytes(), name.as_bytes());
+    let mut again: Option<(&[u8], &[u8])> = None;
+    loop {
+        let (sign, behind) = match Sign::first_of(pattern) {
+            Some((Sign::Any, behind)) => {
+                (pattern, again) = (behind, Some((behind, rest)));
+                continue;
+            }
+            Some((sign, behind)) => (Some(sign), behind),
+            None => (None, pattern),
+        };
+        match (sign, rest.split_first()) {
+            (None, None) => return true,
+            (Some(sign), Some((letter, after))) if sign.takes(*letter) => {
+                (pattern, rest) = (behind, after);
+            }
+            _ => match again.and_then(|(behind, from)| Some((behind, from.get(1..)?))) {
+                Some((behind, from)) => {
+                    (pattern, rest, again) = (behind, from, Some((behind, from)));
+                }
+                None => return false,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_could_be_a_file_of_the_glob() {
+        for (pattern, glob) in [
+            (".e*", ".env"),
+            ("/w/.en?", ".env"),
+            ("/w/.[e]nv", ".env"),
+            ("/w/[.]e[mn]v", ".env"),
+            ("/home/x/.ss*/id_rsa", "**/.ssh/id_rsa"),
+            ("/home/*/.ssh/id_r*", "**/.ssh/id_rsa"),
+            ("/w/.pol*/policyd.yaml", "**/.policyd/**"),
+            ("/w/.cl*/hooks/stop.sh", "**/.claude/hooks/**"),
+            ("/etc/sha*", "/etc/shadow"),
+            ("/e?c/shadow", "/etc/shadow"),
+            ("/*/shadow", "/etc/shadow"),
+            ("/e*/sudoers", "/etc/sudoers"),
+            ("e*/shadow", "/etc/shadow"),
+            ("sha*", "/etc/shadow"),
+            (".ss*/id_rsa", "**/.ssh/id_rsa"),
+            ("/w/.[a-f]nv", ".env"),
+            ("/w/.[!f]nv", ".env"),
+            ("/w/.[!.]*", ".env"),
+            ("/w/.[!x]??", "**/.git"),
+            ("/w/.[[:alpha:]]nv", ".env"),
+            ("/w/.[]e]nv", ".env"),
+            ("/w/.*nv", ".env"),
+        ] {
+            assert!(could_mean(pattern, glob), "{pattern} {glob}");
+        }
+    }
+
+    #[test]
+    fn a_folder_is_meant_by_more_than_its_first_letters() {
+        assert!(could_mean_folder("/w/.pol*", ".policyd"));
+        assert!(!could_mean_folder("/w/.ca*", ".cargo"));
+    }
+
+    #[test]
+    fn long_paths_are_looked_through_once() {
+        for steps in ["a/", ".pol*/", "*b*/"] {
+            let long = format!("/{}x", steps.repeat(500));
+            assert!(!could_mean(&long, "**/.policyd/**/a/**/b/**/c.yaml"), "{steps}");
+        }
+        assert!(could_mean(&format!("/{}.pol*/x", "a/".repeat(500)), "**/.policyd/**"));
+    }
+
+    #[test]
+    fn a_pattern_that_says_nothing_or_something_else_is_none() {
+        for (pattern, glob) in [
+            ("*", ".env"),
+            ("/w/*", ".env"),
+            ("/w/.*", ".env"),
+            ("/w/*.yml", "secrets.yml"),
+            ("/w/src/*.rs", "**/.policyd/**"),
+            ("/w/s*/main.rs", "**/.ssh/id_rsa"),
+            ("/usr/sha*", "/etc/shadow"),
+            ("/w/.env", ".env"),
+            ("/w/.[e]nvelope", ".env"),
+            ("/w/*/config", "**/.kube/config"),
+            ("/w/?kube/config", "**/.kube/config"),
+            ("/w/.cl*/skills/x", "**/.claude/hooks/**"),
+            ("$D/generated_*.json", "**/.gnupg/**"),
+            ("$D.old*", "**/.ssh/*"),
+            ("/w/packages/*/dist.tgz", "**/LaunchAgents/**"),
+            ("/w/*/x", "/w/secrets/**"),
+            ("/w/scripts/*[^cmd]", "credentials.json"),
+            ("/w/src/*.[ch]*", "secrets.yml"),
+            ("/w/.[f-z]nv", ".env"),
+        ] {
+            assert!(!could_mean(pattern, glob), "{pattern} {glob}");
+        }
+    }
+
+    #[test]
+    fn a_step_is_the_names_that_a_shell_puts_in_its_place() {
+        for (step, name) in [
+            (".e[mn]*", ".env"),
+            ("*.[ch]", "a.c"),
+            ("[!a-y]*", "zoo"),
+            ("[^a-y]*", "zoo"),
+            ("[]x]y", "]y"),
+            ("[!]x]y", "ay"),
+            ("[[:alpha:]]b", "ab"),
+            ("[[=a=]]b", "ab"),
+            // In quotes, which are gone here, `!` is a letter: `["!"a]`.
+            ("[!a]b", "ab"),
+            ("[a-]b", "-b"),
+            ("a[b", "a[b"),
+            ("*a*b", "xaxbxb"),
+            ("*", ""),
+        ] {
+            assert!(could_be_named(step, name), "{step} {name}");
+        }
+        for (step, name) in
+            [("*.[ch]", "a.rs"), ("[]x]y", "ay"), ("?", ""), ("*a*b", "xaxbxc"), ("a", "ab")]
+        {
+            assert!(!could_be_named(step, name), "{step} {name}");
+        }
+    }
+
+    #[test]
+    fn letters_in_brackets_are_one() {
+        for (step, count) in [(".e*", 2), ("*[^cmd]", 1), ("[ab]c", 2), ("?*", 0), ("a[b", 3)] {
+            assert_eq!(letters(step), count, "{step}");
+        }
+    }
+
+    #[test]
+    fn most_of_a_folder_is_meant_by_no_letters() {
+        for step in ["*", ".*", "[a-z]*", "[!.]*", "[^.]?*", "?*", ".[!.]*", "*?", "[[:alnum:]]*"] {
+            assert!(is_for_most(step), "{step}");
+        }
+        for step in ["a*", "*.rs", "[ab]*", "?", "[a-z]", ".e*", "[0-9]*", "*[0-9]"] {
+            assert!(!is_for_most(step), "{step}");
+        }
+    }
+
+    #[test]
+    fn many_brackets_take_no_longer_than_their_letters() {
+        for part in ["[", "[[:", "[a", "[]", "[!"] {
+            let step = part.repeat(2_000);
+            assert!(letters(&step) > 0 && could_be_named(&step, ".env"), "{part}");
+            let step = format!("{}]", part.repeat(80));
+            assert!(!could_be_named(&step, &"x".repeat(200)), "{part}");
+        }
+    }
 }
