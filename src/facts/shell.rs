@@ -1,7 +1,7 @@
 //! Shell text: which programs a command line runs, with which arguments, and which of them must have succeeded
 //! if the whole line succeeded.
 //!
-//! Contains: the walk over the syntax tree, the recognition of wrappers ([`Meaning`]), and the rules for
+//! Contains: the walk over the syntax tree, the recognition of wrappers ([`UnwrapResult`]), and the rules for
 //! quotes and escapes, which `call` shares.
 //! Does not contain: variables, substitutions and effects (`call`), or policy decisions.
 
@@ -19,26 +19,26 @@ use crate::limits::{
     COMMAND_PROGRAMS_MAX, SHELL_DEPTH_MAX, SHELL_NESTING_MAX, SHELL_STEPS_MAX, SHELL_TEXT_MAX,
 };
 
-/// Programs of a command line in their order, and whether all of it was understood.
+/// Returns the programs of a command line in order, and whether the whole line was understood.
 #[must_use]
 pub fn parse(text: &str, lens: &CompiledLens) -> (Vec<Program>, bool) {
-    let mut reader = Reader { lens, programs: Vec::new(), understood: true, text_depth: 0 };
-    reader.text(text, Weight::Status);
+    let mut reader = ProgramReader { lens, programs: Vec::new(), understood: true, text_depth: 0 };
+    reader.text(text, StatusWeight::Status);
     (reader.programs, reader.understood)
 }
 
-/// What the success of the whole line says about a statement.
+/// What the success of the whole line implies for a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Weight {
+enum StatusWeight {
     /// Nothing.
     None,
-    /// Its status is the status of the line.
+    /// The exit status of the statement is the status of the line.
     Status,
-    /// Its failure ends the line (`set -e`, `|| exit 1`).
+    /// A failure of the statement ends the line (`set -e`, `|| exit 1`).
     Fatal,
 }
 
-impl Weight {
+impl StatusWeight {
     fn decisive(self) -> bool {
         match self {
             Self::None => false,
@@ -47,30 +47,30 @@ impl Weight {
     }
 }
 
-/// Where the walk stands inside one text.
+/// Position of the walk in one text.
 #[derive(Clone, Copy)]
-struct Place<'s> {
+struct WalkState<'s> {
     source: &'s str,
-    weight: Weight,
+    weight: StatusWeight,
     options: ShellOptions,
     nesting: usize,
 }
 
-impl Place<'_> {
-    fn weighing(self, weight: Weight) -> Self {
+impl WalkState<'_> {
+    fn weighing(self, weight: StatusWeight) -> Self {
         Self { weight, ..self }
     }
 }
 
-struct Reader<'l> {
+struct ProgramReader<'l> {
     lens: &'l CompiledLens,
     programs: Vec<Program>,
     understood: bool,
     text_depth: usize,
 }
 
-impl Reader<'_> {
-    fn text(&mut self, source: &str, weight: Weight) {
+impl ProgramReader<'_> {
+    fn text(&mut self, source: &str, weight: StatusWeight) {
         if self.text_depth >= SHELL_DEPTH_MAX || source.len() > SHELL_TEXT_MAX {
             self.understood = false;
             return;
@@ -81,13 +81,13 @@ impl Reader<'_> {
         };
         self.understood &= !tree.root_node().has_error();
         self.text_depth += 1;
-        let place = Place { source, weight, options: ShellOptions::default(), nesting: 0 };
+        let place = WalkState { source, weight, options: ShellOptions::default(), nesting: 0 };
         self.sequence(tree.root_node(), place);
         self.text_depth -= 1;
     }
 
-    /// Statements one after the other; only the last one has the status of the whole.
-    fn sequence(&mut self, node: Node<'_>, mut place: Place<'_>) {
+    /// Scans statements. Only the last one has the status of the whole.
+    fn sequence(&mut self, node: Node<'_>, mut place: WalkState<'_>) {
         let mut cursor = node.walk();
         let children: Vec<Node<'_>> =
             node.children(&mut cursor).filter(|child| child.kind() != "comment").collect();
@@ -98,24 +98,24 @@ impl Reader<'_> {
             }
             let in_background = children.get(index + 1).is_some_and(|next| next.kind() == "&");
             let weight = match (in_background, Some(index) == last) {
-                (true, _) => Weight::None,
+                (true, _) => StatusWeight::None,
                 (false, true) => place.weight,
-                (false, false) if !place.weight.decisive() => Weight::None,
-                (false, false) if place.options.errexit => Weight::Fatal,
-                (false, false) if exits_on_failure(*child, place.source) => Weight::Fatal,
-                (false, false) => Weight::None,
+                (false, false) if !place.weight.decisive() => StatusWeight::None,
+                (false, false) if place.options.errexit => StatusWeight::Fatal,
+                (false, false) if exits_on_failure(*child, place.source) => StatusWeight::Fatal,
+                (false, false) => StatusWeight::None,
             };
             self.statement(*child, place.weighing(weight));
             place.options = changed_options(*child, place.source, place.options);
         }
     }
 
-    fn statement(&mut self, node: Node<'_>, place: Place<'_>) {
+    fn statement(&mut self, node: Node<'_>, place: WalkState<'_>) {
         if place.nesting >= SHELL_NESTING_MAX || self.programs.len() >= COMMAND_PROGRAMS_MAX {
             self.understood = false;
             return;
         }
-        let place = Place { nesting: place.nesting + 1, ..place };
+        let place = WalkState { nesting: place.nesting + 1, ..place };
         match node.kind() {
             "command" | "declaration_command" | "unset_command" => self.command(node, place),
             "redirected_statement" => self.redirected(node, place),
@@ -123,7 +123,7 @@ impl Reader<'_> {
             "pipeline" => self.pipeline(node, place),
             "subshell" | "compound_statement" => self.sequence(node, place),
             "command_substitution" | "process_substitution" => {
-                self.sequence(node, place.weighing(Weight::None));
+                self.sequence(node, place.weighing(StatusWeight::None));
             }
             "negated_command"
             | "if_statement"
@@ -137,21 +137,21 @@ impl Reader<'_> {
             | "case_item"
             | "function_definition"
             | "ERROR" => {
-                self.children(node, place.weighing(Weight::None));
+                self.children(node, place.weighing(StatusWeight::None));
             }
             _ => self.substitutions(node, place),
         }
     }
 
-    fn children(&mut self, node: Node<'_>, place: Place<'_>) {
+    fn children(&mut self, node: Node<'_>, place: WalkState<'_>) {
         let mut cursor = node.walk();
         for child in node.named_children(&mut cursor) {
             self.statement(child, place);
         }
     }
 
-    /// `a && b` and `a || b`.
-    fn list(&mut self, node: Node<'_>, place: Place<'_>) {
+    /// Scans `a && b` and `a || b`.
+    fn list(&mut self, node: Node<'_>, place: WalkState<'_>) {
         let count = node.child_count();
         let (Some(left), Some(right)) = (node.child(0), node.child(count.saturating_sub(1))) else {
             return;
@@ -161,44 +161,44 @@ impl Reader<'_> {
         self.pair(left, or, right, place);
     }
 
-    fn pair(&mut self, left: Node<'_>, or: bool, right: Node<'_>, place: Place<'_>) {
+    fn pair(&mut self, left: Node<'_>, or: bool, right: Node<'_>, place: WalkState<'_>) {
         let (left_weight, right_weight) = if !or {
-            // Under `set -e` only the end of an `&&` chain is fatal.
+            // With `set -e`, only a failure of the last command of an `&&` list is fatal.
             match place.weight {
-                Weight::Fatal => (Weight::None, Weight::Fatal),
-                weight @ (Weight::None | Weight::Status) => (weight, weight),
+                StatusWeight::Fatal => (StatusWeight::None, StatusWeight::Fatal),
+                weight @ (StatusWeight::None | StatusWeight::Status) => (weight, weight),
             }
         } else if gives_up(right, place.source) && place.weight.decisive() {
-            (Weight::Status, Weight::None)
+            (StatusWeight::Status, StatusWeight::None)
         } else {
-            (Weight::None, Weight::None)
+            (StatusWeight::None, StatusWeight::None)
         };
         self.statement(left, place.weighing(left_weight));
         self.statement(right, place.weighing(right_weight));
     }
 
-    fn pipeline(&mut self, node: Node<'_>, place: Place<'_>) {
+    fn pipeline(&mut self, node: Node<'_>, place: WalkState<'_>) {
         let mut cursor = node.walk();
         let members: Vec<Node<'_>> = node.named_children(&mut cursor).collect();
         for (index, member) in members.iter().enumerate() {
             let counts = index + 1 == members.len() || place.options.pipefail;
-            let weight = if counts { place.weight } else { Weight::None };
+            let weight = if counts { place.weight } else { StatusWeight::None };
             self.statement(*member, place.weighing(weight));
         }
     }
 
-    fn redirected(&mut self, node: Node<'_>, place: Place<'_>) {
+    fn redirected(&mut self, node: Node<'_>, place: WalkState<'_>) {
         let heredoc = child_of_kind(node, "heredoc_redirect");
         let piped = heredoc.and_then(|heredoc| child_of_kind(heredoc, "pipeline"));
         let right = heredoc.and_then(|heredoc| heredoc.child_by_field_name("right"));
         let or = heredoc.is_some_and(|heredoc| child_of_kind(heredoc, "||").is_some());
         let weight = match (piped, right) {
-            (Some(_), _) if !place.options.pipefail => Weight::None,
+            (Some(_), _) if !place.options.pipefail => StatusWeight::None,
             (_, Some(right)) if or => {
                 if gives_up(right, place.source) {
                     place.weight
                 } else {
-                    Weight::None
+                    StatusWeight::None
                 }
             }
             _ => place.weight,
@@ -217,14 +217,14 @@ impl Reader<'_> {
         if let Some(heredoc) = heredoc {
             self.redirects(heredoc, place, from);
         }
-        let after = if or { Weight::None } else { place.weight };
+        let after = if or { StatusWeight::None } else { place.weight };
         for next in piped.into_iter().chain(right) {
             self.statement(next, place.weighing(after));
         }
     }
 
-    /// Notes the files of output redirections at the newest program since `from`.
-    fn redirects(&mut self, node: Node<'_>, place: Place<'_>, from: usize) {
+    /// Adds the files of output redirections to the last program since `from`.
+    fn redirects(&mut self, node: Node<'_>, place: WalkState<'_>, from: usize) {
         let mut cursor = node.walk();
         for redirect in node.children_by_field_name("redirect", &mut cursor) {
             self.substitutions(redirect, place);
@@ -236,17 +236,17 @@ impl Reader<'_> {
         }
     }
 
-    fn command(&mut self, node: Node<'_>, place: Place<'_>) {
+    fn command(&mut self, node: Node<'_>, place: WalkState<'_>) {
         self.fed_command(node, None, Vec::new(), place);
     }
 
-    /// A simple command, with the here-document it reads.
+    /// Scans a simple command with the here-document that it reads.
     fn fed_command(
         &mut self,
         node: Node<'_>,
         input: Option<Node<'_>>,
         extra: Vec<String>,
-        place: Place<'_>,
+        place: WalkState<'_>,
     ) {
         let from = self.programs.len();
         let mut words = Vec::new();
@@ -257,11 +257,16 @@ impl Reader<'_> {
                 "file_redirect" | "comment" => {}
                 "herestring_redirect" | "heredoc_redirect" => self.understood &= !child.has_error(),
                 "ERROR" => {
-                    // `cat <<A; next` is an error inside `cat` to the grammar: start afresh.
+                    // The grammar parses `cat <<A; next` as an error inside `cat`. Scan the rest as
+                    // a new command.
                     self.understood = false;
                     let text = node_text(child, place.source);
                     if text.contains([';', '&', '|', '\n']) {
-                        self.words(std::mem::take(&mut words), None, place.weighing(Weight::None));
+                        self.words(
+                            std::mem::take(&mut words),
+                            None,
+                            place.weighing(StatusWeight::None),
+                        );
                     }
                 }
                 _ if child.is_named() || node.kind() != "command" => {
@@ -277,26 +282,26 @@ impl Reader<'_> {
         self.substitutions(node, place);
     }
 
-    /// What a list of words runs, wrappers taken off one by one.
-    fn words(&mut self, mut words: Vec<String>, input: Option<&str>, place: Place<'_>) {
+    /// Adds the program of a list of words, after all wrappers are removed.
+    fn words(&mut self, mut words: Vec<String>, input: Option<&str>, place: WalkState<'_>) {
         for _ in 0..SHELL_DEPTH_MAX {
             if words.first().is_none_or(String::is_empty) {
                 return;
             }
-            match meaning(words, self.lens) {
-                Meaning::Words(inner) => words = inner,
-                Meaning::Shell(text) => return self.text(&text, place.weight),
-                Meaning::ShellInput(words) => {
+            match unwrap_command(words, self.lens) {
+                UnwrapResult::Command(inner) => words = inner,
+                UnwrapResult::Shell(text) => return self.text(&text, place.weight),
+                UnwrapResult::ShellInput(words) => {
                     return match input {
                         Some(text) => self.text(text, place.weight),
                         None => self.push(words, place.weight),
                     };
                 }
-                Meaning::Program(words) => return self.push(words, place.weight),
-                Meaning::Find(words, actions) => {
+                UnwrapResult::Program(words) => return self.push(words, place.weight),
+                UnwrapResult::Find(words, actions) => {
                     self.push(words, place.weight);
                     for action in actions {
-                        self.words(action, None, place.weighing(Weight::None));
+                        self.words(action, None, place.weighing(StatusWeight::None));
                     }
                     return;
                 }
@@ -305,7 +310,7 @@ impl Reader<'_> {
         self.understood = false;
     }
 
-    fn push(&mut self, words: Vec<String>, weight: Weight) {
+    fn push(&mut self, words: Vec<String>, weight: StatusWeight) {
         if self.programs.len() >= COMMAND_PROGRAMS_MAX {
             self.understood = false;
             return;
@@ -316,13 +321,14 @@ impl Reader<'_> {
         self.programs.push(Program { name, args, decisive, ..Program::default() });
     }
 
-    /// Programs inside `$(…)`, backticks and `<(…)`, however deep in quotes and expansions.
-    fn substitutions(&mut self, node: Node<'_>, place: Place<'_>) {
+    /// Scans the programs inside `$(…)`, backticks and `<(…)` at any depth of quotes and
+    /// expansions.
+    fn substitutions(&mut self, node: Node<'_>, place: WalkState<'_>) {
         if place.nesting >= SHELL_NESTING_MAX {
             self.understood = false;
             return;
         }
-        let place = Place { nesting: place.nesting + 1, weight: Weight::None, ..place };
+        let place = WalkState { nesting: place.nesting + 1, weight: StatusWeight::None, ..place };
         let mut cursor = node.walk();
         for child in node.named_children(&mut cursor) {
             match child.kind() {
@@ -334,10 +340,10 @@ impl Reader<'_> {
     }
 }
 
-/// The syntax tree, or `None` when the parser took more steps than allowed.
+/// Parses shell text. `None` if the parser needs more steps than allowed.
 ///
-/// Behind a line of nothing but assignments and redirections the grammar may take the next line for more of the
-/// command, blocks and all: such a line is parsed with `;` at its end.
+/// After a line of only assignments and redirections, the grammar may parse the next line as a part
+/// of the same command. Such a line is parsed again with `;` at its end.
 pub(in crate::facts) fn syntax(source: &str) -> Option<Tree> {
     let mut parser = Parser::new();
     parser.set_language(&tree_sitter_bash::LANGUAGE.into()).ok()?;
@@ -358,7 +364,7 @@ pub(in crate::facts) fn syntax(source: &str) -> Option<Tree> {
     }
 }
 
-/// The ends of lines that stand within a simple command: a line's end, or the comment before it.
+/// Returns the line ends inside simple commands: the newline, or the comment before it.
 fn missed_ends(tree: &Tree, source: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     if !source.trim_end().contains('\n') || !source.contains(['=', '>', '<']) {
@@ -387,7 +393,7 @@ fn missed_ends(tree: &Tree, source: &str) -> Vec<Range<usize>> {
     }
 }
 
-/// Where a line ends that does not go on in the next one.
+/// Returns the position of the first newline that is not escaped.
 fn line_end(gap: &str) -> Option<usize> {
     let mut is_escaped = false;
     gap.bytes().position(|b| {
@@ -411,26 +417,26 @@ fn parse_once(parser: &mut Parser, source: &str) -> Option<Tree> {
 
 /// Builtins and keywords that run the words after them.
 const PREFIXES: [&str; 5] = ["command", "exec", "builtin", "time", "coproc"];
-/// Reserved words behind which a command stands. Where the grammar loses its way (`! if a; then b; fi`) it takes
-/// them for programs, which no shell does.
+/// Reserved words before a command. After an error (`! if a; then b; fi`), the grammar parses them
+/// as programs, which a shell never does.
 const RESERVED: [&str; 9] = ["!", "{", "if", "then", "elif", "else", "while", "until", "do"];
-/// The prefix that starts a process, of what may be a function.
+/// The prefix that starts a process for a command, which may be a function.
 pub(in crate::facts) const COPROCESS: &str = "coproc";
-/// Programs that find files.
+/// Programs that search for files.
 const FINDERS: [&str; 3] = ["find", "fd", "fdfind"];
-/// Options of theirs that run a program for each file.
+/// Options of `find` and `fd` that run a program for each file.
 const FIND_ACTIONS: [&str; 8] =
     ["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"];
 
-/// A word that a shell would pass.
+/// A word that a shell passes to a program.
 pub(in crate::facts) trait ShellWord: Clone {
-    /// Its text.
+    /// Returns the text of the word.
     fn text(&self) -> &str;
-    /// Several words with a blank between them.
+    /// Joins words, separated by blanks.
     fn joined(words: &[Self]) -> Self;
-    /// What follows its first bytes.
+    /// Returns the part from a byte offset to the end.
     fn after(&self, at: usize) -> Self;
-    /// As it is written in shell text, so that it stays one word.
+    /// Quotes the word, so that a shell reads it as one word.
     fn quoted(&self) -> Self;
 }
 
@@ -452,49 +458,52 @@ impl ShellWord for String {
     }
 }
 
-/// What a list of words comes to.
-pub(in crate::facts) enum Meaning<W> {
-    /// A program that wraps nothing.
+/// What a list of words runs, after one wrapper was removed.
+pub(in crate::facts) enum UnwrapResult<W> {
+    /// A program that wraps no other program.
     Program(Vec<W>),
-    /// Another list of words, to be looked at again; they are the end of the list that was given.
-    Words(Vec<W>),
+    /// Words to unwrap again. They are the end of the given list.
+    Command(Vec<W>),
     /// Shell text.
     Shell(W),
-    /// A shell that reads its text from standard input.
+    /// A shell that reads its commands from standard input.
     ShellInput(Vec<W>),
-    /// `find` with the programs it runs for each file.
+    /// `find`, and the commands that it runs for each file.
     Find(Vec<W>, Vec<Vec<W>>),
 }
 
-/// The program name without its folder.
+/// Returns the program name without its directory.
 pub(in crate::facts) fn base_name(word: &str) -> &str {
     word.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(word)
 }
 
-/// Whether a word belongs to the shell's grammar, so that what stands behind it may be a function.
+/// Returns whether a word is a keyword. A function may follow it.
 pub(in crate::facts) fn is_keyword(word: &str) -> bool {
     RESERVED.contains(&word) || word == COPROCESS
 }
 
-/// Takes one wrapper off, if there is one.
-pub(in crate::facts) fn meaning<W: ShellWord>(words: Vec<W>, lens: &CompiledLens) -> Meaning<W> {
+/// Removes one wrapper, if there is one.
+pub(in crate::facts) fn unwrap_command<W: ShellWord>(
+    words: Vec<W>,
+    lens: &CompiledLens,
+) -> UnwrapResult<W> {
     let Some((first, args)) = words.split_first() else {
-        return Meaning::Program(words);
+        return UnwrapResult::Program(words);
     };
     if RESERVED.contains(&first.text()) && !args.is_empty() {
-        return Meaning::Words(args.to_vec());
+        return UnwrapResult::Command(args.to_vec());
     }
     let name = base_name(first.text());
     if name == "eval" && !args.is_empty() {
-        return Meaning::Shell(W::joined(args));
+        return UnwrapResult::Shell(W::joined(args));
     }
     if PREFIXES.contains(&name)
         && let Some(next) = args.iter().position(|word| !word.text().starts_with('-'))
         && !args.iter().take(next).any(|option| matches!(option.text(), "-v" | "-V" | "-a"))
     {
-        return Meaning::Words(args.iter().skip(next).cloned().collect());
+        return UnwrapResult::Command(args.iter().skip(next).cloned().collect());
     }
-    // The longest wrapper wins, so that `uv run` goes before a bare `uv`.
+    // The longest wrapper wins: `uv run` before `uv`.
     let wrapper = lens
         .lens()
         .wrappers
@@ -510,13 +519,13 @@ pub(in crate::facts) fn meaning<W: ShellWord>(words: Vec<W>, lens: &CompiledLens
     if FINDERS.contains(&name) {
         let actions = find_actions(args);
         if !actions.is_empty() {
-            return Meaning::Find(words, actions);
+            return UnwrapResult::Find(words, actions);
         }
     }
-    Meaning::Program(words)
+    UnwrapResult::Program(words)
 }
 
-/// The arguments after the words the wrapper starts with, options between them skipped.
+/// Returns the arguments after the words of the wrapper. Options between these words are skipped.
 fn after_command<'a, W: ShellWord>(
     wrapper: &Wrapper,
     name: &str,
@@ -548,8 +557,8 @@ fn after_command<'a, W: ShellWord>(
     Some(rest)
 }
 
-/// What is left of the arguments of a wrapper; `None` when it wraps nothing here.
-fn inner<W: ShellWord>(wrapper: &Wrapper, args: &[W], all: &[W]) -> Option<Meaning<W>> {
+/// Returns what a wrapper runs. `None` if it wraps nothing here.
+fn inner<W: ShellWord>(wrapper: &Wrapper, args: &[W], all: &[W]) -> Option<UnwrapResult<W>> {
     let mut rest = args;
     let mut to_skip = wrapper.skip;
     while let Some((whole, tail)) = rest.split_first() {
@@ -566,7 +575,7 @@ fn inner<W: ShellWord>(wrapper: &Wrapper, args: &[W], all: &[W]) -> Option<Meani
             return None;
         }
         if is_option && names_shell_option(word, &wrapper.shell_option) {
-            return shell_text(wrapper, whole, tail).map(Meaning::Shell);
+            return shell_text(wrapper, whole, tail).map(UnwrapResult::Shell);
         }
         if is_option {
             // The last letter of a bundle may take the next word: `bash -euo pipefail`.
@@ -575,7 +584,7 @@ fn inner<W: ShellWord>(wrapper: &Wrapper, args: &[W], all: &[W]) -> Option<Meani
             });
             rest = if takes_value { tail.get(1..).unwrap_or_default() } else { tail };
         } else if is_assignment(word) || (word == "-" && wrapper.check_option.is_empty()) {
-            // `env - program`, `su - user`; to a shell it is its standard input.
+            // `env - program`, `su - user`. For a shell, `-` is its standard input.
             rest = tail;
         } else if to_skip > 0 {
             to_skip -= 1;
@@ -590,23 +599,23 @@ fn inner<W: ShellWord>(wrapper: &Wrapper, args: &[W], all: &[W]) -> Option<Meani
         && option.text().starts_with('-')
         && names_shell_option(option.text(), &wrapper.shell_option)
     {
-        return shell_text(wrapper, option, std::slice::from_ref(text)).map(Meaning::Shell);
+        return shell_text(wrapper, option, std::slice::from_ref(text)).map(UnwrapResult::Shell);
     }
     match (wrapper.shell_option.is_empty(), rest.is_empty()) {
-        // For a shell that is a script file: `bash ./check.sh` runs `check.sh`.
-        (_, false) => Some(Meaning::Words(rest.to_vec())),
+        // For a shell, the rest is a script file: `bash ./check.sh` runs `check.sh`.
+        (_, false) => Some(UnwrapResult::Command(rest.to_vec())),
         (true, true) => None,
-        (false, true) => Some(Meaning::ShellInput(all.to_vec())),
+        (false, true) => Some(UnwrapResult::ShellInput(all.to_vec())),
     }
 }
 
-/// The shell text that an option has for its value: `-c'text'` and `--command=text` hold it themselves.
-/// Of `env -S text words` the words belong to it.
+/// Returns the shell text that is the value of an option. `-c'text'` and `--command=text` contain
+/// it; for `env -S text words` the words are a part of it.
 fn shell_text<W: ShellWord>(wrapper: &Wrapper, option: &W, after: &[W]) -> Option<W> {
     let (word, short) = (option.text(), wrapper.shell_option.as_str());
     let splits = short == "-S";
     let long = long_form(short).and_then(|it| word.strip_prefix(it));
-    // Of a bundle, `env -vStext`, what follows the letter is the text.
+    // In the bundle `env -vStext`, the text follows the letter.
     let bundled = || word.split_once('S').filter(|_| splits).map(|it| it.1);
     let own = long.or_else(|| word.strip_prefix(short)).or_else(bundled);
     let own = own.filter(|it| !it.is_empty());
@@ -622,7 +631,7 @@ fn shell_text<W: ShellWord>(wrapper: &Wrapper, option: &W, after: &[W]) -> Optio
     Some(W::joined(&words))
 }
 
-/// Whether an option is the one whose value is shell text, alone or bundled as in `-lc`.
+/// Returns whether the value of an option is shell text. The option may be in a bundle: `-lc`.
 fn names_shell_option(word: &str, shell_option: &str) -> bool {
     if shell_option.is_empty() {
         return false;
@@ -632,7 +641,7 @@ fn names_shell_option(word: &str, shell_option: &str) -> bool {
     word == shell_option || is_long || bundles(word, shell_option)
 }
 
-/// The other name of an option whose value is shell text.
+/// Returns the long name of an option whose value is shell text.
 fn long_form(shell_option: &str) -> Option<&'static str> {
     match shell_option {
         "-c" => Some("--command"),
@@ -641,19 +650,19 @@ fn long_form(shell_option: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether a word is a bundle of letters that holds an option of one letter: `-lc` holds `-c`.
+/// Returns whether a word is a bundle that contains a one-letter option: `-lc` contains `-c`.
 fn bundles(word: &str, option: &str) -> bool {
     let letter = option.strip_prefix('-').filter(|letters| letters.len() == 1);
     let is_bundle = word.starts_with('-') && !word.starts_with("--");
     letter.is_some_and(|letter| is_bundle && word.contains(letter))
 }
 
-/// The last letter of an option.
+/// Returns the last letter of an option.
 fn last_of(option: &str) -> char {
     option.chars().next_back().unwrap_or('-')
 }
 
-/// Whether a word is `NAME=value`.
+/// Returns whether a word is `NAME=value`.
 pub fn is_assignment(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| {
         !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
@@ -672,7 +681,7 @@ fn find_actions<W: ShellWord>(args: &[W]) -> Vec<Vec<W>> {
     actions
 }
 
-/// Shell options that change what a status means.
+/// Shell options that change the meaning of an exit status.
 #[derive(Debug, Clone, Copy, Default)]
 struct ShellOptions {
     /// `set -e`
@@ -686,7 +695,7 @@ pub(in crate::facts) fn child_of_kind<'t>(node: Node<'t>, kind: &str) -> Option<
     node.children(&mut cursor).find(|child| child.kind() == kind)
 }
 
-/// Words that follow the mark of a here-document on its line.
+/// Returns the words behind the delimiter of a here-document.
 fn heredoc_words(heredoc: Node<'_>, source: &str) -> Vec<String> {
     let mut cursor = heredoc.walk();
     heredoc
@@ -695,7 +704,7 @@ fn heredoc_words(heredoc: Node<'_>, source: &str) -> Vec<String> {
         .collect()
 }
 
-/// The file an output redirection writes; `2>&1` writes none.
+/// Returns the file that an output redirection writes. `2>&1` writes none.
 fn written_file(redirect: Node<'_>, source: &str) -> Option<String> {
     let mut cursor = redirect.walk();
     let operator = redirect.children(&mut cursor).find(|child| !child.is_named())?;
@@ -708,7 +717,7 @@ fn written_file(redirect: Node<'_>, source: &str) -> Option<String> {
     }
 }
 
-/// Whether a statement ends the shell with a failure: `exit 1`, `return 1`, `false`.
+/// Returns whether a statement ends the shell with a failure: `exit 1`, `return 1`, `false`.
 fn gives_up(node: Node<'_>, source: &str) -> bool {
     let text = node_text(node, source).trim_matches(|c: char| "{}; ".contains(c));
     let last = text.rsplit([';', '\n']).next().unwrap_or(text).trim();
@@ -720,7 +729,7 @@ fn gives_up(node: Node<'_>, source: &str) -> bool {
     }
 }
 
-/// Whether a statement is `… || exit 1`.
+/// Returns whether a statement is `… || exit 1`.
 fn exits_on_failure(node: Node<'_>, source: &str) -> bool {
     let right = node.child(node.child_count().saturating_sub(1));
     node.kind() == "list"
@@ -730,7 +739,7 @@ fn exits_on_failure(node: Node<'_>, source: &str) -> bool {
         })
 }
 
-/// The shell options after a statement such as `set -euo pipefail`.
+/// Returns the shell options after a statement such as `set -euo pipefail`.
 fn changed_options(node: Node<'_>, source: &str, mut options: ShellOptions) -> ShellOptions {
     let text = node_text(node, source);
     let mut words = text.split_whitespace();
@@ -757,14 +766,15 @@ fn changed_options(node: Node<'_>, source: &str, mut options: ShellOptions) -> S
     options
 }
 
-/// The text of a word as the shell would pass it.
+/// Returns the text of a word as the shell passes it. Substitutions stay as written.
 fn word_text(node: Node<'_>, source: &str) -> String {
     let mut out = String::new();
     append_word_text(node, source, &mut out);
     out
 }
 
-/// The source of a node, without the blanks before it: within quotes the grammar counts them to what follows.
+/// Returns the source of a node. Inside quotes, the grammar adds the blanks before a node to it;
+/// they are removed.
 pub(in crate::facts) fn node_text<'s>(node: Node<'_>, source: &'s str) -> &'s str {
     let whole = source.get(node.byte_range()).unwrap_or_default();
     let begins: &[char] = match node.kind() {
@@ -804,7 +814,8 @@ pub(in crate::facts) fn strip_delimiters<'t>(text: &'t str, open: &str, close: &
     text.strip_suffix(close).unwrap_or(text)
 }
 
-/// Removes the backslash before what it protects; a protected line end vanishes.
+/// Removes the backslash before each character for which `protects` is true. An escaped newline is
+/// removed.
 pub(in crate::facts) fn unescape(text: &str, protects: impl Fn(char) -> bool, out: &mut String) {
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
@@ -821,7 +832,7 @@ pub(in crate::facts) fn unescape(text: &str, protects: impl Fn(char) -> bool, ou
     }
 }
 
-/// What a shell makes of the text of a here-document that it expands.
+/// Unescapes the text of an expanded here-document.
 pub(in crate::facts) fn unescape_heredoc(text: &str) -> String {
     let mut out = String::new();
     unescape(text, |c| "\\$`".contains(c), &mut out);
@@ -866,7 +877,7 @@ pub(in crate::facts) fn unescape_ansi(text: &str, out: &mut String) {
     }
 }
 
-/// The number of an escape, of so many digits at most; nothing where there is none.
+/// Parses the number of an escape sequence with at most `most` digits. `None` if there is no digit.
 pub(in crate::facts) fn escape_number(
     chars: &mut Chars<'_>,
     radix: u32,
@@ -881,7 +892,7 @@ pub(in crate::facts) fn escape_number(
     value
 }
 
-/// A word of a list, written so that a shell reads it as that word.
+/// Quotes a word, so that a shell reads it as that word.
 pub(in crate::facts) fn quote(word: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_./=:,@%+".contains(&b);
     if !word.is_empty() && word.bytes().all(plain) {

@@ -12,91 +12,95 @@ use std::sync::OnceLock;
 use serde::{Deserialize, Serialize};
 
 use super::super::glob::{PathGlob, word_matches};
-use super::words::Text;
+use super::words::ShellText;
 use crate::path::in_shell;
 
 /// Where a call happens.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Surroundings {
-    /// The folder that the agent works in.
+pub struct CallEnvironment {
+    /// Working directory of the agent.
     pub folder: String,
-    /// The project's folder.
+    /// Root directory of the project.
     pub project: String,
-    /// The user's home.
+    /// Home directory of the user.
     pub home: String,
-    /// Folders for temporary files.
+    /// Directories for temporary files.
     pub temporary: Vec<String>,
-    /// The file in which the client records the session, empty if unknown.
+    /// File in which the client records the session. Empty if unknown.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub transcript: String,
-    /// Where paths lead that have symbolic links of the disk in them, by themselves.
+    /// Resolved paths with symbolic links, by the unresolved path.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub real: BTreeMap<String, Real>,
-    /// Whether the file system takes letters of both cases for the same.
+    pub real: BTreeMap<String, LinkTarget>,
+    /// Whether the file system ignores case.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub folds_case: bool,
-    /// Whether git reports no change in a work tree, by the folder that was asked about.
+    /// Whether git reports a work tree without changes, by directory.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub clean_trees: BTreeMap<String, bool>,
 }
 
-/// Where a path leads that has symbolic links in it.
+/// The target of a path that contains symbolic links.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Real {
-    /// The place itself, the links of its folder followed.
+pub struct LinkTarget {
+    /// The path after the links of its directory are resolved. The last segment may still be a
+    /// link.
     pub lies: String,
-    /// What it leads to, where it is a link itself.
+    /// The path after all links are resolved.
     pub leads: String,
 }
 
-/// A path as it was written, and the place it leads to.
+/// A path as written, and the location that it resolves to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Place {
-    /// As it was written, its values put in.
+pub struct ResolvedPath {
+    /// As written, after the expansion of variables.
     pub written: String,
-    /// From the root on, without `.` and `..`; nothing where it cannot be known.
+    /// Absolute path without `.` and `..`. `None` if it is unknown.
     pub absolute: Option<String>,
-    /// The same with its `..`, where it has some: behind a link they lead elsewhere.
+    /// Absolute path with its `..`, if it has any. Behind a symbolic link, `..` leads to another
+    /// directory.
     pub back: Option<String>,
-    /// The same in small letters, where the file system takes letters of both cases for the same.
+    /// Absolute path in lower case, if the file system ignores case.
     pub folded: Option<String>,
-    /// Whether its end cannot be known: then `absolute` ends in `…`.
+    /// Whether the end of the path is unknown. Then `absolute` ends with `…`.
     pub open: bool,
-    /// Whether the shell would put names of files in the place of its `*` and `?`.
+    /// Whether the shell expands the `*`, `?` and `[` of the path to file names.
     pub glob: bool,
-    /// Whether a link is meant and not what it leads to: it is deleted.
+    /// Whether the call affects a link and not its target: it deletes the link.
     pub itself: bool,
 }
 
-/// Globs over places, of which those behind `!` leave out what the others mean. They are held against
-/// many places, so each is prepared once.
+/// Globs for paths. A glob behind `!` excludes paths that the others match. Each glob is compiled
+/// once, because it is compared with many paths.
 #[derive(Debug)]
-pub struct PlaceGlobs {
-    wanted: Vec<PlaceGlob>,
-    left_out: Vec<PlaceGlob>,
+pub struct PathMatchers {
+    wanted: Vec<PathMatcher>,
+    left_out: Vec<PathMatcher>,
 }
 
-/// One glob over places.
+/// One glob for paths.
 #[derive(Debug)]
-struct PlaceGlob {
+struct PathMatcher {
     written: String,
-    /// Whether it is held against paths as they are written, too: those of another machine have a `:`.
+    /// Whether the glob is also compared with paths as written. A path of another machine
+    /// (`host:path`) contains a `:`.
     of_writing: bool,
-    /// What stands in it below the home, from the slash on.
+    /// The part below the home directory, from the slash on: `/.ssh/*` for `~/.ssh/*`.
     below_home: Option<PathGlob>,
-    /// The glob itself, or that of the home at every home that other machines may have.
+    /// The glob itself. A glob below the home directory is expanded to the usual home directories
+    /// of other machines.
     globs: Vec<PathGlob>,
-    /// The folders whose files it means; made where something is deleted.
+    /// The directories whose files the glob matches. Compiled for the first deletion.
     folders: OnceLock<Vec<PathGlob>>,
-    /// The same glob in small letters; made where the file system takes both cases for the same.
-    folded: OnceLock<Box<PlaceGlob>>,
+    /// The glob in lower case. Compiled if the file system ignores case.
+    folded: OnceLock<Box<PathMatcher>>,
 }
 
-/// Homes of other machines, as globs.
+/// Usual home directories of other machines, as globs.
 const HOMES: [&str; 3] = ["/home/*", "/Users/*", "/root"];
 
-/// A glob, or that below a home at every home that other machines may have.
+/// Expands a glob below the home directory to the usual home directories of other machines.
 fn at_homes(glob: &str) -> Vec<String> {
     match below_home(glob) {
         Some(rest) => HOMES.iter().map(|it| format!("{it}{rest}")).collect(),
@@ -104,34 +108,34 @@ fn at_homes(glob: &str) -> Vec<String> {
     }
 }
 
-/// What stands in a glob below the home, from the slash on.
+/// Returns the part of a glob below the home directory, from the slash on.
 fn below_home(glob: &str) -> Option<&str> {
     glob.strip_prefix('~').filter(|it| it.starts_with('/'))
 }
 
-impl PlaceGlobs {
-    /// The globs as they are written.
+impl PathMatchers {
+    /// Compiles globs; `!` in front of a glob excludes its paths.
     pub fn new<'g>(globs: impl IntoIterator<Item = &'g str>) -> Self {
         let (mut wanted, mut left_out) = (Vec::new(), Vec::new());
         for glob in globs {
             match glob.strip_prefix('!') {
-                Some(glob) => left_out.push(PlaceGlob::new(glob)),
-                None => wanted.push(PlaceGlob::new(glob)),
+                Some(glob) => left_out.push(PathMatcher::new(glob)),
+                None => wanted.push(PathMatcher::new(glob)),
             }
         }
         Self { wanted, left_out }
     }
 
-    /// Whether a place could be one of them, and can be none of those that are left out.
+    /// Returns whether a path may match a glob and is not certainly excluded.
     #[must_use]
-    pub fn fit(&self, place: &Place, around: &Surroundings) -> bool {
+    pub fn fit(&self, place: &ResolvedPath, around: &CallEnvironment) -> bool {
         let paths = place.paths(around);
         self.wanted.iter().any(|it| it.may_be(place, &paths, around))
             && !self.left_out.iter().any(|it| it.is(place, &paths, around))
     }
 }
 
-impl PlaceGlob {
+impl PathMatcher {
     fn new(glob: &str) -> Self {
         let globs = at_homes(glob).iter().map(|it| PathGlob::new(it)).collect();
         let below_home = below_home(glob).map(PathGlob::new);
@@ -140,7 +144,7 @@ impl PlaceGlob {
         Self { written, of_writing, below_home, globs, folders, folded }
     }
 
-    /// Whether its files lie in a folder: they go with it.
+    /// Returns whether the files of the glob are deleted together with a directory.
     fn go_with(&self, folder: &str, is_pattern: bool) -> bool {
         let folders = self.folders.get_or_init(|| {
             let whole = at_homes(&self.written);
@@ -151,24 +155,25 @@ impl PlaceGlob {
             .any(|it| it.matches(folder) || (is_pattern && could_mean_folder(folder, it.written())))
     }
 
-    /// Whether it fits a path.
-    fn fits(&self, path: &str, around: &Surroundings) -> bool {
-        // Where no home is known, `~/x` is read as `/x`, by the shell's own rule.
+    /// Returns whether a path matches the glob.
+    fn fits(&self, path: &str, around: &CallEnvironment) -> bool {
+        // If the home directory is unknown, a shell expands `~/x` to `/x`.
         let below = |home: &str, glob: &PathGlob| {
             path.strip_prefix(home.trim_end_matches('/')).is_some_and(|it| glob.matches(it))
         };
         let homes = || [around.home.as_str(), around.led_to(&around.home)];
         let at_a_known_home = || self.globs.iter().any(|it| it.matches(path));
         self.below_home.as_ref().map_or_else(at_a_known_home, |rest| {
-            // What stands below the home is there wherever that is, and mostly it is not.
+            // Check the part below the home directory first: it is the same for every home
+            // directory and rarely matches.
             rest.may_match(path)
                 && (at_a_known_home() || homes().iter().any(|home| below(home, rest)))
         })
     }
 
-    /// Whether a place could be meant by it: by where it leads or by how it is written. A pattern of
-    /// the shell matches where a file of the glob could be meant by it.
-    fn may_be(&self, place: &Place, paths: &[&str], around: &Surroundings) -> bool {
+    /// Returns whether a path may match the glob, as resolved or as written. A file name pattern of
+    /// the shell matches if it could expand to a file of the glob.
+    fn may_be(&self, place: &ResolvedPath, paths: &[&str], around: &CallEnvironment) -> bool {
         let fits = |path: &str| {
             self.fits(path, around) || (place.glob && self.could_be_meant(path, around))
         };
@@ -176,7 +181,7 @@ impl PlaceGlob {
             let path = place.folded.as_deref()?;
             let glob =
                 self.folded.get_or_init(|| Box::new(Self::new(&self.written.to_lowercase())));
-            let own = Place { folded: None, ..place.clone() };
+            let own = ResolvedPath { folded: None, ..place.clone() };
             Some(glob.may_be(&own, &[path], around))
         };
         paths.iter().any(|it| fits(it) || (place.itself && self.go_with(it, place.glob)))
@@ -184,13 +189,14 @@ impl PlaceGlob {
             || ((paths.is_empty() || self.of_writing) && fits(&without_back(&place.written)))
     }
 
-    /// Whether a place can only be a file of it.
-    fn is(&self, place: &Place, paths: &[&str], around: &Surroundings) -> bool {
+    /// Returns whether a path certainly matches the glob.
+    fn is(&self, place: &ResolvedPath, paths: &[&str], around: &CallEnvironment) -> bool {
         !place.open && !paths.is_empty() && paths.iter().all(|it| self.fits(it, around))
     }
 
-    /// Whether a pattern of the shell could stand for a file of it, at any home.
-    fn could_be_meant(&self, path: &str, around: &Surroundings) -> bool {
+    /// Returns whether a file name pattern could expand to a file of the glob, in any home
+    /// directory.
+    fn could_be_meant(&self, path: &str, around: &CallEnvironment) -> bool {
         match below_home(&self.written) {
             Some(rest) => {
                 let own = [around.led_to(&around.home), around.home.as_str()];
@@ -202,7 +208,7 @@ impl PlaceGlob {
     }
 }
 
-/// Folders whose files a glob means: of `a/b/*.pem` that is `a/b`, of `.x/**` it is `.x`.
+/// Returns the directories whose files a glob matches: `a/b` for `a/b/*.pem`, `.x` for `.x/**`.
 fn folders_of(glob: &str) -> Vec<&str> {
     let is_open = |step: &str| step.contains(['*', '?', '[', '{']);
     let ends = glob.match_indices('/').filter(|(at, _)| {
@@ -214,14 +220,15 @@ fn folders_of(glob: &str) -> Vec<&str> {
     ends.filter_map(|(at, _)| glob.get(..at)).collect()
 }
 
-/// Steps that symbolic links are followed.
+/// Maximum number of symbolic links that are followed.
 const LINKS_MAX: usize = 8;
 
-impl Surroundings {
-    /// Folders for temporary files on every machine.
+impl CallEnvironment {
+    /// Directories for temporary files on every machine.
     pub const TEMPORARY: [&str; 4] = ["/tmp", "/var/tmp", "/private/tmp", "/private/var/tmp"];
 
-    /// Folders as the machine names them, written as shells do.
+    /// Builds the environment from the paths of the operating system. Windows paths are converted
+    /// to the form that shells use.
     #[must_use]
     pub fn new(folder: &str, project: &str, home: &str, temporary: &[String]) -> Self {
         let written = |it: &str| in_shell(it).into_owned();
@@ -234,20 +241,20 @@ impl Surroundings {
         }
     }
 
-    /// The same surroundings with the file in which the client records the session.
+    /// Sets the file in which the client records the session.
     #[must_use]
     pub fn with_transcript(self, transcript: &str) -> Self {
         Self { transcript: in_shell(transcript).into_owned(), ..self }
     }
 
-    /// The place that a path leads to, seen from a folder.
+    /// Resolves a path from a directory. `None` if the directory is unknown.
     #[must_use]
-    pub fn place(&self, path: &Text, folder: Option<&str>) -> Place {
+    pub fn place(&self, path: &ShellText, folder: Option<&str>) -> ResolvedPath {
         let written = path.text.clone();
         let known = path.known_part();
         let (known, open) = match path.is_known() {
             true => (known, false),
-            // What follows a folder that is known is taken to lie in it.
+            // An unknown end is assumed to be below the known directory.
             false => match known.rfind('/') {
                 Some(end) => (known.get(..=end).unwrap_or(known), true),
                 None => ("", true),
@@ -260,14 +267,14 @@ impl Surroundings {
         };
         let absolute = whole.as_deref().map(normal);
         let back = whole.filter(|it| !open && it.contains("/../"));
-        // Something that lies below it.
+        // An unknown path below the directory.
         let absolute = absolute.map(|it| if open { normal(&format!("{it}/\u{2026}")) } else { it });
         let folds_case = self.folds_case || matches!(in_shell(known), Cow::Owned(_));
         let folded = absolute.as_deref().filter(|_| folds_case).map(|it| self.folded(it));
-        Place { written, absolute, back, folded, open, glob: path.glob, itself: false }
+        ResolvedPath { written, absolute, back, folded, open, glob: path.glob, itself: false }
     }
 
-    /// A path in small letters; the home at its beginning keeps its own.
+    /// Returns a path in lower case, except the home directory at its beginning.
     #[must_use]
     pub fn folded(&self, path: &str) -> String {
         let (lower, home) = (path.to_lowercase(), self.home.trim_end_matches('/'));
@@ -277,13 +284,13 @@ impl Surroundings {
         }
     }
 
-    /// The same for a path of which all is known.
+    /// Like [`place`](Self::place), for a path that is fully known.
     #[must_use]
-    pub fn known_place(&self, path: &str, folder: Option<&str>) -> Place {
-        self.place(&Text::known(path), folder)
+    pub fn known_place(&self, path: &str, folder: Option<&str>) -> ResolvedPath {
+        self.place(&ShellText::known(path), folder)
     }
 
-    /// A path from the root on.
+    /// Returns an absolute path. `..` is not resolved.
     fn whole(&self, path: &str, folder: Option<&str>) -> Option<String> {
         let path = &*in_shell(path.strip_prefix("file://").unwrap_or(path));
         Some(match path.strip_prefix('~') {
@@ -297,7 +304,7 @@ impl Surroundings {
         })
     }
 
-    /// Whether a place lies in the project, or is it.
+    /// Returns whether a path is the project directory or is below it.
     #[must_use]
     pub fn in_project(&self, path: &str) -> bool {
         [&self.project, &self.folder]
@@ -305,13 +312,13 @@ impl Surroundings {
             .any(|it| within(path, it) || within(path, self.led_to(it)))
     }
 
-    /// Where a folder of the surroundings leads.
+    /// Returns the target of a directory of the environment.
     fn led_to<'a>(&'a self, folder: &'a str) -> &'a str {
         self.real.get(folder).map_or(folder, |it| &it.leads)
     }
 
-    /// Whether a place lies in a folder for temporary files, and is none of them. A home that lies there (as in
-    /// some containers) is a home.
+    /// Returns whether a path is below a directory for temporary files. A home directory in such a
+    /// directory (as in some containers) is not temporary.
     #[must_use]
     pub fn is_temporary(&self, path: &str) -> bool {
         let below = |folder: &str| within(path, folder) && path != folder;
@@ -321,15 +328,16 @@ impl Surroundings {
         folders.any(|it| (below(it) || below(self.led_to(it))) && !(of_home && holds_home(it)))
     }
 
-    /// Whether a place lies neither in the project nor among temporary files.
+    /// Returns whether a path is neither in the project nor temporary.
     #[must_use]
     pub fn is_outside(&self, path: &str) -> bool {
         !self.in_project(path) && !self.is_temporary(path)
     }
 
-    /// Whether a place could be the transcript of the session, or is a deleted folder above it.
+    /// Returns whether a path may be the transcript of the session, or a deleted directory that
+    /// contains it.
     #[must_use]
-    pub fn is_transcript(&self, place: &Place) -> bool {
+    pub fn is_transcript(&self, place: &ResolvedPath) -> bool {
         let transcript = self.transcript.as_str();
         if transcript.is_empty() {
             return false;
@@ -349,7 +357,7 @@ impl Surroundings {
         folded || place.paths(self).into_iter().any(holds)
     }
 
-    /// Whether a place is the project, holds it, or stands for all that is in it.
+    /// Returns whether a path is the project, contains it, or is a pattern for all of its files.
     #[must_use]
     pub fn holds_project(&self, path: &str) -> bool {
         let path = all_of(path);
@@ -358,7 +366,8 @@ impl Surroundings {
             || (self.stands_alone() && within(&self.folder, path))
     }
 
-    /// Whether the agent's folder lies outside of the project: then it is as much as a project of its own.
+    /// Returns whether the working directory is outside of the project. Then it counts as a project
+    /// of its own.
     fn stands_alone(&self) -> bool {
         let folder = self.folder.as_str();
         let in_project =
@@ -367,7 +376,7 @@ impl Surroundings {
     }
 }
 
-/// A path from an unknown folder, its `..` resolved by the text.
+/// Resolves the `..` of a path from an unknown directory, without access to links.
 fn without_back(path: &str) -> Cow<'_, str> {
     if path.starts_with('/') || !path.contains("/..") {
         return path.into();
@@ -375,7 +384,7 @@ fn without_back(path: &str) -> Cow<'_, str> {
     normal(path).trim_start_matches('/').to_owned().into()
 }
 
-/// The folder of which a path means all that is in it (`/w/*`), else the path itself.
+/// Returns the directory if a path means all of its files (`/w/*`), otherwise the path itself.
 fn all_of(path: &str) -> &str {
     match path.rsplit_once('/') {
         Some(("", all)) if is_for_most(all) => "/",
@@ -384,9 +393,9 @@ fn all_of(path: &str) -> &str {
     }
 }
 
-impl Place {
-    /// Every path that it can be said to be: as it is written from the root on, and behind links.
-    fn paths<'a>(&'a self, around: &'a Surroundings) -> Vec<&'a str> {
+impl ResolvedPath {
+    /// Returns all absolute forms of the path: as written, and behind symbolic links.
+    fn paths<'a>(&'a self, around: &'a CallEnvironment) -> Vec<&'a str> {
         let Some(absolute) = self.absolute.as_deref() else { return Vec::new() };
         let real = around.real.get(absolute);
         let behind = real.into_iter().flat_map(|it| {
@@ -395,16 +404,16 @@ impl Place {
         std::iter::once(absolute).chain(behind.flatten()).collect()
     }
 
-    /// The path that is touched in the end; nothing where it cannot be known.
+    /// Returns the path that is accessed in the end. `None` if it is unknown.
     #[must_use]
-    pub fn real<'a>(&'a self, around: &'a Surroundings) -> Option<&'a str> {
+    pub fn real<'a>(&'a self, around: &'a CallEnvironment) -> Option<&'a str> {
         self.paths(around).last().copied()
     }
 }
 
-/// The place behind symbolic links, by where they lie; a folder of the path may be one, too.
+/// Follows the symbolic links that the line created. A directory of the path may be a link, too.
 #[must_use]
-pub(super) fn followed(mut path: String, links: &BTreeMap<String, String>) -> String {
+pub(super) fn follow_links(mut path: String, links: &BTreeMap<String, String>) -> String {
     for _ in 0..LINKS_MAX {
         let below =
             |link: &str| path.strip_prefix(link).filter(|it| it.is_empty() || it.starts_with('/'));
@@ -418,7 +427,7 @@ pub(super) fn followed(mut path: String, links: &BTreeMap<String, String>) -> St
     path
 }
 
-/// Whether a path is a folder or lies in it.
+/// Returns whether a path is a directory or is below it.
 fn within(path: &str, folder: &str) -> bool {
     if folder.is_empty() {
         return false;
@@ -427,7 +436,7 @@ fn within(path: &str, folder: &str) -> bool {
         || path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// A path from the root on, without `.`, `..` and empty steps.
+/// Normalizes an absolute path: removes `.`, `..` and empty segments.
 #[must_use]
 pub fn normal(path: &str) -> String {
     let mut steps: Vec<&str> = Vec::new();
@@ -443,17 +452,19 @@ pub fn normal(path: &str) -> String {
     format!("/{}", steps.join("/"))
 }
 
-/// Letters that the last step of a pattern must have: `.e*` says what it is after, `*` means any file.
+/// Minimum number of letters in the last segment of a pattern: `.e*` is specific, `*` matches any
+/// file.
 const LETTERS_MIN: usize = 2;
-/// Those that a folder must have that is meant as a whole: `.pol*`, and not `.ca*`.
+/// Minimum number of letters in a directory that is meant as a whole: `.pol*`, but not `.ca*`.
 const FOLDER_LETTERS_MIN: usize = 4;
-/// No system opens a longer path (`PATH_MAX` of Linux).
+/// Linux opens no longer path (`PATH_MAX`).
 const PATH_BYTES_MAX: usize = 4_096;
-/// The step of a glob that stands for any folders.
+/// The segment of a glob that matches any directories.
 const ANY_FOLDERS: &str = "**";
 
-/// Whether a pattern could stand for a file of a glob: `.e*` for `.env`, `/home/x/.ss*/id_rsa` for
-/// `**/.ssh/id_rsa`. One that does not begin at the root may begin at any step of the glob.
+/// Returns whether a file name pattern could expand to a file of a glob: `.e*` for `.env`,
+/// `/home/x/.ss*/id_rsa` for `**/.ssh/id_rsa`. A relative pattern may begin at any segment of the
+/// glob.
 pub(super) fn could_mean(pattern: &str, glob: &str) -> bool {
     if !is_wild(pattern) || pattern.len() > PATH_BYTES_MAX || !says_enough(pattern) {
         return false;
@@ -465,17 +476,17 @@ pub(super) fn could_mean(pattern: &str, glob: &str) -> bool {
     let steps: Vec<&str> = pattern.split('/').filter(|it| !it.is_empty()).collect();
     let starts = if pattern.starts_with('/') { 1 } else { wanted.len() };
     let mut ends = (0..starts).filter_map(|at| wanted.get(at..));
-    // `**` and `*` at the end of a glob are anything, and nothing without what stands before them.
+    // The `**` and `*` at the end of a glob match anything, so a segment before them must match.
     ends.any(|it| it.iter().any(|it| letters(it) > 0) && leads_along(&steps, it))
 }
 
-/// Whether a pattern could stand for a folder that a glob means.
+/// Returns whether a file name pattern could expand to a directory of a glob.
 pub(super) fn could_mean_folder(pattern: &str, glob: &str) -> bool {
     let last = pattern.rsplit('/').next().unwrap_or_default();
     letters(last) >= FOLDER_LETTERS_MIN && could_mean(pattern, glob)
 }
 
-/// Whether a pattern says by its last step, or by a folder, which files it is after.
+/// Returns whether the last segment or a directory of a pattern is specific enough.
 fn says_enough(pattern: &str) -> bool {
     let (folders, last) = pattern.rsplit_once('/').unwrap_or(("", pattern));
     let by_last = if is_wild(last) { is_telling(last) } else { letters(last) >= LETTERS_MIN };
@@ -483,11 +494,11 @@ fn says_enough(pattern: &str) -> bool {
     by_last || folders.split('/').any(by_folder)
 }
 
-/// Whether the steps of a pattern could be those of a glob. Of its `**` only the last one met is tried
-/// again, so that a long path costs no more than its length.
+/// Returns whether the segments of a pattern could be those of a glob. Only the last `**` is
+/// retried, so the time is linear in the length of the path.
 fn leads_along(steps: &[&str], wanted: &[&str]) -> bool {
     let names_file = wanted.last().is_some_and(|it| letters(it) > 0);
-    // Below a folder any file is meant, so a step must say that it is after that folder.
+    // Below a directory every file matches, so the segment for that directory must be specific.
     let leads_to = |step: &str, wanted: &str| {
         let says_nothing = is_wild(step) && letters(step) < LETTERS_MIN && letters(wanted) > 0;
         could_be(step, wanted) && (names_file || !says_nothing)
@@ -513,81 +524,82 @@ fn leads_along(steps: &[&str], wanted: &[&str]) -> bool {
     wanted.get(want..).is_some_and(|it| it.iter().all(|it| *it == ANY_FOLDERS))
 }
 
-/// Whether one step of a pattern could be one of a glob; two patterns only where they are the same.
+/// Returns whether a segment of a pattern could match a segment of a glob. Two patterns must be
+/// equal.
 fn could_be(step: &str, wanted: &str) -> bool {
     if !is_wild(step) {
         return word_matches(wanted, step);
     }
-    // `*` stands for no name that begins with a dot.
+    // `*` does not match a name that begins with a dot.
     let is_hidden = wanted.starts_with('.') && !step.starts_with(['.', '[']);
     let is_name = !wanted.contains(['*', '?', '{']) && !is_hidden;
     step == wanted || wanted == "*" || (is_name && could_be_named(step, wanted))
 }
 
-/// Whether a step stands for names, and says which: `*` and `*.yml` mean ordinary files.
+/// Returns whether a segment is specific: `*` and `*.yml` usually mean ordinary files.
 fn is_telling(step: &str) -> bool {
     let ending = step.strip_prefix("*.");
     let is_ending = ending.is_some_and(|it| it.bytes().all(|it| it.is_ascii_alphanumeric()));
     is_wild(step) && letters(step) >= LETTERS_MIN && !is_ending
 }
 
-/// Longer names are none of any system (`NAME_MAX`); a longer step is taken to stand for any name.
+/// No system has longer names (`NAME_MAX`). A longer segment is assumed to match any name.
 const NAME_BYTES_MAX: usize = 255;
 
-/// How much a step says: its letters, of which those in brackets are one.
+/// Returns the number of letters in a segment; a bracket expression counts as one.
 pub(super) fn letters(step: &str) -> usize {
     if step.len() > NAME_BYTES_MAX {
         return step.len();
     }
-    signs(step).filter(|it| matches!(it, Sign::Letter(_) | Sign::OneOf(_))).count()
+    signs(step).filter(|it| matches!(it, GlobToken::Letter(_) | GlobToken::OneOf(_))).count()
 }
 
-/// Whether a step stands for most of what is in a folder: `*`, `.*`, `[a-z]*`, `[!.]*`.
+/// Returns whether a segment matches most names: `*`, `.*`, `[a-z]*`, `[!.]*`.
 pub(super) fn is_for_most(step: &str) -> bool {
     let of_letters = |set: &[u8]| {
         let mut ranges = set.windows(3).filter(|it| it.get(1) == Some(&b'-'));
         ranges.any(|it| it.first().is_some_and(u8::is_ascii_alphabetic))
     };
     let is_broad = |it| match it {
-        Sign::Any | Sign::One => true,
-        Sign::OneOf(set) => {
+        GlobToken::Any | GlobToken::One => true,
+        GlobToken::OneOf(set) => {
             is_left_out(set) || of_letters(set) || (has_class(set) && set != b"[:digit:]")
         }
-        Sign::Letter(_) => false,
+        GlobToken::Letter(_) => false,
     };
     let step = step.strip_prefix('.').unwrap_or(step);
     step.contains('*') && step.len() <= NAME_BYTES_MAX && signs(step).all(is_broad)
 }
 
-/// Whether a step stands for names of files.
+/// Returns whether a segment is a pattern.
 pub(super) fn is_wild(step: &str) -> bool {
     step.contains(['*', '?', '['])
 }
 
-/// One sign of a pattern.
+/// One token of a file name pattern.
 #[derive(Debug, Clone, Copy)]
-enum Sign<'p> {
+enum GlobToken<'p> {
     /// `*`
     Any,
     /// `?`
     One,
-    /// `[ab]`, `[a-z]`, `[!ab]`: what stands in the brackets.
+    /// The content of a bracket expression: `[ab]`, `[a-z]`, `[!ab]`.
     OneOf(&'p [u8]),
     Letter(u8),
 }
 
-/// The signs of a step, one after the other.
-fn signs(step: &str) -> impl Iterator<Item = Sign<'_>> {
+/// Returns the tokens of a segment.
+fn signs(step: &str) -> impl Iterator<Item = GlobToken<'_>> {
     let mut rest = step.as_bytes();
     std::iter::from_fn(move || {
-        let (sign, behind) = Sign::first_of(rest)?;
+        let (sign, behind) = GlobToken::first_of(rest)?;
         rest = behind;
         Some(sign)
     })
 }
 
-impl<'p> Sign<'p> {
-    /// The first sign of a pattern, and what is behind it.
+impl<'p> GlobToken<'p> {
+    /// Returns the first token of a pattern, and the rest.
     fn first_of(pattern: &'p [u8]) -> Option<(Self, &'p [u8])> {
         let (first, behind) = pattern.split_first()?;
         Some(match first {
@@ -601,7 +613,7 @@ impl<'p> Sign<'p> {
         })
     }
 
-    /// Whether it may stand for a letter.
+    /// Returns whether the token may match a letter.
     fn takes(self, letter: u8) -> bool {
         match self {
             Self::Any | Self::One => true,
@@ -611,15 +623,15 @@ impl<'p> Sign<'p> {
     }
 }
 
-/// What stands between brackets, behind the first one, and what follows them. Of `[]ab]` and `[!]ab]` the first
-/// bracket is one of the letters.
+/// Returns the content of a bracket expression, and the rest. In `[]ab]` and `[!]ab]` the first
+/// closing bracket is a letter.
 fn set_of(behind: &[u8]) -> Option<(&[u8], &[u8])> {
     memchr::memrchr(b']', behind)?; // Most have none, and end here.
     let mut at = usize::from(is_left_out(behind));
     at += usize::from(behind.get(at) == Some(&b']'));
     while *behind.get(at)? != b']' {
         let rest = behind.get(at..)?;
-        // Of `[[:alpha:]]`, `[[=e=]]` and `[[.e.]]` the inner bracket ends none.
+        // In `[[:alpha:]]`, `[[=e=]]` and `[[.e.]]` the inner bracket does not end the expression.
         let class = match rest {
             [b'[', sign @ (b':' | b'=' | b'.'), ..] => memchr::memmem::find(rest, &[*sign, b']']),
             _ => None,
@@ -629,18 +641,18 @@ fn set_of(behind: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((behind.get(..at)?, behind.get(at + 1..)?))
 }
 
-/// Whether a set leaves out what it lists.
+/// Returns whether a bracket expression is negated.
 fn is_left_out(set: &[u8]) -> bool {
     set.starts_with(b"!") || set.starts_with(b"^")
 }
 
-/// Whether a set names a class: `[:alpha:]`, `[=e=]`.
+/// Returns whether a bracket expression contains a class: `[:alpha:]`, `[=e=]`.
 fn has_class(set: &[u8]) -> bool {
     set.windows(2).any(|it| matches!(it, b"[:" | b"[=" | b"[."))
 }
 
-/// Whether a letter may be one of those in brackets. Of a class (`[:alpha:]`) any is taken to be, and of a set
-/// that begins with `!`: whether that stood in quotes, where it is a letter like any other, is not known here.
+/// Returns whether a bracket expression may match a letter. Classes and negated expressions match
+/// every letter: the `!` may have been quoted, and then it is a letter.
 fn is_in(set: &[u8], letter: u8) -> bool {
     if is_left_out(set) || has_class(set) {
         return true;
@@ -662,7 +674,7 @@ fn is_in(set: &[u8], letter: u8) -> bool {
     false
 }
 
-/// Whether a step could stand for a name. Of its `*` only the last one met is tried again.
+/// Returns whether a segment could match a name. Only the last `*` is retried.
 pub(super) fn could_be_named(step: &str, name: &str) -> bool {
     if step.len() > NAME_BYTES_MAX {
         return true;
@@ -670,8 +682,8 @@ pub(super) fn could_be_named(step: &str, name: &str) -> bool {
     let (mut pattern, mut rest) = (step.as_bytes(), name.as_bytes());
     let mut again: Option<(&[u8], &[u8])> = None;
     loop {
-        let (sign, behind) = match Sign::first_of(pattern) {
-            Some((Sign::Any, behind)) => {
+        let (sign, behind) = match GlobToken::first_of(pattern) {
+            Some((GlobToken::Any, behind)) => {
                 (pattern, again) = (behind, Some((behind, rest)));
                 continue;
             }

@@ -8,25 +8,25 @@
 use super::super::lens::ValueOptions;
 use super::super::pattern::{CommandPattern, ValuesOf};
 use super::super::shell::{base_name, is_keyword, unescape, unescape_ansi};
-use super::paths::Surroundings;
-use super::scope::{Output, Scope};
+use super::paths::CallEnvironment;
+use super::scope::{CommandOutput, ShellState};
 use super::statements::{Redirects, Scanner};
-use super::words::{Text, blank};
-use super::wrappers::{Simple, is_standard_input, looked_for, named_below};
-use super::{Input, Invocation};
+use super::words::{ShellText, is_blank};
+use super::wrappers::{SimpleCommand, file_below, find_names, is_standard_input};
+use super::{Invocation, StandardInput};
 
 impl Scanner<'_> {
-    /// A program as it would be started.
-    pub(super) fn invocation(
+    /// Builds the program that a list of words starts.
+    pub(super) fn build_invocation(
         &self,
-        words: &[Text],
-        scope: &Scope,
-        input: &Input,
+        words: &[ShellText],
+        scope: &ShellState,
+        input: &StandardInput,
         wrappers: Vec<String>,
     ) -> Invocation {
         let (called, args) = match words.split_first() {
             Some((called, args)) => (called.clone(), args.to_vec()),
-            None => (Text::default(), Vec::new()),
+            None => (ShellText::default(), Vec::new()),
         };
         let name = called.all().map(program_name).unwrap_or_default();
         let mut fed_by = input.from.clone();
@@ -46,106 +46,115 @@ impl Scanner<'_> {
         }
     }
 
-    /// A program that wraps nothing, or a builtin of the shell.
-    pub(super) fn start(&mut self, simple: Simple, scope: &mut Scope, input: &Input) -> Output {
-        let Simple { words, redirects, mut wrappers, .. } = simple;
+    /// Starts a program, or a builtin of the shell, that wraps no other program.
+    pub(super) fn start_program(
+        &mut self,
+        simple: SimpleCommand,
+        scope: &mut ShellState,
+        input: &StandardInput,
+    ) -> CommandOutput {
+        let SimpleCommand { words, redirects, mut wrappers, .. } = simple;
         let starts_lines = self.starts_lines(&words);
         if let Some(lines) = input.text.as_deref().filter(|_| starts_lines) {
             wrappers.extend(words.first().map(|it| base_name(&it.text).to_owned()));
-            let output =
-                self.started_text(wrappers, lines, &mut scope.of_a_process(), &Input::default());
-            return self.away(redirects, output, scope);
+            let output = self.run_text(
+                wrappers,
+                lines,
+                &mut scope.of_a_process(),
+                &StandardInput::default(),
+            );
+            return self.redirect_output(redirects, output, scope);
         }
-        let mut program = self.invocation(&words, scope, input, wrappers);
+        let mut program = self.build_invocation(&words, scope, input, wrappers);
         if program.called.text.is_empty() {
-            return Output::empty();
+            return CommandOutput::empty();
         }
         program.runs_unknown = starts_lines && input.piped;
-        self.builtin(&program, scope, input);
+        self.apply_builtin(&program, scope, input);
         if matches!(program.name.as_str(), "source" | ".") {
             let file = program.args.first().cloned().unwrap_or_default();
-            let written = self.written_into(&file, scope);
+            let written = self.known_content(&file, scope);
             let is_input = is_standard_input(&file.text);
             let read = program.input.text.clone().filter(|_| is_input);
             let known = written.as_ref().and_then(|it| it.text.clone());
             if let Some(text) = known.or_else(|| file.piped.clone()).or(read) {
-                return self.text(&text, scope, input);
+                return self.scan_text(&text, scope, input);
             }
             scope.forget_empty();
             program.runs_unknown = file.pipe || written.is_some() || (is_input && input.piped);
             program.fed_by.extend(written.into_iter().flat_map(|it| it.from));
         } else {
-            self.interpret(&mut program, scope);
+            self.find_code(&mut program, scope);
         }
-        // A file that the line wrote may be started itself: `./x.sh`.
+        // The line may start a file that it wrote itself: `./x.sh`.
         if program.called.text.contains('/')
-            && let Some(written) = self.written_into(&program.called.clone(), scope)
+            && let Some(written) = self.known_content(&program.called.clone(), scope)
         {
             if let Some(text) = &written.text {
                 let parameters = Some(program.args.clone());
-                let mut inner = Scope { parameters, ..scope.of_a_process() };
-                return self.started_text(Vec::new(), text, &mut inner, input);
+                let mut inner = ShellState { parameters, ..scope.of_a_process() };
+                return self.run_text(Vec::new(), text, &mut inner, input);
             }
             program.runs_unknown = true;
             program.fed_by.extend(written.from);
         }
         let code = program.code.clone();
         let name = program.name.clone();
-        let output = self.finish(program, redirects, scope);
+        let output = self.finish_program(program, redirects, scope);
         if !code.is_empty() {
-            self.code(&name, &code, scope);
+            self.run_code(&name, &code, scope);
         }
         output
     }
 
-    /// Adds a program, and tells what it writes.
-    pub(super) fn finish(
+    /// Adds a program and returns its output.
+    pub(super) fn finish_program(
         &mut self,
         mut program: Invocation,
         redirects: Redirects,
-        scope: &mut Scope,
-    ) -> Output {
+        scope: &mut ShellState,
+    ) -> CommandOutput {
         program.writes.clone_from(&redirects.writes);
         program.reads.clone_from(&redirects.reads);
         let text = printed_text(&program, self.reading.around, |it| {
-            self.written_into(it, scope).and_then(|it| it.text)
+            self.known_content(it, scope).and_then(|it| it.text)
         });
         let files = listed_files(&program);
-        let Some(at) = self.push(program) else { return Output::default() };
-        let output = Output { text, from: vec![at], files };
-        self.touch(at, &output, scope);
-        self.linked(at, scope);
-        self.note_files(&redirects, &output, scope);
-        if redirects.away { Output::empty() } else { output }
+        let Some(at) = self.add_program(program) else { return CommandOutput::default() };
+        let output = CommandOutput { text, from: vec![at], files };
+        self.record_effects(at, &output, scope);
+        self.record_link(at, scope);
+        self.record_content(&redirects, &output, scope);
+        if redirects.away { CommandOutput::empty() } else { output }
     }
 
-    /// Notes where a link leads that is made, once its own place is noted.
-    fn linked(&self, at: usize, scope: &mut Scope) {
+    /// Records the target of a link that `ln` creates, after the effects of the program itself.
+    fn record_link(&self, at: usize, scope: &mut ShellState) {
         let Some(program) = self.call.programs.get(at).filter(|it| it.name == "ln") else { return };
-        let paths: Vec<&Text> =
+        let paths: Vec<&ShellText> =
             program.args.iter().filter(|it| !it.text.starts_with('-')).collect();
         if let [target, link] = paths.as_slice() {
-            let target = self.place(target, scope).absolute;
-            let link = self.place(link, scope).absolute;
+            let target = self.resolve_path(target, scope).absolute;
+            let link = self.resolve_path(link, scope).absolute;
             scope.links.extend(link.zip(target).filter(|(link, target)| link != target));
         }
     }
 
-    /// Sends the output of a text or a function where it is redirected to.
-    pub(super) fn away(
+    /// Redirects the output of shell text or of a function.
+    pub(super) fn redirect_output(
         &mut self,
         redirects: Redirects,
-        output: Output,
-        scope: &mut Scope,
-    ) -> Output {
-        self.bare(&redirects, scope);
-        self.note_files(&redirects, &output, scope);
-        if redirects.away { Output::empty() } else { output }
+        output: CommandOutput,
+        scope: &mut ShellState,
+    ) -> CommandOutput {
+        self.add_redirect_program(&redirects, scope);
+        self.record_content(&redirects, &output, scope);
+        if redirects.away { CommandOutput::empty() } else { output }
     }
 }
 
-/// The name that a program is known by: without its folder, and as it is called where the case of
-/// letters does not count.
+/// Returns the name of a program: without its directory and `.exe`, and in lower case if all
+/// letters are capitals.
 fn program_name(called: &str) -> String {
     let base = base_name(called);
     let base = if base.contains(":\\") { base.rsplit('\\').next().unwrap_or(base) } else { base };
@@ -161,8 +170,13 @@ fn program_name(called: &str) -> String {
 }
 
 impl Scanner<'_> {
-    /// What a builtin changes for what follows.
-    pub(super) fn builtin(&mut self, program: &Invocation, scope: &mut Scope, input: &Input) {
+    /// Applies the effect of a builtin on the shell state.
+    pub(super) fn apply_builtin(
+        &mut self,
+        program: &Invocation,
+        scope: &mut ShellState,
+        input: &StandardInput,
+    ) {
         let first = program.args.iter().find(|it| !it.text.starts_with('-') || it.text == "-");
         match program.name.as_str() {
             "cd" | "pushd" | "chdir" => {
@@ -170,15 +184,16 @@ impl Scanner<'_> {
                     None => Some(self.reading.around.home.clone()).filter(|it| !it.is_empty()),
                     Some(folder) if folder.text == "-" => None,
                     Some(folder) if !folder.is_known() => None,
-                    Some(folder) => self.place(folder, scope).absolute,
+                    Some(folder) => self.resolve_path(folder, scope).absolute,
                 };
             }
             "popd" => scope.folder = None,
-            "read" => read(&program.args, input, scope),
+            "read" => apply_read(&program.args, input, scope),
             "mapfile" | "readarray" => {
                 if let Some(name) = operands(&program.args, "dnOsuCc").last() {
-                    let lines = input.text.as_ref().map(|it| it.lines().map(Text::data).collect());
-                    let lines = lines.unwrap_or_else(|| vec![unread(name, input)]);
+                    let lines =
+                        input.text.as_ref().map(|it| it.lines().map(ShellText::data).collect());
+                    let lines = lines.unwrap_or_else(|| vec![unknown_input(name, input)]);
                     scope.variables.insert(name.text.clone(), lines);
                 }
             }
@@ -208,21 +223,21 @@ impl Scanner<'_> {
             "return" | "break" if is_here(program) => self.functions.may_end(),
             "exit" if is_here(program) => self.functions.may_all_end(),
             "trap" => {
-                self.at_the_end.extend(first.and_then(Text::all).map(str::to_owned));
+                self.at_the_end.extend(first.and_then(ShellText::all).map(str::to_owned));
             }
             _ => {}
         }
     }
 }
 
-/// Whether the shell itself does what a builtin says, and not a program that it starts.
+/// Returns whether the shell itself runs a builtin, and not a program that it starts.
 fn is_here(program: &Invocation) -> bool {
     const OF_SHELL: [&str; 3] = ["eval", "builtin", "command"];
     program.wrappers.iter().all(|it| OF_SHELL.contains(&it.as_str()) || is_keyword(it))
 }
 
-/// The arguments that are no options, and no values of the options with these letters.
-fn operands<'a>(args: &'a [Text], valued: &str) -> Vec<&'a Text> {
+/// Returns the arguments that are neither options nor values of the options with these letters.
+fn operands<'a>(args: &'a [ShellText], valued: &str) -> Vec<&'a ShellText> {
     let mut found = Vec::new();
     let mut is_value = false;
     for arg in args {
@@ -237,15 +252,15 @@ fn operands<'a>(args: &'a [Text], valued: &str) -> Vec<&'a Text> {
     found
 }
 
-/// What a variable holds that was read out of something unknown.
-fn unread(name: &Text, input: &Input) -> Text {
-    Text { from: input.from.clone(), ..Text::unknown(format!("${}", name.text)) }
+/// Returns the value of a variable that was read from unknown input.
+fn unknown_input(name: &ShellText, input: &StandardInput) -> ShellText {
+    ShellText { from: input.from.clone(), ..ShellText::unknown(format!("${}", name.text)) }
 }
 
-/// `read`: the words of the first line go to the names, what is left over to the last one.
-fn read(args: &[Text], input: &Input, scope: &mut Scope) {
+/// Applies `read`: each name gets one word of the first line, the last name gets the rest.
+fn apply_read(args: &[ShellText], input: &StandardInput, scope: &mut ShellState) {
     let mut names = operands(args, "adinNptu");
-    let reply = Text::known("REPLY");
+    let reply = ShellText::known("REPLY");
     let has =
         |letter: char| args.iter().any(|it| it.text.starts_with('-') && it.text.contains(letter));
     if names.is_empty() {
@@ -253,7 +268,7 @@ fn read(args: &[Text], input: &Input, scope: &mut Scope) {
     }
     let Some(text) = input.text.as_ref().filter(|_| !has('a')) else {
         for name in args.iter().filter(|it| !it.text.starts_with('-')).chain(names) {
-            scope.variables.insert(name.text.clone(), vec![unread(name, input)]);
+            scope.variables.insert(name.text.clone(), vec![unknown_input(name, input)]);
         }
         return;
     };
@@ -261,24 +276,24 @@ fn read(args: &[Text], input: &Input, scope: &mut Scope) {
     match (has('r'), has('d')) {
         (_, true) => text.clone_into(&mut line),
         (true, false) => line.push_str(text.lines().next().unwrap_or_default()),
-        // A line that ends in a backslash goes on.
+        // A line that ends with a backslash continues.
         (false, false) => {
             unescape(&first_line(text), |_| true, &mut line);
         }
     }
-    let mut rest = line.trim_matches(blank);
+    let mut rest = line.trim_matches(is_blank);
     for (at, name) in names.iter().enumerate() {
         let is_last = at + 1 == names.len();
         let (word, after) = match is_last {
             true => (rest, ""),
-            false => rest.split_once(blank).unwrap_or((rest, "")),
+            false => rest.split_once(is_blank).unwrap_or((rest, "")),
         };
-        rest = after.trim_start_matches(blank);
-        scope.variables.insert(name.text.clone(), vec![Text::data(word)]);
+        rest = after.trim_start_matches(is_blank);
+        scope.variables.insert(name.text.clone(), vec![ShellText::data(word)]);
     }
 }
 
-/// The first line, with those that it goes on in behind a backslash.
+/// Returns the first line and its continuation lines.
 fn first_line(text: &str) -> String {
     let mut line = String::new();
     for part in text.lines() {
@@ -292,19 +307,19 @@ fn first_line(text: &str) -> String {
     line
 }
 
-/// Options longer than that are no bundle of letters.
+/// Longer options are not bundles of one-letter options.
 const BUNDLE_MAX: usize = 8;
 
-/// An argument that is neither the value of an option nor `--`.
-enum Argument<'a> {
-    /// An option, without a value that is glued to it.
+/// An argument that is not `--` and not the value of an option.
+enum ProgramArgument<'a> {
+    /// An option, without a value in the same word.
     Option(&'a str),
-    /// Anything else.
-    Operand(&'a Text),
+    Operand(&'a ShellText),
 }
 
 impl Invocation {
-    /// Whether it is one of those meant by a command pattern; one that cannot be known may be any.
+    /// Returns whether a command pattern matches the program. An unknown word matches every
+    /// pattern.
     #[must_use]
     #[inline]
     pub fn is(&self, pattern: &CommandPattern, values: &[ValueOptions]) -> bool {
@@ -312,14 +327,14 @@ impl Invocation {
         pattern.matches_words(&self.name, args, values)
     }
 
-    /// Whether an option is given: `-r` alone or in a bundle, `--recursive` whole or shortened, and not
-    /// taken back by `--no-recursive` after it.
+    /// Returns whether an option is given: `-r` alone or in a bundle, `--recursive` or an
+    /// abbreviation of it. A later `--no-recursive` removes it.
     #[must_use]
     pub fn has(&self, option: &str, values: &[ValueOptions]) -> bool {
         let mut given = false;
-        for arg in self.told_apart(values) {
-            let Argument::Option(arg) = arg else { continue };
-            let (name, _) = split(arg);
+        for arg in self.split_arguments(values) {
+            let ProgramArgument::Option(arg) = arg else { continue };
+            let (name, _) = split_option(arg);
             if same_option(option, name) {
                 given = true;
             } else if let Some(taken) = name.strip_prefix("--no-")
@@ -331,8 +346,8 @@ impl Invocation {
         given
     }
 
-    /// Values of an option: `-o file`, `-ofile`, `--output file`, `--output=file`.
-    pub fn values<'a>(&'a self, option: &'a str) -> impl Iterator<Item = Text> + 'a {
+    /// Returns the values of an option: `-o file`, `-ofile`, `--output file`, `--output=file`.
+    pub fn values<'a>(&'a self, option: &'a str) -> impl Iterator<Item = ShellText> + 'a {
         let words = self.args.iter().enumerate();
         let end = self.end_of_options();
         words.take(end).filter_map(move |(at, arg)| {
@@ -342,7 +357,7 @@ impl Invocation {
                 return next();
             }
             if option.starts_with("--") {
-                let (name, value) = split(text);
+                let (name, value) = split_option(text);
                 if !(name.starts_with("--") && same_option(option, name)) {
                     return None;
                 }
@@ -371,12 +386,12 @@ impl Invocation {
         })
     }
 
-    /// Values of an option of one letter that are glued to it in a bundle: `-sFfile`.
+    /// Returns the values of a one-letter option in a bundle: `-sFfile`.
     pub(super) fn bundled_values<'a>(
         &'a self,
         option: &'a str,
         rows: &'a [ValueOptions],
-    ) -> impl Iterator<Item = Text> + 'a {
+    ) -> impl Iterator<Item = ShellText> + 'a {
         let own = rows.iter().filter(|it| it.program == self.name).flat_map(|it| &it.options);
         let known: Vec<String> = own.cloned().collect();
         let words = self.args.iter().take(self.end_of_options());
@@ -389,16 +404,17 @@ impl Invocation {
         })
     }
 
-    /// The arguments that are neither options nor values of options.
+    /// Returns the arguments that are neither options nor values of options.
     #[must_use]
-    pub fn operands(&self, values: &[ValueOptions]) -> Vec<&Text> {
-        let operand = |it| if let Argument::Operand(text) = it { Some(text) } else { None };
-        self.told_apart(values).into_iter().filter_map(operand).collect()
+    pub fn operands(&self, values: &[ValueOptions]) -> Vec<&ShellText> {
+        let operand = |it| if let ProgramArgument::Operand(text) = it { Some(text) } else { None };
+        self.split_arguments(values).into_iter().filter_map(operand).collect()
     }
 
-    /// Options and operands in their order. What a subcommand takes is told by the row of both words:
-    /// its letters may stand in a bundle, and `-S*` has its value right behind it or none.
-    fn told_apart(&self, rows: &[ValueOptions]) -> Vec<Argument<'_>> {
+    /// Returns options and operands in order. The row of a subcommand (`git commit`) lists the
+    /// options with values: their letters may be part of a bundle, and `-S*` takes its value only
+    /// from the same word.
+    fn split_arguments(&self, rows: &[ValueOptions]) -> Vec<ProgramArgument<'_>> {
         let own = ValuesOf { program: &self.name, rows };
         let mut sub: Option<&[String]> = None;
         let mut found = Vec::new();
@@ -406,19 +422,19 @@ impl Invocation {
         while let Some(whole) = words.next() {
             let word = whole.text.as_str();
             if word == "--" {
-                found.extend(words.map(Argument::Operand));
+                found.extend(words.map(ProgramArgument::Operand));
                 break;
             }
             if word.len() < 2 || !word.starts_with('-') {
                 sub = sub.or_else(|| Some(subcommand(rows, &self.name, word)));
-                found.push(Argument::Operand(whole));
+                found.push(ProgramArgument::Operand(whole));
                 continue;
             }
             let (option, takes_next) = match option_of(sub.unwrap_or_default(), word) {
                 Some(told) => told,
                 None => (word, own.takes_value(word)),
             };
-            found.push(Argument::Option(option));
+            found.push(ProgramArgument::Option(option));
             if takes_next {
                 words.next();
             }
@@ -431,13 +447,14 @@ impl Invocation {
     }
 }
 
-/// The options with values of a subcommand: those of the row `git commit`.
+/// Returns the options with values of a subcommand: the row `git commit`.
 fn subcommand<'a>(rows: &'a [ValueOptions], program: &str, word: &str) -> &'a [String] {
     let of_both = |it: &&ValueOptions| it.program.split_once(' ') == Some((program, word));
     rows.iter().find(of_both).map_or(&[], |it| &it.options)
 }
 
-/// The option with a value that a word holds, without that value, and whether the next word is it.
+/// Returns the option in a word that takes a value, without the value, and whether the next word is
+/// the value.
 fn option_of<'w>(known: &[String], word: &'w str) -> Option<(&'w str, bool)> {
     if word.starts_with("--") {
         return known.iter().any(|it| it == word).then_some((word, true));
@@ -453,21 +470,21 @@ fn option_of<'w>(known: &[String], word: &'w str) -> Option<(&'w str, bool)> {
     Some((word.get(..end)?, rest.is_empty() && end == word.len()))
 }
 
-/// The name of an option, and where its value begins.
-fn split(arg: &str) -> (&str, Option<usize>) {
+/// Splits an option into its name and the byte offset of its value.
+fn split_option(arg: &str) -> (&str, Option<usize>) {
     match arg.split_once('=') {
         Some((name, _)) => (name, Some(name.len().saturating_add(1))),
         None => (arg, None),
     }
 }
 
-/// Whether an option that was given is the one that is meant.
+/// Returns whether a given option is the wanted one.
 fn same_option(wanted: &str, given: &str) -> bool {
     if wanted == given {
         return true;
     }
     if let Some(long) = wanted.strip_prefix("--") {
-        // Programs take any beginning of a long option that is clear enough.
+        // Programs accept an unambiguous beginning of a long option.
         let short = given.strip_prefix("--").unwrap_or_default();
         return !short.is_empty() && long.starts_with(short);
     }
@@ -482,18 +499,19 @@ fn same_option(wanted: &str, given: &str) -> bool {
     }
 }
 
-/// Programs that pass lines on, or leave some out.
+/// Programs that print lines of their input, all or some.
 const FILTERS: [&str; 9] = ["grep", "egrep", "rg", "head", "tail", "sort", "uniq", "tac", "shuf"];
 
-/// The text that a program prints, where it is known. `written` tells what the line wrote into a file.
+/// Returns the text that a program prints, if it is known without running the program. `written`
+/// returns the content that the line wrote into a file.
 fn printed_text(
     program: &Invocation,
-    around: &Surroundings,
-    written: impl Fn(&Text) -> Option<String>,
+    around: &CallEnvironment,
+    written: impl Fn(&ShellText) -> Option<String>,
 ) -> Option<String> {
-    let args: Vec<Text> =
+    let args: Vec<ShellText> =
         program.args.iter().map(|it| it.clone().with_home(&around.home)).collect();
-    let args: Option<Vec<&str>> = args.iter().map(Text::all).collect();
+    let args: Option<Vec<&str>> = args.iter().map(ShellText::all).collect();
     let operands = || program.args.iter().filter(|it| !it.text.starts_with('-') || it.text == "-");
     match program.name.as_str() {
         "mktemp" => Some(format!("{}/mktemp.XXXXXX\n", around.temporary.first()?)),
@@ -505,7 +523,7 @@ fn printed_text(
             Some(format!("{}\n", around.project))
         }
         "cat" => {
-            let files: Vec<&Text> = operands().collect();
+            let files: Vec<&ShellText> = operands().collect();
             match files.as_slice() {
                 [] => program.input.text.clone(),
                 [one] if one.text == "-" => program.input.text.clone(),
@@ -535,7 +553,7 @@ fn printed_text(
         "which" => found(&args?),
         "command" if args.as_ref()?.first() == Some(&"-v") => found(&args?),
         "type" if args.as_ref()?.iter().any(|it| matches!(*it, "-p" | "-P")) => found(&args?),
-        // Whether the path is a link is asked of the disk, where the path is used.
+        // If the path is a link, its target is resolved where the path is used.
         "readlink" | "realpath" => {
             let path = around.known_place(operands().next()?.all()?, program.folder.as_deref());
             Some(format!("{}\n", path.absolute?))
@@ -545,15 +563,15 @@ fn printed_text(
     }
 }
 
-/// The files whose names it prints: something below the folder that all lie in, then what it looks for.
-fn listed_files(program: &Invocation) -> Vec<Text> {
+/// Returns the files whose names a program prints, as in [`CommandOutput::files`].
+fn listed_files(program: &Invocation) -> Vec<ShellText> {
     let tests = ["-name", "-iname", "-path", "-ipath", "-regex", "-iregex", "-newer", "-empty"];
     match program.name.as_str() {
-        // Without a test it names its root, too.
+        // Without a test, `find` also prints its root.
         "find" => match find_roots(&program.args).as_slice() {
             [root] if program.args.iter().any(|it| tests.contains(&it.text.as_str())) => {
-                let names = looked_for(&program.args);
-                let named = names.iter().filter_map(|it| named_below(root, it));
+                let names = find_names(&program.args);
+                let named = names.iter().filter_map(|it| file_below(root, it));
                 std::iter::once(root.below()).chain(named).collect()
             }
             _ => Vec::new(),
@@ -563,16 +581,16 @@ fn listed_files(program: &Invocation) -> Vec<Text> {
     }
 }
 
-/// The folders that `find` looks in.
-pub(super) fn find_roots(args: &[Text]) -> Vec<Text> {
+/// Returns the directories that `find` searches.
+pub(super) fn find_roots(args: &[ShellText]) -> Vec<ShellText> {
     let before = args.iter().skip_while(|it| matches!(it.text.as_str(), "-H" | "-L" | "-P"));
-    let is_test = |it: &Text| it.text.starts_with(['-', '(', '!']);
-    let roots: Vec<Text> = before.take_while(|it| !is_test(it)).cloned().collect();
-    if roots.is_empty() { vec![Text::known(".")] } else { roots }
+    let is_test = |it: &ShellText| it.text.starts_with(['-', '(', '!']);
+    let roots: Vec<ShellText> = before.take_while(|it| !is_test(it)).cloned().collect();
+    if roots.is_empty() { vec![ShellText::known(".")] } else { roots }
 }
 
-/// The path of each program that `which` looks for. Where a program is installed is not known from the line:
-/// a folder of the system is assumed.
+/// Returns the path of each program that `which` searches for. The installation directory is
+/// unknown; `/usr/local/bin` is assumed.
 fn found(args: &[&str]) -> Option<String> {
     let names = args.iter().filter(|it| !it.starts_with('-'));
     let paths: String =

@@ -1,7 +1,7 @@
 //! The state of the simulated shell: variables, parameters, functions, aliases and the working directory.
 //!
-//! Contains: [`Scope`] and [`Output`], assignments and declarations, parameter expansion (`${NAME:-word}`), and
-//! calls of functions that the line defines.
+//! Contains: [`ShellState`] and [`CommandOutput`], assignments and declarations, parameter expansion
+//! (`${NAME:-word}`), and calls of functions that the line defines.
 //! Does not contain: builtins that change the state (`programs`), branches and loops (`statements`).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,40 +10,41 @@ use std::rc::Rc;
 use tree_sitter::Node;
 
 use super::super::shell::{ShellWord, child_of_kind, node_text};
-use super::Input;
-use super::endless::{self, Chance};
+use super::StandardInput;
+use super::endless::{self, Likelihood};
 use super::statements::Scanner;
 use super::words::{
-    Kind, Text, Unit, behind_value, between, braces, escaped_blanks, parts, plain, put, put_all,
-    split, touching, whole,
+    ShellText, UnitKind, WordUnit, adjacent_nodes, escaped_blanks, expand_braces, join_units,
+    plain, push_gap, push_value, push_values, separates_words, split, split_after_value,
 };
 
-/// Variables that every process is handed.
+/// Variables that every process inherits.
 const OF_SURROUNDINGS: [&str; 9] =
     ["HOME", "PATH", "PWD", "SHELL", "USER", "TMPDIR", "TMP", "TEMP", "LANG"];
 
-/// What a shell knows at one place.
+/// The state of one shell at one point of the command line.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Scope {
-    /// Values of variables; several for a list, none for one that was taken away.
-    pub(super) variables: BTreeMap<String, Vec<Text>>,
-    /// Names of those that the line hands to the programs it starts.
+pub(super) struct ShellState {
+    /// Values of variables by name. Several values for an array, none for a variable that was
+    /// unset.
+    pub(super) variables: BTreeMap<String, Vec<ShellText>>,
+    /// Names of the variables that the line exports.
     pub(super) exported: BTreeSet<String>,
-    /// Its folder, where that is known.
+    /// Working directory. `None` if it is unknown.
     pub(super) folder: Option<String>,
-    /// Functions and aliases.
-    pub(super) functions: BTreeMap<String, Function>,
-    /// What a function was given; nothing, where that is not known.
-    pub(super) parameters: Option<Vec<Text>>,
-    /// What was written into files, by where they lie.
-    pub(super) files: BTreeMap<String, Input>,
-    /// Where symbolic links lead that were made.
+    /// Functions and aliases by name.
+    pub(super) functions: BTreeMap<String, ShellFunction>,
+    /// Positional parameters. `None` if they are unknown.
+    pub(super) parameters: Option<Vec<ShellText>>,
+    /// Content that the line wrote into files, by absolute path.
+    pub(super) files: BTreeMap<String, StandardInput>,
+    /// Targets of the symbolic links that the line created, by absolute path.
     pub(super) links: BTreeMap<String, String>,
 }
 
-impl Scope {
-    /// What another shell knows that is started: of the variables those that it is handed; the others are what
-    /// they were in the surroundings. Which functions it knows is its own affair.
+impl ShellState {
+    /// Returns the state of a shell that this shell starts. Of the variables it inherits only
+    /// exported ones; the others have the values of the environment. Its functions are doubtful.
     pub(super) fn of_a_process(&self) -> Self {
         let mut inner = self.clone();
         let is_handed =
@@ -54,23 +55,24 @@ impl Scope {
         inner
     }
 
-    /// Notes that a variable is set to what cannot be known.
+    /// Sets a variable to an unknown value.
     pub(super) fn forget(&mut self, name: &str) {
-        self.variables.insert(name.to_owned(), vec![Text::unknown(format!("${name}"))]);
+        self.variables.insert(name.to_owned(), vec![ShellText::unknown(format!("${name}"))]);
     }
 
-    /// Notes that a text was run which is not known here: it was run to set something, as likely as not what
-    /// was empty before.
+    /// Marks all empty variables as unknown, after text ran that policyd cannot read: it may have
+    /// set them.
     pub(super) fn forget_empty(&mut self) {
         for (name, values) in &mut self.variables {
             if values.iter().all(|it| it.all() == Some("")) {
-                *values = vec![Text::unknown(format!("${name}"))];
+                *values = vec![ShellText::unknown(format!("${name}"))];
             }
         }
     }
 
-    /// Exchanges variables for what they were before; those that were not known are known to nobody.
-    pub(super) fn swap(&mut self, variables: &mut Vec<(String, Vec<Text>)>) {
+    /// Exchanges the values of variables with those in `variables`. An empty list unsets a
+    /// variable.
+    pub(super) fn swap(&mut self, variables: &mut Vec<(String, Vec<ShellText>)>) {
         let mut before = Vec::new();
         for (name, values) in variables.drain(..) {
             let own = self.variables.remove(&name);
@@ -83,44 +85,48 @@ impl Scope {
     }
 }
 
-/// What a statement would write to its standard output.
+/// The standard output of a statement.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Output {
-    /// The text, where it is known.
+pub(super) struct CommandOutput {
+    /// The text. `None` if it is unknown.
     pub(super) text: Option<String>,
-    /// Programs that write it.
+    /// Indexes of the programs that write it.
     pub(super) from: Vec<usize>,
-    /// The files that it names: something below the folder that all lie in, then what was looked for there.
-    pub(super) files: Vec<Text>,
+    /// The files that the output names: first an unknown path below their common directory, then
+    /// the names that were searched for.
+    pub(super) files: Vec<ShellText>,
 }
 
-impl Output {
-    /// Nothing at all.
+impl CommandOutput {
+    /// Returns the output of a statement that prints nothing.
     pub(super) fn empty() -> Self {
         Self { text: Some(String::new()), ..Self::default() }
     }
 
-    /// As the input of what comes next.
-    pub(super) fn piped(self) -> Input {
+    /// Converts the output to the standard input of the next program of a pipeline.
+    pub(super) fn piped(self) -> StandardInput {
         let Self { text, from, files } = self;
-        Input { piped: true, text, from, files, ..Input::default() }
+        StandardInput { piped: true, text, from, files, ..StandardInput::default() }
     }
 
-    /// As what `$(…)` comes to that is written like this: blank lines at its end taken off.
-    pub(super) fn substituted(self, written: &str) -> Text {
+    /// Converts the output to the value of a command substitution. `written` is the source of the
+    /// substitution; newlines at the end are removed.
+    pub(super) fn substituted(self, written: &str) -> ShellText {
         match self.text {
-            Some(text) => Text { from: self.from, ..Text::known(text.trim_end_matches('\n')) },
-            // Which of the files it is nobody knows; that it lies below a folder is.
+            Some(text) => {
+                ShellText { from: self.from, ..ShellText::known(text.trim_end_matches('\n')) }
+            }
+            // The names of the files are unknown, but their directory is known.
             None => {
-                let below = self.files.first().map(Text::known_part).unwrap_or_default();
-                let mut text = Text::known(below);
-                text.append(&Text { from: self.from, ..Text::unknown(written) });
+                let below = self.files.first().map(ShellText::known_part).unwrap_or_default();
+                let mut text = ShellText::known(below);
+                text.append(&ShellText { from: self.from, ..ShellText::unknown(written) });
                 text
             }
         }
     }
 
-    /// This and then that.
+    /// Appends the output of the next statement.
     pub(super) fn then(self, next: Self) -> Self {
         let text = self.text.zip(next.text).map(|(mut one, other)| {
             one.push_str(&other);
@@ -134,28 +140,33 @@ impl Output {
 }
 
 impl Scanner<'_> {
-    /// All assignments below a node.
-    pub(super) fn assignments(&mut self, node: Node<'_>, source: &str, scope: &mut Scope) {
+    /// Applies all assignments below a node.
+    pub(super) fn apply_assignments(
+        &mut self,
+        node: Node<'_>,
+        source: &str,
+        scope: &mut ShellState,
+    ) {
         if node.kind() == "variable_assignment" {
-            let (name, values) = self.assignment(node, source, scope);
+            let (name, values) = self.evaluate_assignment(node, source, scope);
             scope.variables.insert(name, values);
             return;
         }
         let mut cursor = node.walk();
         let each: Vec<Node<'_>> = node.named_children(&mut cursor).collect();
-        each.into_iter().for_each(|it| self.assignments(it, source, scope));
+        each.into_iter().for_each(|it| self.apply_assignments(it, source, scope));
     }
 
-    /// The name and the values of `NAME=value`.
-    pub(super) fn assignment(
+    /// Returns the name and the values of `NAME=value`.
+    pub(super) fn evaluate_assignment(
         &mut self,
         node: Node<'_>,
         source: &str,
-        scope: &mut Scope,
-    ) -> (String, Vec<Text>) {
+        scope: &mut ShellState,
+    ) -> (String, Vec<ShellText>) {
         let name = node.child_by_field_name("name");
         if let Some(name) = name.filter(|it| it.kind() == "subscript") {
-            self.inner_commands(name, source, scope);
+            self.scan_substitutions(name, source, scope);
         }
         let name = name.map(|it| node_text(it, source)).unwrap_or_default();
         let name = name.split('[').next().unwrap_or(name).to_owned();
@@ -164,11 +175,11 @@ impl Scanner<'_> {
             Some(list) if list.kind() == "array" => {
                 let mut cursor = list.walk();
                 let items: Vec<Node<'_>> = list.named_children(&mut cursor).collect();
-                self.words_of(&items, source, scope).split()
+                self.words_from_nodes(&items, source, scope).split()
             }
-            value => vec![self.value(node, value, source, scope)],
+            value => vec![self.evaluate_value(node, value, source, scope)],
         };
-        if adds && let Some(before) = self.lookup(&name, scope) {
+        if adds && let Some(before) = self.known_values(&name, scope) {
             values = match (before.as_slice(), values.as_slice()) {
                 ([one], [other]) => {
                     let mut both = one.clone();
@@ -181,50 +192,51 @@ impl Scanner<'_> {
         (name, values)
     }
 
-    /// What stands behind the sign of an assignment.
-    fn value(
+    /// Evaluates the part behind the `=` of an assignment.
+    fn evaluate_value(
         &mut self,
         node: Node<'_>,
         value: Option<Node<'_>>,
         source: &str,
-        scope: &mut Scope,
-    ) -> Text {
+        scope: &mut ShellState,
+    ) -> ShellText {
         let sign = node.children(&mut node.walk()).find(|it| it.kind().ends_with('='));
         let from = sign.map_or(node.end_byte(), |it| it.end_byte());
-        let pieces: Vec<Node<'_>> = value.into_iter().chain(touching(node, source)).collect();
+        let pieces: Vec<Node<'_>> = value.into_iter().chain(adjacent_nodes(node, source)).collect();
         let gap = value.and_then(|it| source.get(from..it.start_byte())).unwrap_or_default();
-        if parts(gap) {
-            // Behind a line that goes on with an empty one the grammar takes the next command for the value.
-            self.unread("its form is not that of a shell command");
+        if separates_words(gap) {
+            // After a line continuation and an empty line, the grammar parses the next command as
+            // the value.
+            self.mark_not_understood("its form is not that of a shell command");
         }
-        let mut units = self.units_of(from, &pieces, source, scope);
+        let mut units = self.units_from_nodes(from, &pieces, source, scope);
         let end = pieces.last().map_or(from, Node::end_byte);
-        let (own, _) = behind_value(escaped_blanks(source, end));
+        let (own, _) = split_after_value(escaped_blanks(source, end));
         plain(own, &mut units);
         let is_declared = node.parent().is_some_and(|it| it.kind() == "declaration_command");
-        // `declare A={a,b}` are two assignments, split as words are.
-        let mut each = if is_declared { braces(units) } else { vec![units] };
+        // `declare A={a,b}` is split into two assignments, as words are.
+        let mut each = if is_declared { expand_braces(units) } else { vec![units] };
         let (is_split, last) = (each.len() > 1, each.pop().unwrap_or_default());
         let mut words = Vec::new();
         if is_split {
             split(&last, &mut words);
         }
-        let value = words.into_iter().next().unwrap_or_else(|| whole(&last));
-        Text { glob: false, ..value }.with_home(&self.reading.around.home)
+        let value = words.into_iter().next().unwrap_or_else(|| join_units(&last));
+        ShellText { glob: false, ..value }.with_home(&self.reading.around.home)
     }
 
-    /// `export A=b`, `local a`.
-    pub(super) fn declaration(
+    /// Applies `export A=b`, `local a` and similar declarations.
+    pub(super) fn apply_declaration(
         &mut self,
         node: Node<'_>,
         source: &str,
-        scope: &mut Scope,
-    ) -> Output {
+        scope: &mut ShellState,
+    ) -> CommandOutput {
         let keyword = node.child(0).map(|it| node_text(it, source)).unwrap_or_default().to_owned();
         let mut cursor = node.walk();
         let children: Vec<Node<'_>> = node.named_children(&mut cursor).collect();
         let is_local = matches!(keyword.as_str(), "declare" | "typeset" | "local");
-        // What is behind `declare -n` names another variable: what either holds cannot be known from here on.
+        // `declare -n` makes a reference to another variable. From here on both values are unknown.
         let refers = is_local
             && children.iter().any(|it| {
                 let text = node_text(*it, source);
@@ -235,7 +247,7 @@ impl Scanner<'_> {
                 let text = node_text(*it, source);
                 text.starts_with('-') && text.contains('x')
             });
-        // All its words are put together before any of them is set.
+        // A shell evaluates all words of a declaration before it sets the first variable.
         let mut set = Vec::new();
         let mut end = node.start_byte();
         for child in children {
@@ -244,11 +256,11 @@ impl Scanner<'_> {
             }
             match child.kind() {
                 "variable_assignment" => {
-                    end = touching(child, source).last().map_or(end, Node::end_byte);
-                    let (name, mut values) = self.assignment(child, source, scope);
+                    end = adjacent_nodes(child, source).last().map_or(end, Node::end_byte);
+                    let (name, mut values) = self.evaluate_assignment(child, source, scope);
                     if refers {
-                        let unknown = vec![Text::unknown(node_text(child, source))];
-                        let target = values.first().and_then(Text::all).map(str::to_owned);
+                        let unknown = vec![ShellText::unknown(node_text(child, source))];
+                        let target = values.first().and_then(ShellText::all).map(str::to_owned);
                         set.extend(target.map(|it| (it, unknown.clone())));
                         values = unknown;
                     }
@@ -258,30 +270,30 @@ impl Scanner<'_> {
                         self.call.variables.insert(name.clone(), value.clone());
                     }
                     if is_local {
-                        self.made_local(&name, scope);
+                        self.make_local(&name, scope);
                     }
                     scope.exported.extend(exports.then(|| name.clone()));
                     set.push((name, values));
                 }
                 "variable_name" if keyword == "local" => {
                     let name = node_text(child, source).to_owned();
-                    self.made_local(&name, scope);
-                    set.push((name, vec![Text::known("")]));
+                    self.make_local(&name, scope);
+                    set.push((name, vec![ShellText::known("")]));
                 }
                 "variable_name" if exports => {
                     let name = node_text(child, source).to_owned();
-                    let value = self.lookup(&name, scope).unwrap_or_default();
+                    let value = self.known_values(&name, scope).unwrap_or_default();
                     scope.exported.insert(name.clone());
                     self.call.variables.extend(value.into_iter().next().map(|it| (name, it)));
                 }
-                // `export $(…)`: what is printed is what is set.
+                // `export $(…)` sets what the command prints.
                 _ => {
-                    for word in self.words_of(&[child], source, scope).split() {
+                    for word in self.words_from_nodes(&[child], source, scope).split() {
                         if !word.is_known() {
                             scope.forget_empty();
                         }
                         if let Some((name, value)) = word.all().and_then(|it| it.split_once('=')) {
-                            let (name, value) = (name.to_owned(), Text::known(value));
+                            let (name, value) = (name.to_owned(), ShellText::known(value));
                             self.call.variables.insert(name.clone(), value.clone());
                             scope.exported.insert(name.clone());
                             scope.variables.insert(name, vec![value]);
@@ -291,16 +303,22 @@ impl Scanner<'_> {
             }
         }
         scope.variables.extend(set);
-        Output::empty()
+        CommandOutput::empty()
     }
 
-    /// `unset A`, `unset -f name`: of a name that is no variable the function is taken away.
-    pub(super) fn unset(&mut self, node: Node<'_>, source: &str, scope: &mut Scope) -> Output {
+    /// Applies `unset A` and `unset -f name`. If no variable has the name, `unset` removes the
+    /// function.
+    pub(super) fn apply_unset(
+        &mut self,
+        node: Node<'_>,
+        source: &str,
+        scope: &mut ShellState,
+    ) -> CommandOutput {
         let mut cursor = node.walk();
         let words: Vec<Node<'_>> = node.named_children(&mut cursor).collect();
         let is_said = |option: &str| words.iter().any(|it| node_text(*it, source) == option);
         let (of_functions, of_variables) = (is_said("-f"), is_said("-v"));
-        for word in self.words_of(&words, source, scope).split() {
+        for word in self.words_from_nodes(&words, source, scope).split() {
             match word.all().filter(|it| !it.starts_with('-')) {
                 Some(name) if of_functions => {
                     scope.functions.remove(name);
@@ -314,127 +332,129 @@ impl Scanner<'_> {
                 None => {}
             }
         }
-        Output::empty()
+        CommandOutput::empty()
     }
 }
 
 impl Scanner<'_> {
-    /// The value of the variable whose name a text begins with; what follows the name.
-    pub(super) fn named<'t>(
+    /// Expands the variable whose name `text` begins with. Returns the rest of `text` after the
+    /// name.
+    pub(super) fn expand_named<'t>(
         &mut self,
         text: &'t str,
-        scope: &Scope,
-        kind: Kind,
-        out: &mut Vec<Unit>,
+        scope: &ShellState,
+        kind: UnitKind,
+        out: &mut Vec<WordUnit>,
     ) -> &'t str {
         let (name, rest) = text.split_at_checked(name_end(text)).unwrap_or((text, ""));
         let written = format!("${name}");
-        // Braces are put out first: `$A{b,c}` are the variables `Ab` and `Ac`. So is the end of a line.
-        let goes_on = kind == Kind::Plain && (rest.starts_with('{') || rest.starts_with("\\\n"));
-        // What is written behind the name where it cannot be known may be more of it.
+        // A shell expands braces and line continuations first: `$A{b,c}` expands `Ab` and `Ac`.
+        let goes_on =
+            kind == UnitKind::Plain && (rest.starts_with('{') || rest.starts_with("\\\n"));
+        // An unknown value directly behind the name may be part of the name.
         if goes_on || self.as_written && rest.starts_with(['$', '`']) {
-            out.push(Unit::Unknown(Text::unknown(written)));
+            out.push(WordUnit::Unknown(ShellText::unknown(written)));
             return rest;
         }
-        let values = self.values(name, &written, scope);
-        let is_joined = kind == Kind::Quoted && name == "*";
-        put_all(if is_joined { vec![joined(&values)] } else { values }, kind, out);
+        let values = self.variable_values(name, &written, scope);
+        let is_joined = kind == UnitKind::Quoted && name == "*";
+        push_values(if is_joined { vec![joined(&values)] } else { values }, kind, out);
         rest
     }
 
-    /// `$NAME`
-    pub(super) fn variable(
+    /// Expands `$NAME`.
+    pub(super) fn expand_variable(
         &mut self,
         node: Node<'_>,
         source: &str,
-        scope: &mut Scope,
-        kind: Kind,
-        out: &mut Vec<Unit>,
+        scope: &mut ShellState,
+        kind: UnitKind,
+        out: &mut Vec<WordUnit>,
     ) {
         let from = node.end_byte() - node_text(node, source).len() + 1;
         let name = source.get(from..node.end_byte()).unwrap_or_default();
         let from = from + name.len() - name.trim_start_matches("\\\n").len();
         let name = name.trim_start_matches("\\\n");
-        // Behind a lone `$` the grammar takes a blank for the name, or what follows it.
+        // Behind a single `$`, the grammar parses a blank or the next characters as the name.
         if name_end(name) == 0 {
-            out.push(Unit::Char('$', kind));
-            return between(name, kind, out);
+            out.push(WordUnit::Char('$', kind));
+            return push_gap(name, kind, out);
         }
-        // What follows the node tells, too, whether the name ends here.
+        // The source behind the node determines where the name ends.
         let after = source.get(from..).unwrap_or_default();
-        let rest = self.named(after, scope, kind, out);
-        // `$12` is `$1` and a digit, which the grammar takes for more of the name.
+        let rest = self.expand_named(after, scope, kind, out);
+        // `$12` is `$1` and a digit. The grammar parses both digits as the name.
         let own = name.len().saturating_sub(after.len() - rest.len());
-        out.extend(rest.chars().take(own).map(|c| Unit::Char(c, kind)));
+        out.extend(rest.chars().take(own).map(|c| WordUnit::Char(c, kind)));
     }
 
-    /// `${NAME…}`
-    pub(super) fn expansion(
+    /// Expands `${NAME…}`.
+    pub(super) fn expand_parameter(
         &mut self,
         node: Node<'_>,
         source: &str,
-        scope: &mut Scope,
-        kind: Kind,
-        out: &mut Vec<Unit>,
+        scope: &mut ShellState,
+        kind: UnitKind,
+        out: &mut Vec<WordUnit>,
     ) {
         let raw = node_text(node, source);
-        self.in_backticks(raw, scope);
+        self.scan_backticks(raw, scope);
         let inside = raw.strip_prefix("${").and_then(|it| it.strip_suffix('}')).unwrap_or_default();
         if let Some(name) = inside.strip_prefix('!') {
-            // The value of the variable that another one names.
-            let named = self.values(name, raw, scope);
-            let named = named.first().and_then(Text::all).map(str::to_owned);
-            let found = named.map(|it| self.values(&it, raw, scope));
-            let found = found.unwrap_or_else(|| vec![Text::unknown(raw)]);
-            found.into_iter().for_each(|it| put(it, kind, out));
+            // `${!NAME}` expands the variable that `NAME` names.
+            let named = self.variable_values(name, raw, scope);
+            let named = named.first().and_then(ShellText::all).map(str::to_owned);
+            let found = named.map(|it| self.variable_values(&it, raw, scope));
+            let found = found.unwrap_or_else(|| vec![ShellText::unknown(raw)]);
+            found.into_iter().for_each(|it| push_value(it, kind, out));
             return;
         }
-        let Parameter { name, is_joined, rest } = Parameter::read(inside);
-        let set = self.lookup(name, scope);
-        // Behind a colon an empty value counts as none.
+        let ParameterExpansion { name, is_joined, rest } = ParameterExpansion::read(inside);
+        let set = self.known_values(name, scope);
+        // With a colon, an empty value counts as unset.
         let colon = rest.starts_with(':');
         let has_value = set.as_ref().is_some_and(|it| !(it.is_empty() || colon && all_empty(it)));
         match rest.strip_prefix(':').unwrap_or(rest).chars().next().unwrap_or(' ') {
             operator @ ('-' | '=' | '?') if !has_value => {
                 let from = out.len();
-                if !self.behind_operator(node, source, scope, kind, out) && operator == '?' {
-                    out.push(Unit::Unknown(Text::unknown(raw)));
+                if !self.expand_operand(node, source, scope, kind, out) && operator == '?' {
+                    out.push(WordUnit::Unknown(ShellText::unknown(raw)));
                 }
                 if operator == '=' {
-                    let value = whole(out.get(from..).unwrap_or_default());
+                    let value = join_units(out.get(from..).unwrap_or_default());
                     scope.variables.insert(name.to_owned(), vec![value]);
                 }
             }
             '+' if has_value => {
-                self.behind_operator(node, source, scope, kind, out);
+                self.expand_operand(node, source, scope, kind, out);
             }
             '+' => {
-                // Where nothing is known of it, the environment may have it.
-                self.inner_commands(node, source, scope);
+                // The value is unknown: the variable may be set in the environment.
+                self.scan_substitutions(node, source, scope);
             }
             '-' | '=' | '?' | ' ' if !rest.starts_with(": ") => {
-                let values = self.values(name, raw, scope);
-                let is_joined = is_joined && kind == Kind::Quoted;
-                put_all(if is_joined { vec![joined(&values)] } else { values }, kind, out);
+                let values = self.variable_values(name, raw, scope);
+                let is_joined = is_joined && kind == UnitKind::Quoted;
+                push_values(if is_joined { vec![joined(&values)] } else { values }, kind, out);
             }
             _ => {
-                self.inner_commands(node, source, scope);
+                self.scan_substitutions(node, source, scope);
                 let value = set.filter(|it| it.len() == 1).and_then(|it| it.into_iter().next());
                 let changed = value.and_then(|it| changed(it.all()?, rest));
-                let made = changed.map_or_else(|| Text::unknown(raw), Text::known);
-                put(made, kind, out);
+                let made = changed.map_or_else(|| ShellText::unknown(raw), ShellText::known);
+                push_value(made, kind, out);
             }
         }
     }
 
-    /// What stands behind the operator of `${NAME:-…}`; whether there is anything.
-    fn behind_operator(
+    /// Expands the operand of `${NAME:-operand}`. Returns whether there is one.
+    fn expand_operand(
         &mut self,
         node: Node<'_>,
         source: &str,
-        scope: &mut Scope,
-        kind: Kind,
-        out: &mut Vec<Unit>,
+        scope: &mut ShellState,
+        kind: UnitKind,
+        out: &mut Vec<WordUnit>,
     ) -> bool {
         let behind: Vec<Node<'_>> = node
             .children(&mut node.walk())
@@ -444,12 +464,12 @@ impl Scanner<'_> {
             .collect();
         let from = out.len();
         for child in &behind {
-            self.units(*child, source, scope, kind, out);
+            self.expand_node(*child, source, scope, kind, out);
         }
-        // Its blanks part words, as those of a value do.
+        // The blanks of the operand separate words, as those of a value do.
         for unit in out.iter_mut().skip(from) {
-            if let Unit::Char(_, kind @ Kind::Plain) = unit {
-                *kind = Kind::Value;
+            if let WordUnit::Char(_, kind @ UnitKind::Plain) = unit {
+                *kind = UnitKind::Value;
             }
         }
         !behind.is_empty()
@@ -457,15 +477,15 @@ impl Scanner<'_> {
 }
 
 /// The parts of `${…}`.
-struct Parameter<'t> {
+struct ParameterExpansion<'t> {
     name: &'t str,
-    /// Whether a list is one word in quotes: `*`, `NAME[*]`.
+    /// Whether a quoted list expands to one word: `*`, `NAME[*]`.
     is_joined: bool,
-    /// The operator and what follows it.
+    /// The operator and its operand.
     rest: &'t str,
 }
 
-impl<'t> Parameter<'t> {
+impl<'t> ParameterExpansion<'t> {
     fn read(inside: &'t str) -> Self {
         let digits = inside.find(|c: char| !c.is_ascii_digit()).unwrap_or(inside.len());
         let end = name_end(inside).max(digits);
@@ -480,7 +500,7 @@ impl<'t> Parameter<'t> {
     }
 }
 
-/// Where the name of a variable ends that a text begins with.
+/// Returns the length of the variable name that a text begins with. 0 if it begins with no name.
 pub(super) fn name_end(text: &str) -> usize {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     match text.chars().next() {
@@ -489,7 +509,7 @@ pub(super) fn name_end(text: &str) -> usize {
     }
 }
 
-/// Where a variable stands in a text of the shell.
+/// Returns the byte offset of the first unescaped variable in a text.
 pub(super) fn variable_in(text: &str) -> Option<usize> {
     let mut is_escaped = false;
     text.char_indices().find_map(|(at, c)| {
@@ -499,16 +519,17 @@ pub(super) fn variable_in(text: &str) -> Option<usize> {
     })
 }
 
-/// The items of a list as one word: `"$*"`.
-fn joined(items: &[Text]) -> Text {
-    <Text as ShellWord>::joined(items)
+/// Joins the items of a list to one word: `"$*"`.
+fn joined(items: &[ShellText]) -> ShellText {
+    <ShellText as ShellWord>::joined(items)
 }
 
-fn all_empty(values: &[Text]) -> bool {
+fn all_empty(values: &[ShellText]) -> bool {
     values.iter().all(|it| it.text.is_empty())
 }
 
-/// What `%`, `#`, `/`, `:`, `^` and `,` make of a value; nothing where that is not worked out.
+/// Applies the operators `%`, `#`, `/`, `:`, `^` and `,` to a value. `None` if the operator or its
+/// pattern is not supported.
 fn changed(value: &str, rest: &str) -> Option<String> {
     let plain = |it: &str| !it.contains(['*', '?', '[', '$', '`', '\\', '"', '\'']);
     if let Some(pattern) = rest.strip_prefix('%').map(|it| it.trim_start_matches('%')) {
@@ -541,7 +562,7 @@ fn changed(value: &str, rest: &str) -> Option<String> {
         let (start, count) = range.split_once(':').unwrap_or((range, ""));
         let start: isize = start.trim().parse().ok()?;
         let from_end = value.chars().count().checked_add_signed(start);
-        // Counted from the end, and beyond it there is nothing.
+        // An offset from the end that is beyond the beginning gives an empty value.
         let start = if start < 0 { from_end.unwrap_or(usize::MAX) } else { start.unsigned_abs() };
         let chars = value.chars().skip(start);
         return Some(match count.trim() {
@@ -556,97 +577,97 @@ fn changed(value: &str, rest: &str) -> Option<String> {
     }
 }
 
-/// Calls of a function within itself that are followed.
+/// Maximum depth to which recursive calls of a function are followed.
 const RECURSIONS_MAX: usize = 4;
 
-/// A function, or an alias.
+/// A function or an alias that the line defines.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Function {
+pub(super) struct ShellFunction {
     pub(super) body: Rc<str>,
-    /// Whether it leaves jobs to themselves each time that it runs: `sleep 9 & f`.
+    /// Whether each call starts background jobs and does not wait for them: `sleep 9 & f`.
     leaves_jobs: bool,
-    /// What its name stood for before: an alias holds for the lines behind its own, and is not put in everywhere.
+    /// The function that had this name before. An alias applies only to the lines after its own, so
+    /// both are scanned.
     before: Option<Rc<Self>>,
-    /// Whether what has its name may be started in its place. An alias some shells put in where they run a text
-    /// (`zsh -c`), others do not (`bash -c`); what a function is to a shell that is started depends on that
-    /// shell, and on what was exported.
+    /// Whether the program of the same name may run instead. Shells differ: `zsh -c` expands
+    /// aliases, `bash -c` does not, and a started shell only has exported functions.
     pub(super) is_doubtful: bool,
 }
 
-/// The functions that run now, and those that nobody called.
+/// The calls of functions that run now, and the functions that were never called.
 #[derive(Debug, Default)]
-pub(super) struct Functions {
-    running: Vec<Running>,
-    /// Functions that nobody called yet.
-    uncalled: Vec<(String, Function)>,
-    /// Variables that those which run have for themselves, with what they were before.
-    locals: Vec<(String, Option<Vec<Text>>)>,
-    /// What stands around the statement that is read now.
-    around: Around,
+pub(super) struct FunctionTable {
+    running: Vec<FunctionCall>,
+    /// Functions without a call.
+    uncalled: Vec<(String, ShellFunction)>,
+    /// Local variables of the running functions, with the values to restore.
+    locals: Vec<(String, Option<Vec<ShellText>>)>,
+    /// Control flow around the current statement.
+    around: ControlFlowDepth,
 }
 
-/// A function that runs.
+/// A call of a function that runs now.
 #[derive(Debug)]
-struct Running {
+struct FunctionCall {
     name: String,
-    /// How many words it was given.
+    /// Number of arguments of the call.
     given: usize,
-    /// What stood around its call.
-    around: Around,
-    /// Whether it may come to its end before the statement that is read now.
+    /// Control flow around the call.
+    around: ControlFlowDepth,
+    /// Whether the function may return before the current statement.
     may_end: bool,
 }
 
-/// How many forms stand around a statement, by what they do with it.
+/// The number of control structures around a statement, by kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Around {
-    /// Those that may leave it out: branches, and loops over something that ends.
+pub(super) struct ControlFlowDepth {
+    /// Structures that may skip the statement: branches, and loops that end.
     conditions: usize,
-    /// Those that leave it out: `if false`.
+    /// Structures that always skip the statement: `if false`.
     bars: usize,
-    /// Those that start a process for it: pipelines, subshells, jobs.
+    /// Structures that run the statement in another process: pipelines, subshells, jobs.
     processes: usize,
 }
 
-impl Functions {
-    /// Counts the form that a statement is, where a function runs; what was counted before is put back with
-    /// `leave`.
-    pub(super) fn enter(&mut self, node: Node<'_>, source: &str) -> Around {
+impl FunctionTable {
+    /// Counts the control structure of a statement while a function runs. Returns the value for
+    /// [`leave`](Self::leave).
+    pub(super) fn enter(&mut self, node: Node<'_>, source: &str) -> ControlFlowDepth {
         let before = self.around;
         if !self.running.is_empty() {
             let chance = endless::chance(node, source);
-            self.around.conditions += usize::from(chance == Chance::Maybe);
-            self.around.bars += usize::from(chance == Chance::Never);
+            self.around.conditions += usize::from(chance == Likelihood::Maybe);
+            self.around.bars += usize::from(chance == Likelihood::Never);
             self.around.processes += usize::from(endless::starts_process(node));
         }
         before
     }
 
-    /// Puts back what stood around a statement.
-    pub(super) const fn leave(&mut self, before: Around) {
+    /// Restores the control flow that [`enter`](Self::enter) returned.
+    pub(super) const fn leave(&mut self, before: ControlFlowDepth) {
         self.around = before;
     }
 
-    /// Counts that what is read now runs in a process of its own, if it does; what was counted before is put back
-    /// with `leave`.
-    pub(super) fn enter_process_if(&mut self, is_one: bool) -> Around {
+    /// Counts a process around the following text if `is_one`. Returns the value for
+    /// [`leave`](Self::leave).
+    pub(super) fn enter_process_if(&mut self, is_one: bool) -> ControlFlowDepth {
         let before = self.around;
         self.around.processes += usize::from(is_one);
         before
     }
 
-    /// Notes that the function which runs may come to its end here: `[ "$1" = 0 ] && return`.
+    /// Records that the running function may return here: `[ "$1" = 0 ] && return`.
     pub(super) fn may_end(&mut self) {
         self.end(1);
     }
 
-    /// Notes that all that run may come to their end here.
+    /// Records that all running functions may end here: `exit`.
     pub(super) fn may_all_end(&mut self) {
         self.end(self.running.len());
     }
 
-    /// Notes that as many of the last functions may come to their end; what runs in a process of its own ends
-    /// that one alone.
+    /// Records that the last `count` functions may end. A statement in a subshell ends only the
+    /// subshell.
     fn end(&mut self, count: usize) {
         let processes = self.around.processes;
         if self.around.bars > 0 {
@@ -657,13 +678,13 @@ impl Functions {
         }
     }
 
-    /// Calls of a function that run within each other.
+    /// Returns how many calls of a function run within each other.
     fn depth(&self, name: &str) -> usize {
         self.running.iter().filter(|it| it.name == name).count()
     }
 
-    /// Whether a function that was called within itself again and again comes here each time, and starts a process
-    /// on its way.
+    /// Returns whether a recursive function reaches this call every time, and starts a process on
+    /// the way.
     fn goes_on(&self, name: &str, leaves_jobs: bool) -> bool {
         let last = self.running.iter().rposition(|it| it.name == name);
         let within = last.and_then(|at| self.running.get(at..)).unwrap_or_default();
@@ -676,41 +697,43 @@ impl Functions {
     }
 }
 
-impl Scope {
-    /// Notes an alias. What had its name before is looked at, too.
+impl ShellState {
+    /// Defines an alias. A function of the same name is kept and scanned, too.
     pub(super) fn alias(&mut self, name: &str, body: &str) {
         let body = Rc::from(format!("{body} \"$@\""));
-        let before = self.functions.remove(name).map(|it| Function { before: None, ..it });
+        let before = self.functions.remove(name).map(|it| ShellFunction { before: None, ..it });
         let before = before.map(Rc::new);
-        let alias = Function { body, before, is_doubtful: true, ..Function::default() };
+        let alias = ShellFunction { body, before, is_doubtful: true, ..ShellFunction::default() };
         self.functions.insert(name.to_owned(), alias);
     }
 }
 
 impl Scanner<'_> {
-    /// Notes a function that the line defines.
-    pub(super) fn define(
+    /// Defines a function.
+    pub(super) fn define_function(
         &mut self,
         name: String,
         (body, leaves_jobs): (&str, bool),
-        scope: &mut Scope,
+        scope: &mut ShellState,
     ) {
-        let function = Function { body: Rc::from(body), leaves_jobs, ..Function::default() };
+        let function =
+            ShellFunction { body: Rc::from(body), leaves_jobs, ..ShellFunction::default() };
         scope.functions.insert(name.clone(), function.clone());
         if self.functions.running.is_empty() {
             self.functions.uncalled.push((name, function));
         }
     }
 
-    /// Calls a function that the line defined, by the shell itself or by a program that it starts; nothing where
-    /// there is none of that name, or where what has its name may be started in its place.
-    pub(super) fn called(
+    /// Calls a function that the line defines. Returns `None` if there is no function of this name,
+    /// or if the program of this name may run instead. `is_own` is false if a program (a wrapper)
+    /// makes the call.
+    pub(super) fn call_function(
         &mut self,
-        words: &[Text],
+        words: &[ShellText],
         is_own: bool,
-        scope: &mut Scope,
-        input: &Input,
-    ) -> Option<Output> {
+        scope: &mut ShellState,
+        input: &StandardInput,
+    ) -> Option<CommandOutput> {
         let (name, args) = words.split_first()?;
         let name = name.all()?;
         let function = scope.functions.get(name)?.clone();
@@ -719,24 +742,24 @@ impl Scanner<'_> {
         if is_doubtful && calls > 0 && !(is_own && scope.exported.contains(name)) {
             return None; // Its own name stands for the program within it.
         }
-        // What is called with other words each time may come to its end.
+        // A call with different arguments each time may end.
         self.call.endless |=
             calls >= RECURSIONS_MAX && self.functions.goes_on(name, function.leaves_jobs);
-        // Words that become fewer come to an end: `shift; f "$@"`.
+        // Fewer arguments with each call come to an end: `shift; f "$@"`.
         let last = self.functions.running.iter().rfind(|it| it.name == name);
         if calls >= RECURSIONS_MAX && last.is_some_and(|it| args.len() >= it.given) {
-            return Some(Output::default());
+            return Some(CommandOutput::default());
         }
         self.functions.uncalled.retain(|(it, _)| it != name);
         let own_words = scope.parameters.replace(args.to_vec());
         let own = self.functions.locals.len();
         let around = self.functions.around;
         let (name, given) = (name.to_owned(), args.len());
-        self.functions.running.push(Running { name, given, around, may_end: false });
-        let mut output = self.body(&function.body, scope, input);
+        self.functions.running.push(FunctionCall { name, given, around, may_end: false });
+        let mut output = self.scan_body(&function.body, scope, input);
         if let Some(before) = &function.before {
             scope.parameters = Some(args.to_vec());
-            output = self.body(&before.body, scope, input);
+            output = self.scan_body(&before.body, scope, input);
         }
         self.functions.running.pop();
         scope.parameters = own_words;
@@ -749,15 +772,15 @@ impl Scanner<'_> {
         Some(output).filter(|_| !is_doubtful)
     }
 
-    /// Notes what a variable is before a function has one of that name for itself.
-    pub(super) fn made_local(&mut self, name: &str, scope: &Scope) {
+    /// Saves the value of a variable that becomes local to the running function.
+    pub(super) fn make_local(&mut self, name: &str, scope: &ShellState) {
         if !self.functions.running.is_empty() {
             self.functions.locals.push((name.to_owned(), scope.variables.get(name).cloned()));
         }
     }
 
-    /// Reads the functions that nobody called here: they may be called elsewhere.
-    pub(super) fn uncalled(&mut self, scope: &Scope) {
+    /// Scans the functions that the line defines but does not call: other commands may call them.
+    pub(super) fn scan_uncalled_functions(&mut self, scope: &ShellState) {
         let uncalled = std::mem::take(&mut self.functions.uncalled);
         if uncalled.is_empty() {
             return;
@@ -768,7 +791,7 @@ impl Scanner<'_> {
             if self.is_spent() {
                 return;
             }
-            self.body(&function.body, &mut scope.clone(), &Input::default());
+            self.scan_body(&function.body, &mut scope.clone(), &StandardInput::default());
         }
     }
 }

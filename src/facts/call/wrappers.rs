@@ -8,118 +8,129 @@ use super::super::glob::word_matches;
 use super::super::lens::Wrapper;
 use super::super::pattern::CommandPattern;
 use super::super::shell::{
-    COPROCESS, Meaning, ShellWord, base_name, is_assignment, is_keyword, meaning, quote,
+    COPROCESS, ShellWord, UnwrapResult, base_name, is_assignment, is_keyword, quote, unwrap_command,
 };
 use super::files::ShellValue;
 use super::programs::find_roots;
-use super::scope::{Output, Scope};
+use super::scope::{CommandOutput, ShellState};
 use super::statements::{Redirects, Scanner};
-use super::words::Text;
-use super::{Input, Invocation};
+use super::words::ShellText;
+use super::{Invocation, StandardInput};
 use crate::limits::SHELL_DEPTH_MAX;
 use crate::path::in_folder;
 
-/// A simple command, its words put together.
+/// A simple command after the expansion of its words.
 #[derive(Debug, Default)]
-pub(super) struct Simple {
-    pub(super) words: Vec<Text>,
-    /// Variables that are set for it, or by it where there are no words.
-    pub(super) variables: Vec<(String, Vec<Text>)>,
+pub(super) struct SimpleCommand {
+    pub(super) words: Vec<ShellText>,
+    /// Variables that are set for the command, or by the command if it has no words.
+    pub(super) variables: Vec<(String, Vec<ShellText>)>,
     pub(super) redirects: Redirects,
     pub(super) wrappers: Vec<String>,
 }
 
-/// What is left of a wrapped command.
-enum Inner {
-    /// Words, to be looked at again.
-    Words(Vec<Text>),
-    /// Nothing: this is what it puts out.
-    Done(Output),
-    /// Words that run in another folder.
-    There(Option<String>, Vec<Text>),
+impl SimpleCommand {
+    /// Returns a command without variables of its own.
+    const fn new(words: Vec<ShellText>, redirects: Redirects, wrappers: Vec<String>) -> Self {
+        Self { words, variables: Vec::new(), redirects, wrappers }
+    }
+}
+
+/// The command that is left after one wrapper was removed.
+enum UnwrapStep {
+    /// Words to unwrap again.
+    Command(Vec<ShellText>),
+    /// Nothing is left: the output of the command.
+    Done(CommandOutput),
+    /// Words that run in another directory. `None` if the directory is unknown.
+    There(Option<String>, Vec<ShellText>),
 }
 
 impl Scanner<'_> {
-    /// What a simple command does.
-    pub(super) fn simple(&mut self, simple: Simple, scope: &mut Scope, input: &Input) -> Output {
-        let Simple { mut words, variables, redirects, mut wrappers } = simple;
+    /// Runs a simple command.
+    pub(super) fn run_simple(
+        &mut self,
+        simple: SimpleCommand,
+        scope: &mut ShellState,
+        input: &StandardInput,
+    ) -> CommandOutput {
+        let SimpleCommand { mut words, variables, redirects, mut wrappers } = simple;
         if words.is_empty() {
             scope.variables.extend(variables);
-            return self.away(redirects, Output::empty(), scope);
+            return self.redirect_output(redirects, CommandOutput::empty(), scope);
         }
         if !variables.is_empty() {
-            let simple = Simple { words, redirects, wrappers, ..Simple::default() };
-            return self.with_variables(variables, simple, scope, input);
+            let simple = SimpleCommand::new(words, redirects, wrappers);
+            return self.run_with_variables(variables, simple, scope, input);
         }
         for _ in 0..SHELL_DEPTH_MAX * 2 {
-            // What a program starts is hardly one of the shell's functions.
+            // A program that a wrapper starts is usually not a function of the shell.
             let is_own = wrappers.iter().all(|it| is_keyword(it));
             let around = self.functions.enter_process_if(wrappers.iter().any(|it| it == COPROCESS));
-            let called = self.called(&words, is_own, scope, input);
+            let called = self.call_function(&words, is_own, scope, input);
             self.functions.leave(around);
             if let Some(output) = called {
-                return self.away(redirects, output, scope);
+                return self.redirect_output(redirects, output, scope);
             }
-            if let Some(inner) = self.other_form(&words) {
+            if let Some(inner) = self.expand_git_alias(&words) {
                 words = inner;
                 continue;
             }
             let all = words.clone();
-            self.shell_values(&all, scope);
-            match self.meant(words, scope, input) {
-                Meaning::Words(inner) => {
-                    match self.taken_off(&all, inner, &mut wrappers, scope, input) {
-                        Inner::Words(inner) => words = inner,
-                        Inner::Done(output) => return self.away(redirects, output, scope),
-                        Inner::There(folder, words) => {
-                            let simple = Simple { words, redirects, wrappers, ..Simple::default() };
-                            let mut there = Scope { folder, ..scope.clone() };
-                            let output = self.simple(simple, &mut there, input);
+            self.scan_shell_values(&all, scope);
+            match self.unwrap_words(words, scope, input) {
+                UnwrapResult::Command(inner) => {
+                    match self.run_wrapped(&all, inner, &mut wrappers, scope, input) {
+                        UnwrapStep::Command(inner) => words = inner,
+                        UnwrapStep::Done(output) => {
+                            return self.redirect_output(redirects, output, scope);
+                        }
+                        UnwrapStep::There(folder, words) => {
+                            let simple = SimpleCommand::new(words, redirects, wrappers);
+                            let mut there = ShellState { folder, ..scope.clone() };
+                            let output = self.run_simple(simple, &mut there, input);
                             scope.files = there.files;
                             return output;
                         }
                     }
                 }
-                Meaning::Shell(text) => {
-                    self.keep(&all, &mut wrappers, scope, input);
-                    let output = self.shell_text(&all, text, scope, input, wrappers);
-                    return self.away(redirects, output, scope);
+                UnwrapResult::Shell(text) => {
+                    self.keep_wrapper(&all, &mut wrappers, scope, input);
+                    let output = self.run_shell_text(&all, text, scope, input, wrappers);
+                    return self.redirect_output(redirects, output, scope);
                 }
-                Meaning::ShellInput(program) => {
-                    let simple =
-                        Simple { words: program, redirects, wrappers, ..Simple::default() };
-                    return self.shell_input(simple, scope, input);
+                UnwrapResult::ShellInput(program) => {
+                    let simple = SimpleCommand::new(program, redirects, wrappers);
+                    return self.run_shell_input(simple, scope, input);
                 }
-                Meaning::Program(program) => {
-                    let simple =
-                        Simple { words: program, redirects, wrappers, ..Simple::default() };
-                    return self.start(simple, scope, input);
+                UnwrapResult::Program(program) => {
+                    let simple = SimpleCommand::new(program, redirects, wrappers);
+                    return self.start_program(simple, scope, input);
                 }
-                Meaning::Find(program, actions) => {
-                    let roots = self.looked_in(&program, scope);
-                    let names = looked_for(&program);
-                    let simple =
-                        Simple { words: program, redirects, wrappers, ..Simple::default() };
-                    let output = self.start(simple, scope, input);
+                UnwrapResult::Find(program, actions) => {
+                    let roots = self.find_folders(&program, scope);
+                    let names = find_names(&program);
+                    let simple = SimpleCommand::new(program, redirects, wrappers);
+                    let output = self.start_program(simple, scope, input);
                     for action in actions {
-                        self.for_each(&action, (&roots, &names), scope);
+                        self.run_for_each(&action, (&roots, &names), scope);
                     }
                     return output;
                 }
             }
         }
-        self.over("it is wrapped too often");
-        Output::default()
+        self.mark_over_limit("it is wrapped too often");
+        CommandOutput::default()
     }
 
-    /// What a simple command does for which variables are set: `A=b command`.
-    fn with_variables(
+    /// Runs a simple command with variables: `A=b command`.
+    fn run_with_variables(
         &mut self,
-        mut variables: Vec<(String, Vec<Text>)>,
-        simple: Simple,
-        scope: &mut Scope,
-        input: &Input,
-    ) -> Output {
+        mut variables: Vec<(String, Vec<ShellText>)>,
+        simple: SimpleCommand,
+        scope: &mut ShellState,
+        input: &StandardInput,
+    ) -> CommandOutput {
         for (name, values) in &variables {
             let value = values.first().cloned();
             self.call.variables.extend(value.map(|it| (name.clone(), it)));
@@ -127,89 +138,94 @@ impl Scanner<'_> {
         let exported = scope.exported.clone();
         scope.exported.extend(variables.iter().map(|it| it.0.clone()));
         scope.swap(&mut variables);
-        let output = self.simple(simple, scope, input);
+        let output = self.run_simple(simple, scope, input);
         scope.swap(&mut variables);
         scope.exported = exported;
         output
     }
 
-    /// What words come to. What the line wrote itself may be no shell, whatever it is called
-    /// (`curl -o bash host && ./bash`): it is started as a program, too.
-    fn meant(&mut self, words: Vec<Text>, scope: &Scope, input: &Input) -> Meaning<Text> {
+    /// Removes one wrapper. A file that the line wrote may not be a shell, whatever its name is
+    /// (`curl -o bash host && ./bash`); therefore it is also started as a program.
+    fn unwrap_words(
+        &mut self,
+        words: Vec<ShellText>,
+        scope: &ShellState,
+        input: &StandardInput,
+    ) -> UnwrapResult<ShellText> {
         let was_written =
-            |it: &&Text| it.text.contains('/') && self.written_into(it, scope).is_some();
+            |it: &&ShellText| it.text.contains('/') && self.known_content(it, scope).is_some();
         let written = words.first().filter(was_written).map(|_| words.clone());
-        let meant = meaning(words, self.reading.lens);
-        let is_program = matches!(meant, Meaning::Program(_) | Meaning::Find(..));
+        let meant = unwrap_command(words, self.reading.lens);
+        let is_program = matches!(meant, UnwrapResult::Program(_) | UnwrapResult::Find(..));
         if let Some(words) = written.filter(|_| !is_program) {
-            let simple = Simple { words, ..Simple::default() };
-            self.start(simple, &mut scope.clone(), input);
+            let simple = SimpleCommand { words, ..SimpleCommand::default() };
+            self.start_program(simple, &mut scope.clone(), input);
         }
         meant
     }
 
-    /// Notes a wrapper that is taken off; one that is kept counts as a program, too.
-    fn keep(
+    /// Records a removed wrapper. A kept wrapper (such as `sudo`) is also added as a program.
+    fn keep_wrapper(
         &mut self,
-        taken: &[Text],
+        taken: &[ShellText],
         wrappers: &mut Vec<String>,
-        scope: &mut Scope,
-        input: &Input,
+        scope: &mut ShellState,
+        input: &StandardInput,
     ) {
         if taken.first().is_some_and(|it| self.is_kept(it)) {
-            let own = self.invocation(taken, scope, input, wrappers.clone());
-            self.push(own);
+            let own = self.build_invocation(taken, scope, input, wrappers.clone());
+            self.add_program(own);
         }
         wrappers.extend(taken.first().map(|it| base_name(&it.text).to_owned()));
     }
 
-    /// What is left when a wrapper is taken off.
-    fn taken_off(
+    /// Runs the command that is left after a wrapper was removed.
+    fn run_wrapped(
         &mut self,
-        all: &[Text],
-        inner: Vec<Text>,
+        all: &[ShellText],
+        inner: Vec<ShellText>,
         wrappers: &mut Vec<String>,
-        scope: &mut Scope,
-        input: &Input,
-    ) -> Inner {
+        scope: &mut ShellState,
+        input: &StandardInput,
+    ) -> UnwrapStep {
         let taken = all.get(..all.len().saturating_sub(inner.len())).unwrap_or_default();
-        self.keep(taken, wrappers, scope, input);
-        self.set_by(taken);
-        if let Some(folder) = self.moved_by(taken, scope) {
-            return Inner::There(folder, inner);
+        self.keep_wrapper(taken, wrappers, scope, input);
+        self.record_variables(taken);
+        if let Some(folder) = self.wrapper_folder(taken, scope) {
+            return UnwrapStep::There(folder, inner);
         }
         if taken.first().is_some_and(|it| self.is_shell(it)) {
-            return Inner::Done(self.script(taken, inner, scope, input, wrappers.clone()));
+            return UnwrapStep::Done(self.run_script(taken, inner, scope, input, wrappers.clone()));
         }
-        let mut each = self.with_input(taken, inner, input);
+        let mut each = self.commands_for_input(taken, inner, input);
         if each.len() == 1 && each.first().is_some_and(|it| !holds_text(it)) {
-            return Inner::Words(each.pop().unwrap_or_default());
+            return UnwrapStep::Command(each.pop().unwrap_or_default());
         }
-        let mut output = Output::empty();
+        let mut output = CommandOutput::empty();
         for words in each {
-            if !self.may_go_on(words.iter().map(|it| it.text.len()).sum()) {
+            if !self.spend_steps(words.iter().map(|it| it.text.len()).sum()) {
                 break;
             }
             let mut inner = scope.clone();
             let wrappers = wrappers.clone();
             let own = match holds_text(&words) {
                 true => {
-                    let text = <Text as ShellWord>::joined(&words);
-                    self.shell_text(all, text, &mut inner, input, wrappers)
+                    let text = <ShellText as ShellWord>::joined(&words);
+                    self.run_shell_text(all, text, &mut inner, input, wrappers)
                 }
                 false => {
-                    let simple = Simple { words, wrappers, ..Simple::default() };
-                    self.simple(simple, &mut inner, &Input::default())
+                    let simple = SimpleCommand { words, wrappers, ..SimpleCommand::default() };
+                    self.run_simple(simple, &mut inner, &StandardInput::default())
                 }
             };
             output = output.then(own);
             scope.files = inner.files;
         }
-        Inner::Done(output)
+        UnwrapStep::Done(output)
     }
 
-    /// Another way to write a simple command: `git -c alias.x=!cmd x`.
-    fn other_form(&self, words: &[Text]) -> Option<Vec<Text>> {
+    /// Expands an alias of git: `git -c alias.x=!cmd x`.
+    fn expand_git_alias(&self, words: &[ShellText]) -> Option<Vec<ShellText>> {
         if base_name(words.first()?.all()?) != "git" {
             return None;
         }
@@ -218,18 +234,20 @@ impl Scanner<'_> {
         let (name, value) = setting.strip_prefix("alias.")?.split_once('=')?;
         let used = words.iter().skip(at + 2).position(|it| it.text == name)? + at + 2;
         let after = words.get(used + 1..)?.iter().cloned();
-        let words: Vec<Text> = match value.strip_prefix('!') {
-            Some(shell) => ["sh", "-c", shell].map(Text::known).into_iter().chain(after).collect(),
+        let words: Vec<ShellText> = match value.strip_prefix('!') {
+            Some(shell) => {
+                ["sh", "-c", shell].map(ShellText::known).into_iter().chain(after).collect()
+            }
             None => {
-                let own = value.split_whitespace().map(Text::known);
-                std::iter::once(Text::known("git")).chain(own).chain(after).collect()
+                let own = value.split_whitespace().map(ShellText::known);
+                std::iter::once(ShellText::known("git")).chain(own).chain(after).collect()
             }
         };
         Some(words)
     }
 
-    /// What a wrapper sets for its program: `env A=b`.
-    fn set_by(&mut self, taken: &[Text]) {
+    /// Records the variables that a wrapper sets: `env A=b`.
+    fn record_variables(&mut self, taken: &[ShellText]) {
         for word in taken.iter().filter(|it| is_assignment(&it.text)) {
             if let Some((name, _)) = word.text.split_once('=') {
                 let value = word.tail(name.len().saturating_add(1));
@@ -238,24 +256,25 @@ impl Scanner<'_> {
         }
     }
 
-    /// Where a wrapper has its program run: `env -C folder`; nothing where it does not say.
-    fn moved_by(&self, taken: &[Text], scope: &Scope) -> Option<Option<String>> {
+    /// Returns the directory in which a wrapper runs its command: `env -C directory`. The outer
+    /// `None` means that the wrapper does not change it.
+    fn wrapper_folder(&self, taken: &[ShellText], scope: &ShellState) -> Option<Option<String>> {
         let wrappers = &self.reading.lens.lens().wrappers;
         let name = taken.first().map(|it| base_name(&it.text)).unwrap_or_default();
         let rows = wrappers.iter().filter(|it| it.command == name && !it.folder_options.is_empty());
         let program = Invocation { args: taken.to_vec(), ..Invocation::default() };
         let folder =
             rows.flat_map(|it| &it.folder_options).flat_map(|it| program.values(it)).next();
-        folder.map(|it| self.place(&it, scope).absolute)
+        folder.map(|it| self.resolve_path(&it, scope).absolute)
     }
 
-    /// Whether a wrapper does something of its own.
-    fn is_kept(&self, word: &Text) -> bool {
+    /// Returns whether a wrapper has effects of its own.
+    fn is_kept(&self, word: &ShellText) -> bool {
         let (wrappers, name) = (&self.reading.lens.lens().wrappers, base_name(&word.text));
         wrappers.iter().any(|it| it.kept && word_matches(&it.command, name))
     }
 
-    fn is_shell(&self, word: &Text) -> bool {
+    fn is_shell(&self, word: &ShellText) -> bool {
         let wrappers: &[Wrapper] = &self.reading.lens.lens().wrappers;
         let name = base_name(&word.text);
         name != "env"
@@ -264,15 +283,15 @@ impl Scanner<'_> {
                 .any(|it| !it.shell_option.is_empty() && word_matches(&it.command, name))
     }
 
-    /// Shell text that is given as an argument.
-    fn shell_text(
+    /// Runs shell text that is an argument.
+    fn run_shell_text(
         &mut self,
-        words: &[Text],
-        text: Text,
-        scope: &mut Scope,
-        input: &Input,
+        words: &[ShellText],
+        text: ShellText,
+        scope: &mut ShellState,
+        input: &StandardInput,
         wrappers: Vec<String>,
-    ) -> Output {
+    ) -> CommandOutput {
         let name = words.first().map(|it| base_name(&it.text)).unwrap_or_default();
         let (here, text) = (name == "eval", readable(text));
         if here && !text.is_known() {
@@ -283,152 +302,160 @@ impl Scanner<'_> {
             let program = Invocation {
                 fed_by: text.from.clone(),
                 runs_unknown: true,
-                ..self.invocation(words, scope, input, wrappers.clone())
+                ..self.build_invocation(words, scope, input, wrappers.clone())
             };
-            self.push(program);
+            self.add_program(program);
         }
         if unknown_start && !text.from.is_empty() {
-            return Output::default();
+            return CommandOutput::default();
         }
         let before = std::mem::replace(&mut self.as_written, !text.is_known());
         if here {
-            let output = self.started_text(wrappers, &text.text, scope, input);
+            let output = self.run_text(wrappers, &text.text, scope, input);
             self.as_written = before;
             return output;
         }
         let at = words.iter().position(|it| it.text == text.text).unwrap_or(words.len());
-        let mut inner = Scope {
-            // Of `sh -c text name args` the first word is its name.
+        let mut inner = ShellState {
+            // In `sh -c text name args`, the word after the text is `$0`.
             parameters: Some(words.iter().skip(at.saturating_add(2)).cloned().collect()),
             ..scope.of_a_process()
         };
         let own_name = words.get(at.saturating_add(1)).cloned();
         inner.variables.extend(own_name.map(|it| ("0".to_owned(), vec![it])));
-        let output = self.started_text(wrappers, &text.text, &mut inner, input);
+        let output = self.run_text(wrappers, &text.text, &mut inner, input);
         self.as_written = before;
         scope.files = inner.files;
         output
     }
 
-    /// Shell text that these programs start.
-    pub(super) fn started_text(
+    /// Runs shell text that the given programs start.
+    pub(super) fn run_text(
         &mut self,
         starters: Vec<String>,
         text: &str,
-        scope: &mut Scope,
-        input: &Input,
-    ) -> Output {
+        scope: &mut ShellState,
+        input: &StandardInput,
+    ) -> CommandOutput {
         let before = self.starters.len();
         let is_other = starters.last().is_none_or(|it| it != "eval");
         self.starters.extend(starters);
         let around = self.functions.enter_process_if(is_other);
-        let output = self.text(text, scope, input);
+        let output = self.scan_text(text, scope, input);
         self.functions.leave(around);
         self.starters.truncate(before);
         output
     }
 
-    /// A shell that reads what it runs.
-    fn shell_input(&mut self, simple: Simple, scope: &mut Scope, input: &Input) -> Output {
+    /// Runs a shell that reads its commands from standard input.
+    fn run_shell_input(
+        &mut self,
+        simple: SimpleCommand,
+        scope: &mut ShellState,
+        input: &StandardInput,
+    ) -> CommandOutput {
         let given = simple.redirects.input.as_ref().unwrap_or(input);
         if let Some(text) = given.text.clone() {
-            // The first command is the value of a variable, or what another program prints.
+            // The first command is the value of a variable or the output of another program.
             if given.as_written && text.trim_start().starts_with(['$', '`']) {
-                let program = self.invocation(&simple.words, scope, given, simple.wrappers.clone());
-                self.push(Invocation { runs_unknown: true, ..program });
+                let program =
+                    self.build_invocation(&simple.words, scope, given, simple.wrappers.clone());
+                self.add_program(Invocation { runs_unknown: true, ..program });
             }
             let mut inner = scope.of_a_process();
             let shell = simple.words.first().map(|it| base_name(&it.text).to_owned());
             let starters = simple.wrappers.iter().cloned().chain(shell).collect();
             let before = std::mem::replace(&mut self.as_written, given.as_written);
-            let output = self.started_text(starters, &text, &mut inner, &Input::default());
+            let output = self.run_text(starters, &text, &mut inner, &StandardInput::default());
             self.as_written = before;
             scope.files = inner.files;
-            return self.away(simple.redirects, output, scope);
+            return self.redirect_output(simple.redirects, output, scope);
         }
         let (runs_unknown, given) = (given.piped, given.clone());
-        let Simple { words, redirects, wrappers, .. } = simple;
+        let SimpleCommand { words, redirects, wrappers, .. } = simple;
         let program =
-            Invocation { runs_unknown, ..self.invocation(&words, scope, &given, wrappers) };
-        self.finish(program, redirects, scope)
+            Invocation { runs_unknown, ..self.build_invocation(&words, scope, &given, wrappers) };
+        self.finish_program(program, redirects, scope)
     }
 
-    /// A shell that runs a script.
-    fn script(
+    /// Runs a shell that reads a script file.
+    fn run_script(
         &mut self,
-        shell: &[Text],
-        words: Vec<Text>,
-        scope: &mut Scope,
-        input: &Input,
+        shell: &[ShellText],
+        words: Vec<ShellText>,
+        scope: &mut ShellState,
+        input: &StandardInput,
         wrappers: Vec<String>,
-    ) -> Output {
-        let Some((file, args)) = words.split_first() else { return Output::default() };
+    ) -> CommandOutput {
+        let Some((file, args)) = words.split_first() else { return CommandOutput::default() };
         let reads_input = shell.iter().any(|it| it.text == "-s") || is_standard_input(&file.text);
         if reads_input {
             let words = shell.iter().chain(&words).cloned().collect();
-            let simple = Simple { words, wrappers, ..Simple::default() };
-            return self.shell_input(simple, scope, input);
+            let simple = SimpleCommand { words, wrappers, ..SimpleCommand::default() };
+            return self.run_shell_input(simple, scope, input);
         }
-        let known = self.written_into(file, scope).and_then(|it| it.text);
+        let known = self.known_content(file, scope).and_then(|it| it.text);
         if let Some(text) = known.or_else(|| file.piped.clone()) {
-            let mut inner = Scope { parameters: Some(args.to_vec()), ..scope.of_a_process() };
-            return self.started_text(wrappers, &text, &mut inner, input);
+            let mut inner = ShellState { parameters: Some(args.to_vec()), ..scope.of_a_process() };
+            return self.run_text(wrappers, &text, &mut inner, input);
         }
-        let written = self.written_into(file, scope);
-        let all: Vec<Text> = shell.iter().chain(&words).cloned().collect();
-        let mut program = self.invocation(&words, scope, input, wrappers.clone());
+        let written = self.known_content(file, scope);
+        let all: Vec<ShellText> = shell.iter().chain(&words).cloned().collect();
+        let mut program = self.build_invocation(&words, scope, input, wrappers.clone());
         if file.pipe || written.is_some() {
-            program = self.invocation(&all, scope, input, wrappers);
+            program = self.build_invocation(&all, scope, input, wrappers);
             program.runs_unknown = true;
             program.fed_by.extend(written.into_iter().flat_map(|it| it.from));
         }
-        self.finish(program, Redirects::default(), scope)
+        self.finish_program(program, Redirects::default(), scope)
     }
 
-    /// Words that code would start as a program.
-    pub(super) fn words(&mut self, words: Vec<Text>, by: &str, scope: &mut Scope) {
-        let simple = Simple { words, wrappers: vec![by.to_owned()], ..Simple::default() };
-        self.simple(simple, scope, &Input::default());
+    /// Runs words that code of another language starts as a program.
+    pub(super) fn run_words(&mut self, words: Vec<ShellText>, by: &str, scope: &mut ShellState) {
+        let simple =
+            SimpleCommand { words, wrappers: vec![by.to_owned()], ..SimpleCommand::default() };
+        self.run_simple(simple, scope, &StandardInput::default());
     }
 }
 
-/// Whether words are shell text, as in `watch 'rm -rf /'`: no program has a blank in its name.
-fn holds_text(words: &[Text]) -> bool {
+/// Returns whether words are shell text (`watch 'rm -rf /'`): the name of a program contains no
+/// blanks.
+fn holds_text(words: &[ShellText]) -> bool {
     words.first().is_some_and(|it| it.text.contains(char::is_whitespace))
 }
 
-/// Whether the name of a script is that of the standard input.
+/// Returns whether the name of a script is the standard input.
 pub(super) fn is_standard_input(name: &str) -> bool {
     matches!(name, "-" | "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0")
 }
 
-/// Words as a command line.
+/// Joins words to a command line.
 #[must_use]
 pub(super) fn line(words: &[String]) -> String {
     words.iter().map(|it| quote(it)).collect::<Vec<_>>().join(" ")
 }
 
-/// The wrapper that starts what it reads where it is given no program.
+/// Runs each line of its input as a command if it has no program.
 const PARALLEL: &str = "parallel";
-/// Wrappers that put what they read behind the words they are given.
+/// Wrappers that append their input to the words of their command.
 const FROM_INPUT: [&str; 2] = ["xargs", PARALLEL];
-/// What stands before the values of `parallel` that are written out.
+/// Precedes the literal values of `parallel`.
 const LISTED: &str = ":::";
-/// How what they read is told, where it is not known; to a shell the brackets would be signs of its own.
+/// Represents unknown input. A shell would parse the parentheses, see [`readable`].
 const STANDARD_INPUT: &str = "(standard input)";
-/// Words or lines of one input that are followed; the rest is one of which nothing is known.
+/// Maximum number of words or lines of one input that are followed. The rest is one unknown value.
 const INPUT_VALUES_MAX: usize = 32;
 
 impl Scanner<'_> {
-    /// The command lines that a wrapper starts for what it reads: one for each line, where it puts lines at
-    /// a mark or is `parallel`, else one with all words behind its own. Of any other wrapper it is what it
-    /// wraps.
-    pub(super) fn with_input(
+    /// Returns the commands that a wrapper starts for its input. With a placeholder, and for
+    /// `parallel`, there is one command for each line; otherwise there is one command with all
+    /// words. For other wrappers it is the wrapped command.
+    pub(super) fn commands_for_input(
         &self,
-        taken: &[Text],
-        mut words: Vec<Text>,
-        input: &Input,
-    ) -> Vec<Vec<Text>> {
+        taken: &[ShellText],
+        mut words: Vec<ShellText>,
+        input: &StandardInput,
+    ) -> Vec<Vec<ShellText>> {
         let wrapper = taken.first().map(|it| base_name(&it.text)).unwrap_or_default();
         if !FROM_INPUT.contains(&wrapper) {
             return vec![words];
@@ -439,7 +466,7 @@ impl Scanner<'_> {
         let mark = mark_of(taken).or_else(|| is_parallel.then(|| "{}".to_owned()));
         let mark = mark.filter(|mark| words.iter().any(|it| it.text.contains(mark.as_str())));
         let one_each = mark.is_some() || is_parallel;
-        let mut read: Vec<Text> = match (listed, &input.text, input.files.as_slice()) {
+        let mut read: Vec<ShellText> = match (listed, &input.text, input.files.as_slice()) {
             (Some(listed), ..) => listed.into_iter().filter(|it| it.text != LISTED).collect(),
             (None, Some(text), _) => {
                 let lines = one_each || splits_lines(taken);
@@ -447,32 +474,35 @@ impl Scanner<'_> {
                     true => text.lines().filter(|it| !it.trim().is_empty()).collect(),
                     false => text.split_whitespace().collect(),
                 };
-                let known = |it| Text { glob: false, from: input.from.clone(), ..Text::known(it) };
+                let known = |it| ShellText {
+                    glob: false,
+                    from: input.from.clone(),
+                    ..ShellText::known(it)
+                };
                 pieces.into_iter().map(known).collect()
             }
             (None, None, []) => {
-                vec![Text { from: input.from.clone(), ..Text::unknown(STANDARD_INPUT) }]
+                vec![ShellText { from: input.from.clone(), ..ShellText::unknown(STANDARD_INPUT) }]
             }
             (None, None, files) => files.to_vec(),
         };
         if read.len() > INPUT_VALUES_MAX {
             read.truncate(INPUT_VALUES_MAX);
-            read.push(Text::unknown("one of many values"));
+            read.push(ShellText::unknown("one of many values"));
         }
         if !one_each {
             words.extend(read);
             return vec![words];
         }
-        let line = |value: Text| match &mark {
+        let line = |value: ShellText| match &mark {
             Some(mark) => words.iter().map(|it| put(it, mark, &value)).collect(),
             None => words.iter().cloned().chain([value]).collect(),
         };
         read.into_iter().map(line).collect()
     }
 
-    /// Whether a program is one that starts each line that it reads, as `parallel` does where it is not
-    /// given a program.
-    pub(super) fn starts_lines(&self, program: &[Text]) -> bool {
+    /// Returns whether a program runs each line of its input, as `parallel` does without a program.
+    pub(super) fn starts_lines(&self, program: &[ShellText]) -> bool {
         let named = program.split_first().filter(|it| base_name(&it.0.text) == PARALLEL);
         let Some((_, args)) = named else { return false };
         let rows = &self.reading.lens.lens().wrappers;
@@ -489,49 +519,56 @@ impl Scanner<'_> {
         true
     }
 
-    /// The folders that a program looks for files in.
-    pub(super) fn looked_in(&self, words: &[Text], scope: &Scope) -> Vec<Text> {
+    /// Returns the directories in which a program searches for files.
+    pub(super) fn find_folders(&self, words: &[ShellText], scope: &ShellState) -> Vec<ShellText> {
         let called = words.first().map(|it| base_name(&it.text)).unwrap_or_default();
         if called == "find" {
             return find_roots(words.get(1..).unwrap_or_default());
         }
-        // `fd pattern folder… -x program`
+        // `fd pattern directory… -x program`
         let end = words
             .iter()
             .position(|it| matches!(it.text.as_str(), "-x" | "-X" | "--exec" | "--exec-batch"));
         let words = words.get(..end.unwrap_or(words.len())).unwrap_or_default();
-        let program = self.invocation(words, scope, &Input::default(), Vec::new());
+        let program = self.build_invocation(words, scope, &StandardInput::default(), Vec::new());
         let values = &self.reading.lens.lens().value_options;
-        let folders: Vec<Text> = program.operands(values).into_iter().skip(1).cloned().collect();
-        if folders.is_empty() { vec![Text::known(".")] } else { folders }
+        let folders: Vec<ShellText> =
+            program.operands(values).into_iter().skip(1).cloned().collect();
+        if folders.is_empty() { vec![ShellText::known(".")] } else { folders }
     }
 
-    /// What `find` runs for each file below its roots, and for one of the name that it looks for; `fd` puts
-    /// the file at the end where it is not told a place.
-    pub(super) fn for_each(
+    /// Runs the command that `find` starts for each file: once for an unknown file below each root,
+    /// and once for each name that it searches for. `fd` appends the file if there is no
+    /// placeholder.
+    pub(super) fn run_for_each(
         &mut self,
-        action: &[Text],
-        (roots, names): (&[Text], &[Text]),
-        scope: &mut Scope,
+        action: &[ShellText],
+        (roots, names): (&[ShellText], &[ShellText]),
+        scope: &mut ShellState,
     ) {
-        let mark = action.iter().all(|it| !it.text.contains("{}")).then(|| Text::known("{}"));
-        let action: Vec<Text> = action.iter().cloned().chain(mark).collect();
-        let named = |root| names.iter().filter_map(move |it| named_below(root, it));
+        let mark = action.iter().all(|it| !it.text.contains("{}")).then(|| ShellText::known("{}"));
+        let action: Vec<ShellText> = action.iter().cloned().chain(mark).collect();
+        let named = |root| names.iter().filter_map(move |it| file_below(root, it));
         let files = roots.iter().flat_map(|root| std::iter::once(root.below()).chain(named(root)));
         for file in files.collect::<Vec<_>>() {
-            if !self.may_go_on(file.text.len()) {
+            if !self.spend_steps(file.text.len()) {
                 break;
             }
-            let filled = |it: &Text| if it.is_known() { put(it, "{}", &file) } else { it.clone() };
+            let filled =
+                |it: &ShellText| if it.is_known() { put(it, "{}", &file) } else { it.clone() };
             let words = action.iter().map(filled).collect();
-            let simple = Simple { words, wrappers: vec!["find".to_owned()], ..Simple::default() };
-            self.simple(simple, scope, &Input::default());
+            let simple = SimpleCommand {
+                words,
+                wrappers: vec!["find".to_owned()],
+                ..SimpleCommand::default()
+            };
+            self.run_simple(simple, scope, &StandardInput::default());
         }
     }
 }
 
-/// The mark of a wrapper at whose place it puts what it reads.
-fn mark_of(taken: &[Text]) -> Option<String> {
+/// Returns the placeholder that a wrapper replaces by its input.
+fn mark_of(taken: &[ShellText]) -> Option<String> {
     taken.iter().enumerate().find_map(|(at, it)| match it.text.as_str() {
         "-I" | "-J" => taken.get(at + 1).map(|it| it.text.clone()),
         "-i" | "--replace" | "--replace=" => Some("{}".to_owned()),
@@ -542,37 +579,39 @@ fn mark_of(taken: &[Text]) -> Option<String> {
     })
 }
 
-/// Whether `xargs` takes a line for one word: `-d '\n'`, `-0`.
-fn splits_lines(taken: &[Text]) -> bool {
+/// Returns whether `xargs` splits its input at line ends only: `-d '
+/// '`, `-0`.
+fn splits_lines(taken: &[ShellText]) -> bool {
     let program = Invocation { args: taken.to_vec(), ..Invocation::default() };
-    let ends_line = |it: Text| matches!(it.text.as_str(), "\\n" | "\n");
+    let ends_line = |it: ShellText| matches!(it.text.as_str(), "\\n" | "\n");
     ["-d", "--delimiter"].iter().flat_map(|it| program.values(it)).any(ends_line)
         || ["-0", "--null"].iter().any(|it| program.has(it, &[]))
 }
 
-/// Shell text into which a wrapper put what it reads, so that a shell can read it.
-pub(super) fn readable(text: Text) -> Text {
+/// Replaces unknown input in shell text, so that a shell can parse the text.
+pub(super) fn readable(text: ShellText) -> ShellText {
     match text.is_known() {
         true => text,
-        false => Text { text: text.text.replace(STANDARD_INPUT, "\u{2026}"), ..text },
+        false => ShellText { text: text.text.replace(STANDARD_INPUT, "\u{2026}"), ..text },
     }
 }
 
-/// A word with a value at each place of the mark.
-fn put(word: &Text, mark: &str, value: &Text) -> Text {
+/// Replaces each placeholder in a word by a value.
+fn put(word: &ShellText, mark: &str, value: &ShellText) -> ShellText {
     let mut pieces = word.text.split(mark);
-    let mut made = Text::known(pieces.next().unwrap_or_default());
+    let mut made = ShellText::known(pieces.next().unwrap_or_default());
     made.glob = word.glob;
     for piece in pieces {
         made.append(value);
-        made.append(&Text::known(piece));
+        made.append(&ShellText::known(piece));
     }
     made
 }
 
-/// The names of the files that `find` looks for, or paths below a root.
-pub(super) fn looked_for(finder: &[Text]) -> Vec<Text> {
-    // What it is told to pass over has names, too; of several tests a name says the most.
+/// Returns the names, or the paths below a root, that `find` searches for.
+pub(super) fn find_names(finder: &[ShellText]) -> Vec<ShellText> {
+    // Names of skipped files (`-prune`) are names, too. If there are several tests, the name is the
+    // most specific.
     let tests = ["-prune", "-name", "-iname"];
     let by_path = !finder.iter().any(|it| tests.contains(&it.text.as_str()));
     let mut names = Vec::new();
@@ -591,25 +630,29 @@ pub(super) fn looked_for(finder: &[Text]) -> Vec<Text> {
     names
 }
 
-/// Of a path that may lie anywhere below a root what stands behind that: of `*/.ssh/*` it is `.ssh/*`.
-fn below_any(path: &Text) -> Option<Text> {
+/// Returns the part of a path pattern below any directory: for `*/.ssh/*` it is `.ssh/*`.
+fn below_any(path: &ShellText) -> Option<ShellText> {
     let path = path.all()?.trim_start_matches(['*', '.']);
     let below = path.strip_prefix('/').filter(|it| !it.is_empty() && !it.starts_with('*'));
-    below.map(Text::known)
+    below.map(ShellText::known)
 }
 
-/// A file of a name below a folder, where both are known.
-pub(super) fn named_below(folder: &Text, name: &Text) -> Option<Text> {
+/// Returns a file with a name below a directory, if both are known.
+pub(super) fn file_below(folder: &ShellText, name: &ShellText) -> Option<ShellText> {
     let (folder, name) = (folder.all()?, name.all()?);
-    Some(Text { glob: name.contains(['*', '?', '[']), ..Text::known(in_folder(folder, name)) })
+    Some(ShellText {
+        glob: name.contains(['*', '?', '[']),
+        ..ShellText::known(in_folder(folder, name))
+    })
 }
 
-/// What ends a line that is typed into a terminal.
+/// Ends of a line that is typed into a terminal.
 const ENDS_OF_LINE: [&str; 4] = ["Enter", "C-m", "\\n", "^M"];
 
 impl Scanner<'_> {
-    /// Reads the values of a program that are shell text.
-    pub(super) fn shell_values(&mut self, words: &[Text], scope: &Scope) {
+    /// Scans the values of a program that are shell text: `git rebase --exec`, `vim -c '!…'`, `tmux
+    /// send-keys`.
+    pub(super) fn scan_shell_values(&mut self, words: &[ShellText], scope: &ShellState) {
         let reading = self.reading;
         let name = words.first().map(|it| base_name(&it.text)).unwrap_or_default();
         let begins = |it: &CommandPattern| it.names(name);
@@ -618,11 +661,11 @@ impl Scanner<'_> {
             return;
         }
         let values = &reading.lens.lens().value_options;
-        let program = self.invocation(words, scope, &Input::default(), Vec::new());
+        let program = self.build_invocation(words, scope, &StandardInput::default(), Vec::new());
         for row in rows {
             let pattern = row.programs.iter().find(|it| program.is(it, values));
             let Some(pattern) = pattern else { continue };
-            let given: Vec<Text> = match row.options.is_empty() {
+            let given: Vec<ShellText> = match row.options.is_empty() {
                 true => {
                     let named = pattern.operands(&program.name, values);
                     program.operands(values).into_iter().skip(named).cloned().collect()
@@ -630,14 +673,14 @@ impl Scanner<'_> {
                 false => row.options.iter().flat_map(|it| program.values(it)).collect(),
             };
             for text in given.iter().filter_map(|it| text_of(row, it)) {
-                self.text(&text, &mut scope.clone(), &Input::default());
+                self.scan_text(&text, &mut scope.clone(), &StandardInput::default());
             }
         }
     }
 }
 
-/// The shell text in a value, if there is any.
-fn text_of(row: &ShellValue, value: &Text) -> Option<String> {
+/// Returns the shell text in a value.
+fn text_of(row: &ShellValue, value: &ShellText) -> Option<String> {
     let text = value.text.trim();
     let text = match row.after.is_empty() {
         true => text,
@@ -648,7 +691,7 @@ fn text_of(row: &ShellValue, value: &Text) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// What follows a mark at the beginning of a text, whatever the case of its letters.
+/// Returns the text after a prefix, ignoring case.
 fn after<'t>(text: &'t str, mark: &str) -> Option<&'t str> {
     let head = text.get(..mark.len())?;
     if head.eq_ignore_ascii_case(mark) { text.get(mark.len()..) } else { None }
