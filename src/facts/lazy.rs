@@ -20,13 +20,13 @@ use regex_automata::nfa::thompson::WhichCaptures;
 use crate::limits::{REGEX_COMPILED_MAX, REGEX_SOURCE_MAX};
 use crate::pairs::{folds_into_ascii, holds_in_any_case};
 pub use lines::LinePatterns;
-use literals::{Needs, needs};
+use literals::{RequiredLiterals, required_literals};
 
 /// A regex that is compiled when a text could match it for the first time.
 #[derive(Debug, Default)]
 pub struct LazyRegex {
     source: String,
-    needs: OnceCell<Needs>,
+    needs: OnceCell<RequiredLiterals>,
     /// Number of bytes searched so far.
     searched: Cell<usize>,
     /// Compiles fast and searches slowly. Used for the first [`SLIGHT_BYTES_MAX`] bytes.
@@ -109,8 +109,8 @@ impl LazyRegex {
         needs.any_of.iter().any(holds) && needs.also.iter().all(|set| set.iter().any(holds))
     }
 
-    fn needs(&self) -> &Needs {
-        self.needs.get_or_init(|| needs(&self.source))
+    fn needs(&self) -> &RequiredLiterals {
+        self.needs.get_or_init(|| required_literals(&self.source))
     }
 
     /// Returns the compiled form for a search in a text.

@@ -23,7 +23,7 @@ const CALLS_MAX: usize = 16;
 impl Scanner<'_> {
     /// Finds the code that an interpreter runs.
     pub(super) fn find_code(&self, program: &mut Invocation, scope: &ShellState) {
-        let known = &self.reading.knowledge.interpreters;
+        let known = &self.context.knowledge.interpreters;
         let Some(row) = known.iter().find(|it| word_matches(&it.program, &program.name)) else {
             return;
         };
@@ -86,7 +86,7 @@ impl Scanner<'_> {
             self.run_text(starters, &text, &mut scope.clone(), &StandardInput::default());
             return;
         }
-        let knowledge = self.reading.knowledge;
+        let knowledge = self.context.knowledge;
         let names = NameBindings::of(code);
         let fits =
             |only: &[String]| only.is_empty() || only.iter().any(|it| word_matches(it, program));

@@ -211,15 +211,15 @@ const TEXT_KEYS: [&str; 6] =
 const PATCH_KEYS: [&str; 3] = ["input", "patch", "command"];
 
 /// Adds the files that a tool for reading or editing accesses.
-pub(super) fn add(call: &mut Call, input: &Json, reading: AnalysisContext<'_>) {
-    let edits = reading.lens.is_edit_tool(&call.tool);
-    let reads = reading.knowledge.read_tools.contains(&call.tool);
+pub(super) fn add(call: &mut Call, input: &Json, context: AnalysisContext<'_>) {
+    let edits = context.lens.is_edit_tool(&call.tool);
+    let reads = context.knowledge.read_tools.contains(&call.tool);
     let does = match (edits, reads) {
         (true, _) => Access::Write,
         (false, true) => Access::Read,
         (false, false) => return,
     };
-    let around = reading.around;
+    let around = context.around;
     let folder = Some(around.folder.as_str()).filter(|it| !it.is_empty());
     let place = |path: &str| {
         let place = around.known_place(path, folder);
@@ -297,7 +297,7 @@ const PATCHERS: [&str; 5] = ["apply_patch", "applypatch", "patch", "git apply", 
 impl Scanner<'_> {
     /// Adds the files of the patches that a program applies.
     fn apply_patches(&mut self, at: usize, program: &Invocation, scope: &ShellState) {
-        let values = &self.reading.lens.lens().value_options;
+        let values = &self.context.lens.lens().value_options;
         let known = PATCHERS.iter().any(|it| {
             it.starts_with(&program.name) && program.is(&CommandPattern::parse(it), values)
         });
@@ -343,8 +343,8 @@ impl Scanner<'_> {
     ) {
         let Some(program) = self.call.programs.get(at).cloned() else { return };
         self.apply_patches(at, &program, scope);
-        let values = &self.reading.lens.lens().value_options;
-        let rows = self.reading.knowledge.effects.iter().filter(|row| {
+        let values = &self.context.lens.lens().value_options;
+        let rows = self.context.knowledge.effects.iter().filter(|row| {
             let any =
                 |patterns: &[CommandPattern]| patterns.iter().any(|it| program.is(it, values));
             any(&row.programs) && !any(&row.except)

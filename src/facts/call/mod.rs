@@ -161,19 +161,19 @@ impl std::fmt::Debug for TimeLimit<'_> {
 impl Call {
     /// Analyzes a call of a tool.
     #[must_use]
-    pub fn read(tool: &str, input: &Json, reading: AnalysisContext<'_>) -> Self {
+    pub fn read(tool: &str, input: &Json, context: AnalysisContext<'_>) -> Self {
         let mut call = Self { tool: tool.to_owned(), ..Self::default() };
-        if reading.lens.is_shell_tool(tool) {
+        if context.lens.is_shell_tool(tool) {
             call.command = command_of(input);
             let command = call.command.clone();
-            statements::scan_line(&mut call, &powershell::command(tool, &command), reading);
-            files::add(&mut call, input, reading);
-        } else if reading.lens.is_edit_tool(tool)
-            || reading.knowledge.read_tools.iter().any(|it| it == tool)
+            statements::scan_line(&mut call, &powershell::command(tool, &command), context);
+            files::add(&mut call, input, context);
+        } else if context.lens.is_edit_tool(tool)
+            || context.knowledge.read_tools.iter().any(|it| it == tool)
         {
-            files::add(&mut call, input, reading);
+            files::add(&mut call, input, context);
         } else {
-            shape::add(&mut call, input, reading);
+            shape::add(&mut call, input, context);
         }
         call.address = input.get("url").and_then(Json::as_str).unwrap_or_default().to_owned();
         call
@@ -181,9 +181,9 @@ impl Call {
 
     /// Analyzes the call of an event. The call is empty if the event has no tool.
     #[must_use]
-    pub fn from_event(event: &Event, reading: AnalysisContext<'_>) -> Self {
+    pub fn from_event(event: &Event, context: AnalysisContext<'_>) -> Self {
         let tool = event.tool_name.as_deref();
-        let call = tool.map(|it| Self::read(it, &event.tool_input, reading)).unwrap_or_default();
+        let call = tool.map(|it| Self::read(it, &event.tool_input, context)).unwrap_or_default();
         Self { prompt: event.prompt.clone().unwrap_or_default(), ..call }
     }
 

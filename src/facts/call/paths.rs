@@ -626,7 +626,7 @@ impl<'p> GlobToken<'p> {
 /// Returns the content of a bracket expression, and the rest. In `[]ab]` and `[!]ab]` the first
 /// closing bracket is a letter.
 fn set_of(behind: &[u8]) -> Option<(&[u8], &[u8])> {
-    memchr::memrchr(b']', behind)?; // Most have none, and end here.
+    memchr::memrchr(b']', behind)?; // Fast path: most segments have no brackets.
     let mut at = usize::from(is_left_out(behind));
     at += usize::from(behind.get(at) == Some(&b']'));
     while *behind.get(at)? != b']' {

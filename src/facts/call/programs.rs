@@ -116,7 +116,7 @@ impl Scanner<'_> {
     ) -> CommandOutput {
         program.writes.clone_from(&redirects.writes);
         program.reads.clone_from(&redirects.reads);
-        let text = printed_text(&program, self.reading.around, |it| {
+        let text = printed_text(&program, self.context.around, |it| {
             self.known_content(it, scope).and_then(|it| it.text)
         });
         let files = listed_files(&program);
@@ -181,7 +181,7 @@ impl Scanner<'_> {
         match program.name.as_str() {
             "cd" | "pushd" | "chdir" => {
                 scope.folder = match first {
-                    None => Some(self.reading.around.home.clone()).filter(|it| !it.is_empty()),
+                    None => Some(self.context.around.home.clone()).filter(|it| !it.is_empty()),
                     Some(folder) if folder.text == "-" => None,
                     Some(folder) if !folder.is_known() => None,
                     Some(folder) => self.resolve_path(folder, scope).absolute,

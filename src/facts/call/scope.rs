@@ -222,7 +222,7 @@ impl Scanner<'_> {
             split(&last, &mut words);
         }
         let value = words.into_iter().next().unwrap_or_else(|| join_units(&last));
-        ShellText { glob: false, ..value }.with_home(&self.reading.around.home)
+        ShellText { glob: false, ..value }.with_home(&self.context.around.home)
     }
 
     /// Applies `export A=b`, `local a` and similar declarations.
@@ -252,7 +252,7 @@ impl Scanner<'_> {
         let mut end = node.start_byte();
         for child in children {
             if child.start_byte() < end {
-                continue; // It belongs to an assignment.
+                continue; // It is part of an assignment.
             }
             match child.kind() {
                 "variable_assignment" => {
@@ -740,12 +740,12 @@ impl Scanner<'_> {
         let is_doubtful = function.is_doubtful || !is_own;
         let calls = self.functions.depth(name);
         if is_doubtful && calls > 0 && !(is_own && scope.exported.contains(name)) {
-            return None; // Its own name stands for the program within it.
+            return None; // Inside, the name means the program.
         }
         // A call with different arguments each time may end.
         self.call.endless |=
             calls >= RECURSIONS_MAX && self.functions.goes_on(name, function.leaves_jobs);
-        // Fewer arguments with each call come to an end: `shift; f "$@"`.
+        // With fewer arguments each time, the recursion ends: `shift; f "$@"`.
         let last = self.functions.running.iter().rfind(|it| it.name == name);
         if calls >= RECURSIONS_MAX && last.is_some_and(|it| args.len() >= it.given) {
             return Some(CommandOutput::default());

@@ -94,11 +94,11 @@ const DATABASES: [&str; 7] = ["sql", "db", "database", "postgres", "mysql", "sql
 const PATH_BYTES_MAX: usize = 4096;
 
 /// Adds the effects of a tool, by the keys of its input.
-pub(super) fn add(call: &mut Call, input: &Json, reading: AnalysisContext<'_>) {
+pub(super) fn add(call: &mut Call, input: &Json, context: AnalysisContext<'_>) {
     let shape = ToolInput {
         fields: InputFields::new(input),
         name: words(&call.tool),
-        home: &reading.around.home,
+        home: &context.around.home,
     };
     let commands = shape.commands();
     let mut lines = Vec::new();
@@ -122,13 +122,13 @@ pub(super) fn add(call: &mut Call, input: &Json, reading: AnalysisContext<'_>) {
             lines.extend(shape.line(program, [from, to].concat()));
         }
         ToolVerb::Write => {
-            shape.touch(call, Access::Write, reading);
+            shape.touch(call, Access::Write, context);
             call.written.extend(shape.written());
         }
-        ToolVerb::Read => shape.touch(call, Access::Read, reading),
+        ToolVerb::Read => shape.touch(call, Access::Read, context),
     }
     if !lines.is_empty() {
-        statements::scan_line(call, &lines.join("\n"), reading);
+        statements::scan_line(call, &lines.join("\n"), context);
     }
 }
 
@@ -225,10 +225,10 @@ impl ToolInput<'_> {
         (!written.is_empty()).then(|| format!("{program} {}", written.join(" ")))
     }
 
-    fn touch(&self, call: &mut Call, does: Access, reading: AnalysisContext<'_>) {
-        let folder = Some(reading.around.folder.as_str()).filter(|it| !it.is_empty());
+    fn touch(&self, call: &mut Call, does: Access, context: AnalysisContext<'_>) {
+        let folder = Some(context.around.folder.as_str()).filter(|it| !it.is_empty());
         for path in self.paths(&PATHS) {
-            let place = reading.around.known_place(&path, folder);
+            let place = context.around.known_place(&path, folder);
             let place = ResolvedPath { glob: path.contains(['*', '?', '[']), ..place };
             call.files.push(FileAccess { does, place, program: None });
         }

@@ -25,13 +25,13 @@ use crate::limits::{
 };
 
 /// Scans a command line and adds its programs, files and variables to a call.
-pub(super) fn scan_line(call: &mut Call, text: &str, reading: AnalysisContext<'_>) {
-    let folder = reading.around.folder.clone();
+pub(super) fn scan_line(call: &mut Call, text: &str, context: AnalysisContext<'_>) {
+    let folder = context.around.folder.clone();
     let mut scope =
         ShellState { folder: Some(folder).filter(|it| !it.is_empty()), ..ShellState::default() };
     let mut scanner = Scanner {
         call,
-        reading,
+        context,
         text_depth: 0,
         starters: Vec::new(),
         nesting: 0,
@@ -52,7 +52,7 @@ pub(super) fn scan_line(call: &mut Call, text: &str, reading: AnalysisContext<'_
 /// The walk over the syntax tree of a command line and of all shell text that it runs.
 pub(super) struct Scanner<'a> {
     pub(super) call: &'a mut Call,
-    pub(super) reading: AnalysisContext<'a>,
+    pub(super) context: AnalysisContext<'a>,
     text_depth: usize,
     /// Programs that start the current text: `su` for `su -c 'npm test'`.
     pub(super) starters: Vec<String>,
@@ -145,7 +145,7 @@ impl Scanner<'_> {
         self.steps = self.steps.saturating_add(1 + bytes / CALL_STEP_BYTES);
         if self.is_spent() {
             self.mark_over_limit("it does very much, its loops counted");
-        } else if (self.reading.patience.0)() {
+        } else if (self.context.patience.0)() {
             self.mark_over_limit("it takes too long to analyze");
             self.steps = CALL_STEPS_MAX;
         }
@@ -203,7 +203,7 @@ impl Scanner<'_> {
 
     /// Returns the values of a variable if they are known.
     pub(super) fn known_values(&self, name: &str, scope: &ShellState) -> Option<Vec<ShellText>> {
-        let home = &self.reading.around.home;
+        let home = &self.context.around.home;
         let found = self.stored_values(name, scope)?;
         Some(found.into_iter().map(|it| it.with_home(home)).collect())
     }
@@ -212,7 +212,7 @@ impl Scanner<'_> {
         if let Some(values) = scope.variables.get(name) {
             return Some(values.clone());
         }
-        let around = self.reading.around;
+        let around = self.context.around;
         let given = |it: &str| Some(vec![ShellText::known(it)]);
         match name {
             "HOME" if !around.home.is_empty() => given(&around.home),
@@ -244,7 +244,7 @@ impl Scanner<'_> {
 
     /// Resolves a path from the working directory of the shell.
     pub(super) fn resolve_path(&self, path: &ShellText, scope: &ShellState) -> ResolvedPath {
-        let place = self.reading.around.place(path, scope.folder.as_deref());
+        let place = self.context.around.place(path, scope.folder.as_deref());
         let absolute = place.absolute.map(|it| follow_links(it, &scope.links));
         ResolvedPath { absolute, ..place }
     }
@@ -573,7 +573,7 @@ impl Scanner<'_> {
         let (mut end, mut of_value) = (node.start_byte(), false);
         for child in children.into_iter().filter(|it| it.kind() != "comment") {
             if child.start_byte() < end {
-                continue; // It belongs to an assignment or a here-string.
+                continue; // It is part of an assignment.or a here-string.
             }
             let gap = source.get(end..child.start_byte()).unwrap_or_default();
             words.between(if of_value { split_after_value(gap).1 } else { gap });
@@ -790,7 +790,7 @@ impl Scanner<'_> {
         let pieces: Vec<Node<'_>> = own.chain(adjacent_nodes(node, source)).collect();
         let from = pieces.first().map_or(0, Node::start_byte);
         let text = join_units(&self.units_from_nodes(from, &pieces, source, scope));
-        let text = text.with_home(&self.reading.around.home);
+        let text = text.with_home(&self.context.around.home);
         let known = text.all().map(str::to_owned);
         StandardInput { piped: true, text: known, from: text.from, ..StandardInput::default() }
     }

@@ -17,12 +17,12 @@ use super::LazyRegex;
 #[derive(Debug, Default)]
 pub struct LinePatterns {
     patterns: Vec<LazyRegex>,
-    index: OnceCell<Index>,
+    index: OnceCell<LiteralIndex>,
 }
 
 /// Indexes of the patterns, by the literals that a matching line contains.
 #[derive(Debug)]
-struct Index {
+struct LiteralIndex {
     /// By the literal at the beginning of the line, and by its first byte, which excludes most
     /// lines.
     beginnings: BTreeMap<u8, Vec<(String, usize)>>,
@@ -49,7 +49,7 @@ impl LinePatterns {
         if self.patterns.is_empty() {
             return None;
         }
-        let index = self.index.get_or_init(|| Index::new(&self.patterns));
+        let index = self.index.get_or_init(|| LiteralIndex::new(&self.patterns));
         let mut rest = text;
         while !rest.is_empty() {
             let (before, block) = rest.split_at_checked(start_of_last_block(rest))?;
@@ -61,7 +61,7 @@ impl LinePatterns {
         None
     }
 
-    fn last_line_of_block<'t>(&self, index: &Index, block: &'t str) -> Option<&'t str> {
+    fn last_line_of_block<'t>(&self, index: &LiteralIndex, block: &'t str) -> Option<&'t str> {
         let mut hits = index.hits(block.as_bytes());
         hits.sort_unstable_by_key(|it| Reverse(*it));
         let line_with = |(start, pattern): &(usize, usize)| {
@@ -75,7 +75,7 @@ impl LinePatterns {
     }
 }
 
-impl Index {
+impl LiteralIndex {
     fn new(patterns: &[LazyRegex]) -> Self {
         let (mut beginnings, mut others) = (BTreeMap::<u8, Vec<_>>::new(), Vec::new());
         let mut parts: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
@@ -151,7 +151,7 @@ mod tests {
         LinePatterns::new(&sources.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>())
     }
 
-    /// What going through all lines with each pattern comes to.
+    /// Reference implementation: searches each line with each pattern.
     fn slowly<'t>(sources: &[&str], text: &'t str) -> Option<&'t str> {
         let regexes: Vec<Regex> = sources.iter().map(|it| Regex::new(it).unwrap()).collect();
         text.lines().rfind(|line| regexes.iter().any(|it| it.is_match(line)))
