@@ -1,10 +1,17 @@
-//! A checksum for caches: it notices damage (a torn write, a flipped bit, another file), not malice.
-//! A processor without SHA instructions spent half of a warm call on SHA-256 of its own caches.
+//! Checksums that detect damage (a torn write, a flipped bit, another file). They do not protect against attackers.
+//!
+//! Contains: [`checksum`] for ids and records, [`checksum_of_cache`] for large caches, [`fingerprint`] for texts that
+//! are known at compile time.
+//! Does not contain: SHA-256 of packs and of trust (`sha2`).
+//!
+//! INVARIANT: the values of [`checksum`] must not change. Ids of decisions and signals, fingerprints of lint
+//! baselines, and proofs in decision logs derive from it and are stored in files of users. A standard hash such as
+//! XXH3 would give all of them new values.
 
-/// Odd numbers without a pattern (digits of the golden ratio and of pi).
+/// Digits of the golden ratio and of pi: odd numbers without a pattern.
 const SEEDS: [u64; 3] = [0x9e37_79b9_7f4a_7c15, 0x2437_18a3_85a3_08d3, 0x1319_8a2e_0370_7345];
 
-/// The checksum of the parts one after the other; where one part ends and the next begins counts.
+/// Returns the checksum of several parts. The boundaries between the parts are included.
 #[must_use]
 pub fn checksum(parts: &[&[u8]]) -> [u8; 8] {
     let [mut state, _, _] = SEEDS;
@@ -14,9 +21,8 @@ pub fn checksum(parts: &[&[u8]]) -> [u8; 8] {
     state.to_le_bytes()
 }
 
-/// The checksum of something long that is kept for a while by this program alone: another number than
-/// [`checksum`], in a third of the time. Four states are led side by side, where one would wait for its
-/// multiplication at each step; that was most of what reading a compiled pack took.
+/// Returns the checksum of a large cache that only this program reads. The value differs from
+/// [`checksum`]. Four independent states avoid waiting for each multiplication.
 #[must_use]
 pub fn checksum_of_cache(bytes: &[u8]) -> [u8; 8] {
     let [state, one, other] = SEEDS;
@@ -32,14 +38,13 @@ pub fn checksum_of_cache(bytes: &[u8]) -> [u8; 8] {
     state.to_le_bytes()
 }
 
-/// Bytes as hexadecimal digits.
+/// Formats bytes as hexadecimal digits in lower case.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A number that changes with every byte of the texts (FNV-1a), known at compile time: what cannot
-/// change while the program runs is not hashed by every call.
+/// Returns the FNV-1a hash of texts at compile time, so that a call does not hash what cannot change.
 #[must_use]
 pub const fn fingerprint(texts: &[&str]) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
@@ -66,7 +71,7 @@ fn absorb(state: u64, bytes: &[u8]) -> u64 {
     fold(state ^ one, low_half(bytes.len() as u128) ^ other)
 }
 
-/// Sixteen bytes: both halves are multiplied, so that every bit meets every other.
+/// Adds 16 bytes to a state. The product of both halves combines every bit with every other bit.
 fn step(state: u64, block: &[u8; 16]) -> u64 {
     let [_, one, other] = SEEDS;
     let both = u128::from_le_bytes(*block);
@@ -79,7 +84,7 @@ fn fold(one: u64, other: u64) -> u64 {
     low_half(product) ^ low_half(product >> 64)
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "the half that is asked for")]
+#[expect(clippy::cast_possible_truncation, reason = "returns the low half")]
 const fn low_half(value: u128) -> u64 {
     value as u64
 }
@@ -131,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_the_same_everywhere() {
+    fn the_value_never_changes() {
         assert_eq!(u64::from_le_bytes(checksum(&[b"policyd"])), 6_855_811_663_403_659_299);
     }
 }

@@ -11,7 +11,7 @@ use super::{
     Console, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ExplainArguments, ListFormat, pack, project,
 };
 use crate::checksum::hex;
-use crate::facts::call::{Call, Patience, Reading};
+use crate::facts::call::{AnalysisContext, Call, TimeLimit};
 use crate::facts::compiled::CompiledLens;
 use crate::judge::called::Called;
 use crate::judge::guards::{self, Guarded};
@@ -177,13 +177,13 @@ fn guard_again(
     let event = called.event(&whose, entry.tool.as_deref());
     let words = Words::new(CompiledLens::new(policy.lens.clone()), policy.texts.clone());
     let knowledge = &*policy.guards.knowledge;
-    let reading = Reading {
+    let reading = AnalysisContext {
         lens: &words.lens,
         knowledge,
         around: &called.around,
-        patience: Patience::ENDLESS,
+        patience: TimeLimit::ENDLESS,
     };
-    let call = Call::of(&event, reading);
+    let call = Call::from_event(&event, reading);
     let seen = Rc::new(Seen { call, around: Rc::new(called.around.clone()) });
     let situation = Situation::alone(event.clone(), called.around.project.clone().into(), whose.at);
     let context = Rc::new(situation.context(&policy, &words));

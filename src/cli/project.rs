@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::checkout;
 use super::gate_status::AMPLIHACK_FOLDER;
-use crate::facts::call::Surroundings;
+use crate::facts::call::CallEnvironment;
 use crate::facts::event::Event;
 use crate::path::normal;
 use crate::policy::{self, Settings};
@@ -157,7 +157,7 @@ pub(super) fn temporary_folders(world: &dyn World) -> Vec<String> {
     let own = ["TMPDIR", "TEMP"].iter().filter_map(|it| world.env(it));
     // macOS and Windows write it with a slash at its end.
     let own = own.map(|it| it.trim_end_matches(['/', '\\']).to_owned()).filter(|it| !it.is_empty());
-    Surroundings::TEMPORARY.map(str::to_owned).into_iter().chain(own).collect()
+    CallEnvironment::TEMPORARY.map(str::to_owned).into_iter().chain(own).collect()
 }
 
 /// Whether a variable switches something on: set, and none of the usual words for no.

@@ -1,7 +1,11 @@
-//! Regexes compiled at their first possible match: a text that lacks the literals a pattern needs
-//! is turned away without compiling, since compiling costs a hundred times the search. What is compiled
-//! first is a form that is set up in a quarter of the time and searches slower: a hook call holds few
-//! patterns against more than a few lines.
+//! Regexes that are compiled when a text could match them for the first time.
+//!
+//! A text without the literals that a pattern requires is rejected before the pattern is compiled. The first
+//! compiled form skips the automata: it compiles faster and searches slower, and most hook calls search only a
+//! few lines.
+//!
+//! Contains: [`LazyRegex`], and [`LinePatterns`] for the last matching line of a text.
+//! Does not contain: which patterns there are (policy packs), phrases in prose (`script::pattern`).
 
 mod lines;
 mod literals;
@@ -16,34 +20,35 @@ use regex_automata::nfa::thompson::WhichCaptures;
 use crate::limits::{REGEX_COMPILED_MAX, REGEX_SOURCE_MAX};
 use crate::pairs::{folds_into_ascii, holds_in_any_case};
 pub use lines::LinePatterns;
-use literals::{Needs, needs};
+use literals::{RequiredLiterals, required_literals};
 
-/// A regex that costs nothing until a text could match it.
+/// A regex that is compiled when a text could match it for the first time.
 #[derive(Debug, Default)]
 pub struct LazyRegex {
     source: String,
-    needs: OnceCell<Needs>,
-    /// Bytes that were searched so far.
+    needs: OnceCell<RequiredLiterals>,
+    /// Number of bytes searched so far.
     searched: Cell<usize>,
-    /// The form that is set up in little time.
+    /// Compiles fast and searches slowly. Used for the first [`SLIGHT_BYTES_MAX`] bytes.
     slight: OnceCell<Option<Regex>>,
-    /// The form that searches in little time.
+    /// Compiles slowly and searches fast.
     whole: OnceCell<Option<Regex>>,
 }
 
-/// Bytes that the slight form searches in about the time in which the other one is set up.
+/// Number of bytes that the slight form searches in about the time that the whole form takes to
+/// compile.
 const SLIGHT_BYTES_MAX: usize = 4 * 1024;
 
 impl LazyRegex {
-    /// Keeps the source; nothing else happens yet.
+    /// Stores the source. Nothing is compiled yet.
     #[must_use]
     pub fn new(source: &str) -> Self {
         Self { source: source.to_owned(), ..Self::default() }
     }
 
-    /// Literals of which every text that matches holds at least one, up to case; none, where the
-    /// source does not tell. Of several such sets the one that texts hold least likely: its shortest
-    /// literal is the longest, or there are fewer of them.
+    /// Returns literals of which every matching text contains at least one, ignoring case. Empty if
+    /// the literals are unknown. Of several sets it is the most selective one: the set whose
+    /// shortest literal is the longest, then the smaller set.
     #[must_use]
     pub fn literals(&self) -> &[String] {
         let needs = self.needs();
@@ -53,20 +58,20 @@ impl LazyRegex {
         known.max_by_key(rarity).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether the pattern occurs in the text. A pattern that does not compile occurs nowhere.
+    /// Returns whether the pattern occurs in the text. An invalid pattern never occurs.
     #[must_use]
     pub fn is_match(&self, text: &str) -> bool {
         self.can_match(text) && self.regex(text).is_some_and(|regex| regex.is_match(text))
     }
 
-    /// The lines of the text in which the pattern occurs, first to last.
+    /// Returns the lines of the text in which the pattern occurs, in order.
     pub fn lines<'t>(&self, text: &'t str) -> impl DoubleEndedIterator<Item = &'t str> {
         let text = if self.can_match(text) { text } else { "" };
         text.lines().filter(|line| self.is_match(line))
     }
 
-    /// The places where the pattern occurs, each as the line it begins in. A pattern that names a
-    /// line break is held against the whole text, any other against each line.
+    /// Returns the line in which each occurrence begins. A pattern that contains `
+    /// ` is searched in the whole text, any other pattern in each line.
     #[must_use]
     pub fn places<'t>(&self, text: &'t str) -> Vec<&'t str> {
         if !self.source.contains(r"\n") {
@@ -82,7 +87,7 @@ impl LazyRegex {
         lines.collect()
     }
 
-    /// Whether the text, or a part of it, could match by the literals that are needed.
+    /// Returns whether the text could match, by the required literals alone.
     #[must_use]
     pub fn can_match(&self, text: &str) -> bool {
         let needs = self.needs();
@@ -92,7 +97,8 @@ impl LazyRegex {
         })
     }
 
-    /// The same, as far as somebody tells who knows of a literal whether the text may hold it, in any case.
+    /// Like [`can_match`](Self::can_match). `may_hold` returns whether the text may contain a
+    /// literal, in any case.
     #[must_use]
     pub fn may_match(&self, text: &str, may_hold: impl Fn(&str) -> bool) -> bool {
         let needs = self.needs();
@@ -103,11 +109,11 @@ impl LazyRegex {
         needs.any_of.iter().any(holds) && needs.also.iter().all(|set| set.iter().any(holds))
     }
 
-    fn needs(&self) -> &Needs {
-        self.needs.get_or_init(|| needs(&self.source))
+    fn needs(&self) -> &RequiredLiterals {
+        self.needs.get_or_init(|| required_literals(&self.source))
     }
 
-    /// The form in which the pattern is held against a text.
+    /// Returns the compiled form for a search in a text.
     fn regex(&self, text: &str) -> Option<&Regex> {
         let searched = self.searched.get().saturating_add(text.len());
         self.searched.set(searched);
@@ -124,13 +130,14 @@ fn compiled(source: &str, config: Config) -> Option<Regex> {
     if source.len() > REGEX_SOURCE_MAX {
         return None;
     }
-    // Nobody asks what groups matched.
+    // Nothing reads the capture groups.
     let config = config.which_captures(WhichCaptures::Implicit);
     let config = config.nfa_size_limit(Some(REGEX_COMPILED_MAX));
     Regex::builder().configure(config).build(source).ok()
 }
 
-/// Without what is made for long texts: automata without backtracking, and searches for literals.
+/// A configuration without the parts that only help with long texts: automata and literal
+/// prefilters.
 fn slight() -> Config {
     Config::new().dfa(false).hybrid(false).onepass(false).auto_prefilter(false)
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::inputs::Whose;
 use crate::checksum::hex;
-use crate::facts::call::{Real, Surroundings};
+use crate::facts::call::{CallEnvironment, LinkTarget};
 use crate::facts::event::{Continued, Event};
 use crate::limits::READING_LOGGED_BYTES_MAX;
 
@@ -24,7 +24,7 @@ pub struct Called {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pack_folder: Option<String>,
     /// Where it happened.
-    pub around: Surroundings,
+    pub around: CallEnvironment,
     /// The tool's input, secrets masked.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub input: Value,
@@ -68,7 +68,7 @@ impl Called {
     #[must_use]
     pub fn new(
         event: &Event,
-        (around, patches): (&Surroundings, &[String]),
+        (around, patches): (&CallEnvironment, &[String]),
         by: By<'_>,
         mask: fn(&mut Value) -> usize,
     ) -> Self {
@@ -89,7 +89,7 @@ impl Called {
         around.real = std::mem::take(&mut around.real)
             .into_iter()
             .map(|(path, it)| {
-                let real = Real { lies: hidden(&it.lies), leads: hidden(&it.leads) };
+                let real = LinkTarget { lies: hidden(&it.lies), leads: hidden(&it.leads) };
                 (hidden(&path), real)
             })
             .collect();

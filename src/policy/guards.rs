@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Expression, Mode, Place};
 use crate::deferred::Deferred;
-use crate::facts::call::Knowledge;
+use crate::facts::call::ProgramDatabase;
 use crate::facts::event::EventKind;
 use crate::facts::pattern::{CommandPattern, Initials};
 
@@ -14,7 +14,7 @@ pub struct Guards {
     /// The guards, in the order of the files.
     pub rules: Vec<Guard>,
     /// What is known of programs.
-    pub knowledge: Deferred<Knowledge>,
+    pub knowledge: Deferred<ProgramDatabase>,
 }
 
 /// One guard. What is needed to see whether it is concerned stands outside of its body.

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use crate::facts::Facts;
-use crate::facts::call::{Call, Patience, Reading, Surroundings};
+use crate::facts::call::{AnalysisContext, Call, CallEnvironment, TimeLimit};
 use crate::facts::compiled::CompiledLens;
 use crate::facts::event::{Event, EventKind};
 use crate::judge::guards::{self, Guarded};
@@ -137,17 +137,23 @@ impl<'p> Judge<'p> {
     pub fn guard(
         &mut self,
         call: &Stop<'_>,
-        around: &Rc<Surroundings>,
+        around: &Rc<CallEnvironment>,
         facts: &mut Facts,
     ) -> Guarded {
         if !self.guards(call.event.kind) {
             return Guarded::default();
         }
         let knowledge = &*self.policy.guards.knowledge;
-        let reading =
-            Reading { lens: &self.words.lens, knowledge, around, patience: Patience::ENDLESS };
-        let seen =
-            Rc::new(Seen { call: Call::of(&call.event, reading), around: Rc::clone(around) });
+        let reading = AnalysisContext {
+            lens: &self.words.lens,
+            knowledge,
+            around,
+            patience: TimeLimit::ENDLESS,
+        };
+        let seen = Rc::new(Seen {
+            call: Call::from_event(&call.event, reading),
+            around: Rc::clone(around),
+        });
         let (policy, kind) = (self.policy, call.event.kind);
         let tool = call.event.tool_name.clone().unwrap_or_default();
         if self.meant.len() >= TOOLS_MAX {

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use crate::facts::Facts;
-use crate::facts::call::Surroundings;
+use crate::facts::call::CallEnvironment;
 use crate::facts::event::{Event, EventKind};
 use crate::facts::lines::Piece;
 use crate::facts::record::{Entry, Record};
@@ -148,7 +148,7 @@ struct Watch<'a> {
     /// Folder of the first record.
     project: String,
     /// Where calls happen in a folder and a project.
-    stands: Option<([String; 2], Rc<Surroundings>)>,
+    stands: Option<([String; 2], Rc<CallEnvironment>)>,
     headless: bool,
     prompt_id: String,
     /// Whether a hook sent the agent back since the last prompt.
@@ -300,14 +300,14 @@ impl<'a> Watch<'a> {
     }
 
     /// Where a call happens; calls in one folder share it.
-    fn around(&mut self, folder: &str) -> Rc<Surroundings> {
+    fn around(&mut self, folder: &str) -> Rc<CallEnvironment> {
         let at = Some(folder).filter(|it| !it.is_empty()).unwrap_or(&self.project);
         let folders = [at, &self.project];
         if let Some((_, around)) = self.stands.as_ref().filter(|(known, _)| *known == folders) {
             return Rc::clone(around);
         }
         let about = &self.about;
-        let around = Surroundings::new(at, &self.project, &about.home, about.temporary)
+        let around = CallEnvironment::new(at, &self.project, &about.home, about.temporary)
             .with_transcript(&about.path.display().to_string());
         let around = Rc::new(around);
         self.stands = Some((folders.map(str::to_owned), Rc::clone(&around)));

@@ -14,7 +14,7 @@ use super::members::{Member, field, method, text_argument, texts};
 use super::place_facts::SOME;
 use super::text_list::list;
 use super::types::{Domain, Evidence::Structure, Type};
-use crate::facts::call::{Call, PlaceGlobs, Surroundings, Use};
+use crate::facts::call::{Access, Call, CallEnvironment, PathMatchers};
 use crate::facts::glob::word_matches;
 use crate::facts::lens::ValueOptions;
 use crate::facts::pattern::CommandPattern;
@@ -26,14 +26,14 @@ pub struct Seen {
     /// The call.
     pub call: Call,
     /// Where it happens.
-    pub around: Rc<Surroundings>,
+    pub around: Rc<CallEnvironment>,
 }
 
-const READS: &[Use] = &[Use::Reads];
-const WRITES: &[Use] = &[Use::Writes];
-const DELETES: &[Use] = &[Use::Deletes];
-const CHANGES: &[Use] = &[Use::Writes, Use::Deletes];
-const TOUCHES_ANY: &[Use] = &[Use::Reads, Use::Writes, Use::Deletes];
+const READS: &[Access] = &[Access::Read];
+const WRITES: &[Access] = &[Access::Write];
+const DELETES: &[Access] = &[Access::Delete];
+const CHANGES: &[Access] = &[Access::Write, Access::Delete];
+const TOUCHES_ANY: &[Access] = &[Access::Read, Access::Write, Access::Delete];
 
 const ONE: &[(Type, Domain)] = &[(Type::Text, Domain::Free)];
 
@@ -175,7 +175,7 @@ pub(super) const ROWS: &[Member] = &[
         ["Files that it writes or deletes.", "action.changed.outside"],
         |it, _| {
             on_call(it, |seen| {
-                let files = seen.call.files.iter().filter(|it| it.does != Use::Reads);
+                let files = seen.call.files.iter().filter(|it| it.does != Access::Read);
                 Ok(it.part(Part::Places(files.map(|it| it.place.clone()).collect())))
             })
         },
@@ -191,7 +191,7 @@ pub(super) const ROWS: &[Member] = &[
         ],
         |it, _| {
             on_call(it, |seen| {
-                let mut files = seen.call.files.iter().filter(|it| it.does != Use::Reads);
+                let mut files = seen.call.files.iter().filter(|it| it.does != Access::Read);
                 Ok(files.any(|it| seen.around.is_transcript(&it.place)).into())
             })
         },
@@ -242,7 +242,7 @@ pub(super) fn on_call(
 
 /// Whether the call does one of these with a file of some globs. Ordinary lines are full of paths
 /// that are not known: only those count of which the globs could speak.
-fn touches(it: &Object, globs: &PlaceGlobs, does: &[Use]) -> Result<Dynamic, FactError> {
+fn touches(it: &Object, globs: &PathMatchers, does: &[Access]) -> Result<Dynamic, FactError> {
     on_call(it, |seen| {
         let files = seen.call.files.iter().filter(|it| does.contains(&it.does));
         let any = files.map(|it| &it.place).any(|place| globs.fit(place, &seen.around));

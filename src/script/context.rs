@@ -14,7 +14,7 @@ use super::call_facts::Seen;
 use super::context_facts::Gauge;
 use super::program_facts::Recognised;
 use super::signal_facts::Waiting;
-use crate::facts::call::Place;
+use crate::facts::call::ResolvedPath;
 use crate::facts::compiled::CompiledLens;
 use crate::facts::event::Event;
 use crate::facts::{Command, Facts, KindFacts};
@@ -327,7 +327,7 @@ pub enum Part {
     /// `program`
     Program,
     /// Some of the places that the call touches.
-    Places(Rc<[Place]>),
+    Places(Rc<[ResolvedPath]>),
     /// `rationalizations`
     Rationalizations,
 }

@@ -10,7 +10,7 @@ use super::context::{Object, Part};
 use super::members::{Member, count, field, method, texts};
 use super::text_list::list;
 use super::types::{Domain, Evidence::Structure, Type};
-use crate::facts::call::{Place, PlaceGlobs, Surroundings};
+use crate::facts::call::{CallEnvironment, PathMatchers, ResolvedPath};
 
 /// A list of texts as the argument of a row.
 pub(super) const SOME: &[(Type, Domain)] = &[(Type::Texts, Domain::Free)];
@@ -70,14 +70,14 @@ pub(super) fn not_known(what: &str) -> String {
 }
 
 /// Whether one of the places is of some globs.
-fn any(it: &Object, globs: &PlaceGlobs) -> Result<Dynamic, FactError> {
+fn any(it: &Object, globs: &PathMatchers) -> Result<Dynamic, FactError> {
     on_places(it, |place, around| {
         place.absolute.as_ref()?;
         Some(globs.fit(place, around))
     })
 }
 
-fn places(it: &Object) -> Rc<[Place]> {
+fn places(it: &Object) -> Rc<[ResolvedPath]> {
     if let Part::Places(places) = &it.part { places.clone() } else { Rc::from([]) }
 }
 
@@ -85,15 +85,15 @@ fn places(it: &Object) -> Rc<[Place]> {
 /// leaves the question open.
 fn on_places(
     it: &Object,
-    holds: impl Fn(&Place, &Surroundings) -> Option<bool>,
+    holds: impl Fn(&ResolvedPath, &CallEnvironment) -> Option<bool>,
 ) -> Result<Dynamic, FactError> {
     let places = places(it);
     on_call(it, |seen| among(places.iter(), |place| holds(place, &seen.around)))
 }
 
 fn among<'p>(
-    places: impl Iterator<Item = &'p Place>,
-    holds: impl Fn(&Place) -> Option<bool>,
+    places: impl Iterator<Item = &'p ResolvedPath>,
+    holds: impl Fn(&ResolvedPath) -> Option<bool>,
 ) -> Result<Dynamic, FactError> {
     let mut unknown = None;
     for place in places {

@@ -11,7 +11,7 @@ use super::members::{Member, field, method, text_argument, texts};
 use super::place_facts::{SOME, not_known};
 use super::text_list::list;
 use super::types::{Domain, Evidence::Structure, Type};
-use crate::facts::call::{FileUse, Invocation, Text, Use};
+use crate::facts::call::{Access, FileAccess, Invocation, ShellText};
 use crate::facts::glob::word_matches;
 use crate::facts::pattern::CommandPattern;
 
@@ -131,7 +131,7 @@ pub(super) const ROWS: &[Member] = &[
                 if operands.iter().any(|it| fits(&it.text)) {
                     return Ok(true.into());
                 }
-                let could = |it: &Text| {
+                let could = |it: &ShellText| {
                     let known = it.known_part();
                     let begins = |glob: &String| {
                         let literal = glob.split('*').next().unwrap_or_default();
@@ -157,7 +157,7 @@ pub(super) const ROWS: &[Member] = &[
             let at = recognised(it)?.at;
             on_program(it, |program, named, seen| {
                 let operands = program.operands(values).into_iter().skip(named);
-                let own = |it: &&FileUse| it.does == Use::Deletes && it.program == Some(at);
+                let own = |it: &&FileAccess| it.does == Access::Delete && it.program == Some(at);
                 let files = seen.call.files.iter().filter(own);
                 let deleted: BTreeSet<&str> = files.map(|it| it.place.written.as_str()).collect();
                 // The empty word is the name of no file.
@@ -204,8 +204,8 @@ pub(super) const ROWS: &[Member] = &[
             let at = recognised(it)?.at;
             on_call(it, |seen| {
                 let upstream = seen.call.upstream(at);
-                let near = |it: &&FileUse| {
-                    it.does == Use::Reads
+                let near = |it: &&FileAccess| {
+                    it.does == Access::Read
                         && it.program.is_some_and(|it| it == at || upstream.contains(&it))
                 };
                 let mut places = seen.call.files.iter().filter(near).map(|it| &it.place);
@@ -228,7 +228,7 @@ pub(super) const ROWS: &[Member] = &[
                 let any = it
                     .args
                     .iter()
-                    .flat_map(Text::variables)
+                    .flat_map(ShellText::variables)
                     .any(|name| globs.texts().iter().any(|glob| word_matches(glob, name)));
                 Ok(any.into())
             })
@@ -243,7 +243,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| {
             let at = recognised(it)?.at;
             on_call(it, |seen| {
-                let own = |it: &&FileUse| it.does == Use::Reads && it.program == Some(at);
+                let own = |it: &&FileAccess| it.does == Access::Read && it.program == Some(at);
                 let files = seen.call.files.iter().filter(own);
                 Ok(it.part(Part::Places(files.map(|it| it.place.clone()).collect())))
             })
@@ -258,7 +258,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| {
             let at = recognised(it)?.at;
             on_call(it, |seen| {
-                let own = |it: &&FileUse| it.does != Use::Reads && it.program == Some(at);
+                let own = |it: &&FileAccess| it.does != Access::Read && it.program == Some(at);
                 let files = seen.call.files.iter().filter(own);
                 Ok(it.part(Part::Places(files.map(|it| it.place.clone()).collect())))
             })

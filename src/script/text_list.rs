@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use rhai::Dynamic;
 use serde::{Deserialize, Serialize};
 
-use crate::facts::call::PlaceGlobs;
+use crate::facts::call::PathMatchers;
 
 /// A list of texts; cloning it copies a pointer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -17,7 +17,7 @@ pub(super) struct TextList(Arc<Written>);
 #[derive(Debug)]
 struct Written {
     texts: Vec<String>,
-    globs: OnceLock<PlaceGlobs>,
+    globs: OnceLock<PathMatchers>,
 }
 
 impl PartialEq for TextList {
@@ -45,9 +45,9 @@ impl TextList {
     }
 
     /// The texts as globs over places; prepared when they are first held against something.
-    pub(super) fn globs(&self) -> &PlaceGlobs {
+    pub(super) fn globs(&self) -> &PathMatchers {
         let texts = || self.texts().iter().map(String::as_str);
-        self.0.globs.get_or_init(|| PlaceGlobs::new(texts()))
+        self.0.globs.get_or_init(|| PathMatchers::new(texts()))
     }
 
     /// Whether a text is one of them.

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use policyd::facts::Facts;
-use policyd::facts::call::{Call, Invocation, Surroundings};
+use policyd::facts::call::{Call, CallEnvironment, Invocation};
 use policyd::facts::compiled::CompiledLens;
 use policyd::facts::event::EventKind;
 use policyd::facts::lens::Lens;
@@ -81,7 +81,7 @@ fn context() -> Context {
     };
     let call = Call { programs: vec![git], ..Call::default() };
     let clean_trees = [("/work".to_owned(), true)].into();
-    let around = Rc::new(Surroundings { clean_trees, ..Surroundings::default() });
+    let around = Rc::new(CallEnvironment { clean_trees, ..CallEnvironment::default() });
     let learned = Learned {
         call: Some(Rc::new(Seen { call, around })),
         program: Some(Recognised::default()),

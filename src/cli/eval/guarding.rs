@@ -12,7 +12,7 @@ use super::work_tree;
 use super::{Request, Stopping, cursor_path};
 use crate::cli::pack;
 use crate::cli::project::{self, Project};
-use crate::facts::call::{Call, Patience, Reading, Surroundings};
+use crate::facts::call::{AnalysisContext, Call, CallEnvironment, TimeLimit};
 use crate::judge::called::{By, Called};
 use crate::judge::combine::Decision;
 use crate::judge::guards::{self, Guarded};
@@ -50,7 +50,7 @@ impl Guarding<'_> {
         }
         let begun = self.world.elapsed();
         let is_late = || self.world.elapsed().saturating_sub(begun) > CALL_TIME_MAX;
-        let mut seen = self.seen(Patience(&is_late));
+        let mut seen = self.seen(TimeLimit(&is_late));
         let taken = self.world.elapsed().saturating_sub(begun);
         let values = &self.words.lens.lens().value_options;
         let mut at_paths = concerned.iter().filter(|it| it.reads_paths);
@@ -106,21 +106,22 @@ impl Guarding<'_> {
     }
 
     /// The tool call as guards see it; at an event without one there is nothing in it.
-    fn seen(&self, patience: Patience<'_>) -> Seen {
+    fn seen(&self, patience: TimeLimit<'_>) -> Seen {
         let around = Rc::new(self.around());
         let knowledge = &*self.policy.guards.knowledge;
-        let reading = Reading { lens: &self.words.lens, knowledge, around: &around, patience };
-        let call = Call::of(&self.request.event, reading);
+        let reading =
+            AnalysisContext { lens: &self.words.lens, knowledge, around: &around, patience };
+        let call = Call::from_event(&self.request.event, reading);
         Seen { call, around }
     }
 
-    fn around(&self) -> Surroundings {
+    fn around(&self) -> CallEnvironment {
         let shown = |path: &Path| path.display().to_string();
         let folder = self.request.event.folder.as_deref().unwrap_or(&self.project.folder);
         let home = self.world.env("HOME").unwrap_or_default();
         let temporary = project::temporary_folders(self.world);
         let transcript = self.request.event.transcript.as_deref().map(shown).unwrap_or_default();
-        Surroundings::new(&shown(folder), &shown(&self.project.root), &home, &temporary)
+        CallEnvironment::new(&shown(folder), &shown(&self.project.root), &home, &temporary)
             .with_transcript(&transcript)
     }
 

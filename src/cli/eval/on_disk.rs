@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::facts::call::{Call, Place, Real, Surroundings, normal};
+use crate::facts::call::{Call, CallEnvironment, LinkTarget, ResolvedPath, normal};
 use crate::limits::{CALL_PATCH_BYTES_MAX, CALL_PATCHES_MAX, CALL_PATHS_MAX};
 use crate::path::in_folder;
 use crate::world::{World, WorldError};
@@ -13,7 +13,7 @@ use crate::world::{World, WorldError};
 const STEPS_MAX: usize = 8;
 
 /// Adds to a call what the disk knows of it.
-pub(super) fn look(world: &dyn World, call: &mut Call, around: &mut Surroundings) {
+pub(super) fn look(world: &dyn World, call: &mut Call, around: &mut CallEnvironment) {
     let patches = call.patches.clone();
     for patch in patches.iter().take(CALL_PATCHES_MAX) {
         match world.read(Path::new(&patch.path), CALL_PATCH_BYTES_MAX) {
@@ -37,7 +37,7 @@ pub(super) fn look(world: &dyn World, call: &mut Call, around: &mut Surroundings
     let mut paths: Vec<String> = own.filter(|it| !it.is_empty()).cloned().collect();
     let bound = paths.len() + CALL_PATHS_MAX;
     let mut back: BTreeMap<String, String> = BTreeMap::new();
-    let mut named = |it: Place| {
+    let mut named = |it: ResolvedPath| {
         back.extend(it.absolute.clone().zip(it.back));
         it.absolute
     };
@@ -64,7 +64,7 @@ pub(super) fn look(world: &dyn World, call: &mut Call, around: &mut Surroundings
             }
             _ => path.clone(),
         };
-        real.insert(path, Real { lies, leads });
+        real.insert(path, LinkTarget { lies, leads });
     }
     real.retain(|path, it| *path != it.lies || *path != it.leads);
     around.real = real;

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::facts::call::{Call, Surroundings};
+use crate::facts::call::{Call, CallEnvironment};
 use crate::probe::git::{Git, NO_SUBMODULE_TREES};
 use crate::world::World;
 
@@ -20,7 +20,7 @@ const QUESTION: [&str; 4] = ["status", "--porcelain", "--untracked-files=no", NO
 pub(super) fn look(
     world: &dyn World,
     (call, project): (&Call, &Path),
-    around: &mut Surroundings,
+    around: &mut CallEnvironment,
     programs: impl Iterator<Item = usize>,
 ) {
     let end = world.elapsed().saturating_add(TIME_MAX);

@@ -8,7 +8,7 @@ pub(super) const COMPILED_BY: u64 = fingerprint(&[
     env!("CARGO_PKG_VERSION"),
     include_str!("../../../src/deferred.rs"),
     include_str!("../../../src/facts/cursor.rs"),
-    include_str!("../../../src/facts/call/known.rs"),
+    include_str!("../../../src/facts/call/files.rs"),
     include_str!("../../../src/facts/lazy.rs"),
     include_str!("../../../src/facts/lazy/lines.rs"),
     include_str!("../../../src/facts/lazy/literals.rs"),

@@ -1,25 +1,29 @@
-//! Code that is given on the command line, `python -c "os.system('…')"`: the programs that its calls
-//! would start, as far as their arguments are written out.
+//! Code of other languages on the command line: `python -c "os.system('…')"`.
+//!
+//! Contains: the code that an interpreter receives, and the programs that the calls in it start, if their
+//! arguments are literals or simple variables.
+//! Does not contain: a parser of any language (a heuristic finds the calls), PowerShell (`powershell`).
 
 use std::collections::BTreeMap;
 use std::str::Chars;
 
 use super::super::glob::word_matches;
-use super::super::shell::word::number;
-use super::known::Interpreter;
-use super::scan::{Scanner, Scope};
-use super::value::Text;
-use super::wrap::{is_standard_input, line};
-use super::{Input, Invocation, powershell};
+use super::super::shell::escape_number;
+use super::files::Interpreter;
+use super::scope::ShellState;
+use super::statements::Scanner;
+use super::words::ShellText;
+use super::wrappers::{is_standard_input, line};
+use super::{Invocation, StandardInput, powershell};
 use crate::limits::SHELL_TEXT_MAX;
 
-/// Calls of one name that are followed.
+/// Maximum number of calls of one function that are followed.
 const CALLS_MAX: usize = 16;
 
 impl Scanner<'_> {
-    /// What an interpreter runs.
-    pub(super) fn interpret(&self, program: &mut Invocation, scope: &Scope) {
-        let known = &self.reading.knowledge.interpreters;
+    /// Finds the code that an interpreter runs.
+    pub(super) fn find_code(&self, program: &mut Invocation, scope: &ShellState) {
+        let known = &self.context.knowledge.interpreters;
         let Some(row) = known.iter().find(|it| word_matches(&it.program, &program.name)) else {
             return;
         };
@@ -51,8 +55,8 @@ impl Scanner<'_> {
                 program.code.clone_from(&word.text);
                 return;
             }
-            // A script.
-            let written = self.written_into(word, scope);
+            // The argument is a script file.
+            let written = self.known_content(word, scope);
             let known = written.as_ref().and_then(|it| it.text.clone());
             if let Some(text) = known.or_else(|| word.piped.clone()) {
                 program.code = text;
@@ -71,19 +75,19 @@ impl Scanner<'_> {
         }
     }
 
-    /// What a piece of code would start.
-    pub(super) fn code(&mut self, program: &str, code: &str, scope: &mut Scope) {
+    /// Runs the programs that a piece of code starts.
+    pub(super) fn run_code(&mut self, program: &str, code: &str, scope: &mut ShellState) {
         if code.len() > SHELL_TEXT_MAX {
-            self.over("the code that it runs is too long");
+            self.mark_over_limit("the code that it runs is too long");
             return;
         }
         if powershell::is_one(program) {
             let (text, starters) = (powershell::as_shell(code), vec![program.to_owned()]);
-            self.started_text(starters, &text, &mut scope.clone(), &Input::default());
+            self.run_text(starters, &text, &mut scope.clone(), &StandardInput::default());
             return;
         }
-        let knowledge = self.reading.knowledge;
-        let names = Names::of(code);
+        let knowledge = self.context.knowledge;
+        let names = NameBindings::of(code);
         let fits =
             |only: &[String]| only.is_empty() || only.iter().any(|it| word_matches(it, program));
         for row in knowledge.calls.iter().filter(|it| fits(&it.only)) {
@@ -92,17 +96,21 @@ impl Scanner<'_> {
             for arguments in found {
                 let arguments = names.put_in(arguments);
                 if let Some(path) = opened_to_write(&row.call, &arguments) {
-                    self.words(vec![Text::known("tee"), Text::known(path)], program, scope);
+                    self.run_words(
+                        vec![ShellText::known("tee"), ShellText::known(path)],
+                        program,
+                        scope,
+                    );
                     continue;
                 }
                 if !row.like.is_empty() {
-                    let like = row.like.iter().map(Text::known);
+                    let like = row.like.iter().map(ShellText::known);
                     let named = arguments.iter().filter(|it| !is_setting(it));
                     let given = named.map(|it| match literals(it).into_iter().next() {
-                        Some(text) => Text::known(text),
-                        None => Text::unknown(it.trim()),
+                        Some(text) => ShellText::known(text),
+                        None => ShellText::unknown(it.trim()),
                     });
-                    self.words(like.chain(given).collect(), program, scope);
+                    self.run_words(like.chain(given).collect(), program, scope);
                     continue;
                 }
                 let Some(first) = arguments.first() else { continue };
@@ -118,27 +126,27 @@ impl Scanner<'_> {
                     }
                     [one, ..] => {
                         let mut inner = scope.clone();
-                        self.text(one, &mut inner, &Input::default());
+                        self.scan_text(one, &mut inner, &StandardInput::default());
                         continue;
                     }
                 };
                 let mut inner = scope.clone();
-                self.text(&line(&words), &mut inner, &Input::default());
+                self.scan_text(&line(&words), &mut inner, &StandardInput::default());
             }
         }
     }
 }
 
-/// What a piece of code gives names to, as far as it does so in one line.
+/// Names that a piece of code defines by simple statements.
 #[derive(Debug, Default)]
-struct Names {
-    /// Variables with the text or the list they stand for, as it is written.
+struct NameBindings {
+    /// Variables with the literal text or list that they are set to.
     values: BTreeMap<String, String>,
-    /// Modules by the name that they are imported as, and calls by theirs.
+    /// Imported modules and functions with their local names.
     imported: Vec<(String, String)>,
 }
 
-impl Names {
+impl NameBindings {
     fn of(code: &str) -> Self {
         let mut names = Self::default();
         for statement in statements(code) {
@@ -152,7 +160,7 @@ impl Names {
         names
     }
 
-    /// `a as b, c`
+    /// Records `a as b, c`.
     fn imports(&mut self, list: &str, module: &str) {
         for item in list.trim_matches(['(', ')']).split(',') {
             let words: Vec<&str> = item.split_whitespace().collect();
@@ -166,13 +174,13 @@ impl Names {
         }
     }
 
-    /// `name = "text"`, `const name = ['a', 'b']`
+    /// Records `name = "text"`, `const name = ['a', 'b']`.
     fn assigned(&mut self, statement: &str) {
         let Some((name, value)) = statement.split_once('=') else { return };
         let name = name.split_whitespace().next_back().unwrap_or_default();
         let is_name = |c: char| c.is_alphanumeric() || "_$@".contains(c);
         let value = value.trim();
-        // `Path("x")` is a path as much as its text.
+        // `Path("x")` counts as its text.
         let value = value.strip_prefix("pathlib.").unwrap_or(value);
         let path = value.strip_prefix("Path(").and_then(|it| it.strip_suffix(')'));
         let value = path.unwrap_or(value);
@@ -183,7 +191,7 @@ impl Names {
         }
     }
 
-    /// A call by each name that the code has for it.
+    /// Returns all names that the code has for a function.
     fn calls_of(&self, call: &str) -> impl Iterator<Item = String> {
         let other = self.imported.iter().filter(|(whole, known)| whole != known);
         let other = other.filter_map(|(whole, known)| {
@@ -193,14 +201,14 @@ impl Names {
         std::iter::once(call.to_owned()).chain(other)
     }
 
-    /// Arguments with what their variables stand for.
+    /// Replaces variables by their values.
     fn put_in(&self, arguments: Vec<String>) -> Vec<String> {
         let put = |it: String| self.values.get(it.trim()).cloned().unwrap_or(it);
         arguments.into_iter().map(put).collect()
     }
 }
 
-/// Statements of a piece of code: what stands between semicolons and ends of lines outside of quotes.
+/// Splits code into statements at semicolons and line ends outside of quotes.
 fn statements(code: &str) -> Vec<&str> {
     let (mut found, mut start, mut quote) = (Vec::new(), 0, None);
     let mut escaped = false;
@@ -221,7 +229,8 @@ fn statements(code: &str) -> Vec<&str> {
     found
 }
 
-/// Whether an argument says how something is done, not to what: `ignore_errors=True`, `{force: true}`.
+/// Returns whether an argument is a setting and not an operand: `ignore_errors=True`, `{force:
+/// true}`.
 fn is_setting(argument: &str) -> bool {
     let text = argument.trim();
     let is_name = |c: char| c.is_alphanumeric() || c == '_';
@@ -232,8 +241,8 @@ fn is_setting(argument: &str) -> bool {
     keyword || is_value || text.starts_with('{') || text.contains("=>")
 }
 
-/// Whether an option of an interpreter gives code: then, where in the word it begins, or nothing where
-/// it is the next word.
+/// Returns whether an option of an interpreter is followed by code. The inner value is the byte
+/// offset of the code in the word; `None` if the code is the next word.
 fn given_code(row: &Interpreter, text: &str) -> Option<Option<usize>> {
     row.code.iter().find_map(|option| {
         if text == option {
@@ -258,15 +267,16 @@ fn given_code(row: &Interpreter, text: &str) -> Option<Option<usize>> {
     })
 }
 
-/// Notes the code that a program is given. It may be the value of a variable, or what other programs print.
-fn given(program: &mut Invocation, code: Text) {
+/// Records the code that a program runs. The code may be unknown: a variable or the output of
+/// another program.
+fn given(program: &mut Invocation, code: ShellText) {
     let unknown_start = code.known_part().trim().is_empty();
     program.runs_unknown |= !code.is_known() && (unknown_start || !code.from.is_empty());
     program.code = code.text;
 }
 
-/// The file that `open(path, "w")`, its like of Node or Perl's `open(F, ">", path)` makes or changes;
-/// nothing where it is only read.
+/// Returns the file that `open(path, "w")` of Python or Node, or `open(F, ">", path)` of Perl,
+/// changes. `None` if the file is only read.
 fn opened_to_write(call: &str, arguments: &[String]) -> Option<String> {
     if !matches!(call, "open" | "openSync") {
         return None;
@@ -284,8 +294,8 @@ fn opened_to_write(call: &str, arguments: &[String]) -> Option<String> {
     Some(path.trim_start_matches(['+', '<', '>', ' ']).to_owned())
 }
 
-/// The arguments of each call of a name in a piece of code.
-fn calls(code: &str, name: &str, names: &Names) -> Vec<Vec<String>> {
+/// Returns the arguments of each call of a function.
+fn calls(code: &str, name: &str, names: &NameBindings) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     if name == "`" {
         let parts: Vec<&str> = code.split('`').collect();
@@ -298,12 +308,12 @@ fn calls(code: &str, name: &str, names: &Names) -> Vec<Vec<String>> {
         if !is_method && before.is_some_and(|c| c.is_alphanumeric() || c == '_') {
             continue;
         }
-        // What a method is called on stands before it.
+        // For a method, the argument is the object before the dot.
         if is_method {
             let owner = code.get(..at).unwrap_or_default();
             let object = match owner.strip_suffix(')') {
                 Some(object) => object.rsplit_once('(').map(|(_, path)| path),
-                // Of a name that is no path, `os.unlink(x)`, it is none.
+                // A name without a known path, such as `os` in `os.unlink(x)`, is not an argument.
                 None => {
                     let variable =
                         owner.rsplit(|c: char| !(c.is_alphanumeric() || c == '_')).next();
@@ -324,7 +334,7 @@ fn calls(code: &str, name: &str, names: &Names) -> Vec<Vec<String>> {
     found
 }
 
-/// The arguments up to the parenthesis that closes.
+/// Splits the arguments up to the closing parenthesis.
 fn arguments(text: &str) -> Vec<String> {
     let (mut found, mut word, mut depth) = (Vec::new(), String::new(), 0_usize);
     let mut quote: Option<char> = None;
@@ -353,7 +363,7 @@ fn arguments(text: &str) -> Vec<String> {
     found
 }
 
-/// The texts in quotes that stand in a piece of code.
+/// Returns the string literals of a piece of code.
 fn literals(code: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut chars = code.chars();
@@ -374,12 +384,13 @@ fn literals(code: &str) -> Vec<String> {
     found
 }
 
-/// The sign that an escape stands for, as languages agree on it: `\x20`, `\040`; any other sign is itself.
+/// Returns the character of an escape sequence that most languages share: `\x20`, `\040`. Any other
+/// escaped character is itself.
 fn unescaped(chars: &mut Chars<'_>) -> Option<char> {
     let first = chars.clone().next()?;
     let code = match first {
-        'x' => chars.next().and_then(|_| number(chars, 16, 2)),
-        '0'..='7' => number(chars, 8, 3),
+        'x' => chars.next().and_then(|_| escape_number(chars, 16, 2)),
+        '0'..='7' => escape_number(chars, 8, 3),
         _ => return chars.next(),
     };
     let code = code.and_then(char::from_u32);

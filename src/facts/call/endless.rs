@@ -1,13 +1,16 @@
-//! What may start jobs without end: loops, `while true; do work & done`, and functions that call themselves,
-//! `f() { f | f & }`. Lives here: which forms of the grammar those are. A loop that runs anything itself takes
-//! its time or is left at some point, and is none.
+//! Command lines that start jobs endlessly: loops (`while true; do work & done`) and functions that call
+//! themselves (`f() { f | f & }`).
+//!
+//! Contains: the control flow that decides whether a statement always runs, and the count of background jobs.
+//! Does not contain: calls of functions (`scope`). A loop that runs a program itself takes time or ends, so it
+//! is not endless.
 
 use tree_sitter::Node;
 
-use super::super::shell::word;
+use super::super::shell::node_text;
 use crate::limits::SHELL_NESTING_MAX;
 
-/// What `while` goes on with for ever, blanks left out.
+/// Conditions, without blanks, with which `while` never ends.
 const TRUE: [&str; 11] = [
     "true",
     ":",
@@ -21,20 +24,20 @@ const TRUE: [&str; 11] = [
     "test1",
     "((true))",
 ];
-/// What `until` goes on with for ever.
+/// Conditions, without blanks, with which `until` never ends.
 const FALSE: [&str; 5] = ["false", "/bin/false", "/usr/bin/false", "((0))", "!true"];
-/// Commands that take no time and leave no loop.
+/// Commands that take no time and do not leave a loop.
 const IDLE: [&str; 10] =
     [":", "true", "false", "echo", "printf", "test", "[", "wait", "disown", "continue"];
 
-/// Whether the body of a loop or a function leaves jobs to themselves each time that it runs; the function's own
-/// name takes no time in it.
+/// Returns whether each run of a loop or function body leaves background jobs running. `own` is the
+/// name of the function; its recursive calls take no time.
 pub(super) fn leaves_jobs(statement: Node<'_>, source: &str, own: &str) -> bool {
     let body = statement.child_by_field_name("body");
     body.is_some_and(|it| jobs(it, (source, own), SHELL_NESTING_MAX).are_left())
 }
 
-/// Whether a statement is a loop that never ends by its own condition.
+/// Returns whether a statement is a loop whose condition never ends it.
 pub(super) fn goes_on(statement: Node<'_>, source: &str) -> bool {
     if !matches!(statement.kind(), "while_statement" | "c_style_for_statement") {
         return false;
@@ -45,62 +48,62 @@ pub(super) fn goes_on(statement: Node<'_>, source: &str) -> bool {
     let mut cursor = statement.walk();
     let conditions: Vec<Node<'_>> =
         statement.children_by_field_name("condition", &mut cursor).collect();
-    let text: String = conditions.iter().map(|it| word::raw(*it, source)).collect();
-    match word::raw(statement, source).starts_with("until") {
+    let text: String = conditions.iter().map(|it| node_text(*it, source)).collect();
+    match node_text(statement, source).starts_with("until") {
         true => FALSE.contains(&squeezed(&text).as_str()),
         false => TRUE.contains(&squeezed(&text).as_str()),
     }
 }
 
-/// Whether a statement runs each time that it is come to.
+/// Whether a statement runs each time that its parent runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Chance {
+pub(super) enum Likelihood {
     Always,
     Maybe,
     Never,
 }
 
-/// Whether a statement runs each time that what it stands in is come to: a branch, the body of a loop, and what
-/// stands behind `&&` or `||`, need not.
-pub(super) fn chance(node: Node<'_>, source: &str) -> Chance {
-    let Some(parent) = node.parent() else { return Chance::Always };
+/// Returns whether a statement runs each time that its parent runs. A branch, a loop body, or a
+/// command behind `&&` or `||` may be skipped.
+pub(super) fn chance(node: Node<'_>, source: &str) -> Likelihood {
+    let Some(parent) = node.parent() else { return Likelihood::Always };
     match parent.kind() {
         "if_statement" | "elif_clause" => {
             let condition = parent.child_by_field_name("condition");
             let holds = ends_with(condition.or_else(|| parent.named_child(0)), source);
             match node.kind() {
                 "elif_clause" | "else_clause" => runs_if(holds, false),
-                _ if is_condition(node) => Chance::Always,
+                _ if is_condition(node) => Likelihood::Always,
                 _ => runs_if(holds, true),
             }
         }
-        "do_group" => parent.parent().map_or(Chance::Maybe, |it| chance_of_body(it, source)),
+        "do_group" => parent.parent().map_or(Likelihood::Maybe, |it| chance_of_body(it, source)),
         "case_item" => {
             let is_first = parent.prev_named_sibling().is_none_or(|it| it.kind() != "case_item");
-            let pattern = parent.child_by_field_name("value").map(|it| word::raw(it, source));
+            let pattern = parent.child_by_field_name("value").map(|it| node_text(it, source));
             let value = parent.parent().and_then(|it| it.child_by_field_name("value"));
-            let same = pattern == Some("*") || pattern == value.map(|it| word::raw(it, source));
-            if is_first && same { Chance::Always } else { Chance::Maybe }
+            let same = pattern == Some("*") || pattern == value.map(|it| node_text(it, source));
+            if is_first && same { Likelihood::Always } else { Likelihood::Maybe }
         }
         "list" => {
-            let Some(before) = node.prev_named_sibling() else { return Chance::Always };
+            let Some(before) = node.prev_named_sibling() else { return Likelihood::Always };
             let is_or = node.prev_sibling().is_some_and(|it| it.kind() == "||");
             runs_if(ends_with(Some(before), source), !is_or)
         }
-        _ => Chance::Always,
+        _ => Likelihood::Always,
     }
 }
 
-/// Whether something runs that does where a condition comes to this.
-const fn runs_if(condition: Option<bool>, wanted: bool) -> Chance {
+/// Returns whether a statement runs that needs the condition to have the value `wanted`.
+const fn runs_if(condition: Option<bool>, wanted: bool) -> Likelihood {
     match condition {
-        Some(is) if is == wanted => Chance::Always,
-        Some(_) => Chance::Never,
-        None => Chance::Maybe,
+        Some(is) if is == wanted => Likelihood::Always,
+        Some(_) => Likelihood::Never,
+        None => Likelihood::Maybe,
     }
 }
 
-/// Whether a statement of `if` is one of its conditions.
+/// Returns whether a child of `if` is a part of its condition.
 fn is_condition(node: Node<'_>) -> bool {
     let mut next = node.next_sibling();
     while let Some(it) = next {
@@ -112,37 +115,37 @@ fn is_condition(node: Node<'_>) -> bool {
     false
 }
 
-/// Whether the body of a loop runs each time that the loop is come to.
-fn chance_of_body(statement: Node<'_>, source: &str) -> Chance {
+/// Returns whether a loop body runs each time that the loop is reached.
+fn chance_of_body(statement: Node<'_>, source: &str) -> Likelihood {
     if statement.kind() == "for_statement" {
-        return if has_values(statement, source) { Chance::Always } else { Chance::Maybe };
+        return if has_values(statement, source) { Likelihood::Always } else { Likelihood::Maybe };
     }
     let ends = ends_with(statement.child_by_field_name("condition"), source);
-    let ends_at_once = match word::raw(statement, source).starts_with("until") {
+    let ends_at_once = match node_text(statement, source).starts_with("until") {
         true => ends == Some(true),
         false => ends == Some(false),
     };
     if goes_on(statement, source) {
-        Chance::Always
+        Likelihood::Always
     } else if ends_at_once {
-        Chance::Never
+        Likelihood::Never
     } else {
-        Chance::Maybe
+        Likelihood::Maybe
     }
 }
 
-/// Whether a loop goes through words that are there as they stand: `for i in 1 2`.
+/// Returns whether a `for` loop has a literal value: `for i in 1 2`.
 fn has_values(node: Node<'_>, source: &str) -> bool {
     let mut cursor = node.walk();
     let mut values = node.children_by_field_name("value", &mut cursor);
-    values.any(|it| !word::raw(it, source).contains(['$', '`', '*', '?', '[']))
+    values.any(|it| !node_text(it, source).contains(['$', '`', '*', '?', '[']))
 }
 
-/// Whether a condition holds, whatever happens; nothing where that depends.
+/// Returns the constant value of a condition. `None` if it depends on something.
 fn ends_with(condition: Option<Node<'_>>, source: &str) -> Option<bool> {
     let condition = condition?;
     let part = |at: u32| ends_with(condition.named_child(at), source);
-    let text = word::raw(condition, source);
+    let text = node_text(condition, source);
     match condition.kind() {
         "negated_command" => part(0).map(|it| !it),
         "variable_assignment" | "variable_assignments" => Some(true),
@@ -172,33 +175,34 @@ fn ends_with(condition: Option<Node<'_>>, source: &str) -> Option<bool> {
     }
 }
 
-/// Whether a statement runs in a process of its own.
+/// Returns whether a statement runs in another process.
 pub(super) fn starts_process(node: Node<'_>) -> bool {
     let kinds = ["pipeline", "subshell", "command_substitution", "process_substitution"];
     kinds.contains(&node.kind()) || node.next_sibling().is_some_and(|it| it.kind() == "&")
 }
 
-/// A condition without blanks and ends of lines.
+/// Removes blanks and semicolons from a condition.
 fn squeezed(condition: &str) -> String {
     condition.chars().filter(|c| !c.is_whitespace() && *c != ';').collect()
 }
 
-/// What a body does with the jobs that it starts.
+/// The background jobs of a body.
 #[derive(Default)]
-struct Jobs {
-    /// Jobs that it has started.
+struct JobState {
+    /// Number of started jobs.
     started: usize,
-    /// Those that it has not waited for.
+    /// Number of started jobs that were not waited for.
     running: usize,
     waited: bool,
-    /// Whether some are out of its reach: those of a subshell, and those that it has disowned.
+    /// Whether some jobs cannot be waited for: jobs of a subshell, and disowned jobs.
     lost: bool,
-    /// Whether it runs something itself.
+    /// Whether the body itself runs a command that takes time.
     busy: bool,
 }
 
-impl Jobs {
-    /// Whether some may run on when it is done. One job alone is waited for at the next beginning, too.
+impl JobState {
+    /// Returns whether jobs may outlive one run of the body. If the body waits first and starts one
+    /// job, the next run waits for that job.
     const fn are_left(&self) -> bool {
         let waits_first = self.waited && self.started == 1;
         self.lost || (self.running > 0 && !self.busy && !waits_first)
@@ -212,7 +216,7 @@ impl Jobs {
         }
     }
 
-    /// What a part of the body does, after what came before it.
+    /// Adds the jobs of the next part of the body.
     const fn then(&mut self, part: &Self) {
         self.started += part.started;
         self.running = if part.waited { part.running } else { self.running + part.running };
@@ -222,9 +226,9 @@ impl Jobs {
     }
 }
 
-/// The jobs of a body, one statement after the other; parts that are nested too deeply are not looked at.
-fn jobs(body: Node<'_>, (source, own): (&str, &str), depth: usize) -> Jobs {
-    let mut found = Jobs::default();
+/// Counts the jobs of a body. Parts below `depth` levels are not counted.
+fn jobs(body: Node<'_>, (source, own): (&str, &str), depth: usize) -> JobState {
+    let mut found = JobState::default();
     let Some(depth) = depth.checked_sub(1) else { return found };
     let mut cursor = body.walk();
     let children: Vec<Node<'_>> = body.children(&mut cursor).collect();
@@ -234,10 +238,10 @@ fn jobs(body: Node<'_>, (source, own): (&str, &str), depth: usize) -> Jobs {
             "&" => (found.started, found.running) = (found.started + 1, found.running + 1),
             _ if is_job => {}
             "command" => {
-                let name = word::raw(*child, source).split_whitespace().next();
+                let name = node_text(*child, source).split_whitespace().next();
                 found.command(name.filter(|it| *it != own).unwrap_or(":"));
             }
-            // Nobody else can wait for its jobs.
+            // Only the subshell itself can wait for its jobs.
             "subshell" => {
                 let inner = jobs(*child, (source, own), depth);
                 found.lost |= inner.are_left();
@@ -251,7 +255,7 @@ fn jobs(body: Node<'_>, (source, own): (&str, &str), depth: usize) -> Jobs {
     found
 }
 
-/// Whether a branch is one that is never taken.
+/// Returns whether the condition of a branch is always false.
 fn is_never_taken(branch: Node<'_>, source: &str) -> bool {
     ends_with(branch.child_by_field_name("condition"), source) == Some(false)
 }

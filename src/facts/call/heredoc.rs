@@ -1,20 +1,24 @@
-//! Here-documents of a long line: a body that the shell does not expand is data until some program
-//! reads it, so that it is taken out before the line is parsed, and counts for nothing in its length.
-//! Where a body lies is only guessed before: the tree of the shortened line has to bear it out.
+//! Here-documents in long command lines. A body without expansions is data, so it is removed before parsing and
+//! does not count for the length limit.
+//!
+//! Contains: the search for bodies, and the check of the result against the syntax tree.
+//! Does not contain: the evaluation of here-documents (`statements`).
+//!
+//! INVARIANT: a removed body is used only if the syntax tree of the shortened text has a here-document in the
+//! same position, because the search for bodies is only a guess.
 
 use std::collections::BTreeMap;
 
 use tree_sitter::{Node, Tree};
 
-use super::super::shell::node::child_of_kind;
-use super::super::shell::word;
+use super::super::shell::{child_of_kind, node_text};
 
-/// Lines shorter than that, in bytes, are parsed as they are.
+/// Shorter lines, in bytes, are parsed unchanged.
 const LINE_SHORT: usize = 8 * 1024;
-/// What stands in the place of a body, before its number.
+/// Prefix of the placeholder that replaces a body. The number of the body follows.
 const MARK: &str = "policyd-here-document-";
 
-/// Bodies that were taken out.
+/// Bodies that were removed from the text.
 #[derive(Debug, Default)]
 pub(super) struct Heredocs {
     bodies: Vec<String>,
@@ -22,17 +26,17 @@ pub(super) struct Heredocs {
 
 /// A text without the bodies of its here-documents.
 #[derive(Debug)]
-pub(super) struct Shortened {
+pub(super) struct ShortenedText {
     pub(super) text: String,
-    /// What stands in the place of each body, and the mark that it was taken for.
-    taken: Vec<(String, Mark)>,
+    /// Each placeholder, with the delimiter for which its body was removed.
+    taken: Vec<(String, HeredocDelimiter)>,
 }
 
-impl Shortened {
-    /// Whether its tree has every body that was taken out as the body of that very here-document. What
-    /// was taken out elsewhere, out of quotes or behind a comment, may be commands.
-    pub(super) fn is_borne_out(&self, tree: &Tree) -> bool {
-        let mut left: BTreeMap<&str, &Mark> =
+impl ShortenedText {
+    /// Returns whether the syntax tree has each placeholder as the body of the same here-document.
+    /// Otherwise a removed text, for example in quotes or in a comment, may contain commands.
+    pub(super) fn matches_tree(&self, tree: &Tree) -> bool {
+        let mut left: BTreeMap<&str, &HeredocDelimiter> =
             self.taken.iter().map(|(place, mark)| (place.as_str(), mark)).collect();
         let mut cursor = tree.walk();
         loop {
@@ -56,21 +60,21 @@ impl Shortened {
     }
 }
 
-/// The body of a here-document in the tree, and its mark.
-fn heredoc<'t>(node: Node<'_>, source: &'t str) -> Option<(&'t str, Mark)> {
+/// Returns the body of a here-document in the tree, and its delimiter.
+fn heredoc<'t>(node: Node<'_>, source: &'t str) -> Option<(&'t str, HeredocDelimiter)> {
     if node.kind() != "heredoc_redirect" {
         return None;
     }
-    let body = word::raw(child_of_kind(node, "heredoc_body")?, source).trim();
-    let start = word::raw(child_of_kind(node, "heredoc_start")?, source);
+    let body = node_text(child_of_kind(node, "heredoc_body")?, source).trim();
+    let start = node_text(child_of_kind(node, "heredoc_start")?, source);
     let dash = if child_of_kind(node, "<<-").is_some() { "-" } else { "" };
-    Some((body, mark(&format!("{dash}{start}"))?))
+    Some((body, parse_delimiter(&format!("{dash}{start}"))?))
 }
 
 impl Heredocs {
-    /// A long text without the bodies of its here-documents; nothing, where it is short or has none,
-    /// or where it cannot be told where they begin.
-    pub(super) fn take_out(&mut self, source: &str) -> Option<Shortened> {
+    /// Returns a long text without the bodies of its here-documents. `None` if the text is short,
+    /// has no such body, or if the start of a body is uncertain.
+    pub(super) fn extract(&mut self, source: &str) -> Option<ShortenedText> {
         if source.len() < LINE_SHORT || !source.contains("<<") || source.contains(MARK) {
             return None;
         }
@@ -80,8 +84,8 @@ impl Heredocs {
             let (line, after) = cut_line(rest);
             text.push_str(line);
             rest = after;
-            for mark in marks(line)? {
-                // Without an end it is none, or the line is broken.
+            for mark in parse_delimiters(line)? {
+                // Without its end, it is not a here-document, or the line is incomplete.
                 let (body, after) = mark.body(rest)?;
                 rest = after;
                 let expanded = !mark.quoted && body.contains(['$', '`', '\\']);
@@ -99,28 +103,28 @@ impl Heredocs {
                 rest = after;
             }
         }
-        (!taken.is_empty()).then_some(Shortened { text, taken })
+        (!taken.is_empty()).then_some(ShortenedText { text, taken })
     }
 
-    /// The body that was taken out, or the text itself.
-    pub(super) fn put_back(&self, text: &str) -> String {
+    /// Returns the body for a placeholder. Other text is returned unchanged.
+    pub(super) fn restore(&self, text: &str) -> String {
         let number = text.trim().strip_prefix(MARK).and_then(|it| it.parse::<usize>().ok());
         let body = number.and_then(|it| self.bodies.get(it));
         body.map_or_else(|| text.to_owned(), Clone::clone)
     }
 }
 
-/// The mark of a here-document: `<<'EOF'`.
+/// The delimiter of a here-document: `<<'EOF'`.
 #[derive(Debug, PartialEq, Eq)]
-struct Mark {
+struct HeredocDelimiter {
     word: String,
     quoted: bool,
-    /// Whether tabs before its end are left out: `<<-`.
+    /// Whether leading tabs are removed from the end line: `<<-`.
     tabs: bool,
 }
 
-impl Mark {
-    /// The body, and what follows from its end on.
+impl HeredocDelimiter {
+    /// Splits text into the body and the rest, which begins with the end line.
     fn body<'t>(&self, text: &'t str) -> Option<(&'t str, &'t str)> {
         let mut at = 0;
         let mut rest = text;
@@ -138,17 +142,17 @@ impl Mark {
     }
 }
 
-/// The first line of a text with its end, and the rest.
+/// Splits text after its first line.
 fn cut_line(text: &str) -> (&str, &str) {
     let end = text.find('\n').map_or(text.len(), |it| it + 1);
     text.split_at_checked(end).unwrap_or((text, ""))
 }
 
-/// The marks in a line, outside of quotes; nothing where a body may not begin in the next line, since a
-/// quote or a substitution behind a mark is still open.
-fn marks(line: &str) -> Option<Vec<Mark>> {
+/// Returns the delimiters in a line, outside of quotes. `None` if a quote or a substitution behind
+/// a delimiter is still open, because then the body may not begin in the next line.
+fn parse_delimiters(line: &str) -> Option<Vec<HeredocDelimiter>> {
     let (mut found, mut quote, mut skip) = (Vec::new(), None, 0);
-    // How many braces and parentheses are open since the first mark.
+    // Number of open braces and parentheses since the first delimiter.
     let mut open = 0_i32;
     for (at, c) in line.char_indices() {
         match (quote, c) {
@@ -165,8 +169,8 @@ fn marks(line: &str) -> Option<Vec<Mark>> {
                 let ends = rest.find(|c| c != '<').unwrap_or(rest.len());
                 skip = at + ends;
                 if ends == 2 {
-                    found.extend(mark(rest.get(ends..).unwrap_or_default()));
-                    // Its quotes are not those of the line.
+                    found.extend(parse_delimiter(rest.get(ends..).unwrap_or_default()));
+                    // Skip the delimiter: its quotes are not quotes of the line.
                     let word = rest.get(ends..).unwrap_or_default();
                     skip += word.find([' ', '\n', ';', '|', '&', ')']).unwrap_or(word.len());
                 }
@@ -178,7 +182,7 @@ fn marks(line: &str) -> Option<Vec<Mark>> {
     (found.is_empty() || !is_open).then_some(found)
 }
 
-fn mark(text: &str) -> Option<Mark> {
+fn parse_delimiter(text: &str) -> Option<HeredocDelimiter> {
     let (tabs, text) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, text),
@@ -190,9 +194,9 @@ fn mark(text: &str) -> Option<Mark> {
     let inside = |quote: char| written.strip_prefix(quote)?.strip_suffix(quote);
     let word = inside('\'').or_else(|| inside('"')).or_else(|| written.strip_prefix('\\'));
     let word = word.unwrap_or(written).to_owned();
-    // What more may stand in a word means too much.
+    // Other characters may have a special meaning.
     let plain = |c: char| c.is_alphanumeric() || "_-.:/+=@%,!".contains(c);
-    (!word.is_empty() && word.chars().all(plain)).then_some(Mark { word, quoted, tabs })
+    (!word.is_empty() && word.chars().all(plain)).then_some(HeredocDelimiter { word, quoted, tabs })
 }
 
 #[cfg(test)]
@@ -205,13 +209,13 @@ mod tests {
         let body = "rm -rf / $HOME\n".repeat(1000);
         let mut heredocs = Heredocs::default();
         let line = format!("cat <<'EOF' > a.txt && cat <<-B\n{body}EOF\n\tx $Y\n\tB\necho done\n");
-        let short = heredocs.take_out(&line).unwrap().text;
+        let short = heredocs.extract(&line).unwrap().text;
         assert_eq!(
             short,
             "cat <<'EOF' > a.txt && cat <<-B\npolicyd-here-document-0\nEOF\n\tx $Y\n\tB\necho done\n"
         );
-        assert_eq!(heredocs.put_back("policyd-here-document-0\n"), body);
-        assert_eq!(heredocs.put_back("policyd-here-document-9\n"), "policyd-here-document-9\n");
+        assert_eq!(heredocs.restore("policyd-here-document-0\n"), body);
+        assert_eq!(heredocs.restore("policyd-here-document-9\n"), "policyd-here-document-9\n");
     }
 
     #[test]
@@ -223,18 +227,18 @@ mod tests {
             format!("cat <<EOF\n{long}\n"),
             format!("cat <<EOF\n$(rm -rf /) {long}\nEOF\n"),
         ] {
-            let made = Heredocs::default().take_out(&line);
+            let made = Heredocs::default().extract(&line);
             assert!(made.is_none(), "{}", line.get(..20).unwrap_or_default());
         }
-        assert!(Heredocs::default().take_out("cat <<'E'\na\nE\n").is_none(), "short");
+        assert!(Heredocs::default().extract("cat <<'E'\na\nE\n").is_none(), "short");
     }
 
     #[test]
     fn what_was_taken_out_is_the_body_of_its_heredoc() {
         let pad = format!("# {}\n", "x".repeat(LINE_SHORT));
         let borne_out = |line: &str| {
-            let short = Heredocs::default().take_out(&format!("{line}{pad}"))?;
-            Some(short.is_borne_out(&syntax(&short.text)?))
+            let short = Heredocs::default().extract(&format!("{line}{pad}"))?;
+            Some(short.matches_tree(&syntax(&short.text)?))
         };
         for line in [
             "cat <<'E' > a\nx\nE\n",

@@ -1,38 +1,21 @@
-//! One tool call before it runs: the programs a command line would start, with the values that its
-//! words would have, and the files that any tool would touch.
-//! Lives here: what the shell and the tools would do. May not live here: whether that is allowed.
+//! One tool call before it runs: the programs that a command line starts, with the values of their words, and
+//! the files that the tool accesses.
+//!
+//! Contains: [`Call`] and [`Invocation`], and the choice of the analysis by tool.
+//! Does not contain: the decision whether a call is allowed (guards).
 
-mod backticks;
-mod branches;
-mod builtins;
 mod code;
-mod each;
-mod effects;
 mod endless;
-mod expand;
 mod files;
-mod functions;
 mod heredoc;
-mod known;
-mod options;
-mod output;
-mod parameter;
-mod pattern;
-mod place;
+mod paths;
 mod powershell;
-mod redirects;
-mod scan;
+mod programs;
+mod scope;
 mod shape;
-mod shell_values;
-mod start;
 mod statements;
-mod tree;
-mod units;
-mod value;
-mod variables;
-mod wildcard;
 mod words;
-mod wrap;
+mod wrappers;
 
 use std::collections::BTreeMap;
 
@@ -40,168 +23,177 @@ use serde_json::Value as Json;
 
 use super::compiled::CompiledLens;
 use super::event::Event;
-pub use files::{FileUse, PatchFile, Use};
-pub use known::{CodeCall, FileEffect, Interpreter, Knowledge, ShellValue, Which};
-pub use place::{Place, PlaceGlobs, Real, Surroundings, normal};
-pub use value::Text;
+pub use files::{
+    Access, CodeCall, FileAccess, FileEffect, Interpreter, OperandSelector, PatchFile,
+    ProgramDatabase, ShellValue,
+};
+pub use paths::{CallEnvironment, LinkTarget, PathMatchers, ResolvedPath, normal};
+pub use words::ShellText;
 
-/// A tool call that is about to happen.
+/// A tool call before it runs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Call {
     /// Name of the tool.
     pub tool: String,
-    /// The command line, empty where the tool runs none.
+    /// Command line. Empty if the tool runs none.
     pub command: String,
-    /// Programs that it would start, in order, wrappers and shells unwrapped.
+    /// Programs that the call starts, in order, without wrappers and shells.
     pub programs: Vec<Invocation>,
-    /// Variables that it sets for programs, by name.
-    pub variables: BTreeMap<String, Text>,
-    /// Files that it would touch.
-    pub files: Vec<FileUse>,
-    /// Files whose patches it would apply, which are not known from the call.
+    /// Variables that the call sets for programs, by name.
+    pub variables: BTreeMap<String, ShellText>,
+    /// Files that the call accesses.
+    pub files: Vec<FileAccess>,
+    /// Patch files that a program applies. Their content is not part of the call.
     pub patches: Vec<PatchFile>,
-    /// Text that it would write into files, one for each.
+    /// Text that the call writes into files, one entry for each text.
     pub written: Vec<String>,
-    /// The address that it would fetch, where the tool is one that does.
+    /// URL that the tool fetches. Empty if there is none.
     pub address: String,
-    /// What a human said, where the event is that.
+    /// Prompt of the user. Empty for other events.
     pub prompt: String,
-    /// Whether a function of it calls itself without end, or a loop starts jobs without end.
+    /// Whether a function calls itself endlessly, or a loop starts jobs endlessly.
     pub endless: bool,
-    /// What could not be understood, one line each.
+    /// Reasons why parts of the command line were not understood, each once.
     pub unread: Vec<String>,
-    /// Whether a part of it was not looked at: it is too long, too deep, or starts too much.
+    /// Whether a part was not analyzed because it exceeds a limit: too long, too deep, or too many
+    /// programs.
     pub beyond: bool,
 }
 
-/// One program that a command line would start.
+/// One program that a command line starts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Invocation {
-    /// Base name, empty where it cannot be known.
+    /// Base name. Empty if it is unknown.
     pub name: String,
-    /// The program as it would be called.
-    pub called: Text,
-    /// Its arguments.
-    pub args: Vec<Text>,
-    /// The folder it would run in; nothing where that cannot be known.
+    /// The program as written.
+    pub called: ShellText,
+    /// Arguments, without the program.
+    pub args: Vec<ShellText>,
+    /// Working directory. `None` if it is unknown.
     pub folder: Option<String>,
-    /// Files that it is redirected to.
-    pub writes: Vec<Text>,
-    /// Files that it is redirected from.
-    pub reads: Vec<Text>,
-    /// What it would read from its standard input.
-    pub input: Input,
-    /// Programs whose output it is given: by a pipe, as an argument, or as a file.
+    /// Files to which its output is redirected.
+    pub writes: Vec<ShellText>,
+    /// Files from which its input is redirected.
+    pub reads: Vec<ShellText>,
+    /// Its standard input.
+    pub input: StandardInput,
+    /// Indexes of the programs whose output it receives: by a pipe, as an argument, or as a file.
     pub fed_by: Vec<usize>,
-    /// The code it is given to run, empty where there is none or it cannot be known.
+    /// Code that it runs. Empty if there is none or if it is unknown.
     pub code: String,
-    /// Whether it runs code that cannot be known.
+    /// Whether it runs unknown code.
     pub runs_unknown: bool,
-    /// Wrappers that were taken off: `sudo`, `xargs`.
+    /// Removed wrappers, outermost first: `sudo`, `xargs`.
     pub wrappers: Vec<String>,
-    /// Where symbolic links lead that the line made before, by where they lie.
+    /// Targets of the symbolic links that the line created before, by absolute path.
     pub links: BTreeMap<String, String>,
 }
 
 impl Invocation {
-    /// The place of one of its operands, the links followed that the line made. Where the operand is
-    /// deleted, that is the link itself and not what it leads to.
+    /// Resolves an operand of the program through the links that the line created. If `deleted`,
+    /// the result is the link itself and not its target.
     #[must_use]
-    pub fn place(&self, operand: &Text, deleted: bool, around: &Surroundings) -> Place {
+    pub fn place(
+        &self,
+        operand: &ShellText,
+        deleted: bool,
+        around: &CallEnvironment,
+    ) -> ResolvedPath {
         let place = around.place(operand, self.folder.as_deref());
         let through = ["/", "/."].iter().any(|it| operand.text.ends_with(it));
         let absolute = place.absolute.map(|it| match it.rsplit_once('/') {
             Some((folder, last)) if deleted && !through => {
-                let folder = place::followed(folder.to_owned(), &self.links);
+                let folder = paths::follow_links(folder.to_owned(), &self.links);
                 crate::path::in_folder(&folder, last)
             }
-            _ => place::followed(it, &self.links),
+            _ => paths::follow_links(it, &self.links),
         });
-        Place { absolute, itself: deleted, ..place }
+        ResolvedPath { absolute, itself: deleted, ..place }
     }
 }
 
-/// What a program would read from its standard input.
+/// The standard input of a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Input {
-    /// Whether something is piped into it.
+pub struct StandardInput {
+    /// Whether the input comes from a pipe, a here-document or a here-string.
     pub piped: bool,
-    /// That text, where it is known.
+    /// Content of the input. `None` if it is unknown.
     pub text: Option<String>,
-    /// Whether parts stand in the text as they were written, since they cannot be known.
+    /// Whether `text` contains unknown values as written in the source.
     pub as_written: bool,
-    /// Whether a known file is what it reads.
+    /// Whether the input is a file.
     pub is_file: bool,
-    /// Programs that wrote it.
+    /// Indexes of the programs that write the input.
     pub from: Vec<usize>,
-    /// The files that it names: something below the folder that all lie in, then what was looked for there.
-    pub files: Vec<Text>,
+    /// The files that the input names: first an unknown path below their common directory, then the
+    /// names that were searched for.
+    pub files: Vec<ShellText>,
 }
 
-/// What reading a call needs besides the call.
+/// Everything that the analysis of a call needs besides the call.
 #[derive(Debug, Clone, Copy)]
-pub struct Reading<'a> {
-    /// How wrappers and tools are recognised.
+pub struct AnalysisContext<'a> {
+    /// Which tools are shells and editors, and which programs are wrappers.
     pub lens: &'a CompiledLens,
-    /// What is known of programs.
-    pub knowledge: &'a Knowledge,
-    /// Where it happens.
-    pub around: &'a Surroundings,
-    /// How long it may take.
-    pub patience: Patience<'a>,
+    /// Facts about programs.
+    pub knowledge: &'a ProgramDatabase,
+    /// Where the call happens.
+    pub around: &'a CallEnvironment,
+    /// Time limit of the analysis.
+    pub patience: TimeLimit<'a>,
 }
 
-/// Whether a bound of time is reached; asked again and again while a call is read.
+/// Returns whether the time limit is reached. Polled during the analysis.
 #[derive(Clone, Copy)]
-pub struct Patience<'a>(pub &'a dyn Fn() -> bool);
+pub struct TimeLimit<'a>(pub &'a dyn Fn() -> bool);
 
-impl Patience<'_> {
-    /// Without a bound of time.
+impl TimeLimit<'_> {
+    /// No time limit.
     pub const ENDLESS: Self = Self(&|| false);
 }
 
-impl std::fmt::Debug for Patience<'_> {
+impl std::fmt::Debug for TimeLimit<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Patience")
     }
 }
 
 impl Call {
-    /// Reads a call of a tool.
+    /// Analyzes a call of a tool.
     #[must_use]
-    pub fn read(tool: &str, input: &Json, reading: Reading<'_>) -> Self {
+    pub fn read(tool: &str, input: &Json, context: AnalysisContext<'_>) -> Self {
         let mut call = Self { tool: tool.to_owned(), ..Self::default() };
-        if reading.lens.is_shell_tool(tool) {
+        if context.lens.is_shell_tool(tool) {
             call.command = command_of(input);
             let command = call.command.clone();
-            scan::scan(&mut call, &powershell::command(tool, &command), reading);
-            files::add(&mut call, input, reading);
-        } else if reading.lens.is_edit_tool(tool)
-            || reading.knowledge.read_tools.iter().any(|it| it == tool)
+            statements::scan_line(&mut call, &powershell::command(tool, &command), context);
+            files::add(&mut call, input, context);
+        } else if context.lens.is_edit_tool(tool)
+            || context.knowledge.read_tools.iter().any(|it| it == tool)
         {
-            files::add(&mut call, input, reading);
+            files::add(&mut call, input, context);
         } else {
-            shape::add(&mut call, input, reading);
+            shape::add(&mut call, input, context);
         }
         call.address = input.get("url").and_then(Json::as_str).unwrap_or_default().to_owned();
         call
     }
 
-    /// What an event tells of a call; at one without a tool there is nothing in it.
+    /// Analyzes the call of an event. The call is empty if the event has no tool.
     #[must_use]
-    pub fn of(event: &Event, reading: Reading<'_>) -> Self {
+    pub fn from_event(event: &Event, context: AnalysisContext<'_>) -> Self {
         let tool = event.tool_name.as_deref();
-        let call = tool.map(|it| Self::read(it, &event.tool_input, reading)).unwrap_or_default();
+        let call = tool.map(|it| Self::read(it, &event.tool_input, context)).unwrap_or_default();
         Self { prompt: event.prompt.clone().unwrap_or_default(), ..call }
     }
 
-    /// Whether all of its command line was understood.
+    /// Returns whether the whole command line was understood.
     #[must_use]
     pub const fn is_understood(&self) -> bool {
         self.unread.is_empty()
     }
 
-    /// Whether it may touch a file or set a variable, or was not understood.
+    /// Returns whether the call may access a file or set a variable, or was not understood.
     #[must_use]
     pub fn has_effects(&self) -> bool {
         !(self.files.is_empty() && self.variables.is_empty() && self.is_understood())
@@ -209,20 +201,21 @@ impl Call {
             || self.beyond
     }
 
-    /// Notes that something in it could not be understood.
-    pub(super) fn not_read(&mut self, why: &str) {
+    /// Records a reason why a part was not understood.
+    pub(super) fn mark_not_understood(&mut self, why: &str) {
         if !self.unread.iter().any(|it| it == why) {
             self.unread.push(why.to_owned());
         }
     }
 
-    /// Notes that a part of it is not looked at, since it goes over a bound.
+    /// Records that a part was not analyzed because it exceeds a limit.
     pub fn over(&mut self, why: &str) {
         self.beyond = true;
-        self.not_read(why);
+        self.mark_not_understood(why);
     }
 
-    /// Positions of all programs whose output reaches this one, through any number of others.
+    /// Returns the indexes of all programs whose output reaches a program, directly or through
+    /// other programs. Sorted.
     #[must_use]
     pub fn upstream(&self, program: usize) -> Vec<usize> {
         let mut found: Vec<usize> = Vec::new();
@@ -241,14 +234,14 @@ impl Call {
     }
 }
 
-/// The command line of a shell tool: a text, or a list of words.
+/// Returns the command line of a shell tool. The input is a text or a list of words.
 fn command_of(input: &Json) -> String {
     let found = ["command", "cmd", "script"].iter().find_map(|key| input.get(*key));
     match found {
         Some(Json::String(text)) => text.clone(),
         Some(Json::Array(words)) => {
             let words: Vec<String> =
-                words.iter().filter_map(Json::as_str).map(super::shell::word::quoted).collect();
+                words.iter().filter_map(Json::as_str).map(super::shell::quote).collect();
             words.join(" ")
         }
         _ => input.as_str().unwrap_or_default().to_owned(),

@@ -1,25 +1,25 @@
-//! What is said to PowerShell, written as a shell reads it: its paths and escapes, its variables of the
-//! environment, its blocks. What is no command there (`$_.Name`) stays as it is.
+//! PowerShell: command lines are rewritten as the equivalent shell text, which `statements` then scans.
+//!
+//! Contains: the translation of paths, escapes, environment variables and blocks, and the options of the programs
+//! `pwsh` and `powershell`.
+//! Does not contain: a parser. An expression that is not a command (`$_.Name`) stays as written.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use super::super::shell::word::quoted;
+use super::super::shell::{ShellWord, quote};
+use super::words::ShellText;
 use crate::limits::SHELL_TEXT_MAX;
 
-mod program;
-
-pub(super) use program::{code, is_one};
-
-/// The tool of clients whose shell it is.
+/// The tool that runs PowerShell.
 const TOOL: &str = "PowerShell";
-/// How variables of the environment begin, in small letters.
+/// Prefix of environment variables, in lower case.
 const ENVIRONMENT: &str = "$env:";
-/// The variable that the home stands in there, in small letters.
+/// Environment variable of the home directory, in lower case.
 const HOME: &str = "userprofile";
-/// Behind this, other shells are told what to do.
+/// Option that is followed by text for another shell.
 const CODE_OPTION: &str = " -c";
-/// Commands that policies know; there they are written in any case.
+/// Commands that policies name. PowerShell ignores their case, so they are rewritten as listed.
 const COMMANDS: [&str; 21] = [
     "Remove-Item",
     "Get-Content",
@@ -43,51 +43,52 @@ const COMMANDS: [&str; 21] = [
     "Set-MpPreference",
     "Add-MpPreference",
 ];
-/// Words before a block, or before a condition and a block, in small letters.
+/// Keywords before a block, or before a condition and a block, in lower case.
 const BEFORE_BLOCKS: [&str; 10] =
     ["if", "elseif", "else", "foreach", "while", "do", "try", "catch", "finally", "switch"];
 
-/// The command line of a tool as a shell would read it; one that is too long is read by nobody.
+/// Translates the command line of a tool. A command line above the limit is returned unchanged; the
+/// scan rejects it.
 pub(super) fn command<'c>(tool: &str, command: &'c str) -> Cow<'c, str> {
     let is_read = tool == TOOL && command.len() <= SHELL_TEXT_MAX;
     if is_read { as_shell(command).into() } else { command.into() }
 }
 
-/// What is said to PowerShell, as a shell would read it.
+/// Translates PowerShell text to shell text.
 pub(super) fn as_shell(said: &str) -> String {
-    let mut writing = Writing { rest: said, ..Writing::default() };
+    let mut writing = ShellTranslator { rest: said, ..ShellTranslator::default() };
     while writing.step() {}
     writing.out
 }
 
-/// What a bracket begins.
+/// What an opening bracket begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Bracket {
     /// Commands: `{ ls }`.
     Block,
-    /// What is asked before a block: `(Test-Path a)`.
+    /// A condition before a block: `(Test-Path a)`.
     Condition,
-    /// Something else in braces: `{ $_.Name }`.
+    /// Other braces: `{ $_.Name }`.
     Braces,
-    /// Something else in round brackets.
+    /// Other parentheses.
     Round,
 }
 
-/// The walk over what is said.
+/// Translates PowerShell text from left to right.
 #[derive(Default)]
-struct Writing<'s> {
+struct ShellTranslator<'s> {
     rest: &'s str,
     out: String,
-    /// The quote that is open.
+    /// The open quote.
     quote: Option<char>,
-    /// Whether what it holds is said to another shell, which has escapes of its own.
+    /// Whether the open quote contains text for another shell, which has other escapes.
     is_foreign: bool,
-    /// The brackets that are open.
+    /// The open brackets.
     open: Vec<Bracket>,
 }
 
-impl<'s> Writing<'s> {
-    /// Writes what comes next; whether there was something.
+impl<'s> ShellTranslator<'s> {
+    /// Translates the next token. Returns false at the end.
     fn step(&mut self) -> bool {
         let Some(next) = self.rest.chars().next() else { return false };
         if self.quote.is_none() && (self.aside() || self.expression()) {
@@ -124,7 +125,7 @@ impl<'s> Writing<'s> {
         true
     }
 
-    /// A comment, which is left out, or a text of several lines, which is quoted as a shell does.
+    /// Removes a comment, or translates a here-string to a quoted word.
     fn aside(&mut self) -> bool {
         let begins = self.out.chars().last().is_none_or(char::is_whitespace);
         let ends = [("<#", "#>"), ("#", "\n"), ("@'\n", "\n'@"), ("@\"\n", "\n\"@")];
@@ -141,14 +142,14 @@ impl<'s> Writing<'s> {
             "#" => {}
             _ => {
                 self.take(end.len());
-                self.out.push_str(&quoted(said));
+                self.out.push_str(&quote(said));
             }
         }
         true
     }
 
-    /// A statement that begins with a variable: what is put into one may be a command, anything else is
-    /// none.
+    /// Translates a statement that begins with a variable. If the assigned value may be a command,
+    /// the command is kept; otherwise the statement has no effect.
     fn expression(&mut self) -> bool {
         let before = self.out.trim_end_matches(' ').chars().last();
         let name = self.rest.strip_prefix('$').unwrap_or_default();
@@ -173,21 +174,21 @@ impl<'s> Writing<'s> {
         true
     }
 
-    /// Takes so many bytes off.
+    /// Consumes a number of bytes.
     fn take(&mut self, bytes: usize) -> &'s str {
         let (taken, rest) = self.rest.split_at_checked(bytes).unwrap_or((self.rest, ""));
         self.rest = rest;
         taken
     }
 
-    /// The name of a variable of the environment that stands here, and what stands behind it.
+    /// Returns the name of the environment variable at this position, and the rest.
     fn environment(&self) -> Option<(&'s str, &'s str)> {
         let (begins, named) = self.rest.split_at_checked(ENVIRONMENT.len())?;
         let end = named.find(|c| !is_name(c)).unwrap_or(named.len());
         begins.eq_ignore_ascii_case(ENVIRONMENT).then(|| named.split_at(end))
     }
 
-    /// A variable of the environment, where one stands here.
+    /// Translates an environment variable at this position.
     fn variable(&mut self) -> bool {
         let Some((name, behind)) = self.environment() else { return false };
         let name = if name.eq_ignore_ascii_case(HOME) { "HOME" } else { name };
@@ -196,7 +197,8 @@ impl<'s> Writing<'s> {
         true
     }
 
-    /// A word; one before a block is left out, and what it asks is a statement of its own.
+    /// Translates a word. A keyword before a block is removed, and its condition becomes a
+    /// statement.
     fn word(&mut self) {
         let end = self.rest.find(|c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c));
         let before = self.out.chars().last();
@@ -217,7 +219,8 @@ impl<'s> Writing<'s> {
             let behind = named.trim_start_matches(is_name).trim_start();
             self.rest = behind.strip_prefix("in ").map_or(self.rest, str::trim_start);
         }
-        // What begins with a value is no command; one behind it is.
+        // A condition that begins with a value is not a command, but a later statement in it may be
+        // one.
         self.out.push_str(if self.rest.starts_with(begins_command) { "\n" } else { "\n: " });
         self.open.push(Bracket::Condition);
     }
@@ -226,7 +229,7 @@ impl<'s> Writing<'s> {
         let is_command = |it: &str| it.trim_start().starts_with(|c: char| c.is_ascii_alphabetic());
         let last = self.open.last().copied();
         match (bracket, last) {
-            // The empty command is there for blocks without any.
+            // A shell block must not be empty.
             ('{', _) if is_command(self.rest) && !self.out.ends_with(['$', '@']) => {
                 self.open.push(Bracket::Block);
                 self.out.push_str("\n{ :\n");
@@ -253,14 +256,59 @@ impl<'s> Writing<'s> {
     }
 }
 
-/// Whether the name of a variable may hold this.
+/// Returns whether a character may be part of a variable name.
 const fn is_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-/// Whether a command may begin with this.
+/// Returns whether a command may begin with a character.
 fn begins_command(first: char) -> bool {
     first.is_ascii_alphabetic() || "(&".contains(first)
+}
+
+/// Names of the program.
+const PROGRAMS: [&str; 2] = ["pwsh", "powershell"];
+/// Options of the program with a value, in lower case.
+const VALUE_OPTIONS: [&str; 9] = [
+    "executionpolicy",
+    "ep",
+    "version",
+    "inputformat",
+    "outputformat",
+    "windowstyle",
+    "configurationname",
+    "workingdirectory",
+    "settingsfile",
+];
+
+/// Returns whether a program is PowerShell.
+pub(super) fn is_one(program: &str) -> bool {
+    PROGRAMS.iter().any(|it| program.eq_ignore_ascii_case(it))
+}
+
+/// Returns the code in the arguments of the program. `None` if it runs a file or no code.
+pub(super) fn code(args: &[ShellText]) -> Option<ShellText> {
+    let mut words = args.iter().enumerate();
+    while let Some((at, word)) = words.next() {
+        let written = word.text.to_ascii_lowercase();
+        let Some(option) = written.strip_prefix('-') else {
+            let is_script = written.ends_with(".ps1") || word.pipe;
+            return (!is_script)
+                .then(|| <ShellText as ShellWord>::joined(args.get(at..).unwrap_or_default()));
+        };
+        let is =
+            |names: &[&str]| !option.is_empty() && names.iter().any(|it| it.starts_with(option));
+        if is(&["command", "commandwithargs"]) {
+            return Some(<ShellText as ShellWord>::joined(args.get(at.saturating_add(1)..)?));
+        }
+        if option.is_empty() || is(&["encodedcommand", "file"]) || option == "ec" {
+            return None;
+        }
+        if is(&VALUE_OPTIONS) {
+            words.next();
+        }
+    }
+    None
 }
 
 #[cfg(test)]
@@ -334,6 +382,25 @@ mod tests {
         ] {
             let long = said.repeat(20_000);
             assert!(as_shell(&long).len() <= long.len() * 4, "{said}");
+        }
+    }
+
+    #[test]
+    fn code_stands_behind_the_options() {
+        let given = |line: &str| {
+            let words: Vec<ShellText> = line.split(' ').map(ShellText::known).collect();
+            code(&words).map(|it| it.text)
+        };
+        for (line, said) in [
+            ("-NoProfile -ExecutionPolicy Bypass -Command ls a", Some("ls a")),
+            ("-c ls", Some("ls")),
+            ("-NoProfile ls a", Some("ls a")),
+            ("-ep Bypass -File a.ps1", None),
+            ("-ExecutionPolicy Bypass a.ps1", None),
+            ("-EncodedCommand ZQBj", None),
+            ("-", None),
+        ] {
+            assert_eq!(given(line).as_deref(), said, "{line}");
         }
     }
 }

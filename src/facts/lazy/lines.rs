@@ -1,5 +1,8 @@
-//! The last line of a text in which one of several patterns occurs. The text is gone through once for all
-//! of them, from its end on: summaries stand there.
+//! The last line of a text that matches one of several patterns. The text is searched once for all patterns, from
+//! its end, because summaries are at the end.
+//!
+//! Contains: the index of patterns by their literals.
+//! Does not contain: the extraction of literals (`literals`).
 
 use std::cell::OnceCell;
 use std::cmp::Reverse;
@@ -10,42 +13,43 @@ use memchr::{memchr, memchr_iter, memmem, memrchr};
 
 use super::LazyRegex;
 
-/// Patterns that are held against single lines.
+/// Patterns that are searched in single lines.
 #[derive(Debug, Default)]
 pub struct LinePatterns {
     patterns: Vec<LazyRegex>,
-    index: OnceCell<Index>,
+    index: OnceCell<LiteralIndex>,
 }
 
-/// Patterns by what their lines hold, each as its place in the list.
+/// Indexes of the patterns, by the literals that a matching line contains.
 #[derive(Debug)]
-struct Index {
-    /// By what their lines begin with, and by its first byte, which turns most lines away.
+struct LiteralIndex {
+    /// By the literal at the beginning of the line, and by its first byte, which excludes most
+    /// lines.
     beginnings: BTreeMap<u8, Vec<(String, usize)>>,
-    /// By what stands in their lines somewhere.
+    /// By a literal anywhere in the line.
     parts: Vec<(memmem::Finder<'static>, Vec<usize>)>,
-    /// Those whose lines may hold anything.
+    /// Patterns without a usable literal.
     others: Vec<usize>,
 }
 
-/// Bytes that are looked at together; whole lines are.
+/// Number of bytes that are searched together, rounded down to whole lines.
 const BLOCK: usize = 16 * 1024;
 
 impl LinePatterns {
-    /// Keeps the sources; nothing else happens yet.
+    /// Stores the sources. Nothing is compiled yet.
     #[must_use]
     pub fn new(sources: &[String]) -> Self {
         let patterns = sources.iter().map(|it| LazyRegex::new(it)).collect();
         Self { patterns, index: OnceCell::new() }
     }
 
-    /// The last line of the text in which one of the patterns occurs.
+    /// Returns the last line of the text in which one of the patterns occurs.
     #[must_use]
     pub fn last_line<'t>(&self, text: &'t str) -> Option<&'t str> {
         if self.patterns.is_empty() {
             return None;
         }
-        let index = self.index.get_or_init(|| Index::new(&self.patterns));
+        let index = self.index.get_or_init(|| LiteralIndex::new(&self.patterns));
         let mut rest = text;
         while !rest.is_empty() {
             let (before, block) = rest.split_at_checked(start_of_last_block(rest))?;
@@ -57,7 +61,7 @@ impl LinePatterns {
         None
     }
 
-    fn last_line_of_block<'t>(&self, index: &Index, block: &'t str) -> Option<&'t str> {
+    fn last_line_of_block<'t>(&self, index: &LiteralIndex, block: &'t str) -> Option<&'t str> {
         let mut hits = index.hits(block.as_bytes());
         hits.sort_unstable_by_key(|it| Reverse(*it));
         let line_with = |(start, pattern): &(usize, usize)| {
@@ -71,7 +75,7 @@ impl LinePatterns {
     }
 }
 
-impl Index {
+impl LiteralIndex {
     fn new(patterns: &[LazyRegex]) -> Self {
         let (mut beginnings, mut others) = (BTreeMap::<u8, Vec<_>>::new(), Vec::new());
         let mut parts: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
@@ -90,7 +94,8 @@ impl Index {
         Self { beginnings, parts, others }
     }
 
-    /// Where lines begin that hold what a pattern needs, with the pattern.
+    /// Returns the starts of the lines that contain the literal of a pattern, with the index of the
+    /// pattern.
     fn hits(&self, block: &[u8]) -> Vec<(usize, usize)> {
         let mut hits = Vec::new();
         let starts = once(0).chain(memchr_iter(b'\n', block).map(|end| end + 1));
@@ -102,7 +107,7 @@ impl Index {
             hits.extend(begun.map(|(_, pattern)| (start, *pattern)));
         }
         for (finder, patterns) in &self.parts {
-            // At the beginning of a line each time, so that no byte is looked at twice.
+            // Continue with the next line, so that each byte is searched once.
             let mut from = 0;
             while let Some((rest, hit)) =
                 block.get(from..).and_then(|it| Some((it, finder.find(it)?)))
@@ -118,7 +123,7 @@ impl Index {
     }
 }
 
-/// Where the last block of whole lines begins.
+/// Returns the start of the last block of whole lines.
 fn start_of_last_block(text: &str) -> usize {
     let before = text.len().saturating_sub(BLOCK);
     text.as_bytes().get(..before).and_then(|it| memrchr(b'\n', it)).map_or(0, |end| end + 1)
@@ -146,7 +151,7 @@ mod tests {
         LinePatterns::new(&sources.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>())
     }
 
-    /// What going through all lines with each pattern comes to.
+    /// Reference implementation: searches each line with each pattern.
     fn slowly<'t>(sources: &[&str], text: &'t str) -> Option<&'t str> {
         let regexes: Vec<Regex> = sources.iter().map(|it| Regex::new(it).unwrap()).collect();
         text.lines().rfind(|line| regexes.iter().any(|it| it.is_match(line)))

@@ -1,32 +1,40 @@
-//! Literals that every match of a pattern holds, read out of its source.
+//! Literals that every match of a pattern contains, extracted from its source.
+//!
+//! Contains: a reader for plain regex syntax. It rejects flags, named groups and nested classes.
+//! Does not contain: the search for the literals (`lazy`).
+//!
+//! Why not `regex_syntax::hir::literal::Extractor`: it returns only prefixes and suffixes. Of the 338 regexes in
+//! `policies/` (November 2026), 19 have a more selective literal in the middle. Parsing and extraction also took
+//! 18 µs for each pattern instead of 1.2 µs, and every hook call repeats the extraction for the patterns that it
+//! uses.
 
-/// Literals of which a matching text must contain at least one.
+/// Literals that a matching text must contain.
 #[derive(Debug, Default)]
-pub(super) struct Needs {
-    /// Empty: nothing is known, the regex itself must look.
+pub(super) struct RequiredLiterals {
+    /// A matching text contains at least one of them. Empty if no literal is known.
     pub(super) any_of: Vec<String>,
-    /// Further sets, of each of which a matching text must contain one too.
+    /// Further sets. A matching text contains at least one literal of each set.
     pub(super) also: Vec<Vec<String>>,
-    /// What a matching line begins with, empty when that is not known.
+    /// Beginning of every matching line. Empty if it is unknown.
     pub(super) line_start: String,
-    /// Whether case does not count.
+    /// Whether the pattern ignores case.
     pub(super) ignore_case: bool,
 }
 
-/// Reads literals out of the source of a pattern. It understands only what is plain and gives up
-/// at anything else; giving up costs time, never a match.
-pub(super) fn needs(source: &str) -> Needs {
+/// Extracts the required literals of a pattern. Unsupported syntax gives no literals, which costs
+/// time but never loses a match.
+pub(super) fn required_literals(source: &str) -> RequiredLiterals {
     let ignoring = ["(?i)", "(?im)"].iter().find_map(|flags| source.strip_prefix(flags));
     let (body, ignore_case) = ignoring.map_or((source, false), |body| (body, true));
     let mut reader =
         LiteralReader { rest: body.chars().peekable(), depth: 0, branches: 0, sets: Vec::new() };
-    // Of what was not understood to its end, nothing is known.
+    // A pattern that was not read to its end has no known literals.
     let Some(any_of) = reader.alternation().filter(|_| reader.rest.next().is_none()) else {
-        return Needs { ignore_case, ..Needs::default() };
+        return RequiredLiterals { ignore_case, ..RequiredLiterals::default() };
     };
     let foldable = |set: &[String]| !ignore_case || set.iter().all(|literal| literal.is_ascii());
     let any_of = if foldable(&any_of) { any_of } else { Vec::new() };
-    // What one of several branches needs, the others do not.
+    // The literals of one branch are not required by the other branches.
     let mut also = if reader.branches == 1 { reader.sets } else { Vec::new() };
     also.retain(|set| *set != any_of && foldable(set));
     also.truncate(SETS_MAX);
@@ -35,17 +43,18 @@ pub(super) fn needs(source: &str) -> Needs {
     } else {
         String::new()
     };
-    Needs { any_of, also, line_start, ignore_case }
+    RequiredLiterals { any_of, also, line_start, ignore_case }
 }
 
-/// What every match of a pattern without alternatives begins with, if it begins at a line's start.
+/// Returns the literal with which every match begins, if the pattern has no alternatives and begins
+/// at the start of a line.
 fn leading_literal(pattern: &str) -> String {
     let mut literal = String::new();
     let mut rest = pattern.strip_prefix('^').unwrap_or_default().chars();
     while let Some(c) = rest.next() {
         match c {
             '*' | '?' | '{' => {
-                literal.pop(); // perhaps none of it
+                literal.pop(); // may occur zero times
                 break;
             }
             '\\' => match rest.next() {
@@ -62,18 +71,18 @@ fn leading_literal(pattern: &str) -> String {
 struct LiteralReader<'s> {
     rest: std::iter::Peekable<std::str::Chars<'s>>,
     depth: usize,
-    /// Branches of the whole pattern.
+    /// Number of branches of the whole pattern.
     branches: usize,
-    /// Sets of literals, of each of which the last of these branches needs one.
+    /// Sets of literals that the last branch requires.
     sets: Vec<Vec<String>>,
 }
 
-/// Sets looked for before a pattern is compiled.
+/// Maximum number of sets in [`RequiredLiterals::also`].
 const SETS_MAX: usize = 3;
 
 impl LiteralReader<'_> {
-    /// Literals of all branches together, or `None` when the pattern was not understood. An empty
-    /// list says that a branch needs nothing.
+    /// Returns the literals of all branches. `None` if the syntax is not supported; empty if a
+    /// branch requires no literal.
     fn alternation(&mut self) -> Option<Vec<String>> {
         let mut all = self.branch()?;
         let mut needless = all.is_empty();
@@ -85,7 +94,7 @@ impl LiteralReader<'_> {
         Some(if needless { Vec::new() } else { all })
     }
 
-    /// The most telling literals of one branch.
+    /// Returns the most selective literals of one branch.
     fn branch(&mut self) -> Option<Vec<String>> {
         let mut best: Vec<String> = Vec::new();
         let mut run = String::new();
@@ -120,7 +129,7 @@ impl LiteralReader<'_> {
             '(' => self.group().map(Atom::Other),
             '[' => self.class().map(|()| Atom::Other(Vec::new())),
             '.' | '^' | '$' => Some(Atom::Other(Vec::new())),
-            '*' | '+' | '?' | '{' => None, // repeats nothing: not ours to judge
+            '*' | '+' | '?' | '{' => None, // repeats nothing: invalid
             '\\' => match self.rest.next()? {
                 '<' | '>' => None,
                 c if c.is_ascii_punctuation() => Some(Atom::Literal(c)),
@@ -141,7 +150,7 @@ impl LiteralReader<'_> {
             return None;
         }
         if self.rest.next_if_eq(&'?').is_some() && self.rest.next()? != ':' {
-            return None; // flags and names
+            return None; // flags and named groups
         }
         self.depth += 1;
         let found = self.alternation()?;
@@ -184,7 +193,7 @@ impl LiteralReader<'_> {
 
 enum Atom {
     Literal(char),
-    /// Anything else, with the literals it needs.
+    /// Anything else, with its required literals.
     Other(Vec<String>),
 }
 
@@ -194,7 +203,7 @@ enum Repeated {
     Perhaps,
 }
 
-/// Long literals turn more texts away; of several branches the shortest decides.
+/// Keeps the set whose shortest literal is longer.
 fn keep_better(best: &mut Vec<String>, found: Vec<String>) {
     let telling = |literals: &[String]| literals.iter().map(String::len).min().unwrap_or(0);
     if telling(&found) > telling(best) {
@@ -207,7 +216,7 @@ mod tests {
     use super::*;
 
     fn literals(source: &str) -> Vec<String> {
-        needs(source).any_of
+        required_literals(source).any_of
     }
 
     #[test]
@@ -251,7 +260,7 @@ mod tests {
             (r"a", ""),
             (r"a|^b", ""),
         ] {
-            assert_eq!(needs(source).line_start, expected, "{source}");
+            assert_eq!(required_literals(source).line_start, expected, "{source}");
         }
     }
 }

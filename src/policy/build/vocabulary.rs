@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::{Shared, patterns, text, texts};
-use crate::facts::call::{CodeCall, FileEffect, Interpreter, Knowledge, ShellValue, Which};
+use crate::facts::call::{
+    CodeCall, FileEffect, Interpreter, OperandSelector, ProgramDatabase, ShellValue,
+};
 use crate::facts::lens::{CommandKind, ContentPattern, FileKindRow, Lens, ValueOptions, Wrapper};
 use crate::facts::pattern::CommandPattern;
 use crate::policy::builtin;
@@ -38,14 +40,14 @@ pub(in crate::policy) struct Vocabulary {
     /// Forges by name, with what the host of a remote there contains.
     pub(in crate::policy) forges: Vec<(String, Vec<String>)>,
     /// What is known of programs.
-    pub(in crate::policy) knowledge: Knowledge,
+    pub(in crate::policy) knowledge: ProgramDatabase,
 }
 
 impl Vocabulary {
     /// Every command pattern in it.
     pub(in crate::policy) fn patterns(&self) -> impl Iterator<Item = &str> {
         let Lens { wrappers, value_options, commands, .. } = &self.lens;
-        let Knowledge { interpreters, effects, shell_values, .. } = &self.knowledge;
+        let ProgramDatabase { interpreters, effects, shell_values, .. } = &self.knowledge;
         let wrappers = wrappers.iter().map(|it| it.command.as_str());
         let options = value_options.iter().map(|it| it.program.as_str());
         let kinds = commands.iter().flat_map(|it| it.programs.iter().chain(&it.except));
@@ -158,10 +160,10 @@ fn named<'n>(nodes: &'n [Shared<Node>], key: &'n str) -> impl Iterator<Item = (S
 }
 
 /// What all vocabularies know of programs, topmost first.
-fn knowledge(nodes: &[Shared<Node>]) -> Knowledge {
+fn knowledge(nodes: &[Shared<Node>]) -> ProgramDatabase {
     let rows =
         |key: &'static str| nodes.iter().filter_map(move |it| it.get(key)?.items()).flatten();
-    let which = |node: &Node, key: &str| Which::find(&text(node.get(key)));
+    let which = |node: &Node, key: &str| OperandSelector::find(&text(node.get(key)));
     let effect = |it: &Node| FileEffect {
         programs: patterns(it.get("programs")),
         except: patterns(it.get("except")),
@@ -189,7 +191,7 @@ fn knowledge(nodes: &[Shared<Node>]) -> Knowledge {
         options: texts(it.get("options")),
         after: texts(it.get("after")),
     };
-    Knowledge {
+    ProgramDatabase {
         interpreters: rows("interpreters").map(interpreter).collect(),
         effects: rows("file_effects").map(effect).collect(),
         calls: rows("code_calls").map(call).collect(),

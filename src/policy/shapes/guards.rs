@@ -1,7 +1,7 @@
 //! What `guards.yaml` and the built-in sets of guards may hold.
 
 use super::resilience::{DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS};
-use crate::facts::call::Which;
+use crate::facts::call::OperandSelector;
 use crate::policy::guards::{Fallback, Verb};
 use crate::source::shape::{Field, Kind, field, required};
 
@@ -43,7 +43,7 @@ pub const GUARD: &[Field] = &[
     OVERRIDE,
 ];
 
-const WHICH: Kind = Kind::Choice(Which::NAMES);
+const WHICH: Kind = Kind::Choice(OperandSelector::NAMES);
 
 /// What some programs do with the files they are given.
 pub(super) const EFFECT: &[Field] = &[

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use policyd::facts::call::{Call, Patience, Reading, Surroundings};
+use policyd::facts::call::{AnalysisContext, Call, CallEnvironment, TimeLimit};
 use policyd::facts::compiled::CompiledLens;
 use policyd::facts::event::{Event, EventKind};
 use policyd::id::SessionId;
@@ -18,7 +18,7 @@ fn what_is_not_asked_would_be_silent() {
     let pack = builtin::pack();
     let policy = load::load(&pack, &pack).policy.unwrap();
     let words = Words::new(CompiledLens::new(policy.lens.clone()), policy.texts.clone());
-    let around = Surroundings { folder: "/work".to_owned(), ..Surroundings::default() };
+    let around = CallEnvironment { folder: "/work".to_owned(), ..CallEnvironment::default() };
     let (mut left_out, mut asked) = (0, 0);
     for (line, effects) in [
         ("cargo test -q 2>&1 | tail -5 && git status", false),
@@ -35,9 +35,13 @@ fn what_is_not_asked_would_be_silent() {
             ..Event::of(kind, SessionId::sanitise("s"))
         };
         let knowledge = &*policy.guards.knowledge;
-        let reading =
-            Reading { lens: &words.lens, knowledge, around: &around, patience: Patience::ENDLESS };
-        let call = Call::of(&event, reading);
+        let reading = AnalysisContext {
+            lens: &words.lens,
+            knowledge,
+            around: &around,
+            patience: TimeLimit::ENDLESS,
+        };
+        let call = Call::from_event(&event, reading);
         assert_eq!(call.has_effects(), effects, "{line}");
         let situation = Situation::alone(event, "/work".into(), Timestamp::from_millis(0));
         let context = Rc::new(situation.context(&policy, &words));

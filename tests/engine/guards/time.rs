@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-use policyd::facts::call::{Call, Patience, Reading, Surroundings};
+use policyd::facts::call::{AnalysisContext, Call, CallEnvironment, TimeLimit};
 use policyd::facts::compiled::CompiledLens;
 use policyd::judge::situation::Words;
 use policyd::policy::{builtin, load};
@@ -35,10 +35,14 @@ fn a_line_of_simple_parts_takes_time_in_proportion_to_its_length() {
     let pack = builtin::pack();
     let policy = load::load(&pack, &pack).policy.unwrap();
     let words = Words::new(CompiledLens::new(policy.lens.clone()), policy.texts.clone());
-    let around = Surroundings { folder: "/work".to_owned(), ..Surroundings::default() };
+    let around = CallEnvironment { folder: "/work".to_owned(), ..CallEnvironment::default() };
     let knowledge = &*policy.guards.knowledge;
-    let reading =
-        Reading { lens: &words.lens, knowledge, around: &around, patience: Patience::ENDLESS };
+    let reading = AnalysisContext {
+        lens: &words.lens,
+        knowledge,
+        around: &around,
+        patience: TimeLimit::ENDLESS,
+    };
     let taken = |line: &str| {
         let input = json!({ "command": line });
         let once = || {
@@ -60,12 +64,12 @@ fn what_is_not_read_in_time_is_not_read_further() {
     let pack = builtin::pack();
     let policy = load::load(&pack, &pack).policy.unwrap();
     let words = Words::new(CompiledLens::new(policy.lens.clone()), policy.texts.clone());
-    let around = Surroundings::default();
+    let around = CallEnvironment::default();
     let knowledge = &*policy.guards.knowledge;
     let left = Cell::new(3);
     let is_late = || left.replace(left.get() - 1) <= 0;
-    let patience = Patience(&is_late);
-    let reading = Reading { lens: &words.lens, knowledge, around: &around, patience };
+    let patience = TimeLimit(&is_late);
+    let reading = AnalysisContext { lens: &words.lens, knowledge, around: &around, patience };
     let input = json!({"command": "a; b; c; d; e; f; g"});
     let call = Call::read("Bash", &input, reading);
     assert!(call.beyond && call.unread == ["it takes too long to analyze"], "{call:?}");

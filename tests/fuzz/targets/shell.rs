@@ -1,7 +1,7 @@
 //! A command line: reading it ends, what is quoted is data, and `eval` of it starts the same
 //! programs.
 
-use policyd::facts::call::{Call, Invocation, Patience, Reading, Surroundings};
+use policyd::facts::call::{AnalysisContext, Call, CallEnvironment, Invocation, TimeLimit};
 use policyd::facts::compiled::CompiledLens;
 use policyd::policy::{Policy, builtin, load};
 use serde_json::json;
@@ -21,16 +21,20 @@ thread_local! {
 }
 
 fn read(command: &str) -> Call {
-    let around = Surroundings {
+    let around = CallEnvironment {
         folder: "/work".to_owned(),
         project: "/work".to_owned(),
         home: "/home/dev".to_owned(),
-        ..Surroundings::default()
+        ..CallEnvironment::default()
     };
     KNOWN.with(|known| {
         let knowledge = &*known.policy.guards.knowledge;
-        let reading =
-            Reading { lens: &known.lens, knowledge, around: &around, patience: Patience::ENDLESS };
+        let reading = AnalysisContext {
+            lens: &known.lens,
+            knowledge,
+            around: &around,
+            patience: TimeLimit::ENDLESS,
+        };
         Call::read("Bash", &json!({ "command": command }), reading)
     })
 }

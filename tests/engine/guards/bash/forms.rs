@@ -1,6 +1,6 @@
 //! The forms of the shell's grammar, put into each other: whatever bash starts, the reader has to see.
 
-use policyd::facts::call::Text;
+use policyd::facts::call::ShellText;
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::strategy::ValueTree;
@@ -273,9 +273,9 @@ fn line() -> impl Strategy<Value = String> {
 }
 
 /// Whether all that bash started was seen.
-fn agrees(read: &[Shown<Text>], done: &Done) -> bool {
-    let is = |read: &Shown<Text>, done: &Shown<String>| {
-        let all: Option<Vec<&str>> = read.iter().map(Text::all).collect();
+fn agrees(read: &[Shown<ShellText>], done: &Done) -> bool {
+    let is = |read: &Shown<ShellText>, done: &Shown<String>| {
+        let all: Option<Vec<&str>> = read.iter().map(ShellText::all).collect();
         all.is_none_or(|it| it.as_slice() == done.as_slice())
     };
     done.shown.iter().all(|done| read.iter().any(|read| is(read, done)))

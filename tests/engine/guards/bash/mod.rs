@@ -6,7 +6,7 @@ mod words;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use policyd::facts::call::{Call, Patience, Reading, Surroundings, Text};
+use policyd::facts::call::{AnalysisContext, Call, CallEnvironment, ShellText, TimeLimit};
 use policyd::facts::compiled::CompiledLens;
 use policyd::policy::{Policy, builtin, load};
 use proptest::strategy::ValueTree;
@@ -102,16 +102,20 @@ impl Reader {
     }
 
     /// What it says of `show`; nothing where it says that it did not understand the line.
-    fn shown(&self, line: &str) -> Option<Vec<Shown<Text>>> {
-        let around = Surroundings {
+    fn shown(&self, line: &str) -> Option<Vec<Shown<ShellText>>> {
+        let around = CallEnvironment {
             folder: "/work".to_owned(),
             project: "/work".to_owned(),
             home: HOME.to_owned(),
-            ..Surroundings::default()
+            ..CallEnvironment::default()
         };
         let knowledge = &*self.policy.guards.knowledge;
-        let reading =
-            Reading { lens: &self.lens, knowledge, around: &around, patience: Patience::ENDLESS };
+        let reading = AnalysisContext {
+            lens: &self.lens,
+            knowledge,
+            around: &around,
+            patience: TimeLimit::ENDLESS,
+        };
         let call = Call::read("Bash", &json!({ "command": line }), reading);
         let shown = call.programs.iter().filter(|it| it.name == "show");
         (call.is_understood() && !call.beyond).then(|| shown.map(|it| it.args.clone()).collect())
@@ -120,7 +124,7 @@ impl Reader {
 
 /// Both sides of a line that is read wrongly.
 fn shown_both(line: &str, reader: &Reader, done: &Done) -> String {
-    let known = |it: &Text| match it.is_known() {
+    let known = |it: &ShellText| match it.is_known() {
         true => format!("{:?}", it.text),
         false => format!("{:?}…", it.known_part()),
     };
@@ -134,7 +138,7 @@ fn shown_both(line: &str, reader: &Reader, done: &Done) -> String {
 fn smallest(
     tree: &mut impl ValueTree<Value = String>,
     reader: &Reader,
-    agrees: fn(&[Shown<Text>], &Done) -> bool,
+    agrees: fn(&[Shown<ShellText>], &Done) -> bool,
 ) -> String {
     let is_wrong = |line: &String| {
         let done = &by_bash(std::slice::from_ref(line))[0];

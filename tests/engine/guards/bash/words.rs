@@ -1,7 +1,7 @@
 //! Words as bash passes them: generated lines are run by a real bash, and what it hands to a program must
 //! be what the reader says, wherever the reader says that it knows.
 
-use policyd::facts::call::Text;
+use policyd::facts::call::ShellText;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -212,7 +212,7 @@ fn with_home(text: &str) -> String {
 
 /// Whether what was read holds for what was handed: a part that is not known stands for any words. A `~` out of a
 /// value may be taken for the home: that is what was meant.
-fn holds(read: &[Text], handed: &[String]) -> bool {
+fn holds(read: &[ShellText], handed: &[String]) -> bool {
     for (at, text) in read.iter().enumerate() {
         let known = text.known_part();
         let is_or_begins = |it: &str, known: &str| match text.is_known() {
@@ -233,14 +233,14 @@ fn holds(read: &[Text], handed: &[String]) -> bool {
 }
 
 /// Whether all that bash did was read, and all that is said to be known was done.
-fn agrees(read: &[Shown<Text>], done: &Done) -> bool {
+fn agrees(read: &[Shown<ShellText>], done: &Done) -> bool {
     // Where it complains, what it did is not what was asked for.
     if done.complains {
         return true;
     }
     let is_read = |done: &Shown<String>| read.iter().any(|read| holds(read, done));
-    let is_done = |read: &Shown<Text>| {
-        !read.iter().all(Text::is_known) || done.shown.iter().any(|done| holds(read, done))
+    let is_done = |read: &Shown<ShellText>| {
+        !read.iter().all(ShellText::is_known) || done.shown.iter().any(|done| holds(read, done))
     };
     done.shown.iter().all(is_read) && read.iter().all(is_done)
 }
@@ -259,7 +259,7 @@ fn words_are_those_that_bash_passes() {
     for ((tree, line), done) in trees.iter_mut().zip(&lines).zip(&by_bash(&lines)) {
         let Some(read) = reader.shown(line).filter(|_| !done.complains) else { continue };
         understood += 1;
-        known += usize::from(read.iter().flatten().all(Text::is_known));
+        known += usize::from(read.iter().flatten().all(ShellText::is_known));
         if !agrees(&read, done) {
             wrong += 1;
             if shown.len() < SHRUNK_MAX {
