@@ -131,7 +131,7 @@ fn a_session_begins_with_the_review_that_is_due() {
     assert!(said.contains("- Old: given up, scope_obsolete (scope_obsolete)"), "{said}");
     assert!(said.contains("- \"Rotate passwords\": a human is asked (human_needed)"), "{said}");
     assert!(said.contains("has waited for 588 h"), "{said}");
-    assert!(said.contains("wait for the decision of a human"), "{said}");
+    assert!(said.contains("wait for a human decision"), "{said}");
     let prompt = context(&event(&desk, "UserPromptSubmit", &json!({"prompt": "Go on"})));
     assert!(prompt.contains("- \"Rotate passwords\": "), "{prompt}");
     assert!(!prompt.contains("given up"), "{prompt}");
@@ -231,7 +231,7 @@ fn pending_signals_reach_the_agent_and_a_late_review_becomes_a_dead_letter() {
     desk.put("signals/FEATURE_READY_auth", &json!({}));
     desk.advance(1);
     let said = context(&event(&desk, "UserPromptSubmit", &json!({"prompt": "Go on"})));
-    assert!(said.contains("Signals for you"), "{said}");
+    assert!(said.contains("Pending signals"), "{said}");
     assert!(said.contains("security_decision") || said.contains("task-099"), "{said}");
     desk.advance(30);
     event(&desk, "SessionStart", &json!({"source": "startup"}));

@@ -71,7 +71,7 @@ fn each_tier_is_told_once_until_the_context_was_emptied() {
     desk.write("s-1", &lines);
     let said = at_prompt(&desk, "s-1").unwrap();
     assert!(
-        said.contains("The context is 75 % full. Write down state now in HANDOFF.md"),
+        said.contains("The context window is 75% full. Save your state now to HANDOFF.md"),
         "{said}"
     );
 }
@@ -83,7 +83,7 @@ fn what_is_said_tells_the_outlook() {
     desk.write("s-1", &std::iter::once(prompt("p1", "Build it.")).chain(calls).collect::<Vec<_>>());
     let said = after_tool(&desk, "s-1").unwrap();
     assert!(
-        said.starts_with("The context is 65 % full, about 2 calls or 1 turn(s) before 70 %."),
+        said.starts_with("The context window is 65% full. Until 70%, calls left: about 2, turns left: about 1."),
         "{said}"
     );
 }
@@ -393,7 +393,7 @@ fn a_stop_in_a_full_context_is_blocked_until_the_state_is_written_down() {
     after_tool(&desk, "s-1").unwrap();
     let out = answer(&desk, "Stop", "s-1", &json!({"prompt_id": "p1"}));
     assert!(
-        out.contains("\"decision\":\"block\"") && out.contains("Write down state now"),
+        out.contains("\"decision\":\"block\"") && out.contains("Save your state now"),
         "{out}"
     );
     lines.push(json!({"type": "assistant", "message": {"id": "m2", "content": [{"type": "tool_use",
@@ -410,7 +410,7 @@ fn a_compaction_that_the_client_tells_of_before_its_transcript_does_re_arms() {
     let desk = Desk::new();
     let mut lines = vec![prompt("p1", "Build it."), call("m1", 150_000)];
     desk.write("s-1", &lines);
-    assert!(after_tool(&desk, "s-1").unwrap().starts_with("The context is 75 % full"));
+    assert!(after_tool(&desk, "s-1").unwrap().starts_with("The context window is 75% full"));
     let over = json!({"trigger": "auto", "compact_summary": "All done."});
     assert_eq!(answer(&desk, "PostCompact", "s-1", &over), "");
     // The transcript is as it was: what it says is of the context that is gone.

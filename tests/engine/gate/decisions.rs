@@ -274,7 +274,7 @@ fn what_is_said_stays_below_the_callers_bound() {
     let reason = answer["reason"].as_str().unwrap();
     assert!(reason.chars().count() <= 9_000);
     assert!(reason.contains("150 of 150 todos"), "the finding comes first");
-    assert!(reason.contains("Block 1;"), "and the footer stays");
+    assert!(reason.contains("Block 1. "), "and the footer stays");
 }
 
 #[test]

@@ -267,7 +267,7 @@ fn a_preference_changed_during_the_session_counts_at_the_next_stop() {
         let verdict = verdict(&scene.report(), "ci_status");
         verdict["details"].as_str().unwrap().to_owned()
     };
-    let undecided = "PR #7: the forge does not say yet whether it can be merged";
+    let undecided = "PR #7: GitHub does not report yet whether it can be merged";
     assert_eq!(said(&scene), undecided);
     scene.world.put(PREFERENCES, NO_AUTO_MERGE);
     assert_eq!(said(&scene), "PR #7 ready (CI passing, awaiting user approval)");

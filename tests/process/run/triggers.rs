@@ -140,7 +140,7 @@ fn more_than_100_dollars_an_hour_ask_a_human_once() {
     assert_eq!((said.code, said.status().as_str()), (14, "human_needed"));
     assert_eq!(stage.prompts().len(), 2, "60 dollars in half a minute are no 7,200 an hour");
     let why = said.of("loop.end")[0]["reason"].as_str().unwrap().to_owned();
-    assert!(why.contains("It costs 120") && why.contains("USD an hour"), "{why}");
+    assert!(why.contains("costs 120") && why.contains("USD per hour"), "{why}");
     let waits = stage.call(&["signal", "list", "--format", "json"]);
     let request: Value = serde_json::from_str(waits.out.lines().next().unwrap()).unwrap();
     assert_eq!(request["signal"], "HUMAN_REVIEW_NEEDED", "{waits:?}");

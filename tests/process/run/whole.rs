@@ -272,7 +272,7 @@ fn stop_pause_and_input_are_heard_between_two_turns() {
     let said = stage.resume(&[]);
     assert_eq!((said.code, said.status().as_str()), (130, "stopped"));
     assert!(
-        stage.prompts()[1].contains("## A human says\nuse the other parser"),
+        stage.prompts()[1].contains("## Message from a human\nuse the other parser"),
         "{}",
         stage.prompts()[1]
     );
