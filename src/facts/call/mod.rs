@@ -154,7 +154,7 @@ impl TimeLimit<'_> {
 
 impl std::fmt::Debug for TimeLimit<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Patience")
+        f.write_str("TimeLimit")
     }
 }
 
