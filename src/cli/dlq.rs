@@ -100,7 +100,7 @@ fn add(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &DlqAdd) -> u8
             key: arguments.key.clone(),
             ..Attempt::default()
         },
-        at_once: arguments.at_once,
+        at_once: arguments.immediately,
     };
     match stores.fail(&report) {
         Err(error) => refused(console, &error),

@@ -29,7 +29,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &Escalat
         EscalationAction::Resolve { id, decision, reject } => {
             resolve(&stores, console, id, (decision, !reject))
         }
-        EscalationAction::Remind => {
+        EscalationAction::Notify => {
             let problems = stores.remind();
             problems.iter().for_each(|it| console.complain(it));
             if problems.is_empty() { EXIT_OK } else { EXIT_BROKEN }

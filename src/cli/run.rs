@@ -53,14 +53,14 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &RunA
         return EXIT_BROKEN;
     };
     // A root of the command line is where the user says.
-    let asked = arguments.state.is_some();
+    let asked = arguments.state_dir.is_some();
     let fenced = project::fenced_by_pack(world, &project, &policy.settings).filter(|_| !asked);
     let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
-    if let Some(folder) = &arguments.state {
+    if let Some(folder) = &arguments.state_dir {
         let root = project.folder.join(folder);
         let said = world.env("POLICYD_STATE_DIR").map(|it| project.main.join(it));
         if said.is_some_and(|said| said != root) {
-            console.complain("--state and POLICYD_STATE_DIR name different folders");
+            console.complain("`--state-dir` and `POLICYD_STATE_DIR` name different directories");
             return EXIT_USAGE;
         }
         policy.settings.paths.root = root.to_string_lossy().into_owned();
@@ -93,7 +93,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &RunA
     let limits = run.options.limit(&settings.limits);
     let folder = store.folder(&run.id);
     let teller = Teller::new(console, arguments.format, world.elapsed());
-    let paths = Paths { own, folder, named: arguments.state.is_some() };
+    let paths = Paths { own, folder, named: arguments.state_dir.is_some() };
     let (overrides, wrong) = project::overrides(world);
     let mut supervisor = Supervisor {
         world,

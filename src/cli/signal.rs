@@ -45,9 +45,9 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Sign
             at.emit(console, (name, fields), (from, *expires))
         }
         SignalAction::List => Ok(at.list(console)),
-        SignalAction::Kinds => Ok(print::kinds(console, at.signals, format)),
+        SignalAction::Types => Ok(print::kinds(console, at.signals, format)),
         SignalAction::Show { id } => Ok(at.show(console, id)),
-        SignalAction::Consume { signal, by, hold } => at.consume(console, signal, (by, *hold)),
+        SignalAction::Consume { signal, by, lease } => at.consume(console, signal, (by, *lease)),
         SignalAction::Release { id, by } => {
             let answer = at.store.take(id, Event::Release { by }, world.now());
             answer.map(|it| at.told(console, &it, id))
@@ -77,7 +77,7 @@ impl At<'_, '_> {
         if kind.is_none() {
             let known: Vec<&str> = self.signals.kinds.iter().map(|it| it.id.as_str()).collect();
             let help = suggest::did_you_mean(name, &known);
-            let help = help.unwrap_or_else(|| "`policyd signal kinds` lists them".to_owned());
+            let help = help.unwrap_or_else(|| "`policyd signal types` lists them".to_owned());
             console.complain(&format!("there is no signal `{name}`; {help}"));
         }
         kind
@@ -194,7 +194,7 @@ impl At<'_, '_> {
         &self,
         console: &mut Console<'_>,
         signal: &str,
-        (by, hold): (&Option<String>, Option<Duration>),
+        (by, lease): (&Option<String>, Option<Duration>),
     ) -> Result<u8, WorldError> {
         // A mistyped name would wait for ever.
         let view = self.store.view(self.world.now());
@@ -214,7 +214,7 @@ impl At<'_, '_> {
             return Ok(code);
         }
         let by = self.whoever(by);
-        let event = match hold {
+        let event = match lease {
             Some(lease) => Event::Claim { by: &by, lease },
             None => Event::Consume { by: &by },
         };
