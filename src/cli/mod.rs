@@ -86,6 +86,12 @@ pub const EXIT_USAGE: u8 = 2;
 /// Could not do the job.
 pub const EXIT_BROKEN: u8 = 3;
 
+/// The commands with their arguments and help texts.
+#[must_use]
+pub fn command_line() -> clap::Command {
+    Arguments::command()
+}
+
 /// Runs the program and returns its exit code.
 pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString]) -> u8 {
     if let Some(plain) = plain_hook_call(arguments) {
