@@ -119,10 +119,10 @@ pub(super) fn man(console: &mut Console<'_>, path: &[String]) -> u8 {
             let known: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
             let help = suggest::did_you_mean(name, &known);
             let help = help.unwrap_or_else(|| match known.as_slice() {
-                [] => "it has no commands of its own".to_owned(),
-                known => format!("there are {}", known.join(", ")),
+                [] => "it has no subcommands".to_owned(),
+                known => format!("one of {}", known.join(", ")),
             });
-            console.complain(&format!("there is no command `{name}`; {help}"));
+            console.complain(&format!("unknown command `{name}`\nhelp: {help}"));
             return EXIT_USAGE;
         };
         command = found.clone();

@@ -104,7 +104,7 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
     let code = command(world, &mut own, arguments);
     match stdout.lost {
         Some(error) if !is_hook_call(arguments) => {
-            console.complain(&format!("standard output cannot be written: {error}"));
+            console.complain(&format!("could not write to standard output: {error}"));
             EXIT_BROKEN
         }
         _ => code,

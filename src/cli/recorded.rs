@@ -58,8 +58,11 @@ pub(super) fn find(
         .filter(|it| id.is_some() || !decision_log::is_switch(&it.event))
         .collect();
     let ids: Vec<&str> = fitting.iter().map(|it| it.id.as_str()).collect();
-    if id.is_some() && ids.iter().any(|it| Some(it) != ids.first()) {
-        return Err((EXIT_USAGE, format!("several decisions begin so: {}", ids.join(", "))));
+    if let Some(prefix) = id
+        && ids.iter().any(|it| Some(it) != ids.first())
+    {
+        let text = format!("ambiguous decision id `{prefix}`\n{}", ids.join("\n"));
+        return Err((EXIT_USAGE, text));
     }
     let named = id.map(|it| format!("decision `{it}`"));
     let named = named.or_else(|| session.map(|it| format!("decision of a session `{it}`")));
