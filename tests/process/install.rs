@@ -308,7 +308,7 @@ fn a_link_is_not_written_through() {
     let called = machine.run(&["install"], b"");
     assert_eq!(called.code, Some(3), "{called:?}");
     assert!(called.stderr.contains("symbolic link"), "{}", called.stderr);
-    assert!(called.stderr.contains("put a copy of the file"), "the cure: {}", called.stderr);
+    assert!(called.stderr.contains("by a copy of its target"), "the cure: {}", called.stderr);
     let beside = fs::read_dir(machine.path("home/.claude")).unwrap().count();
     assert_eq!(beside, 1, "nothing is kept beside a file that is not written");
     assert_eq!(text(&real), "{}\n");
