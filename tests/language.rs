@@ -3,6 +3,8 @@
 #![expect(
     clippy::unwrap_used,
     clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    clippy::string_slice,
     reason = "the test reads the real source tree; failing to is a failure"
 )]
 
