@@ -86,7 +86,7 @@ impl PowerSteeringConfig {
                 let ids = policy.considerations.iter().map(|it| it.id.as_str());
                 let help = suggest::did_you_mean(id, &ids.collect::<Vec<_>>()).unwrap_or_default();
                 let file = self.path.display();
-                problems.push(format!("{file}: there is no check `{id}`; {help}"));
+                problems.push(format!("{file}: unknown check `{id}`; {help}"));
             }
         }
         problems

@@ -1,4 +1,4 @@
-//! What the command line may say: one struct for each command.
+//! Command-line arguments: one struct per command.
 
 use std::path::PathBuf;
 
@@ -31,7 +31,7 @@ mod run;
 mod setup;
 mod signals;
 
-/// The exit codes, for people.
+/// Formats the exit codes for the help text.
 fn exit_codes() -> String {
     let codes = EXIT_CODES.map(|(code, meaning)| format!("{code} {meaning}"));
     format!("Exit codes: {}.\n`eval` in hook format always exits with 0.", codes.join("; "))
@@ -41,11 +41,11 @@ fn exit_codes() -> String {
 #[command(
     name = "policyd",
     version,
-    about = "Decides what a coding agent may do, and whether it may stop",
+    about = "Decide what a coding agent may do and whether it may stop",
     after_help = exit_codes()
 )]
 pub(super) struct Arguments {
-    /// Colours: `auto` is where the output is a terminal that knows them and NO_COLOR is not set
+    /// When to colorize the output
     #[arg(long, global = true, value_enum, default_value = "auto", value_name = "WHEN")]
     pub(super) color: Color,
     #[command(subcommand)]
@@ -54,211 +54,210 @@ pub(super) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Judge one hook event: event JSON on stdin, decision JSON on stdout
+    /// Evaluate one hook event: event JSON on stdin, decision JSON on stdout
     Eval(EvalArguments),
-    /// Start a pack of your own: a rule, its case, and the built-in pack for reading
+    /// Create a custom pack: one rule, its test case, and a copy of the built-in pack for reference
     Init(InitArguments),
-    /// Check packs: everything that may be wrong with them, with its place and its cure
+    /// Check packs for errors and likely mistakes, and suggest fixes
     Lint(LintArguments),
-    /// Run the cases of a pack: what it should answer in a situation
+    /// Run the test cases of a pack
     Test(TestArguments),
-    /// List the active rules, their mode and where they are written
+    /// List the active rules with their modes and source locations
     Rules(PackArguments),
-    /// Show the facts of a session as rules see them, or the table of all facts
+    /// Show the facts of a session, or list all facts and functions that rules can use
     Facts(FactsArguments),
-    /// Evaluate one expression on a session's facts, and show the value of each part
+    /// Evaluate an expression on the facts of a session and show the value of each part
     Try(TryArguments),
-    /// Switch the gate off for a while, in this project or in one session; it ends by itself
+    /// Pause policyd for a limited time, in this project or in one session
     Pause(PauseArguments),
     /// End a pause
     Resume(ResumeArguments),
     /// Disable policyd in this project until `policyd enable`
     Disable(DisableArguments),
-    /// Enable policyd again in this project
+    /// Enable policyd in this project again
     Enable,
-    /// Judge recorded sessions with the current pack: what would have fired, where, how often
+    /// Evaluate recorded sessions with the current pack and report which rules fire
     Replay(ReplayArguments),
     /// Show, verify or reset the state of a session
     State(StateArguments),
-    /// List what was decided, newest last: what happened overnight
+    /// List logged decisions, newest last
     Log(LogArguments),
-    /// Show why a decision was taken: what was amiss, and the values behind it
+    /// Explain a decision: which rules fired and with which values
     Explain(ExplainArguments),
-    /// Read the diagnostic log of the sessions
+    /// Show the diagnostic logs of sessions
     Diag(DiagArguments),
-    /// Ask, feed, explain, open and reset the circuit breakers of the project
+    /// Query, update, explain, open and reset the circuit breakers of the project
     Breaker(BreakerArguments),
-    /// Tasks that failed again and again: take in, list, review, put back, give up
+    /// Manage the dead-letter queue: record, list, review, requeue and abandon failed tasks
     Dlq(DlqArguments),
-    /// What humans are asked to decide, and their answers
+    /// Manage escalations: requests for a human decision
     Escalation(EscalationArguments),
-    /// Let an agent's command work on a goal, turn after turn, until it is done or cannot go on
+    /// Run an agent command turn by turn until the goal is complete or the run cannot continue
     Run(RunArguments),
-    /// Say what a failure is, how long to wait, and what to do after it
+    /// Classify a failure, compute the retry delay, and choose the recovery action
     Failure(FailureArguments),
     /// Create, list, consume and answer signals between processes
     Signal(SignalArguments),
-    /// How full the context of a session is, and what is carried over from it
+    /// Show how full the context window of a session is, and summarize the session
     Context(ContextArguments),
-    /// Ask a decision table: the answer, and why
+    /// Evaluate a decision table and explain the result
     Decide(DecideArguments),
-    /// Look for excuses and red flags in a text
+    /// Find rationalizations and red flags in a text
     Rationalization(RationalizationArguments),
-    /// Put hook lines into the settings of clients
+    /// Add hooks to the settings of clients
     Install(InstallArguments),
-    /// Take them out again
+    /// Remove the hooks from the settings of clients
     Uninstall(UninstallArguments),
-    /// Prove that the installation works
+    /// Check the installation and run the hook path on simulated machines
     Doctor(DoctorArguments),
-    /// Trust the pack of a repository, as it is now; or list, or revoke
+    /// Trust the current content of a project's pack; list or revoke trust
     Trust(TrustArguments),
-    /// Print the JSON Schema of a file kind
+    /// Print the JSON Schema of a file type
     Schema(SchemaArguments),
-    /// Print completions for a shell
+    /// Print shell completions
     Completions {
-        /// The shell
+        /// Shell to print completions for
         shell: clap_complete::Shell,
     },
-    /// Print the man page of the program, or of one of its commands
+    /// Print the man page of policyd or of one of its commands
     Man {
-        /// The command, such as `lint` or `breaker allow`
+        /// Command, such as `lint` or `breaker allow`; default: policyd itself
         command: Vec<String>,
     },
 }
 
-/// When output is coloured.
+/// When output is colorized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Color {
-    /// On a terminal, unless `NO_COLOR` is set or `TERM` is `dumb`
+    /// Colorize on a terminal, unless `NO_COLOR` is set or `TERM` is `dumb`
     Auto,
-    /// Always
+    /// Always colorize
     Always,
-    /// Never
+    /// Never colorize
     Never,
 }
 
-/// Form of the answer.
+/// Output format of `policyd eval`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
-    /// The caller's protocol; exit code 0, whatever happens
+    /// Response in the client's hook protocol; the exit code is always 0
     Hook,
-    /// The full report
+    /// Full report as JSON
     Json,
-    /// For people
+    /// Human-readable text
     Text,
 }
 
 #[derive(Debug, clap::Args)]
 pub(super) struct EvalArguments {
-    /// The event: stop, subagent-stop, pre-tool-use, …
+    /// Hook event, such as `stop`, `subagent-stop` or `pre-tool-use`
     #[arg(long, value_name = "EVENT")]
     pub(super) hook: String,
-    /// The client that calls; told from the payload where it is left out
-    #[arg(long, value_name = "NAME")]
+    /// Client that sends the event; default: detected from the payload
+    #[arg(long, visible_alias = "client", value_name = "NAME")]
     pub(super) harness: Option<String>,
-    /// Form of the answer
+    /// Output format
     #[arg(long, value_enum, default_value = "hook")]
     pub(super) format: Format,
-    /// Folder of the pack
+    /// Pack directory; default: the pack of the project
     #[arg(long, value_name = "DIR")]
     pub(super) policies: Option<PathBuf>,
-    /// Read the event from a file instead of stdin
+    /// Read the event from a file instead of standard input
     #[arg(long, value_name = "FILE")]
     pub(super) input: Option<PathBuf>,
-    /// Write nothing, move no state
+    /// Dry run: write no files and do not change state
     #[arg(long)]
     pub(super) dry_run: bool,
     /// Show the value of each part of each condition
     #[arg(long)]
     pub(super) explain: bool,
-    /// Judge as of this time (RFC 3339)
+    /// Evaluate as of this time (RFC 3339)
     #[arg(long, value_name = "TIME")]
     pub(super) now: Option<String>,
 }
 
-/// Form of a list.
+/// Output format of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum ListFormat {
-    /// For people
+    /// Human-readable text
     Text,
-    /// One line each
+    /// One line per entry
     Compact,
-    /// For programs
+    /// Machine-readable JSON
     Json,
 }
 
 #[derive(Debug, clap::Args)]
 pub(super) struct InitArguments {
-    /// Folder of the pack; `.policyd/policies` of the project by default
+    /// Pack directory; default: `.policyd/policies` of the project
     #[arg(value_name = "DIR")]
     pub(super) folder: Option<PathBuf>,
-    /// Show what changed in the built-in pack since its copy was made, and renew the copy
+    /// Show the changes of the built-in pack since it was copied, and update the copy
     #[arg(long)]
     pub(super) upgrade: bool,
 }
 
 #[derive(Debug, clap::Args)]
 pub(super) struct PackArguments {
-    /// Folder of the pack; the project's own by default
+    /// Pack directory; default: the pack of the project
     #[arg(long, value_name = "DIR")]
     pub(super) policies: Option<PathBuf>,
-    /// Form of the list
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: ListFormat,
 }
 
 #[derive(Debug, clap::Args)]
 pub(super) struct FactsArguments {
-    /// A transcript, or the beginning of a session's id; without one, the table of facts and
-    /// functions is printed
+    /// Transcript file or session ID prefix; default: list all facts and functions
     pub(super) session: Option<String>,
-    /// It is a subagent's own transcript
+    /// Treat the transcript as a subagent's
     #[arg(long)]
     pub(super) subagent: bool,
-    /// Folder of the pack
+    /// Pack directory; default: the pack of the project
     #[arg(long, value_name = "DIR")]
     pub(super) policies: Option<PathBuf>,
-    /// Form of the list; `json` holds the whole fold, too
+    /// Output format; `json` includes all data derived from the transcript
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: ListFormat,
 }
 
-/// Form of a report.
+/// Output format of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum ReportFormat {
-    /// For people
+    /// Human-readable text
     Text,
-    /// For programs
+    /// Machine-readable JSON
     Json,
 }
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ReplayArguments {
-    /// Transcripts, or folders of them, such as ~/.claude/projects
+    /// Transcript files, or directories of transcripts such as `~/.claude/projects`
     #[arg(required = true, value_name = "PATH")]
     pub(super) paths: Vec<PathBuf>,
-    /// Folder of the pack; the project's own by default
+    /// Pack directory; default: the pack of the project
     #[arg(long, value_name = "DIR")]
     pub(super) policies: Option<PathBuf>,
-    /// Show what this pack would change
+    /// Also evaluate this pack and show the differences
     #[arg(long, value_name = "DIR")]
     pub(super) compare: Option<PathBuf>,
-    /// End with 1 where the other pack blocks a stop, or refuses or asks about a tool call, that is let through now
+    /// Exit with 1 if the other pack is stricter: it blocks or asks where the current pack does not
     #[arg(long, requires = "compare")]
     pub(super) fail_on_new_blocks: bool,
-    /// Show one rule only
+    /// Show only this rule
     #[arg(long, value_name = "ID")]
     pub(super) rule: Option<String>,
-    /// Examples shown of each kind
+    /// Number of examples to show for each result
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub(super) examples: usize,
-    /// Stops not older than this: `12h`, `3d`
+    /// Only stops within this duration before now, such as `12h` or `3d`
     #[arg(long, value_name = "DURATION")]
     pub(super) since: Option<String>,
-    /// Threads; as many as the machine has cores by default
+    /// Number of threads; default: number of CPU cores
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) jobs: Option<u16>,
-    /// Form of the report
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: ReportFormat,
 }
@@ -273,108 +272,108 @@ pub(super) struct StateArguments {
 pub(super) enum StateAction {
     /// Print the state of a session as JSON
     Show {
-        /// The session id
+        /// Session ID
         session: String,
     },
-    /// Check the state of a session; `code` is the seed's error code
+    /// Verify the state of a session; `code` in the output is the error code of amplihack
     Verify {
-        /// The session id
+        /// Session ID
         session: String,
-        /// Form of the answer
+        /// Output format
         #[arg(long, value_enum, default_value = "text")]
         format: ListFormat,
     },
-    /// Forget a session: its counters return to zero
+    /// Reset the state of a session: its counters restart at zero
     Reset {
-        /// The session id
+        /// Session ID
         session: String,
     },
-    /// List the sessions, newest first
+    /// List sessions, newest first
     List,
 }
 
 #[derive(Debug, clap::Args)]
 pub(super) struct LogArguments {
-    /// Sessions whose id starts with this
+    /// Only sessions whose ID starts with this prefix
     #[arg(long, value_name = "ID")]
     pub(super) session: Option<String>,
-    /// Not older than this: `12h`, `3d`
+    /// Only entries within this duration before now, such as `12h` or `3d`
     #[arg(long, value_name = "DURATION")]
     pub(super) since: Option<String>,
-    /// Only blocks, releases and problems
+    /// Show only blocks, releases and problems
     #[arg(long)]
     pub(super) notable: bool,
-    /// Counts instead of entries: decisions, checks, preferences
+    /// Show counts of decisions, checks and preferences instead of entries
     #[arg(long)]
     pub(super) summary: bool,
-    /// Entries at most
+    /// Maximum number of entries
     #[arg(long, short = 'n', default_value_t = 50)]
     pub(super) lines: usize,
-    /// Form of the list
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: ListFormat,
 }
 
 #[derive(Debug, clap::Args)]
 pub(super) struct TryArguments {
-    /// The expression, such as `files.count > 3`; standard input without one
+    /// Expression, such as `files.count > 3`; default: standard input
     #[arg(allow_hyphen_values = true)]
     pub(super) expression: Option<String>,
-    /// A session: its transcript, or the beginning of its id; an empty one by default
+    /// Transcript file or session ID prefix; default: an empty session
     #[arg(long, value_name = "SESSION")]
     pub(super) session: Option<String>,
-    /// Folder of the pack
+    /// Pack directory; default: the pack of the project
     #[arg(long, value_name = "DIR")]
     pub(super) policies: Option<PathBuf>,
-    /// Form of the answer; `compact` is the value alone
+    /// Output format; `compact` prints only the value
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: ListFormat,
 }
 
 #[derive(Debug, clap::Args)]
 pub(super) struct PauseArguments {
-    /// How long: `30m`, `2h`, `1h30m`, at most seven days
+    /// Duration, such as `30m`, `2h` or `1h30m`; at most 7 days
     #[arg(default_value = "30m")]
     pub(super) duration: String,
-    /// Why; the user is told at every stop
+    /// Reason, shown to the user at every stop
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub(super) reason: String,
-    /// Only in the session whose id starts with this
+    /// Pause only the session whose ID starts with this prefix
     #[arg(long, value_name = "ID")]
     pub(super) session: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
 pub(super) struct DisableArguments {
-    /// The reason, shown at every session start and stop
+    /// Reason, shown at every session start and stop
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub(super) reason: String,
 }
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ResumeArguments {
-    /// Only in the session whose id starts with this; everywhere by default
+    /// Resume only the session whose ID starts with this prefix; default: all sessions
     #[arg(long, value_name = "ID")]
     pub(super) session: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ExplainArguments {
-    /// Id of the decision, as `policyd log` shows it; the last evaluated one by default
+    /// Decision ID as shown by `policyd log`; default: the last evaluated decision
     pub(super) id: Option<String>,
-    /// The last evaluated decision, which is the default
+    /// Explain the last evaluated decision (default)
     #[arg(long)]
     pub(super) last: bool,
-    /// Of the sessions whose id starts with this
+    /// Only sessions whose ID starts with this prefix
     #[arg(long, value_name = "ID")]
     pub(super) session: Option<String>,
-    /// Show every rule with its values, not only what was amiss
+    /// Show every rule with its values, not only those that fired
     #[arg(long)]
     pub(super) all: bool,
-    /// Folder of the pack
+    /// Pack directory; default: the pack of the project
     #[arg(long, value_name = "DIR")]
     pub(super) policies: Option<PathBuf>,
-    /// Form of the explanation
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: ListFormat,
 }
@@ -387,28 +386,28 @@ pub(super) struct DiagArguments {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum DiagAction {
-    /// Entries that report a failure
+    /// List entries that report a failure
     Failures(DiagFilter),
-    /// How often saves were retried
+    /// Show how often saves were retried
     Retries(DiagFilter),
-    /// Corrupt state files that were found
+    /// List corrupt state files
     Corruption(DiagFilter),
-    /// The last entries
+    /// Show the last entries
     Tail(DiagFilter),
 }
 
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct DiagFilter {
-    /// One session only
+    /// Show only this session
     #[arg(long)]
     pub(super) session: Option<String>,
-    /// Entries at most
+    /// Maximum number of entries
     #[arg(long, short = 'n', default_value_t = 50)]
     pub(super) lines: usize,
 }
 
 #[derive(Debug, clap::Args)]
 pub(super) struct SchemaArguments {
-    /// File kind, such as `considerations`; without one, the names are listed
+    /// File type, such as `considerations`; default: list the file types
     pub(super) name: Option<String>,
 }

@@ -58,7 +58,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &Breaker
     };
     if named.is_some_and(|it| it.is_empty() || it.len() > KEY_MAX || it.contains(char::is_control))
     {
-        console.complain(&format!("a breaker's name is a text of 1 to {KEY_MAX} printable bytes"));
+        console.complain(&format!("breaker key must have 1 to {KEY_MAX} printable bytes"));
         return EXIT_USAGE;
     }
     let project = project::find(world, None);
@@ -88,7 +88,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &Breaker
 }
 
 fn refused(console: &mut Console<'_>, key: &str, error: &WorldError) -> u8 {
-    console.complain(&format!("the breaker `{key}` could not be changed: {error}"));
+    console.complain(&format!("could not change breaker `{key}`: {error}"));
     EXIT_BROKEN
 }
 
@@ -100,7 +100,7 @@ fn allow(desk: &Desk<'_>, console: &mut Console<'_>, key: &str, format: ListForm
         (ListFormat::Json, answer) => console.say(&format!("{}\n", seen.answer_json(answer))),
         (_, Answer::Rejected { wait }) => console.say(&format!("{}\n", seen.rejection(wait))),
         (_, Answer::Tolerated { wait }) => {
-            console.complain(&format!("only observed: {}", seen.rejection(wait)));
+            console.complain(&format!("call permitted in shadow mode: {}", seen.rejection(wait)));
         }
         (_, Answer::Admitted | Answer::Noted) => {}
     }
@@ -124,8 +124,11 @@ fn effect_of(
         let mut names: Vec<&str> = names.map(String::as_str).collect();
         let mut seen = BTreeSet::new();
         names.retain(|it| seen.insert(*it));
-        let help = suggest::did_you_mean(class, &names).unwrap_or_default();
-        console.complain(&format!("there is no class of failures `{class}`, so it counts; {help}"));
+        let help = suggest::did_you_mean(class, &names);
+        let help = help.unwrap_or_else(|| "the pack defines no failure class".to_owned());
+        console.complain(&format!(
+            "unknown failure class `{class}`, so the failure counts\nhelp: {help}"
+        ));
         Effect::Trip
     })
 }
@@ -146,7 +149,7 @@ fn record(desk: &Desk<'_>, console: &mut Console<'_>, arguments: &RecordArgument
             console.say(&format!("{key}: {}\n", breaker.phase.as_str()));
             if breaker.needs_human && effect == Effect::Permanent {
                 console
-                    .complain(&format!("`{key}`: waiting does not cure this; a human is needed"));
+                    .complain(&format!("`{key}`: permanent failure; a human must fix the cause"));
             }
             EXIT_OK
         }
@@ -177,7 +180,9 @@ fn trip(
         Ok(breaker) => {
             console.say(&format!("{}\n", desk.seen(key, breaker).line()));
             if settings.mode != Mode::Enforce {
-                console.complain(&format!("`{key}` rejects nothing: its `mode` is not `enforce`"));
+                console.complain(&format!(
+                    "`{key}` does not reject calls: its `mode` is not `enforce`"
+                ));
             }
             EXIT_OK
         }
@@ -187,7 +192,7 @@ fn trip(
 
 fn reset(desk: &Desk<'_>, console: &mut Console<'_>, key: &str) -> u8 {
     if !desk.store.is_damaged() && !desk.store.knows(key) {
-        console.complain(&format!("there is no breaker `{key}`; nothing was reset"));
+        console.complain(&format!("unknown breaker `{key}`; nothing reset"));
         return EXIT_FOUND;
     }
     if let Err(code) = require_human(desk.world, console, &format!("reset the breaker `{key}`")) {

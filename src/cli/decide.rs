@@ -26,12 +26,12 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Deci
         }
     };
     for name in tables::missing(table, &arguments.given) {
-        console.complain(&format!("`{name}` is not given, and counts as empty, 0 or false"));
+        console.complain(&format!("input `{name}` not given; the table uses empty, 0 or false"));
     }
     let decided = match tables::decide(table, given, None) {
         Ok(decided) => decided,
         Err((place, why)) => {
-            console.complain(&format!("{place}: `{id}` has no answer: {why}"));
+            console.complain(&format!("{place}: could not evaluate `{id}`: {why}"));
             return EXIT_BROKEN;
         }
     };

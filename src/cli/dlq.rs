@@ -48,15 +48,15 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &DlqActi
 
 /// Says that a change was not made.
 pub(super) fn refused(console: &mut Console<'_>, error: &WorldError) -> u8 {
-    console.complain(&format!("the lists of tasks could not be changed: {error}; nothing is lost"));
+    console.complain(&format!("could not change the task queues: {error}; no data is lost"));
     EXIT_BROKEN
 }
 
 fn unknown(console: &mut Console<'_>, lists: &Lists, id: &str) -> u8 {
     let known: Vec<&str> = lists.tasks.iter().map(|it| it.id.as_str()).collect();
     let help = crate::source::suggest::nearest(id, &known);
-    let help = help.map(|it| format!("; did you mean `{it}`?")).unwrap_or_default();
-    console.complain(&format!("there is no task `{id}`{help}"));
+    let help = help.map(|it| format!("\nhelp: did you mean `{it}`?")).unwrap_or_default();
+    console.complain(&format!("unknown task `{id}`{help}"));
     EXIT_FOUND
 }
 
@@ -67,7 +67,7 @@ fn tell(console: &mut Console<'_>, problems: &[String]) {
 fn add(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &DlqAdd) -> u8 {
     let human = arguments.marks.iter().any(|it| it.starts_with("human_"));
     if human {
-        let action = format!("mark `{}` with {}", arguments.task, arguments.marks.join(", "));
+        let action = format!("label task `{}` as {}", arguments.task, arguments.marks.join(", "));
         if let Err(code) = require_human(stores.world, console, &action) {
             return code;
         }
@@ -100,7 +100,7 @@ fn add(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &DlqAdd) -> u8
             key: arguments.key.clone(),
             ..Attempt::default()
         },
-        at_once: arguments.at_once,
+        at_once: arguments.immediately,
     };
     match stores.fail(&report) {
         Err(error) => refused(console, &error),
@@ -128,19 +128,19 @@ fn taken_text(taken: &Taken) -> String {
     let task = &taken.task;
     let (id, attempts) = (&task.id, task.counted().count());
     if taken.known {
-        return format!("{id}: this report was taken in before\n");
+        return format!("{id}: duplicate report (same `--key`); ignored\n");
     }
     let counts = task.attempts.last().is_none_or(|it| it.counts);
     let mut text = if counts {
-        format!("{id}: failed attempt {attempts} is written down\n")
+        format!("{id}: recorded failed attempt {attempts}\n")
     } else {
-        format!("{id}: written down; it does not count as an attempt\n")
+        format!("{id}: recorded; the failure does not count as an attempt\n")
     };
     if !taken.entered.is_empty() {
         let plan =
             if task.strategy.is_empty() { String::new() } else { format!("; {}", task.strategy) };
         text = format!(
-            "{id}: put aside after {attempts} failed attempt(s) ({}{plan})\n",
+            "{id}: moved to the dead-letter queue after failed attempt {attempts} ({}{plan})\n",
             taken.entered
         );
     }
@@ -148,7 +148,7 @@ fn taken_text(taken: &Taken) -> String {
         text.push_str(&format!("{id}: try a simpler approach, or a smaller scope\n"));
     }
     if !taken.escalation.is_empty() {
-        text.push_str(&format!("{id}: a human is asked: escalations/{}.md\n", taken.escalation));
+        text.push_str(&format!("{id}: escalated: escalations/{}.md\n", taken.escalation));
     }
     text
 }
@@ -156,7 +156,7 @@ fn taken_text(taken: &Taken) -> String {
 fn damage(console: &mut Console<'_>, lists: &Lists) {
     for place in &lists.damaged {
         let name = place.as_str();
-        console.complain(&format!("queue/{name}.json is damaged; the next change puts it aside"));
+        console.complain(&format!("queue/{name}.json is damaged; the next change quarantines it"));
     }
 }
 
@@ -203,7 +203,7 @@ fn show(stores: &Stores<'_>, console: &mut Console<'_>, id: &str, format: ListFo
         ListFormat::Text | ListFormat::Compact => {
             console.say(&shown::details(task, stores.now));
             if let Some(next) = next {
-                console.say(&format!("  the next review would: {}", row_text(&next)));
+                console.say(&format!("  next review: {}", row_text(&next)));
             }
         }
     }
@@ -220,7 +220,7 @@ fn review(
     let every = stores.policy.dead_letter.review_every;
     let is_due = review_due(lists.metadata.last_reviewed, every, stores.now);
     if if_due && !is_due && lists.review_from.is_empty() {
-        console.say("the last review is not long ago; nothing was done\n");
+        console.say("last review is recent; nothing done\n");
         return EXIT_OK;
     }
     if let Some(id) = tasks.iter().find(|it| lists.find(it).is_none()) {
@@ -239,12 +239,12 @@ fn review(
                 tell(console, &row.problems);
             }
             if rows.is_empty() && format == ListFormat::Text {
-                console.say("there are no dead letters to review\n");
+                console.say("no dead-lettered tasks to review\n");
             }
             if left > 0 {
                 console.complain(&format!(
-                    "dead letters that are left for the next review: {left}; call this again, or wait for \
-                     the next session"
+                    "dead-lettered tasks left for the next review: {left}\nhelp: run this command again, \
+                     or wait for the next session"
                 ));
             }
             EXIT_OK
@@ -264,15 +264,15 @@ pub(super) fn row_text(row: &Row) -> String {
     let Row { task, rule, .. } = row;
     let id = &task.id;
     match row.action {
-        "retry" => format!("{id}: back to {} ({rule})\n", task.place.as_str()),
-        "split" => format!("{id}: `{}` goes to work in its place ({rule})\n", row.part),
-        "escalate" if row.escalation.is_empty() => format!("{id}: a human is asked ({rule})\n"),
+        "retry" => format!("{id}: requeued to {} ({rule})\n", task.place.as_str()),
+        "split" => format!("{id}: replaced by `{}` ({rule})\n", row.part),
+        "escalate" if row.escalation.is_empty() => format!("{id}: escalated ({rule})\n"),
         "escalate" => {
-            format!("{id}: a human is asked: escalations/{}.md ({rule})\n", row.escalation)
+            format!("{id}: escalated: escalations/{}.md ({rule})\n", row.escalation)
         }
-        "abandon" => format!("{id}: given up, {} ({rule})\n", task.reason),
-        "wait" => format!("{id}: waits ({rule})\n"),
-        _ => format!("{id}: stays, no rule holds\n"),
+        "abandon" => format!("{id}: abandoned, {} ({rule})\n", task.reason),
+        "wait" => format!("{id}: waiting ({rule})\n"),
+        _ => format!("{id}: unchanged, no rule applies\n"),
     }
 }
 
@@ -313,9 +313,9 @@ fn stats(stores: &Stores<'_>, console: &mut Console<'_>, format: ListFormat) -> 
     let due = if due { ", due" } else { "" };
     console.say(&format!("reviewed     {}{due}\n", reviewed.as_deref().unwrap_or("never")));
     console.say(&format!("recovered    {}\n", metadata.total_recovered));
-    console.say(&format!("given up     {}\n", metadata.total_abandoned));
+    console.say(&format!("abandoned    {}\n", metadata.total_abandoned));
     for (cause, (count, example)) in causes {
-        console.say(&format!("cause {cause}: {count} task(s), such as: {example}\n"));
+        console.say(&format!("cause {cause}: {count}x, such as: {example}\n"));
     }
     for (id, text) in alarms {
         console.say(&format!("ALARM {id}: {text}\n"));

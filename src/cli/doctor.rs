@@ -99,7 +99,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Doct
             }
             let verdict = match failed {
                 0 => "everything that was tried works".to_owned(),
-                some => format!("{some} check(s) failed"),
+                some => format!("checks failed: {some}"),
             };
             console.say(&format!("\n{verdict}\n"));
         }
@@ -143,7 +143,7 @@ fn packs(world: &dyn World, project: &Project) -> Vec<Check> {
         )),
         Some(Err(problem)) => checks.push(Check::new("trust", Health::Bad, problem)),
         Some(Ok(all)) => {
-            let text = format!("{} pack(s) of repositories are trusted", all.len());
+            let text = format!("trusted packs of repositories: {}", all.len());
             checks.push(Check::good("trust", text));
         }
     }
@@ -177,13 +177,13 @@ fn state(world: &dyn World, project: &Project) -> Check {
     match tried {
         Ok(()) if there.is_some() => Check::good("state", format!("{name} can be written")),
         Ok(()) => Check::good("state", format!("{name} is made when it is needed")),
-        Err(error) => Check::new(
-            "state",
-            Health::Bad,
-            format!(
-                "{name}: {error}; no block can be remembered, so none is spoken. \
-                POLICYD_STATE_DIR may name another folder"
-            ),
-        ),
+        Err(error) => {
+            let text = format!(
+                "state directory is not writable, so policyd will not block: {name}: {error}"
+            );
+            let mut check = Check::new("state", Health::Bad, text);
+            check.more = vec!["help: set `POLICYD_STATE_DIR` to a writable directory".to_owned()];
+            check
+        }
     }
 }

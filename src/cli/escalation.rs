@@ -29,7 +29,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &Escalat
         EscalationAction::Resolve { id, decision, reject } => {
             resolve(&stores, console, id, (decision, !reject))
         }
-        EscalationAction::Remind => {
+        EscalationAction::Notify => {
             let problems = stores.remind();
             problems.iter().for_each(|it| console.complain(it));
             if problems.is_empty() { EXIT_OK } else { EXIT_BROKEN }
@@ -40,7 +40,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &Escalat
 }
 
 fn refused(console: &mut Console<'_>, error: &WorldError) -> u8 {
-    console.complain(&format!("the escalations could not be changed: {error}; nothing is lost"));
+    console.complain(&format!("could not change the escalations: {error}; no data is lost"));
     EXIT_BROKEN
 }
 
@@ -49,7 +49,7 @@ fn open(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &EscalationOp
     let task = lists.find(&arguments.task);
     let named = match (arguments.task.as_str(), arguments.gate.as_str()) {
         ("", "") => {
-            console.complain("name what it is about: --task ID or --gate NAME");
+            console.complain("no subject given\nhelp: pass `--task ID` or `--gate NAME`");
             return EXIT_USAGE;
         }
         ("", gate) => Named::Gate(gate),
@@ -117,7 +117,8 @@ fn line(it: &Escalation) -> String {
 fn find(stores: &Stores<'_>, console: &mut Console<'_>, id: &str) -> Option<Escalation> {
     let all = stores.escalations.all();
     if id.is_empty() {
-        console.complain("name one; `policyd escalation list` lists them");
+        console
+            .complain("no escalation id given\nhelp: run `policyd escalation list` to list them");
         return None;
     }
     let exact = all.iter().find(|it| it.id == id);
@@ -127,13 +128,13 @@ fn find(stores: &Stores<'_>, console: &mut Console<'_>, id: &str) -> Option<Esca
         (None, [one]) => Some((*one).clone()),
         (None, []) => {
             console.complain(&format!(
-                "there is no escalation `{id}`; `policyd escalation list --all` lists them"
+                "unknown escalation `{id}`\nhelp: run `policyd escalation list --all` to list them"
             ));
             None
         }
         (None, several) => {
             let ids: Vec<&str> = several.iter().map(|it| it.id.as_str()).collect();
-            console.complain(&format!("`{id}` may be {}; write more of it", ids.join(" or ")));
+            console.complain(&format!("ambiguous escalation id `{id}`: {}", ids.join(" or ")));
             None
         }
     }
@@ -148,7 +149,7 @@ fn show(stores: &Stores<'_>, console: &mut Console<'_>, id: &str) -> u8 {
             EXIT_OK
         }
         Err(error) => {
-            console.complain(&format!("the document of `{}` cannot be read: {error}", found.id));
+            console.complain(&format!("could not read the document of `{}`: {error}", found.id));
             EXIT_BROKEN
         }
     }
@@ -181,7 +182,7 @@ fn resolve(
                 return super::dlq::refused(console, &error);
             }
             console
-                .complain(&format!("`{}` was answered before; the first answer stands", found.id));
+                .complain(&format!("`{}` is already resolved; the first decision stays", found.id));
             return EXIT_FOUND;
         }
         Ok(_) => {}

@@ -33,7 +33,7 @@ pub(super) fn run(
     arguments: &ExplainArguments,
 ) -> u8 {
     if arguments.last && arguments.id.is_some() {
-        console.complain("name a decision, or ask for the last one with --last");
+        console.complain("no decision id given\nhelp: pass an id, or `--last`");
         return EXIT_USAGE;
     }
     let project = project::find(world, None);
@@ -70,9 +70,9 @@ pub(super) fn run(
             }
         }
     } else if entry.session_type.is_some() || !entry.guards.is_empty() {
-        lost.push("the record does not hold what the decision rested on".to_owned());
+        lost.push("cannot re-evaluate: this entry was logged without its inputs".to_owned());
     } else {
-        lost.push("nothing was judged then".to_owned());
+        lost.push("cannot re-evaluate: policyd evaluated no rule at this event".to_owned());
     }
     let explanation = Explanation { entry, again, guarded, lost };
     console.say(&match arguments.format {
@@ -130,14 +130,15 @@ fn pack_of(
     {
         let folder = folder.display();
         lost.push(format!(
-            "the pack of then is not trusted now (policyd trust {folder}, or --policies {folder})"
+            "the logged pack is not trusted (run `policyd trust {folder}`, or pass `--policies \
+             {folder}`)"
         ));
         return today;
     }
     if then.unreadable.is_empty() {
         return then;
     }
-    lost.push(format!("the pack of then cannot be read: {}", then.unreadable.join("; ")));
+    lost.push(format!("could not read the logged pack: {}", then.unreadable.join("; ")));
     today
 }
 
@@ -151,14 +152,17 @@ fn decided_by(
     let policy = recorded::policy(world, project, found)?;
     let name = entry.pack.as_deref().unwrap_or_default();
     if policy.name != name {
-        lost.push(format!("it was decided by the pack {name}; {} is used here", policy.name));
+        lost.push(format!(
+            "the decision used the pack {name}; the explanation uses {}",
+            policy.name
+        ));
     } else if then.pack_hash.is_empty() {
-        lost.push("the record does not say which content the pack had".to_owned());
+        lost.push("the entry does not identify the content of its pack".to_owned());
     } else if hex(found.short_hash()) != then.pack_hash {
-        lost.push(format!("the pack {name} was changed since; it is judged as it is now"));
+        lost.push(format!("the pack {name} has changed; the explanation uses its current content"));
     }
     if then.program != env!("CARGO_PKG_VERSION") {
-        lost.push(format!("it was decided by version {} of policyd", then.program));
+        lost.push(format!("the decision was made by policyd {}", then.program));
     }
     Ok(policy)
 }

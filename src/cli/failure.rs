@@ -88,7 +88,9 @@ fn text(console: &mut Console<'_>, what: &Failure) -> Option<String> {
         Some(text) => return Some(text.to_owned()),
         None if !what.error.is_empty() => return Some(String::new()),
         None if console.typed => {
-            console.complain("what failed? Give its text, `-` for standard input, or --error NAME");
+            console.complain(
+                "no failure given\nhelp: pass its text, `-` for standard input, or `--error NAME`",
+            );
             return None;
         }
         None => {}
@@ -101,7 +103,7 @@ fn text(console: &mut Console<'_>, what: &Failure) -> Option<String> {
 fn no_profile(console: &mut Console<'_>, policy: &Policy, name: &str) -> u8 {
     let known: Vec<&str> = policy.failures.profiles.iter().map(|(it, _)| it.as_str()).collect();
     let help = suggest::did_you_mean(name, &known).unwrap_or_default();
-    console.complain(&format!("there is no profile `{name}`; {help}"));
+    console.complain(&format!("unknown profile `{name}`\nhelp: {help}"));
     EXIT_USAGE
 }
 
@@ -139,7 +141,7 @@ fn why(by: &Deciding) -> String {
         Deciding::Name(name) => format!("the error is named `{name}`"),
         Deciding::Words { regex, line } if line.is_empty() => format!("no output: `{regex}`"),
         Deciding::Words { regex, line } => format!("`{regex}` in \"{line}\""),
-        Deciding::Nothing => "no class knows the name or the text".to_owned(),
+        Deciding::Nothing => "no class matches the name or the text".to_owned(),
     }
 }
 

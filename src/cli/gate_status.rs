@@ -77,9 +77,8 @@ impl GateStatus {
         let mut status = Self::default();
         if let Some(path) = &project.tracked {
             status.problems.push(format!(
-                "git tracks `{path}`, so the state in this project could come from somebody else; \
-                 it is not used, and state is kept in `{}`. To use it again: \
-                 git rm -r --cached {path}",
+                "git tracks `{path}`, so the repository can contain foreign state; it is not used, \
+                 and state is kept in `{}`. To use it again: git rm -r --cached {path}",
                 project.state.display()
             ));
         }

@@ -84,7 +84,7 @@ fn write_pack(world: &dyn World, console: &mut Console<'_>, folder: &Path) -> Re
     console.say(&format!("wrote {}: for editors\n", folder.join(SCHEMAS).display()));
     console.say(&match has_copy {
         true => {
-            format!("kept  {}: `policyd init --upgrade` tells what changed since\n", copy.display())
+            format!("kept  {}: `policyd init --upgrade` shows the changes since\n", copy.display())
         }
         false => format!("wrote {}: for reading\n", copy.display()),
     });
@@ -135,13 +135,13 @@ fn upgrade(world: &dyn World, console: &mut Console<'_>, folder: &Path) -> Resul
     }
     if known == 0 {
         console.complain(&format!(
-            "{} holds no copy of the built-in pack; `policyd init` makes one",
+            "{} contains no copy of the built-in pack\nhelp: run `policyd init` to create one",
             copy.display()
         ));
         return Ok(EXIT_BROKEN);
     }
     if changes.is_empty() {
-        console.say("the built-in pack is as it was\n");
+        console.say("the built-in pack is unchanged\n");
         return Ok(EXIT_OK);
     }
     console.say(&changes);
@@ -154,9 +154,8 @@ fn upgrade(world: &dyn World, console: &mut Console<'_>, folder: &Path) -> Resul
         world.remove(&path).map_err(|error| (path, error))?;
     }
     put_schemas(world, folder)?;
-    console.complain(
-        "the copy is up to date now; `policyd lint` tells what of your own no longer fits",
-    );
+    console
+        .complain("updated the copy\nhelp: run `policyd lint` to check your own files against it");
     Ok(EXIT_FOUND)
 }
 

@@ -74,7 +74,9 @@ pub(super) fn run(
     arguments: &InstallArguments,
 ) -> u8 {
     let Some(program) = world.program().map(|it| it.display().to_string()) else {
-        console.complain("the path of this program is not known, so no hook line can name it");
+        console.complain(
+            "could not determine the path of the `policyd` executable; no hooks installed",
+        );
         return EXIT_BROKEN;
     };
     if let Some(folder) = &arguments.plugin {
@@ -138,7 +140,7 @@ fn targets(
         places.push(Place::of(name).ok_or_else(|| {
             let known: Vec<&str> = PLACES.iter().map(|it| it.harness.name).collect();
             let help = suggest::did_you_mean(name, &known).unwrap_or_default();
-            (EXIT_USAGE, format!("there is no harness `{name}` to install in; {help}"))
+            (EXIT_USAGE, format!("unknown client `{name}`\nhelp: {help}"))
         })?);
     }
     if named.is_empty() {
@@ -147,7 +149,10 @@ fn targets(
     if places.is_empty() {
         let known: Vec<&str> = PLACES.iter().map(|it| it.harness.name).collect();
         let known = known.join(", ");
-        return Err((EXIT_USAGE, format!("no client is found here; name one: --harness {known}")));
+        return Err((
+            EXIT_USAGE,
+            format!("no supported client found\nhelp: pass `--harness` with one of {known}"),
+        ));
     }
     places
         .into_iter()
@@ -202,7 +207,7 @@ fn moments(place: &Place, named: &[String]) -> Result<Vec<&'static Moment>, Fail
         let moment = moment.ok_or_else(|| {
             let known: Vec<&str> = all().map(|it| it.native).collect();
             let help = suggest::did_you_mean(name, &known).unwrap_or_default();
-            (EXIT_USAGE, format!("{title} has no event `{name}`; {help}"))
+            (EXIT_USAGE, format!("{title} has no event `{name}`\nhelp: {help}"))
         })?;
         if is_never(moment) {
             let why = format!("a hook at {} breaks what {title} does there", moment.native);
@@ -296,7 +301,8 @@ fn read(world: &dyn World, path: &Path) -> Result<Option<String>, Failed> {
 
 fn malformed(path: &Path, why: &str) -> Failed {
     let text = format!(
-        "{}: {why}; its client would not read it either, so nothing is changed: mend it first",
+        "could not parse `{}`: {why}; file not changed\nhelp: fix the JSON, then run this \
+         command again",
         path.display()
     );
     (EXIT_BROKEN, text)
@@ -334,7 +340,7 @@ fn carry_out(
         let path = it.path.display();
         let note = it.closed.then(|| format!("           {}\n", it.place.closed_note()));
         if it.before == it.after {
-            console.say(&format!("as it was  {}: {path}\n", it.place.harness.title));
+            console.say(&format!("unchanged  {}: {path}\n", it.place.harness.title));
         } else if dry_run {
             let (before, after) = (it.before.unwrap_or_default(), it.after.unwrap_or_default());
             let diff = TextDiff::from_lines(before.as_str(), after.as_str());
@@ -348,7 +354,7 @@ fn carry_out(
                     continue;
                 }
                 Ok(unsafe_writes) => unsafe_writes.iter().for_each(|why| {
-                    console.complain(&format!("{path}: a loss of power may undo this: {why}"));
+                    console.complain(&format!("{path}: a power loss can undo this change: {why}"));
                 }),
             }
             let what = if it.after.is_none() { "removed" } else { "wrote" };
@@ -416,8 +422,8 @@ fn outcome(saved: Saved, unsafe_writes: &mut Vec<String>) -> Result<(), String> 
 /// Why a file is not written, and what helps.
 fn with_cure(error: &WorldError) -> WorldError {
     WorldError::Refused(format!(
-        "{error}; nothing is changed. Only a regular file is written to: put a copy of the file that a \
-         link leads to in its place, and call this again"
+        "{error}; file not changed. policyd writes only regular files: replace the link by a \
+         copy of its target, then run this command again"
     ))
 }
 

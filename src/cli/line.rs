@@ -1,4 +1,4 @@
-//! The command line itself: variables for options, completions for shells, the man page.
+//! The command line as a whole: environment variables of options, shell completions, man pages.
 
 use std::ffi::OsString;
 
@@ -12,12 +12,20 @@ use crate::lint;
 use crate::report::schemas;
 use crate::source::suggest;
 
-/// The options of a hook call come from its hook line alone.
+/// Command without environment variables: a hook call uses only the options of its hook line.
 const HOOK_COMMAND: &str = "eval";
-/// What the names of variables begin with.
+/// Prefix of all environment variables.
 const PREFIX: &str = "POLICYD";
-/// The variable of this option has rules of its own: see `pack::find`.
+/// Option whose variable is read elsewhere: see `pack::find`.
 const OWN_VARIABLE: &str = "policies";
+/// Renamed options with their former names, which their environment variables keep.
+const FORMER_NAMES: [(&str, &str); 5] = [
+    ("depends-on", "needs"),
+    ("immediately", "at-once"),
+    ("label", "mark"),
+    ("lease", "hold"),
+    ("state-dir", "state"),
+];
 
 /// Reads the arguments; an option that is not given may be set by its variable.
 pub(super) fn parse(arguments: &[OsString]) -> Result<Arguments, clap::Error> {
@@ -50,6 +58,8 @@ fn with_variable(argument: clap::Arg, prefix: &str) -> clap::Arg {
     let Some(long) = argument.get_long().filter(|it| *it != OWN_VARIABLE) else {
         return argument;
     };
+    let former = FORMER_NAMES.iter().find(|(name, _)| *name == long);
+    let long = former.map_or(long, |(_, former)| *former);
     let name = format!("{prefix}_{}", long.to_uppercase().replace('-', "_"));
     let argument = argument.env(name).hide_env(true);
     // `1`, `yes` and `on` say yes, as in other programs.
@@ -109,10 +119,10 @@ pub(super) fn man(console: &mut Console<'_>, path: &[String]) -> u8 {
             let known: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
             let help = suggest::did_you_mean(name, &known);
             let help = help.unwrap_or_else(|| match known.as_slice() {
-                [] => "it has no commands of its own".to_owned(),
-                known => format!("there are {}", known.join(", ")),
+                [] => "it has no subcommands".to_owned(),
+                known => format!("one of {}", known.join(", ")),
             });
-            console.complain(&format!("there is no command `{name}`; {help}"));
+            console.complain(&format!("unknown command `{name}`\nhelp: {help}"));
             return EXIT_USAGE;
         };
         command = found.clone();
@@ -132,4 +142,49 @@ pub(super) fn man(console: &mut Console<'_>, path: &[String]) -> u8 {
         }
     }
     EXIT_OK
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> String {
+        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        format!("{:?}", parse(&words).unwrap().command)
+    }
+
+    #[test]
+    fn former_names_are_parsed_as_the_new_ones() {
+        for (former, new) in [
+            ("dlq add t --at-once", "dlq add t --immediately"),
+            ("dlq add t --mark security", "dlq add t --label security"),
+            ("dlq add t --needs u --needs v", "dlq add t --depends-on u --depends-on v"),
+            ("signal consume X --by a --hold 5m", "signal consume X --by a --lease 5m"),
+            ("signal kinds", "signal types"),
+            ("escalation remind", "escalation notify"),
+            ("run --state d --goal x -- true", "run --state-dir d --goal x -- true"),
+            ("eval --hook stop --client codex", "eval --hook stop --harness codex"),
+            ("lint --client codex", "lint --harness codex"),
+            ("install --client codex,gemini", "install --harness codex,gemini"),
+            ("uninstall --client codex", "uninstall --harness codex"),
+        ] {
+            let [former, new] = [former, new].map(|it| parsed(&format!("policyd {it}")));
+            assert_eq!(former, new);
+        }
+    }
+
+    #[test]
+    fn variables_keep_the_former_names_of_options() {
+        let variables = variables();
+        for name in [
+            "POLICYD_DLQ_ADD_AT_ONCE",
+            "POLICYD_DLQ_ADD_MARK",
+            "POLICYD_DLQ_ADD_NEEDS",
+            "POLICYD_SIGNAL_CONSUME_HOLD",
+            "POLICYD_RUN_STATE",
+            "POLICYD_INSTALL_HARNESS",
+        ] {
+            assert!(variables.iter().any(|it| it == name), "{name}");
+        }
+    }
 }

@@ -114,7 +114,8 @@ fn without_packs(console: &mut Console<'_>, arguments: &LintArguments) -> Option
     let text = matches!(arguments.format, LintFormat::Text | LintFormat::Compact);
     if arguments.diff && !text {
         console.complain(
-            "`--diff` shows a diff and nothing else; `--format json` alone tells of each finding what mends it",
+            "`--diff` prints only a diff and cannot be combined with `--format`\nhelp: `--format \
+             json` contains the fix of each finding",
         );
         return Some(EXIT_USAGE);
     }
@@ -253,10 +254,10 @@ fn explain(console: &mut Console<'_>, code: &str) -> u8 {
     let known: Vec<&str> = lint::rules().iter().flat_map(|it| [it.code, it.name]).collect();
     let near = suggest::nearest(code, &known);
     let near = near.map_or_else(
-        || "`policyd lint --list` shows all".to_owned(),
+        || "run `policyd lint --list` to list the rules".to_owned(),
         |it| format!("did you mean `{it}`?"),
     );
-    console.complain(&format!("there is no rule `{code}`; {near}"));
+    console.complain(&format!("unknown lint rule `{code}`\nhelp: {near}"));
     EXIT_USAGE
 }
 
@@ -264,7 +265,7 @@ fn baseline(world: &dyn World, arguments: &LintArguments) -> Result<Option<Basel
     let Some(file) = &arguments.baseline else { return Ok(None) };
     let complaint = |why: String| {
         let file = file.display();
-        format!("{file}: {why}; `policyd lint --write-baseline {file}` makes it anew")
+        format!("{file}: {why}\nhelp: run `policyd lint --write-baseline {file}` to recreate it")
     };
     let bytes = world.read(file, BASELINE_BYTES_MAX).map_err(|it| complaint(it.to_string()))?;
     let text = String::from_utf8(bytes).map_err(|_| complaint("is not UTF-8 text".to_owned()))?;
@@ -284,14 +285,15 @@ fn write_baseline(
     match world.write(file, format!("{text}\n").as_bytes()) {
         Ok(()) => {
             let number = baseline.findings.len();
+            let findings = if number == 1 { "finding" } else { "findings" };
             console
-                .say(&format!("{}: {number} finding(s) are known from now on\n", file.display()));
+                .say(&format!("wrote {number} {findings} to the baseline `{}`\n", file.display()));
             if broken.is_empty() {
                 return EXIT_OK;
             }
             let broken = broken.len();
             console.complain(&format!(
-                "{broken} error(s) keep a pack from loading; no baseline lets them be"
+                "errors that keep a pack from loading: {broken}; a baseline cannot suppress them"
             ));
             EXIT_FOUND
         }

@@ -15,7 +15,8 @@ use crate::world::World;
 pub(super) const DECISION_LOG: &str = "logs/decisions.jsonl";
 
 /// Said where `--since` is no duration.
-pub(super) const SINCE_HELP: &str = "--since takes a duration with a unit, such as 12h or 3d";
+pub(super) const SINCE_HELP: &str =
+    "`--since` must be a duration with a unit, such as `12h` or `3d`";
 
 /// The time that `--since` names, the beginning of time where it is left out; `None` where it is no
 /// duration.
@@ -120,15 +121,17 @@ fn of_stop(entry: &Value) -> (String, Vec<String>) {
         all.map(|it| format!("{mark}{}: {}", text(it, "id"), text(it, "details"))).collect()
     };
     let what = match (text(entry, "decision"), text(entry, "release")) {
-        ("block", _) if entry.get("spoken") == Some(&Value::Bool(false)) => "not spoken".to_owned(),
+        ("block", _) if entry.get("spoken") == Some(&Value::Bool(false)) => {
+            "block dropped".to_owned()
+        }
         ("block", _) => "block".to_owned(),
         _ if is_switch(entry) => text(entry, "event").to_owned(),
         // Entries of the first format name the reason only in words.
         _ if text(entry, "no_opinion").starts_with("paused") => "paused".to_owned(),
         _ if text(entry, "no_opinion").starts_with("disabled") => "disabled".to_owned(),
-        _ if !was_judged(entry) => "not judged".to_owned(),
+        _ if !was_judged(entry) => "not evaluated".to_owned(),
         (_, "") => "ok".to_owned(),
-        (_, why) => format!("let through ({why})"),
+        (_, why) => format!("released ({why})"),
     };
     let silent = Some(text(entry, "no_opinion").to_owned()).filter(|it| !it.is_empty());
     // What blocked stands first.
@@ -141,7 +144,7 @@ fn of_guards(entry: &Value, guards: &[Value]) -> (String, Vec<String>) {
     let decision = text(entry, "decision");
     let said = |it: &Value| {
         let mark = match (text(it, "mode"), text(it, "status")) {
-            ("shadow", _) => "only recorded: ".to_owned(),
+            ("shadow", _) => "log: ".to_owned(),
             ("warn", _) => "warns: ".to_owned(),
             (_, "unknown") => "unknown: ".to_owned(),
             _ if text(it, "decision") == decision => String::new(),
@@ -172,8 +175,8 @@ mod tests {
     fn a_stop_that_nobody_judged_is_paused_where_somebody_paused_it() {
         for (why, what) in [
             ("paused until 12:00 (5m left)", "paused  "),
-            ("the pack does not load: policies/a.yaml:1:1", "not judged  "),
-            ("the agent is planning", "not judged  "),
+            ("the pack does not load: policies/a.yaml:1:1", "not evaluated  "),
+            ("the agent is planning", "not evaluated  "),
         ] {
             let entry = json!({"timestamp": "T", "id": "a", "session_id": "s", "event": "stop",
                 "decision": "none", "no_opinion": why});
@@ -196,7 +199,7 @@ mod tests {
         assert_eq!(
             line(&entry),
             "T  a1        s         block Bash                  \
-             never (`git push`): No.; only recorded: seen (`git push`): No.; \
+             never (`git push`): No.; log: seen (`git push`): No.; \
              unknown: odd: the line was not understood. Odd.; ask: asked (`git push`): No.\n"
         );
         assert!(is_notable(&entry));

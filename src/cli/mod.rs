@@ -65,19 +65,19 @@ use console::Watched;
 
 /// What an exit code means. `eval` in hook format always exits with 0.
 pub const EXIT_CODES: [(u8, &str); 11] = [
-    (EXIT_OK, "clean, or let through"),
-    (EXIT_FOUND, "findings, failed, rejected or blocked"),
+    (EXIT_OK, "clean, or released"),
+    (EXIT_FOUND, "findings, failed, rejected, or blocked"),
     (EXIT_USAGE, "usage error"),
-    (EXIT_BROKEN, "could not do the job"),
+    (EXIT_BROKEN, "internal or I/O error"),
     (10, "stuck"),
-    (11, "out of turns, time or money"),
+    (11, "out of turns, time, or money"),
     (12, "out of restarts"),
-    (13, "a breaker is open, or nothing changes"),
-    (14, "a human is needed"),
-    (15, "the command cannot be run"),
+    (13, "breaker open, or no progress"),
+    (14, "human decision required"),
+    (15, "could not start the command"),
     (130, "interrupted"),
 ];
-/// Clean, or let through.
+/// Clean, or released.
 pub const EXIT_OK: u8 = 0;
 /// Findings, failed, rejected or blocked.
 pub const EXIT_FOUND: u8 = 1;
@@ -85,6 +85,12 @@ pub const EXIT_FOUND: u8 = 1;
 pub const EXIT_USAGE: u8 = 2;
 /// Could not do the job.
 pub const EXIT_BROKEN: u8 = 3;
+
+/// The commands with their arguments and help texts.
+#[must_use]
+pub fn command_line() -> clap::Command {
+    Arguments::command()
+}
 
 /// Runs the program and returns its exit code.
 pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString]) -> u8 {
@@ -101,7 +107,7 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
     }
     match stdout.lost {
         Some(error) if !is_hook_call(arguments) => {
-            console.complain(&format!("standard output cannot be written: {error}"));
+            console.complain(&format!("could not write to standard output: {error}"));
             EXIT_BROKEN
         }
         _ => code,
@@ -168,7 +174,9 @@ fn command(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
 fn plain_hook_call(arguments: &[OsString]) -> Option<EvalArguments> {
     let (eval, name, event, harness) = match arguments {
         [_, eval, name, event] => (eval, name, event, None),
-        [_, eval, name, event, option, harness] if option == "--harness" => {
+        [_, eval, name, event, option, harness]
+            if option == "--harness" || option == "--client" =>
+        {
             (eval, name, event, Some(harness))
         }
         _ => return None,
@@ -261,7 +269,8 @@ pub fn internal_error_answer(arguments: &[OsString]) -> String {
 
 /// Who calls, as far as a command line says that may be wrong in any other way.
 fn caller_in(arguments: &[OsString]) -> Caller {
-    let harness = option_in(arguments, "--harness").and_then(|it| harness::find(&it));
+    let name = option_in(arguments, "--harness").or_else(|| option_in(arguments, "--client"));
+    let harness = name.and_then(|it| harness::find(&it));
     eval::caller(harness, &option_in(arguments, "--hook").unwrap_or_default())
 }
 
@@ -381,6 +390,7 @@ mod tests {
         assert!(plain(&["policyd", "eval", "--hook", "stop"]));
         assert!(plain(&["policyd", "eval", "--hook", "no such event"]));
         assert!(plain(&["policyd", "eval", "--hook", "BeforeTool", "--harness", "gemini"]));
+        assert!(plain(&["policyd", "eval", "--hook", "BeforeTool", "--client", "gemini"]));
         for others in [
             &["policyd", "eval", "--hook", "--help"] as &[&str],
             &["policyd", "eval", "--hook"],

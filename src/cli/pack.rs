@@ -265,7 +265,7 @@ pub(super) fn reviewed(
 
 fn complain(console: &mut Console<'_>, broken: &Broken) {
     console.complain(&explain(broken));
-    console.complain("run `policyd lint` for every finding with its place");
+    console.complain("run `policyd lint` to list every finding with its location");
 }
 
 /// The project's policy, or a complaint; for commands other than `eval`.

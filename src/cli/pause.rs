@@ -150,14 +150,16 @@ fn one_line(reason: &str) -> String {
 }
 
 fn length(text: &str) -> Result<Duration, String> {
-    const FORM: &str = "write a number with a unit, such as 30m, 2h or 1h30m";
+    const FORM: &str = "use a number with a unit, such as `30m`, `2h` or `1h30m`";
     match parse_duration(text) {
-        Ok(length) if length.is_zero() => Err(format!("a pause of no time is none; {FORM}")),
+        Ok(length) if length.is_zero() => {
+            Err(format!("pause duration must be greater than zero\nhelp: {FORM}"))
+        }
         Ok(length) if length > PAUSE_MAX => Err(too_long(text)),
         Ok(length) => Ok(length),
         Err(DurationError::TooLong) => Err(too_long(text)),
         Err(DurationError::NoUnit | DurationError::Malformed) => {
-            Err(format!("`{text}` is not a duration; {FORM}"))
+            Err(format!("`{text}` is not a duration\nhelp: {FORM}"))
         }
     }
 }
@@ -187,11 +189,11 @@ fn named_session(
             Ok(Some(id))
         }
         Named::Unknown(None) => {
-            console.complain(&format!("`{named}` is no session id"));
+            console.complain(&format!("invalid session id `{named}`"));
             Err(EXIT_USAGE)
         }
         Named::Several(ids) => {
-            console.complain(&format!("several sessions begin so: {}", ids.join(", ")));
+            console.complain(&format!("ambiguous session id: {}", ids.join(", ")));
             Err(EXIT_USAGE)
         }
     }

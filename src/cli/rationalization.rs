@@ -30,7 +30,8 @@ fn said(console: &mut Console<'_>, text: Option<&str>) -> Option<String> {
         Some("-") => {}
         Some(text) => return Some(text.to_owned()),
         None if console.typed => {
-            console.complain("which text? Give it as an argument, or `-` for standard input");
+            console
+                .complain("no text given\nhelp: pass it as an argument, or `-` for standard input");
             return None;
         }
         None => {}
@@ -59,7 +60,7 @@ fn check(
             .iter()
             .map(|it| format!("{} {}: {}\n", it.entry.family, it.entry.id, it.sentence))
             .collect(),
-        ListFormat::Text if found.is_empty() => "no excuse was found\n".to_owned(),
+        ListFormat::Text if found.is_empty() => "no rationalization found\n".to_owned(),
         ListFormat::Text => found.iter().map(as_text).collect(),
     };
     console.say(&answer);

@@ -75,8 +75,11 @@ pub(super) fn find(
         .filter(|it| session.is_none_or(|id| it.session_id.starts_with(id)))
         .collect();
     let ids: Vec<&str> = fitting.iter().map(|it| it.id.as_str()).collect();
-    if id.is_some() && ids.iter().any(|it| Some(it) != ids.first()) {
-        return Err((EXIT_USAGE, format!("several decisions begin so: {}", ids.join(", "))));
+    if let Some(prefix) = id
+        && ids.iter().any(|it| Some(it) != ids.first())
+    {
+        let text = format!("ambiguous decision id `{prefix}`\n{}", ids.join("\n"));
+        return Err((EXIT_USAGE, text));
     }
     match fitting.iter().rposition(|it| id.is_some() || it.is_evaluated()) {
         Some(at) => {

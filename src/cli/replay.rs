@@ -78,7 +78,8 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Repl
         return EXIT_OK;
     }
     console.complain(&format!(
-        "{stops} stop(s) would newly be blocked, {calls} tool call(s) newly be refused or asked about"
+        "the other pack is stricter: stops newly blocked: {stops}, tool calls newly blocked \
+         or asked about: {calls}"
     ));
     EXIT_FOUND
 }
@@ -96,8 +97,8 @@ fn unknown_rule(wanted: Option<&str>, policy: &Policy, other: Option<&Policy>) -
         return None;
     }
     let help = suggest::did_you_mean(wanted, &known);
-    let help = help.unwrap_or_else(|| "`policyd rules` lists them".to_owned());
-    Some(format!("there is no rule `{wanted}`; {help}"))
+    let help = help.unwrap_or_else(|| "run `policyd rules` to list the rules".to_owned());
+    Some(format!("unknown rule `{wanted}`\nhelp: {help}"))
 }
 
 /// Why there is nothing to report.
@@ -106,10 +107,11 @@ fn nothing(arguments: &ReplayArguments, tally: &Tally) -> String {
     let within = arguments.since.as_ref().map_or_else(String::new, |it| format!(" within {it}"));
     let also = match tally.reading.no_transcripts {
         0 => String::new(),
-        files => format!(" ({files} file(s) tell of nothing that an agent did)"),
+        files => format!(" (files without agent activity: {files})"),
     };
     format!(
-        "no transcript was found in {}{within}{also}; name .jsonl files or a folder of them, such as ~/.claude/projects",
+        "no transcript found in {}{within}{also}\nhelp: pass `.jsonl` files or a directory \
+         of them, such as `~/.claude/projects`",
         paths.join(", ")
     )
 }

@@ -53,14 +53,14 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &RunA
         return EXIT_BROKEN;
     };
     // A root of the command line is where the user says.
-    let asked = arguments.state.is_some();
+    let asked = arguments.state_dir.is_some();
     let fenced = project::fenced_by_pack(world, &project, &policy.settings).filter(|_| !asked);
     let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
-    if let Some(folder) = &arguments.state {
+    if let Some(folder) = &arguments.state_dir {
         let root = project.folder.join(folder);
         let said = world.env("POLICYD_STATE_DIR").map(|it| project.main.join(it));
         if said.is_some_and(|said| said != root) {
-            console.complain("--state and POLICYD_STATE_DIR name different folders");
+            console.complain("`--state-dir` and `POLICYD_STATE_DIR` name different directories");
             return EXIT_USAGE;
         }
         policy.settings.paths.root = root.to_string_lossy().into_owned();
@@ -72,7 +72,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &RunA
     let _alone = match store.lock() {
         Ok(held) => held,
         Err(WorldError::Locked(_)) => {
-            console.complain("another run is at work in this project; one at a time");
+            console.complain("another run is active in this project");
             return EXIT_BROKEN;
         }
         Err(error) => {
@@ -93,7 +93,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &RunA
     let limits = run.options.limit(&settings.limits);
     let folder = store.folder(&run.id);
     let teller = Teller::new(console, arguments.format, world.elapsed());
-    let paths = Paths { own, folder, named: arguments.state.is_some() };
+    let paths = Paths { own, folder, named: arguments.state_dir.is_some() };
     let (overrides, wrong) = project::overrides(world);
     let mut supervisor = Supervisor {
         world,
@@ -167,10 +167,14 @@ fn foreign(run: &Run) -> String {
 
 fn unusable(why: &Unusable) -> String {
     match why {
-        Unusable::None => "there is no run to go on with; give it a --goal".to_owned(),
-        Unusable::Damaged(id) => format!("the state of run {id} is damaged; begin a new one"),
-        Unusable::Newer(id) => format!("run {id} was begun by a newer policyd; use that one"),
-        Unusable::Refused(error) => format!("the runs could not be read: {error}"),
+        Unusable::None => "no unfinished run to resume\nhelp: start one with `--goal`".to_owned(),
+        Unusable::Damaged(id) => {
+            format!("the state of run {id} is damaged\nhelp: start a new run with `--goal`")
+        }
+        Unusable::Newer(id) => {
+            format!("run {id} was started by a newer version of policyd\nhelp: update policyd")
+        }
+        Unusable::Refused(error) => format!("could not read the runs: {error}"),
     }
 }
 
@@ -178,13 +182,14 @@ fn unusable(why: &Unusable) -> String {
 fn goal(world: &dyn World, said: &str) -> Result<String, (u8, String)> {
     let usage = |why: String| (EXIT_USAGE, why);
     let text = match world.read(Path::new(said), POLICY_FILE_BYTES_MAX) {
-        Ok(bytes) => String::from_utf8(bytes).map_err(|_| usage(format!("`{said}` is no text")))?,
+        Ok(bytes) => String::from_utf8(bytes)
+            .map_err(|_| usage(format!("goal file `{said}` is not UTF-8 text")))?,
         Err(WorldError::TooLarge(bytes)) => {
-            return Err(usage(format!("`{said}` is too long for a goal ({bytes} bytes)")));
+            return Err(usage(format!("goal file `{said}` is too long ({bytes} bytes)")));
         }
         // No goal is one word that looks like a file.
         Err(error) if names_file(said) => {
-            return Err(usage(format!("`{said}` is no goal that can be read: {error}")));
+            return Err(usage(format!("could not read goal file `{said}`: {error}")));
         }
         // Any other text is the goal itself.
         Err(_) => said.to_owned(),
@@ -314,11 +319,9 @@ impl<'a> Supervisor<'a, '_, '_> {
             match self.world.kill_marked(MARK, &self.mark()) {
                 Ok(0) | Err(WorldError::Unsupported) => {}
                 Ok(count) => {
-                    self.problem(&format!(
-                        "{count} processes of the turn that broke off were ended"
-                    ));
+                    self.problem(&format!("ended {count} processes of the interrupted turn"));
                 }
-                Err(error) => self.problem(&format!("the turn that broke off: {error}")),
+                Err(error) => self.problem(&format!("interrupted turn: {error}")),
             }
         }
         let fields = [("run", json!(self.run.id)), ("iteration", json!(self.run.iteration))];
@@ -375,7 +378,7 @@ impl<'a> Supervisor<'a, '_, '_> {
     /// Remembers the run. One that cannot be remembered goes on, and that is said.
     fn save(&mut self) {
         if let Err(error) = self.store.save(&self.run) {
-            self.problem(&format!("the run could not be remembered: {error}"));
+            self.problem(&format!("could not save the run: {error}"));
         }
         if let Some(why) = self.store.degraded() {
             self.problem(&format!("saved in place only, a loss of power may undo it: {why}"));

@@ -15,7 +15,7 @@ pub(super) fn run(console: &mut Console<'_>, arguments: &SchemaArguments) -> u8 
     let name = wanted.trim_end_matches(".yaml");
     let Some((_, schema)) = all.iter().find(|(it, _)| *it == name) else {
         let help = suggest::did_you_mean(name, &names).unwrap_or_default();
-        console.complain(&format!("there is no file kind `{wanted}`; {help}"));
+        console.complain(&format!("unknown file type `{wanted}`\nhelp: {help}"));
         return EXIT_USAGE;
     };
     console.say(&format!("{schema:#}\n"));

@@ -45,9 +45,9 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Sign
             at.emit(console, (name, fields), (from, *expires))
         }
         SignalAction::List => Ok(at.list(console)),
-        SignalAction::Kinds => Ok(print::kinds(console, at.signals, format)),
+        SignalAction::Types => Ok(print::kinds(console, at.signals, format)),
         SignalAction::Show { id } => Ok(at.show(console, id)),
-        SignalAction::Consume { signal, by, hold } => at.consume(console, signal, (by, *hold)),
+        SignalAction::Consume { signal, by, lease } => at.consume(console, signal, (by, *lease)),
         SignalAction::Release { id, by } => {
             let answer = at.store.take(id, Event::Release { by }, world.now());
             answer.map(|it| at.told(console, &it, id))
@@ -64,8 +64,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Sign
         SignalAction::Process => at.process(console),
     };
     answer.unwrap_or_else(|error| {
-        console
-            .complain(&format!("{}: {error}; the signals are as they were", stores.own.display()));
+        console.complain(&format!("{}: {error}; signals not changed", stores.own.display()));
         EXIT_BROKEN
     })
 }
@@ -77,8 +76,8 @@ impl At<'_, '_> {
         if kind.is_none() {
             let known: Vec<&str> = self.signals.kinds.iter().map(|it| it.id.as_str()).collect();
             let help = suggest::did_you_mean(name, &known);
-            let help = help.unwrap_or_else(|| "`policyd signal kinds` lists them".to_owned());
-            console.complain(&format!("there is no signal `{name}`; {help}"));
+            let help = help.unwrap_or_else(|| "run `policyd signal types` to list them".to_owned());
+            console.complain(&format!("unknown signal `{name}`\nhelp: {help}"));
         }
         kind
     }
@@ -125,8 +124,8 @@ impl At<'_, '_> {
         for it in std::iter::once(&emitted.signal).chain(&emitted.more) {
             if let Some(count) = self.store.files_hiding(it, now) {
                 console.complain(&format!(
-                    "{} will not be seen: signals/ holds {count} files, and {SIGNALS_MAX} of them are \
-                     read; remove files that are no longer needed",
+                    "{} is not visible: signals/ contains {count} files, but only {SIGNALS_MAX} are \
+                     read\nhelp: remove files that are no longer needed",
                     it.name
                 ));
             }
@@ -142,20 +141,19 @@ impl At<'_, '_> {
             print::signal(console, it, &state, (self.format, now));
         }
         for file in &view.unknown {
-            console.complain(&format!(
-                "signals/{file} is named after no signal that `signals.yaml` knows"
-            ));
+            console
+                .complain(&format!("signals/{file}: `signals.yaml` does not define this signal"));
         }
         for (file, why) in &view.unusable {
             console.complain(&format!(
-                "signals/{file} cannot be used: {why}; `policyd signal process` puts it aside"
+                "signals/{file} is invalid: {why}; `policyd signal process` quarantines it"
             ));
         }
         if view.cut {
-            console.complain("there are more files in signals/ than are looked at");
+            console.complain("signals/ contains more files than policyd reads");
         }
         if view.signals.is_empty() && self.format == ListFormat::Text {
-            console.say("no signal waits\n");
+            console.say("no signal is pending\n");
         }
         EXIT_OK
     }
@@ -178,7 +176,7 @@ impl At<'_, '_> {
             }
             None => {
                 console.complain(&format!(
-                    "there is no signal `{id}`; `policyd signal list` shows what waits"
+                    "unknown signal `{id}`\nhelp: run `policyd signal list` to list pending signals"
                 ));
                 EXIT_FOUND
             }
@@ -194,7 +192,7 @@ impl At<'_, '_> {
         &self,
         console: &mut Console<'_>,
         signal: &str,
-        (by, hold): (&Option<String>, Option<Duration>),
+        (by, lease): (&Option<String>, Option<Duration>),
     ) -> Result<u8, WorldError> {
         // A mistyped name would wait for ever.
         let view = self.store.view(self.world.now());
@@ -203,18 +201,18 @@ impl At<'_, '_> {
         if !is_id && !waits {
             let Some(kind) = self.kind(console, signal) else { return Ok(EXIT_USAGE) };
             if kind.form == Form::Log {
-                console.complain(&format!("`{signal}` is a log: nobody consumes it"));
+                console.complain(&format!("`{signal}` is a log and cannot be consumed"));
                 return Ok(EXIT_USAGE);
             }
         }
         let asks = view.awaiting_human(self.signals, self.world.now());
         let asked = asks.into_iter().any(|it| it.name == signal || it.id.starts_with(signal));
-        let action = format!("take `{signal}`, which waits for a human");
+        let action = format!("consume `{signal}`, which waits for a human");
         if asked && let Err(code) = require_human(self.world, console, &action) {
             return Ok(code);
         }
         let by = self.whoever(by);
-        let event = match hold {
+        let event = match lease {
             Some(lease) => Event::Claim { by: &by, lease },
             None => Event::Consume { by: &by },
         };
@@ -226,7 +224,7 @@ impl At<'_, '_> {
         match answer {
             Answer::Nothing => {
                 if self.format != ListFormat::Json {
-                    console.complain(&format!("no `{which}` waits"));
+                    console.complain(&format!("no signal `{which}` is pending"));
                 }
                 EXIT_FOUND
             }
@@ -273,10 +271,10 @@ impl At<'_, '_> {
                 waiting.map(|it| format!("{} {}", it.id, it.name)).collect()
             };
             let help = match waiting.as_slice() {
-                [] => "no request waits for a human".to_owned(),
-                some => format!("these wait: {}", some.join(", ")),
+                [] => "no request is pending".to_owned(),
+                some => format!("pending requests: {}", some.join(", ")),
             };
-            console.complain(&format!("there is no request `{id}`; {help}"));
+            console.complain(&format!("unknown request `{id}`\nhelp: {help}"));
             return Ok(EXIT_FOUND);
         }
         if let Answer::Ended(request, End::Approved | End::Rejected, _) = &answer {
@@ -316,9 +314,7 @@ impl At<'_, '_> {
                         entry.filter(|it| it.get("id").and_then(Value::as_str) == Some(id));
                     match entry.next() {
                         Some(entry) => print::over(console, entry, self.format),
-                        None => {
-                            console.complain(&format!("{id}: its file was removed by somebody"))
-                        }
+                        None => console.complain(&format!("{id}: file removed without policyd")),
                     }
                 }
             }

@@ -47,12 +47,13 @@ fn with(
         Named::One(id) => act(console, &id),
         Named::Unknown(Some(id)) => act(console, &id),
         Named::Unknown(None) => {
-            console
-                .complain(&format!("`{session}` is not a session id: letters, digits, `_`, `-`"));
+            console.complain(&format!(
+                "invalid session id `{session}`\nhelp: use letters, digits, `_` and `-`"
+            ));
             EXIT_USAGE
         }
         Named::Several(ids) => {
-            console.complain(&format!("several sessions begin so: {}", ids.join(", ")));
+            console.complain(&format!("ambiguous session id: {}", ids.join(", ")));
             EXIT_USAGE
         }
     }
@@ -65,7 +66,7 @@ fn show(console: &mut Console<'_>, store: &SessionStore<'_>, id: &SessionId) -> 
             EXIT_OK
         }
         Err(error) => {
-            console.complain(&format!("the state of session {id} cannot be read: {error}"));
+            console.complain(&format!("could not read the state of session {id}: {error}"));
             EXIT_BROKEN
         }
     }
@@ -80,8 +81,8 @@ fn verify(
 ) -> u8 {
     let loaded = store.peek(id);
     let (code, text) = match &loaded.origin {
-        Origin::Fresh => (0, "there is no state yet".to_owned()),
-        Origin::File => (0, "the state is sound".to_owned()),
+        Origin::Fresh => (0, "no state yet".to_owned()),
+        Origin::File => (0, "the state is valid".to_owned()),
         Origin::Newer { version } => {
             (0, format!("written by a newer version ({version}); read only"))
         }
@@ -101,10 +102,12 @@ fn verify(
 
 fn reset(console: &mut Console<'_>, store: &SessionStore<'_>, id: &SessionId) -> u8 {
     if store.peek(id).origin == Origin::Fresh {
-        console.complain(&format!("there is no session {id}; `policyd state list` names them"));
+        console.complain(&format!(
+            "unknown session {id}\nhelp: run `policyd state list` to list them"
+        ));
         return EXIT_BROKEN;
     }
-    let action = format!("set the counters of session {id} to zero");
+    let action = format!("reset the counters of session {id}");
     if let Err(code) = require_human(store.world, console, &action) {
         return code;
     }
@@ -119,11 +122,11 @@ fn reset(console: &mut Console<'_>, store: &SessionStore<'_>, id: &SessionId) ->
     let fresh = SessionState { revision: old.revision, ..SessionState::new(id.clone()) };
     match locked.commit(&fresh) {
         Saved::Durable { .. } | Saved::Degraded { .. } => {
-            console.say(&format!("{id}: the counters are back to zero\n"));
+            console.say(&format!("{id}: counters reset\n"));
             EXIT_OK
         }
         Saved::NotSaved { why, .. } => {
-            console.complain(&format!("the state could not be saved: {why}"));
+            console.complain(&format!("could not save the state: {why}"));
             EXIT_BROKEN
         }
     }
@@ -136,7 +139,7 @@ fn list(console: &mut Console<'_>, store: &SessionStore<'_>) -> u8 {
     for (state, id) in rows {
         let last = state.last_check.map(|it| it.to_string()).unwrap_or_default();
         console.say(&format!(
-            "{last:24}  {:3} block(s) now, {:4} in all, {:3} let go  {id}\n",
+            "{last:24}  blocks: {:3} now, {:4} in total; released: {:3}  {id}\n",
             state.main.consecutive_blocks, state.main.total_blocks, state.main.releases
         ));
     }

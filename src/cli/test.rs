@@ -41,7 +41,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Test
     for suite in suites {
         if suite.files.is_empty() {
             let folder = suite.folder.as_deref().unwrap_or(Path::new(builtin::NAME));
-            console.complain(&format!("there is no case file in {}", folder.display()));
+            console.complain(&format!("no case file in {}", folder.display()));
             code = EXIT_BROKEN;
             continue;
         }
@@ -93,7 +93,7 @@ fn wanting(summary: &Summary, arguments: &TestArguments) -> Vec<String> {
         && seen.saturating_mul(100) < all.saturating_mul(usize::from(wanted))
     {
         let name = &summary.pack;
-        wanting.push(format!("{seen} of {all} branches of {name} are reached, not {wanted} %"));
+        wanting.push(format!("{name}: {seen} of {all} branches covered; {wanted}% required"));
     }
     wanting
 }
@@ -283,7 +283,7 @@ impl Runner<'_> {
         let text = snapshot::write(&source, &case.name, &content);
         let differs = || match &kept {
             Some(kept) => mismatch("the snapshot", Some(snapshot::read(kept).to_owned())),
-            None => mismatch("a snapshot, and there is none: run with `--update`", None),
+            None => mismatch("a snapshot, which does not exist: run with `--update`", None),
         };
         let (Some(update), Some(folder)) = (self.update, &self.suite.folder) else {
             return vec![differs()];

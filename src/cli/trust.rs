@@ -18,7 +18,7 @@ use crate::world::World;
 /// Trusts, lists or revokes.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &TrustArguments) -> u8 {
     let Some(store) = pack::trust_store(world) else {
-        console.complain("neither XDG_CONFIG_HOME nor HOME is set, so trust has no place");
+        console.complain("cannot store trust: neither `XDG_CONFIG_HOME` nor `HOME` is set");
         return EXIT_BROKEN;
     };
     if arguments.list {
@@ -30,7 +30,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Trus
     }
     let Some(folder) = folder(world, &project, arguments.folder.as_deref()) else {
         let named = arguments.folder.as_deref().unwrap_or(&project.root);
-        console.complain(&format!("{} holds no pack", named.display()));
+        console.complain(&format!("{} contains no pack", named.display()));
         return EXIT_BROKEN;
     };
     let done = if arguments.revoke {
@@ -72,7 +72,7 @@ fn trust(
         return Err(found.unreadable.join("\n"));
     }
     list_grants(world, console, &found)?;
-    let until = if changes { "whatever it becomes" } else { "until its files change" };
+    let until = if changes { "including future changes" } else { "until its files change" };
     if let Err(code) = require_human(world, console, &format!("trust {name}, {until}")) {
         return Ok(code);
     }
@@ -168,7 +168,7 @@ fn list(world: &dyn World, console: &mut Console<'_>, store: &TrustStore<'_>) ->
         let now = pack::at(world, Some(&it.folder));
         let standing = match store.standing(folder, None, &now.content_hash()) {
             _ if !now.unreadable.is_empty() => "gone",
-            Standing::Trusted if it.hash.is_none() => "trusted whatever it becomes",
+            Standing::Trusted if it.hash.is_none() => "trusted, including future changes",
             Standing::Trusted => "trusted",
             Standing::Changed | Standing::Unknown => "changed since, not used",
         };

@@ -74,7 +74,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &TryA
         ListFormat::Compact => value.as_ref().map(|it| format!("{it}\n")).unwrap_or_default(),
         ListFormat::Text => {
             let drawn = drawing::draw(&expression, &parts);
-            let masked = drawn.contains(MARK).then(|| format!("\n{MARK} stands for a secret\n"));
+            let masked = drawn.contains(MARK).then(|| format!("\n{MARK} replaces a secret\n"));
             let slips = match slips.as_slice() {
                 [] => String::new(),
                 some => format!(
@@ -105,7 +105,9 @@ fn expression(console: &mut Console<'_>, arguments: &TryArguments) -> Option<Str
     };
     let text = text.trim().to_owned();
     if text.is_empty() {
-        console.complain("an expression is missing, for example `policyd try 'files.count > 3'`");
+        console.complain(
+            "no expression given\nhelp: pass one, such as `policyd try 'files.count > 3'`",
+        );
         return None;
     }
     Some(text)
@@ -148,11 +150,8 @@ fn listed(candidates: &[Candidate], complete: bool) -> String {
     let Some(width) = candidates.iter().map(|it| it.name.chars().count()).max() else {
         return String::new();
     };
-    let title = if complete {
-        "this has no value of its own; its members:"
-    } else {
-        "\nwhat could stand there:"
-    };
+    let title =
+        if complete { "this has no value of its own; its members:" } else { "\npossible names:" };
     let mut text = format!("{title}\n");
     for it in candidates {
         let line = format!("  {:width$}  {:14} {}", it.name, it.result.to_string(), it.doc);

@@ -114,7 +114,7 @@ impl Fitting {
         let spoken = nearest.iter().copied().find(|it| self.can(*it)).unwrap_or_default();
         self.answer.decision = spoken;
         let name = if meant == Decision::Block { "refuse" } else { meant.as_str() };
-        let cannot = format!("{} cannot be told to {name}", self.place);
+        let cannot = format!("{} cannot {name}", self.place);
         let reason = std::mem::take(&mut self.answer.reason);
         let sentence = match (meant, spoken) {
             // Without a word the client does what it would: that is less than an allow, never more.
@@ -129,7 +129,7 @@ impl Fitting {
             }
             (_, Decision::Block) => {
                 format!(
-                    "{reason}\nThis needs the user's word, and {cannot}: ask the user to do it."
+                    "{reason}\nThis needs the user's approval, but {cannot}. Ask the user in your reply."
                 )
             }
             (_, _) => reason,

@@ -242,7 +242,9 @@ impl Explanation {
             ("block", true, Some(_)) => {
                 format!("{}: number {blocks} of its episode", paint.red("block"))
             }
-            ("block", false, _) => format!("{}, and it was not said", paint.yellow("block")),
+            ("block", false, _) => {
+                paint.yellow("block dropped because the state could not be saved")
+            }
             (_, _, None) => paint.yellow("not judged"),
             _ if release.is_empty() => paint.green("let through"),
             _ => paint.yellow(&format!("let go ({release}) after {blocks} block(s)")),

@@ -62,13 +62,13 @@ fn policies_that_nobody_reads_are_told() {
 fn fixes_are_written_and_nothing_is_left_to_mend() {
     let world = two_packs();
     let (code, _, told) = lint(&world, &["packs", "--fix"]);
-    assert_eq!((code, told.contains("2 fix(es) made")), (0, true), "{told}");
+    assert_eq!((code, told.contains("fixes applied: 2")), (0, true), "{told}");
     for (pack, id) in [("one", "a"), ("two", "b")] {
         let path = format!("packs/{pack}/considerations.yaml");
         assert_eq!(text(&world, &path), consideration(id, MENDED));
     }
     let (_, _, told) = lint(&world, &["packs", "--fix"]);
-    assert!(told.contains("0 fix(es) made"), "{told}");
+    assert!(told.contains("fixes applied: 0"), "{told}");
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn a_mistake_behind_a_mended_one_takes_no_fix_back() {
     let file = "packs/one/considerations.yaml";
     world.put(file, both(&format!("filez.count == 1 && {hidden}"), "filez.count == 2"));
     let (_, _, told) = lint(&world, &["packs", "--fix=all"]);
-    assert_eq!(told, "policyd: 3 fix(es) made\n");
+    assert_eq!(told, "policyd: fixes applied: 3\n");
     assert_eq!(
         text(&world, file),
         both("files.count == 1 && event.tool == \"Bash\"", "files.count == 2")
@@ -111,7 +111,7 @@ fn a_file_that_cannot_be_written_keeps_no_other_from_being_mended() {
     let refused = WorldError::Refused("read-only".to_owned());
     world.refuse_always(Op::Write, "one/considerations.yaml", refused);
     let (code, _, told) = lint(&world, &["packs", "--fix"]);
-    assert_eq!((code, told.contains("1 fix(es) made")), (1, true), "{told}");
+    assert_eq!((code, told.contains("fixes applied: 1")), (1, true), "{told}");
     assert!(told.contains("one/considerations.yaml: read-only"), "{told}");
     assert_eq!(text(&world, "packs/one/considerations.yaml"), consideration("a", MIXED));
     assert_eq!(text(&world, "packs/two/considerations.yaml"), consideration("b", MENDED));
@@ -138,7 +138,7 @@ fn a_baseline_lets_old_findings_be_and_counts_new_ones() {
     // What keeps a pack from loading is never let be.
     world.put("packs/two/considerations.yaml", consideration("b", "  satisfied: todo.open == 0"));
     let (code, _, told) = lint(&world, &["packs", "--write-baseline", "packs/base.json"]);
-    assert_eq!((code, told.contains("1 error(s) keep a pack from loading")), (1, true), "{told}");
+    assert_eq!((code, told.contains("keep a pack from loading: 1")), (1, true), "{told}");
 }
 
 #[test]

@@ -200,7 +200,7 @@ fn no_case_is_no_success() {
     check("cases__empty_file", 1, "[]\n", &[]);
     let world = machine(&[]);
     let (code, _, said) = run(&world, &[]);
-    assert_eq!((code, said.as_str()), (3, "policyd: there is no case file in pack/tests\n"));
+    assert_eq!((code, said.as_str()), (3, "policyd: no case file in pack/tests\n"));
     let (code, _, said) = run_at(&world, &["packs"]);
     assert_eq!(code, 3, "{said}");
 }

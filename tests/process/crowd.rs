@@ -85,7 +85,7 @@ fn concurrent_sessions_do_not_see_each_other() {
         }
     });
     let listed = machine.run(&["state", "list"], b"");
-    assert_eq!(listed.stdout.matches("2 block(s) now,    2 in all").count(), 8, "{listed:?}");
+    assert_eq!(listed.stdout.matches("blocks:   2 now,    2 in total").count(), 8, "{listed:?}");
 }
 
 #[test]

@@ -116,7 +116,10 @@ fn whatever_gh_does_is_told_with_its_cure() {
             "the pull request could not be checked: this directory is not a git repository",
         ),
         ("echo '<html>'", "did not answer with JSON: expected value at line 1 column 1"),
-        ("echo null", "the pull request could not be checked: the output of `gh` contains no state"),
+        (
+            "echo null",
+            "the pull request could not be checked: the output of `gh` contains no state",
+        ),
         ("echo 'HTTP 502' >&2; exit 1", "exited with 1: HTTP 502"),
         ("kill -9 $$", "exited with -1: no output"),
         ("sleep 60", "did not answer within 500ms"),

@@ -63,7 +63,7 @@ fn what_is_there_stays_and_comes_back_byte_for_byte() {
     assert!(value["hooks"].get("WorktreeCreate").is_none());
 
     let again = machine.run(&["install"], b"");
-    assert!(again.stdout.starts_with("as it was"), "{again:?}");
+    assert!(again.stdout.starts_with("unchanged"), "{again:?}");
     assert_eq!(text(&path), after, "twice is once");
 
     let narrower = machine.run(&["install", "--events", "stop"], b"");
@@ -96,7 +96,7 @@ fn a_program_under_another_name_knows_its_lines_and_no_others() {
         let after = text(&path);
         assert!(after.contains("my tools/pd"), "{after}");
         assert!(
-            call(&["install", "--harness", client]).stdout.starts_with("as it was"),
+            call(&["install", "--harness", client]).stdout.starts_with("unchanged"),
             "{client}"
         );
         assert_eq!(text(&path), after, "twice is once");
@@ -308,7 +308,7 @@ fn a_link_is_not_written_through() {
     let called = machine.run(&["install"], b"");
     assert_eq!(called.code, Some(3), "{called:?}");
     assert!(called.stderr.contains("symbolic link"), "{}", called.stderr);
-    assert!(called.stderr.contains("put a copy of the file"), "the cure: {}", called.stderr);
+    assert!(called.stderr.contains("by a copy of its target"), "the cure: {}", called.stderr);
     let beside = fs::read_dir(machine.path("home/.claude")).unwrap().count();
     assert_eq!(beside, 1, "nothing is kept beside a file that is not written");
     assert_eq!(text(&real), "{}\n");

@@ -79,7 +79,7 @@ fn five_hundred_kills_leave_a_state_that_never_went_back() {
     );
     assert!((50..450).contains(&spoken), "the kills did not hit what they should: {spoken}");
     let verified = machine.run(&["state", "verify", "s1"], b"");
-    assert_eq!((verified.code, verified.stdout.as_str()), (Some(0), "s1: the state is sound\n"));
+    assert_eq!((verified.code, verified.stdout.as_str()), (Some(0), "s1: the state is valid\n"));
 
     // What the killed left over does no harm to those who come later.
     machine.record(&[asked("last", "Add one more")]).record(&edited("last.py"));

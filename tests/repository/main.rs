@@ -5,5 +5,7 @@
     reason = "the real source tree and the real binary are read and run; a failure fails the test"
 )]
 
+mod language;
 mod readme;
+mod texts;
 mod tidy;

@@ -115,7 +115,7 @@ fn the_seeds_literal_order_is_one_line() {
         &json!({"tasks": [{"task_id": "t", "attempts": attempts,
         "task_data": {"title": "Rotate credentials"}}]}),
     );
-    assert_eq!(desk.call("dlq review").out, "t: given up, max_attempts (max_attempts)\n");
+    assert_eq!(desk.call("dlq review").out, "t: abandoned, max_attempts (max_attempts)\n");
 }
 
 #[test]
@@ -147,9 +147,9 @@ fn a_dependency_is_noticed_by_itself() {
         &json!({"tasks": [{"task_id": "api", "recovery_strategy": "dependency_blocked",
         "task_data": {"dependencies": ["schema"]}}]}),
     );
-    assert_eq!(desk.call("dlq review").out, "api: stays, no rule holds\n");
+    assert_eq!(desk.call("dlq review").out, "api: unchanged, no rule applies\n");
     desk.call("dlq resolve schema");
-    assert_eq!(desk.call("dlq review").out, "api: back to pending (dependency_available)\n");
+    assert_eq!(desk.call("dlq review").out, "api: requeued to pending (dependency_available)\n");
     assert_eq!(
         desk.file("queue/pending.json")["tasks"][0]["recovery_strategy"],
         "dependency_resolved"
@@ -176,7 +176,7 @@ fn a_channel_tells_humans_and_has_a_breaker_of_its_own() {
         said.push(it.err);
     }
     assert!(said[0].contains("channel `chat`: exit 1: no network"), "{said:?}");
-    assert!(said[3].contains("failed too often"), "{said:?}");
+    assert!(said[3].contains("skipped after repeated failures"), "{said:?}");
     assert_eq!(desk.names("alerts").len(), 4);
     let told = &desk.file("escalations/index.json")["escalations"][0];
     assert_eq!(told["times_told"], 1);

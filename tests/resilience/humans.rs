@@ -59,7 +59,7 @@ fn an_answer_moves_only_what_waits_for_it() {
     assert_eq!(desk.call("signal approve HUMAN_REVIEW_NEEDED").code, 0);
     assert_eq!(task(&desk, "sec")["waits_for"], json!(id), "the first question is open");
     let said = desk.words(&["escalation", "resolve", &id, "--decision", "use the vault"]);
-    assert!(said.out.contains("sec: back to pending"), "{said:?}");
+    assert!(said.out.contains("sec: requeued to pending"), "{said:?}");
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn an_answer_that_moved_nothing_is_taken_in_by_the_next_review() {
     let mut index = desk.file("escalations/index.json");
     index["escalations"][0]["status"] = "approved".into();
     desk.put("escalations/index.json", &index);
-    assert!(desk.call("dlq review").out.contains("back to pending (human_approved)"), "{id}");
+    assert!(desk.call("dlq review").out.contains("requeued to pending (human_approved)"), "{id}");
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn a_question_that_cannot_be_written_loses_no_failure() {
     assert!(said.err.contains("could not be asked"), "{said:?}");
     assert_eq!(task(&desk, "sec")["place"], "dead-letter");
     desk.world.refuse_nothing();
-    assert!(desk.call("dlq review").out.contains("a human is asked"));
+    assert!(desk.call("dlq review").out.contains("escalated"));
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn attempts_that_say_nothing_have_no_error_in_common() {
     for approach in ["a", "b", "c"] {
         desk.words(&["dlq", "add", "t", "--approach", approach, "--at-once"]);
     }
-    assert_eq!(desk.call("dlq review").out, "t: stays, no rule holds\n");
+    assert_eq!(desk.call("dlq review").out, "t: unchanged, no rule applies\n");
     assert_eq!(desk.words(&["dlq", "add", "", "--error", "E"]).code, 3, "a task has an id");
 }
 

@@ -168,8 +168,8 @@ fn a_change_that_cannot_be_saved_is_said_and_loses_nothing() {
         let said = desk.call("dlq retry t");
         desk.world.refuse_nothing();
         if said.code == 3 {
-            assert!(said.err.contains("could not be changed"), "{op:?}: {said:?}");
-            assert!(said.err.contains("nothing is lost"), "{op:?}");
+            assert!(said.err.contains("could not change"), "{op:?}: {said:?}");
+            assert!(said.err.contains("no data is lost"), "{op:?}");
         }
         let after = places(&desk.world, "t");
         assert!(after == before || after.contains(&Place::Pending), "{op:?}: {after:?}");

@@ -75,7 +75,7 @@ fn one_consumer_wins_and_slips_are_told() {
         &world,
         &[
             "signal emit MERGE_REQUESTED_feat/login --expires 1h",
-            "signal consume MERGE_REQUESTED_feat/login --by one --hold 10m",
+            "signal consume MERGE_REQUESTED_feat/login --by one --lease 10m",
             "signal consume MERGE_REQUESTED_feat/login --by two",
             "signal list",
             "signal consume MERGE_REQUESTED_feat/login --by one",

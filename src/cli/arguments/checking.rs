@@ -1,38 +1,38 @@
-//! What `policyd lint` and `policyd test` may say.
+//! Arguments of `policyd lint` and `policyd test`.
 
 use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-/// Form of findings.
+/// Output format of findings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(in crate::cli) enum LintFormat {
-    /// For people: the lines with carets, and cures as diffs
+    /// Human-readable text: source lines with carets, and fixes as diffs
     Text,
-    /// One line each
+    /// One line per finding
     Compact,
-    /// For programs
+    /// Machine-readable JSON
     Json,
-    /// SARIF 2.1.0, for code scanning
+    /// SARIF 2.1.0 for code scanning
     Sarif,
-    /// Annotations of GitHub Actions
+    /// GitHub Actions annotations
     Github,
-    /// JUnit XML, for test dashboards
+    /// JUnit XML for test dashboards
     Junit,
 }
 
-/// How much is asked for.
+/// Set of lint rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(in crate::cli) enum ProfileName {
-    /// Errors, and what is almost certainly a mistake
+    /// Errors and almost certain mistakes
     Default,
-    /// What a team wants of a pack that others rely on
+    /// Also what a pack needs that other people rely on
     Strict,
-    /// Style and suspicion
+    /// Also style and suspicious code
     Pedantic,
 }
 
-/// Findings that count.
+/// Levels of findings that fail the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(in crate::cli) enum FailLevel {
     /// Any finding
@@ -43,93 +43,92 @@ pub(in crate::cli) enum FailLevel {
     Error,
 }
 
-/// Fixes to make.
+/// Fixes to apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(in crate::cli) enum FixLevel {
-    /// Those that change no decision
+    /// Fixes that do not change any decision
     Safe,
-    /// All of them
+    /// All fixes
     All,
 }
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct LintArguments {
-    /// Packs: their folders, files of them, or folders to look for packs in; the project's own pack
-    /// by default
+    /// Pack directories, pack files, or directories to search for packs; default: the project's pack
     pub(in crate::cli) paths: Vec<PathBuf>,
-    /// Form of the findings
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     pub(in crate::cli) format: LintFormat,
-    /// How much is asked for
+    /// Set of lint rules to check
     #[arg(long, value_enum, default_value = "default")]
     pub(in crate::cli) profile: ProfileName,
-    /// The least level of a finding that makes the exit code 1
+    /// Minimum level of a finding that makes the exit code 1
     #[arg(long, value_enum, default_value = "warning", value_name = "LEVEL")]
     pub(in crate::cli) fail_level: FailLevel,
-    /// Make fixes: those that change no decision, or all
+    /// Apply fixes
     #[arg(long, value_enum, value_name = "WHICH", num_args = 0..=1, default_missing_value = "safe", require_equals = true)]
     pub(in crate::cli) fix: Option<FixLevel>,
-    /// Show what `--fix` would change, and change nothing
+    /// Show the changes of `--fix` without writing them
     #[arg(long)]
     pub(in crate::cli) diff: bool,
-    /// Take no notice of `# policyd: ignore[…]`
+    /// Report suppressed findings too (disregard `# policyd: ignore[…]`)
     #[arg(long)]
     pub(in crate::cli) no_ignores: bool,
-    /// Findings that this file names are known, and do not count
+    /// Disregard the findings that this baseline file lists
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) baseline: Option<PathBuf>,
-    /// Write all findings into this file, so that from now on only new ones count
+    /// Write all findings to this baseline file, so that later runs report only new ones
     #[arg(long, value_name = "FILE", conflicts_with = "baseline")]
     pub(in crate::cli) write_baseline: Option<PathBuf>,
-    /// Look at what this client cannot do, too
-    #[arg(long, value_name = "NAME")]
+    /// Also report what this client does not support
+    #[arg(long, visible_alias = "client", value_name = "NAME")]
     pub(in crate::cli) harness: Option<String>,
-    /// Explain a rule, by its code or name
+    /// Explain the lint rule with this code or name
     #[arg(long, value_name = "CODE")]
     pub(in crate::cli) explain: Option<String>,
-    /// List all rules
+    /// List all lint rules
     #[arg(long)]
     pub(in crate::cli) list: bool,
 }
 
-/// Form of test results.
+/// Output format of test results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(in crate::cli) enum TestFormat {
-    /// For people
+    /// Human-readable text
     Text,
-    /// For programs
+    /// Machine-readable JSON
     Json,
-    /// For CI systems: JUnit XML
+    /// JUnit XML for CI systems
     Junit,
 }
 
-/// What becomes of a snapshot that differs.
+/// How to write a snapshot that differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(in crate::cli) enum Update {
-    /// What was seen is the snapshot from now on
+    /// Overwrite the snapshot with the actual output
     All,
-    /// It is written beside the snapshot (`.snap.new`) for `cargo insta review`
+    /// Write a `.snap.new` file beside the snapshot for `cargo insta review`
     Review,
 }
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct TestArguments {
-    /// Folders of packs, their `tests` folders or single case files; the project's pack by default
+    /// Pack directories, their `tests` directories or case files; default: the project's pack
     pub(in crate::cli) paths: Vec<PathBuf>,
-    /// Only cases whose name, or file, contains this
+    /// Run only cases whose name or file contains this text
     #[arg(long, value_name = "TEXT")]
     pub(in crate::cli) filter: Option<String>,
     /// Write snapshots that are missing or differ
     #[arg(long, value_name = "HOW", value_enum, num_args = 0..=1, require_equals = true,
         default_missing_value = "all")]
     pub(in crate::cli) update: Option<Update>,
-    /// Show which rules and which operands of conditions no case reaches
+    /// Show the rules and operands of conditions that no case covers
     #[arg(long)]
     pub(in crate::cli) coverage: bool,
-    /// Fail where less than this share of the branches is reached, in percent; means --coverage
+    /// Fail if branch coverage is below this percentage; implies --coverage
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
     pub(in crate::cli) threshold: Option<u8>,
-    /// Form of the results
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     pub(in crate::cli) format: TestFormat,
 }

@@ -1,4 +1,4 @@
-//! What `policyd context` may say.
+//! Arguments of `policyd context`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,41 +12,41 @@ use super::resilience::duration;
 pub(in crate::cli) struct ContextArguments {
     #[command(subcommand)]
     pub(in crate::cli) action: ContextAction,
-    /// Folder of the pack
+    /// Pack directory; default: the pack of the project
     #[arg(long, value_name = "DIR", global = true)]
     pub(in crate::cli) policies: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum ContextAction {
-    /// Show how full the context of a session is, and what it spent: exit code 1 from the tier `act` on
+    /// Show context usage and cost of a session (exit code 1 from tier `act` upward)
     Status {
-        /// A transcript, or the beginning of a session's id; the project's newest by default
+        /// Transcript file or session ID prefix; default: the project's newest session
         session: Option<String>,
-        /// Form of what is printed; `compact` is one line
+        /// Output format; `compact` prints one line
         #[arg(long, value_enum, default_value = "text")]
         format: ListFormat,
-        /// Print it again and again
+        /// Repeat until interrupted, or for the duration of `--for`
         #[arg(long)]
         watch: bool,
-        /// Time between two looks
+        /// Interval between updates
         #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "2s")]
         every: Duration,
-        /// End after that time
+        /// Stop after this duration
         #[arg(long = "for", value_name = "DURATION", value_parser = duration, requires = "watch")]
         length: Option<Duration>,
     },
-    /// Summarise a session for the context that comes after it: printed, and kept to be told there
+    /// Summarize a session, and save the summary for the next context
     Summary {
-        /// A transcript, or the beginning of a session's id; the project's newest by default
+        /// Transcript file or session ID prefix; default: the project's newest session
         session: Option<String>,
-        /// A commit from which on changes count
+        /// Only include changes since this commit
         #[arg(long, value_name = "COMMIT")]
         since: Option<String>,
-        /// Only print it
+        /// Print the summary without saving it
         #[arg(long)]
         print: bool,
     },
-    /// One line for the client's status line: its JSON comes on stdin
+    /// Print one line for the client's status line; reads the client's JSON from stdin
     Line,
 }

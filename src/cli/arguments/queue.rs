@@ -1,4 +1,4 @@
-//! What `policyd dlq` and `policyd escalation` may say.
+//! Arguments of `policyd dlq` and `policyd escalation`.
 
 use clap::{Subcommand, ValueEnum};
 
@@ -13,71 +13,71 @@ pub(in crate::cli) struct DlqArguments {
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum DlqAction {
-    /// Take a failed attempt in; the task is put aside where the rules say so
+    /// Record a failed attempt; rules may move the task to the dead-letter queue
     Add(Box<DlqAdd>),
     /// List tasks
     List {
-        /// Which list
+        /// Queue to list
         #[arg(long = "in", value_enum, default_value = "dead-letter")]
         place: ListPlace,
-        /// Only tasks whose last error has this fingerprint, as `stats` shows it
+        /// Only tasks whose last error has this fingerprint, as shown by `stats`
         #[arg(long, value_name = "CAUSE")]
         cause: Option<String>,
-        /// Form of the list
+        /// Output format
         #[arg(long, value_enum, default_value = "text")]
         format: ListFormat,
     },
-    /// Show one task with its attempts, and what the next review would do with it
+    /// Show a task with its attempts and the action of the next review
     Show {
-        /// Its id
+        /// Task ID
         task: String,
-        /// Form of the answer
+        /// Output format
         #[arg(long, value_enum, default_value = "text")]
         format: ListFormat,
     },
-    /// Look at the dead letters and do what the rules say: retry, split, escalate, abandon, wait
+    /// Review dead-lettered tasks: retry, split, escalate, abandon or wait, as the rules decide
     Review {
-        /// Ids of tasks; all dead letters by default
+        /// Task IDs; default: all dead-lettered tasks
         tasks: Vec<String>,
-        /// Only where the last review is longer ago than `review_every`
+        /// Only if the last review is older than `review_every`
         #[arg(long)]
         if_due: bool,
-        /// Show what would be done, and change nothing
+        /// Dry run: show the actions without performing them
         #[arg(long)]
         dry_run: bool,
-        /// Form of the report
+        /// Output format
         #[arg(long, value_enum, default_value = "text")]
         format: ListFormat,
     },
-    /// Put a task back to work: with what was learned, or because a human says so
+    /// Requeue a task, with a new approach or by human decision
     Retry(DlqRetry),
-    /// Give a task up; it is kept in `abandoned.json` with the reason
+    /// Abandon a task; `abandoned.json` keeps it with the reason
     Abandon {
-        /// Its id
+        /// Task ID
         task: String,
-        /// Why
+        /// Reason
         #[arg(long)]
         reason: String,
     },
-    /// Say that a task is done; it leaves the lists
+    /// Mark a task as done and remove it from the queues
     Resolve {
-        /// Its id
+        /// Task ID
         task: String,
     },
-    /// Put dead letters back to work, oldest first, no faster than `redrive` allows
+    /// Requeue dead-lettered tasks, oldest first, at the rate that `redrive` allows
     Redrive {
-        /// Ids of tasks; all dead letters by default
+        /// Task IDs; default: all dead-lettered tasks
         tasks: Vec<String>,
         /// Only tasks whose last error has this fingerprint
         #[arg(long, value_name = "CAUSE")]
         cause: Option<String>,
-        /// Show what would be done, and change nothing
+        /// Dry run: show the actions without performing them
         #[arg(long)]
         dry_run: bool,
     },
-    /// Count the tasks, their causes, and what the alarms say
+    /// Show task counts, causes of failure, and active alarms
     Stats {
-        /// Form of the answer
+        /// Output format
         #[arg(long, value_enum, default_value = "text")]
         format: ListFormat,
     },
@@ -85,18 +85,18 @@ pub(in crate::cli) enum DlqAction {
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct DlqAdd {
-    /// Id of the task
+    /// Task ID
     pub(in crate::cli) task: String,
-    /// What the attempt ended with; `-` reads it from standard input
+    /// Error message of the attempt; `-` reads standard input
     #[arg(long, default_value = "")]
     pub(in crate::cli) error: String,
-    /// Type of the error, such as `test_failure`, `timeout`, `dependency`, `validation`, `rate_limit`
+    /// Error type, such as `test_failure`, `timeout`, `dependency`, `validation` or `rate_limit`
     #[arg(long = "type", value_name = "TYPE", default_value = "")]
     pub(in crate::cli) error_type: String,
-    /// What was tried
+    /// Approach of the attempt
     #[arg(long, default_value = "")]
     pub(in crate::cli) approach: String,
-    /// Who tried
+    /// Agent that made the attempt
     #[arg(long, default_value = "")]
     pub(in crate::cli) agent: String,
     /// Title of the task
@@ -105,67 +105,67 @@ pub(in crate::cli) struct DlqAdd {
     /// Description of the task
     #[arg(long, default_value = "")]
     pub(in crate::cli) description: String,
-    /// How urgent it is
+    /// Priority of the task
     #[arg(long, value_parser = ["high", "medium", "low"])]
     pub(in crate::cli) priority: Option<String>,
-    /// Id of a task that it needs; may be given several times
-    #[arg(long = "needs", value_name = "TASK")]
+    /// ID of a task that this task depends on; repeatable
+    #[arg(long = "depends-on", alias = "needs", value_name = "TASK")]
     pub(in crate::cli) dependencies: Vec<String>,
-    /// What is the case; may be given several times
-    #[arg(long = "mark", value_name = "MARK", value_parser = MARKS.to_vec())]
+    /// Label of the failure; repeatable
+    #[arg(long = "label", alias = "mark", value_name = "LABEL", value_parser = MARKS.to_vec())]
     pub(in crate::cli) marks: Vec<String>,
-    /// How sure the agent is that it knows what to do, from 0 to 1
+    /// Confidence of the agent in its approach, from 0 to 1
     #[arg(long, value_name = "0..1", value_parser = fraction)]
     pub(in crate::cli) confidence: Option<f64>,
-    /// Names this report: the same one is taken in once
+    /// Idempotency key: a second report with the same key is ignored
     #[arg(long, default_value = "")]
     pub(in crate::cli) key: String,
-    /// Put it aside at once, whatever the rules say
-    #[arg(long)]
-    pub(in crate::cli) at_once: bool,
-    /// Form of the answer
+    /// Move the task to the dead-letter queue now, without evaluating the rules
+    #[arg(long, alias = "at-once")]
+    pub(in crate::cli) immediately: bool,
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     pub(in crate::cli) format: ListFormat,
 }
 
 fn fraction(text: &str) -> Result<f64, String> {
     let value = text.parse::<f64>().ok().filter(|it| (0.0..=1.0).contains(it));
-    value.ok_or_else(|| "it is a number from 0 to 1, such as 0.35".to_owned())
+    value.ok_or_else(|| "expected a number from 0 to 1, such as `0.35`".to_owned())
 }
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct DlqRetry {
-    /// Its id
+    /// Task ID
     pub(in crate::cli) task: String,
-    /// A new approach: failures count from 0 again
+    /// New approach; resets the failure count to 0
     #[arg(long, default_value = "")]
     pub(in crate::cli) approach: String,
-    /// A smaller scope: a new task is made of it
+    /// Smaller scope; creates a new task
     #[arg(long, default_value = "")]
     pub(in crate::cli) scope: String,
-    /// The commit that fixed what blocked it
+    /// Commit that fixed the cause of the failure
     #[arg(long, default_value = "", value_name = "COMMIT")]
     pub(in crate::cli) fix_commit: String,
-    /// What it waited for is there
+    /// Mark the missing dependency as available
     #[arg(long)]
     pub(in crate::cli) dependency_available: bool,
-    /// Put it back however often that was done before
+    /// Requeue the task even if it reached the requeue limit
     #[arg(long)]
     pub(in crate::cli) force: bool,
 }
 
-/// A list of tasks.
+/// Selects a task queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(in crate::cli) enum ListPlace {
-    /// Those that wait for somebody
+    /// Tasks that wait for a worker
     Pending,
-    /// Those that somebody works on
+    /// Tasks in progress
     InProgress,
-    /// Those that failed again and again
+    /// Tasks that failed repeatedly
     DeadLetter,
-    /// Those that were given up
+    /// Abandoned tasks
     Abandoned,
-    /// All of them
+    /// All tasks
     All,
 }
 
@@ -177,61 +177,62 @@ pub(in crate::cli) struct EscalationArguments {
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum EscalationAction {
-    /// Ask a human to decide; the document is named on standard output
+    /// Request a human decision and print the path of its document
     Open(EscalationOpen),
-    /// List what humans were asked
+    /// List escalations
     List {
-        /// Those that were answered, too
+        /// Include resolved escalations
         #[arg(long)]
         all: bool,
-        /// Form of the list
+        /// Output format
         #[arg(long, value_enum, default_value = "text")]
         format: ListFormat,
     },
-    /// Show the document of one
+    /// Show the document of an escalation
     Show {
-        /// Its id, or the beginning of it
+        /// Escalation ID or a unique prefix
         id: String,
     },
-    /// Answer one, as a human: the task goes on, or is given up
+    /// Resolve an escalation (humans only): requeue its task, or abandon it with `--reject`
     Resolve {
-        /// Its id, or the beginning of it
+        /// Escalation ID or a unique prefix
         id: String,
-        /// What was decided
+        /// Decision
         #[arg(long, value_name = "TEXT")]
         decision: String,
-        /// The task is given up
+        /// Reject: abandon the task
         #[arg(long)]
         reject: bool,
     },
-    /// Tell humans of everything that is open and due
-    Remind,
+    /// Send notifications for open escalations that are due
+    #[command(alias = "remind")]
+    Notify,
 }
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct EscalationOpen {
-    /// Why a human is needed
+    /// Reason why a human must decide
     #[arg(long)]
     pub(in crate::cli) reason: String,
-    /// The task it is about
+    /// Task that the escalation is about
     #[arg(long, default_value = "", conflicts_with = "gate")]
     pub(in crate::cli) task: String,
-    /// The gate that cannot be passed
+    /// Quality gate that fails
     #[arg(long, default_value = "")]
     pub(in crate::cli) gate: String,
-    /// What fails
+    /// Summary of the failure
     #[arg(long, default_value = "")]
     pub(in crate::cli) summary: String,
-    /// What was tried, and why it failed
+    /// Attempts and why they failed
     #[arg(long, default_value = "")]
     pub(in crate::cli) analysis: String,
-    /// What may be decided, with what it costs; may be given several times
+    /// Possible decision with its cost; repeatable
     #[arg(long = "option", value_name = "TEXT")]
     pub(in crate::cli) options: Vec<String>,
-    /// How much it matters
+    /// Severity of the escalation
     #[arg(long, default_value = "high", value_parser = ["low", "medium", "high", "critical"])]
     pub(in crate::cli) severity: String,
-    /// The task stands still until a human answered
+    /// Block the task until the escalation is resolved
     #[arg(long)]
     pub(in crate::cli) blocking: bool,
 }

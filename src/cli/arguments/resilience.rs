@@ -1,4 +1,4 @@
-//! What the commands over the resilience stores may say.
+//! Arguments of `policyd breaker`, `failure` and `rationalization`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,69 +17,68 @@ pub(in crate::cli) struct BreakerArguments {
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum BreakerAction {
-    /// List them with their state
+    /// List the circuit breakers with their states
     List {
-        /// Form of the list
+        /// Output format
         #[arg(long, value_enum, default_value = "text")]
         format: ListFormat,
     },
-    /// One line for a prompt: exit code 0 where all are closed, 1 where something is open
+    /// Print one line for a shell prompt (exit code 1: a breaker is open)
     Status {
-        /// Form of the line
+        /// Output format
         #[arg(long, value_enum, default_value = "text")]
         format: ListFormat,
     },
-    /// Show everything that is known of one
+    /// Show all data of a breaker
     Show {
-        /// Name of the breaker
+        /// Breaker key, such as `api/claude`
         key: String,
-        /// Form of the answer
+        /// Output format
         #[arg(long, value_enum, default_value = "text")]
         format: ListFormat,
     },
-    /// Explain why one stands where it stands, and what happens next
+    /// Explain the state of a breaker and its next transition
     Explain {
-        /// Name of the breaker
+        /// Breaker key, such as `api/claude`
         key: String,
     },
-    /// Whether a call may be made now: exit code 0, or 1 with the reason and the time to wait
+    /// Check whether a call is permitted now (exit code 1: no, with reason and delay)
     Allow {
-        /// Name of the breaker, such as `api/claude`
+        /// Breaker key, such as `api/claude`
         key: String,
-        /// Form of the answer; `json` tells the generation that a result may carry
+        /// Output format; `json` includes the generation to pass to `breaker record`
         #[arg(long, value_enum, default_value = "text")]
         format: ListFormat,
     },
-    /// Take in what became of a call
+    /// Record the result of a call
     Record(RecordArguments),
-    /// Open one by hand, until it is reset or the time is over
+    /// Force a breaker open until it is reset or the duration ends
     Trip {
-        /// Name of the breaker
+        /// Breaker key, such as `api/claude`
         key: String,
-        /// For how long, such as 10m; until it is reset, where it is left out
+        /// Duration, such as `10m`; default: until it is reset
         #[arg(long = "for", value_name = "DURATION", value_parser = time)]
         length: Option<Duration>,
-        /// Why
+        /// Reason
         #[arg(long, value_name = "TEXT", default_value = "")]
         reason: String,
     },
-    /// Forget what happened to a breaker: calls go through again
+    /// Reset a breaker: discard its history and permit calls
     Reset {
-        /// Name of the breaker
+        /// Breaker key, such as `api/claude`
         key: String,
     },
-    /// Print a line for each change, until the reader is gone
+    /// Print a line for each state change until the output is closed
     Watch {
-        /// How often to look
+        /// Interval between checks
         #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = time)]
         every: Duration,
     },
-    /// The first tier of a chain of fallbacks whose breaker admits a call: exit code 0, or 1 with
-    /// the time when the first one opens again
+    /// Print the first tier of a fallback chain that permits calls (exit code 1: none, with delay)
     Route {
-        /// Name of the chain in `routes.yaml`; the first one by default
+        /// Name of the chain in `routes.yaml`; default: the first chain
         chain: Option<String>,
-        /// Form of the answer
+        /// Output format
         #[arg(long, value_enum, default_value = "text")]
         format: ListFormat,
     },
@@ -87,34 +86,34 @@ pub(in crate::cli) enum BreakerAction {
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct RecordArguments {
-    /// Name of the breaker
+    /// Breaker key, such as `api/claude`
     pub(in crate::cli) key: String,
-    /// What became of it
+    /// Result of the call
     #[arg(value_enum)]
     pub(in crate::cli) result: CallResult,
-    /// What the failure said
+    /// Error message of the failure
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub(in crate::cli) error: String,
-    /// Class of the failure: the breaker's settings say which ones do not count
+    /// Failure class; the breaker's settings list the classes that do not count
     #[arg(long, value_name = "NAME")]
     pub(in crate::cli) class: Option<String>,
-    /// For how long the server wants to be left alone: 90s, or seconds
+    /// Delay requested by the server (`Retry-After`): a duration such as `90s`, or whole seconds
     #[arg(long, value_name = "DURATION", value_parser = time_or_seconds)]
     pub(in crate::cli) retry_after: Option<Duration>,
-    /// How long the call took
+    /// Duration of the call
     #[arg(long, value_name = "DURATION", value_parser = time)]
     pub(in crate::cli) took: Option<Duration>,
-    /// The generation that `allow --format json` told; a result of another one is late
+    /// Generation from `breaker allow --format json`; results of other generations do not count
     #[arg(long, value_name = "N")]
     pub(in crate::cli) generation: Option<u64>,
 }
 
-/// What became of a call.
+/// Result of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(in crate::cli) enum CallResult {
-    /// It worked
+    /// The call succeeded
     Success,
-    /// It failed
+    /// The call failed
     Failure,
 }
 
@@ -126,43 +125,44 @@ pub(in crate::cli) struct FailureArguments {
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum FailureAction {
-    /// Of which class it is, what that means, and what decided
+    /// Show the class of a failure, its meaning, and the pattern that matched
     Classify {
         #[command(flatten)]
         what: Failure,
-        /// In the words of another program: a profile of `failures.yaml`
+        /// Profile of `failures.yaml`: print the class names of another program
         #[arg(long, value_name = "NAME")]
         profile: Option<String>,
     },
-    /// How long to wait before the next attempt, and why; exit code 1 where there is none
+    /// Compute the delay before the next attempt (exit code 1: no further attempt)
     Wait {
         #[command(flatten)]
         what: Failure,
-        /// Number of the next attempt, from 1
+        /// Number of the next attempt, starting at 1
         #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
         attempt: u32,
-        /// Requests that the provider allows per minute
+        /// Requests per minute that the provider allows
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
         rpm: Option<u32>,
-        /// Local time of day, by which "resets 4am" is read; by default that of the zone it names, else
-        /// of this machine
+        /// Local time of day, to interpret times such as "resets 4am"
+        ///
+        /// Default: the time in the named time zone, else the local time of this machine.
         #[arg(long, value_name = "HH:MM:SS", value_parser = time_of_day)]
         local_time: Option<Duration>,
     },
-    /// What to do after it; exit code 1 where an agent cannot go on by itself
+    /// Choose the recovery action (exit code 1: an agent cannot continue alone)
     Recover {
         #[command(flatten)]
         what: Failure,
-        /// Attempts made so far
+        /// Number of attempts so far
         #[arg(long, value_name = "N", default_value = "0")]
         attempts: u32,
-        /// Time spent so far: `90s`, `20m`
+        /// Time spent so far, such as `90s` or `20m`
         #[arg(long, value_name = "TIME", default_value = "0s", value_parser = duration)]
         elapsed: Duration,
-        /// Cost so far
+        /// Cost so far, in the unit of the pack's limit
         #[arg(long, value_name = "NUMBER", default_value = "0")]
         cost: f64,
-        /// Classes of the failures before it, oldest first
+        /// Classes of the previous failures, oldest first
         #[arg(long, value_name = "CLASSES", value_delimiter = ',')]
         history: Vec<String>,
         /// Exit code of a build or test command
@@ -171,52 +171,55 @@ pub(in crate::cli) enum FailureAction {
         /// The working tree is damaged
         #[arg(long)]
         tree_corrupt: bool,
-        /// The provider cannot be reached
+        /// The provider is unreachable
         #[arg(long)]
         provider_down: bool,
     },
 }
 
-/// What failed.
+/// Arguments that describe a failure.
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct Failure {
-    /// What it said; `-` is standard input
+    /// Error message; `-` reads standard input
     #[arg(allow_hyphen_values = true)]
     pub(in crate::cli) text: Option<String>,
-    /// The name a hook gives it, such as `rate_limit`; it decides where a class knows it
+    /// Error name from a hook, such as `rate_limit`; takes precedence over the message
     #[arg(long, value_name = "NAME", default_value = "")]
     pub(in crate::cli) error: String,
-    /// Folder of the pack
+    /// Pack directory; default: the pack of the project
     #[arg(long, value_name = "DIR")]
     pub(in crate::cli) policies: Option<PathBuf>,
-    /// Form of the answer; `compact` is the answer alone
+    /// Output format; `compact` prints only the result
     #[arg(long, value_enum, default_value = "text")]
     pub(in crate::cli) format: ListFormat,
 }
 
-/// A duration with its unit.
+/// Parses a duration with its unit.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     parse_duration(text)
-        .map_err(|_| "write a number and its unit, such as `90s` or `20m`".to_owned())
+        .map_err(|_| "expected a number with a unit, such as `90s` or `20m`".to_owned())
 }
 
-/// The time since midnight.
+/// Parses a time of day into the time since midnight.
 fn time_of_day(text: &str) -> Result<Duration, String> {
     let read = NaiveTime::parse_from_str(text, "%H:%M:%S");
     let read = read.or_else(|_| NaiveTime::parse_from_str(text, "%H:%M"));
-    let time = read.map_err(|_| "write a time of day, such as `14:05:00`".to_owned())?;
+    let time = read.map_err(|_| "expected a time of day, such as `14:05:00`".to_owned())?;
     Ok(Duration::from_secs(u64::from(time.num_seconds_from_midnight())))
 }
 
-/// A time with its unit.
+/// Parses a duration with its unit, for `breaker`.
 fn time(text: &str) -> Result<Duration, String> {
-    parse_duration(text).map_err(|_| "write a time with its unit, such as 90s or 10m".to_owned())
+    parse_duration(text)
+        .map_err(|_| "expected a number with a unit, such as `90s` or `10m`".to_owned())
 }
 
-/// The same, or whole seconds as in a `Retry-After`.
+/// Parses a duration with its unit, or whole seconds as in a `Retry-After` header.
 fn time_or_seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.trim().parse().map(Duration::from_secs);
-    seconds.or_else(|_| parse_duration(text)).map_err(|_| "write 90s, 10m or seconds".to_owned())
+    seconds
+        .or_else(|_| parse_duration(text))
+        .map_err(|_| "expected a duration such as `90s`, or whole seconds".to_owned())
 }
 
 #[derive(Debug, clap::Args)]
@@ -227,15 +230,15 @@ pub(in crate::cli) struct RationalizationArguments {
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum RationalizationAction {
-    /// Which of them a text holds, why each is wrong, and what to do instead; exit code 1 where any
+    /// List the rationalizations in a text, with corrections (exit code 1: at least one)
     Check {
-        /// The text, as an agent would say it; standard input without one, or with `-`
+        /// Text to check; default: standard input (also `-`)
         #[arg(allow_hyphen_values = true)]
         text: Option<String>,
-        /// Folder of the pack
+        /// Pack directory; default: the pack of the project
         #[arg(long, value_name = "DIR")]
         policies: Option<PathBuf>,
-        /// Form of the answer; `compact` is one line each
+        /// Output format; `compact` prints one line per match
         #[arg(long, value_enum, default_value = "text")]
         format: ListFormat,
     },

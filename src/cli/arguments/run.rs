@@ -1,4 +1,4 @@
-//! What `policyd run` may say.
+//! Arguments of `policyd run`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,28 +8,28 @@ use clap::ValueEnum;
 use super::resilience::duration;
 use crate::state::run::budget;
 
-/// What is printed while a run is at work.
+/// Output format of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(in crate::cli) enum RunFormat {
-    /// For people
+    /// Human-readable text
     Text,
-    /// One JSON object for each event
+    /// One JSON object per event
     Jsonl,
 }
 
-/// How an agent says that it is done.
+/// How an agent claims completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(in crate::cli) enum ClaimWay {
-    /// The signal COMPLETION_REQUESTED
+    /// Signal `COMPLETION_REQUESTED`
     Signal,
-    /// `complete: true` in an answer by a JSON schema
+    /// `complete: true` in structured JSON output
     Structured,
-    /// Any turn that ends with exit code 0
+    /// Exit code 0 of a turn
     Exit,
 }
 
 impl ClaimWay {
-    /// Its name in `run.yaml`.
+    /// Returns the name used in `run.yaml`.
     pub(in crate::cli) const fn as_str(self) -> &'static str {
         match self {
             Self::Signal => "signal",
@@ -41,43 +41,42 @@ impl ClaimWay {
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct RunArguments {
-    /// What is to be reached: a text, or a file that holds it
+    /// Goal of the run: text, or a file that contains it
     #[arg(long, value_name = "TEXT|FILE", required_unless_present = "resume")]
     pub(in crate::cli) goal: Option<String>,
-    /// Turns of all sessions together
+    /// Maximum number of turns, over all sessions
     #[arg(long, value_name = "N")]
     pub(in crate::cli) max_iterations: Option<u32>,
-    /// Fresh sessions where the context is full or the agent is stuck; never more than 5
+    /// Maximum number of fresh sessions after a full context or a stuck agent; at most 5
     #[arg(long, value_name = "N")]
     pub(in crate::cli) max_restarts: Option<u32>,
-    /// Money at most, in USD; the command must tell what it costs
+    /// Maximum cost in USD; the agent command must report its cost
     #[arg(long, value_name = "USD", value_parser = money)]
     pub(in crate::cli) budget_usd: Option<f64>,
-    /// Longest time of one turn
+    /// Time limit of one turn
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(in crate::cli) turn_deadline: Option<Duration>,
-    /// How the agent says that it is done; as run.yaml says, else
+    /// How the agent claims completion; default: as set in `run.yaml`; repeatable
     #[arg(long, value_enum, value_name = "HOW")]
     pub(in crate::cli) claim: Vec<ClaimWay>,
-    /// Folder of our own, in the place of `.policyd`
-    #[arg(long, value_name = "DIR")]
-    pub(in crate::cli) state: Option<PathBuf>,
-    /// Go on with the last run that is not complete
+    /// State directory; default: `.policyd`
+    #[arg(long, alias = "state", value_name = "DIR")]
+    pub(in crate::cli) state_dir: Option<PathBuf>,
+    /// Resume the last unfinished run
     #[arg(long, conflicts_with = "goal")]
     pub(in crate::cli) resume: bool,
-    /// Folder of the pack; the project's own by default
+    /// Pack directory; default: the pack of the project
     #[arg(long, value_name = "DIR")]
     pub(in crate::cli) policies: Option<PathBuf>,
-    /// What is printed
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     pub(in crate::cli) format: RunFormat,
-    /// The command of a turn. `{prompt}` in an argument is the prompt; without one it is given on
-    /// standard input
+    /// Agent command of a turn; `{prompt}` is replaced by the prompt, else stdin receives it
     #[arg(last = true, value_name = "CMD", required_unless_present = "resume")]
     pub(in crate::cli) command: Vec<String>,
 }
 
 fn money(text: &str) -> Result<f64, String> {
     let limit = budget::parse(text).filter(|it| *it > 0.0);
-    limit.ok_or_else(|| format!("`{text}` is no amount of money; write 10 or 2.50"))
+    limit.ok_or_else(|| "expected an amount greater than 0, such as `10` or `2.50`".to_owned())
 }

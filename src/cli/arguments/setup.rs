@@ -1,16 +1,16 @@
-//! What `policyd trust`, `install`, `uninstall` and `doctor` may say.
+//! Arguments of `policyd trust`, `install`, `uninstall` and `doctor`.
 
 use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct TrustArguments {
-    /// The pack, or a folder with `.policyd/policies` in it; the project's by default
+    /// Pack directory, or directory that contains `.policyd/policies`; default: the project
     #[arg(value_name = "DIR")]
     pub(in crate::cli) folder: Option<PathBuf>,
-    /// List the packs that are trusted
+    /// List trusted packs
     #[arg(long, conflicts_with_all = ["revoke", "changes", "folder"])]
     pub(in crate::cli) list: bool,
-    /// Trust it no longer
+    /// Revoke the trust
     #[arg(long, conflicts_with = "changes")]
     pub(in crate::cli) revoke: bool,
     /// Trust future changes too; only for a directory that only you can write
@@ -21,36 +21,37 @@ pub(in crate::cli) struct TrustArguments {
     pub(in crate::cli) switch_files: bool,
 }
 
-/// Which settings are meant.
+/// Settings of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(in crate::cli) enum Scope {
-    /// Yours, in all projects
+    /// User settings, for all projects
     User,
-    /// The project's, for everybody who works on it
+    /// Project settings, shared with the team
     Project,
-    /// Yours in this project (Claude Code only); leave its file out of the repository
+    /// User settings for this project (Claude Code only); do not commit the file
     Local,
 }
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct InstallArguments {
-    /// The clients: claude-code, codex, gemini, cursor, copilot, droid, opencode; those that are
-    /// found by default
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    /// Clients, separated by commas; default: the clients found on this machine
+    ///
+    /// Supported: claude-code, codex, gemini, cursor, copilot, droid, opencode.
+    #[arg(long, visible_alias = "client", value_name = "NAME", value_delimiter = ',')]
     pub(in crate::cli) harness: Vec<String>,
-    /// Which settings
+    /// Settings to change
     #[arg(long, value_enum, default_value = "user")]
     pub(in crate::cli) scope: Scope,
-    /// The events, `all`, or those that policyd may have an opinion on by default
+    /// Events, separated by commas, or `all`; default: the events that policyd can decide
     #[arg(long, value_name = "EVENT", value_delimiter = ',')]
     pub(in crate::cli) events: Vec<String>,
-    /// What happens if a hook of tool calls fails; stops stay open
+    /// What happens to a tool call if its hook fails; stops are always `open`
     #[arg(long, value_enum, default_value = "open")]
     pub(in crate::cli) on_failure: OnFailure,
-    /// Show what would be changed, and change nothing
+    /// Dry run: show the changes without writing them
     #[arg(long)]
     pub(in crate::cli) dry_run: bool,
-    /// Write a plugin of Claude Code into this folder instead
+    /// Write a Claude Code plugin to this directory instead
     #[arg(long, value_name = "DIR", conflicts_with_all = ["harness", "scope"])]
     pub(in crate::cli) plugin: Option<PathBuf>,
 }
@@ -58,32 +59,32 @@ pub(in crate::cli) struct InstallArguments {
 /// What a client does if a hook cannot start, times out or crashes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(in crate::cli) enum OnFailure {
-    /// The call goes ahead
+    /// The call proceeds
     #[default]
     Open,
-    /// The call is blocked, where the client has such a setting
+    /// The call is blocked, if the client supports it
     Closed,
 }
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct UninstallArguments {
-    /// The clients; those that are found by default
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    /// Clients, separated by commas; default: the clients found on this machine
+    #[arg(long, visible_alias = "client", value_name = "NAME", value_delimiter = ',')]
     pub(in crate::cli) harness: Vec<String>,
-    /// Which settings
+    /// Settings to change
     #[arg(long, value_enum, default_value = "user")]
     pub(in crate::cli) scope: Scope,
-    /// Also remove your own folders of policyd: configuration, cache and state; projects keep theirs
+    /// Also remove the user's configuration, cache and state directories of policyd
     #[arg(long)]
     pub(in crate::cli) purge: bool,
-    /// Show what would be changed, and change nothing
+    /// Dry run: show the changes without writing them
     #[arg(long)]
     pub(in crate::cli) dry_run: bool,
 }
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct DoctorArguments {
-    /// Form of the report
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     pub(in crate::cli) format: super::ReportFormat,
 }

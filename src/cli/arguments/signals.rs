@@ -1,4 +1,4 @@
-//! What `policyd signal` and `policyd decide` may say.
+//! Arguments of `policyd signal` and `policyd decide`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,119 +12,120 @@ use super::resilience::duration;
 pub(in crate::cli) struct SignalArguments {
     #[command(subcommand)]
     pub(in crate::cli) action: SignalAction,
-    /// Form of what is printed
+    /// Output format
     #[arg(long, value_enum, default_value = "text", global = true)]
     pub(in crate::cli) format: ListFormat,
 }
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum SignalAction {
-    /// Create a signal: its name, and what it says
+    /// Create a signal
     Emit {
         /// Name of the signal, such as `HUMAN_REVIEW_NEEDED`
         name: String,
-        /// What it says: `reason=…`; a list is given once for each item
+        /// Field of the signal, such as `reason=…`; repeat a list field for each item
         #[arg(value_name = "FIELD=VALUE")]
         fields: Vec<String>,
-        /// Who sends it
+        /// Sender
         #[arg(long, default_value = "")]
         from: String,
-        /// Time after which it is void, such as 1h
+        /// Time until the signal expires, such as `1h`
         #[arg(long, value_name = "DURATION", value_parser = duration)]
         expires: Option<Duration>,
     },
-    /// List the signals that wait, and what is odd about the folder
+    /// List pending signals, and report invalid files of the signal directory
     List,
-    /// List the signals that there can be
-    Kinds,
-    /// Show one signal, pending or over
+    /// List the signal types
+    #[command(alias = "kinds")]
+    Types,
+    /// Show a pending or ended signal
     Show {
-        /// Its id, or the beginning of it
+        /// Signal ID or a unique prefix
         id: String,
     },
-    /// Take a signal: exit code 0 with what it says, 1 where none waits
+    /// Consume a signal and print it (exit code 1: no such signal is pending)
     Consume {
-        /// Its name (the oldest that waits) or its id
+        /// Signal name (consumes the oldest pending signal) or signal ID
         signal: String,
-        /// Who takes it
+        /// Consumer; default: the user name
         #[arg(long)]
         by: Option<String>,
-        /// Only keep it from others for that long; `consume ID` then takes it
-        #[arg(long, value_name = "DURATION", value_parser = duration, requires = "by")]
-        hold: Option<Duration>,
+        /// Claim the signal for this duration; `consume ID` then consumes it
+        #[arg(long, alias = "hold", value_name = "DURATION", value_parser = duration, requires = "by")]
+        lease: Option<Duration>,
     },
-    /// Give a signal back that was held
+    /// Release a claimed signal
     Release {
-        /// Its id
+        /// Signal ID
         id: String,
-        /// Who held it
+        /// Holder of the lease
         #[arg(long)]
         by: String,
     },
-    /// For humans: say yes to a request
+    /// Approve a request (humans only)
     Approve {
-        /// Its id, or the beginning of it
+        /// Signal ID or a unique prefix
         id: String,
-        /// What was decided
+        /// Decision
         #[arg(long, default_value = "")]
         decision: String,
-        /// Who decides
+        /// Name of the user who decides
         #[arg(long)]
         by: Option<String>,
     },
-    /// For humans: say no to a request, or take any signal back
+    /// Reject a request, or withdraw a signal (humans only)
     Reject {
-        /// Its id, or the beginning of it
+        /// Signal ID or a unique prefix
         id: String,
-        /// Why
+        /// Reason
         #[arg(long, default_value = "")]
         reason: String,
-        /// Who decides
+        /// Name of the user who decides
         #[arg(long)]
         by: Option<String>,
     },
-    /// List the signals that are over, newest last
+    /// List ended signals, newest last
     History {
-        /// How many
+        /// Maximum number of entries
         #[arg(long, default_value_t = 20)]
         limit: usize,
-        /// Only those of this name
+        /// Only signals with this name
         #[arg(long)]
         signal: Option<String>,
     },
-    /// Print signals as they come and go
+    /// Print signals when they are created or end
     Watch {
-        /// Time between two looks
+        /// Interval between checks
         #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "1s")]
         every: Duration,
-        /// End after that time
+        /// Stop after this duration
         #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
         length: Option<Duration>,
     },
-    /// Say which signals are due for a run: exit code 1 where one is
+    /// List the signals that are due for a run (exit code 1: at least one)
     Check {
-        /// What is known of the run: `consecutive_failures=3`
+        /// Fact about the run, such as `consecutive_failures=3`; repeatable
         #[arg(value_name = "NAME=VALUE")]
         run: Vec<String>,
-        /// Create them, unless one of the name waits
+        /// Create the due signals, unless one with the same name is pending
         #[arg(long)]
         emit: bool,
     },
-    /// Do what is due: approvals, timeouts, files that cannot be used
+    /// Perform due actions: approvals, timeouts, and quarantine of invalid files
     Process,
 }
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct DecideArguments {
-    /// The table; without one, they are listed
+    /// Name of the table; default: list all tables
     pub(in crate::cli) table: Option<String>,
-    /// What is asked: `confidence=0.72`
+    /// Input of the table, such as `confidence=0.72`; repeatable
     #[arg(value_name = "NAME=VALUE")]
     pub(in crate::cli) given: Vec<String>,
-    /// Folder of the pack
+    /// Pack directory; default: the pack of the project
     #[arg(long, value_name = "DIR")]
     pub(in crate::cli) policies: Option<PathBuf>,
-    /// Form of the answer; `compact` is the answer alone
+    /// Output format; `compact` prints only the result
     #[arg(long, value_enum, default_value = "text")]
     pub(in crate::cli) format: ListFormat,
 }

@@ -28,7 +28,7 @@ pub(super) fn run(
         let id = chain.unwrap_or_default();
         let help = suggest::did_you_mean(id, &known);
         let help = help.unwrap_or_else(|| "routes.yaml defines no chain".to_owned());
-        console.complain(&format!("there is no chain `{id}`; {help}"));
+        console.complain(&format!("unknown chain `{id}`\nhelp: {help}"));
         return EXIT_USAGE;
     };
     let mut busy: Vec<(&Tier, Seen, Option<u64>)> = Vec::new();
@@ -65,13 +65,13 @@ pub(super) fn run(
         ),
         ListFormat::Text | ListFormat::Compact => {
             let when = soonest.map_or_else(
-                || "none of them opens again by itself".to_owned(),
+                || "no tier recovers without a reset".to_owned(),
                 |(wait, tier)| {
                     let wait = short_text(Duration::from_secs(wait));
-                    format!("`{}` opens again in {wait}", tier.name)
+                    format!("`{}` permits a trial call in {wait}", tier.name)
                 },
             );
-            format!("{}: every tier is left alone; {when}; escalate to a human\n", route.id)
+            format!("{}: every tier rejects calls; {when}; escalate to a human\n", route.id)
         }
     });
     EXIT_FOUND

@@ -64,7 +64,7 @@ impl Carrier<'_> {
             told,
             client: self.client(),
         };
-        let failed = |why: String| format!("the summary could not be saved: {why}");
+        let failed = |why: String| format!("could not save the summary: {why}");
         self.summaries().keep(summary).map_err(|it| failed(it.to_string()))?;
         let path = self.store.paths(session).folder.join(SUMMARY_FILE);
         // Whoever summarises a session that was never judged makes its folder.

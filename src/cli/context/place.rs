@@ -51,10 +51,12 @@ pub(super) fn find(
         let known = store.sessions().len();
         match named {
             Some(named) => format!(
-                "no transcript of a session `{named}` is known ({known} session(s) have a state); \
-                 its path names it, too"
+                "no transcript found for session `{named}` (sessions with state: {known})\nhelp: \
+                 pass the path of a transcript"
             ),
-            None => "no session of this project is known yet; name its transcript".to_owned(),
+            None => {
+                "no session found in this project\nhelp: pass the path of a transcript".to_owned()
+            }
         }
     })
 }

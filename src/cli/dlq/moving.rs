@@ -14,7 +14,7 @@ pub(super) fn retry(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &
     let (id, lists) = (&arguments.task, stores.queues.peek());
     let Some(task) = lists.find(id) else { return unknown(console, &lists, id) };
     if arguments.force || is_a_humans(task) {
-        let action = format!("put `{id}` back to work");
+        let action = format!("requeue task `{id}`");
         if let Err(code) = require_human(stores.world, console, &action) {
             return code;
         }
@@ -27,7 +27,8 @@ pub(super) fn retry(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &
     if task.redrives >= stores.policy.dead_letter.redrive_times && !arguments.force {
         let times = task.redrives;
         console.complain(&format!(
-            "`{id}` was put back {times} time(s) and failed each time; a human should look at it first (`--force` puts it back all the same)"
+            "task `{id}` was requeued {times}x and failed each time\nhelp: let a human review \
+             the task, or requeue it with `--force`"
         ));
         return EXIT_FOUND;
     }
@@ -70,7 +71,7 @@ pub(super) fn abandon(
     id: &str,
     reason: &str,
 ) -> u8 {
-    match require_human(stores.world, console, &format!("give the task `{id}` up")) {
+    match require_human(stores.world, console, &format!("abandon task `{id}`")) {
         Ok(actor) => {
             moved(stores, console, id, ("abandoned", Event::GivenUp { reason }, &actor.text()))
         }
@@ -80,7 +81,7 @@ pub(super) fn abandon(
 
 /// Says that a task is done.
 pub(super) fn resolve(stores: &Stores<'_>, console: &mut Console<'_>, id: &str) -> u8 {
-    match require_human(stores.world, console, &format!("take the task `{id}` as done")) {
+    match require_human(stores.world, console, &format!("mark task `{id}` as done")) {
         Ok(actor) => moved(stores, console, id, ("resolved", Event::Resolved, &actor.text())),
         Err(code) => code,
     }
@@ -134,18 +135,18 @@ pub(super) fn redrive(
             console.say(&format!("{id}: waits for a human\n"));
         } else if task.redrives >= rules.redrive_times {
             console.say(&format!(
-                "{id}: was put back {} time(s) already; a human must look at it\n",
+                "{id}: already requeued {}x; a human must review it\n",
                 task.redrives
             ));
         } else if moved >= left {
             console.say(&format!(
-                "{id}: later; {} in {} are enough\n",
+                "{id}: deferred; the limit is {} per {}\n",
                 rules.redrive_rate,
                 crate::time::duration_text(rules.redrive_per)
             ));
         } else if dry_run {
             moved = moved.saturating_add(1);
-            console.say(&format!("{id}: would be put back\n"));
+            console.say(&format!("{id}: would be requeued\n"));
         } else {
             moved = moved.saturating_add(1);
             let event = Event::Redriven;

@@ -84,9 +84,7 @@ pub(super) fn run() -> Vec<Check> {
 fn good_payload(answered: &Answered) -> Check {
     let health = if answered.code == 0 && answered.blocks() { Health::Good } else { Health::Bad };
     let text = match health {
-        Health::Good => {
-            "an agent that stops with a failing test is held back; it reads:".to_owned()
-        }
+        Health::Good => "stop with a failing test: blocked. The agent sees:".to_owned(),
         Health::Look | Health::Bad => answered.unexpected(),
     };
     let mut check = Check::new("block", health, text);
@@ -99,7 +97,7 @@ fn harmless_and_told(about: &'static str, answered: &Answered) -> Check {
     let sound = answered.code == 0 && !answered.blocks() && !notice.is_empty();
     let health = if sound { Health::Good } else { Health::Bad };
     let text = match health {
-        Health::Good => "exit code 0, nothing is blocked, the user reads:".to_owned(),
+        Health::Good => "exit code 0, not blocked. The user sees:".to_owned(),
         Health::Look | Health::Bad => answered.unexpected(),
     };
     let mut check = Check::new(about, health, text);
@@ -122,11 +120,7 @@ fn slow_probe() -> Check {
     let asked = world.ran().iter().any(|it| it.argv == ["slow-program"]);
     let sound = answered.code == 0 && !answered.blocks() && asked;
     let health = if sound { Health::Good } else { Health::Bad };
-    Check::new(
-        "slow probe",
-        health,
-        "ended at its deadline; its rule is unknown and blocks nothing",
-    )
+    Check::new("slow probe", health, "timed out: its check is `unknown` and does not block")
 }
 
 /// What one call costs on this machine, the start of the process included.

@@ -74,7 +74,7 @@ pub(super) fn run(
             put(world, console, change, &change.source.text);
             let name = &change.source.name;
             console.complain(&format!(
-                "{name}: the fixes would break it and were taken back ({})",
+                "{name}: fixes reverted, because they break the file ({})",
                 worse.values().flatten().copied().collect::<Vec<_>>().join("; ")
             ));
             refused.insert(name.clone());
@@ -85,7 +85,7 @@ pub(super) fn run(
         made += good.iter().map(|it| it.fixes).sum::<usize>();
         current = Some(after);
     }
-    console.complain(&format!("{made} fix(es) made"));
+    console.complain(&format!("fixes applied: {made}"));
     Done::Again(current.unwrap_or_else(look))
 }
 
@@ -93,11 +93,11 @@ pub(super) fn run(
 fn nothing_to_show(review: &Review, all: bool) -> String {
     let fixes = review.findings.iter().filter(|it| it.fix.is_some()).count();
     match (review.findings.len(), fixes) {
-        (0, _) => "nothing was found".to_owned(),
+        (0, _) => "no findings".to_owned(),
         (found, more @ 1..) if !all => {
-            format!("{found} finding(s), none with a safe fix; --fix=all shows {more} more")
+            format!("findings: {found}, none with a safe fix; `--fix=all` shows {more} more")
         }
-        (found, _) => format!("{found} finding(s), none with a fix"),
+        (found, _) => format!("findings: {found}, none with a fix"),
     }
 }
 

@@ -153,7 +153,8 @@ impl Summary {
         let others = [self.blocked, self.dropped, released, self.not_judged].into_iter();
         let others = others.fold(0, usize::saturating_add);
         let mut lines = vec![format!(
-            "{} stop(s) of {} session(s): {} ok, {} blocked, {released} let through, {} not judged; {} with problems",
+            "stops: {}, sessions: {}; {} clean, {} blocked, {released} released, {} not \
+             evaluated; {} with problems",
             self.stops,
             self.sessions,
             self.stops.saturating_sub(others),
@@ -162,17 +163,20 @@ impl Summary {
             self.with_problems
         )];
         if self.dropped > 0 {
-            lines.push(format!("  {} block(s) not sent: the state was not saved", self.dropped));
+            lines.push(format!(
+                "  blocks not sent because the state was not saved: {}",
+                self.dropped
+            ));
         }
         let released = self.released.iter();
-        lines.extend(released.map(|(why, count)| format!("  let through {count}x: {why}")));
+        lines.extend(released.map(|(why, count)| format!("  released {count}x: {why}")));
         let mut checks: Vec<_> = self.checks.iter().collect();
         checks.sort_by_key(|(id, it)| (std::cmp::Reverse(it.unsatisfied), id.as_str()));
         let names = self.checks.keys().chain(self.preferences.keys()).chain(self.guards.keys());
         let width = names.map(String::len).max();
         let width = width.unwrap_or(0).clamp("preference".len(), ID_CHARS_MAX);
         if !checks.is_empty() {
-            let head = "satisfied  unsatisfied  unknown  blocked  let through  warned";
+            let head = "   passed        fired  unknown  blocked     released  warned";
             lines.push(format!("\n{:width$}  {head}", "check"));
         }
         for (id, it) in checks {
@@ -193,7 +197,7 @@ impl Summary {
             let all: usize = self.guarded.values().sum();
             let decided = self.guarded.iter().map(|(it, count)| format!("{count} {it}"));
             let decided: Vec<String> = decided.collect();
-            lines.push(format!("\n{all} other event(s): {}", decided.join(", ")));
+            lines.push(format!("\nother events ({all}): {}", decided.join(", ")));
         }
         if !self.guards.is_empty() {
             lines.push(format!("\n{:width$}  fired  unknown", "guard"));
@@ -235,7 +239,7 @@ mod tests {
         assert_eq!(counted["guarded"], json!({"block": 1, "none": 1}));
         assert_eq!(counted["guards"]["odd"], json!({"fired": 1, "unknown": 1}));
         let shown = summary.to_text();
-        assert!(shown.contains("2 other event(s): 1 block, 1 none"), "{shown}");
+        assert!(shown.contains("other events (2): 1 block, 1 none"), "{shown}");
         assert!(shown.contains("odd             1        1"), "{shown}");
     }
 
@@ -267,9 +271,9 @@ mod tests {
         let lines: Vec<&str> = shown.lines().collect();
         assert_eq!(
             lines[0],
-            "4 stop(s) of 2 session(s): 0 ok, 1 blocked, 1 let through, 1 not judged; 1 with problems"
+            "stops: 4, sessions: 2; 0 clean, 1 blocked, 1 released, 1 not evaluated; 1 with problems"
         );
-        assert_eq!(lines[1], "  1 block(s) not sent: the state was not saved");
+        assert_eq!(lines[1], "  blocks not sent because the state was not saved: 1");
         let row = "ci_status         1  33%            2        0        1            1       0";
         assert_eq!(lines[5], row, "{shown}");
     }

@@ -166,7 +166,8 @@ pub(in crate::cli) fn tell_if_built_in<'p>(
 ) {
     if packs.any(|it| it == builtin::NAME) {
         console.complain(
-            "this project has no pack of its own; this is the built-in one (`policyd init`, or name a folder)",
+            "this project has no custom pack; the built-in pack is used (run `policyd init`, or \
+             pass a directory)",
         );
     }
 }

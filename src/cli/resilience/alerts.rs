@@ -48,7 +48,7 @@ impl Stores<'_> {
             }
         }
         if told && let Err(error) = self.escalations.step(&it.id, Event::Told, self.now) {
-            problems.push(format!("`{}` was told, and that could not be written: {error}", it.id));
+            problems.push(format!("notified about `{}`, but could not record it: {error}", it.id));
         }
         problems
     }
@@ -73,7 +73,10 @@ impl Stores<'_> {
         let settings = self.policy.breaker(&channel.breaker);
         let (breaker, answer) = self.breakers.request(&channel.breaker, &settings, self.now);
         if let Ask::Rejected { .. } = answer {
-            return Err(format!("it failed too often and is left alone; {}", breaker.last_error));
+            return Err(format!(
+                "skipped after repeated failures; last error: {}",
+                breaker.last_error
+            ));
         }
         let ran = self.run(channel, it);
         let result = match &ran {
@@ -115,7 +118,7 @@ impl Stores<'_> {
                 let line = said.lines().next().unwrap_or_default();
                 Err(format!("exit {:?}: {line}", output.code.unwrap_or(-1)))
             }
-            Err(WorldError::Missing) => Err("there is no such program".to_owned()),
+            Err(WorldError::Missing) => Err("program not found".to_owned()),
             Err(error) => Err(error.to_string()),
         }
     }

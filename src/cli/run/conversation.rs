@@ -75,7 +75,7 @@ impl Supervisor<'_, '_, '_> {
         }
         let text: String = lines.iter().map(|it| masked_line(it) + "\n").collect();
         if let Err(error) = self.world.append(&self.transcript(), text.as_bytes()) {
-            self.problem(&format!("the conversation could not be written down: {error}"));
+            self.problem(&format!("could not record the conversation: {error}"));
         }
     }
 

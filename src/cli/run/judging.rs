@@ -85,8 +85,8 @@ impl Supervisor<'_, '_, '_> {
         let at_work = self.run.switched_at_work.is_some();
         if let Some(why) = gate.more_than(&self.run.switched).filter(|_| at_work) {
             self.problem(&format!(
-                "{SWITCHED_OFF}, before it ended: {why}. Whoever goes on with the run takes that as it is; \
-                 end it and undo that where it is not meant"
+                "{SWITCHED_OFF}, before it ended: {why}. The resumed run accepts this state. If you \
+                 did not intend it, end the run and undo the change"
             ));
         }
         if let Some(why) = gate.more_than(&Switched::default()) {

@@ -49,7 +49,7 @@ pub(super) fn state(found: &Found, signals: &Signals, now: Timestamp) -> String 
     let human = signals.kind(&found.name).is_some_and(|it| it.awaits_human(signals));
     match &found.signal.phase {
         Phase::Claimed { by, until } if *until > now => {
-            format!("held by {by} for {}", rough(until.since(now)))
+            format!("claimed by {by} for {}", rough(until.since(now)))
         }
         Phase::Ended(end) => end.as_str().to_owned(),
         Phase::Pending | Phase::Claimed { .. } => match found.signal.answer_by {
@@ -216,7 +216,7 @@ pub(super) fn due(
     }
     let made = match made {
         Some(made) => format!(" (created {})", made.id),
-        None if emit => " (one waits already)".to_owned(),
+        None if emit => " (already pending)".to_owned(),
         None => String::new(),
     };
     let trigger = it.trigger;
@@ -257,7 +257,7 @@ pub(super) fn processed(
     all.extend(done.stale.iter().map(|(it, why)| shown("approves_nothing", it, why)));
     all.extend(done.failed.iter().map(|(it, why)| shown("failed", it, why)));
     for (file, why) in &done.quarantined {
-        let text = format!("signals/{file}: put aside: {why}\n");
+        let text = format!("signals/{file}: quarantined: {why}\n");
         all.push((json!({"did": "quarantined", "file": file, "reason": why}), text));
     }
     for (shown, text) in &all {

@@ -16,7 +16,7 @@ pub(super) fn behind(mismatch: &Mismatch, seen: &Seen) -> Vec<(String, String)> 
             return behind_guards(mismatch, guarded);
         }
         let why = seen.report.around.no_opinion.clone().unwrap_or_default();
-        return vec![(format!("nothing was judged: {why}"), String::new())];
+        return vec![(format!("not evaluated: {why}"), String::new())];
     };
     let (kind, mut verdicts) = (&outcome.session_type, outcome.verdicts.iter().collect::<Vec<_>>());
     let named = mismatch.what.strip_prefix("considerations.");
@@ -42,12 +42,12 @@ pub(super) fn behind(mismatch: &Mismatch, seen: &Seen) -> Vec<(String, String)> 
         format!("{} {leads}: {}{softened}\n", it.id, in_one_line(&it.details))
     };
     let lines: String = verdicts.iter().map(line).collect();
-    let lines = if lines.is_empty() { "nothing stands against it\n".to_owned() } else { lines };
+    let lines = if lines.is_empty() { "no check fired\n".to_owned() } else { lines };
     let released = match outcome.release {
         "" => String::new(),
-        why => format!("the loop guard lets go: {why}\n"),
+        why => format!("released by the block limiter: {why}\n"),
     };
-    let found = format!("what was found in a session of type {kind}");
+    let found = format!("effects in a session of type {kind}");
     let conditions = verdicts.iter().flat_map(|it| drawn(&it.explanation));
     std::iter::once((found, format!("{lines}{released}"))).chain(conditions).collect()
 }
@@ -74,7 +74,7 @@ fn behind_guards(mismatch: &Mismatch, guarded: &Guarded) -> Vec<(String, String)
         let said = match named {
             Some(id) if guarded.judged.iter().any(|it| it == id) => format!("`{id}` is silent"),
             Some(id) => {
-                format!("the call does not concern `{id}`: it is for other tools or programs")
+                format!("`{id}` does not apply to the call: it is for other tools or programs")
             }
             None => "no guard fired".to_owned(),
         };

@@ -192,7 +192,7 @@ impl<'a> Machine<'a> {
         if let Value::Object(fields) = &mut payload {
             fields.extend(changes.clone());
         }
-        let kind = EventKind::find(name).ok_or_else(|| format!("there is no event `{name}`"))?;
+        let kind = EventKind::find(name).ok_or_else(|| format!("unknown event `{name}`"))?;
         payload::parse(payload.to_string().as_bytes(), kind).map_err(|it| it.to_string())
     }
 

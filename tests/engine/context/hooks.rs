@@ -83,7 +83,9 @@ fn what_is_said_tells_the_outlook() {
     desk.write("s-1", &std::iter::once(prompt("p1", "Build it.")).chain(calls).collect::<Vec<_>>());
     let said = after_tool(&desk, "s-1").unwrap();
     assert!(
-        said.starts_with("The context window is 65% full. Until 70%, calls left: about 2, turns left: about 1."),
+        said.starts_with(
+            "The context window is 65% full. Until 70%, calls left: about 2, turns left: about 1."
+        ),
         "{said}"
     );
 }
@@ -392,10 +394,7 @@ fn a_stop_in_a_full_context_is_blocked_until_the_state_is_written_down() {
     desk.write("s-1", &lines);
     after_tool(&desk, "s-1").unwrap();
     let out = answer(&desk, "Stop", "s-1", &json!({"prompt_id": "p1"}));
-    assert!(
-        out.contains("\"decision\":\"block\"") && out.contains("Save your state now"),
-        "{out}"
-    );
+    assert!(out.contains("\"decision\":\"block\"") && out.contains("Save your state now"), "{out}");
     lines.push(json!({"type": "assistant", "message": {"id": "m2", "content": [{"type": "tool_use",
         "id": "t", "name": "Write", "input": {"file_path": "/work/HANDOFF.md", "content": "x"}}]}}));
     lines.push(json!({"type": "user", "message": {"content": [{"type": "tool_result",

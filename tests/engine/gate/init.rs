@@ -27,7 +27,7 @@ fn what_is_there_is_kept_and_gets_no_cases_of_other_rules() {
 fn what_the_built_in_pack_no_longer_holds_is_told_and_goes() {
     let scene = Scene::new();
     init(&scene, &[]);
-    assert_eq!(init(&scene, &["--upgrade"]).stdout, "the built-in pack is as it was\n");
+    assert_eq!(init(&scene, &["--upgrade"]).stdout, "the built-in pack is unchanged\n");
     scene.world.put("/work/p/builtin/gone.yaml", "- old\n");
     let called = init(&scene, &["--upgrade"]);
     assert_eq!(called.code, 1, "{called:?}");

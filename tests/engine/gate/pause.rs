@@ -125,10 +125,13 @@ fn one_session_is_paused_and_the_others_are_not() {
 fn a_duration_that_is_none_is_a_usage_error_with_the_form() {
     let scene = untested();
     for (text, said) in [
-        ("30", "`30` is not a duration; write a number with a unit, such as 30m, 2h or 1h30m"),
+        (
+            "30",
+            "`30` is not a duration\nhelp: use a number with a unit, such as `30m`, `2h` or `1h30m`",
+        ),
         ("30min", "`30min` is not a duration"),
         ("half", "`half` is not a duration"),
-        ("0m", "a pause of no time is none"),
+        ("0m", "pause duration must be greater than zero"),
         (
             "8d",
             "`8d` is longer than 7d; to disable policyd in this project until you enable it, run `policyd disable`",

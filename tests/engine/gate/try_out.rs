@@ -106,7 +106,7 @@ fn the_expression_may_come_from_standard_input() {
     assert_eq!(tried(&scene, &["-3 + 5", "--format", "compact"]).stdout, "2\n");
     let none = scene.run(&["policyd", "try", "-"], b"\n");
     assert_eq!(none.code, 2);
-    assert!(none.stderr.contains("for example `policyd try"), "{}", none.stderr);
+    assert!(none.stderr.contains("such as `policyd try"), "{}", none.stderr);
 }
 
 #[test]

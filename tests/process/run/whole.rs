@@ -355,7 +355,7 @@ fn one_run_at_a_time() {
     let held = policyd::world::World::lock(&stage.world, lock, Duration::ZERO).unwrap();
     let said = stage.run(&[]);
     assert_eq!((said.code, stage.prompts().len()), (3, 0));
-    assert!(said.err.contains("another run is at work"), "{}", said.err);
+    assert!(said.err.contains("another run is active"), "{}", said.err);
     drop(held);
     assert_eq!(stage.run(&["--max-iterations", "1"]).code, 11);
 }
@@ -401,7 +401,7 @@ fn a_file_that_is_not_there_is_no_goal() {
     for goal in ["GAOL.md", "/work/goal", "docs/goal.txt", "./x"] {
         let said = Stage::new().call(&["run", "--goal", goal, "--", "agent"]);
         assert_eq!(said.code, 2, "{goal}: {said:?}");
-        assert!(said.err.contains(&format!("`{goal}` is no goal that can be read")), "{said:?}");
+        assert!(said.err.contains(&format!("could not read goal file `{goal}`")), "{said:?}");
     }
     for goal in ["Refactor", "Fix src/main.rs", "Upgrade to 2.0."] {
         let stage = Stage::new();
@@ -472,7 +472,7 @@ fn a_run_that_cannot_be_remembered_goes_on_and_says_so() {
     stage.world.put_folder("/work/.policyd/runs");
     let said = stage.run(&["--max-iterations", "1"]);
     assert_eq!(said.status(), "max_iterations");
-    assert!(said.out.contains("could not be remembered"), "{}", said.out);
+    assert!(said.out.contains("could not save the run"), "{}", said.out);
 }
 
 #[test]

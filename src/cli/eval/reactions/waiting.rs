@@ -41,7 +41,7 @@ impl Reacting<'_> {
         let lines: Vec<String> = asked.map(|it| format!("- {}: {}", it.title, it.reason)).collect();
         if starts && !lines.is_empty() {
             let text = format!(
-                "policyd: {} question(s) wait for you; `policyd escalation list` shows them:\n{}",
+                "policyd: open escalations: {}; `policyd escalation list` shows them:\n{}",
                 lines.len(),
                 lines.join("\n")
             );
@@ -148,10 +148,10 @@ impl Reacting<'_> {
 fn review_line(row: &Row) -> String {
     let Row { task, rule, .. } = row;
     let what = match row.action {
-        "retry" => "back to work".to_owned(),
-        "split" => format!("`{}` goes to work in its place", row.part),
-        "escalate" => "a human is asked".to_owned(),
-        _ => format!("given up, {}", quote(&task.reason)),
+        "retry" => "requeued".to_owned(),
+        "split" => format!("replaced by `{}`", row.part),
+        "escalate" => "escalated".to_owned(),
+        _ => format!("abandoned, {}", quote(&task.reason)),
     };
     let title = if task.title.is_empty() { &task.id } else { &task.title };
     format!("- {}: {what} ({rule})", quote(title))
