@@ -14,7 +14,7 @@ use crate::source::suggest;
 /// What asks for a place in an answer.
 const AT_A_PLACE: [&str; 4] = ["text", "flag", "number", "list"];
 
-pub(in crate::lint) fn place_in_text(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn field_of_string(subject: &Subject<'_>, out: &mut Findings) {
     let plain: BTreeSet<&str> = subject.reviewed.meant.text_probes().collect();
     if plain.is_empty() {
         return;

@@ -117,7 +117,7 @@ pub(in crate::lint) fn breaker_contradiction(subject: &Subject<'_>, out: &mut Fi
 }
 
 /// Whoever tells a breaker of a failure may name classes of its own: what is nearly one that is known is a slip.
-pub(in crate::lint) fn misspelt_class(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn misspelled_class(subject: &Subject<'_>, out: &mut Findings) {
     let meant = &subject.reviewed.meant;
     for entry in subject.of("breakers.yaml") {
         for node in ["ignore", "permanent"].iter().filter_map(|key| entry.node.get(key)) {
@@ -150,7 +150,7 @@ fn named<'s>(subject: &'s Subject<'_>) -> Vec<(&'s str, Span)> {
     found
 }
 
-pub(in crate::lint) fn misspelt_breaker(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn misspelled_breaker(subject: &Subject<'_>, out: &mut Findings) {
     let names = named(subject);
     if names.is_empty() {
         return;

@@ -51,7 +51,7 @@ pub(in crate::lint) fn broken_case(subject: &Subject<'_>, out: &mut Findings) {
     }
 }
 
-pub(in crate::lint) fn odd_case(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn impossible_case(subject: &Subject<'_>, out: &mut Findings) {
     for file in subject.case_trees() {
         for case in file.items().unwrap_or_default() {
             let steps = case.get("steps").and_then(Node::items).unwrap_or_default();
@@ -131,7 +131,7 @@ pub(in crate::lint) fn no_firing_case(subject: &Subject<'_>, out: &mut Findings)
     });
 }
 
-pub(in crate::lint) fn no_silent_case(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn no_passing_case(subject: &Subject<'_>, out: &mut Findings) {
     each_rule(subject, |entry, kind, covered| {
         let (what, name) = (kind.as_str(), entry.name());
         let key = (kind, name.to_owned());

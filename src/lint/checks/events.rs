@@ -102,7 +102,7 @@ fn partial(path: &str) -> Option<&'static Partial> {
     PARTIAL.iter().find(|(fact, ..)| asks_for(path, fact))
 }
 
-pub(in crate::lint) fn not_at_event(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn unavailable_at_event(subject: &Subject<'_>, out: &mut Findings) {
     each_part_with(subject, &["event", "action"], |site, term| {
         let row = path(term).and_then(partial);
         if let (Some((fact, events, help)), Some(entry)) = (row, subject.entry_of(site)) {

@@ -49,7 +49,7 @@ fn new_classes<'s, 'a>(subject: &'s Subject<'a>) -> impl Iterator<Item = &'s Ent
     subject.of(FILE).filter(|it| subject.inherited(it).is_none() && !it.is("enabled", false))
 }
 
-pub(in crate::lint) fn takes_failures(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn overlapping_class(subject: &Subject<'_>, out: &mut Findings) {
     if new_classes(subject).next().is_none() {
         return;
     }
@@ -115,7 +115,7 @@ static SAMPLES: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
     known.map(|(text, class)| (text.to_owned(), class.to_owned())).collect()
 });
 
-pub(in crate::lint) fn misspelt_error(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn misspelled_error(subject: &Subject<'_>, out: &mut Findings) {
     for (name, node) in classes(subject).flat_map(errors) {
         let near = suggest::nearest(name, &ERROR_NAMES).filter(|near| *near != name);
         if let Some(near) = near.filter(|_| !ERROR_NAMES.contains(&name)) {
@@ -192,7 +192,7 @@ pub(in crate::lint) fn contradiction(subject: &Subject<'_>, out: &mut Findings) 
     }
 }
 
-pub(in crate::lint) fn odd_folder(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn invalid_channel_directory(subject: &Subject<'_>, out: &mut Findings) {
     for entry in subject.of("escalation.yaml") {
         let Some(folder) = entry.node.get("folder") else { continue };
         let path = folder.text().unwrap_or_default();
@@ -245,7 +245,7 @@ fn odd_result(subject: &Subject<'_>, out: &mut Findings) {
     }
 }
 
-pub(in crate::lint) fn gives_up_first(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn abandon_before_escalation(subject: &Subject<'_>, out: &mut Findings) {
     let Some(file) = subject.file("dead_letter.yaml") else { return };
     let note = "a task that needs a human is then given up, and nobody is asked";
     let order = file.get("order").and_then(Node::items).unwrap_or_default();

@@ -78,7 +78,7 @@ const OF_PROJECTS: [&str; 20] = [
     "README.md",
 ];
 
-pub(in crate::lint) fn from_the_root(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn absolute_glob(subject: &Subject<'_>, out: &mut Findings) {
     for glob in path_globs(subject) {
         let Some(below) = glob.text.trim_start_matches('!').strip_prefix('/') else { continue };
         let first = below.split('/').next().unwrap_or(below);

@@ -292,7 +292,7 @@ fn conjunction(term: &Term) -> Vec<&Term> {
 /// Stricter guards beyond which nobody asks.
 const STRICTER_MAX: usize = 1000;
 
-pub(in crate::lint) fn outdone_guard(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn shadowed_guard(subject: &Subject<'_>, out: &mut Findings) {
     let sound = guards(subject).filter(|it| !subject.is_broken(it));
     let all: Vec<_> = sound.filter_map(|it| Deciding::of(subject, it)).collect();
     let strictest = all.iter().map(|it| it.rank).max();

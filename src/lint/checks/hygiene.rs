@@ -22,7 +22,7 @@ pub(in crate::lint) fn missing_description(subject: &Subject<'_>, out: &mut Find
 /// What people write where something is left to do.
 const OPEN_ENDS: [&str; 4] = ["TODO", "FIXME", "XXX", "HACK"];
 
-pub(in crate::lint) fn open_end(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn todo_comment(subject: &Subject<'_>, out: &mut Findings) {
     for (_, source) in &subject.pack.files {
         if !OPEN_ENDS.iter().any(|it| source.text.contains(it)) {
             continue;
@@ -132,7 +132,7 @@ fn mixes_lookalikes(text: &str) -> bool {
     words.any(|it| it.contains(alike) && it.contains(|c: char| c.is_ascii_alphabetic()))
 }
 
-pub(in crate::lint) fn odd_blank(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn unusual_whitespace(subject: &Subject<'_>, out: &mut Findings) {
     for leaf in subject.leaves.iter().filter(|it| is_looked_for(it)) {
         let text = leaf.node.text().unwrap_or_default();
         let found = text.char_indices().find(|(_, c)| is_odd_blank(*c));

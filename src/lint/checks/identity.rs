@@ -22,7 +22,7 @@ pub(super) const LISTS: [&str; 6] = [
     "routes.yaml",
 ];
 
-pub(in crate::lint) fn misspelt_answer(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn misspelled_answer(subject: &Subject<'_>, out: &mut Findings) {
     for table in subject.of("tables.yaml") {
         let rows = table.node.get("rows").and_then(Node::items).unwrap_or_default();
         let last = subject.said(table, "otherwise").map(|it| it.get("answer").unwrap_or(it));
@@ -57,7 +57,7 @@ pub(in crate::lint) fn misspelt_answer(subject: &Subject<'_>, out: &mut Findings
     }
 }
 
-pub(in crate::lint) fn ids_alike(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn similar_ids(subject: &Subject<'_>, out: &mut Findings) {
     for file in LISTS {
         let mut seen: BTreeMap<String, Entry<'_>> = BTreeMap::new();
         for entry in subject.of(file) {
@@ -200,7 +200,7 @@ pub(in crate::lint) fn unused_pattern(subject: &Subject<'_>, out: &mut Findings)
     }
 }
 
-pub(in crate::lint) fn nearly_inherited(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn similar_to_inherited(subject: &Subject<'_>, out: &mut Findings) {
     for Unused { section, key, meant } in unused_names(subject) {
         let (Some(meant), Some(name)) = (meant, key.text()) else { continue };
         let message =

@@ -214,7 +214,7 @@ const SAID_AS_IT_STANDS: [&str; 12] = [
     "consumed_by",
 ];
 
-pub(in crate::lint) fn foreign_hole(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn foreign_placeholder(subject: &Subject<'_>, out: &mut Findings) {
     for leaf in &subject.leaves {
         let template = matches!(leaf.kind, Kind::Template);
         if !template && !SAID_AS_IT_STANDS.contains(&leaf.key) {

@@ -164,7 +164,7 @@ pub(super) fn slip<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     known.iter().find(near).copied()
 }
 
-pub(in crate::lint) fn misspelt_value(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn misspelled_value(subject: &Subject<'_>, out: &mut Findings) {
     for (fact, member, whose, known) in FOREIGN {
         each_part_asking(subject, &[member], |site, term| {
             // What a tool said is a text like any other.

@@ -76,7 +76,7 @@ const ODDS: &[Odds] = &[
     },
 ];
 
-pub(in crate::lint) fn conditions_at_odds(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn contradictory_conditions(subject: &Subject<'_>, out: &mut Findings) {
     for entry in &subject.entries {
         let part = |key: &str| open(subject, entry, key);
         for odds in ODDS.iter().filter(|it| it.files.contains(&entry.file)) {
@@ -217,7 +217,7 @@ const SCOPES: [Scope; 4] = [
     },
 ];
 
-pub(in crate::lint) fn not_for_rule(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn irrelevant_for_rule(subject: &Subject<'_>, out: &mut Findings) {
     each_part_asking(subject, &["tool", "type", "name"], |site, term| {
         let Some(entry) = subject.entry_of(site) else { return };
         for scope in SCOPES {

@@ -9,7 +9,7 @@ use crate::source::node::Node;
 /// Programs whose options have no dash: `dd of=x`, `make V=1`.
 const WITHOUT_DASHES: [&str; 5] = ["dd", "make", "env", "sysctl", "defaults"];
 
-pub(in crate::lint) fn odd_operand(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn invalid_operand(subject: &Subject<'_>, out: &mut Findings) {
     let members = [
         "operands",
         "names",

@@ -85,7 +85,7 @@ pub(in crate::lint) fn relative_program(subject: &Subject<'_>, out: &mut Finding
     }
 }
 
-pub(in crate::lint) fn probe_without_cure(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn probe_without_install_hint(subject: &Subject<'_>, out: &mut Findings) {
     for entry in subject.of("probes.yaml") {
         let told = subject.inherited(entry).is_some() || entry.node.get("missing").is_some();
         if !told && entry.node.get("command").is_some() && !entry.is("enabled", false) {

@@ -23,7 +23,7 @@ const REAL: [&str; 25] = [
     "tst",
 ];
 
-pub(in crate::lint) fn misspelt_program(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn misspelled_program(subject: &Subject<'_>, out: &mut Findings) {
     for pattern in command_patterns(subject) {
         let known = subject.reviewed.meant.known_programs();
         let text = pattern.text;
@@ -252,7 +252,7 @@ pub(in crate::lint) fn shell_in_pattern(subject: &Subject<'_>, out: &mut Finding
     }
 }
 
-pub(in crate::lint) fn looked_through(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn wrapper_command(subject: &Subject<'_>, out: &mut Findings) {
     for (entry, pattern) in of_guards(subject) {
         // With a condition it may be meant where nothing is started by it: `sudo` with a shell of its own.
         look_through(subject, &pattern, entry.node.get("when").is_some(), out);
@@ -286,7 +286,7 @@ fn look_through(subject: &Subject<'_>, pattern: &Pattern<'_>, alone: bool, out: 
     }
 }
 
-pub(in crate::lint) fn folder_of_programs(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn directory_as_program(subject: &Subject<'_>, out: &mut Findings) {
     for pattern in command_patterns(subject) {
         let program = pattern.text.split_whitespace().next().unwrap_or_default();
         let Some((_, name)) = program.rsplit_once(['/', '\\']) else { continue };

@@ -14,7 +14,7 @@ const EXCUSES: &str = "rationalizations.yaml";
 /// What is wrong with what is looked for, and what to write in its place.
 type Wrong = (String, &'static str);
 
-pub(in crate::lint) fn in_no_sentence(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn unmatchable_phrase(subject: &Subject<'_>, out: &mut Findings) {
     let texts = subject.file("vocabulary.yaml").and_then(|it| it.get("texts")?.entries());
     let texts = texts.unwrap_or_default().iter().map(|(_, row)| (row, false));
     let excuses = subject.of(EXCUSES).map(|it| (it.node, true));

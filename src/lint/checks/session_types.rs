@@ -50,7 +50,7 @@ pub(in crate::lint) fn unreachable_session_type(subject: &Subject<'_>, out: &mut
 }
 
 /// An own type before the inherited ones that leaves nothing of what makes a session one of those.
-pub(in crate::lint) fn takes_sessions(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn overlapping_session_type(subject: &Subject<'_>, out: &mut Findings) {
     let types = session_types(subject);
     for (at, (id, when, own)) in types.iter().enumerate() {
         // Whoever lets an inherited rule hold for it knows.

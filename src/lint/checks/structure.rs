@@ -24,7 +24,7 @@ pub(in crate::lint) fn empty_file(subject: &Subject<'_>, out: &mut Findings) {
     }
 }
 
-pub(in crate::lint) fn unread_folder(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn ignored_directory(subject: &Subject<'_>, out: &mut Findings) {
     for file in &subject.unread {
         let source = Source { name: file.clone(), text: String::new() };
         let span = Span { source: source.into(), start: 0, end: 0 };
@@ -37,7 +37,7 @@ pub(in crate::lint) fn unread_folder(subject: &Subject<'_>, out: &mut Findings) 
     }
 }
 
-pub(in crate::lint) fn keys_alike(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn similar_keys(subject: &Subject<'_>, out: &mut Findings) {
     for node in subject.reviewed.own.values() {
         each_map(node, &mut |entries| {
             // Those that are written alike are an error already.

@@ -197,7 +197,7 @@ pub(in crate::lint) fn relative_path(subject: &Subject<'_>, out: &mut Findings) 
     });
 }
 
-pub(in crate::lint) fn case_never_met(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn impossible_letter_case(subject: &Subject<'_>, out: &mut Findings) {
     let is_lower = |it: &Term| path(it).is_some_and(|it| it.ends_with(".lower()"));
     each_part_asking(subject, &["text"], |site, term| {
         let of_answer = |it: &str| it.starts_with("probes.") && it.contains(".text(");
@@ -242,7 +242,7 @@ const MADE: &[Made] = &[
     ("outcome.failed_details", |it| it.contains(": "), "id: what is wrong"),
 ];
 
-pub(in crate::lint) fn more_than_asked(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn partial_list_match(subject: &Subject<'_>, out: &mut Findings) {
     each_part_asking(subject, &["open_list", "recent", "failed_details"], |site, term| {
         let Some((list, texts)) = asked(term) else { return };
         let Some((_, may_be, form)) = MADE.iter().find(|(fact, ..)| *fact == list) else { return };

@@ -166,7 +166,7 @@ const OF_CHANGES: [&str; 6] =
 /// Tools that change a file, or read it, and leave it there.
 const NEVER_DELETE: [&str; 5] = ["Edit", "MultiEdit", "NotebookEdit", "Read", "Write"];
 
-pub(in crate::lint) fn not_of_tool(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn unsupported_by_tool(subject: &Subject<'_>, out: &mut Findings) {
     let meant = &subject.reviewed.meant;
     for entry in guards(subject) {
         let tools = subject.said(entry, "tools").map(Node::one_or_items).unwrap_or_default();
@@ -260,7 +260,7 @@ fn never_given(subject: &Subject<'_>, guard: &Entry<'_>, field: &str) -> bool {
     row.is_some_and(|(_, without)| tools.iter().all(|it| without.iter().any(|one| it.says(one))))
 }
 
-pub(in crate::lint) fn misspelt_input(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn misspelled_input(subject: &Subject<'_>, out: &mut Findings) {
     let known = |entry: Option<&Entry<'_>>| {
         let entry = entry.filter(|it| FILES.contains(&it.file))?;
         inputs(subject.said(entry, "tools")?.items()?)

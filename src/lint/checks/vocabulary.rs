@@ -19,7 +19,7 @@ const TOOLS: [&str; 3] = ["shell_tools", "edit_tools", "read_tools"];
 /// What is wrong with a name, and what to write in its place.
 type Wrong = (String, String);
 
-pub(in crate::lint) fn odd_name(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn unreachable_list_name(subject: &Subject<'_>, out: &mut Findings) {
     let mut judge = |list: Option<&Node>, wrong: &dyn Fn(&str) -> Option<Wrong>| {
         for node in list.and_then(Node::items).unwrap_or_default() {
             if let Some((message, help)) = node.text().and_then(wrong) {

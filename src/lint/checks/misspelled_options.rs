@@ -121,7 +121,7 @@ fn only_program<'s>(subject: &'s Subject<'_>, site: &Site<'s>) -> Option<&'s str
     commands.iter().all(fits).then_some(first)
 }
 
-pub(in crate::lint) fn misspelt_option(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn misspelled_option(subject: &Subject<'_>, out: &mut Findings) {
     in_expressions(subject, out);
     in_patterns(subject, out);
     in_vocabulary(subject, out);
