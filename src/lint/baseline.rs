@@ -89,7 +89,7 @@ impl Baseline {
         if baseline.version == VERSION {
             Ok(baseline)
         } else {
-            Err(format!("version {} is not known here; write it anew", baseline.version))
+            Err(format!("unsupported version {}", baseline.version))
         }
     }
 

@@ -203,7 +203,7 @@ fn shown(subject: &Subject<'_>, findings: Vec<Diagnostic>) -> Vec<Diagnostic> {
         }
     }
     let more = left.into_values().map(|(number, first)| {
-        let message = format!("{number} more like this, from here on, are not shown");
+        let message = format!("{number} more findings of this rule are not shown");
         Diagnostic { message, related: vec![], help: None, note: None, fix: None, ..first }
     });
     told.into_values().flatten().chain(more).collect()

@@ -14,8 +14,8 @@ pub(in crate::lint) fn division_by_zero(subject: &Subject<'_>, out: &mut Finding
         if let Form::Arithmetic('/' | '%', _, divisor) = &term.form
             && divisor.form == Form::Int(0)
         {
-            let message = "this divides by zero, which is an error at each evaluation";
-            out.help(site.span(&divisor.range), message, "divide by another number");
+            let message = "division by zero, which fails at every evaluation";
+            out.help(site.span(&divisor.range), message, "use another divisor");
         }
     });
 }
@@ -49,10 +49,10 @@ pub(in crate::lint) fn position_and_number(subject: &Subject<'_>, out: &mut Find
         if left != right {
             let (place, number) = if left { (one, other) } else { (other, one) };
             let (place, number) = (site.part(&place.range), site.part(&number.range));
-            let message = format!("`{place}` is a position, and `{number}` is none");
+            let message = format!("`{place}` is a position, but `{number}` is not");
             out.add(site.span(&term.range), message, |it| {
-                it.with_note("positions count lines of the transcript and tool calls")
-                    .with_help("compare two positions, such as `files.last_at`, or two numbers")
+                it.with_note("positions count transcript lines and tool calls")
+                    .with_help("compare two positions, such as `files.last_at`, or two counts")
             });
         }
     });
@@ -84,14 +84,14 @@ pub(in crate::lint) fn share_and_percent(subject: &Subject<'_>, out: &mut Findin
         for (fact, number) in [(one, other), (other, one)] {
             let (Some(fact), Some(value)) = (path(fact), decimal(number)) else { continue };
             let message = if SHARES.contains(&fact) && value > 1.0 {
-                format!("`{fact}` is a share, from 0 to 1")
+                format!("`{fact}` is a fraction from 0 to 1")
             } else if PERCENTAGES.contains(&fact) && value > 0.0 && value < 1.0 {
                 format!("`{fact}` is a percentage, from 0 to 100")
             } else {
                 continue;
             };
             let meant = if value > 1.0 { value / 100.0 } else { value * 100.0 };
-            let help = format!("write `{meant}`, if that is meant");
+            let help = format!("write `{meant}` if you intend that value");
             out.help(site.span(&number.range), message, help);
         }
     });
@@ -127,9 +127,9 @@ pub(in crate::lint) fn unguarded_division(subject: &Subject<'_>, out: &mut Findi
                 return;
             }
             let fact = site.part(&divisor.range);
-            out.add(site.span(&divisor.range), format!("`{fact}` may be 0"), |it| {
-                it.with_note("dividing by 0 is an error: the rule cannot be judged then")
-                    .with_help(format!("ask for it first: `{fact} > 0 && …`"))
+            out.add(site.span(&divisor.range), format!("`{fact}` can be 0"), |it| {
+                it.with_note("a division by 0 fails, so the rule is unknown")
+                    .with_help(format!("check for 0 first: `{fact} > 0 && …`"))
             });
         });
     }

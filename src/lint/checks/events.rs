@@ -14,18 +14,18 @@ const STOPS: &[&str] = &["stop", "subagent_stop"];
 const FAILURES: &[&str] = &["post_tool_use_failure", "stop_failure"];
 const FAILED_STOP: &[&str] = &["stop_failure"];
 const NAME_A_STOP: &str = "name `stop` or `stop_failure` under `on`";
-const NAME_A_CALL: &str = "name an event of a tool call under `on`";
-const NAME_A_FAILURE: &str = "name an event that reports a failure under `on`";
+const NAME_A_CALL: &str = "add a tool call event under `on`";
+const NAME_A_FAILURE: &str = "add an event that reports a failure under `on`";
 
 /// A fact that only some events have, those events, and what is asked at others.
 type Partial = (&'static str, &'static [&'static [&'static str]], &'static str);
 
 /// All of them; the first that fits decides.
 const PARTIAL: &[Partial] = &[
-    ("event.tool", &[CALLS], "`tools.last` and `tools.count(…)` tell of the calls before it"),
-    ("event.input", &[CALLS], "`commands` and `files` tell what was done before it"),
-    ("event.prompt", &[PROMPTS], "`transcript.last_prompt` is what was asked for"),
-    ("event.background_running", &[STOPS], "ask it in considerations.yaml"),
+    ("event.tool", &[CALLS], "use `tools.last` or `tools.count(…)` for earlier calls"),
+    ("event.input", &[CALLS], "use `commands` and `files` for earlier actions"),
+    ("event.prompt", &[PROMPTS], "use `transcript.last_prompt` for the last prompt"),
+    ("event.background_running", &[STOPS], "use it in considerations.yaml"),
     ("event.source", &[&["session_start"]], "name `session_start` under `on`"),
     ("event.failed", &[FAILURES], NAME_A_FAILURE),
     ("event.interrupted", &[FAILURES], NAME_A_FAILURE),
@@ -82,10 +82,10 @@ pub(in crate::lint) fn other_event(subject: &Subject<'_>, out: &mut Findings) {
             };
             if !kinds.is_empty() {
                 let at = listed(kinds.iter().map(|it| it.name()));
-                let message = format!("`{}` is not judged at `{}`", entry.name(), kind.name());
+                let message = format!("`{}` is not evaluated at `{}`", entry.name(), kind.name());
                 out.add(site.span(range), message, |it| {
-                    it.with_note(format!("it is judged at {at}"))
-                        .with_help("name the event under `on`, or leave this out")
+                    it.with_note(format!("the rule is evaluated at {at}"))
+                        .with_help("add the event under `on`, or remove this comparison")
                 });
             }
         }
@@ -139,7 +139,7 @@ fn left_as_it_was(
     let row = kept.as_ref().and_then(|it| it.needs(&is_missing)).and_then(partial);
     if let Some((fact, events, _)) = row {
         let what = format!("`{fact}`");
-        let help = "write a condition for this event: the one below stays as it was";
+        let help = "write a condition for this event: the inherited one still applies";
         tell(out, (kinds, events), (on.span.clone(), &what, help));
     }
     row.is_some()
@@ -160,8 +160,8 @@ fn tell(
         return;
     }
     let at = listed(kinds.iter().map(|it| it.name()));
-    out.add(span, format!("there is no {what} at {at}"), |it| {
+    out.add(span, format!("{what} is not available at {at}"), |it| {
         let events = listed(events.concat());
-        it.with_note(format!("clients tell it at {events}")).with_help(help)
+        it.with_note(format!("clients report it at {events}")).with_help(help)
     });
 }

@@ -76,22 +76,20 @@ fn between_programs(subject: &Subject<'_>, out: &mut Findings) {
         let Some((text, range)) = text.or_else(of_regex) else { return };
         let Some((sign, rest)) = sign_in(&text, &is_program) else { return };
         if are_alternatives(&text, "_") {
-            out.add(site.span(range), format!("`{text}` is looked for as it stands"), |it| {
-                it.with_note("`|` stands for either in a regular expression alone")
+            out.add(site.span(range), format!("`{text}` is matched literally"), |it| {
+                it.with_note("`|` separates alternatives only in regular expressions")
                     .with_help(format!("write `program.line.matches({text:?})`"))
             });
             return;
         }
-        let message = format!(
-            "`{}` is not in `program.line`: that is one program",
-            format!("{sign} {rest}").trim()
-        );
+        let message =
+            format!("`program.line` never contains `{}`", format!("{sign} {rest}").trim());
         out.add(site.span(range), message, |it| {
-            it.with_note("each program of a command line is looked at by itself").with_help(match sign {
-                "|" => "ask `program.fed_by([…])` for what it reads from; the whole line is `action.command`",
-                "<" => "ask `program.fed_from([…])` for what it reads from; the whole line is `action.command`",
-                ">>" | ">" => "ask `program.changed` for what it writes into; the whole line is `action.command`",
-                _ => "the whole line is `action.command`, and what else it runs `action.runs(…)`",
+            it.with_note("each program of a command line is evaluated separately").with_help(match sign {
+                "|" => "use `program.fed_by([…])` for its input, or `action.command` for the whole line",
+                "<" => "use `program.fed_from([…])` for its input, or `action.command` for the whole line",
+                ">>" | ">" => "use `program.changed` for its output, or `action.command` for the whole line",
+                _ => "use `action.runs(…)` for other programs, or `action.command` for the whole line",
             })
         });
     });
@@ -122,16 +120,16 @@ fn begins_otherwise(subject: &Subject<'_>, out: &mut Findings) {
         let mut whole = patterns.iter().filter_map(Node::text);
         let help =
             if let Some(pattern) = whole.find(|it| it.split(' ').skip(1).any(|it| it == first)) {
-                format!("begin with its program: `{pattern}`")
+                format!("start with the program: `{pattern}`")
             } else if first.contains('/') {
-                "a program is known by its name, without its folder".to_owned()
+                "programs are matched by name, without their directory".to_owned()
             } else {
-                format!("where `{first}` starts it, ask `program.wrapped_by([{first:?}])`")
+                format!("if `{first}` starts it, use `program.wrapped_by([{first:?}])`")
             };
-        let message = format!("no program of `{}` begins with `{text}`", entry.name());
+        let message = format!("no program line of `{}` starts with `{text}`", entry.name());
         out.add(site.span(range), message, |it| {
             it.with_note(format!(
-                "the line of a program begins with its name: {}",
+                "the line of a program starts with its name: {}",
                 programs.join(", ")
             ))
             .with_help(help)
@@ -187,9 +185,13 @@ fn look_by_text(subject: &Subject<'_>, site: &Site<'_>, term: &Term, out: &mut F
         Some(sub) => (format!("{program} {sub}"), words.next()),
         None => (program.to_owned(), next),
     };
-    let rest = rest.map_or("", |_| ", and ask `program` for the rest");
-    out.add(site.span(range), format!("a line that runs `{pattern}` may begin otherwise"), |it| {
-        it.with_note(format!("`cd a && {pattern}` and `sudo {pattern}` do"))
-            .with_help(format!("write `commands: [{pattern}]`{rest}"))
-    });
+    let rest = rest.map_or("", |_| ", and check the rest with `program`");
+    out.add(
+        site.span(range),
+        format!("command lines that run `{pattern}` can start with other text"),
+        |it| {
+            it.with_note(format!("such as `cd a && {pattern}` and `sudo {pattern}`"))
+                .with_help(format!("write `commands: [{pattern}]`{rest}"))
+        },
+    );
 }

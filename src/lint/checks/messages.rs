@@ -41,7 +41,7 @@ pub(in crate::lint) fn no_fallback(subject: &Subject<'_>, out: &mut Findings) {
             && items.iter().all(|it| it.get("when").is_some())
             && let Some(when) = last.get("when")
         {
-            let message = "none of these texts is said where no condition holds";
+            let message = "no text applies if every condition is false";
             out.help(when.span.clone(), message, "add a last text without `when`");
         }
     }
@@ -57,9 +57,9 @@ pub(in crate::lint) fn unreachable_text(subject: &Subject<'_>, out: &mut Finding
                 before.map(|it| (it, condition(it))).collect();
             if let Some(first) = covering(subject, &before, condition(choice)) {
                 let place = choice.get("text").unwrap_or(choice);
-                out.add(place.span.clone(), "this text is never said", |it| {
-                    it.with_related(first.span.clone(), "this one always comes first")
-                        .with_help("put what is special before what is general")
+                out.add(place.span.clone(), "this text is never used", |it| {
+                    it.with_related(first.span.clone(), "this one always applies first")
+                        .with_help("write specific entries before general ones")
                 });
             }
         }
@@ -105,8 +105,8 @@ pub(in crate::lint) fn no_guidance(subject: &Subject<'_>, out: &mut Findings) {
         };
         let blocks = entry.text("severity") == Some("blocker");
         if blocks && !said("guidance") && !said("message") {
-            let message = format!("`{}` blocks and does not say what to do", entry.name());
-            let help = "write `guidance: …`, one sentence for the agent";
+            let message = format!("the blocker `{}` has no guidance", entry.name());
+            let help = "add `guidance: …` with one sentence for the agent";
             out.help(entry.id.span.clone(), message, help);
         }
     }
@@ -117,9 +117,9 @@ pub(in crate::lint) fn message_and_guidance(subject: &Subject<'_>, out: &mut Fin
         if let (Some(guidance), Some(message)) =
             (entry.node.get("guidance"), entry.node.get("message"))
         {
-            out.add(message.span.clone(), "`message` is never said", |it| {
-                it.with_related(guidance.span.clone(), "`guidance` is said")
-                    .with_help("they mean the same: keep one")
+            out.add(message.span.clone(), "`message` is never used", |it| {
+                it.with_related(guidance.span.clone(), "`guidance` is used")
+                    .with_help("both have the same meaning: keep one")
             });
         }
     }
@@ -133,8 +133,8 @@ pub(in crate::lint) fn text_too_long(subject: &Subject<'_>, out: &mut Findings) 
         if said && length > SPOKEN_CHARS_MAX {
             let message = format!("this text has {length} characters");
             out.add(leaf.node.span.clone(), message, |it| {
-                it.with_note(format!("what is longer than {SPOKEN_CHARS_MAX} is cut"))
-                    .with_help("say the same in fewer words, or name a document")
+                it.with_note(format!("text after {SPOKEN_CHARS_MAX} characters is cut"))
+                    .with_help("shorten the text, or refer to a document")
             });
         }
     }
@@ -164,7 +164,7 @@ fn foreign(text: &str, template: Option<&str>) -> Option<(std::ops::Range<usize>
     let cure = if template {
         "write `${…}`"
     } else {
-        "nothing is filled in here: say it without, or in a text that has holes, such as `details`"
+        "this text has no placeholders: remove it, or use `details`"
     };
     for (at, _) in text.match_indices('{') {
         let (before, rest) = (text.get(..at)?, text.get(at + 1..)?);
@@ -223,7 +223,7 @@ pub(in crate::lint) fn foreign_placeholder(subject: &Subject<'_>, out: &mut Find
         let text = leaf.node.text().unwrap_or_default();
         if let Some((range, help)) = foreign(text, template.then_some(leaf.file)) {
             let hole = text.get(range.clone()).unwrap_or_default();
-            let message = format!("`{hole}` is said as it stands here");
+            let message = format!("`{hole}` is printed literally");
             out.help(leaf.node.sub_span(range), message, help);
         }
     }
@@ -235,9 +235,9 @@ pub(in crate::lint) fn duplicate_question(subject: &Subject<'_>, out: &mut Findi
         let Some(node) = entry.node.get("question") else { continue };
         let text = node.text().unwrap_or_default().trim().to_lowercase();
         if let Some(first) = asked.insert(text, node) {
-            out.add(node.span.clone(), "two considerations ask this", |it| {
-                it.with_related(first.span.clone(), "asked here")
-                    .with_help("join them, or say what tells them apart")
+            out.add(node.span.clone(), "two checks have this question", |it| {
+                it.with_related(first.span.clone(), "the other check")
+                    .with_help("join them, or describe the difference")
             });
         }
     }

@@ -52,15 +52,15 @@ pub(in crate::lint) fn unknown_tool(subject: &Subject<'_>, out: &mut Findings) {
             let known: Vec<&str> = TOOLS.into_iter().chain(own()).collect();
             let near = real.or_else(|| suggest::nearest(name, &known));
             out.add(site.span(range), message, |it| {
-                let it = it.with_note("the condition never meets that tool");
+                let it = it.with_note("the condition never matches");
                 match near {
                     Some(near) => {
                         let edit = site.edit(range, &format!("{near:?}"));
                         with_edit(it.with_help(format!("did you mean `{near}`?")), false, edit)
                     }
                     None => it.with_help(
-                        "tools of MCP servers start with `mcp__`; one that runs commands or edits \
-                         files belongs into `shell_tools` or `edit_tools` of vocabulary.yaml",
+                        "names of MCP tools start with `mcp__`; add other tools that run commands or edit \
+                         files to `shell_tools` or `edit_tools` of vocabulary.yaml",
                     ),
                 }
             });
@@ -108,7 +108,7 @@ pub(in crate::lint) fn unknown_guard_tool(subject: &Subject<'_>, out: &mut Findi
             let help = match near {
                 _ if name.starts_with("mcp__") => format!("write `{}`", mcp_glob(name)),
                 Some(near) => format!("did you mean `{near}`?"),
-                None => "tools of MCP servers start with `mcp__`".to_owned(),
+                None => "names of MCP tools start with `mcp__`".to_owned(),
             };
             out.help(item.span.clone(), format!("no client has a tool `{name}`"), &help);
         }
@@ -203,9 +203,9 @@ pub(in crate::lint) fn unsupported_by_tool(subject: &Subject<'_>, out: &mut Find
                 }
                 told.push(what);
                 out.add(site.span(&term.range), message(what), |it| {
-                    let it = it.with_related(first.span.clone(), "these are looked at");
-                    it.with_note(format!("`action.{fact}` says nothing of them"))
-                        .with_help("name another tool under `tools`, or ask for something else")
+                    let it = it.with_related(first.span.clone(), "the tools of the guard");
+                    it.with_note(format!("they do not provide `action.{fact}`"))
+                        .with_help("add another tool under `tools`, or use another fact")
                 });
             });
         }
@@ -214,8 +214,8 @@ pub(in crate::lint) fn unsupported_by_tool(subject: &Subject<'_>, out: &mut Find
         let missing = kept.as_ref().and_then(|it| it.needs(&|it| lacking(it).is_some()));
         if let Some((what, fact)) = missing.and_then(lacking) {
             out.add(moved.span.clone(), message(what), |it| {
-                it.with_note(format!("the condition stays as it was, and needs `action.{fact}`"))
-                    .with_help("write a condition for these tools, or a guard of its own")
+                it.with_note(format!("the inherited condition requires `action.{fact}`"))
+                    .with_help("write a condition for these tools, or a separate guard")
             });
         }
     }
@@ -230,16 +230,19 @@ pub(super) fn odd_input(name: &str, known: Option<&[&'static str]>) -> Option<(S
     let all = || INPUTS.iter().flat_map(|(_, fields)| fields.iter().copied());
     let Some(known) = known else {
         let near = slip_of(name, all().filter(|it| it.len() >= TELLING_MIN))?;
-        return Some((format!("no known tool takes `{name}`"), format!("did you mean `{near}`?")));
+        return Some((
+            format!("no known tool accepts `{name}`"),
+            format!("did you mean `{near}`?"),
+        ));
     };
     if known.contains(&name) {
         return None;
     }
     if let Some(near) = suggest::nearest(name, known) {
-        return Some((format!("no such tool takes `{name}`"), format!("did you mean `{near}`?")));
+        return Some((format!("no such tool accepts `{name}`"), format!("did you mean `{near}`?")));
     }
-    let message = format!("none of these tools takes `{name}`");
-    all().any(|it| it == name).then(|| (message, format!("they take {}", known.join(", "))))
+    let message = format!("none of these tools accepts `{name}`");
+    all().any(|it| it == name).then(|| (message, format!("they accept {}", known.join(", "))))
 }
 
 /// Fields, and the tools that no client gives them: some clients put a patch into the `command` of a tool that
