@@ -223,7 +223,7 @@ fn a_value_that_is_nearly_a_known_one_is_told() {
             ("  on: [post_tool_use_failure]\n  when: event.error == \"Timeout\"", ""),
             (
                 "  on: [stop_failure]\n  when: event.error == \"rate_limt\"",
-                "no client has `rate_limt`",
+                "no client reports `rate_limt`",
             ),
         ],
     );

@@ -407,7 +407,7 @@ fn a_rule_is_for_sessions_in_which_it_applies() {
         consideration(
             "own",
             &format!(
-                "  applicable_session_types: [{types}]\n  when: '{when}'\n  satisfied: todos.open == 0"
+                "  applicable_session_types: [{types}]\n  when: '{when}'\n  satisfied: transcript.prompts == 0"
             ),
         )
     };

@@ -8,6 +8,7 @@ use crate::lint::{Findings, Subject};
 use crate::script::paths::{last_member, number};
 use crate::script::tree::{Form, Term};
 use crate::script::types::Type;
+use crate::state::context::Measured;
 
 pub(in crate::lint) fn division_by_zero(subject: &Subject<'_>, out: &mut Findings) {
     each_part(subject, |site, term| {
@@ -69,6 +70,26 @@ const PERCENTAGES: [&str; 5] = [
     "run.health",
 ];
 
+/// Facts that are numbers of tokens, of a whole context.
+const TOKENS: [&str; 4] = ["tokens.context", "context.tokens", "context.spent", "context.window"];
+/// Facts that are US cents.
+const CENTS: [&str; 1] = ["context.cost_cents"];
+
+/// A number that is most likely written in another unit than the fact has, and the number that is meant.
+fn of_other_unit(fact: &str, value: f64, occupancy: bool) -> Option<(String, f64)> {
+    let is_bounded = fact == "run.health" || (occupancy && fact == "context.percent");
+    if is_bounded && value > 100.0 {
+        let meant = if value > 1000.0 { 100.0 } else { value / 10.0 };
+        return Some((format!("`{fact}` is a percentage from 0 to 100"), meant));
+    }
+    if TOKENS.contains(&fact) && value > 0.0 && value < 1000.0 {
+        return Some((format!("`{fact}` counts tokens, not thousands of tokens"), value * 1000.0));
+    }
+    let is_fraction = value.fract() != 0.0;
+    (CENTS.contains(&fact) && is_fraction)
+        .then(|| (format!("`{fact}` is in cents, not in dollars"), value * 100.0))
+}
+
 /// The number that a part is.
 fn decimal(term: &Term) -> Option<f64> {
     if let Form::Int(value) = &term.form {
@@ -78,7 +99,21 @@ fn decimal(term: &Term) -> Option<f64> {
 }
 
 pub(in crate::lint) fn share_and_percent(subject: &Subject<'_>, out: &mut Findings) {
-    let members = ["confidence", "percent", "measured", "cumulative_pct", "threshold", "health"];
+    let members = [
+        "confidence",
+        "percent",
+        "measured",
+        "cumulative_pct",
+        "threshold",
+        "health",
+        "tokens",
+        "context",
+        "spent",
+        "window",
+        "cost_cents",
+    ];
+    // Of all tokens that were spent there may be more than the context holds.
+    let occupancy = subject.reviewed.meant.context().settings.measured == Measured::Occupancy;
     each_part_with(subject, &members, |site, term| {
         let Form::Compare(_, one, other) = &term.form else { return };
         for (fact, number) in [(one, other), (other, one)] {
@@ -87,6 +122,10 @@ pub(in crate::lint) fn share_and_percent(subject: &Subject<'_>, out: &mut Findin
                 format!("`{fact}` is a fraction from 0 to 1")
             } else if PERCENTAGES.contains(&fact) && value > 0.0 && value < 1.0 {
                 format!("`{fact}` is a percentage, from 0 to 100")
+            } else if let Some((message, meant)) = of_other_unit(fact, value, occupancy) {
+                let help = format!("write `{meant}` if you intend that value");
+                out.help(site.span(&number.range), message, help);
+                continue;
             } else {
                 continue;
             };

@@ -132,6 +132,29 @@ fn asks_for_dot(behind: &str) -> bool {
     inside.starts_with('.') || inside.contains(",.")
 }
 
+/// Extensions that no file has for its whole name.
+const EXTENSIONS: [&str; 28] = [
+    "c", "cpp", "cs", "css", "go", "h", "html", "ipynb", "java", "js", "json", "jsx", "kt", "md",
+    "mjs", "pem", "php", "py", "rb", "rs", "sql", "swift", "toml", "ts", "tsx", "txt", "yaml",
+    "yml",
+];
+
+/// Directories of projects that are hardly ever files.
+const DIRECTORIES: [&str; 12] = [
+    "src",
+    "tests",
+    "spec",
+    "scripts",
+    "node_modules",
+    "dist",
+    "vendor",
+    "migrations",
+    "packages",
+    "crates",
+    "internal",
+    "lib",
+];
+
 /// Why no path is like a glob, and what to write.
 fn never(glob: &str) -> Option<(&'static str, &'static str)> {
     let text = glob.strip_prefix('!').unwrap_or(glob);
@@ -166,6 +189,8 @@ fn never(glob: &str) -> Option<(&'static str, &'static str)> {
         .any(|(_, it)| begins_glob(it))
     {
         Some(("a space does not separate globs", "write a list of globs"))
+    } else if text.strip_prefix('.').is_some_and(|it| EXTENSIONS.contains(&it)) {
+        Some(("it is only an extension", "write `*` before it: `*.py`"))
     } else if text.split(".{").skip(1).any(asks_for_dot) {
         Some(("it requires two dots in a row", "write the dot once: `*.{a,b}`"))
     } else {
@@ -177,6 +202,9 @@ pub(in crate::lint) fn glob_cannot_match(subject: &Subject<'_>, out: &mut Findin
     for glob in path_globs(subject) {
         if let Some((why, help)) = never(glob.text) {
             out.help(glob.span(), format!("this glob never matches: {why}"), help);
+        } else if DIRECTORIES.contains(&glob.text) && glob.is_argument_of("files.matching(") {
+            let message = format!("`{0}` matches only a file with the name `{0}`", glob.text);
+            out.help(glob.span(), message, format!("write `{}/**` for a directory", glob.text));
         } else if let Some(choice) = choices(glob.text).find(|it| it.trim() != *it) {
             let message = format!("`{choice}` in braces starts or ends with a space");
             out.help(glob.span(), message, "write `{a,b}`");

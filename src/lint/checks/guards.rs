@@ -1,7 +1,7 @@
 //! Checks of guards.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::events::kinds;
@@ -289,12 +289,33 @@ fn conjunction(term: &Term) -> Vec<&Term> {
     if let Form::And(items) = &term.form { items.iter().collect() } else { vec![term] }
 }
 
+/// Reports guards with the decision, the filters and the conditions of an earlier one.
+fn duplicates(all: &[Deciding<'_>], out: &mut Findings) {
+    let mut seen = BTreeMap::new();
+    for guard in all {
+        let when: BTreeSet<_> = guard.when.iter().map(|it| it.canonical()).collect();
+        let filters = (&guard.on, &guard.tools, &guard.commands);
+        let key = (guard.rank, filters, when, guard.unless, guard.on_error);
+        let Some(first) = seen.get(&key).copied() else {
+            seen.insert(key, guard.entry);
+            continue;
+        };
+        let message = format!("`{}` duplicates `{}`", guard.entry.name(), first.name());
+        out.add(guard.entry.id.span.clone(), message, |it| {
+            it.with_related(first.id.span.clone(), "the first one")
+                .with_note("both have the same decision, filters and conditions")
+                .with_help("delete one of them")
+        });
+    }
+}
+
 /// Stricter guards beyond which nobody asks.
 const STRICTER_MAX: usize = 1000;
 
 pub(in crate::lint) fn shadowed_guard(subject: &Subject<'_>, out: &mut Findings) {
     let sound = guards(subject).filter(|it| !subject.is_broken(it));
     let all: Vec<_> = sound.filter_map(|it| Deciding::of(subject, it)).collect();
+    duplicates(&all, out);
     let strictest = all.iter().map(|it| it.rank).max();
     for guard in all.iter().filter(|it| Some(it.rank) < strictest) {
         let stricter = all.iter().filter(|it| it.rank > guard.rank);

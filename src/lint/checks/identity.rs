@@ -61,6 +61,40 @@ pub(in crate::lint) fn misspelled_answer(subject: &Subject<'_>, out: &mut Findin
     }
 }
 
+pub(in crate::lint) fn similar_category(subject: &Subject<'_>, out: &mut Findings) {
+    let own: Vec<&Node> =
+        subject.of("considerations.yaml").filter_map(|it| it.node.get("category")).collect();
+    if own.is_empty() {
+        return;
+    }
+    let all = subject.policy().map(|it| it.considerations.iter()).into_iter().flatten();
+    let mut times: BTreeMap<&str, usize> = BTreeMap::new();
+    for category in all.map(|it| &*it.category) {
+        *times.entry(category).or_default() += 1;
+    }
+    let count = |it: &str| times.get(it).copied().unwrap_or(0);
+    for node in own {
+        let name = node.text().unwrap_or_default();
+        let is_near = |it: &str| {
+            it != name
+                && (it.eq_ignore_ascii_case(name) || is_slip(it, name) || is_slip(name, it))
+                && name.len().min(it.len()) > LETTERS_MIN
+        };
+        // Of two the rarer one is the slip, or the one that sorts later.
+        let meant =
+            times.keys().copied().find(|it| is_near(it) && (count(it), *it) > (count(name), name));
+        let Some(meant) = meant else { continue };
+        out.add(
+            node.span.clone(),
+            format!("the category `{name}` is similar to `{meant}`"),
+            |it| {
+                it.with_note("reports show them as two categories")
+                    .with_help(format!("did you mean `{meant}`?"))
+            },
+        );
+    }
+}
+
 pub(in crate::lint) fn similar_ids(subject: &Subject<'_>, out: &mut Findings) {
     for file in LISTS {
         let mut seen: BTreeMap<String, Entry<'_>> = BTreeMap::new();

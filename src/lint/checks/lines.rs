@@ -158,6 +158,35 @@ pub(in crate::lint) fn program_by_text(subject: &Subject<'_>, out: &mut Findings
     }
 }
 
+/// Reports a guard without `commands` that searches a command line for a program with its option or subcommand.
+fn mentions_program(subject: &Subject<'_>, site: &Site<'_>, term: &Term, out: &mut Findings) {
+    let called = |function: &str| asked_with(term, function).filter(|it| BY_TEXT.contains(&it.0));
+    let is_plain = |it: &str| !it.contains(['|', ';', '[', '{']) && !it.contains("&&");
+    let found = called("contains").or_else(|| called("matches")).map(|it| it.1);
+    let Some((written, range)) = found.filter(|(it, _)| is_plain(it)) else { return };
+    let text = plain(&written.replace("\\b", ""));
+    let mut words = text.split_whitespace();
+    let (Some(program), Some(next)) = (words.next(), words.next()) else { return };
+    let known = subject.reviewed.meant.known_programs();
+    let Some(subcommands) = known.get(program) else { return };
+    let filtered = subject.entry_of(site).is_none_or(|it| programs_of(subject, it).is_some());
+    if filtered || !(next.starts_with('-') || subcommands.contains(next)) {
+        return;
+    }
+    let is_option = next.starts_with('-');
+    let pattern = if is_option { program.to_owned() } else { format!("{program} {next}") };
+    let message = format!("the text of a command line does not show whether it runs `{pattern}`");
+    out.add(site.span(range), message, |it| {
+        let help = if is_option || words.next().is_some() {
+            format!("write `commands: [{pattern}]`, and check the rest with `program`")
+        } else {
+            format!("write `commands: [{pattern}]`")
+        };
+        it.with_note(format!("other spellings do not match, and `echo '{text}'` does"))
+            .with_help(help)
+    });
+}
+
 fn look_by_text(subject: &Subject<'_>, site: &Site<'_>, term: &Term, out: &mut Findings) {
     let is_line = |it: &str| BY_TEXT.contains(&it);
     let called =
@@ -167,7 +196,7 @@ fn look_by_text(subject: &Subject<'_>, site: &Site<'_>, term: &Term, out: &mut F
     let names_others = |it: &str| it.contains(['|', ';']) || it.contains("&&");
     let anchored = || called("matches").filter(|(it, _)| it.starts_with('^') && !names_others(it));
     let Some((text, range)) = called("starts_with").or_else(equal).or_else(anchored) else {
-        return;
+        return mentions_program(subject, site, term, out);
     };
     let text = plain(text);
     let mut words = text.split_whitespace();

@@ -23,6 +23,13 @@ fn regex_as_command(subject: &Subject<'_>, out: &mut Findings) {
         let stem = words.next().and_then(|it| it.strip_suffix(".*"));
         let of_regex = stem.zip(known).is_some_and(|(it, known)| known.contains(it));
         let ends = text.starts_with('^') || text.starts_with("\\b") || text.ends_with("\\b");
+        // `git.*push`: no name of a program goes on so.
+        let joined = text.split_once(".*").or_else(|| text.split_once("\\s"));
+        let of_regex = of_regex
+            || joined.is_some_and(|(program, rest)| {
+                subject.reviewed.meant.known_programs().contains_key(program)
+                    && rest.contains(char::is_alphabetic)
+            });
         // What belongs to the shell is told already.
         if (ends || text.ends_with('$') || of_regex) && !text.contains('|') {
             let message = format!("`{text}` is a regular expression in a command pattern");

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::guards::guards;
+use super::terms::asked;
+use crate::facts::covers;
 use crate::limits::SPOKEN_CHARS_MAX;
 use crate::lint::logic::{Answer, BEFORE_MAX, possible};
 use crate::lint::subject::Entry;
@@ -195,6 +198,32 @@ fn foreign(text: &str, template: Option<&str>) -> Option<(std::ops::Range<usize>
             return Some((at..at + 1 + opened + path.len(), cure));
         }
     }
+    if template { bare_fact(text).map(|it| (it, cure)) } else { None }
+}
+
+/// The first name of a fact in a template that is neither in a placeholder nor in backticks.
+fn bare_fact(text: &str) -> Option<std::ops::Range<usize>> {
+    if text.contains('`') {
+        return None;
+    }
+    let (mut at, mut depth) = (0, 0_usize);
+    for word in text.split_inclusive(|c: char| c.is_whitespace() || "{}(),;:\"'".contains(c)) {
+        let start = at;
+        at += word.len();
+        let path = word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let is_name = |c: char| c.is_ascii_lowercase() || c == '_' || c == '.';
+        let is_fact = path.contains('.') && path.chars().all(is_name);
+        // A call or a longer name is no fact.
+        let rest = word.get(path.len()..).unwrap_or_default();
+        if depth == 0 && is_fact && !rest.starts_with('(') && paths::last_member(path).is_some() {
+            return Some(start..start + path.len());
+        }
+        match word.chars().next_back() {
+            Some('{') => depth += 1,
+            Some('}') => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
     None
 }
 
@@ -225,6 +254,64 @@ pub(in crate::lint) fn foreign_placeholder(subject: &Subject<'_>, out: &mut Find
             let hole = text.get(range.clone()).unwrap_or_default();
             let message = format!("`{hole}` is printed literally");
             out.help(leaf.node.sub_span(range), message, help);
+        }
+    }
+}
+
+/// The command patterns of a guard that blocks, and the options that its condition requires.
+fn blocked_by<'s>(
+    subject: &'s Subject<'_>,
+    entry: &'s Entry<'s>,
+) -> Option<(Vec<&'s str>, Vec<&'s str>)> {
+    let text = |key: &str| subject.said(entry, key).and_then(Node::text);
+    let blocks = text("decision").is_some_and(|it| matches!(it, "deny" | "block"));
+    let soft = text("mode").is_some_and(|it| it != "enforce") || entry.is("enabled", false);
+    if !blocks || soft || text("unless").is_some() {
+        return None;
+    }
+    let commands = subject.said(entry, "commands")?.one_or_items();
+    let commands = commands.iter().filter_map(Node::text).collect();
+    let options = match (entry.node.get("when"), text("when")) {
+        (None, None) => Vec::new(),
+        (Some(node), _) => {
+            let term = subject.site_of(Some(entry), node)?.term.as_deref()?;
+            let (_, names) = asked(term).filter(|(fact, _)| *fact == "program.has")?;
+            names.into_iter().map(|(it, _)| it).collect()
+        }
+        (None, Some(_)) => return None,
+    };
+    Some((commands, options))
+}
+
+pub(in crate::lint) fn blocked_guidance(subject: &Subject<'_>, out: &mut Findings) {
+    let all = guards(subject).filter(|it| !subject.is_broken(it));
+    let blocking: Vec<_> = all.filter_map(|it| Some((it, blocked_by(subject, it)?))).collect();
+    if blocking.is_empty() {
+        return;
+    }
+    for entry in subject.of("considerations.yaml") {
+        for key in ["guidance", "message"] {
+            let Some(node) = entry.node.get(key) else { continue };
+            let text = node.text().unwrap_or_default();
+            // What stands between backticks is a command; a warning against it is none.
+            for (at, command) in text.split('`').enumerate().filter(|(at, _)| at % 2 == 1) {
+                let before = text.split('`').nth(at - 1).unwrap_or_default().to_lowercase();
+                let warns = ["not", "never", "avoid", "without", "instead of", "n't"];
+                let hit = blocking.iter().find(|(_, (patterns, options))| {
+                    let has = |it: &&str| command.split_whitespace().any(|word| word == *it);
+                    patterns.iter().any(|it| covers::command(it, command))
+                        && (options.is_empty() || options.iter().any(has))
+                });
+                let Some((guard, _)) = hit.filter(|_| !warns.iter().any(|it| before.contains(it)))
+                else {
+                    continue;
+                };
+                let message = format!("the guard `{}` blocks `{command}`", guard.name());
+                out.add(node.span.clone(), message, |it| {
+                    it.with_related(guard.id.span.clone(), "the guard")
+                        .with_help("write a command that the agent may run")
+                });
+            }
         }
     }
 }

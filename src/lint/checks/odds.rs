@@ -68,6 +68,13 @@ const ODDS: &[Odds] = &[
     },
     Odds {
         files: &["considerations.yaml", "checkers.yaml"],
+        first: ("when", true),
+        second: ("satisfied", true),
+        message: "`satisfied` is never true together with `when`",
+        note: "the check always fires where it applies",
+    },
+    Odds {
+        files: &["considerations.yaml", "checkers.yaml"],
         first: ("satisfied", false),
         second: ("blocking", true),
         message: "`blocking` is true only if `satisfied` is",

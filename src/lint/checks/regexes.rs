@@ -86,6 +86,10 @@ fn parts(ast: &Ast) -> &[Ast] {
 /// A pattern between slashes, with what other languages write behind it: `/drop table/i`.
 fn of_javascript(text: &str) -> Option<(String, String)> {
     let (inside, flags) = text.strip_prefix('/')?.rsplit_once('/')?;
+    if flags.is_empty() && (inside.starts_with('^') || inside.ends_with('$')) {
+        let message = "the slashes are matched literally".to_owned();
+        return Some((message, format!("write `{inside}`")));
+    }
     let is_flags =
         !flags.is_empty() && flags.len() <= 3 && flags.chars().all(|c| "gimsuy".contains(c));
     // `/proc/sys` is a path.

@@ -29,8 +29,11 @@ pub(super) fn known_tools() -> &'static [&'static str] {
     &TOOLS
 }
 
-/// The tool that a name means up to case.
+/// The tool that a name means up to case. Rules see the `shell` of other clients as `Bash`.
 fn real_tool(name: &str) -> Option<&'static str> {
+    if name != "shell" && name.eq_ignore_ascii_case("shell") {
+        return Some("Bash");
+    }
     TOOLS.iter().find(|it| it.eq_ignore_ascii_case(name)).copied()
 }
 
