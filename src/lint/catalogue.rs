@@ -124,7 +124,7 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD114", "unused-fact", Warning, Default, "No expression reads this probe or preference.", Some(identity::unused_fact)),
     rule!("PD115", "override-without-effect", Warning, Default, "An override repeats the inherited entry without a change.", Some(changes::override_without_effect)),
     rule!("PD116", "loosened-without-reason", Warning, Default, "An override weakens an inherited rule and has no `reason`.", Some(changes::loosened_without_reason)),
-    rule!("PD117", "expired", Warning, Default, "A rule has expired and is no longer evaluated.", Some(changes::expired)),
+    rule!("PD117", "expired", Warning, Default, "A rule has expired, so policyd does not evaluate it.", Some(changes::expired)),
     rule!("PD118", "expires-soon", Note, Default, "A rule expires within two weeks.", Some(changes::expires_soon)),
     rule!("PD119", "expires-without-reason", Warning, Strict, "A rule has an expiry date and no `reason`.", Some(changes::expires_without_reason)),
     rule!("PD120", "disabled-without-reason", Warning, Strict, "A rule is disabled and has no `reason`.", Some(changes::disabled_without_reason)),

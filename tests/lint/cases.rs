@@ -136,6 +136,9 @@ fn programs_of_the_pack_and_breakers_are_spelt_alike_in_its_cases() {
         )
     };
     let found = told(&breaker("api/claud"));
-    assert!(found.contains("PD700") && found.contains("there is no breaker `api/claud`"), "{found}");
+    assert!(
+        found.contains("PD700") && found.contains("there is no breaker `api/claud`"),
+        "{found}"
+    );
     assert_eq!(told(&breaker("api/claude")), "");
 }

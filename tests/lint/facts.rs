@@ -343,7 +343,7 @@ fn an_own_class_of_failures_leaves_the_inherited_ones_theirs() {
         ("failures.yaml", class),
         "PD149",
         &[
-            ("errors: [rate_limit]", "no longer in the inherited class `rate_limit`"),
+            ("errors: [rate_limit]", "leave the inherited class `rate_limit`"),
             ("regexes: ['error']", "this also matches failures of the inherited classes"),
             ("regexes: ['.']", "this also matches"),
             ("regexes: ['failed$']", "`build_failure`, `test_failure`"),

@@ -1,6 +1,8 @@
 //! Mistakes that a newcomer makes: what is found, and what is not.
 
-use crate::subjects::{check, check_made, consideration};
+use policyd::lint::Profile;
+
+use crate::subjects::{check, check_made, consideration, look};
 
 fn guard(lines: &str) -> String {
     format!("- id: own\n  decision: deny\n  message: Not here.\n{lines}\n")
@@ -162,4 +164,23 @@ fn a_tool_has_the_name_that_rules_see() {
         "PD212",
         &[("Shell", "did you mean `Bash`?"), ("bash", "did you mean `Bash`?"), ("Bash", "")],
     );
+}
+
+#[test]
+fn a_command_line_becomes_a_list_of_its_words() {
+    let probe = "- id: ci\n  command: make lint\n";
+    let found = look(&[("probes.yaml", probe)], Profile::Default).findings;
+    let edits: Vec<_> = found.iter().filter_map(|it| it.fix.as_ref()).collect();
+    assert!(edits.iter().any(|it| it.edits[0].1 == "[make, lint]"), "{found:?}");
+}
+
+#[test]
+fn advice_of_the_loader_fits_the_mistake() {
+    let quotes = "this value is not valid YAML (put the whole value in single quotes)";
+    let text = consideration("own", "  satisfied: [\"Bash\"] in tools.last");
+    check("considerations.yaml", "PD001", &[(&text, quotes)]);
+    let text = consideration("own", "  satisfied: todos.seen ? files.count : 3");
+    check("considerations.yaml", "PD001", &[(&text, "write `if … { … } else { … }`")]);
+    let text = satisfied("action.tool == \"Bash\"");
+    check("considerations.yaml", "PD210", &[(&text, "available only in guards.yaml")]);
 }

@@ -152,10 +152,7 @@ fn an_allow_is_tied_to_all_that_it_looks_at() {
             "WebFetch]\n  when: action.address.contains(\"docs.rs\")",
             "other values of `action.address`",
         ),
-        (
-            "WebFetch]\n  when: action.address.matches(\"docs\")",
-            "other values of `action.address`",
-        ),
+        ("WebFetch]\n  when: action.address.matches(\"docs\")", "other values of `action.address`"),
         ("WebFetch]\n  when: action.address.starts_with(\"https://docs.rs/\")", ""),
         ("Write]\n  when: event.input(\"file_path\").contains(\"/docs/\")", "other values of"),
         ("Write]\n  when: action.writes([\"docs/**\"])", ""),

@@ -384,7 +384,10 @@ fn programs_are_those_of_a_command_line() {
     check_made(
         ("guards.yaml", tools),
         "PD126",
-        &[("  commands: [Git push]", "unknown program or subcommand `Git`"), ("  commands: [Remove-Item]", "")],
+        &[
+            ("  commands: [Git push]", "unknown program or subcommand `Git`"),
+            ("  commands: [Remove-Item]", ""),
+        ],
     );
     check_made(
         ("guards.yaml", tools),

@@ -22,7 +22,7 @@ fn branches_hosts_and_tools_are_named_as_they_are_called() {
                 "(write `git.example.com`)",
             ),
             ("forges: {gitlab: [\"git@git.example.com:a/b\"]}\n", "(write `git.example.com`)"),
-            ("forges: {gitlab: [\"*.example.com\"]}\n", "(write a part of the host"),
+            ("forges: {gitlab: [\"*.example.com\"]}\n", "(write the host or a part of it"),
             ("forges: {gitlab: [GitLab]}\n", "(write `gitlab`)"),
             ("shell_tools: [Bash, bash, run_it]\n", ""),
             ("shell_tools: [PowrShell]\n", "(did you mean `PowerShell`?)"),
@@ -57,14 +57,20 @@ fn what_is_excused_wherever_it_is_found_is_never_found() {
         "PD317",
         &[
             ("{phrases: [later on], unless: [now]}", ""),
-            ("{phrases: [later on], unless: [LATER]}", "`later on` is excused"),
-            ("{phrases: [later on], unless: ['\\blater\\b']}", "`later on` is excused"),
+            (
+                "{phrases: [later on], unless: [LATER]}",
+                "the exception covers every match of `later on`",
+            ),
+            (
+                "{phrases: [later on], unless: ['\\blater\\b']}",
+                "the exception covers every match of `later on`",
+            ),
             ("{phrases: ['next steps:'], unless: ['steps:']}", ""),
             ("{phrases: [as is], unless: ['as is']}", ""),
             // A sentence may begin otherwise.
             ("{phrases: [later on], unless: [^later]}", ""),
-            ("{regexes: [wip], unless: [wip]}", "`wip` is excused"),
-            ("{regexes: ['w.p'], unless: ['w.p']}", "`w.p` is excused"),
+            ("{regexes: [wip], unless: [wip]}", "the exception covers every match of `wip`"),
+            ("{regexes: ['w.p'], unless: ['w.p']}", "the exception covers every match of `w.p`"),
             ("{regexes: ['w.p'], unless: [wip]}", ""),
             ("{regexes: [wip], unless: ['\\bwip\\b']}", ""),
         ],
@@ -74,15 +80,19 @@ fn what_is_excused_wherever_it_is_found_is_never_found() {
         ("vocabulary.yaml", content),
         "PD317",
         &[
-            ("{regexes: [TODO], unless: [TODO]}", "`TODO` is excused"),
+            ("{regexes: [TODO], unless: [TODO]}", "the exception covers every match of `TODO`"),
             // Case counts in files.
             ("{regexes: [TODO], unless: [todo]}", ""),
         ],
     );
     let class = "classes:\n  - {id: own, regexes: [no quota], unless: [quota]}\n";
-    check("failures.yaml", "PD317", &[(class, "`no quota` is excused")]);
+    check("failures.yaml", "PD317", &[(class, "the exception covers every match of `no quota`")]);
     let excuse = "entries:\n  - {id: own, phrases: [it is flaky], unless: [flaky], wrong: x}\n";
-    check("rationalizations.yaml", "PD317", &[(excuse, "`it is flaky` is excused")]);
+    check(
+        "rationalizations.yaml",
+        "PD317",
+        &[(excuse, "the exception covers every match of `it is flaky`")],
+    );
 }
 
 #[test]
@@ -180,7 +190,7 @@ fn a_signal_is_void_after_it_had_to_be_answered() {
         "PD515",
         &[
             ("answer_within: 1d, on_timeout: [alert], expires: 2d", ""),
-            ("answer_within: 2d, on_timeout: [alert], expires: 1d", "it is void after 1d"),
+            ("answer_within: 2d, on_timeout: [alert], expires: 1d", "it expires after 1d"),
             ("on_timeout: [alert]", "`on_timeout` has no effect"),
             ("expires: 1d", ""),
         ],
@@ -198,7 +208,7 @@ fn options_are_listed_one_by_one() {
                 "value_options: {own: [\"-n,--namespace\"]}\n",
                 "`-n,--namespace` is not the name of an option",
             ),
-            ("value_options: {own: [\"--namespace=\"]}\n", "(leave `=` out"),
+            ("value_options: {own: [\"--namespace=\"]}\n", "(remove `=`"),
         ],
     );
 }
@@ -210,11 +220,11 @@ fn a_position_is_no_number() {
         ("considerations.yaml", made),
         "PD239",
         &[
-            ("files.count < commands.kind(\"test\").last_passed_at", "`files.count` is none"),
+            ("files.count < commands.kind(\"test\").last_passed_at", "`files.count` is not"),
             ("files.last_at < commands.kind(\"test\").last_passed_at", ""),
             ("commands.last(\"git push\").at > transcript.prompts", "is a position"),
             ("patterns.prompted_at(\"simple\") < files.last_at", ""),
-            ("patterns.prompted_at(\"simple\") < files.edits", "`files.edits` is none"),
+            ("patterns.prompted_at(\"simple\") < files.edits", "`files.edits` is not"),
             ("files.last_at > 0", ""),
             ("files.count < files.edits", ""),
         ],

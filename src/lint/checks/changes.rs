@@ -212,7 +212,7 @@ pub(in crate::lint) fn expired(subject: &Subject<'_>, out: &mut Findings) {
             let message = format!("`{}` has expired", entry.name());
             out.add(span, message, |it| {
                 it.with_help("delete the rule, or set a new date")
-                    .with_note("the rule is no longer evaluated")
+                    .with_note("policyd does not evaluate an expired rule")
             });
         }
     }

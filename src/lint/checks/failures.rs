@@ -65,8 +65,7 @@ pub(in crate::lint) fn overlapping_class(subject: &Subject<'_>, out: &mut Findin
     for entry in new_classes(subject) {
         for (name, node) in errors(entry.node) {
             if let Some((class, _)) = inherited.iter().find(|it| it.1.contains(&name)) {
-                let message =
-                    format!("failures `{name}` are no longer in the inherited class `{class}`");
+                let message = format!("failures `{name}` leave the inherited class `{class}`");
                 out.add(node.span.clone(), message, |it| {
                     it.with_note(
                         "classes of the pack precede the inherited ones, and the first match wins",
