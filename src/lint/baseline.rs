@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{code_of, find};
+use super::{code_of, find, first_name};
 use crate::checksum::checksum;
 use crate::path::normal;
 use crate::policy::builtin;
@@ -89,7 +89,7 @@ impl Baseline {
         if baseline.version == VERSION {
             Ok(baseline)
         } else {
-            Err(format!("version {} is not known here; write it anew", baseline.version))
+            Err(format!("unsupported version {}", baseline.version))
         }
     }
 
@@ -117,7 +117,7 @@ fn fingerprints_by(findings: &[&Diagnostic], name: impl Fn(&Source) -> String) -
         let start = text.get(..it.span.start).and_then(|it| it.rfind('\n')).map_or(0, |at| at + 1);
         let line = text.get(start..).and_then(|it| it.lines().next()).unwrap_or_default().trim();
         let file = name(&it.span.source);
-        let what = format!("{}\n{file}\n{line}\n{}", it.code, it.message);
+        let what = format!("{}\n{file}\n{line}\n{}", first_name(it.code), it.message);
         let number = seen.entry(what.clone()).or_default();
         *number += 1;
         let sum = checksum(&[what.as_bytes(), &number.to_le_bytes()]);

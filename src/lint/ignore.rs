@@ -33,8 +33,8 @@ struct Ignore {
     until: Option<(Option<Timestamp>, Span)>,
     reason: Option<String>,
     span: Span,
-    /// What keeps it from being one.
-    malformed: Option<(Span, String)>,
+    /// The error in the comment and its fix.
+    malformed: Option<(Span, String, String)>,
 }
 
 /// Milliseconds of a day: `until` includes its day.
@@ -102,17 +102,17 @@ impl Ignore {
             out.help(span.clone(), message, help);
             findings.append(&mut out.found);
         };
-        if let Some((span, why)) = &self.malformed {
-            say("malformed-ignore", span, why.clone(), FORM);
+        if let Some((span, why, help)) = &self.malformed {
+            say("malformed-ignore", span, why.clone(), help);
             return;
         }
         if self.reason.as_ref().is_none_or(|it| it.trim().is_empty()) {
-            let message = "this ignore gives no reason".to_owned();
-            say("ignore-without-reason", &self.span, message, "write reason=\"…\" behind it");
+            let message = "this suppression comment has no reason".to_owned();
+            say("ignore-without-reason", &self.span, message, "add `reason=\"…\"`");
         }
         if let Some((_, span)) = self.until.as_ref().filter(|_| self.is_over(now)) {
-            let message = "this ignore has expired, and silences nothing".to_owned();
-            say("expired-ignore", span, message, "mend what it silenced, or decide on a new date");
+            let message = "this suppression comment has expired".to_owned();
+            say("expired-ignore", span, message, "fix the suppressed finding, or set a new date");
             return;
         }
         for (number, (code, span)) in self.codes.iter().enumerate() {
@@ -122,10 +122,10 @@ impl Ignore {
             if asked && !used.contains(&(at, number)) && !builtin::wrote(&span.source) {
                 if find(code).is_some_and(|it| !it.can_be_silenced()) {
                     let message =
-                        format!("`{code}` keeps a pack from loading, and cannot be ignored");
-                    say("unused-ignore", span, message, "mend what it finds");
+                        format!("`{code}` prevents the pack from loading and cannot be suppressed");
+                    say("unused-ignore", span, message, "fix the finding");
                 } else {
-                    let message = format!("nothing here is silenced by `{code}`");
+                    let message = format!("no finding of `{code}` to suppress here");
                     say("unused-ignore", span, message, "delete it");
                 }
             }
@@ -164,8 +164,8 @@ fn read(subject: &Subject<'_>, source: &Arc<Source>, comment: &Range<usize>) -> 
     let list = rest.find('[').and_then(|open| Some((open + 1, rest.find(']')?)));
     let known = word.starts_with("ignore[") || word.starts_with("ignore-file[");
     let Some((open, close)) = list.filter(|(open, close)| known && open <= close) else {
-        let why = format!("{} is nothing that lint knows", quoted(rest.trim()));
-        let malformed = Some((span(comment.clone()), why));
+        let why = format!("{} is not valid in a suppression comment", quoted(rest.trim()));
+        let malformed = Some((span(comment.clone()), why, FORM.to_owned()));
         let (until, reason, covers) = (None, None, 0..0);
         return Some(Ignore {
             codes,
@@ -185,9 +185,9 @@ fn read(subject: &Subject<'_>, source: &Arc<Source>, comment: &Range<usize>) -> 
             let known: Vec<&str> =
                 catalogue::ROWS.iter().flat_map(|it| [it.code, it.name]).collect();
             let near = suggest::nearest(code.trim(), &known);
-            let near = near.map_or_else(String::new, |it| format!(", did you mean `{it}`?"));
-            malformed =
-                Some((place.clone(), format!("there is no rule {}{near}", quoted(code.trim()))));
+            let help = near.map_or_else(|| FORM.to_owned(), |it| format!("did you mean `{it}`?"));
+            let message = format!("unknown rule {}", quoted(code.trim()));
+            malformed = Some((place.clone(), message, help));
         }
         codes.push((code.trim().to_owned(), place));
     }
@@ -200,12 +200,14 @@ fn read(subject: &Subject<'_>, source: &Arc<Source>, comment: &Range<usize>) -> 
             "until" => {
                 let date = Timestamp::parse(value);
                 if date.is_none() {
-                    malformed = Some((place.clone(), format!("{} is not a date", quoted(value))));
+                    let message = format!("{} is not a date", quoted(value));
+                    malformed = Some((place.clone(), message, FORM.to_owned()));
                 }
                 until = Some((date, place));
             }
             other => {
-                malformed = Some((place, format!("{} is nothing that lint knows", quoted(other))))
+                let message = format!("{} is not valid in a suppression comment", quoted(other));
+                malformed = Some((place, message, FORM.to_owned()));
             }
         }
     }

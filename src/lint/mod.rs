@@ -9,6 +9,7 @@ pub mod fix;
 mod ignore;
 mod limit;
 mod logic;
+mod refine;
 mod site;
 mod subject;
 
@@ -87,11 +88,25 @@ pub const fn rules() -> &'static [Rule] {
     catalogue::ROWS
 }
 
-/// The rule with this code or name.
+/// Returns the rule with this code or name; an earlier name of a rule finds it, too.
 #[must_use]
 pub fn find(code_or_name: &str) -> Option<&'static Rule> {
-    let wanted = |it: &&Rule| it.name == code_or_name || it.code.eq_ignore_ascii_case(code_or_name);
+    let renamed = catalogue::RENAMED.iter().find(|(old, _)| *old == code_or_name);
+    let name = renamed.map_or(code_or_name, |(_, new)| *new);
+    let wanted = |it: &&Rule| it.name == name || it.code.eq_ignore_ascii_case(name);
     catalogue::ROWS.iter().find(wanted)
+}
+
+/// Earlier names of rules, each with the present one.
+#[must_use]
+pub const fn renamed() -> &'static [(&'static str, &'static str)] {
+    catalogue::RENAMED
+}
+
+/// Returns the name that a rule had first. Fingerprints contain it, so that a baseline outlives a
+/// new name.
+fn first_name(name: &str) -> &str {
+    catalogue::RENAMED.iter().find(|(_, new)| *new == name).map_or(name, |(old, _)| *old)
 }
 
 /// Where a check reports to.
@@ -153,6 +168,10 @@ pub struct Reviewed {
 #[must_use]
 pub fn review(subject: &Subject<'_>, profile: Profile, ignores: bool) -> Reviewed {
     let mut findings = subject.reviewed.diagnostics.clone();
+    for finding in &mut findings {
+        finding.code = find(finding.code).map_or(finding.code, |rule| rule.name);
+        refine::refine(finding);
+    }
     findings.retain(|it| find(it.code).is_none_or(|rule| rule.profile <= profile));
     for rule in catalogue::ROWS.iter().filter(|it| it.profile <= profile) {
         if let Some(check) = rule.check {
@@ -186,7 +205,7 @@ fn shown(subject: &Subject<'_>, findings: Vec<Diagnostic>) -> Vec<Diagnostic> {
         }
     }
     let more = left.into_values().map(|(number, first)| {
-        let message = format!("{number} more like this, from here on, are not shown");
+        let message = format!("{number} more findings of this rule are not shown");
         Diagnostic { message, related: vec![], help: None, note: None, fix: None, ..first }
     });
     told.into_values().flatten().chain(more).collect()

@@ -12,7 +12,7 @@ use annotate_snippets::{Annotation, AnnotationKind, Group, Patch, Renderer, Snip
 use serde_json::{Value, json};
 
 use super::paint::{as_own, for_terminal};
-use crate::lint::code_of;
+use crate::lint::{code_of, find};
 use crate::source::{Diagnostic, Fix, Level, Source, Span};
 
 /// Bytes of a file shown as one piece; places further apart are shown one by one.
@@ -133,7 +133,7 @@ pub(super) fn object(finding: &Diagnostic) -> Value {
     });
     let what = json!({
         "code": code_of(finding.code),
-        "name": finding.code,
+        "name": find(finding.code).map_or(finding.code, |rule| rule.name),
         "level": level_name(finding.level),
         "message": finding.message,
     });

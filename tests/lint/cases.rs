@@ -16,11 +16,11 @@ fn a_case_lets_happen_what_clients_do() {
     for (on, said) in [
         ("on: {tool: Wirte, input: {file_path: a}}", "no client has a tool `Wirte`"),
         ("on: {tool: Rad, input: {file_path: a}}", "did you mean `Read`?"),
-        ("on: {tool: Bash, input: {comand: ls}}", "no such tool takes `comand`"),
-        ("on: {command: crago test}", "`crago` is nearly `cargo`"),
+        ("on: {tool: Bash, input: {comand: ls}}", "no such tool accepts `comand`"),
+        ("on: {command: crago test}", "unknown program or subcommand `crago`"),
         ("on: {event: stop, permission_mode: acceptedits}", "no client has the permission mode"),
         ("transcript: [{tool: read, input: {}}]", "no client has a tool `read`"),
-        ("transcript: [{ran: git puhs}]", "is nearly `push`"),
+        ("transcript: [{ran: git puhs}]", "unknown program or subcommand `puhs`"),
     ] {
         let told = pack(on);
         assert!(told.contains("PD714") && told.contains(said), "{on}: {told}");
@@ -50,7 +50,7 @@ fn a_case_file_says_what_it_means() {
     let case = |command: &str| {
         format!("- name: a\n  on:\n    command: {command}\n  expect: {{decision: none}}\n")
     };
-    assert!(told("# - name: a\n").contains("holds nothing"));
+    assert!(told("# - name: a\n").contains("is empty"));
     assert!(told(&case("gh issue close #12")).contains("PD031"));
     let said = case("ls").replace("{decision: none}", "\n    reason:\n      - ticket is #4711");
     assert!(told(&said).contains("PD031"));
@@ -83,7 +83,7 @@ fn a_guard_of_commands_is_silent_where_some_are_run() {
         all.lines().filter(|it| it.contains("PD702")).collect::<String>()
     };
     let edit = told("on: {tool: Write, input: {file_path: a}}");
-    assert!(edit.contains("find nothing where it looks"), "{edit}");
+    assert!(edit.contains("pass at a matching call"), "{edit}");
     assert_eq!(told("on: {command: git status}"), "");
     assert_eq!(told("on: {tool: shell, input: {command: git status}}"), "");
 }
@@ -103,7 +103,7 @@ fn a_guard_is_silent_where_it_looks() {
         "on: {tool: Read, input: {file_path: gen/a}}",
         "on: {event: user_prompt_submit, said: hi}",
     ] {
-        assert!(told(on).contains("find nothing where it looks"), "{on}: {}", told(on));
+        assert!(told(on).contains("pass at a matching call"), "{on}: {}", told(on));
     }
     for on in [
         "on: {tool: Write, input: {file_path: a}}",

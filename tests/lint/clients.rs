@@ -18,7 +18,7 @@ fn found(name: &str, lines: &str) -> Vec<String> {
 #[test]
 fn a_blocker_is_told_where_the_event_cannot_be_blocked() {
     let on = "  on: [session_start]\n";
-    assert_eq!(found("opencode", on), ["OpenCode takes no `block` at `session_start`"]);
+    assert_eq!(found("opencode", on), ["OpenCode does not support `block` at `session_start`"]);
     assert_eq!(
         found("opencode", &format!("{on}  mode: warn\n")),
         [""; 0],
@@ -32,7 +32,7 @@ fn a_blocker_is_told_where_the_event_cannot_be_blocked() {
 #[test]
 fn an_event_that_is_not_reported_is_told() {
     let on = "  on: [subagent_stop]\n";
-    assert_eq!(found("gemini", on), ["Gemini CLI reports no `subagent_stop`"]);
+    assert_eq!(found("gemini", on), ["Gemini CLI does not report `subagent_stop`"]);
     assert_eq!(found("codex", on), [""; 0]);
     assert_eq!(found("no such client", on), [""; 0], "none is named");
 }

@@ -14,12 +14,15 @@ fn what_looks_like_something_else_is_told() {
         ("guards.yaml", guard),
         "PD319",
         &[
-            ("session.branch.matches(\"^feat/|fix/\")", "`^` binds the first of these alone"),
-            ("session.branch.matches(\"feat-|fix-$\")", "`$` binds the last of these alone"),
+            (
+                "session.branch.matches(\"^feat/|fix/\")",
+                "`^` applies only to the first alternative",
+            ),
+            ("session.branch.matches(\"feat-|fix-$\")", "`$` applies only to the last alternative"),
             ("action.command.matches(\"^FAIL|panic\")", ""),
             ("session.branch.matches(\"[^ok|PASS]\")", ""),
-            ("session.branch.matches(\"^[feat|fix]/\")", "`[feat|fix]` is one character"),
-            ("session.branch.matches(\"^feat/*\")", "`/*` is any number of `/`"),
+            ("session.branch.matches(\"^[feat|fix]/\")", "`[feat|fix]` matches a single character"),
+            ("session.branch.matches(\"^feat/*\")", "`/*` matches any number of `/`"),
             ("session.branch.matches(\"^(feat|fix)/\")", ""),
             ("session.branch.matches(\"^feat/|^fix/\")", ""),
             ("session.branch.matches(\"^main$|fix/\")", ""),
@@ -31,10 +34,10 @@ fn what_looks_like_something_else_is_told() {
         ("guards.yaml", guard),
         "PD315",
         &[
-            ("session.branch == \"main|master\"", "`main|master` is compared as it stands"),
-            ("event.permission_mode == \"plan|auto\"", "is compared as it stands"),
-            ("action.programs.any_in([\"python*\"])", "`python*` is compared as it stands"),
-            ("tools.count(\"mcp__github__*\") > 0", "is compared as it stands"),
+            ("session.branch == \"main|master\"", "`main|master` is compared literally"),
+            ("event.permission_mode == \"plan|auto\"", "is compared literally"),
+            ("action.programs.any_in([\"python*\"])", "`python*` is compared literally"),
+            ("tools.count(\"mcp__github__*\") > 0", "is compared literally"),
             ("action.programs.any_in([\"python\"])", ""),
             ("session.branch == \"main\"", ""),
         ],
@@ -43,8 +46,8 @@ fn what_looks_like_something_else_is_told() {
         ("guards.yaml", guard),
         "PD308",
         &[
-            ("action.changes([\"src/**/*.{ts, tsx}\"])", "` tsx` in braces begins or ends"),
-            ("action.changes([\"!src/**\"])", "these globs only leave out"),
+            ("action.changes([\"src/**/*.{ts, tsx}\"])", "` tsx` in braces starts or ends"),
+            ("action.changes([\"!src/**\"])", "all of these globs are exclusions"),
             ("action.changes([\"**/*.{ts,tsx}\", \"!src/**\"])", ""),
         ],
     );
@@ -52,7 +55,7 @@ fn what_looks_like_something_else_is_told() {
         ("guards.yaml", guard),
         "PD312",
         &[
-            ("program.has([\"-am\"])", "`-am` is met where it is written just so"),
+            ("program.has([\"-am\"])", "`-am` matches only this exact spelling"),
             ("program.has([\"-a\"]) && program.has([\"-m\"])", ""),
             ("program.has([\"-vv\"])", ""),
         ],
@@ -61,7 +64,7 @@ fn what_looks_like_something_else_is_told() {
         ("guards.yaml", guard),
         "PD241",
         &[
-            ("program.name == \"yarn\"", "`own` is not for the program `yarn`"),
+            ("program.name == \"yarn\"", "`own` does not apply to the program `yarn`"),
             ("program.name == \"git\"", ""),
             ("program.name == \"\"", ""),
         ],
@@ -72,7 +75,7 @@ fn what_looks_like_something_else_is_told() {
     check_made(
         ("run.yaml", first),
         "PD601",
-        &[("run.iteration == 0", "this never holds"), ("run.iteration == 1", "")],
+        &[("run.iteration == 0", "this is never true"), ("run.iteration == 1", "")],
     );
     check(
         "guards.yaml",

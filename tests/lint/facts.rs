@@ -30,23 +30,26 @@ fn an_event_at_which_a_rule_is_not_judged_is_told() {
     guards(
         "PD226",
         &[
-            ("  when: event.kind == \"stop\"", "`own` is not judged at `stop`"),
+            ("  when: event.kind == \"stop\"", "`own` is not evaluated at `stop`"),
             ("  when: event.kind == \"pre_tool_use\" && event.tool == \"Bash\"", ""),
             (
                 "  on: [post_tool_use]\n  when: event.kind != \"pre_tool_use\"",
-                "`own` is not judged",
+                "`own` is not evaluated",
             ),
             ("  on: [pre_tool_use, post_tool_use]\n  when: event.kind == \"post_tool_use\"", ""),
             (
                 "  when: event.kind in [\"pre_tool_use\", \"post_tool_use\"]",
-                "`own` is not judged at `p",
+                "`own` is not evaluated at `p",
             ),
         ],
     );
     satisfied(
         "PD226",
         &[
-            ("event.kind == \"subagent_stop\" || todos.open == 0", "`own` is not judged at `sub"),
+            (
+                "event.kind == \"subagent_stop\" || todos.open == 0",
+                "`own` is not evaluated at `sub",
+            ),
             ("event.kind == \"stop\" || todos.open == 0", ""),
         ],
     );
@@ -55,7 +58,7 @@ fn an_event_at_which_a_rule_is_not_judged_is_told() {
         &[
             (
                 "  on: [stop_failure]\n  when: event.kind == \"stop\"",
-                "`own` is not judged at `stop`",
+                "`own` is not evaluated at `stop`",
             ),
             ("  on: [stop_failure, stop]\n  when: event.kind == \"stop\"", ""),
         ],
@@ -64,7 +67,7 @@ fn an_event_at_which_a_rule_is_not_judged_is_told() {
 
 #[test]
 fn a_tool_or_a_session_type_that_a_rule_is_not_for_is_told() {
-    let not = "`own` is not for the tool `Write`";
+    let not = "`own` does not apply to the tool `Write`";
     guards(
         "PD241",
         &[
@@ -78,7 +81,7 @@ fn a_tool_or_a_session_type_that_a_rule_is_not_for_is_told() {
             ("  tools: [Edit]\n  when: event.tool == \"Edti\"", ""),
         ],
     );
-    let not = "`own` is not for the session type `OPERATIONS`";
+    let not = "`own` does not apply to the session type `OPERATIONS`";
     satisfied(
         "PD241",
         &[
@@ -93,9 +96,9 @@ fn what_an_event_does_not_have_is_told() {
     satisfied(
         "PD230",
         &[
-            ("event.tool == \"Bash\"", "there is no `event.tool` at `stop`"),
-            ("event.input(\"file_path\") != \"\"", "there is no `event.input` at `stop`"),
-            ("event.prompt.contains(\"x\")", "there is no `event.prompt` at `stop`"),
+            ("event.tool == \"Bash\"", "`event.tool` is not available at `stop`"),
+            ("event.input(\"file_path\") != \"\"", "`event.input` is not available at `stop`"),
+            ("event.prompt.contains(\"x\")", "`event.prompt` is not available at `stop`"),
             ("tools.last == \"Bash\" && event.background_running == 0", ""),
         ],
     );
@@ -105,21 +108,21 @@ fn what_an_event_does_not_have_is_told() {
             ("  when: event.tool == \"Bash\" && action.runs(\"npm publish\")", ""),
             (
                 "  when: event.prompt.contains(\"x\")",
-                "there is no `event.prompt` at `pre_tool_use`",
+                "`event.prompt` is not available at `pre_tool_use`",
             ),
             ("  on: [user_prompt_submit]\n  when: event.prompt.contains(\"x\")", ""),
             ("  on: [user_prompt_submit]\n  when: action.secrets.len() > 0", ""),
             (
                 "  on: [user_prompt_submit]\n  when: action.command == \"x\"",
-                "there is no `action` at",
+                "`action` is not available at",
             ),
             (
                 "  on: [user_prompt_submit]\n  tools: [Bash]",
-                "there is no tool call at `user_prompt_s",
+                "tool call is not available at `user_prompt_s",
             ),
             (
                 "  on: [session_start]\n  commands: [git push]",
-                "there is no tool call at `session_s",
+                "tool call is not available at `session_s",
             ),
             ("  on: [user_prompt_submit, pre_tool_use]\n  tools: [Bash]", ""),
         ],
@@ -127,11 +130,14 @@ fn what_an_event_does_not_have_is_told() {
     reactions(
         "PD230",
         &[
-            ("  on: [stop]\n  when: event.class == \"overloaded\"", "there is no `event.class` at"),
+            (
+                "  on: [stop]\n  when: event.class == \"overloaded\"",
+                "`event.class` is not available at",
+            ),
             ("  on: [stop_failure]\n  when: event.class == \"overloaded\"", ""),
             (
                 "  on: [stop_failure]\n  when: event.source == \"resume\"",
-                "there is no `event.source`",
+                "`event.source` is not available",
             ),
         ],
     );
@@ -142,17 +148,17 @@ fn a_name_that_nobody_defines_is_told() {
     satisfied(
         "PD231",
         &[
-            ("signals.count(\"STPO\") == 0", "there is no signal `STPO`"),
+            ("signals.count(\"STPO\") == 0", "undefined signal `STPO`"),
             ("signals.count(\"STOP\") == 0", ""),
-            ("!signals.pending.contains(\"STPO\")", "there is no signal `STPO`"),
-            ("!(\"STPO\" in signals.pending)", "there is no signal `STPO`"),
-            ("!signals.pending.any_in([\"STOP\", \"PAUS\"])", "there is no signal `PAUS`"),
-            ("!breakers[\"probe/prs\"].open", "there is no breaker of a probe `probe/prs`"),
+            ("!signals.pending.contains(\"STPO\")", "undefined signal `STPO`"),
+            ("!(\"STPO\" in signals.pending)", "undefined signal `STPO`"),
+            ("!signals.pending.any_in([\"STOP\", \"PAUS\"])", "undefined signal `PAUS`"),
+            ("!breakers[\"probe/prs\"].open", "undefined breaker of a probe `probe/prs`"),
             ("!breakers[\"probe/pr\"].open && !breakers[\"api/own\"].open", ""),
-            ("!breakers.open.contains(\"probe/prs\")", "there is no breaker of a probe"),
-            ("!rationalizations.proven.any_in([\"edge_cas\"])", "there is no excuse `edge_cas`"),
+            ("!breakers.open.contains(\"probe/prs\")", "undefined breaker of a probe"),
+            ("!rationalizations.proven.any_in([\"edge_cas\"])", "undefined excuse `edge_cas`"),
             ("!rationalizations.names.contains(\"edge_case\")", ""),
-            ("!dead_letter.alarms.contains(\"full\")", "there is no alarm `full`"),
+            ("!dead_letter.alarms.contains(\"full\")", "undefined alarm `full`"),
         ],
     );
     guards(
@@ -160,7 +166,7 @@ fn a_name_that_nobody_defines_is_told() {
         &[
             (
                 "  when: action.secrets.contains(\"AWS key\")",
-                "there is no kind of secrets `AWS key`",
+                "undefined class of secrets `AWS key`",
             ),
             ("  when: action.secrets.any_in([\"AWS access key\", \"GitHub token\"])", ""),
             ("  when: \"\\\"git\\\" in action.programs\"", ""),
@@ -171,7 +177,7 @@ fn a_name_that_nobody_defines_is_told() {
         &[
             (
                 "  on: [stop_failure]\n  when: event.class == \"rate_limits\"",
-                "there is no class of",
+                "undefined failure class",
             ),
             (
                 "  on: [stop_failure]\n  when: event.class in [\"rate_limit\", \"unknown\", \"\"]",
@@ -185,7 +191,7 @@ fn a_name_that_nobody_defines_is_told() {
         &[
             (
                 "enter:\n  - id: own\n    when: task.trigger == \"irreversibl\"\n",
-                "there is no trigger",
+                "undefined trigger",
             ),
             ("enter:\n  - id: own\n    when: task.trigger == \"irreversible\"\n", ""),
         ],
@@ -199,7 +205,7 @@ fn a_value_that_is_nearly_a_known_one_is_told() {
         &[
             (
                 "event.permission_mode != \"plna\"",
-                "no client has `plna` as `event.permission_mode`",
+                "no client reports `plna` as `event.permission_mode`",
             ),
             ("event.permission_mode != \"plan\"", ""),
             ("event.permission_mode != \"somethingElse\"", ""),
@@ -210,14 +216,14 @@ fn a_value_that_is_nearly_a_known_one_is_told() {
         &[
             (
                 "  on: [session_start]\n  when: event.source == \"resumed\"",
-                "no client has `resumed`",
+                "no client reports `resumed`",
             ),
             ("  on: [session_start]\n  when: event.source == \"fork\"", ""),
             ("  on: [session_start]\n  when: event.source == \"autopilot\"", ""),
             ("  on: [post_tool_use_failure]\n  when: event.error == \"Timeout\"", ""),
             (
                 "  on: [stop_failure]\n  when: event.error == \"rate_limt\"",
-                "no client has `rate_limt`",
+                "no client reports `rate_limt`",
             ),
         ],
     );
@@ -228,7 +234,7 @@ fn a_value_that_is_nearly_a_known_one_is_told() {
         ("dead_letter.yaml", review),
         "PD232",
         &[
-            ("tiemout", "no known failure has `tiemout` as `task.error_type`"),
+            ("tiemout", "no known failure reports `tiemout` as `task.error_type`"),
             ("timeout", ""),
             // A class of the built-in pack, and a name of somebody's own.
             ("dependency", ""),
@@ -279,7 +285,7 @@ fn an_answer_has_the_fields_that_its_probe_asks_for() {
         "gh, pr, view, --json=url",
         "/usr/bin/gh, pr, view, --json, url",
     ] {
-        assert!(said(command, state).contains("does not ask for `state`"), "{command}");
+        assert!(said(command, state).contains("does not request `state`"), "{command}");
     }
     let near = said(
         r#"gh, run, list, --json, "name,conclusion""#,
@@ -313,8 +319,8 @@ fn a_rule_creates_one_signal_that_needs_no_more_than_it_says() {
         ("signals.yaml", trigger),
         "PD129",
         &[
-            ("FEATURE_READY_*", "write which one: `FEATURE_READY_…`"),
-            ("DRIFT_DETECTED", "needs a field `detected_drift`"),
+            ("FEATURE_READY_*", "write one name: `FEATURE_READY_…`"),
+            ("DRIFT_DETECTED", "requires the field `detected_drift`"),
             ("FEATURE_READY_LOGIN", ""),
             ("HUMAN_REVIEW_NEEDED", ""),
             ("REVIEW_*", ""), // There is none: that is told as such.
@@ -326,7 +332,7 @@ fn a_rule_creates_one_signal_that_needs_no_more_than_it_says() {
     check_made(
         ("signals.yaml", drift),
         "PD129",
-        &[("CONTEXT_CLEAR_REQUESTED", ""), ("\"TESTS_PASSED_*\"", "which one")],
+        &[("CONTEXT_CLEAR_REQUESTED", ""), ("\"TESTS_PASSED_*\"", "write one name")],
     );
 }
 
@@ -337,9 +343,9 @@ fn an_own_class_of_failures_leaves_the_inherited_ones_theirs() {
         ("failures.yaml", class),
         "PD149",
         &[
-            ("errors: [rate_limit]", "no longer of the inherited class `rate_limit`"),
-            ("regexes: ['error']", "this also fits failures of the inherited classes"),
-            ("regexes: ['.']", "this also fits"),
+            ("errors: [rate_limit]", "leave the inherited class `rate_limit`"),
+            ("regexes: ['error']", "this also matches failures of the inherited classes"),
+            ("regexes: ['.']", "this also matches"),
             ("regexes: ['failed$']", "`build_failure`, `test_failure`"),
             ("regexes: ['proxy failed']", ""),
             ("regexes: ['failed$'], unless: ['^build', tests]", ""),
@@ -386,7 +392,7 @@ fn an_inherited_probe_goes_on_asking_for_what_inherited_rules_read() {
         &[
             (
                 "gh, pr, view, --json, \"number,state,isDraft,mergeable,statusCheckRollup,url\"",
-                "inherited rules read `labels`, `reviewDecision`, which this no longer asks for",
+                "inherited rules read `labels`, `reviewDecision`, which this command no longer requests",
             ),
             (
                 "gh, pr, view, --json, \"number,state,isDraft,mergeable,statusCheckRollup,reviewDecision,labels\"",
@@ -419,7 +425,7 @@ fn a_project_does_not_lie_at_the_root_of_the_disk() {
         ],
     );
     let kind = "files: {generated: {globs: [/dist/**]}}\n";
-    check("vocabulary.yaml", "PD321", &[(kind, "begins at the root of the disk")]);
+    check("vocabulary.yaml", "PD321", &[(kind, "starts at the root of the file system")]);
 }
 
 #[test]
@@ -434,8 +440,8 @@ fn the_commands_of_other_tools_are_no_lines_of_a_shell() {
         "PD244",
         &[
             ("mcp__editor__run", ""),
-            ("Bash", "may begin otherwise"),
-            ("\"*\"", "may begin otherwise"),
+            ("Bash", "can start with other text"),
+            ("\"*\"", "can start with other text"),
         ],
     );
 }

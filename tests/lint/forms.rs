@@ -125,7 +125,7 @@ fn of_very_many_alike_the_number_is_told() {
     let alike: Vec<&Diagnostic> =
         found.iter().filter(|it| it.code == "invisible-character").collect();
     assert_eq!(alike.len(), 101);
-    assert_eq!(alike.last().unwrap().message, "4900 more like this, from here on, are not shown");
+    assert_eq!(alike.last().unwrap().message, "4900 more findings of this rule are not shown");
     // Whatever stands elsewhere is told all the same.
     assert!(found.iter().any(|it| it.code == "unknown-tool"));
 }

@@ -22,9 +22,9 @@ fn a_list_of_nothing_is_no_filter() {
         "PD139",
         &[
             ("  commands: [deploy]", ""),
-            ("  commands: []", "`commands` names no program"),
-            ("  tools: []", "`tools` names no tool"),
-            ("  commands: [deploy, \"\"]", "`commands` holds an empty name"),
+            ("  commands: []", "`commands` is an empty list of programs"),
+            ("  tools: []", "`tools` is an empty list of tools"),
+            ("  commands: [deploy, \"\"]", "`commands` contains an empty name"),
             ("  tools: [Bash]", ""),
         ],
     );
@@ -36,16 +36,16 @@ fn what_starts_other_programs_is_looked_through() {
         "PD140",
         &[
             ("  commands: [git push]", ""),
-            ("  commands: [sudo]", "`sudo` is looked through"),
-            ("  commands: [sudo git]", "`sudo` is looked through"),
-            ("  commands: [docker exec]", "`docker exec` is looked through"),
+            ("  commands: [sudo]", "`sudo` is unwrapped"),
+            ("  commands: [sudo git]", "`sudo` is unwrapped"),
+            ("  commands: [docker exec]", "`docker exec` is unwrapped"),
             ("  commands: [docker]", ""),
             ("  commands: [ssh]", ""),
-            ("  commands: [FOO=1 make]", "are no part of its pattern"),
+            ("  commands: [FOO=1 make]", "are not part of a command pattern"),
             ("  commands: [env]", ""),
             ("  commands: [sudo]\n  when: program.operands.len() == 0", ""),
-            ("  commands: [sudo git]\n  when: program.operands.len() == 0", "`sudo` is looked"),
-            ("  when: action.runs(\"npx prettier\")", "`npx` is looked through"),
+            ("  commands: [sudo git]\n  when: program.operands.len() == 0", "`sudo` is unwrapped"),
+            ("  when: action.runs(\"npx prettier\")", "`npx` is unwrapped"),
         ],
     );
 }
@@ -55,14 +55,14 @@ fn folders_are_no_programs() {
     each(
         "PD146",
         &[
-            ("  commands: [scripts/*]", "`scripts/*` stands for every program"),
-            ("  commands: [\"./**\"]", "`./**` stands for every program"),
-            ("  commands: [bin/]", "`bin/` stands for no program"),
+            ("  commands: [scripts/*]", "`scripts/*` matches every program"),
+            ("  commands: [\"./**\"]", "`./**` matches every program"),
+            ("  commands: [bin/]", "`bin/` matches no program"),
             ("  commands: [/usr/bin/git push]", ""),
             ("  commands: [\"scripts/*.sh\"]", ""),
             ("  commands: [\"*\"]", ""),
             ("  commands: [git add src/*]", ""),
-            ("  when: action.runs(\"bin/*\")", "`bin/*` stands for every program"),
+            ("  when: action.runs(\"bin/*\")", "`bin/*` matches every program"),
         ],
     );
 }
@@ -139,33 +139,33 @@ fn names_of_tools_are_those_of_a_client() {
 fn globs_over_the_paths_of_a_call_are_looked_at() {
     let asked = |glob: &str| format!("  when: action.changes([{glob:?}])");
     for (code, glob, said) in [
-        ("PD307", "src/{a,b/**", "has no partner"),
-        ("PD308", "src/generated/", "ends with `/`"),
-        ("PD308", "a.rs,b.rs", "a comma separates nothing"),
+        ("PD307", "src/{a,b/**", "has an unmatched brace"),
+        ("PD308", "src/generated/", "do not end with `/`"),
+        ("PD308", "a.rs,b.rs", "a comma does not separate"),
         ("PD308", "**/*,v", ""),
         ("PD308", "*.{a,b}", ""),
-        ("PD308", "*.{ts|tsx}", "`|` separates nothing"),
-        ("PD308", "./.env", "do not begin with `./`"),
-        ("PD308", "$HOME/.ssh/*", "variables are not replaced"),
-        ("PD308", "*.rs, *.toml", "a comma separates nothing"),
-        ("PD308", "!src/../x", "paths hold no `..`"),
+        ("PD308", "*.{ts|tsx}", "`|` does not separate"),
+        ("PD308", "./.env", "do not start with `./`"),
+        ("PD308", "$HOME/.ssh/*", "variables are not expanded"),
+        ("PD308", "*.rs, *.toml", "a comma does not separate"),
+        ("PD308", "!src/../x", "paths do not contain `..`"),
         ("PD308", "~/.ssh/**", ""),
-        ("PD308", "!src/**", "these globs only leave out"),
+        ("PD308", "!src/**", "all of these globs are exclusions"),
     ] {
         each(code, &[(&asked(glob), said)]);
     }
-    each("PD308", &[("  when: action.changed.any([\"a/\"])", "ends with `/`")]);
+    each("PD308", &[("  when: action.changed.any([\"a/\"])", "do not end with `/`")]);
 }
 
 #[test]
 fn an_inherited_guard_is_not_made_weaker_without_a_reason() {
     let changed = |lines: &str| format!("- id: rm_recursive\n  override: true\n{lines}\n");
     for (lines, said) in [
-        ("  commands: [rmx]", "is made weaker"),
-        ("  enabled: false", "is made weaker"),
-        ("  mode: shadow", "is made weaker"),
-        ("  decision: warn", "is made weaker"),
-        ("  decision: allow", "is made weaker"),
+        ("  commands: [rmx]", "this override weakens"),
+        ("  enabled: false", "this override weakens"),
+        ("  mode: shadow", "this override weakens"),
+        ("  decision: warn", "this override weakens"),
+        ("  decision: allow", "this override weakens"),
         ("  decision: allow\n  reason: a sandbox", ""),
         ("  message: Ask first.", ""),
         ("  decision: halt", ""),
@@ -175,7 +175,7 @@ fn an_inherited_guard_is_not_made_weaker_without_a_reason() {
     let expired = guard("  commands: [deploy]\n  expires: 2020-01-31");
     check(FILE, "PD117", &[(&expired, "`own` has expired")]);
     let types = "- id: local_testing\n  override: true\n  applicable_session_types: [SIMPLE]\n";
-    check("considerations.yaml", "PD116", &[(types, "is made weaker")]);
+    check("considerations.yaml", "PD116", &[(types, "this override weakens")]);
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn a_key_is_no_secret_because_of_the_key_below_it() {
     let contents = "contents:\n  token:\n    regexes: ['x[0-9]']\n";
     check("vocabulary.yaml", "PD708", &[(contents, "")]);
     let text = consideration("a", "  satisfied: todos.seen\n  guidance: use password=hunter2");
-    check("considerations.yaml", "PD708", &[(&text, "looks like a secret")]);
+    check("considerations.yaml", "PD708", &[(&text, "possible secret")]);
     // What is shown of it may be kept for everybody to see.
     let found = look(&[("considerations.yaml", &text)], Profile::Default).findings;
     let shown = render_text(&found, Style { color: false });
@@ -278,12 +278,15 @@ fn words_of_a_pattern_are_no_operands() {
         &[
             (
                 "commands: [git push]\n  when: program.operands.first() == \"push\"",
-                "`push` is a word of the pattern `git push`",
+                "`push` is already part of the pattern `git push`",
             ),
-            ("commands: [git push]\n  when: program.names([\"push\"])", "is a word of the pattern"),
+            (
+                "commands: [git push]\n  when: program.names([\"push\"])",
+                "is already part of the pattern",
+            ),
             (
                 "commands: [git push]\n  when: '\"push\" in program.operands'",
-                "is a word of the pattern",
+                "is already part of the pattern",
             ),
             ("commands: [git]\n  when: program.operands.first() == \"push\"", ""),
             ("commands: [git push, git fetch]\n  when: program.names([\"push\"])", ""),
@@ -295,12 +298,15 @@ fn words_of_a_pattern_are_no_operands() {
         ("guards.yaml", made),
         "PD312",
         &[
-            ("commands: [git push]\n  when: program.has([\"--force*\"])", "no option is called"),
+            (
+                "commands: [git push]\n  when: program.has([\"--force*\"])",
+                "is not the name of an option",
+            ),
             ("commands: [git push]\n  when: program.has([\"--force\"])", ""),
-            ("commands: [rm]\n  when: program.has([\"-*\"])", "no option is called"),
-            ("commands: [rm]\n  when: program.has([\"-r -f\"])", "as one option"),
-            ("commands: [rm]\n  when: program.has([\"-f|--force\"])", "as one option"),
-            ("commands: [rm]\n  when: program.has([\"-r,-f\"])", "as one option"),
+            ("commands: [rm]\n  when: program.has([\"-*\"])", "is not the name of an option"),
+            ("commands: [rm]\n  when: program.has([\"-r -f\"])", "as a single option"),
+            ("commands: [rm]\n  when: program.has([\"-f|--force\"])", "as a single option"),
+            ("commands: [rm]\n  when: program.has([\"-r,-f\"])", "as a single option"),
             ("commands: [gcc]\n  when: program.has([\"-Wl,-z,now\"])", ""),
         ],
     );
@@ -313,15 +319,15 @@ fn patterns_are_written_where_they_are_understood() {
         ("guards.yaml", made),
         "PD315",
         &[
-            ("commands: [\"^git push\"]", "a command pattern, and no regular expression"),
-            ("commands: [\"git push.*\"]", "a command pattern, and no regular expression"),
+            ("commands: [\"^git push\"]", "is a regular expression in a command pattern"),
+            ("commands: [\"git push.*\"]", "is a regular expression in a command pattern"),
             ("commands: [\"git push *\"]", ""),
             ("commands: [\"mkfs.*\"]", ""),
             ("commands: [\"{npm,yarn,pnpm} publish\"]", ""),
             ("commands: [\"rm .*\"]", ""),
             ("commands: [\"make test.*\"]", ""),
             ("commands: [git push]\n  when: program.operands.contains(\"a/*:b/*\")", ""),
-            ("commands: [git]\n  when: program.name == \"g*\"", "`g*` is compared as it stands"),
+            ("commands: [git]\n  when: program.name == \"g*\"", "`g*` is compared literally"),
             ("commands: [rm]\n  when: program.operands.contains(\"*\")", ""),
             ("commands: [git push]\n  when: program.names([\"release/*\"])", ""),
         ],
@@ -331,10 +337,13 @@ fn patterns_are_written_where_they_are_understood() {
         ("considerations.yaml", branch),
         "PD315",
         &[
-            ("session.branch in [\"main\", \"release/*\"]", "no branch is called `release/*`"),
+            (
+                "session.branch in [\"main\", \"release/*\"]",
+                "`release/*` is not the name of a branch",
+            ),
             ("session.branch == \"origin/main\"", "(write `main`)"),
             ("session.branch == \"main\"", ""),
-            ("files.last_path == \"/work/*.md\"", "`/work/*.md` is compared as it stands"),
+            ("files.last_path == \"/work/*.md\"", "`/work/*.md` is compared literally"),
         ],
     );
     check_made(
@@ -343,10 +352,10 @@ fn patterns_are_written_where_they_are_understood() {
         &[
             (
                 "commands: [make]\n  when: program.operands.first() == \"--prod\"",
-                "is an option, and an operand behind `--` only",
+                "is an option, not an operand",
             ),
             ("commands: [kubectl]\n  when: program.names([\"pvc,pv\"])", ""),
-            ("commands: [a]\n  when: program.value(\"--env=prod\") != \"\"", "its value is what"),
+            ("commands: [a]\n  when: program.value(\"--env=prod\") != \"\"", "contains a value"),
         ],
     );
 }
@@ -359,7 +368,7 @@ fn a_comma_in_a_command_pattern_separates_nothing() {
         ("guards.yaml", made),
         "PD310",
         &[
-            ("git push,git commit", "a comma separates nothing in a pattern"),
+            ("git push,git commit", "a comma does not separate patterns"),
             ("{npm,yarn,pnpm} publish", ""),
             ("git commit", ""),
         ],
@@ -394,7 +403,7 @@ fn an_override_moves_a_guard_to_where_its_condition_knows_something() {
         &[
             (
                 "shell_profile\n  override: true\n  on: [user_prompt_submit]",
-                "there is no `action` at",
+                "`action` is not available at",
             ),
             ("shell_profile\n  override: true\n  on: [post_tool_use]\n  decision: warn", ""),
         ],
@@ -415,7 +424,7 @@ fn an_override_moves_a_guard_to_where_its_condition_knows_something() {
     check_made(
         ("git-discipline.yaml", moved),
         "PD230",
-        &[("on: [user_prompt_submit]", "there is no tool call at `user_prompt_submit`")],
+        &[("on: [user_prompt_submit]", "tool call is not available at `user_prompt_submit`")],
     );
     check_made(
         ("git-discipline.yaml", moved),
@@ -430,7 +439,7 @@ fn an_override_moves_a_guard_to_where_its_condition_knows_something() {
     check_made(
         ("guards.yaml", secret),
         "PD230",
-        &[("session_start", "there is no `action.secrets` at"), ("user_prompt_submit", "")],
+        &[("session_start", "`action.secrets` is not available at"), ("user_prompt_submit", "")],
     );
     let away = |it: &str| format!("- id: moved_away\n  override: true\n  {it}\n");
     check_made(
@@ -445,7 +454,7 @@ fn an_override_moves_a_guard_to_where_its_condition_knows_something() {
         ("reactions.yaml", reaction),
         "PD230",
         &[
-            ("session_start", "there is no `event.tier` at `session_start`"),
+            ("session_start", "`event.tier` is not available at `session_start`"),
             ("stop_failure", ""),
             ("stop", ""),
         ],
@@ -468,9 +477,9 @@ fn a_guard_says_why_in_its_message() {
         ("guards.yaml", own),
         "PD623",
         &[
-            ("reason: Deploys are for humans.", "the reason of `own` is told to nobody"),
-            ("reason: It is late.\n  description: Deploys are for humans.", "told to nobody"),
-            ("tools: [Bash]", "`own` does not say why"),
+            ("reason: Deploys are for humans.", "the `reason` of `own` is not shown"),
+            ("reason: It is late.\n  description: Deploys are for humans.", "is not shown"),
+            ("tools: [Bash]", "`own` has no message"),
             ("message: Deploys are for humans.", ""),
             ("description: Deploys are for humans.", ""),
         ],
@@ -491,17 +500,17 @@ fn the_line_of_a_program_is_one_program() {
         ("guards.yaml", own),
         "PD242",
         &[
-            ("program.line.contains(\"| sh\")", "ask `program.fed_by([…])`"),
-            ("program.line.contains(\"|sh\")", "`| sh` is not in `program.line`"),
-            ("program.line.contains(\"&&\")", "`&&` is not in `program.line`"),
-            ("program.line.contains(\"; rm -rf\")", "`; rm -rf` is not"),
-            ("program.line.contains(\" > /dev/\")", "ask `program.changed`"),
-            ("program.line.matches(\"rm .*\\\\|\\\\s*(ba)?sh\")", "`| bash` is not"),
-            ("program.line.matches(\"rm .* > /etc\")", "`> /etc` is not"),
-            ("program.line.starts_with(\"sudo \")", "ask `program.wrapped_by([\"sudo\"])`"),
-            ("program.line.contains(\"sudo rm\")", "ask `program.wrapped_by([\"sudo\"])`"),
-            ("program.line.starts_with(\"push\")", "begin with its program: `git push`"),
-            ("program.line.starts_with(\"/bin/rm\")", "without its folder"),
+            ("program.line.contains(\"| sh\")", "use `program.fed_by([…])`"),
+            ("program.line.contains(\"|sh\")", "`program.line` never contains `| sh`"),
+            ("program.line.contains(\"&&\")", "`program.line` never contains `&&`"),
+            ("program.line.contains(\"; rm -rf\")", "never contains `; rm -rf`"),
+            ("program.line.contains(\" > /dev/\")", "use `program.changed`"),
+            ("program.line.matches(\"rm .*\\\\|\\\\s*(ba)?sh\")", "never contains `| bash`"),
+            ("program.line.matches(\"rm .* > /etc\")", "never contains `> /etc`"),
+            ("program.line.starts_with(\"sudo \")", "use `program.wrapped_by([\"sudo\"])`"),
+            ("program.line.contains(\"sudo rm\")", "use `program.wrapped_by([\"sudo\"])`"),
+            ("program.line.starts_with(\"push\")", "start with the program: `git push`"),
+            ("program.line.starts_with(\"/bin/rm\")", "without their directory"),
             ("program.line.contains(\"a->b\")", ""),
             ("program.line.contains(\"; drop\")", ""), // A text that a program is given.
             ("program.line.contains(\"> **Note\")", ""),
@@ -523,7 +532,7 @@ fn the_line_of_a_program_is_one_program() {
     check_made(
         ("guards.yaml", shell),
         "PD242",
-        &[("bash -c", ""), ("\"*\"", ""), ("ssh", ""), ("make", "is not in")],
+        &[("bash -c", ""), ("\"*\"", ""), ("ssh", ""), ("make", "never contains")],
     );
 }
 
@@ -538,12 +547,12 @@ fn a_program_is_recognised_wherever_it_stands_on_a_line() {
         &[
             ("action.command.starts_with(\"git push\")", "write `commands: [git push]`"),
             ("event.input(\"command\").starts_with(\"rm -rf\")", "write `commands: [rm]`"),
-            ("action.command == \"git push\"", "may begin otherwise"),
+            ("action.command == \"git push\"", "can start with other text"),
             ("action.command.matches(\"^git\\\\s+push\")", "write `commands: [git push]`"),
             ("action.command.contains(\"prod\")", ""),
             (
                 "action.command.starts_with(\"kubectl --context prod\")",
-                "ask `program` for the rest",
+                "check the rest with `program`",
             ),
             ("action.command != \"git push\"", ""), // What is left out leaves more to the guard.
             ("action.runs(\"git push\") && !action.command.starts_with(\"git push -n\")", ""),

@@ -1,6 +1,6 @@
 //! Comments that silence findings: what they reach, and what is wrong with them.
 
-use policyd::lint::{Profile, code_of};
+use policyd::lint::{self, Profile, code_of};
 
 use crate::subjects::{look, look_at, pack};
 
@@ -79,4 +79,32 @@ fn without_ignores_everything_stands() {
         (look_at(&pack, Profile::Default, true), look_at(&pack, Profile::Default, false));
     assert_eq!((with.findings.len(), with.ignored.len()), (0, 1));
     assert_eq!((without.findings.len(), without.ignored.len()), (1, 0));
+}
+
+#[test]
+fn an_earlier_name_of_a_rule_finds_it() {
+    assert!(lint::renamed().len() > 30);
+    for (old, new) in lint::renamed() {
+        let rule = lint::find(new).unwrap();
+        assert_eq!((rule.name, lint::find(old).unwrap().code), (*new, rule.code), "{old}");
+        assert!(!lint::rules().iter().any(|it| it.name == *old), "{old} names two rules");
+        // Comments accept both names: one that is unknown is reported as PD713.
+        for name in [old, new] {
+            let comment = format!("# policyd: ignore[{name}] reason=\"x\"");
+            assert!(!told(&comment, "above the line").0.contains(&"PD713"), "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_comment_with_an_earlier_name_silences_its_rule() {
+    for name in ["misspelt-program", "misspelled-program", "PD126"] {
+        let guard = "- id: own\n  decision: deny\n  message: No.\n";
+        let text = format!(
+            "# policyd: ignore-file[{name}] reason=\"x\"\n{guard}  commands: [terrafrom apply]\n"
+        );
+        let reviewed = look(&[("guards.yaml", &text)], Profile::Default);
+        let ignored: Vec<_> = reviewed.ignored.iter().map(|it| it.finding.code).collect();
+        assert_eq!((reviewed.findings.len(), ignored), (0, vec!["misspelled-program"]), "{name}");
+    }
 }

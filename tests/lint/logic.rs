@@ -20,20 +20,20 @@ fn conditions_of_one_guard_leave_something_to_each_other() {
         &[
             (
                 "  when: program.has([\"-f\"])\n  unless: program.has([\"-f\"])",
-                "`unless` holds wherever `when` does",
+                "`unless` is true whenever `when` is",
             ),
             (
                 "  when: program.has([\"-f\"])\n  unless: program.has([\"--force\", \"-f\"])",
-                "`unless` holds wherever `when` does",
+                "`unless` is true whenever `when` is",
             ),
             ("  when: program.has([\"-f\", \"-n\"])\n  unless: program.has([\"-n\"])", ""),
             (
                 "  when: program.has([\"-f\"]) && files.count > 3\n  unless: files.count > 2",
-                "`unless` holds wherever `when` does",
+                "`unless` is true whenever `when` is",
             ),
             (
                 "  when: files.count > 3\n  unless: files.count < 2",
-                "`unless` never holds where `when` does",
+                "`unless` is never true together with `when`",
             ),
             ("  when: files.count > 3\n  unless: files.count > 8", ""),
             ("  when: program.has([\"-f\"])\n  unless: program.has([\"-n\"])", ""),
@@ -50,18 +50,18 @@ fn conditions_of_one_consideration_leave_something_to_each_other() {
         &[
             (
                 "  satisfied: todos.open == 0\n  blocking: todos.open == 0",
-                "`blocking` never holds where `satisfied` does not",
+                "`blocking` is true only if `satisfied` is",
             ),
             ("  satisfied: todos.open == 0\n  blocking: todos.open > 3", ""),
             ("  satisfied: todos.open == 0\n  blocking: \"false\"", ""),
             (
                 "  applicable_session_types: [INFORMATIONAL]\n  \
                  when: session.type == \"DEVELOPMENT\"\n  satisfied: todos.open == 0",
-                "this holds for no session that the rule is for",
+                "this matches no session to which the rule applies",
             ),
             (
                 "  when: session.type == \"INFORMATIONAL\"\n  satisfied: todos.open == 0",
-                "this holds for no session that the rule is for",
+                "this matches no session to which the rule applies",
             ),
             (
                 "  applicable_session_types: [\"*\"]\n  \
@@ -159,8 +159,8 @@ fn a_guard_says_why() {
         (GUARDS, own),
         "PD623",
         &[
-            ("  decision: deny", "`own` does not say why"),
-            ("  decision: context\n  message: \" \"", "`own` does not say why"),
+            ("  decision: deny", "`own` has no message"),
+            ("  decision: context\n  message: \" \"", "`own` has no message"),
             ("  decision: deny\n  description: Deploys are for humans.", ""),
             ("  decision: allow", ""),
             ("  updated_input:\n    command: ls", ""),
@@ -176,14 +176,14 @@ fn a_guard_allows_something_that_it_names() {
         "PD621",
         &[
             ("  mode: enforce", "`own` allows every call of every tool"),
-            ("  tools: [Read, Bash]", "`own` allows whatever `Bash` is told to do"),
+            ("  tools: [Read, Bash]", "`own` allows every call of `Bash`"),
             ("  tools: [Read]", ""),
             ("  tools: [Bash]\n  commands: [ls]", ""),
             ("  tools: [Bash]\n  when: action.command == \"make\"", ""),
-            ("  when: action.runs(\"npm test\")", "`own` allows whatever else stands on the line"),
+            ("  when: action.runs(\"npm test\")", "`own` allows every other program on the line"),
             (
                 "  tools: [Bash]\n  when: action.command.starts_with(\"npm \")",
-                "whatever else stands",
+                "every other program",
             ),
             ("  when: action.programs.all_in([\"ls\"]) && action.runs(\"ls\")", ""),
             ("  tools: [Read]\n  when: action.runs(\"npm test\")", ""),
@@ -199,11 +199,11 @@ fn fields_of_tools_are_written_as_tools_take_them() {
         (GUARDS, own),
         "PD233",
         &[
-            ("  tools: [Bash]\n  updated_input: {comand: ls}", "no such tool takes `comand`"),
+            ("  tools: [Bash]\n  updated_input: {comand: ls}", "no such tool accepts `comand`"),
             ("  tools: [Bash]\n  updated_input: {command: ls}", ""),
             (
                 "  tools: [Bash]\n  updated_input: {file_path: ls}",
-                "none of these tools takes `file_path`",
+                "none of these tools accepts `file_path`",
             ),
             ("  tools: [Bash, Read]\n  updated_input: {file_path: ls}", ""),
             ("  tools: [Bash]\n  updated_input: {something_new: ls}", ""),
@@ -217,7 +217,7 @@ fn fields_of_tools_are_written_as_tools_take_them() {
             ),
             (
                 "  when: event.input(\"file_pth\") != \"\"\n  decision: warn\n  message: Look.",
-                "no known tool takes `file_pth`",
+                "no known tool accepts `file_pth`",
             ),
             ("  when: event.input(\"url\") != \"\"\n  decision: warn\n  message: Look.", ""),
         ],
@@ -227,7 +227,7 @@ fn fields_of_tools_are_written_as_tools_take_them() {
 #[test]
 fn a_tool_is_asked_for_what_it_is_given() {
     let guard = |it: &str| format!("- id: own\n{it} != \"\"\n  decision: deny\n  message: No.\n");
-    let none = "none of these tools takes";
+    let none = "none of these tools accepts";
     check_made(
         ("guards.yaml", guard),
         "PD233",
@@ -289,7 +289,7 @@ fn between_two_whole_numbers_lies_a_fraction() {
     check_made(
         ("escalation.yaml", trigger),
         "PD601",
-        &[("task.confidence > 0.5 && task.confidence < 0.25", "this never holds")],
+        &[("task.confidence > 0.5 && task.confidence < 0.25", "this is never true")],
     );
 }
 
@@ -340,12 +340,12 @@ fn what_holds_of_a_pattern_holds_of_a_wider_one() {
         (GUARDS, unless),
         "PD616",
         &[
-            ("action.writes([\"src/**\"]) / action.changes([\"**\"])", "`unless` holds wherever"),
+            ("action.writes([\"src/**\"]) / action.changes([\"**\"])", "`unless` is true whenever"),
             (
                 "action.writes([\"src/gen/a.rs\"]) / action.writes([\"**/*.rs\"])",
-                "`unless` holds wherever",
+                "`unless` is true whenever",
             ),
-            ("action.runs(\"git push\") / action.runs(\"git\")", "`unless` holds wherever"),
+            ("action.runs(\"git push\") / action.runs(\"git\")", "`unless` is true whenever"),
             ("action.writes([\"src/**\"]) / action.writes([\"src/gen/**\"])", ""),
             ("action.writes([\"src/**\"]) / action.reads([\"**\"])", ""),
             ("action.runs(\"npm run --silent\") / action.runs(\"npm run *\")", ""),
@@ -407,7 +407,7 @@ fn a_rule_is_for_sessions_in_which_it_applies() {
         consideration(
             "own",
             &format!(
-                "  applicable_session_types: [{types}]\n  when: '{when}'\n  satisfied: todos.open == 0"
+                "  applicable_session_types: [{types}]\n  when: '{when}'\n  satisfied: transcript.prompts == 0"
             ),
         )
     };

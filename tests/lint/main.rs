@@ -23,6 +23,7 @@ mod ignores;
 mod logic;
 mod mends;
 mod mutations;
+mod newcomers;
 mod options;
 mod pages;
 mod places;

@@ -10,7 +10,7 @@ fn each(code: &str, situations: &[(&str, &str)]) {
 
 #[test]
 fn options_are_written_as_the_program_does() {
-    let near = "is nearly `--namespace`, and nothing that is known";
+    let near = "did you mean `--namespace`?";
     each(
         "PD147",
         &[
@@ -20,17 +20,26 @@ fn options_are_written_as_the_program_does() {
             ("  commands: [kubectl]\n  when: program.value(\"--namespace\") == \"prod\"", ""),
             ("  commands: [git]\n  when: program.has([\"--worktree\", \"--work-tree\"])", ""),
             ("  commands: [git branch]\n  when: program.has([\"--merge\"])", ""),
-            ("  commands: [git push]\n  when: program.has([\"--froce\"])", "nearly `--force`"),
-            ("  commands: [git push]\n  when: program.has([\"--forc\"])", "nearly `--force`"),
+            (
+                "  commands: [git push]\n  when: program.has([\"--froce\"])",
+                "did you mean `--force`?",
+            ),
+            (
+                "  commands: [git push]\n  when: program.has([\"--forc\"])",
+                "did you mean `--force`?",
+            ),
             ("  commands: [git commit]\n  when: program.has([\"--no-verfy\"])", "`--no-verify`"),
             ("  commands: [git commit]\n  when: program.has([\"--no-verify\"])", ""),
             (
                 "  commands: [git]\n  when: program.has([\"--noedit\", \"--new-in-git\"])",
                 "`--no-edit`",
             ),
-            ("  commands: [git push]\n  when: program.has([\"--f\"])", "nearly `-f`"),
-            ("  commands: [gh pr merge]\n  when: program.has([\"--admim\"])", "nearly `--admin`"),
-            ("  commands: [git push --forec]", "nearly `--force`"),
+            ("  commands: [git push]\n  when: program.has([\"--f\"])", "did you mean `-f`?"),
+            (
+                "  commands: [gh pr merge]\n  when: program.has([\"--admim\"])",
+                "did you mean `--admin`?",
+            ),
+            ("  commands: [git push --forec]", "did you mean `--force`?"),
             (
                 "  commands: [pytest]\n  when: program.has([\"--junitxml\", \"--cov\", \"--no-cov\"])",
                 "",
@@ -40,7 +49,7 @@ fn options_are_written_as_the_program_does() {
             ("  commands: [gh]\n  when: program.has([\"--parents\"])", ""),
             ("  commands: [kubectl]\n  when: program.has([\"--v\"])", ""),
             ("  commands: [\"npm test -- --ci\"]", ""),
-            ("  commands: [\"docker run --priviledged\"]", "nearly `--privileged`"),
+            ("  commands: [\"docker run --priviledged\"]", "did you mean `--privileged`?"),
             ("  commands: [\"docker run --rm image tool --lst\"]", ""),
             // Of an unknown program nothing is known but what the vocabulary says.
             ("  commands: [terrafrm]\n  when: program.has([\"--froce\"])", ""),
@@ -57,7 +66,7 @@ fn options_of_probes_and_of_the_vocabulary_are_looked_at() {
         ("probes.yaml", probe),
         "PD147",
         &[
-            ("[gh, pr, view, --jsn, state]", "nearly `--json`"),
+            ("[gh, pr, view, --jsn, state]", "did you mean `--json`?"),
             ("[gh, pr, view, --json=state]", ""),
             ("[docker, compose, exec, -T, db, psql, --list]", ""),
             ("[git, log, --, --jsn]", ""),
@@ -68,7 +77,7 @@ fn options_of_probes_and_of_the_vocabulary_are_looked_at() {
         ("vocabulary.yaml", values),
         "PD147",
         &[
-            ("git push: [--push-opton, -o]", "nearly `--push-option`"),
+            ("git push: [--push-opton, -o]", "did you mean `--push-option`?"),
             ("git push: [--push-option]", ""),
             ("own: [--push-opton]", ""),
         ],

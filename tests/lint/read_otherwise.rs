@@ -25,14 +25,14 @@ fn allows(situations: &[(&str, &str)]) {
 fn a_glob_is_no_regular_expression() {
     let glob = |it: &str| format!("  when: action.writes([`{it}`])");
     for (text, said) in [
-        ("*.(pem|key)", "read as a glob"),
-        ("*.@(pem|key)", "read as a glob"),
-        (r".*\.md", "read as a glob"),
-        (r".*\.pem$", "read as a glob"),
-        ("^docs/", "read as a glob"),
-        (".*/migrations/.*", "read as a glob"),
-        ("docs/**|README.md", "`|` separates nothing"),
-        ("docs/** README.md", "a blank separates nothing"),
+        ("*.(pem|key)", "is a regular expression"),
+        ("*.@(pem|key)", "is a regular expression"),
+        (r".*\.md", "is a regular expression"),
+        (r".*\.pem$", "is a regular expression"),
+        ("^docs/", "is a regular expression"),
+        (".*/migrations/.*", "is a regular expression"),
+        ("docs/**|README.md", "`|` does not separate"),
+        ("docs/** README.md", "a space does not separate"),
         ("*.{.sql,.psql}", "two dots in a row"),
         ("*.{pem,key}", ""),
         ("docs/.*", ""),
@@ -40,9 +40,9 @@ fn a_glob_is_no_regular_expression() {
         ("src/(group)/page.tsx", ""),
         ("My Documents/*.md", ""),
         ("**/* copy.*", ""),
-        ("src/** tests/**", "a blank separates nothing"),
+        ("src/** tests/**", "a space does not separate"),
         ("$types.d.ts", ""),
-        ("$HOME/x", "variables are not replaced"),
+        ("$HOME/x", "variables are not expanded"),
         ("{*.{js,ts},.eslintrc}", ""),
         ("*.tar.{gz,xz}", ""),
         (".config/*", ""),
@@ -60,7 +60,7 @@ fn names_of_operands_are_no_options_and_no_patterns_of_other_languages() {
             ("  commands: [git push]\n  when: program.names([\"-f\", \"main\"])", "is an option"),
             (
                 "  commands: [git push]\n  when: program.names([\"(main|master)\"])",
-                "read as a glob",
+                "is a regular expression",
             ),
             ("  commands: [git push]\n  when: program.names([\"{main,master}\"])", ""),
             ("  commands: [git push]\n  when: program.names([\"-\"])", ""),
@@ -73,9 +73,9 @@ fn what_only_regular_expressions_hold_is_looked_for_as_it_stands() {
     guards(
         "PD315",
         &[
-            ("  commands: [psql]\n  when: program.line.contains(\"drop.*table\")", "as it stands"),
-            (r#"  when: action.written.contains("\\beval\\(")"#, "as it stands"),
-            ("  when: files.last_path.ends_with(\"*.md\")", "as it stands"),
+            ("  commands: [psql]\n  when: program.line.contains(\"drop.*table\")", "literally"),
+            (r#"  when: action.written.contains("\\beval\\(")"#, "literally"),
+            ("  when: files.last_path.ends_with(\"*.md\")", "literally"),
             ("  when: action.command.contains(\"rm *.*\")", ""),
             ("  when: action.command.contains(\"curl|sh\")", ""),
             ("  when: action.written.contains(\"string|null\")", ""),
@@ -109,7 +109,7 @@ fn a_regular_expression_holds_no_sign_of_another_language() {
     let branch = |it: &str| format!("  when: session.branch.matches(\"{it}\")");
     for (text, said) in [
         ("^main|master$", "write `^(main|master)$`"),
-        ("^main|master", "binds the first"),
+        ("^main|master", "only to the first"),
         ("^main|master|release$", "write `^(main|master|release)$`"),
         ("^(main|master)$", ""),
         ("main|master", ""),
@@ -123,14 +123,14 @@ fn a_regular_expression_holds_no_sign_of_another_language() {
 #[test]
 fn an_allow_is_tied_to_all_that_it_looks_at() {
     allows(&[
-        ("Bash]\n  when: action.command.matches(\"^npm (test|run lint)\")", "whatever else stands"),
-        ("Bash]\n  when: action.command.matches(\"npm test\")", "whatever else stands"),
-        ("Bash]\n  when: '\"npm\" in action.programs'", "whatever else stands"),
+        ("Bash]\n  when: action.command.matches(\"^npm (test|run lint)\")", "every other program"),
+        ("Bash]\n  when: action.command.matches(\"npm test\")", "every other program"),
+        ("Bash]\n  when: '\"npm\" in action.programs'", "every other program"),
         ("Bash]\n  when: action.command.matches(\"^npm (test|run lint)$\")", ""),
         ("Bash]\n  when: action.command.matches(\"^cargo test$|^cargo check$\")", ""),
         ("Bash]\n  when: action.command.matches(\"(?i)^pwd$\")", ""),
         ("Bash]\n  when: action.command.matches(\"^ls \\\\.+$\")", ""),
-        ("Bash]\n  when: action.command.matches(\"^make .*$\")", "whatever else stands"),
+        ("Bash]\n  when: action.command.matches(\"^make .*$\")", "every other program"),
         (
             "Bash]\n  when: action.command.matches(\"^npm run [a-z:]+$\") && !action.command.contains(\"publish\")",
             "",
@@ -150,14 +150,11 @@ fn an_allow_is_tied_to_all_that_it_looks_at() {
         ),
         (
             "WebFetch]\n  when: action.address.contains(\"docs.rs\")",
-            "whatever else `action.address` is",
+            "other values of `action.address`",
         ),
-        (
-            "WebFetch]\n  when: action.address.matches(\"docs\")",
-            "whatever else `action.address` is",
-        ),
+        ("WebFetch]\n  when: action.address.matches(\"docs\")", "other values of `action.address`"),
         ("WebFetch]\n  when: action.address.starts_with(\"https://docs.rs/\")", ""),
-        ("Write]\n  when: event.input(\"file_path\").contains(\"/docs/\")", "whatever else"),
+        ("Write]\n  when: event.input(\"file_path\").contains(\"/docs/\")", "other values of"),
         ("Write]\n  when: action.writes([\"docs/**\"])", ""),
     ]);
 }
@@ -169,12 +166,12 @@ fn a_comment_takes_no_part_of_an_expression_with_it() {
     let file = "considerations.yaml";
     let folded = ">-\n    files.count > 0 // only edits\n    && todos.open > 0";
     for (when, said) in [
-        ("files.count > 0 #&& todos.open > 0", "no part of the expression"),
-        ("files.count > 0 # || todos.open > 0", "no part of the expression"),
+        ("files.count > 0 #&& todos.open > 0", "not a part of the expression"),
+        ("files.count > 0 # || todos.open > 0", "not a part of the expression"),
         ("files.count > 0 # edits", ""),
         ("files.count > 0 # && not more, as agreed", ""),
         (">-\n    files.count > 0 /* see https://x.org/a */\n    && todos.open > 0", ""),
-        (folded, "takes the lines below"),
+        (folded, "removes the lines below"),
         (&folded.replace(">-", "|-"), ""),
         (">-\n    files.count > 0\n    && todos.open > 0 // only edits", ""),
         ("session.branch == \"a//b\"", ""),
@@ -203,9 +200,9 @@ fn a_command_pattern_holds_no_quotes_and_no_placeholders() {
     guards(
         "PD310",
         &[
-            ("  commands: [\"'npm publish'\"]", "belongs to the shell"),
-            ("  commands: [\"kubectl delete <name>\"]", "no program is called with such a name"),
-            ("  commands: [\"kubectl ... delete\"]", "dots stand for nothing"),
+            ("  commands: [\"'npm publish'\"]", "is shell syntax"),
+            ("  commands: [\"kubectl delete <name>\"]", "is matched literally"),
+            ("  commands: [\"kubectl ... delete\"]", "dots are matched literally"),
             ("  commands: [kubectl delete]", ""),
             ("  commands: [\"go test ./...\"]", ""),
             ("  commands: [\"git diff main...HEAD\"]", ""),
@@ -221,8 +218,8 @@ fn a_probe_starts_a_program() {
         ("probes.yaml", probe),
         "PD807",
         &[
-            ("[cd, sub]", "`cd` is no program"),
-            ("[\"FOO=1\", ruff, check]", "`FOO=1` is no program"),
+            ("[cd, sub]", "`cd` is not a program"),
+            ("[\"FOO=1\", ruff, check]", "`FOO=1` is not a program"),
             ("[ruff, check, --output-format json]", "write `--output-format, json`"),
             ("[ruff, check, --output-format=json]", ""),
             ("[git, log, \"--format=%h %s\"]", ""),
@@ -240,8 +237,8 @@ fn a_place_in_an_answer_is_written_with_empty_brackets() {
         ("considerations.yaml", rule),
         "PD243",
         &[
-            ("labels[*].name", "`[*]` is no part"),
-            ("labels[name==bug]", "`[name==bug]` is no part"),
+            ("labels[*].name", "`[*]` is not valid"),
+            ("labels[name==bug]", "`[name==bug]` is not valid"),
             ("labels[].name", ""),
             ("labels[name=bug].color", ""),
             ("labels[0].name", ""),
@@ -256,7 +253,7 @@ fn preferences_name_files() {
     check_made(
         ("preferences.yaml", preference),
         "PD308",
-        &[("**/CLAUDE.md", "this is no glob"), ("CLAUDE.md", "")],
+        &[("**/CLAUDE.md", "do not support globs"), ("CLAUDE.md", "")],
     );
 }
 
@@ -272,8 +269,8 @@ fn a_hole_is_written_in_braces() {
         ("considerations.yaml", rule),
         "PD406",
         &[
-            ("$(todos.open) are open", "said as it stands"),
-            ("$todos.open are open", "said as it stands"),
+            ("$(todos.open) are open", "printed literally"),
+            ("$todos.open are open", "printed literally"),
             ("${todos.open} are open", ""),
             ("it costs $5.00", ""),
             ("see $HOME.", ""),
@@ -322,7 +319,7 @@ fn what_is_listed_on_both_sides_is_told() {
         &[
             (
                 "    passed: ['BUILD OK']\n    failed: ['BUILD OK']\n",
-                "under `failed` and under `passed`",
+                "under both `failed` and `passed`",
             ),
             ("    passed: ['BUILD OK']\n    failed: ['BUILD FAILED']\n", ""),
         ],
@@ -334,7 +331,7 @@ fn what_is_listed_on_both_sides_is_told() {
         &[
             (
                 "    files: [code]\n    except_files: [code]\n",
-                "under `files` and under `except_files`",
+                "under both `files` and `except_files`",
             ),
             ("    files: [code]\n    except_files: [test]\n", ""),
         ],
@@ -369,6 +366,6 @@ fn truth_is_written_in_small_letters() {
     check_made(
         ("considerations.yaml", rule),
         "PD229",
-        &[("False", "has a capital letter"), ("false", "")],
+        &[("False", "has an uppercase letter"), ("false", "")],
     );
 }

@@ -14,7 +14,7 @@ use crate::source::suggest;
 /// What asks for a place in an answer.
 const AT_A_PLACE: [&str; 4] = ["text", "flag", "number", "list"];
 
-pub(in crate::lint) fn place_in_text(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn field_of_string(subject: &Subject<'_>, out: &mut Findings) {
     let plain: BTreeSet<&str> = subject.reviewed.meant.text_probes().collect();
     if plain.is_empty() {
         return;
@@ -28,10 +28,11 @@ pub(in crate::lint) fn place_in_text(subject: &Subject<'_>, out: &mut Findings) 
             return;
         };
         if AT_A_PLACE.contains(&name) && !place.is_empty() {
-            let message = format!("`probes.{id}` answers with a text, which has no `{place}`");
+            let message =
+                format!("the result of `probes.{id}` is plain text and has no field `{place}`");
             out.add(site.span(range), message, |it| {
-                it.with_note("what is not there is empty, 0 or false")
-                    .with_help("write `parse: json` at the probe, or ask for `text(\"\")`")
+                it.with_note("a missing field is empty, 0 or false")
+                    .with_help("write `parse: json` in the probe, or read `text(\"\")`")
             });
         }
     });
@@ -101,11 +102,13 @@ fn fields_left_out(subject: &Subject<'_>, out: &mut Findings) {
         }
         if !left_out.is_empty() {
             let names: Vec<String> = left_out.iter().map(|it| format!("`{it}`")).collect();
-            let message =
-                format!("inherited rules read {}, which this no longer asks for", names.join(", "));
+            let message = format!(
+                "inherited rules read {}, which this command no longer requests",
+                names.join(", ")
+            );
             out.add(written.span.clone(), message, |it| {
-                it.with_note("what is not there is empty, 0 or false")
-                    .with_help("ask for them, too, or write a probe of another id")
+                it.with_note("a missing field is empty, 0 or false")
+                    .with_help("request these fields, too, or choose another id for the probe")
             });
         }
     }
@@ -121,10 +124,10 @@ pub(in crate::lint) fn field_not_asked(subject: &Subject<'_>, out: &mut Findings
         let place = arguments.first().and_then(constant).filter(|_| name.is_some());
         let Some((place, range)) = place else { return };
         if let Some(odd) = odd_brackets(place) {
-            let message = format!("`[{odd}]` is no part of a place in an answer");
+            let message = format!("`[{odd}]` is not valid in the path of a field");
             out.add(site.span(range), message, |it| {
-                it.with_note("nothing is found there").with_help(
-                    "write `[]` for all of a list, `[0]` for the first, `[name=x]` for some",
+                it.with_note("the path matches nothing").with_help(
+                    "write `[]` for all items, `[0]` for the first one, `[name=x]` for a filter",
                 )
             });
             return;
@@ -135,12 +138,12 @@ pub(in crate::lint) fn field_not_asked(subject: &Subject<'_>, out: &mut Findings
         if field.is_empty() || fields.contains(&field) {
             return;
         }
-        let message = format!("the command of `{id}` does not ask for `{field}`");
+        let message = format!("the command of `{id}` does not request `{field}`");
         let meant = suggest::did_you_mean(field, &fields);
         out.add(site.span(range), message, |it| {
-            it.with_note("what is not there is empty, 0 or false").with_help(
+            it.with_note("a missing field is empty, 0 or false").with_help(
                 meant.unwrap_or_else(|| {
-                    format!("name it in the command, beside {}", fields.join(", "))
+                    format!("add it to the command, next to {}", fields.join(", "))
                 }),
             )
         });
@@ -165,10 +168,10 @@ pub(in crate::lint) fn disabled_probe(subject: &Subject<'_>, out: &mut Findings)
         site.visit(|term| {
             let Some((id, _)) = path(term).and_then(probe) else { return };
             if off.contains(id) && told.insert(id) {
-                let message = format!("the probe `{id}` is switched off");
+                let message = format!("the probe `{id}` is disabled");
                 out.add(site.span(&term.range), message, |it| {
-                    it.with_note("it is never run, and answers nobody")
-                        .with_help("switch it on (`enabled: true`), or the rule off")
+                    it.with_note("policyd never runs it, so it has no result")
+                        .with_help("enable the probe (`enabled: true`), or disable the rule")
                 });
             }
         });
@@ -204,7 +207,7 @@ pub(in crate::lint) fn unguarded_probe(subject: &Subject<'_>, out: &mut Findings
             site.visit(|term| {
                 let Some((id, _)) = path(term).and_then(probe) else { return };
                 if !guarded.contains(id) && told.insert(id) {
-                    let message = format!("`probes.{id}` may not have answered");
+                    let message = format!("`probes.{id}` might have no result");
                     out.add(site.span(&term.range), message, |it| {
                         // An agent is not held for what nobody answered.
                         let guard = match site.key {
@@ -212,7 +215,7 @@ pub(in crate::lint) fn unguarded_probe(subject: &Subject<'_>, out: &mut Findings
                             _ => format!("write `probes.{id}.ok && …`"),
                         };
                         it.with_note(
-                            "where it has not, the rule cannot be judged, and `on_error` decides",
+                            "without a result, the rule is unknown, and `on_error` decides",
                         )
                         .with_help(guard)
                     });

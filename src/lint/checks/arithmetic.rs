@@ -8,14 +8,15 @@ use crate::lint::{Findings, Subject};
 use crate::script::paths::{last_member, number};
 use crate::script::tree::{Form, Term};
 use crate::script::types::Type;
+use crate::state::context::Measured;
 
 pub(in crate::lint) fn division_by_zero(subject: &Subject<'_>, out: &mut Findings) {
     each_part(subject, |site, term| {
         if let Form::Arithmetic('/' | '%', _, divisor) = &term.form
             && divisor.form == Form::Int(0)
         {
-            let message = "this divides by zero, which is an error at each evaluation";
-            out.help(site.span(&divisor.range), message, "divide by another number");
+            let message = "division by zero, which fails at every evaluation";
+            out.help(site.span(&divisor.range), message, "use another divisor");
         }
     });
 }
@@ -49,10 +50,10 @@ pub(in crate::lint) fn position_and_number(subject: &Subject<'_>, out: &mut Find
         if left != right {
             let (place, number) = if left { (one, other) } else { (other, one) };
             let (place, number) = (site.part(&place.range), site.part(&number.range));
-            let message = format!("`{place}` is a position, and `{number}` is none");
+            let message = format!("`{place}` is a position, but `{number}` is not");
             out.add(site.span(&term.range), message, |it| {
-                it.with_note("positions count lines of the transcript and tool calls")
-                    .with_help("compare two positions, such as `files.last_at`, or two numbers")
+                it.with_note("positions count transcript lines and tool calls")
+                    .with_help("compare two positions, such as `files.last_at`, or two counts")
             });
         }
     });
@@ -69,6 +70,26 @@ const PERCENTAGES: [&str; 5] = [
     "run.health",
 ];
 
+/// Facts that are numbers of tokens, of a whole context.
+const TOKENS: [&str; 4] = ["tokens.context", "context.tokens", "context.spent", "context.window"];
+/// Facts that are US cents.
+const CENTS: [&str; 1] = ["context.cost_cents"];
+
+/// A number that is most likely written in another unit than the fact has, and the number that is meant.
+fn of_other_unit(fact: &str, value: f64, occupancy: bool) -> Option<(String, f64)> {
+    let is_bounded = fact == "run.health" || (occupancy && fact == "context.percent");
+    if is_bounded && value > 100.0 {
+        let meant = if value > 1000.0 { 100.0 } else { value / 10.0 };
+        return Some((format!("`{fact}` is a percentage from 0 to 100"), meant));
+    }
+    if TOKENS.contains(&fact) && value > 0.0 && value < 1000.0 {
+        return Some((format!("`{fact}` counts tokens, not thousands of tokens"), value * 1000.0));
+    }
+    let is_fraction = value.fract() != 0.0;
+    (CENTS.contains(&fact) && is_fraction)
+        .then(|| (format!("`{fact}` is in cents, not in dollars"), value * 100.0))
+}
+
 /// The number that a part is.
 fn decimal(term: &Term) -> Option<f64> {
     if let Form::Int(value) = &term.form {
@@ -78,20 +99,38 @@ fn decimal(term: &Term) -> Option<f64> {
 }
 
 pub(in crate::lint) fn share_and_percent(subject: &Subject<'_>, out: &mut Findings) {
-    let members = ["confidence", "percent", "measured", "cumulative_pct", "threshold", "health"];
+    let members = [
+        "confidence",
+        "percent",
+        "measured",
+        "cumulative_pct",
+        "threshold",
+        "health",
+        "tokens",
+        "context",
+        "spent",
+        "window",
+        "cost_cents",
+    ];
+    // Of all tokens that were spent there may be more than the context holds.
+    let occupancy = subject.reviewed.meant.context().settings.measured == Measured::Occupancy;
     each_part_with(subject, &members, |site, term| {
         let Form::Compare(_, one, other) = &term.form else { return };
         for (fact, number) in [(one, other), (other, one)] {
             let (Some(fact), Some(value)) = (path(fact), decimal(number)) else { continue };
             let message = if SHARES.contains(&fact) && value > 1.0 {
-                format!("`{fact}` is a share, from 0 to 1")
+                format!("`{fact}` is a fraction from 0 to 1")
             } else if PERCENTAGES.contains(&fact) && value > 0.0 && value < 1.0 {
                 format!("`{fact}` is a percentage, from 0 to 100")
+            } else if let Some((message, meant)) = of_other_unit(fact, value, occupancy) {
+                let help = format!("write `{meant}` if you intend that value");
+                out.help(site.span(&number.range), message, help);
+                continue;
             } else {
                 continue;
             };
             let meant = if value > 1.0 { value / 100.0 } else { value * 100.0 };
-            let help = format!("write `{meant}`, if that is meant");
+            let help = format!("write `{meant}` if you intend that value");
             out.help(site.span(&number.range), message, help);
         }
     });
@@ -127,9 +166,9 @@ pub(in crate::lint) fn unguarded_division(subject: &Subject<'_>, out: &mut Findi
                 return;
             }
             let fact = site.part(&divisor.range);
-            out.add(site.span(&divisor.range), format!("`{fact}` may be 0"), |it| {
-                it.with_note("dividing by 0 is an error: the rule cannot be judged then")
-                    .with_help(format!("ask for it first: `{fact} > 0 && …`"))
+            out.add(site.span(&divisor.range), format!("`{fact}` can be 0"), |it| {
+                it.with_note("a division by 0 fails, so the rule is unknown")
+                    .with_help(format!("check for 0 first: `{fact} > 0 && …`"))
             });
         });
     }

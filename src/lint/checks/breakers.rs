@@ -25,20 +25,20 @@ const CONTRADICTIONS: [Contradiction; 7] = [
     Contradiction {
         holds: |it| it.half_open_interval > it.cooldown,
         keys: &["half_open_interval", "cooldown"],
-        message: "half open, it asks less often than it would when open",
-        help: "let `half_open_interval` be at most `cooldown`",
+        message: "trial calls are rarer than the cooldown",
+        help: "set `half_open_interval` to at most `cooldown`",
     },
     Contradiction {
         holds: |it| it.grows() && it.cooldown_max < it.cooldown,
         keys: &["cooldown_max", "cooldown", "cooldown_factor"],
-        message: "the longest cooldown is shorter than the first one, so that none grows",
-        help: "let `cooldown_max` be longer than `cooldown`",
+        message: "the longest cooldown is shorter than the first one, so cooldowns never grow",
+        help: "set `cooldown_max` to more than `cooldown`",
     },
     Contradiction {
         holds: |it| matches!(it.window, Window::Calls(calls) if rated(it) && calls < it.min_calls),
         keys: &["min_calls", "window_calls", "failure_rate", "slow_rate"],
-        message: "there are never as many calls in the window as `min_calls` asks for, so that no rate opens it",
-        help: "let `min_calls` be at most `window_calls`",
+        message: "the window has fewer calls than `min_calls` requires, so no rate opens the breaker",
+        help: "set `min_calls` to at most `window_calls`",
     },
     Contradiction {
         holds: |it| {
@@ -46,26 +46,26 @@ const CONTRADICTIONS: [Contradiction; 7] = [
             matches!(it.window, Window::Calls(calls) if counted && calls < it.threshold)
         },
         keys: &["window_calls", "threshold"],
-        message: "there are never as many calls in the window as `threshold` asks for, so that it never opens",
-        help: "let `threshold` be at most `window_calls`",
+        message: "the window has fewer calls than `threshold` requires, so the breaker never opens",
+        help: "set `threshold` to at most `window_calls`",
     },
     Contradiction {
         holds: |it| it.window == Window::Consecutive && rated(it),
         keys: &["failure_rate", "slow_rate", "consecutive"],
-        message: "of failures in a row there is no rate",
-        help: "leave out `consecutive` or the rate",
+        message: "consecutive failures have no rate",
+        help: "remove `consecutive` or the rate",
     },
     Contradiction {
         holds: |it| it.parallelism_reduced > it.parallelism,
         keys: &["parallelism_reduced", "parallelism"],
-        message: "more calls run side by side where it is open than where it is closed",
-        help: "let `parallelism_reduced` be at most `parallelism`",
+        message: "the open breaker permits more concurrent calls than the closed one",
+        help: "set `parallelism_reduced` to at most `parallelism`",
     },
     Contradiction {
         holds: |it| it.ignore.iter().any(|class| it.permanent.contains(class)),
         keys: &["ignore", "permanent"],
-        message: "a class of errors is to be ignored and is permanent, too",
-        help: "name it in one of the two lists",
+        message: "an error class is both ignored and permanent",
+        help: "keep it in one of the two lists",
     },
 ];
 
@@ -103,21 +103,21 @@ pub(in crate::lint) fn breaker_contradiction(subject: &Subject<'_>, out: &mut Fi
             if let (Some(_), false, Some(node)) =
                 (entry.node.get(stronger), off, entry.node.get(weaker))
             {
-                let message = format!("`{stronger}` stands in place of `{weaker}`");
-                out.help(node.span.clone(), message, "leave one of them out");
+                let message = format!("`{stronger}` replaces `{weaker}`");
+                out.help(node.span.clone(), message, "remove one of them");
             }
         }
         for (key, needed, idle) in IDLE {
             if let Some(node) = entry.node.get(key).filter(|_| idle(settings)) {
                 let message = format!("`{key}` has no effect without {needed}");
-                out.help(node.span.clone(), message, "write it, or leave this out");
+                out.help(node.span.clone(), message, "add that key, or remove this one");
             }
         }
     }
 }
 
 /// Whoever tells a breaker of a failure may name classes of its own: what is nearly one that is known is a slip.
-pub(in crate::lint) fn misspelt_class(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn misspelled_class(subject: &Subject<'_>, out: &mut Findings) {
     let meant = &subject.reviewed.meant;
     for entry in subject.of("breakers.yaml") {
         for node in ["ignore", "permanent"].iter().filter_map(|key| entry.node.get(key)) {
@@ -127,7 +127,7 @@ pub(in crate::lint) fn misspelt_class(subject: &Subject<'_>, out: &mut Findings)
                 let name = item.text().unwrap_or_default();
                 let near = suggest::nearest(name, &known).filter(|_| !known.contains(&name));
                 if let Some(near) = near {
-                    let message = format!("`{name}` is nearly `{near}`, and no class of failures");
+                    let message = format!("unknown failure class `{name}`");
                     out.add(item.span.clone(), message, |it| it.with_meant(name, &[near]));
                 }
             }
@@ -150,7 +150,7 @@ fn named<'s>(subject: &'s Subject<'_>) -> Vec<(&'s str, Span)> {
     found
 }
 
-pub(in crate::lint) fn misspelt_breaker(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn misspelled_breaker(subject: &Subject<'_>, out: &mut Findings) {
     let names = named(subject);
     if names.is_empty() {
         return;
@@ -167,8 +167,7 @@ pub(in crate::lint) fn misspelt_breaker(subject: &Subject<'_>, out: &mut Finding
         let slip = |it: &&String| is_slip(name, it) || is_slip(it, name);
         let near = told.iter().filter(slip).find(|it| letters(it) != letters(name));
         let Some(near) = near else { continue };
-        let message =
-            format!("`{name}` is nearly the breaker `{near}`, and nobody tells it of calls");
+        let message = format!("the breaker `{name}` receives no calls; a similar one is `{near}`");
         out.add(span, message, |it| it.with_help(format!("did you mean `{near}`?")));
     }
 }

@@ -51,7 +51,7 @@ pub(in crate::lint) fn broken_case(subject: &Subject<'_>, out: &mut Findings) {
     }
 }
 
-pub(in crate::lint) fn odd_case(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn impossible_case(subject: &Subject<'_>, out: &mut Findings) {
     for file in subject.case_trees() {
         for case in file.items().unwrap_or_default() {
             let steps = case.get("steps").and_then(Node::items).unwrap_or_default();
@@ -85,7 +85,7 @@ fn odd_happening(subject: &Subject<'_>, node: &Node, out: &mut Findings) {
     for node in ["command", "ran"].into_iter().filter_map(said) {
         let text = node.text().unwrap_or_default();
         if let Some((word, meant)) = slip_of_program(subject, text) {
-            let message = format!("`{word}` is nearly `{meant}`, and nothing that is known");
+            let message = format!("unknown program or subcommand `{word}`");
             out.help(node.span.clone(), message, format!("did you mean `{meant}`?"));
         }
     }
@@ -122,16 +122,16 @@ pub(in crate::lint) fn no_firing_case(subject: &Subject<'_>, out: &mut Findings)
         if !covered.firing.contains(&key) {
             let (what, name) = (kind.as_str(), entry.name());
             let message = if covered.silent.contains(&key) {
-                format!("no case has the {what} `{name}` find something")
+                format!("no test case makes the {what} `{name}` fire")
             } else {
-                format!("no case looks at the {what} `{name}`")
+                format!("no test case covers the {what} `{name}`")
             };
             out.help(entry.id.span.clone(), message, expectation(kind, name, true));
         }
     });
 }
 
-pub(in crate::lint) fn no_silent_case(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn no_passing_case(subject: &Subject<'_>, out: &mut Findings) {
     each_rule(subject, |entry, kind, covered| {
         let (what, name) = (kind.as_str(), entry.name());
         let key = (kind, name.to_owned());
@@ -141,15 +141,13 @@ pub(in crate::lint) fn no_silent_case(subject: &Subject<'_>, out: &mut Findings)
         }
         let help = expectation(kind, name, false);
         if !covered.silent.contains(&key) {
-            let message = format!("no case has the {what} `{name}` find nothing");
+            let message = format!("no test case makes the {what} `{name}` pass");
             out.help(entry.id.span.clone(), message, help);
         } else if kind == RuleKind::Guard && !is_silent_where_it_looks(subject, entry, covered) {
-            let message = format!("no case has the {what} `{name}` find nothing where it looks");
+            let message = format!("no test case makes the {what} `{name}` pass at a matching call");
             out.add(entry.id.span.clone(), message, |it| {
-                it.with_note(
-                    "where no tool is called that it looks at it is silent whatever it says",
-                )
-                .with_help(help)
+                it.with_note("a guard passes in any case if its tools are not called")
+                    .with_help(help)
             });
         }
     });
@@ -160,7 +158,7 @@ fn expectation(kind: RuleKind, name: &str, firing: bool) -> String {
     let row = RULES.iter().find(|(_, it, _)| *it == kind);
     let [fires, silent] = row.map(|(_, _, wanted)| *wanted).unwrap_or_default();
     let wanted = if firing { fires } else { silent }.replace("NAME", name);
-    format!("write a case in `tests/` that expects `{wanted}`")
+    format!("add a case in `tests/` that expects `{wanted}`")
 }
 
 /// The rules that the pack writes itself, with what its cases show. A pack that does not load has

@@ -24,9 +24,10 @@ pub(in crate::lint) fn override_without_effect(subject: &Subject<'_>, out: &mut 
             below.get(name).is_none_or(|it| !same(it, value))
         });
         if !changes {
-            let message = format!("this says of `{}` what is said already", entry.name());
+            let message =
+                format!("this override repeats the inherited `{}` without a change", entry.name());
             out.add(entry.id.span.clone(), message, |it| {
-                it.with_related(id_of(below).span.clone(), "said here").with_help("delete it")
+                it.with_related(id_of(below).span.clone(), "defined here").with_help("delete it")
             });
         }
     }
@@ -59,11 +60,11 @@ pub(in crate::lint) fn implicit_override(subject: &Subject<'_>, out: &mut Findin
         let Some(below) = subject.inherited(entry) else { continue };
         if entry.node.get("override").is_none() && !is_amplihacks(entry.node) {
             let message =
-                format!("`{}` changes an inherited entry and does not say so", entry.name());
+                format!("`{}` replaces an inherited entry without `override: true`", entry.name());
             out.add(entry.id.span.clone(), message, |it| {
-                it.with_related(id_of(below).span.clone(), "this one")
-                    .with_note("what it leaves out stays as it is there")
-                    .with_help("write `override: true`, or give it a name of its own")
+                it.with_related(id_of(below).span.clone(), "the inherited entry")
+                    .with_note("keys that it omits keep their inherited values")
+                    .with_help("write `override: true`, or choose another id")
             });
         }
     }
@@ -113,7 +114,7 @@ pub(in crate::lint) fn loosened_without_reason(subject: &Subject<'_>, out: &mut 
         let said = entry.text("description").is_some();
         let found = [lower, off("enabled"), off("blocking"), ignored].into_iter().flatten().next();
         if let Some(node) = found.filter(|_| !said) {
-            let help = "say why in `description`, or ignore this with a reason";
+            let help = "add a `description`, or suppress this finding with a reason";
             made_weaker((entry, below), node, help, out);
         }
     }
@@ -142,9 +143,9 @@ pub(in crate::lint) fn loosened_without_reason(subject: &Subject<'_>, out: &mut 
 }
 
 fn made_weaker((entry, below): (&Entry<'_>, &Node), node: &Node, help: &str, out: &mut Findings) {
-    let message = format!("`{}` is made weaker, and nobody says why", entry.name());
+    let message = format!("this override weakens `{}` and has no `reason`", entry.name());
     out.add(node.span.clone(), message, |it| {
-        it.with_related(id_of(below).span.clone(), "the rule as it was").with_help(help)
+        it.with_related(id_of(below).span.clone(), "the inherited rule").with_help(help)
     });
 }
 
@@ -210,8 +211,8 @@ pub(in crate::lint) fn expired(subject: &Subject<'_>, out: &mut Findings) {
         if days < 0 {
             let message = format!("`{}` has expired", entry.name());
             out.add(span, message, |it| {
-                it.with_help("delete the rule, or decide on a new date")
-                    .with_note("it is not judged any more")
+                it.with_help("delete the rule, or set a new date")
+                    .with_note("policyd does not evaluate an expired rule")
             });
         }
     }
@@ -220,8 +221,9 @@ pub(in crate::lint) fn expired(subject: &Subject<'_>, out: &mut Findings) {
 pub(in crate::lint) fn expires_soon(subject: &Subject<'_>, out: &mut Findings) {
     for (entry, span, days) in expiring(subject) {
         if (0..SOON_DAYS).contains(&days) {
-            let message = format!("`{}` expires in {days} day(s)", entry.name());
-            out.help(span, message, "decide whether it is still needed");
+            let unit = if days == 1 { "day" } else { "days" };
+            let message = format!("`{}` expires in {days} {unit}", entry.name());
+            out.help(span, message, "decide whether you still need the rule");
         }
     }
 }
@@ -229,7 +231,7 @@ pub(in crate::lint) fn expires_soon(subject: &Subject<'_>, out: &mut Findings) {
 pub(in crate::lint) fn expires_without_reason(subject: &Subject<'_>, out: &mut Findings) {
     for (entry, span, _) in expiring(subject) {
         if entry.text("reason").is_none() {
-            let message = format!("`{}` expires, and nobody says why", entry.name());
+            let message = format!("`{}` expires and has no `reason`", entry.name());
             out.help(span, message, "write `reason: …`");
         }
     }
@@ -239,7 +241,7 @@ pub(in crate::lint) fn disabled_without_reason(subject: &Subject<'_>, out: &mut 
     for entry in rules(subject).filter(|it| it.is("enabled", false)) {
         let told = entry.text("reason").is_some() || entry.text("description").is_some();
         if let (false, Some(node)) = (told, entry.node.get("enabled")) {
-            let message = format!("`{}` is switched off, and nobody says why", entry.name());
+            let message = format!("`{}` is disabled and has no `reason`", entry.name());
             out.help(node.span.clone(), message, "write `reason: …`");
         }
     }

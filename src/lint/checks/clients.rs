@@ -63,18 +63,18 @@ fn look(
 ) {
     let (title, event) = (harness.title, kind.name());
     let Some(moment) = harness.moment_of(kind) else {
-        let help = "the rule never runs there; `on` may name another event too";
-        out.help(node.span.clone(), format!("{title} reports no `{event}`"), help);
+        let help = "the rule never runs there; add another event under `on`";
+        out.help(node.span.clone(), format!("{title} does not report `{event}`"), help);
         return;
     };
     for ability in needs.iter().filter(|it| !moment.can(**it)) {
         let before = event == "pre_tool_use" && moment.can(Ability::Block);
         let becomes = match ability {
-            Ability::Allow => "nothing is said, and the client asks as it would",
+            Ability::Allow => "policyd makes no decision, and the client asks as usual",
             Ability::Ask | Ability::Defer | Ability::Input if before => {
-                "it becomes a block that says what to do"
+                "the decision becomes a block with guidance"
             }
-            Ability::Halt if moment.can(Ability::Block) => "it becomes a block",
+            Ability::Halt if moment.can(Ability::Block) => "the decision becomes a block",
             Ability::Ask
             | Ability::Defer
             | Ability::Input
@@ -83,10 +83,10 @@ fn look(
             | Ability::Block
             | Ability::Context
             | Ability::Notice => {
-                "the user is told that it was not enforced, where the client shows notes"
+                "the user sees a note that the rule was not enforced, if the client shows notes"
             }
         };
-        let message = format!("{title} takes no `{}` at `{event}`", ability.as_str());
+        let message = format!("{title} does not support `{}` at `{event}`", ability.as_str());
         out.help(node.span.clone(), message, becomes);
     }
 }

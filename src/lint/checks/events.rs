@@ -14,22 +14,18 @@ const STOPS: &[EventKind] = &[EventKind::Stop, EventKind::SubagentStop];
 const FAILURES: &[EventKind] = &[EventKind::PostToolUseFailure, EventKind::StopFailure];
 const FAILED_STOP: &[EventKind] = &[EventKind::StopFailure];
 const NAME_A_STOP: &str = "name `stop` or `stop_failure` under `on`";
-const NAME_A_CALL: &str = "name an event of a tool call under `on`";
-const NAME_A_FAILURE: &str = "name an event that reports a failure under `on`";
+const NAME_A_CALL: &str = "add a tool call event under `on`";
+const NAME_A_FAILURE: &str = "add an event that reports a failure under `on`";
 
 /// A fact that only some events have, those events, and what is asked at others.
 type Partial = (&'static str, &'static [&'static [EventKind]], &'static str);
 
 /// All of them; the first that fits decides.
 const PARTIAL: &[Partial] = &[
-    (
-        "event.tool",
-        &[TOOL_CALL_EVENTS],
-        "`tools.last` and `tools.count(…)` tell of the calls before it",
-    ),
-    ("event.input", &[TOOL_CALL_EVENTS], "`commands` and `files` tell what was done before it"),
-    ("event.prompt", &[PROMPT_EVENTS], "`transcript.last_prompt` is what was asked for"),
-    ("event.background_running", &[STOPS], "ask it in considerations.yaml"),
+    ("event.tool", &[TOOL_CALL_EVENTS], "use `tools.last` or `tools.count(…)` for earlier calls"),
+    ("event.input", &[TOOL_CALL_EVENTS], "use `commands` and `files` for earlier actions"),
+    ("event.prompt", &[PROMPT_EVENTS], "use `transcript.last_prompt` for the last prompt"),
+    ("event.background_running", &[STOPS], "use it in considerations.yaml"),
     ("event.source", &[&[EventKind::SessionStart]], "name `session_start` under `on`"),
     ("event.failed", &[FAILURES], NAME_A_FAILURE),
     ("event.interrupted", &[FAILURES], NAME_A_FAILURE),
@@ -84,10 +80,10 @@ pub(in crate::lint) fn other_event(subject: &Subject<'_>, out: &mut Findings) {
             };
             if !kinds.is_empty() {
                 let at = listed(kinds.iter().map(|it| it.name()));
-                let message = format!("`{}` is not judged at `{}`", entry.name(), kind.name());
+                let message = format!("`{}` is not evaluated at `{}`", entry.name(), kind.name());
                 out.add(site.span(range), message, |it| {
-                    it.with_note(format!("it is judged at {at}"))
-                        .with_help("name the event under `on`, or leave this out")
+                    it.with_note(format!("the rule is evaluated at {at}"))
+                        .with_help("add the event under `on`, or remove this comparison")
                 });
             }
         }
@@ -104,7 +100,7 @@ fn partial(path: &str) -> Option<&'static Partial> {
     PARTIAL.iter().find(|(fact, ..)| asks_for(path, fact))
 }
 
-pub(in crate::lint) fn not_at_event(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn unavailable_at_event(subject: &Subject<'_>, out: &mut Findings) {
     each_part_with(subject, &["event", "action"], |site, term| {
         let row = path(term).and_then(partial);
         if let (Some((fact, events, help)), Some(entry)) = (row, subject.entry_of(site)) {
@@ -145,7 +141,7 @@ fn left_as_it_was(
     let row = kept.as_ref().and_then(|it| it.needs(&is_missing)).and_then(partial);
     if let Some((fact, events, _)) = row {
         let what = format!("`{fact}`");
-        let help = "write a condition for this event: the one below stays as it was";
+        let help = "write a condition for this event: the inherited one still applies";
         tell(out, (kinds, events), (on.span.clone(), &what, help));
     }
     row.is_some()
@@ -166,8 +162,8 @@ fn tell(
         return;
     }
     let at = listed(kinds.iter().map(|it| it.name()));
-    out.add(span, format!("there is no {what} at {at}"), |it| {
+    out.add(span, format!("{what} is not available at {at}"), |it| {
         let events = listed(events.concat().iter().map(|it| it.name()));
-        it.with_note(format!("clients tell it at {events}")).with_help(help)
+        it.with_note(format!("clients report it at {events}")).with_help(help)
     });
 }

@@ -14,11 +14,11 @@ pub(in crate::lint) fn mixed_operators(subject: &Subject<'_>, out: &mut Findings
         let Form::Or(items) = &term.form else { return };
         for item in items {
             if matches!(item.form, Form::And(_)) && item.outer == item.range {
-                let message = "`&&` and `||` stand side by side without parentheses";
+                let message = "`&&` and `||` are mixed without parentheses";
                 let before = site.edit(&(item.range.start..item.range.start), "(");
                 let after = site.edit(&(item.range.end..item.range.end), ")");
                 out.add(site.span(&item.range), message, |it| {
-                    let it = it.with_help("`&&` binds stronger; say so with parentheses");
+                    let it = it.with_help("`&&` binds more tightly; add parentheses");
                     with_edits(it, true, [before, after])
                 });
             }
@@ -43,7 +43,7 @@ pub(in crate::lint) fn boolean_comparison(subject: &Subject<'_>, out: &mut Findi
         let fact = site.part(&fact.outer);
         let fact = if simple { fact.to_owned() } else { format!("({fact})") };
         let text = if holds { fact } else { format!("!{fact}") };
-        out.add(site.span(&term.range), "a truth value is compared with a constant", |it| {
+        out.add(site.span(&term.range), "a boolean is compared with a constant", |it| {
             let it = it.with_help(format!("write `{text}`"));
             with_edit(it, true, site.edit(&term.range, &text))
         });
@@ -56,7 +56,7 @@ pub(in crate::lint) fn double_negation(subject: &Subject<'_>, out: &mut Findings
             && let Form::Not(innermost) = &inner.form
         {
             let text = site.part(&innermost.outer);
-            out.add(site.span(&term.range), "this is negated twice", |it| {
+            out.add(site.span(&term.range), "this condition is negated twice", |it| {
                 let it = it.with_help(format!("write `{text}`"));
                 with_edit(it, true, site.edit(&term.range, text))
             });
@@ -74,7 +74,7 @@ pub(in crate::lint) fn negated_comparison(subject: &Subject<'_>, out: &mut Findi
             // Within something else it must stay one value.
             let whole = term.outer == (0..site.text.trim_end().len());
             let text = if whole { text } else { format!("({text})") };
-            out.add(site.span(&term.range), "a comparison is negated", |it| {
+            out.add(site.span(&term.range), "this comparison is negated", |it| {
                 let it = it.with_help(format!("write `{text}`"));
                 with_edit(it, true, site.edit(&term.range, &text))
             });
@@ -92,7 +92,7 @@ pub(in crate::lint) fn constant_first(subject: &Subject<'_>, out: &mut Findings)
         if is_constant(&one.form) && !is_constant(&other.form) {
             let (one, other) = (site.part(&one.outer), site.part(&other.outer));
             let text = format!("{other} {} {one}", relation.mirrored().as_str());
-            out.add(site.span(&term.range), "a constant stands on the left", |it| {
+            out.add(site.span(&term.range), "the constant is on the left side", |it| {
                 let it = it.with_help(format!("write `{text}`"));
                 with_edit(it, true, site.edit(&term.range, &text))
             });
@@ -109,7 +109,7 @@ pub(in crate::lint) fn complex_expression(subject: &Subject<'_>, out: &mut Findi
         site.visit(|_| parts += 1);
         if parts > PARTS_MAX {
             let message = format!("this expression has {parts} parts");
-            let help = "split the rule in two, or move patterns into vocabulary.yaml";
+            let help = "split the rule into two, or move patterns into vocabulary.yaml";
             out.help(site.whole(), message, help);
         }
     }
@@ -134,7 +134,7 @@ pub(in crate::lint) fn repeated_expression(subject: &Subject<'_>, out: &mut Find
             && entries.len() >= REPEATED_MIN
         {
             let message = format!("{} rules repeat this condition", entries.len());
-            let help = "move it into a named checker, or into a session type";
+            let help = "move it to a checker, or to a session type";
             out.help(first.whole(), message, help);
         }
     }
@@ -155,9 +155,9 @@ pub(in crate::lint) fn costly_first(subject: &Subject<'_>, out: &mut Findings) {
             && first < last
             && let (Some(item), Some(other)) = (items.get(first), items.get(last))
         {
-            out.add(site.span(&item.range), "this is tried before something cheaper", |it| {
-                it.with_related(site.span(&other.range), "this costs less")
-                    .with_help("put what costs least first")
+            out.add(site.span(&item.range), "this precedes a cheaper condition", |it| {
+                it.with_related(site.span(&other.range), "this is cheaper")
+                    .with_help("write the cheapest condition first")
             });
         }
     });

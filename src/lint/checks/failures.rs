@@ -34,10 +34,14 @@ pub(in crate::lint) fn overlapping_errors(subject: &Subject<'_>, out: &mut Findi
     for (name, node) in classes(subject).flat_map(errors) {
         if let Some(before) = first.get(name) {
             let span = before.span.clone();
-            out.add(node.span.clone(), format!("`{name}` is told above already"), |it| {
-                it.with_related(span, "first named here")
-                    .with_help("leave it out; the first class that names it wins")
-            });
+            out.add(
+                node.span.clone(),
+                format!("the error `{name}` is already in a class above"),
+                |it| {
+                    it.with_related(span, "first used here")
+                        .with_help("remove it; the first class that contains it wins")
+                },
+            );
         } else {
             first.insert(name, node);
         }
@@ -49,7 +53,7 @@ fn new_classes<'s, 'a>(subject: &'s Subject<'a>) -> impl Iterator<Item = &'s Ent
     subject.of(FILE).filter(|it| subject.inherited(it).is_none() && !it.is("enabled", false))
 }
 
-pub(in crate::lint) fn takes_failures(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn overlapping_class(subject: &Subject<'_>, out: &mut Findings) {
     if new_classes(subject).next().is_none() {
         return;
     }
@@ -61,14 +65,12 @@ pub(in crate::lint) fn takes_failures(subject: &Subject<'_>, out: &mut Findings)
     for entry in new_classes(subject) {
         for (name, node) in errors(entry.node) {
             if let Some((class, _)) = inherited.iter().find(|it| it.1.contains(&name)) {
-                let message = format!(
-                    "failures called `{name}` are no longer of the inherited class `{class}`"
-                );
+                let message = format!("failures `{name}` leave the inherited class `{class}`");
                 out.add(node.span.clone(), message, |it| {
                     it.with_note(
-                        "own classes stand before the inherited ones, and the first that fits wins",
+                        "classes of the pack precede the inherited ones, and the first match wins",
                     )
-                    .with_help(format!("change that one: `{{id: {class}, override: true, …}}`"))
+                    .with_help(format!("override the class: `{{id: {class}, override: true, …}}`"))
                 });
             }
         }
@@ -92,12 +94,12 @@ fn takes_several(regex: &Node, told: &[&(String, String)], out: &mut Findings) {
     {
         let classes: Vec<String> = classes.iter().map(|it| format!("`{it}`")).collect();
         let message =
-            format!("this also fits failures of the inherited classes {}", classes.join(", "));
+            format!("this also matches failures of the inherited classes {}", classes.join(", "));
         out.add(regex.span.clone(), message, |it| {
             it.with_note(format!(
-                "such as `{first}` and `{last}`; own classes stand before the inherited ones"
+                "such as `{first}` and `{last}`; classes of the pack precede the inherited ones"
             ))
-            .with_help("name more of what such a failure says")
+            .with_help("use a more specific pattern")
         });
     }
 }
@@ -115,11 +117,11 @@ static SAMPLES: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
     known.map(|(text, class)| (text.to_owned(), class.to_owned())).collect()
 });
 
-pub(in crate::lint) fn misspelt_error(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn misspelled_error(subject: &Subject<'_>, out: &mut Findings) {
     for (name, node) in classes(subject).flat_map(errors) {
         let near = suggest::nearest(name, &ERROR_NAMES).filter(|near| *near != name);
         if let Some(near) = near.filter(|_| !ERROR_NAMES.contains(&name)) {
-            let message = format!("no hook tells an error `{name}`");
+            let message = format!("no client reports an error `{name}`");
             out.help(node.span.clone(), message, format!("did you mean `{near}`?"));
         }
     }
@@ -131,8 +133,8 @@ pub(in crate::lint) fn unreachable_class(subject: &Subject<'_>, out: &mut Findin
         let listed = |key: &str| entry.node.get(key).and_then(Node::items);
         let led_to = ["errors", "regexes"].into_iter().filter_map(listed).any(|it| !it.is_empty());
         if !led_to && unrecognized != Some(entry.name()) {
-            let message = format!("nothing is ever of the class `{}`", entry.name());
-            out.help(entry.id.span.clone(), message, "give it `errors` or `regexes`");
+            let message = format!("no failure matches the class `{}`", entry.name());
+            out.help(entry.id.span.clone(), message, "add `errors` or `regexes`");
         }
     }
 }
@@ -142,8 +144,8 @@ fn idle_fresh(subject: &Subject<'_>, out: &mut Findings) {
     let retries = |it: &Entry<'_>| subject.said(it, "do").is_some_and(|it| it.says("retry"));
     let rules = subject.of("dead_letter.yaml").filter(|it| !retries(it));
     for node in rules.filter_map(|it| it.node.get("fresh")).filter(|it| it.bool() == Some(true)) {
-        let message = "only what is tried again counts its failures from 0";
-        out.help(node.span.clone(), message, "write `do: retry`, or leave `fresh` out");
+        let message = "`fresh` has no effect without `do: retry`";
+        out.help(node.span.clone(), message, "write `do: retry`, or remove `fresh`");
     }
 }
 
@@ -159,8 +161,8 @@ pub(in crate::lint) fn contradiction(subject: &Subject<'_>, out: &mut Findings) 
         let initial = initial.unwrap_or(Retry::default().initial);
         let cap = waits.get("cap").and_then(|it| Some((it, it.duration()?)));
         if let Some((node, _)) = cap.filter(|(_, cap)| *cap < initial) {
-            let message = format!("the first wait, {}, is above the cap", duration_text(initial));
-            out.help(node.span.clone(), message, "raise `cap`, or begin with less");
+            let message = format!("the first delay, {}, is above the cap", duration_text(initial));
+            out.help(node.span.clone(), message, "raise `cap`, or reduce the first delay");
         }
     }
     for entry in subject.of(FILE) {
@@ -169,8 +171,8 @@ pub(in crate::lint) fn contradiction(subject: &Subject<'_>, out: &mut Findings) 
         // `max: 0` says the same.
         let never = |it: &Node| it.get("max").and_then(Node::int) == Some(0);
         if let Some(node) = retry.filter(|it| !never(it)) {
-            let message = "what is permanent is never tried again";
-            out.help(node.span.clone(), message, "leave `retry` out, or write another `effect`");
+            let message = "permanent failures are never retried";
+            out.help(node.span.clone(), message, "remove `retry`, or write another `effect`");
         }
     }
     let numbers = |section: &str, low: &str, high: &str| {
@@ -180,33 +182,32 @@ pub(in crate::lint) fn contradiction(subject: &Subject<'_>, out: &mut Findings) 
     if let Some((escalate, pause)) = numbers("ladder", "escalate", "pause")
         && pause.int() < escalate.int()
     {
-        let message = "the loop pauses before anybody above is told";
-        out.help(pause.span.clone(), message, "let `pause` be at least `escalate`");
+        let message = "the loop pauses before the escalation";
+        out.help(pause.span.clone(), message, "set `pause` to at least `escalate`");
     }
     let spans = |node: &Node| node.duration().unwrap_or(Duration::ZERO);
     if let Some((least, most)) = numbers("waits", "least", "most")
         && spans(most) < spans(least)
     {
-        let message = "the longest wait is below the least";
-        out.help(most.span.clone(), message, "let `most` be at least `least`");
+        let message = "the longest delay is below the shortest";
+        out.help(most.span.clone(), message, "set `most` to at least `least`");
     }
 }
 
-pub(in crate::lint) fn odd_folder(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn invalid_channel_directory(subject: &Subject<'_>, out: &mut Findings) {
     for entry in subject.of("escalation.yaml") {
         let Some(folder) = entry.node.get("folder") else { continue };
         let path = folder.text().unwrap_or_default();
-        let help = "write a folder below `.policyd/`: `folder: alerts`";
+        let help = "use a directory below `.policyd/`: `folder: alerts`";
         if !Channel::may_write_to(path) {
-            let message = format!("`{path}` does not lie in the folder of policyd");
+            let message = format!("`{path}` is outside of `.policyd/`");
             out.add(folder.span.clone(), message, |it| {
-                it.with_note("nothing is written there, and nobody is told by it").with_help(help)
+                it.with_note("policyd does not write there").with_help(help)
             });
         } else if path.starts_with(['~', '$']) {
-            let message = format!("`{path}` is a folder of that very name");
+            let message = format!("`{path}` is not expanded");
             out.add(folder.span.clone(), message, |it| {
-                it.with_note("no shell reads it; copies are written below `.policyd/` alone")
-                    .with_help(help)
+                it.with_note("policyd writes copies only below `.policyd/`").with_help(help)
             });
         }
     }
@@ -229,25 +230,25 @@ fn odd_result(subject: &Subject<'_>, out: &mut Findings) {
         let failing = at(&["post_tool_use_failure", "stop_failure"]);
         let sound = at(&["stop", "subagent_stop", "session_start", "post_tool_use"]);
         let message = match (result.says("success"), result.says("failure")) {
-            (true, _) if failing => "a success is told at an event that reports a failure",
+            (true, _) if failing => "a success is reported at an event of a failure",
             (_, true) if sound && subject.said(entry, "when").is_none() => {
-                "a failure is told at an event that reports none"
+                "a failure is reported at an event without one"
             }
             _ => continue,
         };
         let place = entry.node.get("result").or_else(|| entry.node.get("on"));
         if let Some(place) = place {
             out.add(place.span.clone(), message, |it| {
-                it.with_note("the breaker is told so each time")
+                it.with_note("the breaker records it each time")
                     .with_help("write the other `result`, or other events under `on`")
             });
         }
     }
 }
 
-pub(in crate::lint) fn gives_up_first(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn abandon_before_escalation(subject: &Subject<'_>, out: &mut Findings) {
     let Some(file) = subject.file("dead_letter.yaml") else { return };
-    let note = "a task that needs a human is then given up, and nobody is asked";
+    let note = "a task that needs a human is then abandoned without a request";
     let order = file.get("order").and_then(Node::items).unwrap_or_default();
     let place = |name: &str| order.iter().position(|it| it.says(name));
     let usual = |name: &str| USUAL_ORDER.iter().position(|it| *it == name);
@@ -262,9 +263,9 @@ pub(in crate::lint) fn gives_up_first(subject: &Subject<'_>, out: &mut Findings)
         && let Some(later) = BEFORE_ABANDONING.iter().find(|it| place(it) > Some(abandon))
         && let Some(node) = order.get(abandon)
     {
-        let message = format!("tasks are given up before `{later}` is judged");
+        let message = format!("tasks are abandoned before `{later}` is evaluated");
         out.add(node.span.clone(), message, |it| {
-            it.with_note(note).with_help("let `abandon` stand behind `human` and `escalate`")
+            it.with_note(note).with_help("move `abandon` after `human` and `escalate`")
         });
     }
     let used = |it: &&Node| it.get("enabled").and_then(Node::bool) != Some(false);
@@ -278,9 +279,9 @@ pub(in crate::lint) fn gives_up_first(subject: &Subject<'_>, out: &mut Findings)
             gives_up && !when.contains("task.human_") && !when.contains("task.escalated")
         }) {
             let name = group.text().unwrap_or_default();
-            let message = format!("a rule of `{name}` gives tasks up");
+            let message = format!("a rule of `{name}` abandons tasks");
             out.add(group.span.clone(), message, |it| {
-                it.with_note(note).with_help("leave `group` out, or write another `do`")
+                it.with_note(note).with_help("remove `group`, or write another `do`")
             });
         }
     }

@@ -46,10 +46,10 @@ pub(in crate::lint) fn bad_glob(subject: &Subject<'_>, out: &mut Findings) {
             }
         }
         if depth != 0 {
-            out.help(glob.span(), "a brace of this glob has no partner", "write `{a,b}`");
+            out.help(glob.span(), "this glob has an unmatched brace", "write `{a,b}`");
         } else if glob.text.contains(['[', ']']) {
             let help = "write `{a,b}` for several names, `?` for one character";
-            out.help(glob.span(), "brackets mean nothing in a glob here", help);
+            out.help(glob.span(), "globs do not support brackets", help);
         }
     }
 }
@@ -78,16 +78,16 @@ const OF_PROJECTS: [&str; 20] = [
     "README.md",
 ];
 
-pub(in crate::lint) fn from_the_root(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn absolute_glob(subject: &Subject<'_>, out: &mut Findings) {
     for glob in path_globs(subject) {
         let Some(below) = glob.text.trim_start_matches('!').strip_prefix('/') else { continue };
         let first = below.split('/').next().unwrap_or(below);
         if OF_PROJECTS.contains(&first) {
-            let message = format!("`{}` begins at the root of the disk", glob.text);
+            let message = format!("`{}` starts at the root of the file system", glob.text);
             out.add(glob.span(), message, |it| {
-                it.with_note("paths are whole here, and a project lies in a folder of its own")
+                it.with_note("paths are absolute, so this never matches within a project")
                     .with_help(format!(
-                        "write `{}{below}`: it fits wherever the project lies, and below its folders",
+                        "write `{}{below}`: it matches in every project and its subdirectories",
                         if glob.text.starts_with('!') { "!" } else { "" }
                     ))
             });
@@ -132,42 +132,67 @@ fn asks_for_dot(behind: &str) -> bool {
     inside.starts_with('.') || inside.contains(",.")
 }
 
+/// Extensions that no file has for its whole name.
+const EXTENSIONS: [&str; 28] = [
+    "c", "cpp", "cs", "css", "go", "h", "html", "ipynb", "java", "js", "json", "jsx", "kt", "md",
+    "mjs", "pem", "php", "py", "rb", "rs", "sql", "swift", "toml", "ts", "tsx", "txt", "yaml",
+    "yml",
+];
+
+/// Directories of projects that are hardly ever files.
+const DIRECTORIES: [&str; 12] = [
+    "src",
+    "tests",
+    "spec",
+    "scripts",
+    "node_modules",
+    "dist",
+    "vendor",
+    "migrations",
+    "packages",
+    "crates",
+    "internal",
+    "lib",
+];
+
 /// Why no path is like a glob, and what to write.
 fn never(glob: &str) -> Option<(&'static str, &'static str)> {
     let text = glob.strip_prefix('!').unwrap_or(glob);
     if text.is_empty() {
-        Some(("no path is empty", "name what is meant, or leave it out"))
+        Some(("a path is never empty", "write the intended path, or remove the glob"))
     } else if is_regex(text) {
         Some((
-            "it is read as a glob",
-            "write `*` for any letters of a name, `**` for folders, `{a,b}`",
+            "it is a regular expression",
+            "write `*` within a name, `**` across directories, `{a,b}` for alternatives",
         ))
     } else if is_variable(text) {
-        Some(("variables are not replaced", "write `~/` for the home folder, or `**/name`"))
+        Some(("variables are not expanded", "write `~/` for the home directory, or `**/name`"))
     } else if separated(text) {
-        Some(("a comma separates nothing in it", "write a list of globs, or `{a,b}`"))
+        Some(("a comma does not separate globs", "write a list of globs, or `{a,b}`"))
     } else if text.starts_with("./") {
-        Some(("paths do not begin with `./`", "leave `./` out"))
+        Some(("paths do not start with `./`", "remove `./`"))
     } else if text.split('/').any(|it| it == "..") {
-        Some(("paths hold no `..`", "name the folder itself"))
+        Some(("paths do not contain `..`", "write the directory itself"))
     } else if text.contains('\\') {
-        Some(("paths are written with `/` on every system", "write `/`"))
+        Some(("paths use `/` on every system", "write `/`"))
     } else if text.len() > 1 && text.ends_with('/') {
-        Some(("no path ends with `/`", "end it with `/**` for everything in the folder"))
+        Some(("paths do not end with `/`", "end it with `/**` for all files in the directory"))
     } else if text.contains("//") {
-        Some(("no path holds `//`", "write `/`"))
+        Some(("paths do not contain `//`", "write `/`"))
     } else if text.trim() != text {
-        Some(("it begins or ends with a blank", "write it without"))
+        Some(("it starts or ends with a space", "remove the space"))
     } else if text.contains('|') && text.contains(['*', '/', '{']) {
-        Some(("`|` separates nothing in it", "write a list of globs, or `{a,b}`"))
+        Some(("`|` does not separate globs", "write a list of globs, or `{a,b}`"))
     } else if ["** ", "/* "]
         .iter()
         .filter_map(|it| text.split_once(it))
         .any(|(_, it)| begins_glob(it))
     {
-        Some(("a blank separates nothing in it", "write a list of globs"))
+        Some(("a space does not separate globs", "write a list of globs"))
+    } else if text.strip_prefix('.').is_some_and(|it| EXTENSIONS.contains(&it)) {
+        Some(("it is only an extension", "write `*` before it: `*.py`"))
     } else if text.split(".{").skip(1).any(asks_for_dot) {
-        Some(("it asks for two dots in a row", "write the dot once: `*.{a,b}`"))
+        Some(("it requires two dots in a row", "write the dot once: `*.{a,b}`"))
     } else {
         None
     }
@@ -176,17 +201,20 @@ fn never(glob: &str) -> Option<(&'static str, &'static str)> {
 pub(in crate::lint) fn glob_cannot_match(subject: &Subject<'_>, out: &mut Findings) {
     for glob in path_globs(subject) {
         if let Some((why, help)) = never(glob.text) {
-            out.help(glob.span(), format!("this glob matches nothing: {why}"), help);
+            out.help(glob.span(), format!("this glob never matches: {why}"), help);
+        } else if DIRECTORIES.contains(&glob.text) && glob.is_argument_of("files.matching(") {
+            let message = format!("`{0}` matches only a file with the name `{0}`", glob.text);
+            out.help(glob.span(), message, format!("write `{}/**` for a directory", glob.text));
         } else if let Some(choice) = choices(glob.text).find(|it| it.trim() != *it) {
-            let message = format!("`{choice}` in braces begins or ends with a blank");
+            let message = format!("`{choice}` in braces starts or ends with a space");
             out.help(glob.span(), message, "write `{a,b}`");
         }
     }
     nothing_left(subject, out);
     let of_preferences = |it: &Leaf<'_>| (it.file, it.key) == ("preferences.yaml", "files");
     for file in leaves(subject, of_preferences).filter(|it| it.text.contains(['*', '?', '{'])) {
-        let message = format!("no file is called `{}`, and this is no glob", file.text);
-        out.help(file.span(), message, "name each file: preferences are looked for in few");
+        let message = format!("`{}` is not expanded: preferences do not support globs", file.text);
+        out.help(file.span(), message, "list each file");
     }
 }
 
@@ -206,9 +234,9 @@ fn nothing_left(subject: &Subject<'_>, out: &mut Findings) {
         let leaves_out = |it: &str| it.starts_with('!') && never(it).is_none();
         let all = items.iter().all(|it| constant(it).is_some_and(|(it, _)| leaves_out(it)));
         if all && !items.is_empty() {
-            out.add(site.span(&list.range), "these globs only leave out", |it| {
-                it.with_note("nothing is met by them")
-                    .with_help("say of what: `[\"**\", \"!src/**\"]`")
+            out.add(site.span(&list.range), "all of these globs are exclusions", |it| {
+                it.with_note("they match nothing")
+                    .with_help("add what to include: `[\"**\", \"!src/**\"]`")
             });
         }
     });

@@ -1,7 +1,7 @@
 //! Checks of guards.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::events::kinds;
@@ -60,12 +60,12 @@ pub(in crate::lint) fn guard_always_fires(subject: &Subject<'_>, out: &mut Findi
             }
             ("allow", None) => format!("`{name}` allows every call of every tool"),
             ("allow", Some(_)) => match SHELLS.iter().find(|it| shell(it)) {
-                Some(tool) => format!("`{name}` allows whatever `{tool}` is told to do"),
+                Some(tool) => format!("`{name}` allows every call of `{tool}`"),
                 None => continue,
             },
             _ => continue,
         };
-        let help = "say which: `tools: [Bash]`, `commands: [deploy]`, or `when`";
+        let help = "add `tools: [Bash]`, `commands: [deploy]`, or `when`";
         out.help(entry.id.span.clone(), message, help);
     }
     allowed_for_a_part(subject, out);
@@ -85,11 +85,11 @@ const LINE: &str = "action.command";
 const HELD: [(&str, &str); 2] = [
     (
         "action.address",
-        "ask how it begins, to the `/` behind the host: `action.address.starts_with(\"https://docs.rs/\")`",
+        "compare the start, including the `/` after the host: `action.address.starts_with(\"https://docs.rs/\")`",
     ),
     (
         "event.input(\"file_path\")",
-        "name the files: `action.reads([\"docs/**\"])`, `action.writes([\"docs/**\"])`",
+        "use globs: `action.reads([\"docs/**\"])`, `action.writes([\"docs/**\"])`",
     ),
 ];
 /// Beginnings of what tells all that a call does with files.
@@ -118,16 +118,16 @@ fn allowed_for_a_part(subject: &Subject<'_>, out: &mut Findings) {
             }
             if of_shells && asks_for_a_part(part) && !is_tied(term, LINE) {
                 told = true;
-                let message = format!("`{}` allows whatever else stands on the line", entry.name());
+                let message = format!("`{}` allows every other program on the line", entry.name());
                 out.add(site.span(&part.range), message, |it| {
-                    it.with_note("an allow holds for the whole command line, and skips the user's own prompt")
-                        .with_help("name the programs under `commands`: a line is allowed where all that it runs is")
+                    it.with_note("an allow applies to the whole command line and skips the client's prompt")
+                        .with_help("list the programs under `commands`: a line is allowed if all of its programs are")
                 });
             }
             let held = HELD.iter().find(|(fact, _)| holds_somewhere(part, fact));
             if let Some((fact, help)) = held.filter(|(fact, _)| !is_tied(term, fact)) {
                 told = true;
-                let message = format!("`{}` allows whatever else `{fact}` is", entry.name());
+                let message = format!("`{}` allows other values of `{fact}`, too", entry.name());
                 out.help(site.span(&part.range), message, *help);
             }
         });
@@ -289,12 +289,33 @@ fn conjunction(term: &Term) -> Vec<&Term> {
     if let Form::And(items) = &term.form { items.iter().collect() } else { vec![term] }
 }
 
+/// Reports guards with the decision, the filters and the conditions of an earlier one.
+fn duplicates(all: &[Deciding<'_>], out: &mut Findings) {
+    let mut seen = BTreeMap::new();
+    for guard in all {
+        let when: BTreeSet<_> = guard.when.iter().map(|it| it.canonical()).collect();
+        let filters = (&guard.on, &guard.tools, &guard.commands);
+        let key = (guard.rank, filters, when, guard.unless, guard.on_error);
+        let Some(first) = seen.get(&key).copied() else {
+            seen.insert(key, guard.entry);
+            continue;
+        };
+        let message = format!("`{}` duplicates `{}`", guard.entry.name(), first.name());
+        out.add(guard.entry.id.span.clone(), message, |it| {
+            it.with_related(first.id.span.clone(), "the first one")
+                .with_note("both have the same decision, filters and conditions")
+                .with_help("delete one of them")
+        });
+    }
+}
+
 /// Stricter guards beyond which nobody asks.
 const STRICTER_MAX: usize = 1000;
 
-pub(in crate::lint) fn outdone_guard(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn shadowed_guard(subject: &Subject<'_>, out: &mut Findings) {
     let sound = guards(subject).filter(|it| !subject.is_broken(it));
     let all: Vec<_> = sound.filter_map(|it| Deciding::of(subject, it)).collect();
+    duplicates(&all, out);
     let strictest = all.iter().map(|it| it.rank).max();
     for guard in all.iter().filter(|it| Some(it.rank) < strictest) {
         let stricter = all.iter().filter(|it| it.rank > guard.rank);
@@ -303,12 +324,12 @@ pub(in crate::lint) fn outdone_guard(subject: &Subject<'_>, out: &mut Findings) 
             let (name, other) = (guard.entry.name(), other.entry);
             let fires: Vec<(&Term, bool)> = guard.when.iter().map(|it| (*it, true)).collect();
             let example = possible(&fires, names).witness();
-            let example = example.map_or_else(String::new, |it| format!("; both fire where {it}"));
+            let example = example.map_or_else(String::new, |it| format!("; both fire if {it}"));
             let message = format!("`{name}` never decides: `{}` does", other.name());
             out.add(guard.entry.id.span.clone(), message, |it| {
-                it.with_related(other.id.span.clone(), "this fires wherever that one does")
-                    .with_note(format!("of several guards the strictest answer counts{example}"))
-                    .with_help("leave out of the stricter one what is meant here, by `unless`")
+                it.with_related(other.id.span.clone(), "this one fires whenever the other does")
+                    .with_note(format!("the strictest decision of all guards applies{example}"))
+                    .with_help("add an exception to the stricter guard with `unless`")
             });
         }
     }
@@ -327,18 +348,16 @@ pub(in crate::lint) fn guard_without_message(subject: &Subject<'_>, out: &mut Fi
         let reason =
             keys.find(|it| it.says("reason")).filter(|_| !is_exception && !says("message"));
         if let Some(reason) = reason {
-            let message = format!("the reason of `{}` is told to nobody", entry.name());
+            let message = format!("the `reason` of `{}` is not shown", entry.name());
             out.add(reason.span.clone(), message, |it| {
-                it.with_help(
-                    "what a guard says is its `message`; `reason` is why there is an exception",
-                )
-                .with_word("reason", "message")
+                it.with_help("a guard shows its `message`; `reason` explains an exception")
+                    .with_word("reason", "message")
             });
         } else if !says("message") && !says("description") {
-            let message = format!("`{}` does not say why", entry.name());
+            let message = format!("`{}` has no message", entry.name());
             out.add(decision.span.clone(), message, |it| {
-                it.with_note("whoever is told learns the id of the guard, and nothing else")
-                    .with_help("write `message: …`: why, and what to do instead")
+                it.with_note("the agent or user sees only the id of the guard")
+                    .with_help("add `message: …` with the reason and the alternative")
             });
         }
     }
@@ -354,13 +373,13 @@ pub(in crate::lint) fn empty_filter(subject: &Subject<'_>, out: &mut Findings) {
             let names = list.one_or_items();
             let empty = names.iter().find(|it| it.text().is_none_or(|it| it.trim().is_empty()));
             if names.is_empty() {
-                let message = format!("`{key}` names no {what}");
+                let message = format!("`{key}` is an empty list of {what}s");
                 out.add(list.span.clone(), message, |it| {
-                    it.with_note("a guard without a list of them looks at all")
-                        .with_help(format!("name the {what}s, or leave `{key}` out"))
+                    it.with_note("a guard without a list applies to all of them")
+                        .with_help(format!("list the {what}s, or remove `{key}`"))
                 });
             } else if let Some(empty) = empty {
-                let message = format!("`{key}` holds an empty name, which no {what} has");
+                let message = format!("`{key}` contains an empty name, which matches no {what}");
                 out.help(empty.span.clone(), message, "delete it");
             }
         }
@@ -376,9 +395,9 @@ pub(in crate::lint) fn no_shell_tool(subject: &Subject<'_>, out: &mut Findings) 
         let tools = subject.said(entry, "tools").map(Node::one_or_items);
         let mut shells = subject.reviewed.meant.shell_tools().peekable();
         if shells.peek().is_none() {
-            out.add(commands.span.clone(), "no tool of this pack runs commands", |it| {
-                it.with_note("a guard with `commands` is then never asked")
-                    .with_help("extend `builtin`, or name `shell_tools` in vocabulary.yaml")
+            out.add(commands.span.clone(), "this pack has no tool that runs commands", |it| {
+                it.with_note("a guard with `commands` then never applies")
+                    .with_help("extend `builtin`, or add `shell_tools` to vocabulary.yaml")
             });
         } else if let Some(tools) = tools {
             let mut names = tools.iter().filter_map(Node::text);
@@ -388,11 +407,11 @@ pub(in crate::lint) fn no_shell_tool(subject: &Subject<'_>, out: &mut Findings) 
             };
             if !tools.is_empty() && !names.any(runs) {
                 out.add(commands.span.clone(), "none of these tools runs commands", |it| {
-                    it.with_note("a guard with `commands` looks at the programs of a command line")
+                    it.with_note("a guard with `commands` applies to programs of a command line")
                         .with_help(if own.is_some() {
-                            "name `Bash` under `tools`, or leave `commands` out"
+                            "add `Bash` to `tools`, or remove `commands`"
                         } else {
-                            "name `Bash` under `tools`, too, or write a guard of its own"
+                            "add `Bash` to `tools`, or write a separate guard"
                         })
                 });
             }

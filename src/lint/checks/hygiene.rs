@@ -13,7 +13,7 @@ use crate::source::{Source, Span, yaml};
 pub(in crate::lint) fn missing_description(subject: &Subject<'_>, out: &mut Findings) {
     for entry in subject.of("considerations.yaml") {
         if entry.text("description").is_none() && subject.inherited(entry).is_none() {
-            let message = format!("`{}` does not say why it is there", entry.name());
+            let message = format!("`{}` has no description", entry.name());
             out.help(entry.id.span.clone(), message, "write `description: …`");
         }
     }
@@ -22,7 +22,7 @@ pub(in crate::lint) fn missing_description(subject: &Subject<'_>, out: &mut Find
 /// What people write where something is left to do.
 const OPEN_ENDS: [&str; 4] = ["TODO", "FIXME", "XXX", "HACK"];
 
-pub(in crate::lint) fn open_end(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn todo_comment(subject: &Subject<'_>, out: &mut Findings) {
     for (_, source) in &subject.pack.files {
         if !OPEN_ENDS.iter().any(|it| source.text.contains(it)) {
             continue;
@@ -34,8 +34,8 @@ pub(in crate::lint) fn open_end(subject: &Subject<'_>, out: &mut Findings) {
                 let span = span(source, comment.start + at, word.len());
                 out.help(
                     span,
-                    "this comment says that something is left to do",
-                    "do it, or drop it",
+                    "this comment marks unfinished work",
+                    "finish the work, or remove the comment",
                 );
             }
         }
@@ -84,10 +84,9 @@ fn each_character(
 
 pub(in crate::lint) fn bidi_character(subject: &Subject<'_>, out: &mut Findings) {
     each_character(subject, is_bidi, |span, c| {
-        let message =
-            format!("U+{:04X} changes the order in which this line is shown", u32::from(c));
+        let message = format!("U+{:04X} changes the display order of this line", u32::from(c));
         out.add(span.clone(), message, |it| {
-            it.with_note("what is read here is not what is evaluated")
+            it.with_note("reviewers see other text than policyd evaluates")
                 .with_help("delete it")
                 .with_fix(false, span, "")
         });
@@ -109,7 +108,7 @@ pub(in crate::lint) fn invisible_character(subject: &Subject<'_>, out: &mut Find
         if joins(&span, c) {
             return;
         }
-        let message = format!("U+{:04X} cannot be seen", u32::from(c));
+        let message = format!("U+{:04X} is invisible", u32::from(c));
         out.add(span.clone(), message, |it| it.with_help("delete it").with_fix(false, span, ""));
     });
 }
@@ -132,16 +131,16 @@ fn mixes_lookalikes(text: &str) -> bool {
     words.any(|it| it.contains(alike) && it.contains(|c: char| c.is_ascii_alphabetic()))
 }
 
-pub(in crate::lint) fn odd_blank(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn unusual_whitespace(subject: &Subject<'_>, out: &mut Findings) {
     for leaf in subject.leaves.iter().filter(|it| is_looked_for(it)) {
         let text = leaf.node.text().unwrap_or_default();
         let found = text.char_indices().find(|(_, c)| is_odd_blank(*c));
         if let Some((at, c)) = found.filter(|_| !text.is_ascii()) {
             let span = leaf.node.sub_span(at..at + c.len_utf8());
-            let message = format!("U+{:04X} looks like a blank and is none", u32::from(c));
+            let message = format!("U+{:04X} looks like a space", u32::from(c));
             out.add(span.clone(), message, |it| {
-                it.with_note("what is typed with a blank is not found by it")
-                    .with_help("write a blank")
+                it.with_note("it does not match a space in a command")
+                    .with_help("write a plain space")
                     .with_fix(false, span, " ")
             });
         }
@@ -153,8 +152,7 @@ pub(in crate::lint) fn confusable_id(subject: &Subject<'_>, out: &mut Findings) 
         if !entry.name().is_ascii() && !entry.name().is_single_script() {
             let message = format!("`{}` mixes letters of several scripts", entry.name());
             out.add(entry.id.span.clone(), message, |it| {
-                it.with_note("it may look like another id and is none")
-                    .with_help("write it in one script")
+                it.with_note("it can look like another id").with_help("use letters of one script")
             });
         }
     }
@@ -164,8 +162,8 @@ pub(in crate::lint) fn confusable_id(subject: &Subject<'_>, out: &mut Findings) 
         if !text.is_ascii() && mixes_lookalikes(text) {
             let message = format!("`{text}` mixes letters of several scripts");
             out.add(leaf.node.span.clone(), message, |it| {
-                it.with_note("what looks like it is written otherwise")
-                    .with_help("write it in one script")
+                it.with_note("it does not match text that looks the same")
+                    .with_help("use letters of one script")
             });
         }
     }
@@ -180,11 +178,11 @@ pub(in crate::lint) fn secret(subject: &Subject<'_>, out: &mut Findings) {
         };
         let found = secrets(&source.text).into_iter();
         for (range, kind) in found.filter(|(it, kind)| *kind != "named value" || !below(it.start)) {
-            let message = format!("this looks like a secret: {kind}");
+            let message = format!("possible secret: {kind}");
             out.add(span(source, range.start, range.len()), message, |it| {
-                it.with_note("whoever reads the pack has it, and so has the history of the project")
+                it.with_note("all readers of the pack and the history of the project can see it")
                     .with_help(
-                        "take it out and have it replaced; a probe's program knows its own login",
+                        "remove and rotate it; let the program of a probe authenticate itself",
                     )
             });
         }
@@ -212,12 +210,12 @@ pub(in crate::lint) fn personal_path(subject: &Subject<'_>, out: &mut Findings) 
         });
         if let Some(range) = found {
             let message = format!(
-                "`{}` is somebody's own folder",
+                "`{}` is a personal home directory",
                 text.get(range.clone()).unwrap_or_default()
             );
             out.add(leaf.node.sub_span(range), message, |it| {
-                it.with_note("on another machine it is not there")
-                    .with_help("name paths from the project on, or by a glob such as `**/name`")
+                it.with_note("it does not exist on other machines")
+                    .with_help("write paths relative to the project, or a glob such as `**/name`")
             });
         }
     }

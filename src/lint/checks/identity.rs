@@ -22,7 +22,7 @@ pub(super) const LISTS: [&str; 6] = [
     "routes.yaml",
 ];
 
-pub(in crate::lint) fn misspelt_answer(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn misspelled_answer(subject: &Subject<'_>, out: &mut Findings) {
     for table in subject.of("tables.yaml") {
         let rows = table.node.get("rows").and_then(Node::items).unwrap_or_default();
         let last = subject.said(table, "otherwise").map(|it| it.get("answer").unwrap_or(it));
@@ -48,16 +48,54 @@ pub(in crate::lint) fn misspelt_answer(subject: &Subject<'_>, out: &mut Findings
                 slips(it) && (own < theirs || later)
             });
             let Some((_, (meant, other))) = meant else { continue };
-            out.add(node.span.clone(), format!("`{text}` is nearly the answer `{meant}`"), |it| {
-                it.with_related(other.span.clone(), "answered here")
-                    .with_note("whoever asks the table takes them for two answers")
-                    .with_help(format!("did you mean `{meant}`?"))
-            });
+            out.add(
+                node.span.clone(),
+                format!("the answer `{text}` is similar to `{meant}`"),
+                |it| {
+                    it.with_related(other.span.clone(), "used here")
+                        .with_note("callers of the table treat them as two answers")
+                        .with_help(format!("did you mean `{meant}`?"))
+                },
+            );
         }
     }
 }
 
-pub(in crate::lint) fn ids_alike(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn similar_category(subject: &Subject<'_>, out: &mut Findings) {
+    let own: Vec<&Node> =
+        subject.of("considerations.yaml").filter_map(|it| it.node.get("category")).collect();
+    if own.is_empty() {
+        return;
+    }
+    let all = subject.policy().map(|it| it.considerations.iter()).into_iter().flatten();
+    let mut times: BTreeMap<&str, usize> = BTreeMap::new();
+    for category in all.map(|it| &*it.category) {
+        *times.entry(category).or_default() += 1;
+    }
+    let count = |it: &str| times.get(it).copied().unwrap_or(0);
+    for node in own {
+        let name = node.text().unwrap_or_default();
+        let is_near = |it: &str| {
+            it != name
+                && (it.eq_ignore_ascii_case(name) || is_slip(it, name) || is_slip(name, it))
+                && name.len().min(it.len()) > LETTERS_MIN
+        };
+        // Of two the rarer one is the slip, or the one that sorts later.
+        let meant =
+            times.keys().copied().find(|it| is_near(it) && (count(it), *it) > (count(name), name));
+        let Some(meant) = meant else { continue };
+        out.add(
+            node.span.clone(),
+            format!("the category `{name}` is similar to `{meant}`"),
+            |it| {
+                it.with_note("reports show them as two categories")
+                    .with_help(format!("did you mean `{meant}`?"))
+            },
+        );
+    }
+}
+
+pub(in crate::lint) fn similar_ids(subject: &Subject<'_>, out: &mut Findings) {
     for file in LISTS {
         let mut seen: BTreeMap<String, Entry<'_>> = BTreeMap::new();
         for entry in subject.of(file) {
@@ -67,17 +105,23 @@ pub(in crate::lint) fn ids_alike(subject: &Subject<'_>, out: &mut Findings) {
             let below = subject.reviewed.meant.ids_of(file).find(alike);
             // Two of the pack's own are told below.
             if let Some(other) = below.filter(|it| !subject.of(file).any(|own| own.name() == *it)) {
-                let message = format!("`{name}` is almost `{other}` of a pack below");
-                let help = "write it as it is there, or give it a name that nobody confuses";
+                let message = format!(
+                    "`{name}` differs from the inherited `{other}` only in case, `-` or `_`"
+                );
+                let help = "use the inherited spelling, or choose a clearly different name";
                 out.help(entry.id.span.clone(), message, help);
             }
             if let Some(first) = seen.insert(folded, *entry)
                 && first.name() != entry.name()
             {
-                let message = format!("`{}` is almost `{}`", entry.name(), first.name());
+                let message = format!(
+                    "`{}` differs from `{}` only in case, `-` or `_`",
+                    entry.name(),
+                    first.name()
+                );
                 out.add(entry.id.span.clone(), message, |it| {
-                    it.with_related(first.id.span.clone(), "the other one")
-                        .with_help("give them names that nobody confuses")
+                    it.with_related(first.id.span.clone(), "the other entry")
+                        .with_help("choose clearly different names")
                 });
             }
         }
@@ -95,8 +139,8 @@ pub(in crate::lint) fn id_form(subject: &Subject<'_>, out: &mut Findings) {
         for entry in subject.of(file) {
             let name = entry.name();
             if !can_be_named(name) {
-                let message = format!("no expression can name `{name}`");
-                let help = "use letters, digits and `_`, a letter first";
+                let message = format!("expressions cannot use the name `{name}`");
+                let help = "use letters, digits and `_`, starting with a letter";
                 out.help(entry.id.span.clone(), message, help);
             }
         }
@@ -110,8 +154,8 @@ pub(in crate::lint) fn unused_checker(subject: &Subject<'_>, out: &mut Findings)
         // Named ones of a pack below are used there.
         let inherited = subject.inherited(entry).is_some();
         if !inherited && !named(entry.name()) && !is_base(entry) {
-            let message = format!("no consideration uses the checker `{}`", entry.name());
-            let help = "name it in a consideration (`checker: …`), or delete it";
+            let message = format!("no check uses the checker `{}`", entry.name());
+            let help = "use it in a check (`checker: …`), or delete it";
             out.help(entry.id.span.clone(), message, help);
         }
     }
@@ -195,19 +239,19 @@ pub(in crate::lint) fn unused_pattern(subject: &Subject<'_>, out: &mut Findings)
     // Whoever names a forge tells others what the project is on.
     let unused = unused_names(subject).into_iter().filter(|it| it.section != "forges");
     for it in unused.filter(|it| it.meant.is_none()) {
-        let message = format!("no expression asks for `{}`", it.key.text().unwrap_or_default());
+        let message = format!("no expression uses `{}`", it.key.text().unwrap_or_default());
         out.help(it.key.span.clone(), message, "use it, or delete it");
     }
 }
 
-pub(in crate::lint) fn nearly_inherited(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn similar_to_inherited(subject: &Subject<'_>, out: &mut Findings) {
     for Unused { section, key, meant } in unused_names(subject) {
         let (Some(meant), Some(name)) = (meant, key.text()) else { continue };
         let message =
-            format!("`{name}` is nearly the inherited `{meant}`, and no expression asks for it");
+            format!("no expression uses `{name}`, which is similar to the inherited `{meant}`");
         out.add(key.span.clone(), message, |it| {
             it.with_note(format!(
-                "an entry of `{section}` is joined with the inherited one of its name"
+                "an entry of `{section}` is merged with the inherited entry of the same name"
             ))
             .with_help(format!("did you mean `{meant}`?"))
             .with_word(name, meant)
@@ -254,7 +298,7 @@ pub(in crate::lint) fn unmatched_breaker(subject: &Subject<'_>, out: &mut Findin
     for entry in subject.of("breakers.yaml") {
         let (kind, _) = entry.name().split_once('/').unwrap_or_default();
         if let Some(meant) = slip_of(kind, OWN_BREAKERS.into_iter()) {
-            let message = format!("`{kind}/` is nearly `{meant}/`, and no breaker of this program");
+            let message = format!("unknown type of breaker `{kind}/`");
             let help = format!("write `{}`", entry.name().replacen(kind, meant, 1));
             out.help(entry.id.span.clone(), message, help);
         }
@@ -263,7 +307,7 @@ pub(in crate::lint) fn unmatched_breaker(subject: &Subject<'_>, out: &mut Findin
         {
             let known: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
             let help = suggest::did_you_mean(entry.name(), &known);
-            let message = format!("no probe has a breaker `{}`", entry.name());
+            let message = format!("no probe uses the breaker `{}`", entry.name());
             out.add(entry.id.span.clone(), message, |it| it.with_help_if(help));
         }
     }
@@ -298,9 +342,9 @@ pub(in crate::lint) fn unknown_voice(subject: &Subject<'_>, out: &mut Findings) 
                 || (Some(*it) == chosen && times(name) == times(it))
         });
         if let Some(meant) = meant.filter(|_| chosen != Some(name)) {
-            let message = format!("the voice `{name}` is nearly `{meant}`");
+            let message = format!("the voice `{name}` is similar to `{meant}`");
             out.add(node.span.clone(), message, |it| {
-                it.with_note("the text is not said where that voice is chosen")
+                it.with_note("policyd does not use the text if that voice is selected")
                     .with_help(format!("did you mean `{meant}`?"))
                     .with_word(name, meant)
             });

@@ -76,22 +76,20 @@ fn between_programs(subject: &Subject<'_>, out: &mut Findings) {
         let Some((text, range)) = text.or_else(of_regex) else { return };
         let Some((sign, rest)) = sign_in(&text, &is_program) else { return };
         if are_alternatives(&text, "_") {
-            out.add(site.span(range), format!("`{text}` is looked for as it stands"), |it| {
-                it.with_note("`|` stands for either in a regular expression alone")
+            out.add(site.span(range), format!("`{text}` is matched literally"), |it| {
+                it.with_note("`|` separates alternatives only in regular expressions")
                     .with_help(format!("write `program.line.matches({text:?})`"))
             });
             return;
         }
-        let message = format!(
-            "`{}` is not in `program.line`: that is one program",
-            format!("{sign} {rest}").trim()
-        );
+        let message =
+            format!("`program.line` never contains `{}`", format!("{sign} {rest}").trim());
         out.add(site.span(range), message, |it| {
-            it.with_note("each program of a command line is looked at by itself").with_help(match sign {
-                "|" => "ask `program.fed_by([…])` for what it reads from; the whole line is `action.command`",
-                "<" => "ask `program.fed_from([…])` for what it reads from; the whole line is `action.command`",
-                ">>" | ">" => "ask `program.changed` for what it writes into; the whole line is `action.command`",
-                _ => "the whole line is `action.command`, and what else it runs `action.runs(…)`",
+            it.with_note("each program of a command line is evaluated separately").with_help(match sign {
+                "|" => "use `program.fed_by([…])` for its input, or `action.command` for the whole line",
+                "<" => "use `program.fed_from([…])` for its input, or `action.command` for the whole line",
+                ">>" | ">" => "use `program.changed` for its output, or `action.command` for the whole line",
+                _ => "use `action.runs(…)` for other programs, or `action.command` for the whole line",
             })
         });
     });
@@ -122,16 +120,16 @@ fn begins_otherwise(subject: &Subject<'_>, out: &mut Findings) {
         let mut whole = patterns.iter().filter_map(Node::text);
         let help =
             if let Some(pattern) = whole.find(|it| it.split(' ').skip(1).any(|it| it == first)) {
-                format!("begin with its program: `{pattern}`")
+                format!("start with the program: `{pattern}`")
             } else if first.contains('/') {
-                "a program is known by its name, without its folder".to_owned()
+                "programs are matched by name, without their directory".to_owned()
             } else {
-                format!("where `{first}` starts it, ask `program.wrapped_by([{first:?}])`")
+                format!("if `{first}` starts it, use `program.wrapped_by([{first:?}])`")
             };
-        let message = format!("no program of `{}` begins with `{text}`", entry.name());
+        let message = format!("no program line of `{}` starts with `{text}`", entry.name());
         out.add(site.span(range), message, |it| {
             it.with_note(format!(
-                "the line of a program begins with its name: {}",
+                "the line of a program starts with its name: {}",
                 programs.join(", ")
             ))
             .with_help(help)
@@ -160,6 +158,35 @@ pub(in crate::lint) fn program_by_text(subject: &Subject<'_>, out: &mut Findings
     }
 }
 
+/// Reports a guard without `commands` that searches a command line for a program with its option or subcommand.
+fn mentions_program(subject: &Subject<'_>, site: &Site<'_>, term: &Term, out: &mut Findings) {
+    let called = |function: &str| asked_with(term, function).filter(|it| BY_TEXT.contains(&it.0));
+    let is_plain = |it: &str| !it.contains(['|', ';', '[', '{']) && !it.contains("&&");
+    let found = called("contains").or_else(|| called("matches")).map(|it| it.1);
+    let Some((written, range)) = found.filter(|(it, _)| is_plain(it)) else { return };
+    let text = plain(&written.replace("\\b", ""));
+    let mut words = text.split_whitespace();
+    let (Some(program), Some(next)) = (words.next(), words.next()) else { return };
+    let known = subject.reviewed.meant.known_programs();
+    let Some(subcommands) = known.get(program) else { return };
+    let filtered = subject.entry_of(site).is_none_or(|it| programs_of(subject, it).is_some());
+    if filtered || !(next.starts_with('-') || subcommands.contains(next)) {
+        return;
+    }
+    let is_option = next.starts_with('-');
+    let pattern = if is_option { program.to_owned() } else { format!("{program} {next}") };
+    let message = format!("the text of a command line does not show whether it runs `{pattern}`");
+    out.add(site.span(range), message, |it| {
+        let help = if is_option || words.next().is_some() {
+            format!("write `commands: [{pattern}]`, and check the rest with `program`")
+        } else {
+            format!("write `commands: [{pattern}]`")
+        };
+        it.with_note(format!("other spellings do not match, and `echo '{text}'` does"))
+            .with_help(help)
+    });
+}
+
 fn look_by_text(subject: &Subject<'_>, site: &Site<'_>, term: &Term, out: &mut Findings) {
     let is_line = |it: &str| BY_TEXT.contains(&it);
     let called =
@@ -169,7 +196,7 @@ fn look_by_text(subject: &Subject<'_>, site: &Site<'_>, term: &Term, out: &mut F
     let names_others = |it: &str| it.contains(['|', ';']) || it.contains("&&");
     let anchored = || called("matches").filter(|(it, _)| it.starts_with('^') && !names_others(it));
     let Some((text, range)) = called("starts_with").or_else(equal).or_else(anchored) else {
-        return;
+        return mentions_program(subject, site, term, out);
     };
     let text = plain(text);
     let mut words = text.split_whitespace();
@@ -187,9 +214,13 @@ fn look_by_text(subject: &Subject<'_>, site: &Site<'_>, term: &Term, out: &mut F
         Some(sub) => (format!("{program} {sub}"), words.next()),
         None => (program.to_owned(), next),
     };
-    let rest = rest.map_or("", |_| ", and ask `program` for the rest");
-    out.add(site.span(range), format!("a line that runs `{pattern}` may begin otherwise"), |it| {
-        it.with_note(format!("`cd a && {pattern}` and `sudo {pattern}` do"))
-            .with_help(format!("write `commands: [{pattern}]`{rest}"))
-    });
+    let rest = rest.map_or("", |_| ", and check the rest with `program`");
+    out.add(
+        site.span(range),
+        format!("command lines that run `{pattern}` can start with other text"),
+        |it| {
+            it.with_note(format!("such as `cd a && {pattern}` and `sudo {pattern}`"))
+                .with_help(format!("write `commands: [{pattern}]`{rest}"))
+        },
+    );
 }

@@ -23,12 +23,19 @@ fn regex_as_command(subject: &Subject<'_>, out: &mut Findings) {
         let stem = words.next().and_then(|it| it.strip_suffix(".*"));
         let of_regex = stem.zip(known).is_some_and(|(it, known)| known.contains(it));
         let ends = text.starts_with('^') || text.starts_with("\\b") || text.ends_with("\\b");
+        // `git.*push`: no name of a program goes on so.
+        let joined = text.split_once(".*").or_else(|| text.split_once("\\s"));
+        let of_regex = of_regex
+            || joined.is_some_and(|(program, rest)| {
+                subject.reviewed.meant.known_programs().contains_key(program)
+                    && rest.contains(char::is_alphabetic)
+            });
         // What belongs to the shell is told already.
         if (ends || text.ends_with('$') || of_regex) && !text.contains('|') {
-            let message = format!("`{text}` is a command pattern, and no regular expression");
+            let message = format!("`{text}` is a regular expression in a command pattern");
             out.add(pattern.span(), message, |it| {
-                it.with_note("no program is met by it").with_help(
-                    "write the words of the program: `git push`; `*` stands for any letters",
+                it.with_note("it matches no program").with_help(
+                    "write the words of the command: `git push`; `*` matches any characters",
                 )
             });
         }
@@ -37,20 +44,23 @@ fn regex_as_command(subject: &Subject<'_>, out: &mut Findings) {
 
 /// Facts that are compared whole, of which hardly one holds a `*`, and what knows patterns in their place.
 const WHOLE: [(&str, &str); 7] = [
-    ("session.branch", "ask `session.branch.matches(…)`"),
-    ("files.last_path", "ask `files.matching(…)`"),
-    ("program.name", "write it as a pattern under `commands`"),
-    ("event.tool", "write it under `tools` of a guard, or ask `event.tool.starts_with(…)`"),
-    ("action.tool", "write it under `tools` of the guard"),
-    ("event.source", "name each: `event.source in [\"startup\", \"resume\"]`"),
-    ("event.permission_mode", "name each: `event.permission_mode in [\"plan\", \"default\"]`"),
+    ("session.branch", "use `session.branch.matches(…)`"),
+    ("files.last_path", "use `files.matching(…)`"),
+    ("program.name", "use a pattern under `commands`"),
+    ("event.tool", "use `tools` of a guard, or `event.tool.starts_with(…)`"),
+    ("action.tool", "use `tools` of the guard"),
+    ("event.source", "list each value: `event.source in [\"startup\", \"resume\"]`"),
+    (
+        "event.permission_mode",
+        "list each value: `event.permission_mode in [\"plan\", \"default\"]`",
+    ),
 ];
 /// Lists of names, which hold no patterns either.
 const OF_NAMES: [(&str, &str); 4] = [
-    ("action.programs", "name each, or write patterns under `commands`"),
-    ("tools.count", "it counts the calls of one tool: name it whole"),
-    ("signals.pending", "name each signal"),
-    ("signals.count", "name each signal"),
+    ("action.programs", "list each program, or use patterns under `commands`"),
+    ("tools.count", "it counts the calls of one tool: write the full name"),
+    ("signals.pending", "list each signal"),
+    ("signals.count", "list each signal"),
 ];
 
 /// Globs, alternatives, and names of branches that no checkout has, among what facts are compared with.
@@ -63,7 +73,7 @@ fn glob_as_text(subject: &Subject<'_>, out: &mut Findings) {
                 let glob = text.contains('*') && text.contains(char::is_alphanumeric);
                 // That a name has no folder is told already.
                 let glob = glob && (fact != "program.name" || !text.contains(['/', ' ']));
-                let told = || (format!("`{text}` is compared as it stands"), instead.to_owned());
+                let told = || (format!("`{text}` is compared literally"), instead.to_owned());
                 let found = wrong.or_else(|| either(fact, text)).or_else(|| glob.then(told));
                 if let Some((message, help)) = found {
                     out.help(site.span(range), message, help);
@@ -75,7 +85,7 @@ fn glob_as_text(subject: &Subject<'_>, out: &mut Findings) {
         let Some((fact, names)) = asked(term) else { return };
         let Some((_, help)) = OF_NAMES.iter().find(|(it, _)| *it == fact) else { return };
         for (text, range) in names.into_iter().filter(|(it, _)| it.contains('*')) {
-            out.help(site.span(range), format!("`{text}` is compared as it stands"), *help);
+            out.help(site.span(range), format!("`{text}` is compared literally"), *help);
         }
     });
 }
@@ -91,7 +101,7 @@ pub(super) fn are_alternatives(text: &str, signs: &str) -> bool {
 fn either(fact: &str, text: &str) -> Option<(String, String)> {
     are_alternatives(text, "-_/.").then(|| {
         let names: Vec<&str> = text.split('|').collect();
-        (format!("`{text}` is compared as it stands"), format!("write `{fact} in {names:?}`"))
+        (format!("`{text}` is compared literally"), format!("write `{fact} in {names:?}`"))
     })
 }
 
@@ -164,22 +174,19 @@ pub(in crate::lint) fn regex_in_literal(subject: &Subject<'_>, out: &mut Finding
             let of_regex_alone = only_in_regexes(owner, text) && !is_given_patterns(subject, site);
             let found = is_path || of_regex_alone || (prose && (ends || of_regex));
             if text.len() > 1 && found {
-                out.add(
-                    site.span(range),
-                    format!("`{name}` looks for `{text}` as it stands"),
-                    |it| {
-                        it.with_note("it is no pattern here")
-                            .with_help("use `matches`, or write the text alone")
-                    },
-                );
+                out.add(site.span(range), format!("`{name}` matches `{text}` literally"), |it| {
+                    it.with_note("it is not a pattern here")
+                        .with_help("use `matches`, or write only the literal text")
+                });
             }
         }
     });
     for phrase in leaves(subject, |it| it.key == "phrases") {
         let text = phrase.text;
         if text.contains(".*") || text.contains("\\b") || text.split('|').count() > 1 {
-            out.add(phrase.span(), "a phrase is looked for word by word", |it| {
-                it.with_note("it is no regular expression").with_help("write it under `regexes`")
+            out.add(phrase.span(), "phrases are matched word by word", |it| {
+                it.with_note("a phrase is not a regular expression")
+                    .with_help("write it under `regexes`")
             });
         }
     }

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::guards::guards;
+use super::terms::asked;
+use crate::facts::covers;
 use crate::limits::SPOKEN_CHARS_MAX;
 use crate::lint::logic::{Answer, BEFORE_MAX, possible};
 use crate::lint::subject::Entry;
@@ -41,7 +44,7 @@ pub(in crate::lint) fn no_fallback(subject: &Subject<'_>, out: &mut Findings) {
             && items.iter().all(|it| it.get("when").is_some())
             && let Some(when) = last.get("when")
         {
-            let message = "none of these texts is said where no condition holds";
+            let message = "no text applies if every condition is false";
             out.help(when.span.clone(), message, "add a last text without `when`");
         }
     }
@@ -57,9 +60,9 @@ pub(in crate::lint) fn unreachable_text(subject: &Subject<'_>, out: &mut Finding
                 before.map(|it| (it, condition(it))).collect();
             if let Some(first) = covering(subject, &before, condition(choice)) {
                 let place = choice.get("text").unwrap_or(choice);
-                out.add(place.span.clone(), "this text is never said", |it| {
-                    it.with_related(first.span.clone(), "this one always comes first")
-                        .with_help("put what is special before what is general")
+                out.add(place.span.clone(), "this text is never used", |it| {
+                    it.with_related(first.span.clone(), "this one always applies first")
+                        .with_help("write specific entries before general ones")
                 });
             }
         }
@@ -105,8 +108,8 @@ pub(in crate::lint) fn no_guidance(subject: &Subject<'_>, out: &mut Findings) {
         };
         let blocks = entry.text("severity") == Some("blocker");
         if blocks && !said("guidance") && !said("message") {
-            let message = format!("`{}` blocks and does not say what to do", entry.name());
-            let help = "write `guidance: …`, one sentence for the agent";
+            let message = format!("the blocker `{}` has no guidance", entry.name());
+            let help = "add `guidance: …` with one sentence for the agent";
             out.help(entry.id.span.clone(), message, help);
         }
     }
@@ -117,9 +120,9 @@ pub(in crate::lint) fn message_and_guidance(subject: &Subject<'_>, out: &mut Fin
         if let (Some(guidance), Some(message)) =
             (entry.node.get("guidance"), entry.node.get("message"))
         {
-            out.add(message.span.clone(), "`message` is never said", |it| {
-                it.with_related(guidance.span.clone(), "`guidance` is said")
-                    .with_help("they mean the same: keep one")
+            out.add(message.span.clone(), "`message` is never used", |it| {
+                it.with_related(guidance.span.clone(), "`guidance` is used")
+                    .with_help("both have the same meaning: keep one")
             });
         }
     }
@@ -133,8 +136,8 @@ pub(in crate::lint) fn text_too_long(subject: &Subject<'_>, out: &mut Findings) 
         if said && length > SPOKEN_CHARS_MAX {
             let message = format!("this text has {length} characters");
             out.add(leaf.node.span.clone(), message, |it| {
-                it.with_note(format!("what is longer than {SPOKEN_CHARS_MAX} is cut"))
-                    .with_help("say the same in fewer words, or name a document")
+                it.with_note(format!("text after {SPOKEN_CHARS_MAX} characters is cut"))
+                    .with_help("shorten the text, or refer to a document")
             });
         }
     }
@@ -164,7 +167,7 @@ fn foreign(text: &str, template: Option<&str>) -> Option<(std::ops::Range<usize>
     let cure = if template {
         "write `${…}`"
     } else {
-        "nothing is filled in here: say it without, or in a text that has holes, such as `details`"
+        "this text has no placeholders: remove it, or use `details`"
     };
     for (at, _) in text.match_indices('{') {
         let (before, rest) = (text.get(..at)?, text.get(at + 1..)?);
@@ -195,6 +198,32 @@ fn foreign(text: &str, template: Option<&str>) -> Option<(std::ops::Range<usize>
             return Some((at..at + 1 + opened + path.len(), cure));
         }
     }
+    if template { bare_fact(text).map(|it| (it, cure)) } else { None }
+}
+
+/// The first name of a fact in a template that is neither in a placeholder nor in backticks.
+fn bare_fact(text: &str) -> Option<std::ops::Range<usize>> {
+    if text.contains('`') {
+        return None;
+    }
+    let (mut at, mut depth) = (0, 0_usize);
+    for word in text.split_inclusive(|c: char| c.is_whitespace() || "{}(),;:\"'".contains(c)) {
+        let start = at;
+        at += word.len();
+        let path = word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let is_name = |c: char| c.is_ascii_lowercase() || c == '_' || c == '.';
+        let is_fact = path.contains('.') && path.chars().all(is_name);
+        // A call or a longer name is no fact.
+        let rest = word.get(path.len()..).unwrap_or_default();
+        if depth == 0 && is_fact && !rest.starts_with('(') && paths::last_member(path).is_some() {
+            return Some(start..start + path.len());
+        }
+        match word.chars().next_back() {
+            Some('{') => depth += 1,
+            Some('}') => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
     None
 }
 
@@ -214,7 +243,7 @@ const SAID_AS_IT_STANDS: [&str; 12] = [
     "consumed_by",
 ];
 
-pub(in crate::lint) fn foreign_hole(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn foreign_placeholder(subject: &Subject<'_>, out: &mut Findings) {
     for leaf in &subject.leaves {
         let template = matches!(leaf.kind, Kind::Template);
         if !template && !SAID_AS_IT_STANDS.contains(&leaf.key) {
@@ -223,8 +252,66 @@ pub(in crate::lint) fn foreign_hole(subject: &Subject<'_>, out: &mut Findings) {
         let text = leaf.node.text().unwrap_or_default();
         if let Some((range, help)) = foreign(text, template.then_some(leaf.file)) {
             let hole = text.get(range.clone()).unwrap_or_default();
-            let message = format!("`{hole}` is said as it stands here");
+            let message = format!("`{hole}` is printed literally");
             out.help(leaf.node.sub_span(range), message, help);
+        }
+    }
+}
+
+/// The command patterns of a guard that blocks, and the options that its condition requires.
+fn blocked_by<'s>(
+    subject: &'s Subject<'_>,
+    entry: &'s Entry<'s>,
+) -> Option<(Vec<&'s str>, Vec<&'s str>)> {
+    let text = |key: &str| subject.said(entry, key).and_then(Node::text);
+    let blocks = text("decision").is_some_and(|it| matches!(it, "deny" | "block"));
+    let soft = text("mode").is_some_and(|it| it != "enforce") || entry.is("enabled", false);
+    if !blocks || soft || text("unless").is_some() {
+        return None;
+    }
+    let commands = subject.said(entry, "commands")?.one_or_items();
+    let commands = commands.iter().filter_map(Node::text).collect();
+    let options = match (entry.node.get("when"), text("when")) {
+        (None, None) => Vec::new(),
+        (Some(node), _) => {
+            let term = subject.site_of(Some(entry), node)?.term.as_deref()?;
+            let (_, names) = asked(term).filter(|(fact, _)| *fact == "program.has")?;
+            names.into_iter().map(|(it, _)| it).collect()
+        }
+        (None, Some(_)) => return None,
+    };
+    Some((commands, options))
+}
+
+pub(in crate::lint) fn blocked_guidance(subject: &Subject<'_>, out: &mut Findings) {
+    let all = guards(subject).filter(|it| !subject.is_broken(it));
+    let blocking: Vec<_> = all.filter_map(|it| Some((it, blocked_by(subject, it)?))).collect();
+    if blocking.is_empty() {
+        return;
+    }
+    for entry in subject.of("considerations.yaml") {
+        for key in ["guidance", "message"] {
+            let Some(node) = entry.node.get(key) else { continue };
+            let text = node.text().unwrap_or_default();
+            // What stands between backticks is a command; a warning against it is none.
+            for (at, command) in text.split('`').enumerate().filter(|(at, _)| at % 2 == 1) {
+                let before = text.split('`').nth(at - 1).unwrap_or_default().to_lowercase();
+                let warns = ["not", "never", "avoid", "without", "instead of", "n't"];
+                let hit = blocking.iter().find(|(_, (patterns, options))| {
+                    let has = |it: &&str| command.split_whitespace().any(|word| word == *it);
+                    patterns.iter().any(|it| covers::command(it, command))
+                        && (options.is_empty() || options.iter().any(has))
+                });
+                let Some((guard, _)) = hit.filter(|_| !warns.iter().any(|it| before.contains(it)))
+                else {
+                    continue;
+                };
+                let message = format!("the guard `{}` blocks `{command}`", guard.name());
+                out.add(node.span.clone(), message, |it| {
+                    it.with_related(guard.id.span.clone(), "the guard")
+                        .with_help("write a command that the agent may run")
+                });
+            }
         }
     }
 }
@@ -235,9 +322,9 @@ pub(in crate::lint) fn duplicate_question(subject: &Subject<'_>, out: &mut Findi
         let Some(node) = entry.node.get("question") else { continue };
         let text = node.text().unwrap_or_default().trim().to_lowercase();
         if let Some(first) = asked.insert(text, node) {
-            out.add(node.span.clone(), "two considerations ask this", |it| {
-                it.with_related(first.span.clone(), "asked here")
-                    .with_help("join them, or say what tells them apart")
+            out.add(node.span.clone(), "two checks have this question", |it| {
+                it.with_related(first.span.clone(), "the other check")
+                    .with_help("join them, or describe the difference")
             });
         }
     }

@@ -16,7 +16,7 @@ pub(super) mod identity;
 pub(super) mod lines;
 pub(super) mod literals;
 pub(super) mod messages;
-pub(super) mod misspelt_options;
+pub(super) mod misspelled_options;
 pub(super) mod names;
 pub(super) mod numbers;
 pub(super) mod odds;

@@ -75,14 +75,14 @@ const DEFINED: &[Named] = &[
     named("breakers", (PROBES_BREAKER, "probes.yaml"), breakers),
     named("breakers.open", (PROBES_BREAKER, "probes.yaml"), breakers),
     named("breakers.needs_human", (PROBES_BREAKER, "probes.yaml"), breakers),
-    named("event.class", ("class of failures", "failures.yaml"), classes),
+    named("event.class", ("failure class", "failures.yaml"), classes),
     named("task.trigger", ("trigger", "escalation.yaml"), |it| {
         ids(it, "escalation.yaml", "triggers")
     }),
-    named("context.tier", ("tier of the context", "context.yaml"), |it| {
+    named("context.tier", ("context tier", "context.yaml"), |it| {
         it.names().tiers.iter().map(|it| Cow::Borrowed(it.as_str())).collect()
     }),
-    named("action.secrets", ("kind of secrets", ""), |_| {
+    named("action.secrets", ("class of secrets", ""), |_| {
         secrets::names().map(Cow::Borrowed).collect()
     }),
 ];
@@ -144,7 +144,7 @@ pub(in crate::lint) fn undefined_name(subject: &Subject<'_>, out: &mut Findings)
             let known = (row.known)(subject);
             for (name, range) in held.into_iter().filter(|(name, _)| !is_known(row, name, &known)) {
                 let known: Vec<&str> = known.iter().map(AsRef::as_ref).collect();
-                let message = format!("there is no {} `{name}`", row.what);
+                let message = format!("undefined {} `{name}`", row.what);
                 let near = suggest::nearest(name, &known);
                 let edit = near.and_then(|near| site.edit(range, &format!("{near:?}")));
                 let help = suggest::did_you_mean(name, &known);
@@ -165,7 +165,7 @@ pub(super) fn slip<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     known.iter().find(near).copied()
 }
 
-pub(in crate::lint) fn misspelt_value(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn misspelled_value(subject: &Subject<'_>, out: &mut Findings) {
     for (fact, member, whose, known) in FOREIGN {
         each_part_asking(subject, &[member], |site, term| {
             // What a tool said is a text like any other.
@@ -179,7 +179,7 @@ pub(in crate::lint) fn misspelt_value(subject: &Subject<'_>, out: &mut Findings)
             };
             for (name, range) in compared(term, |it| it == fact && !of_tools) {
                 let Some(near) = slip(name, known).filter(|_| !is_class(name)) else { continue };
-                let message = format!("no {whose} has `{name}` as `{fact}`");
+                let message = format!("no {whose} reports `{name}` as `{fact}`");
                 let edit = site.edit(range, &format!("{near:?}"));
                 out.add(site.span(range), message, |it| {
                     with_edit(it.with_help(format!("did you mean `{near}`?")), false, edit)
@@ -203,7 +203,7 @@ pub(in crate::lint) fn signal_field(subject: &Subject<'_>, out: &mut Findings) {
             out.add(key.span.clone(), message, |it| it.with_meant(field, &known));
         }
         for field in needed(fields).filter(|it| !given.iter().any(|(key, _)| key.says(it))) {
-            let message = format!("the signal `{name}` needs a field `{field}`");
+            let message = format!("the signal `{name}` requires the field `{field}`");
             let help = format!("write `fields: {{{field}: …}}`");
             out.help(node.span.clone(), message, help);
         }
@@ -231,13 +231,13 @@ fn emitted_by_rule(subject: &Subject<'_>, node: &Node, out: &mut Findings) {
     if let Some(begin) =
         name.strip_suffix('*').filter(|_| signals(subject).iter().any(|it| it == name))
     {
-        let message = format!("`{name}` stands for many signals, and one is created");
-        out.help(node.span.clone(), message, format!("write which one: `{begin}…`"));
+        let message = format!("`{name}` is a pattern, but one signal is created");
+        out.help(node.span.clone(), message, format!("write one name: `{begin}…`"));
     } else if let Some(field) = needed(fields).find(|it| !SAID_BY_RULES.contains(it)) {
         let message = format!(
-            "the signal `{name}` needs a field `{field}`, which no rule of this file gives"
+            "the signal `{name}` requires the field `{field}`, which rules of this file do not set"
         );
-        let help = "let the agent create it, or name another signal; a rule says `reason`, `severity` and `task_id`";
+        let help = "let the agent create it, or use another signal; a rule sets `reason`, `severity` and `task_id`";
         out.help(node.span.clone(), message, help);
     }
 }

@@ -11,8 +11,8 @@ use crate::time::duration_text;
 pub(in crate::lint) fn zero_duration(subject: &Subject<'_>, out: &mut Findings) {
     for leaf in subject.leaves.iter().filter(|it| matches!(it.kind, Kind::Duration)) {
         if leaf.node.duration() == Some(Duration::ZERO) {
-            let message = format!("`{}` is no time at all", leaf.key);
-            out.help(leaf.node.span.clone(), message, "write a time, or leave the key out");
+            let message = format!("`{}` is zero", leaf.key);
+            out.help(leaf.node.span.clone(), message, "write a duration, or remove the key");
         }
     }
 }
@@ -68,7 +68,7 @@ pub(in crate::lint) fn suspicious_unit(subject: &Subject<'_>, out: &mut Findings
             let message =
                 format!("{} is very {much} for `{key}`", leaf.node.text().unwrap_or_default());
             let (least, most) = (duration_text(*least), duration_text(*most));
-            let help = format!("is the unit right? Commonly it is between {least} and {most}");
+            let help = format!("check the unit; the usual range is {least} to {most}");
             out.help(leaf.node.span.clone(), message, help);
         }
     }
@@ -86,8 +86,8 @@ pub(in crate::lint) fn guard_contradiction(subject: &Subject<'_>, out: &mut Find
     let cap = guard.max_consecutive_blocks;
     let numbers = [
         ("warn_from", guard.warn_from, "the agent is never warned"),
-        ("same_failure_max", guard.same_failure_max, "the cap of all blocks comes first"),
-        ("idle_blocks_max", guard.idle_blocks_max, "the cap of all blocks comes first"),
+        ("same_failure_max", guard.same_failure_max, "the limit of all blocks applies first"),
+        ("idle_blocks_max", guard.idle_blocks_max, "the limit of all blocks applies first"),
     ];
     for (key, number, effect) in numbers {
         let Some(node) = section.get(key).or_else(|| section.get("max_consecutive_blocks")) else {
@@ -98,7 +98,7 @@ pub(in crate::lint) fn guard_contradiction(subject: &Subject<'_>, out: &mut Find
             let message =
                 format!("`{key}` is {number}, above `max_consecutive_blocks`, which is {cap}");
             out.add(node.span.clone(), message, |it| {
-                it.with_note(effect).with_help(format!("write at most {cap}, or raise the cap"))
+                it.with_note(effect).with_help(format!("write at most {cap}, or raise the limit"))
             });
         }
     }
@@ -116,8 +116,8 @@ pub(in crate::lint) fn delays_not_rising(subject: &Subject<'_>, out: &mut Findin
         {
             let (one, other) =
                 (first.text().unwrap_or_default(), second.text().unwrap_or_default());
-            let message = format!("the wait of {other} comes after one of {one}");
-            out.help(second.span.clone(), message, "let the waits rise");
+            let message = format!("the delay {other} follows the longer delay {one}");
+            out.help(second.span.clone(), message, "sort the delays in ascending order");
         }
     }
 }
@@ -127,7 +127,7 @@ pub(in crate::lint) fn unused_delays(subject: &Subject<'_>, out: &mut Findings) 
     let attempts = settings.durability.attempts;
     let used = usize::try_from(attempts).unwrap_or(usize::MAX);
     if let Some(node) = delays(section).get(used) {
-        let message = format!("with {attempts} attempt(s) nobody waits so long");
-        out.help(node.span.clone(), message, "leave it out, or raise `attempts`");
+        let message = format!("policyd never uses this delay: `attempts` is {attempts}");
+        out.help(node.span.clone(), message, "remove it, or raise `attempts`");
     }
 }

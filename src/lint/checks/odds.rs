@@ -34,10 +34,9 @@ pub(in crate::lint) fn never_fires(subject: &Subject<'_>, out: &mut Findings) {
         };
         let said = [(when, true), (satisfied, false)];
         if possible(&said, subject.names()) == Answer::Never {
-            let message = format!("where `{}` applies it is always satisfied", entry.name());
+            let message = format!("`{}` always passes where it applies", entry.name());
             out.add(site.whole(), message, |it| {
-                it.with_note("the rule never finds anything")
-                    .with_help("one of `when` and `satisfied` says too much")
+                it.with_note("the rule never fires").with_help("narrow `when` or `satisfied`")
             });
         }
     }
@@ -57,26 +56,33 @@ const ODDS: &[Odds] = &[
         files: &guards::FILES,
         first: ("when", true),
         second: ("unless", false),
-        message: "`unless` holds wherever `when` does",
+        message: "`unless` is true whenever `when` is",
         note: "the guard never fires",
     },
     Odds {
         files: &guards::FILES,
         first: ("when", true),
         second: ("unless", true),
-        message: "`unless` never holds where `when` does",
-        note: "it makes no difference where both are known",
+        message: "`unless` is never true together with `when`",
+        note: "it has no effect",
+    },
+    Odds {
+        files: &["considerations.yaml", "checkers.yaml"],
+        first: ("when", true),
+        second: ("satisfied", true),
+        message: "`satisfied` is never true together with `when`",
+        note: "the check always fires where it applies",
     },
     Odds {
         files: &["considerations.yaml", "checkers.yaml"],
         first: ("satisfied", false),
         second: ("blocking", true),
-        message: "`blocking` never holds where `satisfied` does not",
+        message: "`blocking` is true only if `satisfied` is",
         note: "the rule never blocks",
     },
 ];
 
-pub(in crate::lint) fn conditions_at_odds(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn contradictory_conditions(subject: &Subject<'_>, out: &mut Findings) {
     for entry in &subject.entries {
         let part = |key: &str| open(subject, entry, key);
         for odds in ODDS.iter().filter(|it| it.files.contains(&entry.file)) {
@@ -93,7 +99,7 @@ pub(in crate::lint) fn conditions_at_odds(subject: &Subject<'_>, out: &mut Findi
                 out.add(other.whole(), odds.message, |it| {
                     it.with_related(site.whole(), format!("`{}`", odds.first.0))
                         .with_note(odds.note)
-                        .with_help("say what is meant in one of them")
+                        .with_help("correct one of the conditions")
                 });
             }
         }
@@ -103,22 +109,24 @@ pub(in crate::lint) fn conditions_at_odds(subject: &Subject<'_>, out: &mut Findi
 
 fn never_applies<'a>(subject: &Subject<'a>, entry: &Entry<'a>, out: &mut Findings) {
     if let Some((site, types)) = for_no_session(subject, entry) {
-        out.add(site.whole(), "this holds for no session that the rule is for", |it| {
+        out.add(site.whole(), "this matches no session to which the rule applies", |it| {
             it.with_note(format!("`applicable_session_types` has {}", types.join(", ")))
-                .with_help("let the two speak of the same types")
+                .with_help("use the same types in both")
         });
     } else if let Some((site, other)) = of_another_type(subject, entry) {
         let types = session_types_of(subject, entry).unwrap_or_default().join(", ");
         out.add(
             site.whole(),
-            format!("where this holds, no session is {types}"),
+            format!("if this is true, no session is {types}"),
             |it| match other {
                 Some(other) => it
-                    .with_note(format!("all are `{other}` there, which is tried before"))
-                    .with_help(format!("let the rule be for `{other}`, or ask for something else")),
+                    .with_note(format!(
+                        "all of these sessions are `{other}`, which is matched first"
+                    ))
+                    .with_help(format!("apply the rule to `{other}`, or change the condition")),
                 None => it
-                    .with_note("`session_types.yaml` says what makes a session one")
-                    .with_help("let the two speak of the same sessions"),
+                    .with_note("`session_types.yaml` defines these types")
+                    .with_help("match the same sessions in both"),
             },
         );
     }
@@ -217,7 +225,7 @@ const SCOPES: [Scope; 4] = [
     },
 ];
 
-pub(in crate::lint) fn not_for_rule(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn irrelevant_for_rule(subject: &Subject<'_>, out: &mut Findings) {
     each_part_asking(subject, &["tool", "type", "name"], |site, term| {
         let Some(entry) = subject.entry_of(site) else { return };
         for scope in SCOPES {
@@ -237,10 +245,11 @@ pub(in crate::lint) fn not_for_rule(subject: &Subject<'_>, out: &mut Findings) {
                 _ => false,
             };
             for (name, range) in asked.into_iter().filter(|(it, _)| !is_for(it) && !odd(it)) {
-                let message = format!("`{}` is not for the {} `{name}`", entry.name(), scope.what);
+                let message =
+                    format!("`{}` does not apply to the {} `{name}`", entry.name(), scope.what);
                 out.add(site.span(range), message, |it| {
                     it.with_note(format!("`{}` has {}", scope.key, globs.join(", ")))
-                        .with_help(format!("name it under `{}`, or leave this out", scope.key))
+                        .with_help(format!("add it to `{}`, or remove this comparison", scope.key))
                 });
             }
         }

@@ -9,7 +9,7 @@ use crate::source::node::Node;
 /// Programs whose options have no dash: `dd of=x`, `make V=1`.
 const WITHOUT_DASHES: [&str; 5] = ["dd", "make", "env", "sysctl", "defaults"];
 
-pub(in crate::lint) fn odd_operand(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn invalid_operand(subject: &Subject<'_>, out: &mut Findings) {
     let members = [
         "operands",
         "names",
@@ -44,10 +44,10 @@ pub(in crate::lint) fn odd_operand(subject: &Subject<'_>, out: &mut Findings) {
             {
                 out.add(
                     site.span(range),
-                    format!("`{text}` is a word of the pattern `{pattern}` already"),
+                    format!("`{text}` is already part of the pattern `{pattern}`"),
                     |it| {
-                        it.with_note("operands are what stands behind the words of the pattern")
-                            .with_help("leave it out, or write a pattern without it")
+                        it.with_note("operands follow the words of the pattern")
+                            .with_help("remove it here, or remove it from the pattern")
                     },
                 );
             }
@@ -80,23 +80,22 @@ fn oddity(
     let first = text.split([' ', '/']).find(|it| !it.is_empty()).unwrap_or_default();
     Some(match fact {
         "program.operands" | FIRST_OPERAND if text.len() > 3 && text.starts_with("--") => {
-            let message = format!("`{text}` is an option, and an operand behind `--` only");
+            let message = format!("`{text}` is an option, not an operand");
             (message, "ask `program.has([…])`")
         }
-        "program.names" if text.starts_with('-') && text.len() > 1 && !text.contains('*') => (
-            format!("`{text}` is an option, and an operand behind `--` only"),
-            "ask `program.has([…])`",
-        ),
+        "program.names" if text.starts_with('-') && text.len() > 1 && !text.contains('*') => {
+            (format!("`{text}` is an option, not an operand"), "ask `program.has([…])`")
+        }
         "program.names" if text.starts_with('(') && text.contains('|') => (
-            format!("`{text}` is read as a glob, and no regular expression"),
-            "name each in a text of its own, or write `{a,b}`",
+            format!("`{text}` is a regular expression, but globs are expected"),
+            "write each name as a separate item, or `{a,b}`",
         ),
         "program.value" | "program.values"
             if !text.starts_with(['-', '+', '/']) && !without_dashes =>
         {
             (
-                format!("`{text}` is no option: it begins with no dash"),
-                "write the option as it is given: `--repo`",
+                format!("`{text}` is not an option: it does not start with a dash"),
+                "write the option with its dashes: `--repo`",
             )
         }
         "program.value" | "program.values"
@@ -104,38 +103,37 @@ fn oddity(
                 && (text.contains(' ') || (text.starts_with("--") && text.contains('='))) =>
         {
             (
-                format!("`{text}` is no option: its value is what is asked for"),
-                "write the option alone: `program.value(\"--env\") == \"prod\"`",
+                format!("`{text}` contains a value, but the name of an option is expected"),
+                "write only the option: `program.value(\"--env\") == \"prod\"`",
             )
         }
         "program.names" if are_alternatives(text, "-_/.*") => {
-            (format!("`{text}` is one name"), "name each in a text of its own")
+            (format!("`{text}` is a single name"), "write each name as a separate item")
         }
         "program.names" if anchored || text.contains("/.*") => (
-            format!("`{text}` is read as a glob, and no regular expression"),
-            "write `*` for any letters, and nothing for the ends",
+            format!("`{text}` is a regular expression, but globs are expected"),
+            "write `*` for any characters, without anchors",
         ),
         "program.names" if text.starts_with("**/") => (
-            format!("`{text}` is no path here: what lies in no folder is not met by it"),
-            "ask `program.targets.any([…])`, which knows paths",
+            format!("`{text}` does not match a name without a directory"),
+            "use `program.targets.any([…])`, which matches paths",
         ),
         "program.names" if text.trim() != text => {
-            (format!("no operand is `{text}`"), "write it without blanks around it")
+            (format!("`{text}` never matches an operand"), "remove the surrounding spaces")
         }
         "program.name" | "action.programs"
             if text.contains('/') || (text.contains(' ') && known.contains_key(first)) =>
         {
             (
-                format!("`{text}` is never the name of a program alone"),
-                "write its words as a pattern under `commands`, or ask `action.runs(…)`",
+                format!("`{text}` is not the name of a program"),
+                "use a pattern under `commands`, or `action.runs(…)`",
             )
         }
-        "program.wrapped_by" if text.contains(['/', ' ', '*']) => (
-            format!("`{text}` is never the name of a program alone"),
-            "write its name without folder and words: `sudo`",
-        ),
+        "program.wrapped_by" if text.contains(['/', ' ', '*']) => {
+            (format!("`{text}` is not the name of a program"), "write only the name: `sudo`")
+        }
         "action.sets" | "program.expands" if text.contains(['$', '=']) => {
-            (format!("no variable has the name `{text}`"), "write the name alone: `LD_PRELOAD`")
+            (format!("`{text}` is not the name of a variable"), "write only the name: `LD_PRELOAD`")
         }
         _ => return None,
     })

@@ -36,13 +36,13 @@ fn no_listed_option(subject: &Subject<'_>, out: &mut Findings) {
     for node in listed_options(subject) {
         let text = node.text().unwrap_or_default();
         let help = if text.contains([',', ' ']) {
-            "write each in a text of its own"
+            "write each option as a separate item"
         } else if text.starts_with("--") && text.ends_with('=') {
-            "leave `=` out: a value behind it is found anyway"
+            "remove `=`: a value after it is matched anyway"
         } else {
             continue;
         };
-        out.help(node.span.clone(), format!("no option is called `{text}`"), help);
+        out.help(node.span.clone(), format!("`{text}` is not the name of an option"), help);
     }
 }
 
@@ -53,14 +53,14 @@ fn not_one_option(text: &str) -> Option<(String, &'static str, String)> {
     let listed = before_comma != text && (before_comma.len() == 2 || text.starts_with("--"));
     if text.contains([' ', '|']) || listed {
         let first = text.split([' ', ',', '|']).next().unwrap_or_default();
-        let message = format!("`{text}` is looked for as one option");
-        let help = format!("write each in a text of its own: `[\"{first}\", …]`");
-        return Some((message, "no option has a blank, a comma or `|` in its name", help));
+        let message = format!("`{text}` is matched as a single option");
+        let help = format!("write each option as a separate item: `[\"{first}\", …]`");
+        return Some((message, "option names do not contain a space, a comma or `|`", help));
     }
     (text.len() > 1 && text.ends_with('*')).then(|| {
-        let note = "`*` stands for itself; a long option that is shortened is met anyway";
-        let help = "name each option whole: `--force`, `--force-with-lease`";
-        (format!("no option is called `{text}`"), note, help.to_owned())
+        let note = "`*` is a literal character; abbreviated long options match anyway";
+        let help = "write each option in full: `--force`, `--force-with-lease`";
+        (format!("`{text}` is not the name of an option"), note, help.to_owned())
     })
 }
 
@@ -78,9 +78,9 @@ pub(in crate::lint) fn no_option(subject: &Subject<'_>, out: &mut Findings) {
         }
         let name = text.trim_start_matches(|it: char| !it.is_alphanumeric());
         let dashes = if name.chars().count() == 1 { "-" } else { "--" };
-        let message = format!("`{text}` is no option: it begins with no dash");
+        let message = format!("`{text}` is not an option: it does not start with a dash");
         out.add(pattern.span(), message, |it| {
-            it.with_note("what is no option is asked for by `program.operands` and `program.names`")
+            it.with_note("use `program.operands` and `program.names` for other words")
                 .with_help(format!("write `{dashes}{name}`"))
         });
     }
@@ -118,12 +118,10 @@ fn bundled_option(subject: &Subject<'_>, out: &mut Findings) {
                     letters.chars().map(|it| format!("program.has([\"-{it}\"])")).collect();
                 out.add(
                     site.span(range),
-                    format!("`{text}` is met where it is written just so"),
+                    format!("`{text}` matches only this exact spelling"),
                     |it| {
-                        it.with_note(
-                            "letters of options may stand in any order, and each by itself",
-                        )
-                        .with_help(format!("ask for each: `{}`", each.join(" && ")))
+                        it.with_note("short options can appear in any order and separately")
+                            .with_help(format!("check each option: `{}`", each.join(" && ")))
                     },
                 );
             }

@@ -159,8 +159,8 @@ pub(in crate::lint) fn ends_in_newline(subject: &Subject<'_>, out: &mut Findings
     for pattern in leaves(subject, listed) {
         if pattern.text.ends_with('\n') {
             out.add(pattern.span(), "this pattern ends in a line break", |it| {
-                it.with_note("no line holds one, so it never matches")
-                    .with_help("write `|-` or `>-` in place of `|` or `>`, or quotes")
+                it.with_note("lines do not contain one, so it never matches")
+                    .with_help("write `|-` or `>-` instead of `|` or `>`, or use quotes")
             });
         }
     }
@@ -172,8 +172,8 @@ pub(in crate::lint) fn backspace(subject: &Subject<'_>, out: &mut Findings) {
         let Some(at) = text.find('\u{8}') else { continue };
         let quoted = leaf.node.scalar().is_some_and(|it| it.style == ScalarStyle::DoubleQuoted);
         let span = leaf.node.sub_span(at..at + 1);
-        out.add(span.clone(), "`\\b` in double quotes is a backspace, no word boundary", |it| {
-            let it = it.with_help("write `\\\\b`, or single quotes");
+        out.add(span.clone(), "`\\b` in double quotes is a backspace, not a word boundary", |it| {
+            let it = it.with_help("write `\\\\b`, or use single quotes");
             with_edit(it, false, quoted.then(|| (span, "\\\\b".to_owned())))
         });
     }
@@ -186,12 +186,18 @@ pub(in crate::lint) fn matches_everything(subject: &Subject<'_>, out: &mut Findi
         let anything =
             matches!(pattern.text.trim_end_matches(['+', '?', '*']), "." | "^." | "[^\\n]");
         if anything && hir.properties().minimum_len() == Some(1) {
-            let help = "say what is looked for: a pattern matches anywhere";
-            out.help(pattern.span(), "this matches every text but the empty one", help);
+            let help = "write the text to find: a pattern matches anywhere";
+            out.help(pattern.span(), "this matches every text except the empty one", help);
         } else if matches_every_text(&hir) {
-            out.add(pattern.span(), "this matches the empty text, and so everything", |it| {
-                it.with_help("demand at least one character: `+` in place of `*`, no empty branch")
-            });
+            out.add(
+                pattern.span(),
+                "this matches the empty string, and therefore everything",
+                |it| {
+                    it.with_help(
+                        "require at least one character: `+` instead of `*`, no empty alternative",
+                    )
+                },
+            );
         }
     }
 }
@@ -200,8 +206,8 @@ pub(in crate::lint) fn regex_without_pattern(subject: &Subject<'_>, out: &mut Fi
     for pattern in arguments(subject, &MATCHES) {
         let plain = hir(pattern.text).is_some_and(|it| matches!(it.kind(), HirKind::Literal(_)));
         if plain {
-            let help = "use `contains`, which counts case; or keep it where case must not count";
-            out.help(pattern.span(), "this regular expression is plain text", help);
+            let help = "use `contains`, which respects case, or keep `matches` to ignore case";
+            out.help(pattern.span(), "this regular expression is literal text", help);
         }
     }
 }
@@ -216,10 +222,10 @@ pub(in crate::lint) fn redundant_affix(subject: &Subject<'_>, out: &mut Findings
             continue;
         }
         if before || after {
-            let side = if before { "begins" } else { "ends" };
-            let message = format!("a pattern that {side} with `.*` finds nothing more");
+            let side = if before { "starts" } else { "ends" };
+            let message = format!("this pattern {side} with a redundant `.*`");
             out.add(pattern.span(), message, |it| {
-                let it = it.with_help("leave it out: a pattern matches anywhere");
+                let it = it.with_help("remove it: a pattern matches anywhere");
                 with_edit(it, true, pattern.replaced(".*", ""))
             });
         }
@@ -318,7 +324,7 @@ pub(in crate::lint) fn unescaped_dot(subject: &Subject<'_>, out: &mut Findings) 
         });
         if let Some((at, _)) = found {
             let rest = pattern.text.get(at..).unwrap_or_default();
-            let message = format!("the dot of `{rest}` stands for any character");
+            let message = format!("the dot in `{rest}` matches any character");
             out.help(pattern.part(at..at + 1), message, "write `\\.`");
         }
     }
@@ -329,8 +335,8 @@ pub(in crate::lint) fn doubled_backslash(subject: &Subject<'_>, out: &mut Findin
         let text = pattern.text;
         // What begins so may be a path of Windows.
         if text.ends_with("\\\\b") {
-            out.add(pattern.span(), "this looks for a backslash and a `b`", |it| {
-                it.with_note("a backslash is doubled within double quotes only")
+            out.add(pattern.span(), "this matches a literal backslash and a `b`", |it| {
+                it.with_note("double a backslash only within double quotes")
                     .with_help("write `\\b` for the end of a word")
             });
         }

@@ -25,8 +25,8 @@ pub(in crate::lint) fn shell_probe(subject: &Subject<'_>, out: &mut Findings) {
             command(entry).first().filter(|(it, _)| SHELLS.contains(&base_name(it)))
         {
             out.add(node.span.clone(), format!("this probe runs the shell `{program}`"), |it| {
-                it.with_note("what a shell makes of a text depends on that text")
-                    .with_help("name the program and its arguments")
+                it.with_note("a shell interprets special characters in its arguments")
+                    .with_help("write the program and its arguments")
             });
         }
     }
@@ -63,8 +63,8 @@ pub(in crate::lint) fn writing_probe(subject: &Subject<'_>, out: &mut Findings) 
         };
         if let (Some(row), Some((_, node))) = (WRITING.iter().find(begins), words.first()) {
             out.add(node.span.clone(), format!("`{}` changes something", row.join(" ")), |it| {
-                it.with_note("a probe is run at stops, and again whenever its answer is too old")
-                    .with_help("ask only: `gh pr view`, `git status`")
+                it.with_note("policyd runs probes at stops, and again whenever a result is too old")
+                    .with_help("use a command that only reads: `gh pr view`, `git status`")
             });
         }
     }
@@ -76,21 +76,20 @@ pub(in crate::lint) fn relative_program(subject: &Subject<'_>, out: &mut Finding
         let lies_here =
             |it: &str| it.contains('/') && !it.starts_with(['/', '~']) && !is_expanded(it);
         if let Some((program, node)) = first.filter(|(it, _)| lies_here(it)) {
-            let message = format!("`{program}` lies in the project");
+            let message = format!("`{program}` is in the project");
             out.add(node.span.clone(), message, |it| {
-                it.with_note("the agent that is judged can change it")
-                    .with_help("name a program that is installed, or ignore this with a reason")
+                it.with_note("the agent can change it, and with it the result")
+                    .with_help("use an installed program, or suppress this finding with a reason")
             });
         }
     }
 }
 
-pub(in crate::lint) fn probe_without_cure(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn probe_without_install_hint(subject: &Subject<'_>, out: &mut Findings) {
     for entry in subject.of("probes.yaml") {
         let told = subject.inherited(entry).is_some() || entry.node.get("missing").is_some();
         if !told && entry.node.get("command").is_some() && !entry.is("enabled", false) {
-            let message =
-                format!("`{}` does not say what to do where its program is missing", entry.name());
+            let message = format!("`{}` has no hint for a missing program", entry.name());
             out.help(entry.id.span.clone(), message, "write `missing: …`");
         }
     }
@@ -139,10 +138,10 @@ pub(in crate::lint) fn shell_words(subject: &Subject<'_>, out: &mut Findings) {
             && let Some((program, _)) = only.split_once(' ')
             && !program.contains(['/', '\\'])
         {
-            let message = format!("there is no program `{only}`");
+            let message = format!("`{only}` is not a program");
             let split: Vec<&str> = only.split_whitespace().collect();
             out.add(node.span.clone(), message, |it| {
-                it.with_note("each word of a command is a text of its own")
+                it.with_note("each word of a command is a separate item")
                     .with_help(format!("write `command: [{}]`", split.join(", ")))
             });
         }
@@ -150,9 +149,9 @@ pub(in crate::lint) fn shell_words(subject: &Subject<'_>, out: &mut Findings) {
             continue;
         }
         if let Some((word, node)) = words.first().filter(|(it, _)| for_a_line(it)) {
-            out.add(node.span.clone(), format!("`{word}` is no program"), |it| {
-                it.with_note("no shell reads this: the first word is the program that is started")
-                    .with_help("name the program first; `env` starts one with variables")
+            out.add(node.span.clone(), format!("`{word}` is not a program"), |it| {
+                it.with_note("policyd runs it without a shell: the first word must be a program")
+                    .with_help("write the program first; `env` sets variables")
             });
         }
         for (at, (word, node)) in words.iter().enumerate() {
@@ -161,15 +160,19 @@ pub(in crate::lint) fn shell_words(subject: &Subject<'_>, out: &mut Findings) {
             let is_value = before.is_some_and(|it| it.starts_with('-'));
             if at > 0 && is_glued(word) && !is_value && !searches(&words) {
                 let split: Vec<&str> = word.splitn(2, ' ').collect();
-                out.add(node.span.clone(), format!("`{word}` is one word"), |it| {
-                    it.with_note("no option has a blank in its name")
+                out.add(node.span.clone(), format!("`{word}` is a single word"), |it| {
+                    it.with_note("option names do not contain spaces")
                         .with_help(format!("write `{}`", split.join(", ")))
                 });
             } else if for_a_shell(word, before) || (is_expanded(word) && !searches(&words)) {
-                out.add(node.span.clone(), format!("no shell reads `{word}`"), |it| {
-                    it.with_note("the program gets it as a word like any other")
-                        .with_help("ask the program itself, or name a script of yours that does")
-                });
+                out.add(
+                    node.span.clone(),
+                    format!("`{word}` is shell syntax, but no shell runs"),
+                    |it| {
+                        it.with_note("the program receives it literally")
+                            .with_help("use an option of the program, or run a script")
+                    },
+                );
             }
         }
     }

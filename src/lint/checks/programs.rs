@@ -23,7 +23,7 @@ const REAL: [&str; 25] = [
     "tst",
 ];
 
-pub(in crate::lint) fn misspelt_program(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn misspelled_program(subject: &Subject<'_>, out: &mut Findings) {
     for pattern in command_patterns(subject) {
         let known = subject.reviewed.meant.known_programs();
         let text = pattern.text;
@@ -43,9 +43,9 @@ pub(in crate::lint) fn misspelt_program(subject: &Subject<'_>, out: &mut Finding
         let Some((before, written, meant)) = slip else { continue };
         let at = text.get(before..).and_then(|it| it.find(&written)).map(|it| it + before);
         let place = at.map_or(0..text.len(), |at| at..at + written.len());
-        let message = format!("`{written}` is nearly `{meant}`, and nothing that is known");
+        let message = format!("unknown program or subcommand `{written}`");
         out.add(pattern.part(place), message, |it| {
-            it.with_note("a program of another name is never recognised")
+            it.with_note("the rule never matches a program with another name")
                 .with_help(format!("did you mean `{meant}`?"))
                 .with_word(&written, &meant)
         });
@@ -67,9 +67,9 @@ fn misspelt_commands(subject: &Subject<'_>, out: &mut Findings) {
                 .map(|it| (name, node, it)),
         };
         let Some((written, node, meant)) = slip else { continue };
-        let message = format!("`{written}` is nearly `{meant}`, and nothing that is known");
+        let message = format!("unknown program or subcommand `{written}`");
         out.add(node.span.clone(), message, |it| {
-            it.with_note("the probe has no answer, and what asks it cannot be judged")
+            it.with_note("the probe has no result, so rules that read it are unknown")
                 .with_help(format!("did you mean `{meant}`?"))
                 .with_word(written, meant)
         });
@@ -178,9 +178,9 @@ const PROGRAMS_TOO: [&str; 9] =
 pub(in crate::lint) fn word_as_program(subject: &Subject<'_>, out: &mut Findings) {
     let meant = &subject.reviewed.meant;
     let mut tell = |span: Span, (word, meant): (&str, String)| {
-        let message = format!("`{word}` is taken for a program of its own");
+        let message = format!("`{word}` is matched as a separate program");
         out.add(span, message, |it| {
-            it.with_note("each text of the list is a program, with its words: any of them is meant")
+            it.with_note("each item is a program with its words, and any match is sufficient")
                 .with_help(format!("write `{meant}`"))
         });
     };
@@ -230,29 +230,31 @@ pub(in crate::lint) fn shell_in_pattern(subject: &Subject<'_>, out: &mut Finding
         let mut parts = outside.split(',').skip(1).map(str::trim_start);
         let program = |it: &str| it.split(' ').next().is_some_and(|it| known.contains_key(it));
         if parts.any(program) {
-            out.add(pattern.span(), "a comma separates nothing in a pattern", |it| {
-                it.with_note("no program has one in its name")
-                    .with_help("write each pattern as a text of its own")
+            out.add(pattern.span(), "a comma does not separate patterns", |it| {
+                it.with_note("program names do not contain commas")
+                    .with_help("write each pattern as a separate item")
             });
         } else if pattern.text.contains('<') && pattern.text.contains('>') {
-            out.add(pattern.span(), "no program is called with such a name in its words", |it| {
-                it.with_help("write `*` where any letters may stand, or end the pattern before it")
+            out.add(pattern.span(), "`<…>` is matched literally", |it| {
+                it.with_help("write `*` for any characters, or end the pattern before it")
             });
         } else if pattern.text.split(' ').any(|it| matches!(it, "..." | "\u{2026}")) {
-            out.add(pattern.span(), "dots stand for nothing in a pattern", |it| {
-                it.with_help("name the program and its word: what stands between does not matter")
+            out.add(pattern.span(), "dots are matched literally", |it| {
+                it.with_help(
+                    "write the program and its subcommand: words between them do not matter",
+                )
             });
         } else if let Some(sign) = SHELL.iter().find(|it| pattern.text.contains(**it)) {
-            let message = format!("`{sign}` belongs to the shell, and no program sees it");
+            let message = format!("`{sign}` is shell syntax, which no program sees");
             out.add(pattern.span(), message, |it| {
-                it.with_note("each program of a command line is looked at for itself")
-                    .with_help("name one program and its words: `git push`")
+                it.with_note("each program of a command line is evaluated separately")
+                    .with_help("write one program and its words: `git push`")
             });
         }
     }
 }
 
-pub(in crate::lint) fn looked_through(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn wrapper_command(subject: &Subject<'_>, out: &mut Findings) {
     for (entry, pattern) in of_guards(subject) {
         // With a condition it may be meant where nothing is started by it: `sudo` with a shell of its own.
         look_through(subject, &pattern, entry.node.get("when").is_some(), out);
@@ -272,21 +274,20 @@ fn look_through(subject: &Subject<'_>, pattern: &Pattern<'_>, alone: bool, out: 
     let longest = wrappers.filter(|it| begins(it)).max_by_key(|it| it.len());
     if let Some(wrapper) = longest {
         let first = wrapper.split(' ').next().unwrap_or_default();
-        let message = format!("`{wrapper}` is looked through: what it starts is seen instead");
-        let when =
-            if wrapper == pattern.text { "only where nothing is started by it" } else { "never" };
+        let message = format!("`{wrapper}` is unwrapped: the wrapped command is matched instead");
+        let when = if wrapper == pattern.text { "only if it starts no program" } else { "never" };
         out.add(pattern.span(), message, |it| {
-            it.with_note(format!("this pattern fits {when}")).with_help(format!(
-                "name what is started, or ask `program.wrapped_by([\"{first}\"])`"
+            it.with_note(format!("this pattern matches {when}")).with_help(format!(
+                "write the wrapped program, or use `program.wrapped_by([\"{first}\"])`"
             ))
         });
     } else if pattern.text.split(' ').next().is_some_and(is_assignment) {
-        let message = "variables that are set for a program are no part of its pattern";
-        out.help(pattern.span(), message, "leave them out, or ask `action.sets([\"NAME\"])`");
+        let message = "variable assignments are not part of a command pattern";
+        out.help(pattern.span(), message, "remove them, or use `action.sets([\"NAME\"])`");
     }
 }
 
-pub(in crate::lint) fn folder_of_programs(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn directory_as_program(subject: &Subject<'_>, out: &mut Findings) {
     for pattern in command_patterns(subject) {
         let program = pattern.text.split_whitespace().next().unwrap_or_default();
         let Some((_, name)) = program.rsplit_once(['/', '\\']) else { continue };
@@ -296,9 +297,9 @@ pub(in crate::lint) fn folder_of_programs(subject: &Subject<'_>, out: &mut Findi
             _ => continue,
         };
         let place = pattern.part(0..program.len());
-        out.add(place, format!("`{program}` stands for {meant}"), |it| {
-            it.with_note("programs are known by their names, without their folders")
-                .with_help("name the programs that lie there: `deploy.sh`")
+        out.add(place, format!("`{program}` matches {meant}"), |it| {
+            it.with_note("programs are matched by name, without their directory")
+                .with_help("list the programs of the directory: `deploy.sh`")
         });
     }
 }

@@ -14,7 +14,7 @@ const EXCUSES: &str = "rationalizations.yaml";
 /// What is wrong with what is looked for, and what to write in its place.
 type Wrong = (String, &'static str);
 
-pub(in crate::lint) fn in_no_sentence(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn unmatchable_phrase(subject: &Subject<'_>, out: &mut Findings) {
     let texts = subject.file("vocabulary.yaml").and_then(|it| it.get("texts")?.entries());
     let texts = texts.unwrap_or_default().iter().map(|(_, row)| (row, false));
     let excuses = subject.of(EXCUSES).map(|it| (it.node, true));
@@ -40,13 +40,13 @@ fn odd_phrase(text: &str, excuse: bool) -> Option<Wrong> {
     let ends_within = plain.sentences().filter(|it| said(it.text())).count() > 1;
     let text = in_one_line(text);
     if !said(&text) && !text.trim().is_empty() {
-        let message = format!("`{text}` holds no word, and phrases are made of words");
-        Some((message, "look for signs by a regular expression, under `regexes`"))
+        let message = format!("`{text}` contains no word, but phrases consist of words");
+        Some((message, "use a regular expression under `regexes` for punctuation"))
     } else if ends_within {
-        let message = format!("a sentence ends within `{text}`, and each is looked at for itself");
-        Some((message, "write what stands in one sentence"))
+        let message = format!("`{text}` spans two sentences, which are matched separately");
+        Some((message, "write text of one sentence"))
     } else if excuse && text.trim_end().ends_with('?') {
-        Some((format!("`{text}` asks, and a question is no excuse"), NO_QUESTION))
+        Some((format!("`{text}` is a question, which is never a rationalization"), NO_QUESTION))
     } else if excuse && text.contains('\u{2019}') {
         Some((typographic(&text), PLAIN))
     } else {
@@ -54,16 +54,16 @@ fn odd_phrase(text: &str, excuse: bool) -> Option<Wrong> {
     }
 }
 
-const NO_QUESTION: &str = "write what is said in place of asking";
+const NO_QUESTION: &str = "write the statement instead of the question";
 const PLAIN: &str = "write `'`";
 
 fn typographic(text: &str) -> String {
-    format!("`{text}` has a typographic apostrophe, and the text it is looked for in plain ones")
+    format!("`{text}` has a typographic apostrophe, but texts are normalized to plain ones")
 }
 
 fn asking(text: &str, excuse: bool) -> Option<Wrong> {
     let asks = excuse && text.contains("\\?") && hir(text).is_some_and(|it| ends_in_question(&it));
-    asks.then(|| (format!("`{text}` asks, and a question is no excuse"), NO_QUESTION))
+    asks.then(|| (format!("`{text}` is a question, which is never a rationalization"), NO_QUESTION))
 }
 
 /// Whether whatever it matches ends with a question mark, and a line with that.
@@ -90,11 +90,11 @@ fn needs_foreign(text: &str, excuse: bool) -> Option<Wrong> {
     let may = text.contains(['`', '\u{2019}']) || (text.contains("\\n") && !text.ends_with('\n'));
     let hir = hir(text).filter(|_| may)?;
     if needs(&hir, '\n') {
-        let message = format!("`{text}` goes over the end of a line, and no sentence does");
-        Some((message, "write what stands in one line"))
+        let message = format!("`{text}` spans two lines, but sentences end with the line");
+        Some((message, "write text of one line"))
     } else if needs(&hir, '`') {
-        let message = format!("`{text}` looks for code, which is cut out of sentences");
-        Some((message, "look for what stands around the code"))
+        let message = format!("`{text}` matches code, which is removed from sentences");
+        Some((message, "match the text around the code"))
     } else if excuse && needs(&hir, '\u{2019}') {
         Some((typographic(text), PLAIN))
     } else {

@@ -86,14 +86,18 @@ fn parts(ast: &Ast) -> &[Ast] {
 /// A pattern between slashes, with what other languages write behind it: `/drop table/i`.
 fn of_javascript(text: &str) -> Option<(String, String)> {
     let (inside, flags) = text.strip_prefix('/')?.rsplit_once('/')?;
+    if flags.is_empty() && (inside.starts_with('^') || inside.ends_with('$')) {
+        let message = "the slashes are matched literally".to_owned();
+        return Some((message, format!("write `{inside}`")));
+    }
     let is_flags =
         !flags.is_empty() && flags.len() <= 3 && flags.chars().all(|c| "gimsuy".contains(c));
     // `/proc/sys` is a path.
     let usual = ["gi", "ig", "gim", "gmi", "im", "mi"].contains(&flags);
     let is_path = !usual && !inside.contains(' ');
     (is_flags && !is_path && !inside.is_empty() && !inside.contains('/')).then(|| {
-        let message = format!("the slashes and `{flags}` are part of what is looked for");
-        (message, format!("write `{inside}`: case does not count anyway"))
+        let message = format!("the slashes and `{flags}` are matched literally");
+        (message, format!("write `{inside}`: case is ignored anyway"))
     })
 }
 
@@ -115,9 +119,9 @@ fn end_before_name(all: &[Ast], text: &str) -> Option<Deception> {
         .windows(2)
         .position(|it| matches!(it, [one, next] if is_end(one) && is_letter(next)))?;
     let at = all.get(at)?.span().start.offset;
-    let message = "`$` is the end of the text, and something stands behind it".to_owned();
+    let message = "`$` is the end of the text, but text follows it".to_owned();
     (!text.contains("(?"))
-        .then(|| (at..at + 1, message, "write `\\$` for the sign itself".to_owned()))
+        .then(|| (at..at + 1, message, "write `\\$` for a literal `$`".to_owned()))
 }
 
 /// An anchor that binds the first of several branches alone: `^feat/|fix/`.
@@ -141,16 +145,20 @@ fn loose_anchor(branches: &[Ast], text: &str, of_branch: bool) -> Option<Decepti
     let end = last.span().end.offset;
     if of_branch && edges(first) == (true, false) && edges(last) == (false, true) {
         let middle = rest.split_last().is_none_or(|(_, it)| bare(it));
-        let message = "`^` binds the first of these alone, `$` the last".to_owned();
+        let message = "`^` applies only to the first alternative, `$` only to the last".to_owned();
         return middle.then(|| (start..start + 1, message, format!("write `^({inner})$`")));
     }
     if edges(first) == (true, false) && bare(rest) {
         let help = format!("write `^({inner})`");
-        return Some((start..start + 1, "`^` binds the first of these alone".to_owned(), help));
+        return Some((
+            start..start + 1,
+            "`^` applies only to the first alternative".to_owned(),
+            help,
+        ));
     }
     if edges(last) == (false, true) && bare(before) {
         let help = format!("write `({inner})$`");
-        return Some((end - 1..end, "`$` binds the last of these alone".to_owned(), help));
+        return Some((end - 1..end, "`$` applies only to the last alternative".to_owned(), help));
     }
     None
 }
@@ -180,7 +188,7 @@ fn within(ast: &Ast, text: &str) -> Option<Deception> {
         let is_word = |it: &&str| it.len() > 1 && it.chars().all(char::is_alphanumeric);
         return (union.items.len() > 3 && words.len() > 1 && words.iter().all(is_word)).then(
             || {
-                let message = format!("`{written}` is one character");
+                let message = format!("`{written}` matches a single character");
                 (range, message, format!("write `({inside})`"))
             },
         );
@@ -190,8 +198,8 @@ fn within(ast: &Ast, text: &str) -> Option<Deception> {
         let many = it.op.kind == RepetitionKind::ZeroOrMore;
         if slash && many && it.span.end.offset == text.len() && it.span.start.offset > 1 {
             let range = it.span.start.offset..it.span.end.offset;
-            let message = "`/*` is any number of `/`, also none".to_owned();
-            let help = "write `/` alone: it may go on behind it".to_owned();
+            let message = "`/*` matches any number of `/`, including none".to_owned();
+            let help = "write `/`: text can follow it".to_owned();
             return Some((range, message, help));
         }
     }

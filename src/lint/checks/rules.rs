@@ -34,13 +34,14 @@ pub(in crate::lint) fn never_true(subject: &Subject<'_>, out: &mut Findings) {
     for (site, term) in conditions(subject) {
         if !is_meant(site, term) && site.truth(subject.names()) == Some(false) {
             let (message, note) = match site.key {
-                "satisfied" => ("this never holds", "the rule is never satisfied"),
-                "blocking" => ("this never holds", "the rule never blocks"),
-                _ => ("this never holds", "what it guards is dead"),
+                "satisfied" => ("this is never true", "the check always fires"),
+                "blocking" => ("this is never true", "the rule never blocks"),
+                _ => ("this is never true", "the rule or text with this condition is never used"),
             };
             out.add(site.whole(), message, |it| {
-                it.with_note(note)
-                    .with_help("write what is meant; `enabled: false` switches a rule off")
+                it.with_note(note).with_help(
+                    "write the intended condition, or disable the rule with `enabled: false`",
+                )
             });
         }
     }
@@ -51,11 +52,11 @@ pub(in crate::lint) fn always_true(subject: &Subject<'_>, out: &mut Findings) {
         if !is_meant(site, term) && site.truth(subject.names()) == Some(true) {
             let (note, help) = match site.key {
                 "satisfied" => {
-                    ("the rule never finds anything", "write what is meant, or delete the rule")
+                    ("the rule never fires", "write the intended condition, or delete the rule")
                 }
-                _ => ("it makes no difference", "write what is meant, or leave it out"),
+                _ => ("it has no effect", "replace the constant by a condition, or remove the key"),
             };
-            out.add(site.whole(), "this always holds", |it| it.with_note(note).with_help(help));
+            out.add(site.whole(), "this is always true", |it| it.with_note(note).with_help(help));
         }
     }
 }
@@ -84,7 +85,11 @@ fn constant_parts(site: &Site<'_>, term: &Term, subject: &Subject<'_>, out: &mut
         match truth(part, site.names(subject.names())) {
             Some(value) => {
                 let message = format!("this part is always {value}");
-                out.help(site.span(&part.range), message, "leave it out, or say what is meant");
+                out.help(
+                    site.span(&part.range),
+                    message,
+                    "remove it, or write the intended comparison",
+                );
             }
             None => constant_parts(site, part, subject, out),
         }
@@ -99,9 +104,9 @@ pub(in crate::lint) fn redundant_part(subject: &Subject<'_>, out: &mut Findings)
         site.visit(|part| {
             let Some((items, all)) = row(part) else { return };
             if let Some((item, other)) = redundant(items, all, site.names(subject.names())) {
-                out.add(site.span(&item.range), "this part changes nothing", |it| {
-                    it.with_related(site.span(&other.range), "this one decides")
-                        .with_help("leave it out, or say what is meant")
+                out.add(site.span(&item.range), "this part has no effect", |it| {
+                    it.with_related(site.span(&other.range), "this part decides")
+                        .with_help("remove it, or write the intended comparison")
                 });
             }
         });
@@ -168,9 +173,9 @@ pub(in crate::lint) fn unreachable_rule(subject: &Subject<'_>, out: &mut Finding
             let none: Vec<(&Term, bool)> = rows.iter().map(|it| (&*it.when, false)).collect();
             let otherwise = table.node.get("otherwise").filter(|_| rows.len() <= BEFORE_MAX);
             if let Some(node) = otherwise.filter(|_| possible(&none, names) == Answer::Never) {
-                out.add(node.span.clone(), "`otherwise` never answers", |it| {
-                    it.with_note("one of the rows holds whatever is asked")
-                        .with_help("see whether a row says too much; else let it give the answer of the last one")
+                out.add(node.span.clone(), "`otherwise` is never used", |it| {
+                    it.with_note("the rows cover every case")
+                        .with_help("narrow a row, or give `otherwise` the answer of the last row")
                 });
             }
         }
@@ -189,9 +194,9 @@ fn nothing_left(rules: &[Ranked<'_>], names: &Names, out: &mut Findings) {
             said.push((&before.when, false));
             if possible(&said, names) == Answer::Never {
                 out.add(rule.place.span.clone(), format!("{} never decides", rule.name), |it| {
-                    it.with_note("the rules before it leave nothing over")
-                        .with_help("put what is special before what is general")
-                        .with_related(before.place.span.clone(), "the last of those")
+                    it.with_note("the rules before it cover every case")
+                        .with_help("write specific entries before general ones")
+                        .with_related(before.place.span.clone(), "the last of these rules")
                 });
                 break;
             }
@@ -207,10 +212,11 @@ pub(in crate::lint) fn duplicate_condition(subject: &Subject<'_>, out: &mut Find
         let Some(satisfied) = canonical("satisfied") else { continue };
         let key = (canonical("when").unwrap_or_default(), satisfied);
         if let Some(first) = seen.get(&key) {
-            let message = format!("`{}` asks what `{}` asks", entry.name(), first.name());
+            let message =
+                format!("`{}` has the same condition as `{}`", entry.name(), first.name());
             out.add(entry.id.span.clone(), message, |it| {
-                it.with_related(first.id.span.clone(), "the other one")
-                    .with_help("let both use one named checker, or delete one")
+                it.with_related(first.id.span.clone(), "the other entry")
+                    .with_help("use one checker for both, or delete one")
             });
         } else {
             seen.insert(key, entry);
@@ -225,10 +231,11 @@ pub(in crate::lint) fn words_only_blocker(subject: &Subject<'_>, out: &mut Findi
         let words = body.is_some_and(|it| it.satisfied.words_only && it.blocking.is_none());
         let severity = entry.node.get("severity").filter(|it| it.text() == Some("blocker"));
         if let Some(severity) = severity.filter(|_| words) {
-            let message = format!("`{}` rests on words alone, and so never blocks", entry.name());
+            let message =
+                format!("`{}` depends only on message text, so it never blocks", entry.name());
             out.add(severity.span.clone(), message, |it| {
-                it.with_note("what somebody said is no evidence; the rule warns").with_help(
-                    "ask for a command, a file, a todo or a probe, or write `severity: warning`",
+                it.with_note("message text is not evidence; the rule only warns").with_help(
+                    "add a command, file, todo or probe to the condition, or write `severity: warning`",
                 )
             });
         }
@@ -249,7 +256,11 @@ pub(in crate::lint) fn blocking_without_effect(subject: &Subject<'_>, out: &mut 
         };
         if let Some(why) = why {
             let message = format!("`{}` never blocks: it has `{why}`", entry.name());
-            out.help(blocking.span.clone(), message, "leave `blocking` out, or raise the rule");
+            out.help(
+                blocking.span.clone(),
+                message,
+                "remove `blocking`, or make the rule a blocker",
+            );
         }
     }
 }
@@ -260,7 +271,7 @@ pub(in crate::lint) fn mode_without_effect(subject: &Subject<'_>, out: &mut Find
         let warns = subject.said(entry, "severity").and_then(Node::text) == Some("warning");
         if let Some(mode) = mode.filter(|_| warns) {
             let message = "a rule of severity `warning` only warns in any case";
-            out.help(mode.span.clone(), message, "leave `mode` out");
+            out.help(mode.span.clone(), message, "remove `mode`");
         }
     }
 }
@@ -272,7 +283,7 @@ pub(in crate::lint) fn checker_and_satisfied(subject: &Subject<'_>, out: &mut Fi
         {
             let name = checker.text().unwrap_or_default();
             out.add(checker.span.clone(), format!("the checker `{name}` is not used"), |it| {
-                it.with_related(satisfied.span.clone(), "this is asked in its place")
+                it.with_related(satisfied.span.clone(), "this is evaluated instead")
                     .with_help("keep one of them")
             });
         }

@@ -31,15 +31,17 @@ pub(in crate::lint) fn unreachable_session_type(subject: &Subject<'_>, out: &mut
         for (before, earlier, place) in types.iter().take(at.min(BEFORE_MAX)) {
             said.push((earlier, false));
             if possible(&said, subject.names()) == Answer::Never {
-                let message = format!("no session is ever of type `{id}`");
+                let message = format!("no session has the type `{id}`");
                 out.add(own.id.span.clone(), message, |it| {
                     let it = it
                         .with_note(format!(
-                            "`{before}` and what stands before it take all of its sessions"
+                            "`{before}` and the types before it match all of its sessions"
                         ))
-                        .with_help("put what is special before what is general");
+                        .with_help("write specific entries before general ones");
                     match place {
-                        Some(place) => it.with_related(place.id.span.clone(), "the last of those"),
+                        Some(place) => {
+                            it.with_related(place.id.span.clone(), "the last of these rules")
+                        }
                         None => it,
                     }
                 });
@@ -50,7 +52,7 @@ pub(in crate::lint) fn unreachable_session_type(subject: &Subject<'_>, out: &mut
 }
 
 /// An own type before the inherited ones that leaves nothing of what makes a session one of those.
-pub(in crate::lint) fn takes_sessions(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn overlapping_session_type(subject: &Subject<'_>, out: &mut Findings) {
     let types = session_types(subject);
     for (at, (id, when, own)) in types.iter().enumerate() {
         // Whoever lets an inherited rule hold for it knows.
@@ -84,12 +86,12 @@ pub(in crate::lint) fn takes_sessions(subject: &Subject<'_>, out: &mut Findings)
             let message = format!("sessions of `{other}` become `{id}`");
             out.add(own.id.span.clone(), message, |it| {
                 it.with_note(format!(
-                    "all in which `{}`; {count} rule(s) are for `{other}`, and are not asked of them",
+                    "all sessions with `{}`; rules for `{other}` that are not evaluated there: {count}",
                     way.canonical()
                 ))
                 .with_help(format!(
-                    "say what more makes a session `{id}`, or let the inherited rules that are to hold \
-                     there name it under `applicable_session_types`"
+                    "narrow the condition of `{id}`, or add it to `applicable_session_types` of the \
+                     inherited rules that should apply"
                 ))
             });
         }
@@ -105,9 +107,9 @@ pub(in crate::lint) fn no_default_session_type(subject: &Subject<'_>, out: &mut 
     }
     let answer = possible(&said, subject.names());
     if answer != Answer::Never {
-        out.add(last.id.span.clone(), "a session may be of no type", |it| {
+        out.add(last.id.span.clone(), "a session can have no type", |it| {
             let it = it.with_help("end the list with a type whose `when` is \"true\"");
-            witness(it, "it is of none where", &answer)
+            witness(it, "no type matches if", &answer)
         });
     }
 }
@@ -127,8 +129,8 @@ pub(in crate::lint) fn overlapping_session_types(subject: &Subject<'_>, out: &mu
             let answer = possible(&[(earlier, true), (when, true)], subject.names());
             if let Answer::Example(_) = &answer {
                 let message =
-                    format!("a session may be `{other}` and `{id}` at once; `{other}` wins");
-                out.add(own.id.span.clone(), message, |it| witness(it, "both hold where", &answer));
+                    format!("a session can match both `{other}` and `{id}`; `{other}` wins");
+                out.add(own.id.span.clone(), message, |it| witness(it, "both match if", &answer));
                 break;
             }
         }
@@ -152,8 +154,8 @@ pub(in crate::lint) fn redundant_session_type(subject: &Subject<'_>, out: &mut F
             let name = node.text().unwrap_or_default();
             let other = seen.insert(name, node).or(all.filter(|_| name != "*"));
             if let Some(other) = other {
-                out.add(node.span.clone(), format!("`{name}` is said already"), |it| {
-                    it.with_related(other.span.clone(), "said here").with_help("delete it")
+                out.add(node.span.clone(), format!("`{name}` is redundant"), |it| {
+                    it.with_related(other.span.clone(), "defined here").with_help("delete it")
                 });
             }
         }

@@ -19,25 +19,23 @@ pub(in crate::lint) fn empty_file(subject: &Subject<'_>, out: &mut Findings) {
         };
         if source.text.lines().all(says_nothing) {
             let span = Span { source: Arc::clone(source), start: 0, end: 0 };
-            out.help(span, format!("`{file}` holds nothing"), "delete it, or write its entries");
+            out.help(span, format!("`{file}` is empty"), "delete it, or add its entries");
         }
     }
 }
 
-pub(in crate::lint) fn unread_folder(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn ignored_directory(subject: &Subject<'_>, out: &mut Findings) {
     for file in &subject.unread {
         let source = Source { name: file.clone(), text: String::new() };
         let span = Span { source: source.into(), start: 0, end: 0 };
-        out.add(span, format!("this pack does not read `{file}`"), |it| {
-            it.with_note(
-                "a pack is the files of one folder; of those below it only `tests` is looked into",
-            )
-            .with_help("move its entries into the files of the pack, or cases into `tests`")
+        out.add(span, format!("this pack does not load `{file}`"), |it| {
+            it.with_note("a pack consists of the files of one directory and of `tests`")
+                .with_help("move its entries into the files of the pack, or its cases into `tests`")
         });
     }
 }
 
-pub(in crate::lint) fn keys_alike(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn similar_keys(subject: &Subject<'_>, out: &mut Findings) {
     for node in subject.reviewed.own.values() {
         each_map(node, &mut |entries| {
             // Those that are written alike are an error already.
@@ -49,10 +47,11 @@ pub(in crate::lint) fn keys_alike(subject: &Subject<'_>, out: &mut Findings) {
                 let Some(name) = key.text() else { continue };
                 if let Some(first) = seen.insert(folded(name), key) {
                     let other = first.text().unwrap_or_default();
-                    let message = format!("`{name}` is almost `{other}`");
+                    let message =
+                        format!("`{name}` differs from `{other}` only in case, `-` or `_`");
                     out.add(key.span.clone(), message, |it| {
-                        it.with_related(first.span.clone(), "the other one")
-                            .with_help("give them names that nobody confuses")
+                        it.with_related(first.span.clone(), "the other entry")
+                            .with_help("choose clearly different names")
                     });
                 }
             }
@@ -144,9 +143,9 @@ fn cut_expression(node: &Node, out: &mut Findings) {
         let start = node.span.end + (rest.len() - comment.len());
         let end = start + comment.lines().next().unwrap_or_default().len();
         let cut = Span { source: node.span.source.clone(), start, end };
-        out.add(cut, "this is a comment, and no part of the expression before it", |it| {
+        out.add(cut, "this is a comment, not a part of the expression", |it| {
             it.with_related(node.span.clone(), "the expression ends here")
-                .with_help("write `|-` and the expression below it, or delete the comment")
+                .with_help("write `|-` and the expression below, or delete the comment")
         });
         return;
     }
@@ -157,9 +156,9 @@ fn cut_expression(node: &Node, out: &mut Findings) {
     let written = node.sub_span(at..end);
     let below = written.text().split_once('\n').is_some_and(|(_, it)| !it.trim().is_empty());
     if below {
-        out.add(node.sub_span(at..at + 2), "this comment takes the lines below it with it", |it| {
-            it.with_note("the lines of this scalar become one, and `//` ends where a line does")
-                .with_help("write `|` in place of `>`, or `#` in a line above the key")
+        out.add(node.sub_span(at..at + 2), "this comment removes the lines below it", |it| {
+            it.with_note("YAML folds the lines of this scalar into one line")
+                .with_help("write `|` instead of `>`, or `#` in a line above the key")
         });
     }
 }
@@ -203,9 +202,9 @@ fn cut_text(node: &Node, goes_on: fn(char) -> bool, out: &mut Findings) {
         let start = span.end + (rest.len() - comment.len());
         let end = start + comment.lines().next().unwrap_or_default().len();
         let cut = Span { source: span.source.clone(), start, end };
-        out.add(cut, "this is a comment, and no part of the text before it", |it| {
+        out.add(cut, "this is a comment, not a part of the text", |it| {
             it.with_related(span.clone(), "the text ends here")
-                .with_help("write the text in quotes, or a blank behind `#`")
+                .with_help("put the text in quotes, or add a space after `#`")
         });
     }
 }
@@ -215,10 +214,9 @@ pub(in crate::lint) fn ambiguous_word(subject: &Subject<'_>, out: &mut Findings)
         let plain = leaf.node.scalar().is_some_and(|it| it.style == ScalarStyle::Plain);
         let text = leaf.node.text().unwrap_or_default();
         if plain && matches!(leaf.kind, Kind::Text | Kind::Template) && reads_otherwise(text) {
-            let message =
-                format!("`{text}` is text here, and something else to other YAML readers");
+            let message = format!("`{text}` is a boolean or number for other YAML parsers");
             out.add(leaf.node.span.clone(), message, |it| {
-                it.with_help("write it in quotes").with_fix(
+                it.with_help("put it in quotes").with_fix(
                     true,
                     leaf.node.span.clone(),
                     format!("\"{text}\""),
@@ -244,8 +242,8 @@ pub(in crate::lint) fn mixed_line_ends(subject: &Subject<'_>, out: &mut Findings
         if windows > 0 && windows < all {
             let at = source.text.find("\r\n").unwrap_or(0);
             let span = Span { source: source.clone(), start: at, end: at };
-            let message = format!("{windows} of {all} lines of `{file}` end as on Windows");
-            out.help(span, message, "let an editor make them all alike");
+            let message = format!("{windows} of {all} lines of `{file}` have Windows line endings");
+            out.help(span, message, "convert all line endings with an editor");
         }
     }
 }
@@ -256,7 +254,7 @@ pub(in crate::lint) fn missing_version(subject: &Subject<'_>, out: &mut Findings
         && let Some((first, _)) = manifest.entries().and_then(<[_]>::first)
     {
         let at = Span { end: first.span.start, ..first.span.clone() };
-        out.add(first.span.clone(), "the manifest does not say its version", |it| {
+        out.add(first.span.clone(), "the manifest has no version", |it| {
             let it = it.with_help("write `version: 1`");
             // Within braces, or indented, a line of its own would be something else.
             let plain = at.line_column().1 == 1;

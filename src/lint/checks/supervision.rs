@@ -27,8 +27,9 @@ pub(in crate::lint) fn context_contradiction(subject: &Subject<'_>, out: &mut Fi
         let window = value.int().and_then(|it| u64::try_from(it).ok()).unwrap_or(u64::MAX);
         if window <= plain {
             let name = name.text().unwrap_or_default();
-            let message = format!("the variant `{name}` holds no more than any model: {plain}");
-            out.help(value.span.clone(), message, "a variant is a larger one: write its window");
+            let message =
+                format!("the variant `{name}` is not larger than the standard window of {plain}");
+            out.help(value.span.clone(), message, "write the larger window of the variant");
         }
     }
 }
@@ -41,13 +42,13 @@ fn tiers(file: &Node, rules: &ContextRules, out: &mut Findings) {
         let Some(node) = tier.get("at") else { continue };
         let at = node.number().unwrap_or_default();
         if settings.measured == Measured::Occupancy && at > 100.0 {
-            let message = format!("`{id}` stands at {at} %, and no context is fuller than 100 %");
-            let help = "write at most 100, or measure what was spent (`meter: cumulative`)";
+            let message = format!("`{id}` is at {at}%, but the context never exceeds 100%");
+            let help = "write at most 100, or measure spent tokens (`meter: cumulative`)";
             out.help(node.span.clone(), message, help);
         } else if at <= settings.hysteresis {
             let held = settings.hysteresis;
-            let message = format!("`{id}` stands at {at} %, and holds {held} points below that");
-            let help = "once reached it is never left: let it stand above `hysteresis`";
+            let message = format!("`{id}` is at {at}%, within the hysteresis of {held} points");
+            let help = "the tier is never left: set it above `hysteresis`";
             out.help(node.span.clone(), message, help);
         }
     }
@@ -57,14 +58,13 @@ fn tiers(file: &Node, rules: &ContextRules, out: &mut Findings) {
             && let (Some(one), Some(other), Some(node)) = (at(first), at(second), second.get("at"))
             && other < one
         {
-            let message = format!("the tier at {other} % is written after one at {one} %");
-            out.help(node.span.clone(), message, "tiers are reached as they rise: write them so");
+            let message = format!("the tier at {other}% follows a tier at {one}%");
+            out.help(node.span.clone(), message, "sort the tiers in ascending order");
         }
     }
     if let Some(node) = file.get("tiers").filter(|_| settings.at(ACT).is_none()) {
-        let message =
-            format!("there is no tier `{ACT}`: nothing is done where the context is full");
-        out.help(node.span.clone(), message, "give one tier this id");
+        let message = format!("the tier `{ACT}` is missing, so a full context has no effect");
+        out.help(node.span.clone(), message, "add a tier with this id");
     }
 }
 
@@ -78,11 +78,11 @@ fn never_left(file: &Node, rules: &ContextRules, out: &mut Findings) {
     };
     let held = rules.settings.hysteresis;
     let kept = rules.settings.tiers.iter().filter(|it| it.at <= held && !moved(&it.id));
-    let kept: Vec<String> = kept.map(|it| format!("`{}` at {} %", it.id, it.at)).collect();
+    let kept: Vec<String> = kept.map(|it| format!("`{}` at {}%", it.id, it.at)).collect();
     if !kept.is_empty() {
         let message =
-            format!("`hysteresis` is {held}: only a compaction lets {} go again", kept.join(", "));
-        let help = "let it be less than the lowest tier";
+            format!("`hysteresis` is {held}: only a compaction resets {}", kept.join(", "));
+        let help = "set it below the lowest tier";
         out.help(node.span.clone(), message, help);
     }
 }
@@ -105,9 +105,8 @@ fn moved_tiers(subject: &Subject<'_>, rules: &ContextRules, out: &mut Findings) 
         });
         if let Some(other) = passed {
             let side = if at > other.at { "above" } else { "below" };
-            let message =
-                format!("`{name}` stands at {at} %, {side} `{}` at {} %", other.id, other.at);
-            let help = "tiers are reached as they rise: move the other one, too";
+            let message = format!("`{name}` is at {at}%, {side} `{}` at {}%", other.id, other.at);
+            let help = "keep the order of the tiers: move the other one, too";
             out.help(node.span.clone(), message, help);
         }
     }
@@ -124,7 +123,7 @@ fn windows(file: &Node, out: &mut Findings) {
         file.get("window").into_iter().chain(of_models).chain(variants.iter().map(|(_, it)| it));
     for node in all {
         let Some(tokens) = node.int().filter(|it| *it < WINDOW_MIN) else { continue };
-        let message = format!("no model holds only {tokens} tokens");
+        let message = format!("no model has a window of {tokens} tokens");
         out.help(node.span.clone(), message, format!("write {tokens}000 for {tokens} thousand"));
     }
 }
@@ -141,15 +140,20 @@ fn models(file: &Node, out: &mut Findings) {
         };
         let before = all.iter().take(at).filter_map(|(it, _)| it.text());
         if let Some(other) = before.into_iter().find(|it| *it != glob && same(it)) {
-            let message = format!("`{glob}` and `{other}` are of the same models, and as long");
-            out.help(name.span.clone(), message, "make the one longer that should decide");
+            let message =
+                format!("`{glob}` and `{other}` match the same models and are equally long");
+            out.help(name.span.clone(), message, "make the preferred glob longer");
         }
         let price = |key: &str| Some((model.get(key)?, model.get(key)?.number()?));
         let Some((_, input)) = price("input") else {
             let odd = ["output", "cache_read", "cache_write"].into_iter().find_map(price);
             if let Some((node, _)) = odd {
-                let message = format!("`{glob}` has a price, and none for its input");
-                out.help(node.span.clone(), message, "write `input`: without it nothing is priced");
+                let message = format!("`{glob}` has a price but no input price");
+                out.help(
+                    node.span.clone(),
+                    message,
+                    "add `input`: without it, no cost is computed",
+                );
             }
             continue;
         };
@@ -158,7 +162,7 @@ fn models(file: &Node, out: &mut Findings) {
             if (value > input) == dear && (value - input).abs() > f64::EPSILON {
                 let much = if dear { "more" } else { "less" };
                 let message = format!("`{key}` of `{glob}` costs {much} than its input");
-                out.help(node.span.clone(), message, "are the two mixed up?");
+                out.help(node.span.clone(), message, "check whether the two prices are swapped");
             }
         }
     }
@@ -175,27 +179,26 @@ pub(in crate::lint) fn signal_contradiction(subject: &Subject<'_>, out: &mut Fin
             && let Some(node) = own(["expires", "answer_within"])
         {
             let (answered, expires) = (duration_text(answered), duration_text(expires));
-            let message =
-                format!("it is void after {expires}, before its {answered} to be answered in end");
+            let message = format!("it expires after {expires}, before its deadline of {answered}");
             out.add(node.span.clone(), message, |it| {
-                it.with_note("nobody is told that it was not answered")
-                    .with_help("let `expires` be longer than `answer_within`")
+                it.with_note("the action for a missing answer never runs")
+                    .with_help("set `expires` to more than `answer_within`")
             });
         }
         if let Some(node) = entry.node.get("on_timeout").filter(|_| answered.is_none()) {
-            let message = "nobody has to answer it, so nothing is ever done";
-            out.help(node.span.clone(), message, "write `answer_within`: the time it counts from");
+            let message = "`on_timeout` has no effect without a deadline";
+            out.help(node.span.clone(), message, "add `answer_within`");
         }
         let shown = subject.said(entry, "shown").and_then(Node::bool) == Some(true);
         // What a drift leads to is always said.
         let is_signal = signals.iter().any(|it| std::ptr::eq(it, entry.node));
         if let Some(node) = entry.node.get("text").filter(|_| is_signal && !shown) {
-            let message = "this is never said: the agent is not told of the signal";
-            out.help(node.span.clone(), message, "write `shown: true`, or leave the text out");
+            let message = "this text is never used: the signal is not shown";
+            out.help(node.span.clone(), message, "write `shown: true`, or remove the text");
         }
         if let Some(node) = entry.node.get("approves").filter(|it| it.says(entry.name())) {
-            let message = "a signal is no answer to itself";
-            out.help(node.span.clone(), message, "name the request that a human says yes to");
+            let message = "a signal cannot approve itself";
+            out.help(node.span.clone(), message, "write the signal of the request");
         }
     }
 }
@@ -215,8 +218,8 @@ pub(in crate::lint) fn run_contradiction(subject: &Subject<'_>, out: &mut Findin
     }
     longer_than_all(file, run, out);
     if let Some(node) = file.get("claims").filter(|it| it.items().is_some_and(<[_]>::is_empty)) {
-        let message = "an agent has no way to say that it is done, so no run is ever complete";
-        out.help(node.span.clone(), message, "name one, or leave the key out");
+        let message = "the agent cannot report completion, so a run never completes";
+        out.help(node.span.clone(), message, "add one, or remove the key");
     }
 }
 
@@ -226,15 +229,15 @@ fn longer_than_all(file: &Node, run: &RunPolicy, out: &mut Findings) {
     let time = run.limits.time.filter(|it| !it.is_zero() && *it < run.deadline);
     if let (Some(time), Some(node)) = (time, file.get("time").or_else(turn)) {
         let (time, longest) = (duration_text(time), duration_text(run.deadline));
-        let message = format!("`time` is {time}, and a turn may last {longest}");
+        let message = format!("`time` is {time}, but a turn can last {longest}");
         out.add(node.span.clone(), message, |it| {
-            it.with_note("a turn is not cut off where the time of all turns is over")
+            it.with_note("policyd checks `time` only between turns")
                 .with_help(format!("write `turn: {{longest: {time}}}`, or less"))
         });
     }
 }
 
-pub(in crate::lint) fn goal_not_told(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn goal_missing_from_prompt(subject: &Subject<'_>, out: &mut Findings) {
     const FILE: &str = "run.yaml";
     let tells = |it: &Piece<'_>| match it {
         Piece::Hole { expression, .. } => expression.replace(' ', "").contains("run.goal"),
@@ -250,9 +253,11 @@ pub(in crate::lint) fn goal_not_told(subject: &Subject<'_>, out: &mut Findings) 
     };
     let entry = subject.of(FILE).find(told_it).or_else(|| subject.of(FILE).next());
     if let Some(entry) = entry {
-        out.add(entry.id.span.clone(), "no part of the prompt tells the agent its goal", |it| {
-            it.with_note("what `policyd run --goal` is given reaches the agent by the prompt alone")
-                .with_help("write `${run.goal}` in one of them")
+        out.add(entry.id.span.clone(), "no part of the prompt contains the goal", |it| {
+            it.with_note(
+                "the argument of `policyd run --goal` reaches the agent only through the prompt",
+            )
+            .with_help("add `${run.goal}` to one of the parts")
         });
     }
 }
@@ -264,25 +269,49 @@ fn limits(run: &RunPolicy) -> [Odd; 4] {
     let spent = limits.budget_usd.is_some_and(|it| it <= 0.0);
     let says = str::to_owned;
     [
-        ("iterations", "max", limits.iterations == 0, says("no turn is ever made"), "write more"),
-        ("iterations", "extend_by", no_turns, says("a run is extended by no turns"), "write more"),
+        (
+            "iterations",
+            "max",
+            limits.iterations == 0,
+            says("the run has no turns"),
+            "raise the value",
+        ),
+        (
+            "iterations",
+            "extend_by",
+            no_turns,
+            says("an extension adds no turns"),
+            "raise the value",
+        ),
         (
             "restarts",
             "when_stuck",
             none_left,
-            says("a fresh session is tried, and `max` allows none"),
+            says("fresh sessions are enabled, but `max` permits none"),
             "raise `max`, or write `false`",
         ),
-        ("budget", "usd", spent, says("it is spent before the first turn"), "write more"),
+        (
+            "budget",
+            "usd",
+            spent,
+            says("the budget is spent before the first turn"),
+            "raise the value",
+        ),
     ]
 }
 
 fn turn(run: &RunPolicy) -> [Odd; 3] {
     let longest = duration_text(run.deadline);
     let ends = format!("a turn of {longest} ends before it");
-    let help = "write less than `longest`";
+    let help = "set it below `longest`";
     [
-        ("turn", "longest", run.deadline.is_zero(), "no turn may last".to_owned(), "write more"),
+        (
+            "turn",
+            "longest",
+            run.deadline.is_zero(),
+            "turns have no time".to_owned(),
+            "raise the value",
+        ),
         ("turn", "silence", run.silence >= run.deadline, ends.clone(), help),
         ("turn", "grace", run.grace >= run.deadline, ends, help),
     ]
@@ -295,11 +324,11 @@ fn stuckness(run: &RunPolicy) -> [Odd; 5] {
     let turns = limits.iterations;
     let has = format!("a run has {turns} turns");
     let fewer = "write at most `iterations.max`";
-    let signs = format!("there are {SIGNS} signs, so they never hold");
-    let window = format!("{KEPT} turns are remembered, so it is never full");
+    let signs = format!("only {SIGNS} signals exist, so detection never triggers");
+    let window = format!("only {KEPT} turns are recorded, so the window is never full");
     [
-        (PART, "signs", stuck.signs > number(SIGNS), signs, "write less"),
-        (PART, "window", stuck.window > number(KEPT), window, "write less"),
+        (PART, "signs", stuck.signs > number(SIGNS), signs, "lower the value"),
+        (PART, "window", stuck.window > number(KEPT), window, "lower the value"),
         (PART, "rounds", stuck.rounds > turns, has.clone(), fewer),
         (PART, "idle", limits.idle > turns, has.clone(), fewer),
         (PART, "aborts", limits.aborts > turns, has, fewer),

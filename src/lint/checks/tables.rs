@@ -26,8 +26,8 @@ pub(in crate::lint) fn unused_input(subject: &Subject<'_>, out: &mut Findings) {
             inputs.iter().filter(|(it, _)| it.text().is_some_and(|it| !used.contains(it)))
         {
             let name = key.text().unwrap_or_default();
-            let message = format!("no row looks at `{name}`");
-            out.help(key.span.clone(), message, "leave it out, or write the row that is missing");
+            let message = format!("no row uses the input `{name}`");
+            out.help(key.span.clone(), message, "remove it, or add the missing row");
         }
     }
 }

@@ -23,9 +23,9 @@ pub(in crate::lint) fn pattern_from_text(subject: &Subject<'_>, out: &mut Findin
             if path(part).is_some() && FOREIGN.iter().any(|it| text.starts_with(it)) {
                 out.add(
                     site.span(&part.range),
-                    "somebody's text becomes a part of a pattern",
+                    "a value from outside becomes part of a pattern",
                     |it| {
-                        it.with_note("a dot or a bracket in it changes what is matched")
+                        it.with_note("a dot or bracket in the value changes the pattern")
                             .with_help("use `contains`, `starts_with` or `==`")
                     },
                 );
@@ -66,8 +66,8 @@ fn of_nothing(subject: &Subject<'_>, out: &mut Findings) {
             let nothing = argument.form == Form::List(Vec::new())
                 || (name == "action.runs" && constant(argument).is_some_and(|it| it.0.is_empty()));
             if nothing && OF_LISTS.contains(&name) {
-                let message = format!("`{name}` is asked for nothing, and never holds");
-                out.help(site.span(&argument.range), message, "name what is looked for");
+                let message = format!("`{name}` has an empty argument, so it is never true");
+                out.help(site.span(&argument.range), message, "write the text to search for");
             }
         });
     }
@@ -89,8 +89,8 @@ pub(in crate::lint) fn empty_argument(subject: &Subject<'_>, out: &mut Findings)
                     type_of(&it, receiver.map_or("", |(r, _)| r), names) == Type::Text
                 });
             if on_text {
-                let message = format!("`{name}(\"\")` holds of every text");
-                out.help(site.span(&argument.range), message, "name what is looked for");
+                let message = format!("`{name}(\"\")` is true for every text");
+                out.help(site.span(&argument.range), message, "write the text to search for");
             }
         }
     });
@@ -110,8 +110,8 @@ fn address_by_prefix(
 ) {
     match text.split_once("://") {
         None if text.contains('.') && !text.contains(':') && !text.starts_with("www.") => {
-            let message = format!("most addresses begin with their scheme, and not with `{text}`");
-            let help = format!("write its scheme: `https://{text}`");
+            let message = format!("addresses start with a scheme, not with `{text}`");
+            let help = format!("add the scheme: `https://{text}`");
             out.help(site.span(range), message, help);
         }
         Some((_, host))
@@ -120,10 +120,10 @@ fn address_by_prefix(
                 && !host.contains(['/', ':'])
                 && host.ends_with(|c: char| c.is_alphabetic()) =>
         {
-            let message = format!("`{text}` also begins the addresses of other hosts");
+            let message = format!("`{text}` also matches addresses of other hosts");
             out.add(site.span(range), message, |it| {
                 let it = it
-                    .with_note(format!("`{text}.example.net` starts with it, too"))
+                    .with_note(format!("such as `{text}.example.net`"))
                     .with_help("end the host with `/`");
                 with_edit(it, false, ended(site, (text, range)))
             });
@@ -151,11 +151,11 @@ pub(in crate::lint) fn path_by_prefix(subject: &Subject<'_>, out: &mut Findings)
         // Whoever ends it so means the beginning of a name.
         let begins_a_name = text.ends_with(|c: char| c.is_ascii_digit() || "-_.".contains(c));
         if of_path && text.contains('/') && !text.ends_with('/') && !begins_a_name {
-            let message = format!("`{text}` also begins the names of other folders and files");
+            let message = format!("`{text}` also matches other directories and files");
             out.add(site.span(range), message, |it| {
                 let it = it
-                    .with_note(format!("`{text}-old` starts with it, too"))
-                    .with_help("end the folder with `/`, or compare with `==`");
+                    .with_note(format!("such as `{text}-old`"))
+                    .with_help("end the directory with `/`, or compare with `==`");
                 with_edit(it, false, ended(site, (text, range)))
             });
         }
@@ -182,30 +182,28 @@ pub(in crate::lint) fn relative_path(subject: &Subject<'_>, out: &mut Findings) 
         for (text, range) in compared_paths(term) {
             let drive = text.get(1..2) == Some(":");
             if !text.is_empty() && !text.starts_with(['/', '~', '\\']) && !drive {
-                let message = format!("`{text}` is no path from the root on");
+                let message = format!("`{text}` is not an absolute path");
                 let folder = text.trim_end_matches('/');
                 let begins = site.part(&term.range).contains("starts_with(");
                 let glob = if begins { format!("{folder}/**") } else { text.to_owned() };
                 out.add(site.span(range), message, |it| {
-                    it.with_note(
-                        "clients name what they edit by its whole path: this is hardly ever met",
-                    )
-                    .with_help(format!("write `files.matching({glob:?}).count > 0`"))
+                    it.with_note("clients report absolute paths, so this is almost never true")
+                        .with_help(format!("write `files.matching({glob:?}).count > 0`"))
                 });
             }
         }
     });
 }
 
-pub(in crate::lint) fn case_never_met(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn impossible_letter_case(subject: &Subject<'_>, out: &mut Findings) {
     let is_lower = |it: &Term| path(it).is_some_and(|it| it.ends_with(".lower()"));
     each_part_asking(subject, &["text"], |site, term| {
         let of_answer = |it: &str| it.starts_with("probes.") && it.contains(".text(");
         let told = compared(term, of_answer).into_iter();
         for (text, range) in told.filter(|(it, _)| matches!(*it, "True" | "False")) {
-            out.add(site.span(range), format!("`{text}` has a capital letter"), |it| {
+            out.add(site.span(range), format!("`{text}` has an uppercase letter"), |it| {
                 it.with_note("JSON writes `true` and `false`")
-                    .with_help("ask `.flag(…)` in place of `.text(…)`")
+                    .with_help("use `.flag(…)` instead of `.text(…)`")
             });
         }
     });
@@ -222,9 +220,9 @@ pub(in crate::lint) fn case_never_met(subject: &Subject<'_>, out: &mut Findings)
         for (text, range) in found {
             let small = text.to_lowercase();
             if small != text {
-                out.add(site.span(range), format!("`{text}` has capital letters"), |it| {
+                out.add(site.span(range), format!("`{text}` has uppercase letters"), |it| {
                     let it = it
-                        .with_note("a text in lower case never has them")
+                        .with_note("a lowercase text never has them")
                         .with_help(format!("write `{small:?}`"));
                     with_edit(it, false, site.edit(range, &format!("{small:?}")))
                 });
@@ -238,20 +236,20 @@ type Made = (&'static str, fn(&str) -> bool, &'static str);
 
 const MADE: &[Made] = &[
     ("todos.open_list", |it| it.starts_with('['), "[status] text"),
-    ("commands.recent", |it| it.ends_with(')'), "command (what it came to)"),
-    ("outcome.failed_details", |it| it.contains(": "), "id: what is wrong"),
+    ("commands.recent", |it| it.ends_with(')'), "command (outcome)"),
+    ("outcome.failed_details", |it| it.contains(": "), "id: problem"),
 ];
 
-pub(in crate::lint) fn more_than_asked(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn partial_list_match(subject: &Subject<'_>, out: &mut Findings) {
     each_part_asking(subject, &["open_list", "recent", "failed_details"], |site, term| {
         let Some((list, texts)) = asked(term) else { return };
         let Some((_, may_be, form)) = MADE.iter().find(|(fact, ..)| *fact == list) else { return };
         for (text, range) in texts.into_iter().filter(|(it, _)| !may_be(it)) {
-            let message = format!("no text of `{list}` is `{text}` alone");
+            let message = format!("no item of `{list}` equals `{text}`");
             out.add(site.span(range), message, |it| {
-                it.with_note(format!("each is written as `{form}`, and compared as a whole"))
+                it.with_note(format!("each item has the form `{form}` and is compared as a whole"))
                     .with_help(format!(
-                        "look within them: `{list}.join(\"; \").contains({text:?})`"
+                        "search within the items: `{list}.join(\"; \").contains({text:?})`"
                     ))
             });
         }
@@ -265,11 +263,11 @@ pub(in crate::lint) fn in_text(subject: &Subject<'_>, out: &mut Findings) {
             let fact = site.part(&item.range);
             out.add(
                 site.span(range),
-                format!("this asks whether `{fact}` is a part of a text"),
+                format!("this tests whether `{fact}` is a substring"),
                 |it| {
                     let it = it
                         .with_note(format!(
-                            "it holds of each part of `{text}`, and of the empty text"
+                            "it is true for each part of `{text}` and for the empty string"
                         ))
                         .with_help(format!("write `in [{text:?}]`"));
                     with_edit(it, false, site.edit(range, &format!("[{text:?}]")))

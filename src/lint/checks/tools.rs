@@ -30,8 +30,11 @@ pub(super) fn known_tools() -> &'static [&'static str] {
     &TOOLS
 }
 
-/// The tool that a name means up to case.
+/// The tool that a name means up to case. Rules see the `shell` of other clients as `Bash`.
 fn real_tool(name: &str) -> Option<&'static str> {
+    if name != "shell" && name.eq_ignore_ascii_case("shell") {
+        return Some("Bash");
+    }
     TOOLS.iter().find(|it| it.eq_ignore_ascii_case(name)).copied()
 }
 
@@ -53,15 +56,15 @@ pub(in crate::lint) fn unknown_tool(subject: &Subject<'_>, out: &mut Findings) {
             let known: Vec<&str> = TOOLS.into_iter().chain(own()).collect();
             let near = real.or_else(|| suggest::nearest(name, &known));
             out.add(site.span(range), message, |it| {
-                let it = it.with_note("the condition never meets that tool");
+                let it = it.with_note("the condition never matches");
                 match near {
                     Some(near) => {
                         let edit = site.edit(range, &format!("{near:?}"));
                         with_edit(it.with_help(format!("did you mean `{near}`?")), false, edit)
                     }
                     None => it.with_help(
-                        "tools of MCP servers start with `mcp__`; one that runs commands or edits \
-                         files belongs into `shell_tools` or `edit_tools` of vocabulary.yaml",
+                        "names of MCP tools start with `mcp__`; add other tools that run commands or edit \
+                         files to `shell_tools` or `edit_tools` of vocabulary.yaml",
                     ),
                 }
             });
@@ -109,7 +112,7 @@ pub(in crate::lint) fn unknown_guard_tool(subject: &Subject<'_>, out: &mut Findi
             let help = match near {
                 _ if name.starts_with("mcp__") => format!("write `{}`", mcp_glob(name)),
                 Some(near) => format!("did you mean `{near}`?"),
-                None => "tools of MCP servers start with `mcp__`".to_owned(),
+                None => "names of MCP tools start with `mcp__`".to_owned(),
             };
             out.help(item.span.clone(), format!("no client has a tool `{name}`"), &help);
         }
@@ -167,7 +170,7 @@ const OF_CHANGES: [&str; 6] =
 /// Tools that change a file, or read it, and leave it there.
 const NEVER_DELETE: [&str; 5] = ["Edit", "MultiEdit", "NotebookEdit", "Read", "Write"];
 
-pub(in crate::lint) fn not_of_tool(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn unsupported_by_tool(subject: &Subject<'_>, out: &mut Findings) {
     let meant = &subject.reviewed.meant;
     for entry in guards(subject) {
         let tools = subject.said(entry, "tools").map(Node::one_or_items).unwrap_or_default();
@@ -204,9 +207,9 @@ pub(in crate::lint) fn not_of_tool(subject: &Subject<'_>, out: &mut Findings) {
                 }
                 told.push(what);
                 out.add(site.span(&term.range), message(what), |it| {
-                    let it = it.with_related(first.span.clone(), "these are looked at");
-                    it.with_note(format!("`action.{fact}` says nothing of them"))
-                        .with_help("name another tool under `tools`, or ask for something else")
+                    let it = it.with_related(first.span.clone(), "the tools of the guard");
+                    it.with_note(format!("they do not provide `action.{fact}`"))
+                        .with_help("add another tool under `tools`, or use another fact")
                 });
             });
         }
@@ -215,8 +218,8 @@ pub(in crate::lint) fn not_of_tool(subject: &Subject<'_>, out: &mut Findings) {
         let missing = kept.as_ref().and_then(|it| it.needs(&|it| lacking(it).is_some()));
         if let Some((what, fact)) = missing.and_then(lacking) {
             out.add(moved.span.clone(), message(what), |it| {
-                it.with_note(format!("the condition stays as it was, and needs `action.{fact}`"))
-                    .with_help("write a condition for these tools, or a guard of its own")
+                it.with_note(format!("the inherited condition requires `action.{fact}`"))
+                    .with_help("write a condition for these tools, or a separate guard")
             });
         }
     }
@@ -231,16 +234,19 @@ pub(super) fn odd_input(name: &str, known: Option<&[&'static str]>) -> Option<(S
     let all = || INPUTS.iter().flat_map(|(_, fields)| fields.iter().copied());
     let Some(known) = known else {
         let near = slip_of(name, all().filter(|it| it.len() >= TELLING_MIN))?;
-        return Some((format!("no known tool takes `{name}`"), format!("did you mean `{near}`?")));
+        return Some((
+            format!("no known tool accepts `{name}`"),
+            format!("did you mean `{near}`?"),
+        ));
     };
     if known.contains(&name) {
         return None;
     }
     if let Some(near) = suggest::nearest(name, known) {
-        return Some((format!("no such tool takes `{name}`"), format!("did you mean `{near}`?")));
+        return Some((format!("no such tool accepts `{name}`"), format!("did you mean `{near}`?")));
     }
-    let message = format!("none of these tools takes `{name}`");
-    all().any(|it| it == name).then(|| (message, format!("they take {}", known.join(", "))))
+    let message = format!("none of these tools accepts `{name}`");
+    all().any(|it| it == name).then(|| (message, format!("they accept {}", known.join(", "))))
 }
 
 /// Fields, and the tools that no client gives them: some clients put a patch into the `command` of a tool that
@@ -261,7 +267,7 @@ fn never_given(subject: &Subject<'_>, guard: &Entry<'_>, field: &str) -> bool {
     row.is_some_and(|(_, without)| tools.iter().all(|it| without.iter().any(|one| it.says(one))))
 }
 
-pub(in crate::lint) fn misspelt_input(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn misspelled_input(subject: &Subject<'_>, out: &mut Findings) {
     let known = |entry: Option<&Entry<'_>>| {
         let entry = entry.filter(|it| FILES.contains(&it.file))?;
         inputs(subject.said(entry, "tools")?.items()?)

@@ -19,7 +19,7 @@ const TOOLS: [&str; 3] = ["shell_tools", "edit_tools", "read_tools"];
 /// What is wrong with a name, and what to write in its place.
 type Wrong = (String, String);
 
-pub(in crate::lint) fn odd_name(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn unreachable_list_name(subject: &Subject<'_>, out: &mut Findings) {
     let mut judge = |list: Option<&Node>, wrong: &dyn Fn(&str) -> Option<Wrong>| {
         for node in list.and_then(Node::items).unwrap_or_default() {
             if let Some((message, help)) = node.text().and_then(wrong) {
@@ -41,8 +41,8 @@ pub(in crate::lint) fn odd_name(subject: &Subject<'_>, out: &mut Findings) {
 
 fn wrong_tool(name: &str) -> Option<Wrong> {
     if name.contains(['*', '?']) {
-        let message = format!("`{name}` is no name of a tool, and names are compared whole");
-        return Some((message, "write the name of each tool".to_owned()));
+        let message = format!("`{name}` is not the name of a tool");
+        return Some((message, "write the full name of each tool".to_owned()));
     }
     // Other clients write them in small letters; the pack makes others known by naming them here.
     let near = slip(name, known_tools()).filter(|it| !it.eq_ignore_ascii_case(name))?;
@@ -59,11 +59,11 @@ fn wrong_variable(name: &str) -> Option<Wrong> {
     let alone = alone.split(['=', '}', ':']).next().unwrap_or(alone).trim();
     let alone: String = alone.chars().map(|it| if part(it) { it } else { '_' }).collect();
     let help = if !alone.starts_with(|it: char| it.is_ascii_alphabetic()) {
-        "write its name alone: `SESSION_TYPE`".to_owned()
+        "write only the name: `SESSION_TYPE`".to_owned()
     } else {
-        format!("write its name alone: `{alone}`")
+        format!("write only the name: `{alone}`")
     };
-    Some((format!("no variable has the name `{name}`"), help))
+    Some((format!("`{name}` is not the name of a variable"), help))
 }
 
 /// What git lets stand in no name of a branch (`git check-ref-format`).
@@ -71,20 +71,17 @@ const IN_NO_BRANCH: [char; 8] = ['*', '?', '[', '^', ' ', '\\', '~', ':'];
 
 pub(super) fn wrong_branch(name: &str) -> Option<Wrong> {
     if name.contains(IN_NO_BRANCH) {
-        let message = format!("no branch is called `{name}`");
-        return Some((
-            message,
-            "write the name of each branch: they are compared whole".to_owned(),
-        ));
+        let message = format!("`{name}` is not the name of a branch");
+        return Some((message, "write the full name of each branch".to_owned()));
     }
     let prefix = ["refs/heads/", "refs/remotes/", "origin/"];
     let rest = prefix.iter().find_map(|it| name.strip_prefix(it))?;
-    let message = format!("`{name}` is how git calls a branch elsewhere, and not in a checkout");
+    let message = format!("`{name}` is not the local name of a branch");
     Some((message, format!("write `{rest}`")))
 }
 
 fn wrong_host(part: &str) -> Option<Wrong> {
-    let message = format!("no host contains `{part}`");
+    let message = format!("hosts do not contain `{part}`");
     if part.contains(['/', ':', '@', '*', ' ', '\\', '^', '$', '|']) {
         let rest = part.rsplit_once("://").map_or(part, |(_, rest)| rest);
         let rest = rest.split('/').next().unwrap_or(rest);
@@ -94,13 +91,13 @@ fn wrong_host(part: &str) -> Option<Wrong> {
         let help = if plain {
             format!("write `{}`", host.to_lowercase())
         } else {
-            "write a part of the host: `git.example.com`".to_owned()
+            "write the host or a part of it: `git.example.com`".to_owned()
         };
         return Some((message, help));
     }
     let small = part.to_lowercase();
     (small != part)
-        .then(|| (format!("{message}: hosts are in small letters"), format!("write `{small}`")))
+        .then(|| (format!("{message}: hosts are in lowercase"), format!("write `{small}`")))
 }
 
 /// Entries that list patterns and what excuses them, with whether case counts.
@@ -130,11 +127,11 @@ pub(in crate::lint) fn excused_pattern(subject: &Subject<'_>, out: &mut Findings
                     (*it == text && !whole_words) || excuses_all(it, text, whole_words, case)
                 });
                 let Some((by, _)) = excused else { continue };
-                let message = format!("`{text}` is excused wherever it is found");
+                let message = format!("the exception covers every match of `{text}`");
                 out.add(node.span.clone(), message, |it| {
-                    it.with_related(by.span.clone(), "this is found there, too")
-                        .with_note("it is looked for in vain")
-                        .with_help("say in `unless` what else stands there, or leave one out")
+                    it.with_related(by.span.clone(), "this matches there, too")
+                        .with_note("the pattern never matches")
+                        .with_help("write other text in `unless`, or remove one of them")
                 });
             }
         }
@@ -145,8 +142,8 @@ pub(in crate::lint) fn excused_pattern(subject: &Subject<'_>, out: &mut Findings
 /// out.
 fn said_both_ways(subject: &Subject<'_>, out: &mut Findings) {
     const SIDES: [(&str, &str, &str, &str); 2] = [
-        ("commands", "failed", "passed", "of a run that fails and passes nothing can be told"),
-        ("contents", "files", "except_files", "it is looked for in none of them"),
+        ("commands", "failed", "passed", "a run with both outcomes is ambiguous"),
+        ("contents", "files", "except_files", "it is searched for in none of them"),
     ];
     for (section, key, other, note) in SIDES {
         let kinds = subject.file(FILE).and_then(|it| it.get(section)?.entries());
@@ -156,11 +153,11 @@ fn said_both_ways(subject: &Subject<'_>, out: &mut Findings) {
                 let same = |it: &&Node| it.text().is_some() && it.text() == node.text();
                 let Some(beside) = list(other).iter().find(same) else { continue };
                 let text = node.text().unwrap_or_default();
-                let message = format!("`{text}` stands under `{key}` and under `{other}`");
+                let message = format!("`{text}` is under both `{key}` and `{other}`");
                 out.add(node.span.clone(), message, |it| {
-                    it.with_related(beside.span.clone(), "it stands here, too")
+                    it.with_related(beside.span.clone(), "the other one")
                         .with_note(note)
-                        .with_help("leave one of them out")
+                        .with_help("remove one of them")
                 });
             }
         }
@@ -174,21 +171,23 @@ fn left_out_files(subject: &Subject<'_>, out: &mut Findings) {
         let list = |key: &str| kind.get(key).map(Node::one_or_items).unwrap_or_default();
         for except in list("except") {
             let by = except.text().unwrap_or_default();
-            let note = "what `except` matches is not of the kind";
+            let note = "files that match `except` are not in the class";
             // The kind below has globs, too.
             if ["**", "*", "**/*"].contains(&by) {
-                out.add(except.span.clone(), format!("`{by}` leaves nothing of this kind"), |it| {
-                    it.with_note(note).with_help("say which of them are left out")
-                });
+                out.add(
+                    except.span.clone(),
+                    format!("`{by}` excludes every file of this class"),
+                    |it| it.with_note(note).with_help("write a narrower exclusion"),
+                );
                 continue;
             }
             for node in list("globs") {
                 let Some(text) = node.text().filter(|it| path_matches(by, it)) else { continue };
-                let message = format!("`{text}` is left out wherever it matches");
+                let message = format!("`{text}` is excluded wherever it matches");
                 out.add(node.span.clone(), message, |it| {
-                    it.with_related(except.span.clone(), "by this")
+                    it.with_related(except.span.clone(), "excluded here")
                         .with_note(note)
-                        .with_help("leave one of the two out")
+                        .with_help("remove one of them")
                 });
             }
         }
@@ -206,10 +205,10 @@ pub(in crate::lint) fn common_phrase(subject: &Subject<'_>, out: &mut Findings) 
     for leaf in subject.leaves.iter().filter(|it| it.key == "phrases") {
         let text = leaf.node.text().unwrap_or_default();
         if COMMON.iter().any(|word| word.eq_ignore_ascii_case(text.trim())) {
-            let message = format!("`{text}` is found in nearly every text");
+            let message = format!("`{text}` occurs in almost every text");
             out.add(leaf.node.span.clone(), message, |it| {
-                it.with_note("in a list a comma ends a text, unless that stands in quotes")
-                    .with_help("write the whole phrase: `\"not sure, but\"`")
+                it.with_note("in a list, a comma starts a new item unless the text is quoted")
+                    .with_help("write the whole phrase in quotes: `\"not sure, but\"`")
             });
         }
     }

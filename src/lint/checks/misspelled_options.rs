@@ -121,7 +121,7 @@ fn only_program<'s>(subject: &'s Subject<'_>, site: &Site<'s>) -> Option<&'s str
     commands.iter().all(fits).then_some(first)
 }
 
-pub(in crate::lint) fn misspelt_option(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn misspelled_option(subject: &Subject<'_>, out: &mut Findings) {
     in_expressions(subject, out);
     in_patterns(subject, out);
     in_vocabulary(subject, out);
@@ -136,7 +136,7 @@ fn in_patterns(subject: &Subject<'_>, out: &mut Findings) {
         for option in own.filter(|it| it.starts_with("--") && !it.contains(['*', '{'])) {
             let Some(meant) = meant_by(subject, program, option) else { continue };
             let at = pattern.text.find(option).unwrap_or_default();
-            out.add(pattern.part(at..at + option.len()), message(option, &meant), |it| {
+            out.add(pattern.part(at..at + option.len()), message(option), |it| {
                 unmet(it, program, &meant).with_word(option, &meant)
             });
         }
@@ -150,7 +150,7 @@ fn in_vocabulary(subject: &Subject<'_>, out: &mut Findings) {
         for node in list.one_or_items() {
             let option = node.text().unwrap_or_default();
             let Some(meant) = slip_of_known(program, option) else { continue };
-            out.add(node.span.clone(), message(option, &meant), |it| {
+            out.add(node.span.clone(), message(option), |it| {
                 unmet(it, program, &meant).with_word(option, &meant)
             });
         }
@@ -165,8 +165,8 @@ fn in_probes(subject: &Subject<'_>, out: &mut Findings) {
         let own = words.iter().take(own_words(&texts)).skip(1);
         for (option, node) in own.filter(|(it, _)| it.starts_with("--")) {
             let Some(meant) = meant_by(subject, program, option) else { continue };
-            out.add(node.span.clone(), message(option, &meant), |it| {
-                it.with_note("where the program refuses it, the probe has no answer")
+            out.add(node.span.clone(), message(option), |it| {
+                it.with_note("if the program rejects it, the probe has no result")
                     .with_help(format!("did you mean `{meant}`?"))
                     .with_word(option, &meant)
             });
@@ -182,7 +182,7 @@ fn in_expressions(subject: &Subject<'_>, out: &mut Findings) {
         let Some(program) = only_program(subject, site) else { return };
         for (text, range) in names.into_iter().filter(|(it, _)| it.starts_with("--")) {
             let Some(meant) = meant_by(subject, program, text) else { continue };
-            out.add(site.span(range), message(text, &meant), |it| {
+            out.add(site.span(range), message(text), |it| {
                 let edit = site.edit(range, &format!("{meant:?}"));
                 with_edit(unmet(it, program, &meant), false, edit)
             });
@@ -190,13 +190,13 @@ fn in_expressions(subject: &Subject<'_>, out: &mut Findings) {
     });
 }
 
-fn message(option: &str, meant: &str) -> String {
-    format!("`{option}` is nearly `{meant}`, and nothing that is known")
+fn message(option: &str) -> String {
+    format!("unknown option `{option}`")
 }
 
 fn unmet(finding: Diagnostic, program: &str, meant: &str) -> Diagnostic {
     finding
-        .with_note(format!("no call of `{program}` is met by it"))
+        .with_note(format!("it matches no call of `{program}`"))
         .with_help(format!("did you mean `{meant}`?"))
 }
 
