@@ -275,7 +275,7 @@ fn a_report_that_cannot_be_written_is_no_success() {
         let output = shell.stdin(Stdio::null()).output().unwrap();
         assert_eq!(output.status.code(), Some(code), "{line}");
         let said = String::from_utf8(output.stderr).unwrap();
-        assert!(said.contains("standard output cannot be written"), "{line}: {said}");
+        assert!(said.contains("could not write to standard output"), "{line}: {said}");
     }
 }
 

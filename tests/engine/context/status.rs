@@ -143,10 +143,10 @@ fn the_status_line_of_the_client_says_more_than_its_transcript() {
 }
 
 #[test]
-fn without_a_session_the_cure_is_named() {
+fn without_a_session_the_fix_is_named() {
     let desk = Desk::new();
     let (code, _, err) = desk.call("context status", "");
-    assert_eq!((code, err.contains("name its transcript")), (3, true), "{err}");
+    assert_eq!((code, err.contains("help: pass the path of a transcript")), (3, true), "{err}");
     let (code, _, err) = desk.call("context status abc", "");
     assert_eq!((code, err.contains("`abc`")), (3, true), "{err}");
 }

@@ -201,7 +201,7 @@ fn where_no_session_is_known_git_is_told_and_that_none_is() {
     let desk = Desk::new();
     git(&desk, [("status", output(0, "## main\0 M a.py\0")), ("log", output(0, ""))]);
     let (code, text, err) = desk.call("context summary", "");
-    assert_eq!((code, err.contains("no session of this project is known yet")), (0, true), "{err}");
+    assert_eq!((code, err.contains("no session found in this project")), (0, true), "{err}");
     assert!(text.contains("## Goal\n- none\n") && text.contains("- a.py\n"), "{text}");
     assert_eq!(desk.call("context summary nobody", "").0, 3, "a name that is not known is one");
 }

@@ -66,7 +66,7 @@ fn cases_say_what_the_agent_reads() {
     let said = scene.run(&["policyd", "test", "/pack"], b"");
     assert_eq!(said.code, 0, "{said:?}");
     let lint = scene.run(&["policyd", "lint", "--harness", "codex", "/pack"], b"");
-    assert!(lint.stdout.contains("Codex CLI takes no `updated_output`"), "{lint:?}");
+    assert!(lint.stdout.contains("Codex CLI does not support `updated_output`"), "{lint:?}");
     let early = GUARD.replace("post_tool_use", "pre_tool_use");
     scene.world.put("/pack/guards.yaml", early);
     let lint = scene.run(&["policyd", "lint", "/pack"], b"");
