@@ -120,9 +120,10 @@ fn runtime_error(error: &EvalAltResult, text: &str) -> ScriptError {
         let error = fact.unwrap_or_else(|| FactError::Unavailable(value.to_string()));
         return ScriptError { offset, ..error.into() };
     }
-    let kind = match inner {
-        EvalAltResult::ErrorDataTooLarge(..) => ScriptErrorKind::TooLarge,
-        _ => ScriptErrorKind::Evaluation,
+    let kind = if matches!(inner, EvalAltResult::ErrorDataTooLarge(..)) {
+        ScriptErrorKind::TooLarge
+    } else {
+        ScriptErrorKind::Evaluation
     };
     let mut message = inner.to_string();
     if let Some(at) = message.rfind(" (line ") {

@@ -2,6 +2,8 @@
 #![expect(
     clippy::unwrap_used,
     clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    clippy::string_slice,
     reason = "the real source tree and the real binary are read and run; a failure fails the test"
 )]
 

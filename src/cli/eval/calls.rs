@@ -18,10 +18,12 @@ pub(super) fn record(world: &dyn World, request: &Request<'_>, policy: &Policy, 
     let event = &request.event;
     let id = event.call_id.as_deref().unwrap_or_default();
     let agent = event.agent_id.as_deref().unwrap_or_default();
-    let line = match event.kind {
-        EventKind::PreToolUse => Line::Begin { id, agent },
-        EventKind::PostToolUse | EventKind::PostToolUseFailure => Line::End { id, agent },
-        _ => return,
+    let line = if event.kind == EventKind::PreToolUse {
+        Line::Begin { id, agent }
+    } else if matches!(event.kind, EventKind::PostToolUse | EventKind::PostToolUseFailure) {
+        Line::End { id, agent }
+    } else {
+        return;
     };
     // Without a check at a stop, no stop would look at them.
     if request.dry_run || !event.session_known || !policy.judges(EventKind::Stop) {

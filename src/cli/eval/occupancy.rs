@@ -65,23 +65,23 @@ pub(super) fn meter(
     let session = &request.event.session_id;
     let overrides = overrides.naming(&store.peek(session).state.context);
     let metering = Metering { world, request, ready, project, store: &store, own: &own, overrides };
-    match request.event.kind {
-        EventKind::SessionStart => {
-            wrong.iter().for_each(|it| report.problem(it));
-            metering.name_model(report);
-            metering.carry_over(report);
-        }
-        EventKind::PostModelSwitch => metering.name_model(report),
-        EventKind::PostCompact => metering.rearm(report),
-        EventKind::SessionEnd => {
-            let cleared = request.event.reason.as_deref() == Some("clear");
-            metering.summarize(if cleared { AT_CLEAR } else { AT_END }, report);
-        }
-        EventKind::PreCompact => {
-            metering.summarize("compact", report);
-            metering.say_compact(report);
-        }
-        _ => metering.watch(report),
+    let kind = request.event.kind;
+    if kind == EventKind::SessionStart {
+        wrong.iter().for_each(|it| report.problem(it));
+        metering.name_model(report);
+        metering.carry_over(report);
+    } else if kind == EventKind::PostModelSwitch {
+        metering.name_model(report);
+    } else if kind == EventKind::PostCompact {
+        metering.rearm(report);
+    } else if kind == EventKind::SessionEnd {
+        let cleared = request.event.reason.as_deref() == Some("clear");
+        metering.summarize(if cleared { AT_CLEAR } else { AT_END }, report);
+    } else if kind == EventKind::PreCompact {
+        metering.summarize("compact", report);
+        metering.say_compact(report);
+    } else {
+        metering.watch(report);
     }
 }
 

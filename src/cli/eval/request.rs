@@ -105,7 +105,7 @@ fn known_event(
         return Ok(());
     }
     let known = crate::facts::event::EVENT_NAMES;
-    let help = suggest::did_you_mean(hook, &known).unwrap_or_default();
+    let help = suggest::did_you_mean(hook, known).unwrap_or_default();
     Err((EXIT_USAGE, format!("there is no event `{hook}`; {help}")))
 }
 
