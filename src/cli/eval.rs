@@ -65,9 +65,9 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Eval
             report.around.explained = request.detail == Detail::Values;
             EXIT_OK
         }
-        Err((code, problem)) => {
-            report.problem(&problem);
-            code
+        Err(error) => {
+            report.problem(&error.to_string());
+            error.exit_code()
         }
     };
     let took = world.elapsed().saturating_sub(began);

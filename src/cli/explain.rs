@@ -50,10 +50,7 @@ pub(super) fn run(
             }
             entry
         }
-        Err((code, complaint)) => {
-            console.complain(&complaint);
-            return code;
-        }
+        Err(error) => return error.report(console),
     };
     let mut lost = Vec::new();
     let (mut again, mut guarded) = (None, None);

@@ -12,9 +12,10 @@ use serde_json::Value;
 use similar::TextDiff;
 
 use super::arguments::{OnFailure, Scope};
+use super::error::CliError;
 use super::human::require_human;
 use super::project::{self, Project};
-use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE, InstallArguments, UninstallArguments};
+use super::{Console, EXIT_BROKEN, EXIT_OK, InstallArguments, UninstallArguments};
 use crate::facts::event::EventKind;
 use crate::harness::Moment;
 use crate::limits::SETTINGS_FILE_BYTES_MAX;
@@ -100,7 +101,7 @@ pub(super) fn uninstall(
     arguments: &UninstallArguments,
 ) -> u8 {
     let change = |(place, path): (&'static Place, PathBuf)| take_out(world, place, path);
-    let planned: Result<Planned, Failed> = targets(world, &arguments.harness, arguments.scope)
+    let planned: Result<Planned, CliError> = targets(world, &arguments.harness, arguments.scope)
         .map(|targets| targets.into_iter().map(change).collect());
     if let Ok(planned) = &planned
         && !arguments.dry_run
@@ -123,24 +124,22 @@ pub(super) fn uninstall(
     leftovers::clear(world, console, (arguments.purge, arguments.dry_run))
 }
 
-/// What is wrong, and the exit code for it.
-type Failed = (u8, String);
 /// What is done to each file, or why that one is left alone.
-type Planned = Vec<Result<Change, Failed>>;
+type Planned = Vec<Result<Change, CliError>>;
 
 /// The files that are meant: of the clients that are named, else of those that are there.
 fn targets(
     world: &dyn World,
     named: &[String],
     scope: Scope,
-) -> Result<Vec<(&'static Place, PathBuf)>, Failed> {
+) -> Result<Vec<(&'static Place, PathBuf)>, CliError> {
     let project = project::find(world, None);
     let mut places = Vec::new();
     for name in named {
         places.push(Place::of(name).ok_or_else(|| {
             let known: Vec<&str> = PLACES.iter().map(|it| it.harness.name).collect();
             let help = suggest::did_you_mean(name, &known).unwrap_or_default();
-            (EXIT_USAGE, format!("unknown client `{name}`\nhelp: {help}"))
+            CliError::usage(format!("unknown client `{name}`\nhelp: {help}"))
         })?);
     }
     if named.is_empty() {
@@ -149,10 +148,9 @@ fn targets(
     if places.is_empty() {
         let known: Vec<&str> = PLACES.iter().map(|it| it.harness.name).collect();
         let known = known.join(", ");
-        return Err((
-            EXIT_USAGE,
-            format!("no supported client found\nhelp: pass `--harness` with one of {known}"),
-        ));
+        return Err(CliError::usage(format!(
+            "no supported client found\nhelp: pass `--harness` with one of {known}"
+        )));
     }
     places
         .into_iter()
@@ -163,7 +161,7 @@ fn targets(
                     Scope::User => "has its settings below HOME, which is not set",
                     Scope::Project | Scope::Local => "has no settings of that scope",
                 };
-                (EXIT_USAGE, format!("{title} {why}"))
+                CliError::usage(format!("{title} {why}"))
             })?;
             Ok((place, path))
         })
@@ -183,7 +181,7 @@ fn is_there(world: &dyn World, project: &Project, place: &Place, scope: Scope) -
 }
 
 /// The events of a client that are meant: the usual ones, all, or those that are named.
-fn moments(place: &Place, named: &[String]) -> Result<Vec<&'static Moment>, Failed> {
+fn moments(place: &Place, named: &[String]) -> Result<Vec<&'static Moment>, CliError> {
     let harness = place.harness;
     let all = || harness.moments.iter().filter(|it| it.kind.is_some());
     // Of several names for one event the first one is told everything.
@@ -207,11 +205,11 @@ fn moments(place: &Place, named: &[String]) -> Result<Vec<&'static Moment>, Fail
         let moment = moment.ok_or_else(|| {
             let known: Vec<&str> = all().map(|it| it.native).collect();
             let help = suggest::did_you_mean(name, &known).unwrap_or_default();
-            (EXIT_USAGE, format!("{title} has no event `{name}`\nhelp: {help}"))
+            CliError::usage(format!("{title} has no event `{name}`\nhelp: {help}"))
         })?;
         if is_never(moment) {
             let why = format!("a hook at {} breaks what {title} does there", moment.native);
-            return Err((EXIT_USAGE, why));
+            return Err(CliError::usage(why));
         }
         Ok(moment)
     };
@@ -223,7 +221,7 @@ fn put_in(
     place: &'static Place,
     path: PathBuf,
     (moments, (program, closed)): (&[&'static Moment], (&str, bool)),
-) -> Result<Change, Failed> {
+) -> Result<Change, CliError> {
     let before = read(world, &path)?;
     let after = match place.form {
         Some(form) => {
@@ -238,7 +236,7 @@ fn put_in(
     Ok(Change { place, then, closed, path, before, after: Some(after) })
 }
 
-fn take_out(world: &dyn World, place: &'static Place, path: PathBuf) -> Result<Change, Failed> {
+fn take_out(world: &dyn World, place: &'static Place, path: PathBuf) -> Result<Change, CliError> {
     let before = read(world, &path)?;
     let after = match (place.form, &before) {
         (Some(form), Some(before)) => {
@@ -289,23 +287,23 @@ fn is_empty(text: &str) -> bool {
         if it.keys().all(|it| it == "version"))
 }
 
-fn read(world: &dyn World, path: &Path) -> Result<Option<String>, Failed> {
+fn read(world: &dyn World, path: &Path) -> Result<Option<String>, CliError> {
     match world.read(path, SETTINGS_FILE_BYTES_MAX) {
         Ok(bytes) => String::from_utf8(bytes)
             .map(Some)
             .map_err(|error| malformed(path, &format!("not UTF-8 text: {error}"))),
         Err(WorldError::Missing) => Ok(None),
-        Err(error) => Err((EXIT_BROKEN, format!("{}: {error}", path.display()))),
+        Err(error) => Err(CliError::failed(error).about(path.display())),
     }
 }
 
-fn malformed(path: &Path, why: &str) -> Failed {
+fn malformed(path: &Path, why: &str) -> CliError {
     let text = format!(
         "could not parse `{}`: {why}; file not changed\nhelp: fix the JSON, then run this \
          command again",
         path.display()
     );
-    (EXIT_BROKEN, text)
+    CliError::failed_as(text)
 }
 
 fn kept_as(path: &Path) -> PathBuf {
@@ -317,23 +315,19 @@ fn kept_as(path: &Path) -> PathBuf {
 fn carry_out(
     world: &dyn World,
     console: &mut Console<'_>,
-    planned: Result<Planned, Failed>,
+    planned: Result<Planned, CliError>,
     dry_run: bool,
 ) -> u8 {
     let changes = match planned {
         Ok(changes) => changes,
-        Err((code, problem)) => {
-            console.complain(&problem);
-            return code;
-        }
+        Err(error) => return error.report(console),
     };
     let mut code = EXIT_OK;
     for change in changes {
         let it = match change {
             Ok(change) => change,
-            Err((failed, problem)) => {
-                console.complain(&problem);
-                code = code.max(failed);
+            Err(error) => {
+                code = code.max(error.report(console));
                 continue;
             }
         };
@@ -439,9 +433,10 @@ fn plugin(
         "description": "Decides what the agent may do, and whether it may stop"});
     let closed = arguments.on_failure == OnFailure::Closed;
     let lines = moments(place, &arguments.events).and_then(|moments| {
-        let form = place.form.ok_or((EXIT_BROKEN, "no form".to_owned()))?;
+        let form =
+            place.form.ok_or_else(|| CliError::failed_as("the client has no settings file"))?;
         settings::put_in("{}\n", form, &place.lines(&moments, (program, closed)))
-            .map_err(|why| (EXIT_BROKEN, why))
+            .map_err(CliError::failed_as)
     });
     let planned = lines.and_then(|hooks| {
         let files = [

@@ -11,6 +11,7 @@ mod decide;
 mod diag;
 mod dlq;
 mod doctor;
+mod error;
 mod escalation;
 mod eval;
 mod explain;

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::error::CliError;
 use super::gate_status::GateStatus;
 use super::log::DECISION_LOG;
+use super::pack;
 use super::project::{self, Project};
-use super::{EXIT_BROKEN, EXIT_USAGE, pack};
 use crate::facts::Facts;
 use crate::judge::inputs::Inputs;
 use crate::judge::situation::Words;
@@ -63,11 +64,11 @@ pub(super) fn find(
     entries: &[Value],
     id: Option<&str>,
     session: Option<&str>,
-) -> Result<Found, (u8, String)> {
+) -> Result<Found, CliError> {
     let read: Vec<Entry> = entries.iter().filter_map(Entry::read).collect();
     if read.is_empty() {
         let text = "no decision of this project is logged: nothing was judged here yet";
-        return Err((EXIT_BROKEN, text.to_owned()));
+        return Err(CliError::failed_as(text));
     }
     let mut fitting: Vec<Entry> = read
         .into_iter()
@@ -79,14 +80,14 @@ pub(super) fn find(
         && ids.iter().any(|it| Some(it) != ids.first())
     {
         let text = format!("ambiguous decision id `{prefix}`\n{}", ids.join("\n"));
-        return Err((EXIT_USAGE, text));
+        return Err(CliError::usage(text));
     }
     match fitting.iter().rposition(|it| id.is_some() || it.is_evaluated()) {
         Some(at) => {
             let skipped = fitting.len().saturating_sub(at).saturating_sub(1);
             Ok(Found { entry: fitting.swap_remove(at), skipped })
         }
-        None => Err((EXIT_BROKEN, missing(fitting.last(), id, session))),
+        None => Err(CliError::failed_as(missing(fitting.last(), id, session))),
     }
 }
 

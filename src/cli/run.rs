@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::error::CliError;
 use super::eval::Ready;
 use super::project::Project;
 use super::resilience::Stores;
@@ -83,10 +84,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &RunA
     let choices = UserChoiceStore::new(world, &own);
     let (run, unrecorded) = match begin(world, (&store, &choices), arguments) {
         Ok(begun) => begun,
-        Err((code, problem)) => {
-            console.complain(&problem);
-            return code;
-        }
+        Err(error) => return error.report(console),
     };
     world.note_interrupts();
     let settings = ready.policy.run.clone().into_inner();
@@ -121,7 +119,7 @@ fn begin(
     world: &dyn World,
     (store, choices): (&RunStore<'_>, &UserChoiceStore<'_>),
     arguments: &RunArguments,
-) -> Result<(Run, Option<String>), (u8, String)> {
+) -> Result<(Run, Option<String>), CliError> {
     let millis = |it: Duration| u64::try_from(it.as_millis()).unwrap_or(u64::MAX);
     let options = Options {
         max_iterations: arguments.max_iterations,
@@ -131,10 +129,10 @@ fn begin(
         claims: arguments.claim.iter().map(|it| it.as_str().to_owned()).collect(),
     };
     if arguments.resume {
-        let mut run = store.last_open().map_err(|why| (EXIT_BROKEN, unusable(&why)))?;
-        let started = choices.load().map_err(|problem| (EXIT_BROKEN, problem))?.runs;
+        let mut run = store.last_open().map_err(|why| CliError::failed_as(unusable(&why)))?;
+        let started = choices.load().map_err(CliError::failed_as)?.runs;
         if started.get(&run.id) != Some(&run.work_digest()) {
-            return Err((EXIT_BROKEN, foreign(&run)));
+            return Err(CliError::failed_as(foreign(&run)));
         }
         run.options = options.over(&run.options);
         if !arguments.command.is_empty() {
@@ -179,8 +177,8 @@ fn unusable(why: &Unusable) -> String {
 }
 
 /// The goal: a text, or what a file of this name holds.
-fn goal(world: &dyn World, said: &str) -> Result<String, (u8, String)> {
-    let usage = |why: String| (EXIT_USAGE, why);
+fn goal(world: &dyn World, said: &str) -> Result<String, CliError> {
+    let usage = |why: String| CliError::usage(why);
     let text = match world.read(Path::new(said), POLICY_FILE_BYTES_MAX) {
         Ok(bytes) => String::from_utf8(bytes)
             .map_err(|_| usage(format!("goal file `{said}` is not UTF-8 text")))?,

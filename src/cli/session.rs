@@ -156,7 +156,7 @@ fn recorded_session(
         .collect();
     let entry = recorded::find(&judged, None, Some(named))
         .map(|it| it.entry)
-        .map_err(|(_, why)| format!("{why}; the path of a transcript names a session, too"))?;
+        .map_err(|error| format!("{error}; the path of a transcript names a session, too"))?;
     let inputs = entry.inputs.as_ref().ok_or("the record holds no inputs")?;
     let mut notes = Vec::new();
     let context = recorded::context(world, (&entry, inputs), policy, Until::Now, &mut notes);

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::rc::Rc;
 
-use crate::cli::{Console, EXIT_BROKEN, EXIT_USAGE, EvalArguments, Format, project};
+use crate::cli::error::CliError;
+use crate::cli::{Console, EvalArguments, Format, project};
 use crate::facts::event::{Event, EventKind};
 use crate::harness::{self, Harness};
 use crate::hook::{Caller, payload};
@@ -45,26 +46,26 @@ pub(super) fn read<'a>(
     console: &mut Console<'_>,
     arguments: &'a EvalArguments,
     caller: &mut Caller,
-) -> Result<Option<Request<'a>>, (u8, String)> {
-    let named = named_harness(arguments.harness.as_deref()).map_err(|it| (EXIT_USAGE, it))?;
+) -> Result<Option<Request<'a>>, CliError> {
+    let named = named_harness(arguments.harness.as_deref()).map_err(CliError::usage)?;
     known_event(arguments, named)?;
     let now = match &arguments.now {
         None => world.now(),
         Some(text) => Timestamp::parse(text).ok_or_else(|| {
-            (EXIT_USAGE, format!("`{text}` is not a time; write 2026-01-31T10:00:00Z"))
+            CliError::usage(format!("`{text}` is not a time; write 2026-01-31T10:00:00Z"))
         })?,
     };
     let bytes = match &arguments.input {
         Some(path) => world
             .read(path, limits::STDIN_BYTES_MAX)
-            .map_err(|error| (EXIT_BROKEN, format!("{}: {error}", path.display())))?,
+            .map_err(|error| CliError::failed(error).about(path.display()))?,
         None => read_stdin(console),
     };
     let is_set = |variable: &str| world.env(variable).is_some();
     let expected = payload::Expected { hook: &arguments.hook, harness: named, is_set: &is_set };
     let (event, from) = payload::read(&bytes, &expected).map_err(|(error, from)| {
         *caller = from;
-        (EXIT_BROKEN, error.to_string())
+        CliError::failed_as(error)
     })?;
     *caller = from;
     let Some(event) = event else { return Ok(None) };
@@ -92,10 +93,7 @@ pub(in crate::cli) fn named_harness(
 }
 
 /// Whether the event is one of ours, or one of the harness; without a harness, of any.
-fn known_event(
-    arguments: &EvalArguments,
-    named: Option<&'static Harness>,
-) -> Result<(), (u8, String)> {
+fn known_event(arguments: &EvalArguments, named: Option<&'static Harness>) -> Result<(), CliError> {
     let hook = arguments.hook.as_str();
     let is_known = match named {
         Some(harness) => harness.moment(hook).is_some() || EventKind::find(hook).is_some(),
@@ -106,7 +104,7 @@ fn known_event(
     }
     let known = crate::facts::event::EVENT_NAMES;
     let help = suggest::did_you_mean(hook, known).unwrap_or_default();
-    Err((EXIT_USAGE, format!("there is no event `{hook}`; {help}")))
+    Err(CliError::usage(format!("there is no event `{hook}`; {help}")))
 }
 
 /// Standard input up to one byte over the bound, so that a longer payload is noticed.
