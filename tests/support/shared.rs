@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-/// Set to `1`, it permits the directory to be absent.
+/// `1` permits the directory to be absent; `.cargo/config.toml` sets it if the environment does not.
 const WITHOUT: &str = "POLICYD_WITHOUT_SHARED_CASES";
 
 /// A file or directory of the shared directory. `None` only if the directory is absent and the
