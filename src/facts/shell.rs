@@ -1,7 +1,7 @@
 //! Shell text: which programs a command line runs, with which arguments, and which of them must have succeeded
 //! if the whole line succeeded.
 //!
-//! Contains: the walk over the syntax tree, the recognition of wrappers ([`UnwrapResult`]), and the rules for
+//! Contains: the walk over the syntax tree, the recognition of wrappers (`UnwrapResult`), and the rules for
 //! quotes and escapes, which `call` shares.
 //! Does not contain: variables, substitutions and effects (`call`), or policy decisions.
 
