@@ -9,7 +9,6 @@ pub mod fix;
 mod ignore;
 mod limit;
 mod logic;
-mod refine;
 mod site;
 mod subject;
 
@@ -170,7 +169,6 @@ pub fn review(subject: &Subject<'_>, profile: Profile, ignores: bool) -> Reviewe
     let mut findings = subject.reviewed.diagnostics.clone();
     for finding in &mut findings {
         finding.code = find(finding.code).map_or(finding.code, |rule| rule.name);
-        refine::refine(finding);
     }
     findings.retain(|it| find(it.code).is_none_or(|rule| rule.profile <= profile));
     for rule in catalogue::ROWS.iter().filter(|it| it.profile <= profile) {

@@ -9,6 +9,8 @@ use granit_parser::{ErrorKind, ScanError};
 use super::{Diagnostic, Source, Span};
 use crate::limits::YAML_DEPTH_MAX;
 
+/// Code of an error of YAML that has no code of its own.
+const SYNTAX: &str = "yaml-syntax";
 const QUOTE_VALUE: &str = "put the whole value in single quotes";
 const TABS: &str = "YAML indents with spaces: replace the tabs of this line";
 const INDENT: &str = "the line must start in the same column as its neighbours";
@@ -127,6 +129,43 @@ pub(super) fn syntax_error(
     error: &ScanError,
     inside: Surroundings,
 ) -> Diagnostic {
+    let finding = scan_error(source, error, inside);
+    if finding.code == SYNTAX { unquoted_expression(finding) } else { finding }
+}
+
+/// An expression without quotes that YAML reads as a list, or `a ? b : c`: replaces the advice by one that fits.
+fn unquoted_expression(mut finding: Diagnostic) -> Diagnostic {
+    let source = Arc::clone(&finding.span.source);
+    let text = source.text.as_str();
+    let line_of = |at: usize| {
+        let start = text.get(..at).and_then(|it| it.rfind('\n')).map_or(0, |it| it + 1);
+        let end = text.get(at..).and_then(|it| it.find('\n')).map_or(text.len(), |it| at + it);
+        (start, text.get(start..end).unwrap_or_default())
+    };
+    let here = line_of(finding.span.start.min(text.len()));
+    let above = here.0.checked_sub(1).map(line_of);
+    for (start, line) in [Some(here), above].into_iter().flatten() {
+        let Some((key, value)) = line.split_once(": ") else { continue };
+        let value = value.trim_end();
+        let rest = value.rsplit_once(']').map(|(_, rest)| rest.trim_start());
+        if value.starts_with('[') && rest.is_some_and(|it| !it.is_empty() && !it.starts_with('#')) {
+            let start = start + key.len() + 2;
+            let end = start + value.len();
+            finding.span = Span { source: Arc::clone(&source), start, end };
+            finding.message = "this value is not valid YAML".to_owned();
+            finding.help = Some(QUOTE_VALUE.to_owned());
+            return finding;
+        }
+        let is_choice = value.split_once(" ? ").is_some_and(|(_, rest)| rest.contains(" : "));
+        if is_choice && !value.starts_with(['"', '\'']) {
+            let help = "expressions have no `? :`; write `if … { … } else { … }`";
+            return finding.with_help(help);
+        }
+    }
+    finding
+}
+
+fn scan_error(source: &Arc<Source>, error: &ScanError, inside: Surroundings) -> Diagnostic {
     let (kind, text) = (error.kind(), source.text.as_str());
     let at = error.marker().byte_offset().unwrap_or(0).min(text.len());
     let span = |range: Range<usize>| {
@@ -145,7 +184,7 @@ pub(super) fn syntax_error(
     }
     if let Some(line) = stray_key(kind, text, at) {
         let message = "this line is indented as if it went on with the value above";
-        return Diagnostic::error("yaml-syntax", span(line), message).with_help(INDENT);
+        return Diagnostic::error(SYNTAX, span(line), message).with_help(INDENT);
     }
     let is_tab = layout_rows().iter().any(|(row, _, help)| row == kind && *help == TABS);
     let range = if is_tab {
@@ -157,7 +196,7 @@ pub(super) fn syntax_error(
     };
     let span = span(range);
     let (message, help) = explain(kind, span.text());
-    let mut finding = Diagnostic::error("yaml-syntax", span, message);
+    let mut finding = Diagnostic::error(SYNTAX, span, message);
     finding.help = help.map(str::to_owned);
     let in_quotes =
         [ErrorKind::InvalidQuotedScalarIndent, ErrorKind::UnclosedQuotedScalar].contains(kind);

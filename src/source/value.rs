@@ -2,7 +2,7 @@
 
 use super::meaning::{Meaning, meaning};
 use super::shape::{Form, Kind};
-use super::{Diagnostic, Node, NodeKind, Scalar, ScalarStyle, quoted};
+use super::{Diagnostic, Node, NodeKind, Scalar, ScalarStyle, Span, quoted};
 use crate::limits::{EXPRESSION_BYTES_MAX, REGEX_SOURCE_MAX};
 use crate::time::{DurationError, Timestamp, parse_duration};
 
@@ -67,8 +67,26 @@ fn in_brackets(finding: Diagnostic, scalar: &Scalar) -> Diagnostic {
     if written.is_empty() || written.contains('\n') || !is_free {
         return finding.with_help("write a list, also of one");
     }
-    let (span, list) = (finding.span.clone(), format!("[{written}]"));
-    finding.with_help("write a list, also of one").with_fix(false, span, list)
+    let span = finding.span.clone();
+    if let Some(list) = words_of_command(&span) {
+        return finding
+            .with_help("write a list with one item for each word")
+            .with_fix(false, span, list);
+    }
+    finding.with_help("write a list, also of one").with_fix(false, span, format!("[{written}]"))
+}
+
+/// The list that `command: make lint` means: one item for each word.
+fn words_of_command(value: &Span) -> Option<String> {
+    let before = value.source.text.get(..value.start)?;
+    let words: Vec<&str> = value.text().split_whitespace().collect();
+    let is_plain = |word: &&str| {
+        word.starts_with(|c: char| c.is_ascii_alphabetic() || "-./".contains(c))
+            && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=".contains(c))
+    };
+    let is_command = before.trim_end().ends_with("command:");
+    (is_command && words.len() > 1 && words.iter().all(is_plain))
+        .then(|| format!("[{}]", words.join(", ")))
 }
 
 fn found(node: &Node) -> String {

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::{Builder, place};
-use crate::policy::{Choice, Expression, builtin};
+use crate::policy::{Choice, Expression, builtin, guards};
 use crate::script::check::{self, Typed};
 use crate::script::plain::Kept;
 use crate::script::template::{self, Piece};
@@ -14,9 +14,17 @@ use crate::source::node::Node;
 
 /// What makes a program known to a guard.
 const OF_PROGRAMS: &str = "name programs under `commands`: the guard looks at each of them";
+/// What makes a tool call known.
+const OF_GUARDS: &str = "it is available only in guards.yaml and other files of guards";
 /// What is known where.
 const KNOWN_LATER: &str = "session types come first, then preferences and probes, then checks, \
      then messages; each sees what came before it";
+
+/// Whether a node is in a file of guards.
+fn is_of_guards(node: &Node) -> bool {
+    let name = node.span.source.name.as_str();
+    guards::FILES.contains(&name.rsplit(['/', '\\']).next().unwrap_or(name))
+}
 
 impl Builder<'_> {
     /// Types what `work` meets by the names of a record, where there are some.
@@ -101,7 +109,11 @@ impl Builder<'_> {
                 let what = if unknown(global) { global } else { used };
                 let message = format!("`{what}` is not known here");
                 let found = Diagnostic::error("unknown-here", span, message);
-                let help = if global == "program" { OF_PROGRAMS } else { KNOWN_LATER };
+                let help = match global {
+                    "action" | "program" if !is_of_guards(node) => OF_GUARDS,
+                    "program" => OF_PROGRAMS,
+                    _ => KNOWN_LATER,
+                };
                 self.diagnostics.push(found.with_help(help));
             }
         }
