@@ -80,7 +80,7 @@ impl<'a> Watched<'a> {
         Self { stream, lost: None, last: b'\n' }
     }
 
-    /// Ends the line that was written last, so that the prompt of a shell begins on a line of its own.
+    /// Ends the line that was written last, so that the prompt of a shell begins on a new line.
     pub(super) fn end_line(&mut self) {
         if self.last != b'\n' {
             let _closed = self.write_all(b"\n").and_then(|()| self.flush());

@@ -9,13 +9,15 @@ mod trials;
 mod variables;
 mod versions;
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use super::arguments::ReportFormat;
 use super::project::{self, Project};
 use super::{Console, DoctorArguments, EXIT_FOUND, EXIT_OK, gate_status::GateStatus, pack};
 use crate::store::{breakers::BreakerStore, file::Durability};
-use crate::world::{FileKind, World};
+use crate::world::{FileKind, World, WorldError};
 
 /// Version of the JSON form.
 const DOCTOR_VERSION: u32 = 1;
@@ -163,6 +165,12 @@ fn packs(world: &dyn World, project: &Project) -> Vec<Check> {
 }
 
 /// Whether what must be remembered can be: a block that cannot be is not spoken.
+/// Creates and removes a file in a directory.
+fn try_to_write(world: &dyn World, directory: &Path) -> Result<(), WorldError> {
+    let trial = directory.join(".policyd-doctor.tmp");
+    world.write(&trial, b"{}").and_then(|()| world.remove(&trial))
+}
+
 fn state(world: &dyn World, project: &Project) -> Check {
     let own = project.state.clone();
     let name = own.display();
@@ -172,9 +180,7 @@ fn state(world: &dyn World, project: &Project) -> Check {
     }
     // Where it is yet to be made, what it will be made in is tried.
     let nearest = own.ancestors().find(|it| world.stat(it).is_ok()).unwrap_or(&own);
-    let trial = nearest.join(".policyd-doctor.tmp");
-    let tried = world.write(&trial, b"{}").and_then(|()| world.remove(&trial));
-    match tried {
+    match try_to_write(world, nearest) {
         Ok(()) if there.is_some() => Check::good("state", format!("{name} can be written")),
         Ok(()) => Check::good("state", format!("{name} is made when it is needed")),
         Err(error) => {

@@ -24,7 +24,7 @@ use super::log::DECISION_LOG;
 use super::project::{self, Project};
 use super::{Console, EXIT_OK, EvalArguments, pack};
 use crate::facts::Facts;
-use crate::facts::event::{Event, EventKind};
+use crate::facts::event::Event;
 use crate::harness::{self, Harness};
 use crate::hook::Answer;
 use crate::judge::combine::Decision;
@@ -104,7 +104,7 @@ fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
     let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
     let found = pack::find(world, &project, request.policies);
     // It is told where a session begins and ends its turns, not at every call.
-    if matches!(request.event.kind, EventKind::Stop | EventKind::SessionStart) {
+    if request.event.kind.is_main_boundary() {
         found.passed_over.iter().for_each(|it| report.problem(&it.text()));
     }
     let mut policy = match pack::policy(world, &found) {
@@ -113,7 +113,7 @@ fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
             return speech::report_off(world, &project, request, OffReason::Manifest, report);
         }
         // It is said at a stop and where a session begins.
-        Err(why) if !broken::is_told(&request.event) => {
+        Err(why) if !request.event.kind.is_boundary() => {
             let Some(mut policy) = pack::builtin_policy(world) else {
                 return report.silent(broken::BROKEN);
             };
@@ -218,7 +218,7 @@ fn enter(
     }
     let project = project::find(world, Some(event));
     let status = GateStatus::read(world, &project, Some(&event.session_id), request.now);
-    if matches!(event.kind, EventKind::Stop | EventKind::SessionStart) {
+    if event.kind.is_main_boundary() {
         status.problems.iter().for_each(|it| report.problem(it));
     }
     match status.off {

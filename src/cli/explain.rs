@@ -33,7 +33,7 @@ pub(super) fn run(
     arguments: &ExplainArguments,
 ) -> u8 {
     if arguments.last && arguments.id.is_some() {
-        console.complain("no decision id given\nhelp: pass an id, or `--last`");
+        console.complain("`--last` cannot be combined with an id\nhelp: pass an id, or `--last`");
         return EXIT_USAGE;
     }
     let project = project::find(world, None);

@@ -141,6 +141,18 @@ impl EventKind {
         matches!(self, Self::PostToolUseFailure | Self::StopFailure)
     }
 
+    /// Whether a session begins, or an agent is about to end its turn.
+    #[must_use]
+    pub const fn is_boundary(self) -> bool {
+        self.is_stop() || matches!(self, Self::SessionStart)
+    }
+
+    /// Whether a session begins, or the main agent is about to end its turn: the user reads notices there.
+    #[must_use]
+    pub const fn is_main_boundary(self) -> bool {
+        matches!(self, Self::SessionStart | Self::Stop)
+    }
+
     /// Whether an agent is about to end its turn.
     #[must_use]
     pub const fn is_stop(self) -> bool {

@@ -192,7 +192,7 @@ fn all(it: &Object, look: impl FnOnce(&Standing) -> Dynamic) -> Result<Dynamic, 
     let learned = it.context.learned.borrow();
     learned.breakers.as_ref().map(look).ok_or_else(|| match it.context.recorded {
         true => it.context.miss("where the breakers stood"),
-        false => "nobody looked where the breakers stand".into(),
+        false => "the breakers were not read at this event".into(),
     })
 }
 

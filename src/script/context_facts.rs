@@ -272,6 +272,6 @@ fn look(it: &Object, look: impl FnOnce(&Gauge) -> Dynamic) -> Result<Dynamic, Fa
     let learned = it.context.learned.borrow();
     learned.context.as_deref().map(look).ok_or_else(|| match it.context.recorded {
         true => it.context.miss("how full the context was"),
-        false => "nobody looked how full the context is".into(),
+        false => "the context window was not measured at this event".into(),
     })
 }

@@ -93,6 +93,6 @@ fn look(it: &Object, look: impl FnOnce(&Queued) -> Dynamic) -> Result<Dynamic, F
     let learned = it.context.learned.borrow();
     learned.waiting.as_ref().map(look).ok_or_else(|| match it.context.recorded {
         true => it.context.miss("what waited"),
-        false => "nobody looked what waits".into(),
+        false => "the queues were not read at this event".into(),
     })
 }

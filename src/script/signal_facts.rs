@@ -65,6 +65,6 @@ fn look(it: &Object, look: impl FnOnce(&Waiting) -> Dynamic) -> Result<Dynamic, 
     let learned = it.context.learned.borrow();
     learned.signals.as_ref().map(look).ok_or_else(|| match it.context.recorded {
         true => it.context.miss("which signals waited"),
-        false => "nobody looked which signals wait".into(),
+        false => "the signals were not read at this event".into(),
     })
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Check, Health};
+use super::{Check, Health, try_to_write};
 use crate::cli::project::{self, Project};
 use crate::cli::{pack, recorded};
 use crate::world::{FileKind, World, WorldError};
@@ -55,6 +55,5 @@ fn try_to_create<'l>(world: &dyn World, log: &'l Path) -> Result<(), (&'l Path, 
     if found.kind != FileKind::Folder {
         return Err((nearest, WorldError::Refused("not a directory".to_owned())));
     }
-    let trial = nearest.join(".policyd-doctor.tmp");
-    world.write(&trial, b"{}").and_then(|()| world.remove(&trial)).map_err(|error| (nearest, error))
+    try_to_write(world, nearest).map_err(|error| (nearest, error))
 }

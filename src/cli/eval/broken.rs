@@ -8,7 +8,6 @@ use super::speech::{self, Report};
 use super::{Ready, Request, react};
 use crate::cli::pack;
 use crate::cli::project::Project;
-use crate::facts::event::{Event, EventKind};
 use crate::hook::Answer;
 use crate::judge::combine::Decision;
 use crate::limits;
@@ -19,11 +18,6 @@ use crate::store::session::{Layout, SessionStore};
 use crate::world::World;
 
 pub(super) const BROKEN: &str = "the policy pack is broken";
-
-/// Whether the user is told at an event that the pack is broken, whatever happens there.
-pub(super) fn is_told(event: &Event) -> bool {
-    event.kind.is_stop() || event.kind == EventKind::SessionStart
-}
 
 /// Without a sound pack the built-in one notes what happens and guards the tool calls. Where the
 /// manifest says `on_error: block`, nothing is run or edited until the pack is mended. Sets of guards
@@ -36,7 +30,7 @@ pub(super) fn judge(
     (mut report, broken): (Report, &pack::Broken),
 ) -> Report {
     react(world, request, &policy, project, &mut report);
-    if !matches!(request.event.kind, EventKind::PreToolUse | EventKind::PermissionRequest) {
+    if !request.event.kind.is_before_call() {
         return report.silent(BROKEN);
     }
     if !broken.sets_off.is_empty() {

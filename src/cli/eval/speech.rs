@@ -7,7 +7,7 @@ use crate::cli::gate_status::OffReason;
 use crate::cli::log::DECISION_LOG;
 use crate::cli::project::Project;
 use crate::cli::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EvalArguments, Format, project};
-use crate::facts::event::{Event, EventKind};
+use crate::facts::event::Event;
 use crate::hook::{self, Answer, Caller};
 use crate::judge::inputs::Inputs;
 use crate::judge::{self, Outcome};
@@ -134,12 +134,11 @@ pub(super) fn report_off(
     mut report: Report,
 ) -> Report {
     let (kind, text) = (request.event.kind, reason.text(request.now));
-    let is_boundary = kind.is_stop() || kind == EventKind::SessionStart;
     // The stops of subagents are many, and the user sees the main agent's.
-    if matches!(kind, EventKind::Stop | EventKind::SessionStart) {
+    if kind.is_main_boundary() {
         report.answer.notice = Some(format!("policyd: {text}"));
     }
-    let is_logged = is_boundary || matches!(reason, OffReason::Paused(_));
+    let is_logged = kind.is_boundary() || matches!(reason, OffReason::Paused(_));
     let around = Circumstances { no_opinion: Some(text), ..report.around.clone() };
     let entry = decision_log::unjudged_entry(request.now, &request.event, &around, false);
     if is_logged && !request.dry_run && !log_decision(world, &project.state, entry) {

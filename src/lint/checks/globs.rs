@@ -54,11 +54,10 @@ pub(in crate::lint) fn bad_glob(subject: &Subject<'_>, out: &mut Findings) {
     }
 }
 
-/// What lies in the folder of a project, and hardly at the root of a disk, be it that of a container.
-const OF_PROJECTS: [&str; 20] = [
+/// Directories of projects that are hardly ever files, and hardly ever at the root of a disk or a container.
+const DIRECTORIES: [&str; 11] = [
     "src",
     "tests",
-    "test",
     "spec",
     "scripts",
     "node_modules",
@@ -68,6 +67,10 @@ const OF_PROJECTS: [&str; 20] = [
     "packages",
     "crates",
     "internal",
+];
+/// Other names in the directory of a project that are hardly ever at the root of a disk or a container.
+const OTHER_NAMES: [&str; 9] = [
+    "test",
     "cmd",
     "pkg",
     ".github",
@@ -78,11 +81,16 @@ const OF_PROJECTS: [&str; 20] = [
     "README.md",
 ];
 
+/// Whether a name is in the directory of a project rather than at the root of a disk.
+fn is_of_project(name: &str) -> bool {
+    DIRECTORIES.contains(&name) || OTHER_NAMES.contains(&name)
+}
+
 pub(in crate::lint) fn absolute_glob(subject: &Subject<'_>, out: &mut Findings) {
     for glob in path_globs(subject) {
         let Some(below) = glob.text.trim_start_matches('!').strip_prefix('/') else { continue };
         let first = below.split('/').next().unwrap_or(below);
-        if OF_PROJECTS.contains(&first) {
+        if is_of_project(first) {
             let message = format!("`{}` starts at the root of the file system", glob.text);
             out.add(glob.span(), message, |it| {
                 it.with_note("paths are absolute, so this never matches within a project")
@@ -123,7 +131,7 @@ fn is_variable(text: &str) -> bool {
 /// Whether another glob stands behind the blank behind one.
 fn begins_glob(text: &str) -> bool {
     let next = text.split(' ').next().unwrap_or(text);
-    next.starts_with(['/', '*', '!']) || next.contains('/') || OF_PROJECTS.contains(&next)
+    next.starts_with(['/', '*', '!']) || next.contains('/') || is_of_project(next)
 }
 
 /// Whether braces behind a dot hold a name that begins with one.
@@ -139,21 +147,10 @@ const EXTENSIONS: [&str; 28] = [
     "yml",
 ];
 
-/// Directories of projects that are hardly ever files.
-const DIRECTORIES: [&str; 12] = [
-    "src",
-    "tests",
-    "spec",
-    "scripts",
-    "node_modules",
-    "dist",
-    "vendor",
-    "migrations",
-    "packages",
-    "crates",
-    "internal",
-    "lib",
-];
+/// Whether a name is that of a directory; `lib` is one of the system, too.
+fn is_directory(name: &str) -> bool {
+    DIRECTORIES.contains(&name) || name == "lib"
+}
 
 /// Why no path is like a glob, and what to write.
 fn never(glob: &str) -> Option<(&'static str, &'static str)> {
@@ -202,7 +199,7 @@ pub(in crate::lint) fn glob_cannot_match(subject: &Subject<'_>, out: &mut Findin
     for glob in path_globs(subject) {
         if let Some((why, help)) = never(glob.text) {
             out.help(glob.span(), format!("this glob never matches: {why}"), help);
-        } else if DIRECTORIES.contains(&glob.text) && glob.is_argument_of("files.matching(") {
+        } else if is_directory(glob.text) && glob.is_argument_of("files.matching(") {
             let message = format!("`{0}` matches only a file with the name `{0}`", glob.text);
             out.help(glob.span(), message, format!("write `{}/**` for a directory", glob.text));
         } else if let Some(choice) = choices(glob.text).find(|it| it.trim() != *it) {

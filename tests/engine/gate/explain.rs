@@ -277,7 +277,7 @@ fn an_entry_that_is_not_there_is_named() {
     for (more, code, said) in [
         (&["ffff0000"] as &[&str], 3, "no decision `ffff0000` is logged; `policyd log`"),
         (&["--session", "other"], 3, "no decision of a session `other`"),
-        (&["--last", "ffff0000"], 2, "no decision id given"),
+        (&["--last", "ffff0000"], 2, "`--last` cannot be combined with an id"),
     ] {
         let called = explain(&scene, more);
         assert_eq!(called.code, code, "{more:?}");
