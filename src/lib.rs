@@ -1,5 +1,6 @@
 #![doc = include_str!("ARCHITECTURE.md")]
 
+mod app;
 pub mod cases;
 pub mod checksum;
 pub mod cli;

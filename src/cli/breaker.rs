@@ -7,11 +7,12 @@ use std::collections::BTreeSet;
 use std::mem::ManuallyDrop;
 use std::time::Duration;
 
-use super::human::require_human;
 use super::{
     BreakerAction, CallResult, Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat,
-    RecordArguments, pack, project,
+    RecordArguments, pack,
 };
+use crate::app::workspace::project;
+use crate::cli::human::require_human;
 use crate::policy::Policy;
 use crate::report::breakers::Seen;
 use crate::report::mask::mask;
@@ -62,7 +63,9 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &Breaker
         return EXIT_USAGE;
     }
     let project = project::find(world, None);
-    let Some(policy) = pack::sound_of(world, console, &project) else { return EXIT_BROKEN };
+    let Some(policy) = pack::or_builtin_policy(world, console, &project) else {
+        return EXIT_BROKEN;
+    };
     let fenced = project::fenced_by_pack(world, &project, &policy.settings);
     let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
     let (sessions, own) = project::sessions(world, &project, &policy.settings);

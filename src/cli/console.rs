@@ -48,6 +48,13 @@ impl Console<'_> {
         drop(self.stderr.write_all(for_terminal(text).as_bytes()));
     }
 
+    /// Reports changes that a power loss can undo, each by its reason.
+    pub(super) fn warn_if_not_durable(&mut self, reasons: &[String]) {
+        for why in reasons {
+            self.complain(&format!("saved in place only, a loss of power may undo it: {why}"));
+        }
+    }
+
     /// Whether somebody writes JSON to standard input, as a client does that runs hooks. An end that nobody closes
     /// is not waited for.
     pub(super) fn is_fed_json(&mut self, world: &dyn World) -> bool {

@@ -1,19 +1,18 @@
 //! `policyd context`: how full the context of a session is, and what is carried over from it.
 
-pub(super) mod carry;
-pub(super) mod git;
-mod place;
-
 use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::project::{self, Project};
-use super::resilience::LOCK_WAIT;
 use super::{
-    Console, ContextAction, ContextArguments, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ListFormat, pack,
+    Console, ContextAction, ContextArguments, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ListFormat,
 };
+use crate::app::packs;
+use crate::app::sessions::location::{self, Place};
+use crate::app::sessions::summaries::Carrier;
+use crate::app::tasks::LOCK_WAIT;
+use crate::app::workspace::project::{self, Project};
 use crate::facts::Facts;
 use crate::judge::context::{gauge, settle};
 use crate::judge::situation::Words;
@@ -25,8 +24,6 @@ use crate::state::context::{Overrides, Standing};
 use crate::store::session::SessionStore;
 use crate::store::transcript::{self, Places};
 use crate::world::{World, WorldError};
-use carry::Carrier;
-use place::Place;
 
 /// A transcript that nobody read before may be long.
 const READING_MAX: Duration = Duration::from_secs(60);
@@ -38,11 +35,11 @@ pub(super) fn run(
     arguments: &ContextArguments,
 ) -> u8 {
     let project = project::find(world, None);
-    let found = pack::find(world, &project, arguments.policies.as_deref());
-    let mut policy = match pack::policy(world, &found) {
+    let found = packs::find(world, &project, arguments.policies.as_deref());
+    let mut policy = match packs::policy(world, &found) {
         Ok(policy) => policy,
         Err(broken) => {
-            console.complain(&pack::explain(&broken));
+            console.complain(&packs::explain(&broken));
             return EXIT_BROKEN;
         }
     };
@@ -55,7 +52,7 @@ pub(super) fn run(
     let desk = Desk { world, policy: &policy, words, store, overrides };
     match &arguments.action {
         ContextAction::Status { session, format, watch, every, length } => {
-            let place = match place::find(world, &desk.store, &project, session.as_deref()) {
+            let place = match location::find(world, &desk.store, &project, session.as_deref()) {
                 Ok(place) => place,
                 Err(why) => {
                     console.complain(&why);
@@ -68,7 +65,7 @@ pub(super) fn run(
             desk.status(console, &place, *format)
         }
         ContextAction::Summary { session, since, print } => {
-            match place::find(world, &desk.store, &project, session.as_deref()) {
+            match location::find(world, &desk.store, &project, session.as_deref()) {
                 Ok(place) => {
                     desk.summary(console, Some(&place), (&project, since.as_deref(), *print))
                 }

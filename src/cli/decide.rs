@@ -9,7 +9,7 @@ use crate::world::World;
 
 /// Asks a table, or lists them.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &DecideArguments) -> u8 {
-    let Some(policy) = pack::sound(world, console, arguments.policies.as_deref()) else {
+    let Some(policy) = pack::require_valid(world, console, arguments.policies.as_deref()) else {
         return EXIT_BROKEN;
     };
     let Some(id) = &arguments.table else {

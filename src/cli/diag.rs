@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::{Console, DiagAction, DiagFilter, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, pack, project};
+use super::{Console, DiagAction, DiagFilter, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, pack};
+use crate::app::workspace::project;
 use crate::id::SessionId;
 use crate::store::session::SessionStore;
 use crate::store::{health, log};
@@ -10,7 +11,7 @@ use crate::world::World;
 
 /// Runs one question: exit 1 where failures or corruption were found.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &DiagAction) -> u8 {
-    let Some(policy) = pack::sound(world, console, None) else { return EXIT_BROKEN };
+    let Some(policy) = pack::require_valid(world, console, None) else { return EXIT_BROKEN };
     let project = project::find(world, None);
     let (store, _) = project::sessions(world, &project, &policy.settings);
     match action {

@@ -7,11 +7,12 @@ use std::io::Read as _;
 
 use serde_json::json;
 
-use super::human::require_human;
-use super::resilience::{Report, Reviewed, Row, Stores, Taken};
 use super::{
-    Console, DlqAction, DlqAdd, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ListFormat, ListPlace, resilience,
+    Console, DlqAction, DlqAdd, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ListFormat, ListPlace, pack,
 };
+use crate::app::tasks::{self, Report, Reviewed, Row, Stores, Taken};
+use crate::app::workspace::project;
+use crate::cli::human::require_human;
 use crate::judge::dead_letter::{alarms, cause, queue_record, review_due};
 use crate::limits::TASK_TEXT_CHARS_MAX;
 use crate::report::dead_letter as shown;
@@ -21,8 +22,10 @@ use crate::world::{World, WorldError};
 
 /// Runs one action.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &DlqAction) -> u8 {
-    let Some(policy) = resilience::policy(world, console) else { return EXIT_BROKEN };
-    let fenced = resilience::fenced(world, &policy);
+    let Some(policy) = pack::or_builtin_policy(world, console, &project::find(world, None)) else {
+        return EXIT_BROKEN;
+    };
+    let fenced = tasks::fenced(world, &policy);
     let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
     let stores = Stores::of_project(world, &policy);
     let code = match action {
@@ -42,7 +45,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &DlqActi
         }
         DlqAction::Stats { format } => stats(&stores, console, *format),
     };
-    stores.tell_degraded(console);
+    console.warn_if_not_durable(&stores.degraded());
     code
 }
 

@@ -2,12 +2,13 @@
 
 use serde_json::json;
 
-use super::human::require_human;
-use super::resilience::{self, Reviewed, Stores};
 use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, EscalationAction, EscalationOpen,
-    ListFormat,
+    ListFormat, pack,
 };
+use crate::app::tasks::{self, Reviewed, Stores};
+use crate::app::workspace::project;
+use crate::cli::human::require_human;
 use crate::judge::escalation::Known;
 use crate::limits::ESCALATIONS_FILE_BYTES_MAX;
 use crate::report::mask::mask;
@@ -18,8 +19,10 @@ use crate::world::{World, WorldError};
 
 /// Runs one action.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &EscalationAction) -> u8 {
-    let Some(policy) = resilience::policy(world, console) else { return EXIT_BROKEN };
-    let fenced = resilience::fenced(world, &policy);
+    let Some(policy) = pack::or_builtin_policy(world, console, &project::find(world, None)) else {
+        return EXIT_BROKEN;
+    };
+    let fenced = tasks::fenced(world, &policy);
     let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
     let stores = Stores::of_project(world, &policy);
     let code = match action {
@@ -35,7 +38,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &Escalat
             if problems.is_empty() { EXIT_OK } else { EXIT_BROKEN }
         }
     };
-    stores.tell_degraded(console);
+    console.warn_if_not_durable(&stores.degraded());
     code
 }
 

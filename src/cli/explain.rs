@@ -5,11 +5,10 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::project::Project;
-use super::recorded::{self, Until};
-use super::{
-    Console, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ExplainArguments, ListFormat, pack, project,
-};
+use super::{Console, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ExplainArguments, ListFormat, error, pack};
+use crate::app::packs;
+use crate::app::sessions::recorded::{self, Until};
+use crate::app::workspace::project::{self, Project};
 use crate::checksum::hex;
 use crate::facts::call::{AnalysisContext, Call, TimeLimit};
 use crate::facts::compiled::CompiledLens;
@@ -37,8 +36,8 @@ pub(super) fn run(
         return EXIT_USAGE;
     }
     let project = project::find(world, None);
-    let found = pack::find(world, &project, arguments.policies.as_deref());
-    pack::tell_passed_over(console, &found);
+    let found = packs::find(world, &project, arguments.policies.as_deref());
+    pack::warn_untrusted_packs(console, &found);
     let policy = recorded::policy(world, &project, &found);
     let entries = recorded::entries(world, &project, policy.as_ref().ok());
     let found_entry =
@@ -50,7 +49,7 @@ pub(super) fn run(
             }
             entry
         }
-        Err(error) => return error.report(console),
+        Err(error) => return error::report(console, &error),
     };
     let mut lost = Vec::new();
     let (mut again, mut guarded) = (None, None);
@@ -112,18 +111,18 @@ impl<'a> Then<'a> {
 fn pack_of(
     (world, project): (&dyn World, &Project),
     arguments: &ExplainArguments,
-    today: pack::Found,
+    today: packs::Found,
     decided: Then<'_>,
     lost: &mut Vec<String>,
-) -> pack::Found {
+) -> packs::Found {
     if arguments.policies.is_some() {
         return today;
     }
-    let then = pack::at(world, decided.pack_folder);
+    let then = packs::at(world, decided.pack_folder);
     if let Some(folder) = decided.pack_folder.map(Path::new)
         && today.folder() != decided.pack_folder
         && (folder.starts_with(&project.root) || folder.starts_with(&project.main))
-        && pack::standing(world, project, folder, &then) != Standing::Trusted
+        && packs::standing(world, project, folder, &then) != Standing::Trusted
     {
         let folder = folder.display();
         lost.push(format!(
@@ -142,7 +141,7 @@ fn pack_of(
 /// The policy to judge by; what is otherwise than then is added to `lost`.
 fn decided_by(
     world: &dyn World,
-    (project, found): (&Project, &pack::Found),
+    (project, found): (&Project, &packs::Found),
     (entry, then): (&Entry, Then<'_>),
     lost: &mut Vec<String>,
 ) -> Result<Policy, String> {

@@ -4,8 +4,10 @@ use std::sync::{Arc, LazyLock};
 
 use serde_json::{Map, Value as Json, json};
 
-use super::session::{Session, Wanted};
-use super::{Console, EXIT_BROKEN, EXIT_OK, FactsArguments, ListFormat, pack, project};
+use super::{Console, EXIT_BROKEN, EXIT_OK, FactsArguments, ListFormat, pack};
+use crate::app::packs;
+use crate::app::sessions::named::{Session, Wanted};
+use crate::app::workspace::project;
 use crate::policy::records;
 use crate::report::decision_log::{found_json, masked_parts};
 use crate::report::drawing;
@@ -26,9 +28,9 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Fact
         return table(console, arguments.format);
     };
     let project = project::find(world, None);
-    let found = pack::find(world, &project, arguments.policies.as_deref());
-    pack::tell_passed_over(console, &found);
-    let Some((mut policy, names)) = pack::reviewed(world, console, &found) else {
+    let found = packs::find(world, &project, arguments.policies.as_deref());
+    pack::warn_untrusted_packs(console, &found);
+    let Some((mut policy, names)) = pack::require_reviewed(world, console, &found) else {
         return EXIT_BROKEN;
     };
     let wanted = Wanted { named: Some(named), subagent: arguments.subagent };

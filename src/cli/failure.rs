@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::local_time::{WallClock, later};
 use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, Failure, FailureAction, ListFormat, pack,
 };
+use crate::app::workspace::local_time::{WallClock, later};
 use crate::policy::Policy;
 use crate::policy::failures::{Classified, Deciding, Moment};
 use crate::source::suggest;
@@ -26,7 +26,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &Failure
     | FailureAction::Wait { what, .. }
     | FailureAction::Recover { what, .. }) = action;
     let Some(text) = text(console, what) else { return EXIT_USAGE };
-    let Some(policy) = pack::sound(world, console, what.policies.as_deref()) else {
+    let Some(policy) = pack::require_valid(world, console, what.policies.as_deref()) else {
         return EXIT_BROKEN;
     };
     let found = policy.classify(&what.error, &text);

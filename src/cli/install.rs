@@ -1,74 +1,30 @@
-//! `policyd install` and `policyd uninstall`: hook lines in the settings files of clients, put in and
-//! taken out. A file that is malformed is left alone; one that is changed is kept beside it first.
+//! `policyd install` and `policyd uninstall`: show or make the changes to the settings files of clients.
 
 mod leftovers;
-pub(in crate::cli) mod places;
-pub(in crate::cli) mod settings;
 
-use std::fmt::Display;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use serde_json::Value;
 use similar::TextDiff;
 
-use super::arguments::{OnFailure, Scope};
-use super::error::CliError;
+use super::arguments::{self, OnFailure};
 use super::human::require_human;
-use super::project::{self, Project};
-use super::{Console, EXIT_BROKEN, EXIT_OK, InstallArguments, UninstallArguments};
-use crate::facts::event::EventKind;
-use crate::harness::Moment;
-use crate::limits::SETTINGS_FILE_BYTES_MAX;
-use crate::source::suggest;
-use crate::store::file::{Saved, rewrite};
-use crate::world::{World, WorldError};
-use places::{PLACES, Place};
+use super::{Console, EXIT_BROKEN, EXIT_OK, InstallArguments, UninstallArguments, error};
+use crate::app::error::AppError;
+use crate::app::install::places::{Place, Scope};
+use crate::app::install::{self, InstallRequest, PLUGIN_CLIENT, Planned};
+use crate::world::World;
 
-/// Events that are installed where none are named: those that policyd may have an opinion on.
-const USUAL: [EventKind; 13] = [
-    EventKind::SessionStart,
-    EventKind::UserPromptSubmit,
-    EventKind::PreToolUse,
-    EventKind::PermissionRequest,
-    EventKind::PostToolUse,
-    EventKind::PostToolUseFailure,
-    EventKind::PreCompact,
-    EventKind::PostCompact,
-    EventKind::PostModelSwitch,
-    EventKind::SubagentStop,
-    EventKind::Stop,
-    EventKind::StopFailure,
-    EventKind::SessionEnd,
-];
-/// One of them after every call of a tool, where nothing is noted: of no use where nobody is told.
-const TO_TELL: EventKind = EventKind::PostToolUse;
-/// A hook there that prints nothing breaks what the client does.
-const NEVER: [EventKind; 1] = [EventKind::WorktreeCreate];
-/// What a file is kept as before it is changed for the first time.
-const KEPT_AS: &str = "before-policyd";
-/// The settings of one user in one project.
-const OF_ONE: &str = ".claude/settings.local.json";
-/// What is to be done about them.
-const KEPT_OUT: &str = "Claude Code reads it at once; it names a path of this machine, so leave \
-    `.claude/settings.local.json` out of the repository (.gitignore)";
-/// The plugin of a client that knows no hook lines.
-const OPENCODE: &str = include_str!("install/opencode.js");
-
-/// What is done to one file.
-struct Change {
-    place: &'static Place,
-    /// What is to be known once it is there.
-    then: &'static str,
-    /// Whether a hook of tool calls that fails is to block.
-    closed: bool,
-    path: PathBuf,
-    /// What is there; none where there is no file.
-    before: Option<String>,
-    /// What is to be there; none where the file goes.
-    after: Option<String>,
+impl From<arguments::Scope> for Scope {
+    fn from(scope: arguments::Scope) -> Self {
+        match scope {
+            arguments::Scope::User => Self::User,
+            arguments::Scope::Project => Self::Project,
+            arguments::Scope::Local => Self::Local,
+        }
+    }
 }
 
-/// Puts hook lines in.
+/// Adds hook lines.
 pub(super) fn run(
     world: &dyn World,
     console: &mut Console<'_>,
@@ -80,29 +36,45 @@ pub(super) fn run(
         );
         return EXIT_BROKEN;
     };
-    if let Some(folder) = &arguments.plugin {
-        return plugin(world, console, (arguments, &program), folder);
+    let request = InstallRequest {
+        clients: &arguments.harness,
+        scope: arguments.scope.into(),
+        events: &arguments.events,
+        closed: arguments.on_failure == OnFailure::Closed,
+        program: &program,
+    };
+    let planned = match &arguments.plugin {
+        Some(folder) => install::plan_plugin(world, &request, folder),
+        None => install::plan_install(world, &request),
+    };
+    let code = carry_out(world, console, planned, arguments.dry_run);
+    if let (Some(folder), EXIT_OK) = (&arguments.plugin, code) {
+        report_plugin(console, &request, folder, arguments.dry_run);
     }
-    let closed = arguments.on_failure == OnFailure::Closed;
-    let planned = targets(world, &arguments.harness, arguments.scope).and_then(|targets| {
-        let change = |(place, path): (&'static Place, PathBuf)| {
-            let moments = moments(place, &arguments.events)?;
-            Ok(put_in(world, place, path, (&moments, (&program, closed))))
-        };
-        targets.into_iter().map(change).collect()
-    });
-    carry_out(world, console, planned, arguments.dry_run)
+    code
 }
 
-/// Takes them out.
+fn report_plugin(
+    console: &mut Console<'_>,
+    request: &InstallRequest<'_>,
+    folder: &Path,
+    dry_run: bool,
+) {
+    if let Some(place) = Place::of(PLUGIN_CLIENT).filter(|_| request.closed) {
+        console.say(&format!("           {}\n", place.closed_note()));
+    }
+    if !dry_run {
+        console.say(&format!("try it: claude --plugin-dir {}\n", folder.display()));
+    }
+}
+
+/// Removes hook lines.
 pub(super) fn uninstall(
     world: &dyn World,
     console: &mut Console<'_>,
     arguments: &UninstallArguments,
 ) -> u8 {
-    let change = |(place, path): (&'static Place, PathBuf)| take_out(world, place, path);
-    let planned: Result<Planned, CliError> = targets(world, &arguments.harness, arguments.scope)
-        .map(|targets| targets.into_iter().map(change).collect());
+    let planned = install::plan_uninstall(world, &arguments.harness, arguments.scope.into());
     if let Ok(planned) = &planned
         && !arguments.dry_run
         && (arguments.purge || planned.iter().flatten().any(|it| it.before != it.after))
@@ -124,210 +96,23 @@ pub(super) fn uninstall(
     leftovers::clear(world, console, (arguments.purge, arguments.dry_run))
 }
 
-/// What is done to each file, or why that one is left alone.
-type Planned = Vec<Result<Change, CliError>>;
-
-/// The files that are meant: of the clients that are named, else of those that are there.
-fn targets(
-    world: &dyn World,
-    named: &[String],
-    scope: Scope,
-) -> Result<Vec<(&'static Place, PathBuf)>, CliError> {
-    let project = project::find(world, None);
-    let mut places = Vec::new();
-    for name in named {
-        places.push(Place::of(name).ok_or_else(|| {
-            let known: Vec<&str> = PLACES.iter().map(|it| it.harness.name).collect();
-            let help = suggest::did_you_mean(name, &known).unwrap_or_default();
-            CliError::usage(format!("unknown client `{name}`\nhelp: {help}"))
-        })?);
-    }
-    if named.is_empty() {
-        places.extend(PLACES.iter().filter(|it| is_there(world, &project, it, scope)));
-    }
-    if places.is_empty() {
-        let known: Vec<&str> = PLACES.iter().map(|it| it.harness.name).collect();
-        let known = known.join(", ");
-        return Err(CliError::usage(format!(
-            "no supported client found\nhelp: pass `--harness` with one of {known}"
-        )));
-    }
-    places
-        .into_iter()
-        .map(|place| {
-            let path = place.file(world, &project, scope).ok_or_else(|| {
-                let title = place.harness.title;
-                let why = match scope {
-                    Scope::User => "has its settings below HOME, which is not set",
-                    Scope::Project | Scope::Local => "has no settings of that scope",
-                };
-                CliError::usage(format!("{title} {why}"))
-            })?;
-            Ok((place, path))
-        })
-        .collect()
-}
-
-/// Whether a client is used by this user, or in this project.
-fn is_there(world: &dyn World, project: &Project, place: &Place, scope: Scope) -> bool {
-    let file = place.file(world, project, scope);
-    let folder = match scope {
-        Scope::User => place.user_folder(world),
-        Scope::Project | Scope::Local => {
-            file.as_ref().and_then(|it| it.parent()).map(Path::to_path_buf)
-        }
-    };
-    file.is_some() && folder.is_some_and(|it| world.stat(&it).is_ok())
-}
-
-/// The events of a client that are meant: the usual ones, all, or those that are named.
-fn moments(place: &Place, named: &[String]) -> Result<Vec<&'static Moment>, CliError> {
-    let harness = place.harness;
-    let all = || harness.moments.iter().filter(|it| it.kind.is_some());
-    // Of several names for one event the first one is told everything.
-    let first = |it: &&Moment| harness.moments.iter().find(|own| own.kind == it.kind) == Some(*it);
-    let is_never = |it: &Moment| it.kind.is_some_and(|kind| NEVER.contains(&kind));
-    let safe = |it: &&Moment| !is_never(it);
-    if named.iter().any(|it| it == "all") {
-        return Ok(all().filter(first).filter(safe).collect());
-    }
-    if named.is_empty() {
-        let usual = |it: &&Moment| {
-            it.kind.is_some_and(|kind| {
-                USUAL.contains(&kind) && (kind != TO_TELL || !it.ways.is_empty())
-            })
-        };
-        return Ok(all().filter(first).filter(usual).collect());
-    }
-    let find = |name: &String| {
-        let moment = harness.moment(name).filter(|it| it.kind.is_some());
-        let title = harness.title;
-        let moment = moment.ok_or_else(|| {
-            let known: Vec<&str> = all().map(|it| it.native).collect();
-            let help = suggest::did_you_mean(name, &known).unwrap_or_default();
-            CliError::usage(format!("{title} has no event `{name}`\nhelp: {help}"))
-        })?;
-        if is_never(moment) {
-            let why = format!("a hook at {} breaks what {title} does there", moment.native);
-            return Err(CliError::usage(why));
-        }
-        Ok(moment)
-    };
-    named.iter().map(find).collect()
-}
-
-fn put_in(
-    world: &dyn World,
-    place: &'static Place,
-    path: PathBuf,
-    (moments, (program, closed)): (&[&'static Moment], (&str, bool)),
-) -> Result<Change, CliError> {
-    let before = read(world, &path)?;
-    let after = match place.form {
-        Some(form) => {
-            let lines = place.lines(moments, (program, closed));
-            settings::put_in(before.as_deref().unwrap_or_default(), form, &lines)
-                .map_err(|why| malformed(&path, &why))?
-        }
-        None => OPENCODE.replace("@PROGRAM@", &program.replace('\\', "\\\\").replace('"', "\\\"")),
-    };
-    // Nobody else's machine has this one's paths.
-    let then = if path.ends_with(OF_ONE) { KEPT_OUT } else { place.then };
-    Ok(Change { place, then, closed, path, before, after: Some(after) })
-}
-
-fn take_out(world: &dyn World, place: &'static Place, path: PathBuf) -> Result<Change, CliError> {
-    let before = read(world, &path)?;
-    let after = match (place.form, &before) {
-        (Some(form), Some(before)) => {
-            let rest = settings::take_out(before, form).map_err(|why| malformed(&path, &why))?;
-            let kept = read(world, &kept_as(&path))?;
-            match kept {
-                // What was there before says the same: then it is there again, byte for byte.
-                Some(kept) if same(&kept, &rest) && same_notes(&kept, &rest) => Some(kept),
-                Some(_) => Some(rest),
-                None if *before != rest && is_empty(&rest) => None,
-                None => Some(rest),
-            }
-        }
-        (None, Some(before)) if before.contains("policyd install --harness") => None,
-        (_, before) => before.clone(),
-    };
-    Ok(Change { place, then: "", closed: false, path, before, after })
-}
-
-/// Whether two texts hold the same values in the same order, whatever they hold nothing under.
-fn same(one: &str, other: &str) -> bool {
-    let value = |text: &str| {
-        let root = jsonc_parser::cst::CstRootNode::parse(text, &Default::default()).ok()?;
-        let mut value = root.to_serde_value()?;
-        let fields = value.as_object_mut()?;
-        if let Some(events) = fields.get_mut("hooks").and_then(Value::as_object_mut) {
-            events.retain(|_, it| it.as_array().is_none_or(|it| !it.is_empty()));
-            if events.is_empty() {
-                fields.shift_remove("hooks");
-            }
-        }
-        Some(value)
-    };
-    let (one, other) = (value(one), value(other));
-    let empty = |it: &Option<Value>| it.as_ref().is_none_or(|it| *it == serde_json::json!({}));
-    one == other || (empty(&one) && empty(&other))
-}
-
-/// Whether two texts with the same values differ in blanks and commas alone, or hold no comments at all.
-fn same_notes(one: &str, other: &str) -> bool {
-    let (one, other) = (settings::without_blanks(one), settings::without_blanks(other));
-    one == other || (one.1 == 0 && other.1 == 0)
-}
-
-/// Whether nothing but what policyd wrote was there.
-fn is_empty(text: &str) -> bool {
-    matches!(serde_json::from_str::<Value>(text), Ok(Value::Object(it))
-        if it.keys().all(|it| it == "version"))
-}
-
-fn read(world: &dyn World, path: &Path) -> Result<Option<String>, CliError> {
-    match world.read(path, SETTINGS_FILE_BYTES_MAX) {
-        Ok(bytes) => String::from_utf8(bytes)
-            .map(Some)
-            .map_err(|error| malformed(path, &format!("not UTF-8 text: {error}"))),
-        Err(WorldError::Missing) => Ok(None),
-        Err(error) => Err(CliError::failed(error).about(path.display())),
-    }
-}
-
-fn malformed(path: &Path, why: &str) -> CliError {
-    let text = format!(
-        "could not parse `{}`: {why}; file not changed\nhelp: fix the JSON, then run this \
-         command again",
-        path.display()
-    );
-    CliError::failed_as(text)
-}
-
-fn kept_as(path: &Path) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!("{name}.{KEPT_AS}"))
-}
-
 /// Shows the changes, or makes them.
 fn carry_out(
     world: &dyn World,
     console: &mut Console<'_>,
-    planned: Result<Planned, CliError>,
+    planned: Result<Planned, AppError>,
     dry_run: bool,
 ) -> u8 {
     let changes = match planned {
         Ok(changes) => changes,
-        Err(error) => return error.report(console),
+        Err(error) => return error::report(console, &error),
     };
     let mut code = EXIT_OK;
     for change in changes {
         let it = match change {
             Ok(change) => change,
             Err(error) => {
-                code = code.max(error.report(console));
+                code = code.max(error::report(console, &error));
                 continue;
             }
         };
@@ -341,7 +126,7 @@ fn carry_out(
             let name = path.to_string();
             console.say(&diff.unified_diff().context_radius(3).header(&name, &name).to_string());
         } else {
-            match write(world, &it) {
+            match install::write(world, &it) {
                 Err(problem) => {
                     console.complain(&problem);
                     code = EXIT_BROKEN;
@@ -360,185 +145,4 @@ fn carry_out(
         note.iter().for_each(|it| console.say(it));
     }
     code
-}
-
-/// Keeps what was there, then writes. Says what may be lost if the power is.
-fn write(world: &dyn World, change: &Change) -> Result<Vec<String>, String> {
-    let path = &change.path;
-    let said = |path: &Path, why: &dyn Display| format!("{}: {why}", path.display());
-    let kept = kept_as(path);
-    let Some(after) = &change.after else {
-        return world.remove(path).map(|()| Vec::new()).map_err(|error| said(path, &error));
-    };
-    if let Some(folder) = path.parent() {
-        world.create_folder(folder).map_err(|error| said(folder, &error))?;
-    }
-    if change.before.is_some() {
-        // Whether it can be written is known before anything is kept beside it.
-        world.append(path, b"").map_err(|error| said(path, &with_cure(&error)))?;
-    }
-    let mut unsafe_writes = Vec::new();
-    let is_kept = world.stat(&kept).is_ok();
-    if let (Some(before), false) = (&change.before, is_kept) {
-        let saved = rewrite(world, &kept, before.as_bytes());
-        let why = outcome(saved, &mut unsafe_writes).err();
-        why.map_or(Ok(()), |why| {
-            Err(format!("{}; {} is unchanged", said(&kept, &why), path.display()))
-        })?;
-    }
-    let saved = rewrite(world, path, after.as_bytes());
-    outcome(saved, &mut unsafe_writes).map_err(|why| {
-        let backup = change.before.as_ref().map_or_else(String::new, |_| {
-            format!("; {} holds it as it was before policyd", kept.display())
-        });
-        format!("{}; the file is unchanged{backup}", said(path, &why))
-    })?;
-    // It is as it was: what was kept is no longer needed.
-    let same = |it: Vec<u8>| it == after.as_bytes();
-    if is_kept && world.read(&kept, SETTINGS_FILE_BYTES_MAX).is_ok_and(same) {
-        world.remove(&kept).map_err(|error| said(&kept, &error))?;
-    }
-    Ok(unsafe_writes)
-}
-
-/// Whether the new content is in place; what may undo it is added to `unsafe_writes`.
-fn outcome(saved: Saved, unsafe_writes: &mut Vec<String>) -> Result<(), String> {
-    match saved {
-        Saved::Durable { .. } => Ok(()),
-        Saved::Degraded { why, .. } => {
-            unsafe_writes.push(why);
-            Ok(())
-        }
-        Saved::NotSaved { why, .. } => Err(why),
-    }
-}
-
-/// Why a file is not written, and what helps.
-fn with_cure(error: &WorldError) -> WorldError {
-    WorldError::Refused(format!(
-        "{error}; file not changed. policyd writes only regular files: replace the link by a \
-         copy of its target, then run this command again"
-    ))
-}
-
-/// Writes a folder that Claude Code loads as a plugin.
-fn plugin(
-    world: &dyn World,
-    console: &mut Console<'_>,
-    (arguments, program): (&InstallArguments, &str),
-    folder: &Path,
-) -> u8 {
-    let Some(place) = Place::of("claude-code") else { return EXIT_BROKEN };
-    let manifest = serde_json::json!({"name": "policyd", "version": env!("CARGO_PKG_VERSION"),
-        "description": "Decides what the agent may do, and whether it may stop"});
-    let closed = arguments.on_failure == OnFailure::Closed;
-    let lines = moments(place, &arguments.events).and_then(|moments| {
-        let form =
-            place.form.ok_or_else(|| CliError::failed_as("the client has no settings file"))?;
-        settings::put_in("{}\n", form, &place.lines(&moments, (program, closed)))
-            .map_err(CliError::failed_as)
-    });
-    let planned = lines.and_then(|hooks| {
-        let files = [
-            (".claude-plugin/plugin.json", format!("{manifest:#}\n")),
-            ("hooks/hooks.json", hooks),
-        ];
-        let change = |(name, text): (&str, String)| {
-            let path = folder.join(name);
-            let before = read(world, &path)?;
-            Ok(Change { place, then: "", closed: false, before, path, after: Some(text) })
-        };
-        files.into_iter().map(|it| Ok(change(it))).collect()
-    });
-    let code = carry_out(world, console, planned, arguments.dry_run);
-    if code == EXIT_OK && closed {
-        console.say(&format!("           {}\n", place.closed_note()));
-    }
-    if code == EXIT_OK && !arguments.dry_run {
-        console.say(&format!("try it: claude --plugin-dir {}\n", folder.display()));
-    }
-    code
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::world::fake::{FakeWorld, Survival};
-
-    const BEFORE: &str = "{\"permissions\": {\"deny\": [\"Read(./.env)\"]}}\n";
-
-    fn change(after: Option<&str>) -> Change {
-        Change {
-            place: Place::of("claude-code").unwrap(),
-            then: "",
-            closed: false,
-            path: "/work/.claude/settings.json".into(),
-            before: Some(BEFORE.to_owned()),
-            after: after.map(str::to_owned),
-        }
-    }
-
-    fn machine() -> FakeWorld {
-        let world = FakeWorld::new();
-        world.put("/work/.claude/settings.json", BEFORE);
-        world.clear_log();
-        world
-    }
-
-    fn settings(world: &FakeWorld) -> String {
-        String::from_utf8(world.get("/work/.claude/settings.json").unwrap()).unwrap()
-    }
-
-    #[test]
-    fn settings_survive_every_refused_operation_as_a_whole() {
-        let world = machine();
-        write(&world, &change(Some("{}"))).unwrap();
-        let (steps, mut refused) = (world.ops(), 0);
-        assert!(steps > 10, "{:?}", world.log());
-        for step in 0..steps {
-            let world = machine();
-            world.refuse_at(step, WorldError::Refused("no space left".to_owned()));
-            let written = write(&world, &change(Some("{}")));
-            let after = settings(&world);
-            match written {
-                Ok(_) => assert_eq!(after, "{}", "step {step}"),
-                Err(why) => {
-                    assert_eq!(after, BEFORE, "step {step}: {why}");
-                    refused += 1;
-                }
-            }
-            let left = world.files().into_iter().filter(|it| it.to_string_lossy().contains("-new"));
-            assert_eq!(left.count(), 0, "step {step}");
-        }
-        assert!(refused > 5, "{refused}");
-    }
-
-    #[test]
-    fn settings_survive_a_loss_of_power_at_every_step() {
-        let world = machine();
-        write(&world, &change(Some("{}"))).unwrap();
-        for step in 0..world.ops() {
-            for survival in Survival::all(6) {
-                let world = machine();
-                world.crash_at(step);
-                drop(write(&world, &change(Some("{}"))));
-                let after = settings(&world.reboot(survival));
-                assert!([BEFORE, "{}"].contains(&after.as_str()), "{step} {survival:?}: {after:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_failure_names_the_backup_and_says_that_the_file_is_unchanged() {
-        let world = machine();
-        let full = WorldError::Refused("no space left".to_owned());
-        world.refuse_always(crate::world::fake::Op::Write, "settings.json.policyd-new", full);
-        let why = write(&world, &change(Some("{}"))).unwrap_err();
-        assert!(why.contains("no space left; the file is unchanged"), "{why}");
-        assert!(why.contains("settings.json.before-policyd holds it"), "{why}");
-        assert_eq!(
-            world.get("/work/.claude/settings.json.before-policyd").unwrap(),
-            BEFORE.as_bytes()
-        );
-    }
 }

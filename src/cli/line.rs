@@ -16,7 +16,7 @@ use crate::source::suggest;
 const HOOK_COMMAND: &str = "eval";
 /// Prefix of all environment variables.
 const PREFIX: &str = "POLICYD";
-/// Option whose variable is read elsewhere: see `pack::find`.
+/// Option whose variable is read elsewhere: see `packs::find`.
 const OWN_VARIABLE: &str = "policies";
 /// Renamed options with their former names, which their environment variables keep.
 const FORMER_NAMES: [(&str, &str); 5] = [

@@ -6,13 +6,12 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use super::arguments::{FailLevel, LintFormat, ProfileName};
-use super::eval::named_harness;
-use super::pack::Place;
-use super::project::Project;
-use super::test::suite::beside;
-use super::{
-    Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, LintArguments, cores, pack, project,
-};
+use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, LintArguments, pack};
+use crate::app::cases::suite::beside;
+use crate::app::cores;
+use crate::app::gate::named_harness;
+use crate::app::packs::{self, Place};
+use crate::app::workspace::project::{self, Project};
 use crate::harness::Harness;
 use crate::lint::baseline::{Baseline, Seat};
 use crate::lint::{self, Profile, Subject};
@@ -53,7 +52,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Lint
     // What packs stand on is read while they are looked for.
     let (places, base) = cores::both(
         world.cores(),
-        || pack::places(world, &looked_at(world, &project, arguments)),
+        || packs::places(world, &looked_at(world, &project, arguments)),
         || Base::new(&builtin::pack()),
     );
     let ask = Ask {
@@ -79,7 +78,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Lint
         }
         return EXIT_BROKEN;
     }
-    pack::tell_if_built_in(console, packs.iter().map(String::as_str));
+    pack::note_builtin_pack(console, packs.iter().map(String::as_str));
     if arguments.fix.is_some() || arguments.diff {
         match fixing::run(console, arguments, &review, &ask) {
             fixing::Done::Shown(code) => return code,
@@ -321,5 +320,5 @@ fn looked_at(world: &dyn World, project: &Project, arguments: &LintArguments) ->
     if named {
         return arguments.paths.clone();
     }
-    pack::nearest_of(world, project).into_iter().collect()
+    packs::nearest_of(world, project).into_iter().collect()
 }

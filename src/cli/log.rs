@@ -1,18 +1,16 @@
 //! `policyd log`: what was decided, one line each, from the decision log of the project.
 
-mod summary;
-
 use serde_json::Value;
 
-use super::{Console, EXIT_OK, EXIT_USAGE, ListFormat, LogArguments, pack, project, recorded};
-use crate::facts::event::EventKind;
+use super::{Console, EXIT_OK, EXIT_USAGE, ListFormat, LogArguments};
+use crate::app::packs;
+use crate::app::sessions::log_summary::{Summary, guards, text, was_judged};
+use crate::app::sessions::recorded;
+use crate::app::workspace::project;
 use crate::judge::message::in_one_line;
 use crate::report::decision_log;
 use crate::time::{Timestamp, parse_duration};
 use crate::world::World;
-
-/// The decision log under policyd's own folder.
-pub(super) const DECISION_LOG: &str = "logs/decisions.jsonl";
 
 /// Said where `--since` is no duration.
 pub(super) const SINCE_HELP: &str =
@@ -33,7 +31,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &LogA
         return EXIT_USAGE;
     };
     let project = project::find(world, None);
-    let policy = pack::policy(world, &pack::find(world, &project, None)).ok();
+    let policy = packs::policy(world, &packs::find(world, &project, None)).ok();
     let entries = recorded::entries(world, &project, policy.as_ref());
     let wanted: Vec<&Value> = entries
         .iter()
@@ -45,7 +43,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &LogA
         .collect();
     if arguments.summary {
         let judged: Vec<&Value> = wanted.into_iter().filter(|it| !is_switch(it)).collect();
-        let summary = summary::Summary::of(&judged);
+        let summary = Summary::of(&judged);
         console.say(&match arguments.format {
             ListFormat::Json => format!("{:#}\n", summary.to_json()),
             ListFormat::Text | ListFormat::Compact => summary.to_text(),
@@ -62,29 +60,9 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &LogA
     EXIT_OK
 }
 
-fn text<'e>(entry: &'e Value, key: &str) -> &'e str {
-    entry.get(key).and_then(Value::as_str).unwrap_or_default()
-}
-
-/// Whether the checks were held against the stop: a broken pack or an unread transcript has no type.
-fn was_judged(entry: &Value) -> bool {
-    entry.get("session_type").is_some()
-}
-
 /// Whether somebody switched the gate: no stop was judged.
 fn is_switch(entry: &Value) -> bool {
     decision_log::is_switch(text(entry, "event"))
-}
-
-/// What guards said, where the entry is of an event that they decided about.
-fn guards(entry: &Value) -> Option<&[Value]> {
-    entry.get("guards")?.as_array().map(Vec::as_slice)
-}
-
-/// Whether an entry is of a stop.
-fn is_stop(entry: &Value) -> bool {
-    let kind = EventKind::find(text(entry, "event"));
-    guards(entry).is_none() && kind.is_none_or(EventKind::is_stop)
 }
 
 fn is_notable(entry: &Value) -> bool {

@@ -1,12 +1,9 @@
 //! The command line: exit codes, dispatch, and what is a hook call. One file per command.
 
-mod amplihack;
 mod arguments;
 mod breaker;
-mod checkout;
 mod console;
 mod context;
-mod cores;
 mod decide;
 mod diag;
 mod dlq;
@@ -17,26 +14,19 @@ mod eval;
 mod explain;
 mod facts;
 mod failure;
-mod folders;
-mod gate_status;
 mod human;
 mod init;
 mod install;
 mod line;
 mod lint;
-mod local_time;
 mod log;
 mod pack;
 mod pause;
-mod project;
 mod rationalization;
-mod recorded;
 mod replay;
-mod resilience;
 mod rules;
 mod run;
 mod schema;
-mod session;
 mod signal;
 mod state;
 mod test;
@@ -46,6 +36,8 @@ mod try_out;
 use clap::CommandFactory;
 use std::ffi::OsString;
 
+use crate::app::gate;
+use crate::app::workspace::project;
 use crate::facts::event::EventKind;
 use crate::harness;
 use crate::hook::{self, Answer, Caller};
@@ -272,7 +264,7 @@ pub fn internal_error_answer(arguments: &[OsString]) -> String {
 fn caller_in(arguments: &[OsString]) -> Caller {
     let name = option_in(arguments, "--harness").or_else(|| option_in(arguments, "--client"));
     let harness = name.and_then(|it| harness::find(&it));
-    eval::caller(harness, &option_in(arguments, "--hook").unwrap_or_default())
+    gate::caller(harness, &option_in(arguments, "--hook").unwrap_or_default())
 }
 
 /// The value of an option, in a command line that may be wrong in any other way.

@@ -1,319 +1,84 @@
-//! Finds the pack of a project, and what it means.
+//! Packs for commands: a valid policy, or a message that says what is wrong.
 
-mod compiled;
-mod compiled_by;
-mod folder;
-mod places;
-
-use std::borrow::Cow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use sha2::{Digest, Sha256};
-
 use super::Console;
-use super::project::{OWN_FOLDER, Project};
-use crate::checksum::hex;
-use crate::policy::load::{self, Loaded, Pack};
-use crate::policy::review::{Base, Reviewed};
+use crate::app::packs::{self, Found, InvalidPack};
+use crate::app::workspace::project::{self, Project};
 use crate::policy::{Policy, builtin};
 use crate::script::types::Names;
-use crate::source::Diagnostic;
-use crate::store::trust::{Standing, TrustStore};
-use crate::store::user;
 use crate::world::World;
-use compiled::Kept;
-use folder::Folder;
-pub(super) use folder::{holds_policies, is_yaml, text};
-pub(super) use places::{Place, find_all, folder_of_cases, pack_beside, places, tell_if_built_in};
 
-/// A pack as found on this machine.
-#[derive(Debug)]
-pub(super) struct Found {
-    /// Its files, read; `None`: the built-in pack.
-    folder: Option<Pack>,
-    /// What every source byte of it comes to.
-    content: [u8; 32],
-    /// The same with its name and the built-in pack.
-    hash: [u8; 32],
-    /// What lay nearer and is not trusted.
-    pub(super) passed_over: Vec<PassedOver>,
-    /// What could not be read.
-    pub(super) unreadable: Vec<String>,
+/// Reports nearer packs that are not used because they are not trusted.
+pub(super) fn warn_untrusted_packs(console: &mut Console<'_>, found: &Found) {
+    found.untrusted.iter().for_each(|it| console.complain(&it.text()));
 }
 
-impl Found {
-    fn new(folder: Option<Pack>, unreadable: Vec<String>) -> Self {
-        let content = content(folder.as_ref());
-        let hash = hash(folder.as_ref(), &content);
-        Self { folder, content, hash, passed_over: Vec::new(), unreadable }
-    }
-
-    /// The beginning of `hash`, as it is logged.
-    pub(super) fn short_hash(&self) -> &[u8] {
-        self.hash.get(..8).unwrap_or_default()
-    }
-
-    /// What its files come to, as trust keeps it.
-    pub(super) fn content_hash(&self) -> String {
-        hex(&self.content)
-    }
-
-    /// Its folder as shown to people; none for the built-in pack.
-    pub(super) fn folder(&self) -> Option<&str> {
-        self.folder.as_ref().map(|it| it.name.as_str())
-    }
-
-    /// The pack; the text of the built-in one is copied only when it is asked for.
-    pub(super) fn pack(&self) -> Cow<'_, Pack> {
-        self.folder.as_ref().map_or_else(|| Cow::Owned(builtin::pack()), Cow::Borrowed)
-    }
-}
-
-/// The pack in a folder, or the built-in one.
-pub(super) fn at(world: &dyn World, folder: Option<&str>) -> Found {
-    folder.map_or_else(|| Found::new(None, Vec::new()), |it| read(world, Path::new(it)))
-}
-
-/// A pack that lies nearer than the one that is used, and is not trusted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct PassedOver {
-    /// Its folder.
-    pub(super) folder: PathBuf,
-    /// Whether it was trusted before its files changed.
-    pub(super) changed: bool,
-}
-
-impl PassedOver {
-    /// What the user is told: what is not used, how to look at it, and how to trust it.
-    pub(super) fn text(&self) -> String {
-        let (folder, why) = (
-            self.folder.display(),
-            if self.changed {
-                "has changed since it was trusted"
-            } else {
-                "is not trusted: it may run commands and speak to the agent"
-            },
+/// Reports that the built-in pack is among the packs that are used, because the project has no pack.
+pub(super) fn note_builtin_pack<'p>(
+    console: &mut Console<'_>,
+    mut packs: impl Iterator<Item = &'p str>,
+) {
+    if packs.any(|it| it == builtin::NAME) {
+        console.complain(
+            "this project has no custom pack; the built-in pack is used (run `policyd init`, or \
+             pass a directory)",
         );
-        format!(
-            "the pack in {folder} {why}, so it is not used. Look at it: policyd lint {folder}; \
-             then trust it: policyd trust {folder}"
-        )
     }
 }
 
-/// Finds the pack: `--policies`, `$POLICYD_POLICIES`, `.policyd/policies/` at or above the project
-/// where it is trusted, `$XDG_CONFIG_HOME/policyd/policies/`, the built-in one.
-pub(super) fn find(world: &dyn World, project: &Project, named: Option<&Path>) -> Found {
-    let named = named.map(Path::to_path_buf);
-    let set = || world.env("POLICYD_POLICIES").map(|it| project.root.join(it));
-    if let Some(folder) = named.or_else(set) {
-        return read(world, &folder);
-    }
-    let mut passed_over = Vec::new();
-    for folder in of_project(project).into_iter().filter(|it| holds_policies(world, it)) {
-        let found = read(world, &folder);
-        match standing(world, project, &folder, &found) {
-            Standing::Trusted => return Found { passed_over, ..found },
-            other @ (Standing::Changed | Standing::Unknown) => {
-                passed_over.push(PassedOver { folder, changed: other == Standing::Changed });
-            }
-        }
-    }
-    let user = user::config_folder(world).map(|it| it.join("policies"));
-    let found = match user.filter(|it| holds_policies(world, it)) {
-        Some(folder) => read(world, &folder),
-        None => Found::new(None, Vec::new()),
-    };
-    Found { passed_over, ..found }
-}
-
-/// The folders of packs that belong to a project, the nearest first.
-fn of_project(project: &Project) -> Vec<PathBuf> {
-    let own = |it: &Path| it.join(OWN_FOLDER).join("policies");
-    let mut folders: Vec<PathBuf> = project.root.ancestors().map(own).collect();
-    let main = own(&project.main);
-    if !folders.contains(&main) {
-        folders.push(main);
-    }
-    folders
-}
-
-/// The nearest pack of a project, trusted or not, for looking at it.
-pub(super) fn nearest_of(world: &dyn World, project: &Project) -> Option<PathBuf> {
-    of_project(project).into_iter().find(|it| holds_policies(world, it))
-}
-
-/// How far a pack of a project is trusted; in a worktree also as its main checkout is.
-pub(super) fn standing(
-    world: &dyn World,
-    project: &Project,
-    folder: &Path,
-    found: &Found,
-) -> Standing {
-    let Some(store) = trust_store(world) else { return Standing::Unknown };
-    let in_main = folder.strip_prefix(&project.root).map(|it| project.main.join(it));
-    store.standing(folder, in_main.as_deref().ok(), &found.content_hash())
-}
-
-/// Where the user's trust is kept; nowhere without a home folder.
-pub(super) fn trust_store(world: &dyn World) -> Option<TrustStore<'_>> {
-    let folder = user::config_folder(world)?;
-    Some(TrustStore::new(world, &folder))
-}
-
-/// Says which packs were passed over.
-pub(super) fn tell_passed_over(console: &mut Console<'_>, found: &Found) {
-    found.passed_over.iter().for_each(|it| console.complain(&it.text()));
-}
-
-/// Reads the YAML files of a folder; for a file, of the folder it is in.
-fn read(world: &dyn World, named: &Path) -> Found {
-    let (pack, unreadable) = Folder::of(world, named).read(world, |it| it.display().to_string());
-    Found::new(Some(pack), unreadable)
-}
-
-/// A pack that is broken.
-#[derive(Debug)]
-pub(super) struct Broken {
-    /// What could not be read.
-    pub(super) unreadable: Vec<String>,
-    /// What is wrong in what was read.
-    pub(super) diagnostics: Vec<Diagnostic>,
-    /// What the manifest says about errors, where it is sound.
-    pub(super) on_error: Option<crate::policy::OnError>,
-    /// Whether the manifest switches the pack on, where it is sound.
-    pub(super) enabled: Option<bool>,
-    /// Built-in sets of guards that the manifest leaves out, where it is sound.
-    pub(super) sets_off: Vec<&'static str>,
-}
-
-/// The policy of a found pack: from its compiled form where that is current, else loaded.
-pub(super) fn policy(world: &dyn World, found: &Found) -> Result<Policy, Broken> {
-    if !found.unreadable.is_empty() {
-        return loaded(found);
-    }
-    let kept = Kept::of(world, found);
-    if let Some(policy) = kept.as_ref().and_then(|it| it.read(world)) {
-        return Ok(policy);
-    }
-    let policy = loaded(found)?;
-    if let Some(kept) = kept {
-        kept.write(world, &policy);
-    }
-    Ok(policy)
-}
-
-/// The policy of a found pack, from its files.
-fn loaded(found: &Found) -> Result<Policy, Broken> {
-    let Loaded { policy, diagnostics, on_error, enabled, sets_off } =
-        load::load(&found.pack(), &builtin::pack());
-    let policy = policy.filter(|_| found.unreadable.is_empty());
-    let unreadable = found.unreadable.clone();
-    policy.ok_or(Broken { unreadable, diagnostics, on_error, enabled, sets_off })
-}
-
-/// What every source byte of a pack comes to.
-fn content(pack: Option<&Pack>) -> [u8; 32] {
-    let mut hash = Sha256::new();
-    for (file, source) in pack.iter().flat_map(|it| &it.files) {
-        hash.update(file);
-        hash.update([0]);
-        hash.update(source.text.len().to_le_bytes());
-        hash.update(&source.text);
-    }
-    hash.finalize().into()
-}
-
-/// The same with the name of the pack and the built-in pack.
-fn hash(pack: Option<&Pack>, content: &[u8; 32]) -> [u8; 32] {
-    let mut hash = Sha256::new();
-    hash.update(builtin::FINGERPRINT.to_le_bytes());
-    hash.update(pack.map_or(builtin::NAME, |it| it.name.as_str()));
-    hash.update(content);
-    hash.finalize().into()
-}
-
-/// What is broken and where, for the user: the first findings on one line each.
-pub(super) fn explain(broken: &Broken) -> String {
-    const SHOWN: usize = 5;
-    let errors = broken.diagnostics.iter().filter(|it| it.level == crate::source::Level::Error);
-    let lines: Vec<String> = broken
-        .unreadable
-        .iter()
-        .cloned()
-        .chain(errors.map(|it| format!("{}: {}", it.span.place(), it.message)))
-        .collect();
-    let more = lines.len().saturating_sub(SHOWN);
-    let mut text = lines.iter().take(SHOWN).cloned().collect::<Vec<_>>().join("; ");
-    if more > 0 {
-        text.push_str(&format!("; and {more} more"));
-    }
-    format!("the policy pack is broken: {text}")
-}
-
-/// The policy of a found pack with the names that its expressions may use, or a complaint.
-pub(super) fn reviewed(
+/// Loads a found pack, with the names that its expressions may use; reports an invalid one.
+pub(super) fn require_reviewed(
     world: &dyn World,
     console: &mut Console<'_>,
     found: &Found,
 ) -> Option<(Policy, Arc<Names>)> {
-    let policy = policy(world, found).map_err(|broken| complain(console, &broken)).ok()?;
-    let names = Reviewed::new(&found.pack(), &Base::new(&builtin::pack())).names;
-    Some((policy, names))
+    let policy = packs::policy(world, found).map_err(|it| report_invalid(console, &it)).ok()?;
+    Some((policy, packs::names(found)))
 }
 
-fn complain(console: &mut Console<'_>, broken: &Broken) {
-    console.complain(&explain(broken));
+fn report_invalid(console: &mut Console<'_>, invalid: &InvalidPack) {
+    console.complain(&packs::explain(invalid));
     console.complain("run `policyd lint` to list every finding with its location");
 }
 
-/// The project's policy, or a complaint; for commands other than `eval`.
-pub(super) fn sound(
+/// Loads the pack of the project, or the named one; reports an invalid pack.
+pub(super) fn require_valid(
     world: &dyn World,
     console: &mut Console<'_>,
     named: Option<&Path>,
 ) -> Option<Policy> {
-    sound_found(world, console, named).map(|(policy, _)| policy)
+    require_valid_with_pack(world, console, named).map(|(policy, _)| policy)
 }
 
-/// The project's policy with where its pack was found, or a complaint.
-pub(super) fn sound_found(
+/// Does the same as [`require_valid`], and also returns the pack.
+pub(super) fn require_valid_with_pack(
     world: &dyn World,
     console: &mut Console<'_>,
     named: Option<&Path>,
 ) -> Option<(Policy, Found)> {
-    let project = super::project::find(world, None);
-    let found = find(world, &project, named);
-    tell_passed_over(console, &found);
-    let policy = policy(world, &found).map_err(|broken| complain(console, &broken)).ok()?;
+    let project = project::find(world, None);
+    let found = packs::find(world, &project, named);
+    warn_untrusted_packs(console, &found);
+    let policy = packs::policy(world, &found).map_err(|it| report_invalid(console, &it)).ok()?;
     Some((policy, found))
 }
 
-/// The project's policy, or the built-in one where that is broken: what is remembered of calls and
-/// tasks must not wait for a typo to be mended. The complaint is made all the same.
-pub(super) fn or_builtin(world: &dyn World, console: &mut Console<'_>) -> Option<Policy> {
-    sound_of(world, console, &super::project::find(world, None))
-}
-
-/// The built-in pack, for events that must not be forgotten because another one is broken.
-pub(super) fn builtin_policy(world: &dyn World) -> Option<Policy> {
-    policy(world, &Found::new(None, Vec::new())).ok()
-}
-
-/// The same of a project that was found already.
-pub(super) fn sound_of(
+/// Loads the pack of a project, or the built-in one if that is invalid: results of calls and tasks must
+/// not get lost because of a typo. The invalid pack is reported.
+pub(super) fn or_builtin_policy(
     world: &dyn World,
     console: &mut Console<'_>,
     project: &Project,
 ) -> Option<Policy> {
-    let found = find(world, project, None);
-    tell_passed_over(console, &found);
-    let broken = match policy(world, &found) {
+    let found = packs::find(world, project, None);
+    warn_untrusted_packs(console, &found);
+    let invalid = match packs::policy(world, &found) {
         Ok(policy) => return Some(policy),
-        Err(broken) => broken,
+        Err(invalid) => invalid,
     };
-    complain(console, &broken);
+    report_invalid(console, &invalid);
     console.complain("the built-in pack is used meanwhile");
-    builtin_policy(world)
+    packs::builtin_policy(world)
 }

@@ -4,13 +4,15 @@
 
 use std::time::Duration;
 
-use super::gate_status::OffReason;
-use super::human::{Actor, require_human};
-use super::project::{self, Project};
 use super::{
     Console, DisableArguments, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, PauseArguments,
-    ResumeArguments, eval, pack,
+    ResumeArguments, pack,
 };
+use crate::app::gate;
+use crate::app::workspace::gate_status::OffReason;
+use crate::app::workspace::human::Actor;
+use crate::app::workspace::project::{self, Project};
+use crate::cli::human::require_human;
 use crate::id::SessionId;
 use crate::judge::message;
 use crate::limits::{EVIDENCE_CHARS_MAX, PAUSE_MAX};
@@ -180,7 +182,7 @@ fn named_session(
     named: Option<&str>,
 ) -> Result<Option<SessionId>, u8> {
     let Some(named) = named else { return Ok(None) };
-    let Some(policy) = pack::sound(world, console, None) else { return Err(EXIT_BROKEN) };
+    let Some(policy) = pack::require_valid(world, console, None) else { return Err(EXIT_BROKEN) };
     let (store, _) = project::sessions(world, project, &policy.settings);
     match store.named(named) {
         Named::One(id) => Ok(Some(id)),
@@ -208,5 +210,5 @@ pub(super) fn log(
 ) {
     let entry = decision_log::switch_entry(world.now(), event, session, (text, actor.text()));
     // The switch itself stands; every stop tells it.
-    let _unwritten = eval::log_decision(world, &project.state, entry);
+    let _unwritten = gate::log_decision(world, &project.state, entry);
 }

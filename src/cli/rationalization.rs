@@ -48,7 +48,7 @@ fn check(
     (policies, format): (Option<&Path>, ListFormat),
     text: &str,
 ) -> u8 {
-    let Some(policy) = pack::sound(world, console, policies) else { return EXIT_BROKEN };
+    let Some(policy) = pack::require_valid(world, console, policies) else { return EXIT_BROKEN };
     let table = &policy.rationalizations;
     let found = matches(table, &sought(table), text);
     let answer = match format {

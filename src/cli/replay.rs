@@ -1,30 +1,19 @@
 //! `policyd replay`: judges recorded sessions with a pack. Reads transcripts and writes
 //! nothing but the compiled pack.
-//! Sessions are shared out to threads one by one. Their counts add up in any order, so that the
-//! report is the same however many threads there are.
 
-mod progress;
-pub(super) mod sessions;
-
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::{
-    Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ReplayArguments, ReportFormat, log,
-    pack, project,
+    Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ReplayArguments, ReportFormat, log, pack,
 };
-use crate::limits;
+use crate::app::replay::Task;
+use crate::app::replay::sessions::{self, Session};
+use crate::app::workspace::project;
 use crate::policy::Policy;
 use crate::replay::tally::Tally;
-use crate::replay::{About, Panel, Recording};
 use crate::report::replay as report;
 use crate::source::suggest;
-use crate::store::transcript;
-use crate::time::Timestamp;
 use crate::world::World;
-use progress::Progress;
-use sessions::{Found, Session, Transcript};
 
 /// Replays and reports.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &ReplayArguments) -> u8 {
@@ -33,10 +22,10 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Repl
         return EXIT_USAGE;
     };
     let named = arguments.policies.as_deref();
-    let Some(policy) = pack::sound(world, console, named) else { return EXIT_BROKEN };
+    let Some(policy) = pack::require_valid(world, console, named) else { return EXIT_BROKEN };
     let other = match &arguments.compare {
         None => None,
-        Some(folder) => match pack::sound(world, console, Some(folder)) {
+        Some(folder) => match pack::require_valid(world, console, Some(folder)) {
             Some(other) => Some(other),
             None => return EXIT_BROKEN,
         },
@@ -56,9 +45,10 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Repl
         temporary: project::temporary_folders(world),
     };
     let jobs = arguments.jobs.map_or_else(|| world.cores(), usize::from);
-    let mut progress = Progress::new(console.watched && world.env("CI").is_none(), &found.sessions);
-    let tally = task.replay(found, jobs, &mut progress);
-    progress.end();
+    let is_shown = console.watched && world.env("CI").is_none();
+    let bar = is_shown.then(|| progress_bar(&found.sessions));
+    let tally = task.replay(found, jobs, &|bytes| bar.iter().for_each(|it| it.inc(bytes)));
+    bar.iter().for_each(ProgressBar::finish_and_clear);
     for (file, why) in &tally.reading.unreadable {
         console.complain(&format!("{file}: {why}"));
     }
@@ -116,121 +106,13 @@ fn nothing(arguments: &ReplayArguments, tally: &Tally) -> String {
     )
 }
 
-/// What all threads share.
-struct Task<'a> {
-    world: &'a dyn World,
-    policy: &'a Policy,
-    other: Option<&'a Policy>,
-    oldest: Timestamp,
-    examples: usize,
-    scratch: Vec<PathBuf>,
-    temporary: Vec<String>,
-}
-
-impl Task<'_> {
-    /// Replays all sessions; what comes out does not depend on `jobs`.
-    fn replay(&self, found: Found, jobs: usize, progress: &mut Progress) -> Tally {
-        let mut whole = self.tally();
-        whole.reading.unreadable = found.unreadable;
-        // The largest first, so that no thread is left alone with one at the end.
-        let mut sessions = found.sessions;
-        sessions.sort_by_key(|it| std::cmp::Reverse(it.bytes()));
-        let next = AtomicUsize::new(0);
-        let (sender, receiver) = mpsc::channel();
-        let work = |sender: mpsc::Sender<News>| {
-            // Facts and expressions are of one thread; each prepares its own.
-            let mut panel = Panel::new(self.policy, self.other);
-            let mut part = self.tally();
-            while let Some(session) = sessions.get(next.fetch_add(1, Ordering::Relaxed)) {
-                part.merge(self.session(session, &mut panel));
-                // Nobody listens any more only where the whole is given up.
-                let _heard = sender.send(News::Read(session.bytes()));
-            }
-            let _heard = sender.send(News::Done(Box::new(part)));
-        };
-        std::thread::scope(|scope| {
-            let start = |_: &usize| {
-                let (sender, work) = (sender.clone(), &work);
-                std::thread::Builder::new().spawn_scoped(scope, move || work(sender)).is_ok()
-            };
-            let started = (0..jobs.min(sessions.len())).filter(start).count();
-            if started == 0 {
-                // The system grants no thread.
-                work(sender.clone());
-            }
-            drop(sender);
-            for news in receiver {
-                match news {
-                    News::Read(bytes) => progress.advance(bytes),
-                    News::Done(part) => whole.merge(*part),
-                }
-            }
-        });
-        whole
+/// A bar over the bytes of all transcripts.
+fn progress_bar(sessions: &[Session]) -> ProgressBar {
+    let bytes = sessions.iter().map(Session::bytes).sum();
+    let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::stderr());
+    let shape = "{wide_bar} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
+    match ProgressStyle::with_template(shape) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
     }
-
-    fn tally(&self) -> Tally {
-        Tally::new(self.policy, self.other, self.examples)
-    }
-
-    /// One session: its own transcript, then those of its subagents.
-    fn session(&self, session: &Session, panel: &mut Panel<'_>) -> Tally {
-        let mut tally = self.tally();
-        for it in &session.transcripts {
-            self.transcript(session, it, panel, &mut tally);
-        }
-        tally.end_session();
-        tally
-    }
-
-    fn transcript(
-        &self,
-        session: &Session,
-        it: &Transcript,
-        panel: &mut Panel<'_>,
-        tally: &mut Tally,
-    ) {
-        let about = About {
-            path: &it.path,
-            session: session.id.clone(),
-            agent: it.agent(),
-            agent_type: self.agent_type(it),
-            home: self.world.env("HOME").unwrap_or_default(),
-            temporary: &self.temporary,
-            scratch: &self.scratch,
-            oldest: self.oldest,
-            modified: it.modified,
-        };
-        let mut recording = Recording::new(panel, about, tally);
-        let read = transcript::lines(self.world, &it.path, |piece| recording.take(piece));
-        match read {
-            Ok(bytes) => {
-                recording.finish();
-                tally.reading.bytes = tally.reading.bytes.saturating_add(bytes);
-            }
-            // What was read of it counts; where it ends is no stop.
-            Err(error) => {
-                drop(recording);
-                let file = it.path.display().to_string();
-                tally.reading.unreadable.push((file, error.to_string()));
-            }
-        }
-    }
-
-    /// The type of a subagent, from the small file that the client keeps beside its transcript.
-    fn agent_type(&self, it: &Transcript) -> Option<String> {
-        it.agent()?;
-        let path = it.path.with_extension("meta.json");
-        let bytes = self.world.read(&path, limits::AGENT_META_BYTES_MAX).ok()?;
-        let meta: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
-        meta.get("agentType")?.as_str().map(str::to_owned)
-    }
-}
-
-/// What a thread tells.
-enum News {
-    /// A session of so many bytes was read.
-    Read(u64),
-    /// What it counted; there is nothing left.
-    Done(Box<Tally>),
 }

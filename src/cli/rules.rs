@@ -2,8 +2,9 @@
 
 use serde_json::json;
 
-use super::gate_status::{GateStatus, OffReason};
-use super::{Console, EXIT_BROKEN, EXIT_OK, ListFormat, PackArguments, pack, project};
+use super::{Console, EXIT_BROKEN, EXIT_OK, ListFormat, PackArguments, pack};
+use crate::app::workspace::gate_status::{GateStatus, OffReason};
+use crate::app::workspace::project;
 use crate::facts::pattern::CommandPattern;
 use crate::policy::{Consideration, Mode, Policy, Severity};
 use crate::store::pause::Pause;
@@ -11,7 +12,8 @@ use crate::world::World;
 
 /// Lists the considerations of a pack.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &PackArguments) -> u8 {
-    let Some(mut policy) = pack::sound(world, console, arguments.policies.as_deref()) else {
+    let Some(mut policy) = pack::require_valid(world, console, arguments.policies.as_deref())
+    else {
         return EXIT_BROKEN;
     };
     let project = project::find(world, None);

@@ -1,18 +1,19 @@
 //! `policyd signal`: signals between the processes of a project, and a human's answers to them.
 
-mod fields;
 mod print;
 
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::human::{Actor, require_human};
-use super::resilience::{self, Stores};
 use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, SignalAction,
     SignalArguments, pack,
 };
+use crate::app::tasks::{self, Stores, signal_fields};
+use crate::app::workspace::human::Actor;
+use crate::app::workspace::project;
+use crate::cli::human::require_human;
 use crate::judge::signals;
 use crate::limits::SIGNALS_MAX;
 use crate::policy::records;
@@ -34,8 +35,10 @@ struct At<'c, 's> {
 
 /// Runs one action.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &SignalArguments) -> u8 {
-    let Some(policy) = pack::or_builtin(world, console) else { return EXIT_BROKEN };
-    let fenced = resilience::fenced(world, &policy);
+    let Some(policy) = pack::or_builtin_policy(world, console, &project::find(world, None)) else {
+        return EXIT_BROKEN;
+    };
+    let fenced = tasks::fenced(world, &policy);
     let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
     let stores = Stores::of_project(world, &policy);
     let (store, format) = (stores.signals.clone(), arguments.format);
@@ -95,7 +98,7 @@ impl At<'_, '_> {
         {
             return Ok(code);
         }
-        let said = match fields::signal(kind, words) {
+        let said = match signal_fields::parse(kind, words) {
             Ok(said) => said,
             Err(why) => {
                 console.complain(&why);

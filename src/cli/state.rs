@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::human::require_human;
-use super::{
-    Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, StateAction, pack, project,
-};
+use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, StateAction, pack};
+use crate::app::workspace::project;
+use crate::cli::human::require_human;
 use crate::id::SessionId;
 use crate::limits;
 use crate::state::SessionState;
@@ -17,7 +16,7 @@ use crate::world::World;
 
 /// Runs one action.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &StateAction) -> u8 {
-    let Some(policy) = pack::sound(world, console, None) else { return EXIT_BROKEN };
+    let Some(policy) = pack::require_valid(world, console, None) else { return EXIT_BROKEN };
     let project = project::find(world, None);
     let fenced = project::fenced_by_pack(world, &project, &policy.settings);
     let world = fenced.as_ref().map_or(world, |it| it as &dyn World);

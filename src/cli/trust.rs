@@ -1,14 +1,13 @@
 //! `policyd trust`: a human says that a pack found in a repository may be used on this machine, as it
 //! is now. What that grants is shown before the question; a change of its files asks again.
 
-mod grants;
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::human::require_human;
-use super::project::{self, Project};
-use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, TrustArguments, pack, pause};
+use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, TrustArguments, pause};
+use crate::app::packs::{self, grants};
+use crate::app::workspace::project::{self, Project};
+use crate::cli::human::require_human;
 use crate::path::normal;
 use crate::source::Source;
 use crate::store::trust::{Standing, TrustStore, Trusted};
@@ -17,7 +16,7 @@ use crate::world::World;
 
 /// Trusts, lists or revokes.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &TrustArguments) -> u8 {
-    let Some(store) = pack::trust_store(world) else {
+    let Some(store) = packs::trust_store(world) else {
         console.complain("cannot store trust: neither `XDG_CONFIG_HOME` nor `HOME` is set");
         return EXIT_BROKEN;
     };
@@ -46,12 +45,12 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Trus
 
 /// The pack that is meant: a folder of policies, or the one of a project.
 fn folder(world: &dyn World, project: &Project, named: Option<&Path>) -> Option<PathBuf> {
-    let Some(named) = named else { return pack::nearest_of(world, project) };
+    let Some(named) = named else { return packs::nearest_of(world, project) };
     let named = normal(&world.working_folder().join(named));
     let inner = named.join(project::OWN_FOLDER).join("policies");
     // What is gone can still be revoked.
-    let found = [&inner, &named].into_iter().find(|it| pack::holds_policies(world, it));
-    let known = pack::trust_store(world).and_then(|it| it.all().ok()).unwrap_or_default();
+    let found = [&inner, &named].into_iter().find(|it| packs::holds_policies(world, it));
+    let known = packs::trust_store(world).and_then(|it| it.all().ok()).unwrap_or_default();
     let revocable = || {
         [inner.clone(), named.clone()]
             .into_iter()
@@ -67,7 +66,7 @@ fn trust(
     folder: &Path,
 ) -> Result<u8, String> {
     let name = folder.display().to_string();
-    let found = pack::at(world, Some(&name));
+    let found = packs::at(world, Some(&name));
     if !found.unreadable.is_empty() {
         return Err(found.unreadable.join("\n"));
     }
@@ -85,7 +84,7 @@ fn trust(
 /// Shows what the pack in a folder may do once it is trusted.
 pub(super) fn show_grants(world: &dyn World, console: &mut Console<'_>, folder: &Path) {
     let folder = normal(&world.working_folder().join(folder));
-    let found = pack::at(world, Some(&folder.display().to_string()));
+    let found = packs::at(world, Some(&folder.display().to_string()));
     if let Err(problem) = list_grants(world, console, &found) {
         console.complain(&problem);
     }
@@ -98,12 +97,12 @@ pub(super) fn show_grants(world: &dyn World, console: &mut Console<'_>, folder: 
 fn list_grants(
     world: &dyn World,
     console: &mut Console<'_>,
-    found: &pack::Found,
+    found: &packs::Found,
 ) -> Result<(), String> {
-    let policy = pack::policy(world, found).map_err(|broken| {
-        format!("{}; fix the pack, then run `policyd trust` again", pack::explain(&broken))
+    let policy = packs::policy(world, found).map_err(|broken| {
+        format!("{}; fix the pack, then run `policyd trust` again", packs::explain(&broken))
     })?;
-    let builtin = pack::builtin_policy(world).ok_or("the built-in pack does not load")?;
+    let builtin = packs::builtin_policy(world).ok_or("the built-in pack does not load")?;
     for line in grants::list(&policy, &builtin) {
         console.say(&format!("{line}\n"));
     }
@@ -165,7 +164,7 @@ fn list(world: &dyn World, console: &mut Console<'_>, store: &TrustStore<'_>) ->
     }
     for it in all {
         let folder = Path::new(&it.folder);
-        let now = pack::at(world, Some(&it.folder));
+        let now = packs::at(world, Some(&it.folder));
         let standing = match store.standing(folder, None, &now.content_hash()) {
             _ if !now.unreadable.is_empty() => "gone",
             Standing::Trusted if it.hash.is_none() => "trusted, including future changes",
@@ -185,10 +184,10 @@ pub(super) fn trust_written(
     folder: &Path,
     written: &[(String, String)],
 ) -> bool {
-    let Some(store) = pack::trust_store(world) else { return false };
+    let Some(store) = packs::trust_store(world) else { return false };
     let folder = normal(&world.working_folder().join(folder));
     let name = folder.display().to_string();
-    let found = pack::at(world, Some(&name));
+    let found = packs::at(world, Some(&name));
     let is_written = |(file, source): &(String, Arc<Source>)| {
         written.iter().any(|(name, text)| name == file && *text == *source.text)
     };

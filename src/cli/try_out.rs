@@ -1,16 +1,16 @@
 //! `policyd try`: one expression on the facts of a session, or of none, with the value of each part.
 
-mod slips;
-
 use std::io::Read as _;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::session::{Session, Wanted};
 use super::{
-    Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, TryArguments, pack, project,
+    Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, TryArguments, pack,
 };
+use crate::app::packs::{self, trial_rule};
+use crate::app::sessions::named::{Session, Wanted};
+use crate::app::workspace::project;
 use crate::limits::EXPRESSION_BYTES_MAX;
 use crate::report::decision_log::{found_json, masked_parts};
 use crate::report::diagnostics::{self, Style};
@@ -31,9 +31,9 @@ const TRY_VERSION: u32 = 1;
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &TryArguments) -> u8 {
     let Some(expression) = expression(console, arguments) else { return EXIT_USAGE };
     let project = project::find(world, None);
-    let found = pack::find(world, &project, arguments.policies.as_deref());
-    pack::tell_passed_over(console, &found);
-    let Some((mut policy, names)) = pack::reviewed(world, console, &found) else {
+    let found = packs::find(world, &project, arguments.policies.as_deref());
+    pack::warn_untrusted_packs(console, &found);
+    let Some((mut policy, names)) = pack::require_reviewed(world, console, &found) else {
         return EXIT_BROKEN;
     };
     let typed = check(&expression, &names);
@@ -53,7 +53,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &TryA
     let is_condition =
         typed.result == Type::Bool && !matches!(expression.as_str(), "true" | "false");
     let slips = match is_condition {
-        true => slips::slips(&found.pack(), &expression, &source, world.now()),
+        true => trial_rule::findings(&found.pack(), &expression, &source, world.now()),
         false => Vec::new(),
     };
     let parts = masked_parts(&Evaluator::new(session.context.clone()).explain(&expression));

@@ -16,6 +16,7 @@ const FLOORS: &[&[&str]] = &[
     &["report"],
     &["world"], // Everything above this line is pure: it cannot even name an effect.
     &["store", "probe"],
+    &["app"],
     &["cli"],
     &["main", "lib", "build"],
 ];
@@ -149,6 +150,26 @@ fn commands_write_through_the_console_alone() {
 }
 
 #[test]
+fn the_application_is_below_the_command_line() {
+    let uses = |text: &str, word: &str| {
+        let code = text.split("#[cfg(test)]").next().unwrap();
+        code.split(|c: char| !c.is_alphanumeric() && c != '_').any(|it| it == word)
+    };
+    let mut wrong = vec![];
+    for (path, text) in files("src/app", "rs") {
+        for word in ["Console", "clap"].iter().filter(|it| uses(&text, it)) {
+            wrong.push(format!("{}: uses `{word}`", path.display()));
+        }
+    }
+    for (path, text) in files("src/cli", "rs") {
+        if !uses(&text, "Console") && !uses(&text, "clap") {
+            wrong.push(format!("{}: neither parses nor prints", path.display()));
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+#[test]
 fn no_module_is_a_drawer() {
     for (path, _) in files("src", "rs") {
         let name = path.file_stem().unwrap().to_str().unwrap();
@@ -232,7 +253,7 @@ fn test_files_belong_to_few_binaries() {
 
 #[test]
 fn a_compiled_pack_is_read_by_what_made_it_only() {
-    let list = fs::read_to_string(root().join("src/cli/pack/compiled_by.rs")).unwrap();
+    let list = fs::read_to_string(root().join("src/app/packs/compiled_by.rs")).unwrap();
     let facts = |path: &Path| {
         let path = path.to_str().unwrap();
         ["_facts.rs", "/pattern.rs", "/plain.rs", "/prose.rs", "/text_list.rs"]

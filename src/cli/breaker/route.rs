@@ -48,7 +48,7 @@ pub(super) fn run(
                         "{}\n",
                         json!({"chain": route.id, "tier": tier.name, "breaker": tier.breaker,
                             "models": tier.models, "generation": seen.breaker.generation,
-                            "passed_over": passed_over(&busy)})
+                            "untrusted": untrusted(&busy)})
                     ),
                 });
                 return EXIT_OK;
@@ -61,7 +61,7 @@ pub(super) fn run(
         ListFormat::Json => format!(
             "{}\n",
             json!({"chain": route.id, "tier": null, "escalate": true,
-                "retry_after": soonest.map(|it| it.0), "passed_over": passed_over(&busy)})
+                "retry_after": soonest.map(|it| it.0), "untrusted": untrusted(&busy)})
         ),
         ListFormat::Text | ListFormat::Compact => {
             let when = soonest.map_or_else(
@@ -77,7 +77,7 @@ pub(super) fn run(
     EXIT_FOUND
 }
 
-fn passed_over(busy: &[(&Tier, Seen, Option<u64>)]) -> Vec<Value> {
+fn untrusted(busy: &[(&Tier, Seen, Option<u64>)]) -> Vec<Value> {
     let row = |(tier, seen, wait): &(&Tier, Seen, Option<u64>)| {
         json!({"tier": tier.name, "breaker": tier.breaker, "state": seen.breaker.phase.as_str(),
             "retry_after": wait, "last_error": seen.breaker.last_error})

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::{refused, tell, unknown};
+use crate::app::tasks::{Reviewed, Stores};
 use crate::cli::human::require_human;
-use crate::cli::resilience::{Reviewed, Stores};
 use crate::cli::{Console, DlqRetry, EXIT_FOUND, EXIT_OK};
 use crate::judge::dead_letter::cause;
 use crate::state::dead_letter::{Event, Hints, Place, Task};

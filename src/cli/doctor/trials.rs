@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Check, Health};
-use crate::cli::project::Project;
+use crate::app::doctor::{Check, Health};
+use crate::app::workspace::project::Project;
 use crate::cli::{self, Console};
 use crate::world::fake::{FakeWorld, Op};
 use crate::world::{Command, World, WorldError};

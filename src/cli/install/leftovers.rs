@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::cli::{Console, EXIT_BROKEN, EXIT_OK, project};
+use crate::app::workspace::project;
+use crate::cli::{Console, EXIT_BROKEN, EXIT_OK};
 use crate::store::user;
 use crate::world::World;
 

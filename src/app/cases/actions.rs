@@ -1,0 +1,131 @@
+//! What happens in a case and is no event: a table is asked, a signal is created, a task fails; and
+//! what waits afterwards, as expectations name it.
+
+use std::rc::Rc;
+
+use serde_json::{Map, Value, json};
+
+use super::machine::Machine;
+use crate::app::tasks::{Report, Stores};
+use crate::app::workspace::project::{self, Project};
+use crate::cases::happens::{FailedTask, Happens};
+use crate::judge::{signals as due, tables};
+use crate::policy::records;
+use crate::policy::records::signals::RUN;
+use crate::policy::tables::find;
+use crate::script::watch::Watch;
+use crate::script::words;
+use crate::state::dead_letter::{Attempt, Place, Task};
+use crate::store::signals::Draft;
+
+impl Machine<'_> {
+    /// The stores of the project.
+    pub(crate) fn stores<'s>(&'s self, project: &Project, watch: Option<Rc<Watch>>) -> Stores<'s> {
+        let policy = &self.ready.policy;
+        let (sessions, own) = project::sessions(&self.world, project, &policy.settings);
+        let wait = std::time::Duration::ZERO;
+        let stores = Stores::new(&self.world, policy, (&own, &sessions.durability), wait);
+        Stores { watch, ..stores }
+    }
+
+    /// Lets something happen that is no event; what came of it.
+    ///
+    /// # Errors
+    /// It cannot happen, in one sentence.
+    pub(crate) fn deed(
+        &self,
+        deed: &Happens,
+        project: &Project,
+        watch: Option<Rc<Watch>>,
+    ) -> Result<Value, String> {
+        let stores = self.stores(project, watch);
+        let mut seen = match deed {
+            Happens::Event { .. } => Map::new(),
+            Happens::Table { id, inputs } => asked(&stores, id, inputs)?,
+            Happens::Run(words) => looked_at(&stores, words)?,
+            Happens::Signal { name, fields } => created(&stores, name, fields)?,
+            Happens::Task(task) => failed(&stores, task)?,
+            Happens::Failure { named, text } => {
+                let class = stores.policy.classify(named, text).class.id;
+                Map::from_iter([("class".to_owned(), class.into())])
+            }
+        };
+        seen.extend(waits(&stores));
+        Ok(Value::Object(seen))
+    }
+}
+
+fn asked(stores: &Stores<'_>, id: &str, inputs: &[String]) -> Result<Map<String, Value>, String> {
+    let table = find(&stores.policy.tables, id)?;
+    let given = tables::given(table, inputs)?;
+    let decided = tables::decide(table, given, stores.watch.as_ref());
+    let decided = decided.map_err(|(place, why)| format!("{place}: {why}"))?;
+    Ok([("answer", decided.answer), ("why", decided.reason)]
+        .map(|(key, text)| (key.to_owned(), Value::from(text)))
+        .into_iter()
+        .collect())
+}
+
+fn looked_at(stores: &Stores<'_>, said: &[String]) -> Result<Map<String, Value>, String> {
+    let run = words::record(records::shape(&RUN), due::run(), said)?;
+    let (due, failed) = due::due(&stores.policy.signals, run, stores.watch.as_ref());
+    if let Some((trigger, why)) = failed.first() {
+        return Err(format!("`{}` could not be judged: {why}", trigger.id));
+    }
+    let mut names: Vec<&str> = due.iter().map(|it| it.trigger.emit.as_str()).collect();
+    names.sort_unstable();
+    Ok(Map::from_iter([("due".to_owned(), json!(names))]))
+}
+
+fn created(
+    stores: &Stores<'_>,
+    name: &str,
+    fields: &Map<String, Value>,
+) -> Result<Map<String, Value>, String> {
+    let draft =
+        Draft { name: name.to_owned(), fields: fields.clone(), by_user: true, ..Draft::default() };
+    let emitted = stores.emit(&draft).map_err(|it| it.to_string())?;
+    let said = emitted.drift.map(|it| it.message).unwrap_or_default();
+    Ok(Map::from_iter([
+        ("why".to_owned(), Value::from(said)),
+        ("problems".to_owned(), json!(emitted.problems)),
+    ]))
+}
+
+fn failed(stores: &Stores<'_>, it: &FailedTask) -> Result<Map<String, Value>, String> {
+    let report = Report {
+        task: Task { id: it.id.clone(), title: it.title.clone(), ..Task::default() },
+        attempt: Attempt {
+            approach: it.approach.clone(),
+            error_type: it.named.clone(),
+            error: it.failure.clone(),
+            counts: stores.counts(&it.named, &it.failure),
+            ..Attempt::default()
+        },
+        at_once: false,
+    };
+    let taken = stores.fail(&report).map_err(|it| it.to_string())?;
+    Ok(Map::from_iter([("problems".to_owned(), json!(taken.problems))]))
+}
+
+/// Tasks by their places, signals that wait, questions to humans.
+pub(crate) fn waits(stores: &Stores<'_>) -> Map<String, Value> {
+    let lists = stores.queues.peek();
+    let place = |it: &Task| {
+        let at_work = matches!(it.place, Place::Pending | Place::InProgress);
+        let blocked = at_work && !it.waits_for.is_empty();
+        if blocked { "blocked" } else { it.place.as_str() }
+    };
+    let tasks = lists.tasks.iter().map(|it| (it.id.clone(), Value::from(place(it))));
+    let pending = stores.signals.pending(stores.now);
+    let mut signals: Vec<&str> = pending.iter().map(|it| it.name.as_str()).collect();
+    signals.sort_unstable();
+    let asked = stores.escalations.all();
+    let open = asked.iter().filter(|it| it.closed.is_none());
+    let questions = open.map(|it| format!("{} {}: {}", it.severity, it.trigger, it.title));
+    Map::from_iter([
+        ("tasks".to_owned(), tasks.collect::<Map<_, _>>().into()),
+        ("signals".to_owned(), json!(signals)),
+        ("questions".to_owned(), questions.collect::<Vec<_>>().into()),
+    ])
+}

@@ -1,0 +1,420 @@
+//! A simulated machine on which the steps of one case happen: files, clock, answers of probes and a
+//! session's transcript are what the case says, and nothing else. The events run through `eval`.
+
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::actions::waits;
+use crate::app::gate::{self, Ready, Report, Request};
+use crate::app::workspace::project::{self, DECISION_LOG, Project};
+use crate::cases::happens::Happens;
+use crate::cases::transcript::{PROJECT, Recorder, absolute};
+use crate::cases::{Answer, AnswerOutcome, Given, Memory, PackChanges, Step, Transcript};
+use crate::facts::event::{Event, EventKind};
+use crate::hook::payload;
+use crate::id::SessionId;
+use crate::judge::Detail;
+use crate::judge::guards::Guarded;
+use crate::limits;
+use crate::policy::Policy;
+use crate::policy::guards::Guard;
+use crate::probe::git::NEUTRAL;
+use crate::report::outcome;
+use crate::script::watch::Watch;
+use crate::state::{SessionState, breaker};
+use crate::store::breakers::BreakerStore;
+use crate::store::user_choices::UserChoiceStore;
+use crate::world::fake::{FakeWorld, Op};
+use crate::world::{CommandOutput, World, WorldError};
+
+/// Configuration directory of the user of a case.
+const USER_CONFIG: &str = "/user/config";
+/// Where the transcript of the session lies.
+const TRANSCRIPT: &str = "/sessions/session-1.jsonl";
+
+/// Reads a file that a case names.
+pub(crate) type ReadFile<'a> = &'a dyn Fn(&Path) -> Result<String, String>;
+
+/// The machine of one case.
+pub(crate) struct Machine<'a> {
+    pub(crate) world: FakeWorld,
+    pub(crate) ready: &'a mut Ready,
+    /// What the case changed in the pack, as it was before.
+    unchanged: Unchanged,
+    recorder: Recorder,
+    read_file: ReadFile<'a>,
+}
+
+/// What came of a step.
+pub(crate) struct Seen {
+    /// Everything that can be expected, by the keys of expectations.
+    pub(crate) value: Value,
+    /// The report itself.
+    pub(crate) report: Report,
+}
+
+impl<'a> Machine<'a> {
+    /// An empty project under git with no transcript yet.
+    pub(crate) fn new(ready: &'a mut Ready, read_file: ReadFile<'a>) -> Self {
+        let world = FakeWorld::new();
+        world.put_folder(format!("{PROJECT}/.git"));
+        let unchanged = Unchanged::of(&ready.policy);
+        script_tree(&world, false);
+        // A case may give a switch file, whose user honors it.
+        world.set_env("XDG_CONFIG_HOME", USER_CONFIG);
+        let choices = UserChoiceStore::new(&world, &Path::new(PROJECT).join(project::OWN_FOLDER));
+        drop(choices.change(|it| it.switch_files = true));
+        Self { world, ready, unchanged, recorder: Recorder::default(), read_file }
+    }
+
+    /// Lets a step happen.
+    ///
+    /// # Errors
+    /// A file of the case could not be read.
+    pub(crate) fn step(
+        &mut self,
+        step: &Step,
+        detail: Detail,
+        watch: Option<Rc<Watch>>,
+    ) -> Result<Seen, String> {
+        self.world.advance(step.after);
+        self.prepare(&step.given);
+        match &step.transcript {
+            Transcript::Nothing => {}
+            Transcript::List(happenings) => {
+                for happening in happenings {
+                    for (path, text) in self.recorder.happening(happening) {
+                        self.world.put(path, text);
+                    }
+                }
+            }
+            Transcript::File(_, path) => self.recorder.recorded(&(self.read_file)(path)?),
+        }
+        self.world.put(TRANSCRIPT, self.recorder.text());
+        let event = match &step.on {
+            Happens::Event { name, fields } => self.event(name, fields)?,
+            // It happens in a session all the same.
+            Happens::Table { .. }
+            | Happens::Run(_)
+            | Happens::Signal { .. }
+            | Happens::Task(_)
+            | Happens::Failure { .. } => self.event("stop", &Map::new())?,
+        };
+        let project = project::find(&self.world, Some(&event));
+        self.remember(&step.given, &project, &event);
+        if !matches!(step.on, Happens::Event { .. }) {
+            let value = self.deed(&step.on, &project, watch)?;
+            return Ok(Seen { value, report: Report::default() });
+        }
+        let (logged, ran) = (self.log(&project).len(), self.world.ran().len());
+        let now = self.world.now();
+        let request = Request {
+            event,
+            now,
+            policies: None,
+            detail,
+            dry_run: false,
+            line: String::new(),
+            watch,
+        };
+        let report = gate::evaluate_by(&self.world, &request, self.ready);
+        let value = self.seen(&report, &request.event, &project, (logged, ran));
+        Ok(Seen { value, report })
+    }
+
+    /// Changes what a step gives before its transcript goes on.
+    fn prepare(&mut self, given: &Given) {
+        let world = &self.world;
+        given.now.into_iter().for_each(|now| world.set_now(now));
+        given.env.iter().for_each(|(name, value)| world.set_env(name, value));
+        given.files.iter().for_each(|(path, text)| world.put(absolute(path), text));
+        if let Some(remote) = &given.remote {
+            let config = format!("[remote \"origin\"]\n\turl = {remote}\n");
+            world.put(format!("{PROJECT}/.git/config"), config);
+        }
+        given.tree_clean.into_iter().for_each(|it| script_tree(world, it));
+        if let Some(watched) = given.interactive {
+            world.set_env("CLAUDE_CODE_SESSION_ATTENDED", if watched { "1" } else { "0" });
+        }
+        match given.disk_full {
+            Some(true) => {
+                let full = || WorldError::Refused("no space left on device".to_owned());
+                for op in [Op::Write, Op::Append, Op::CreateFolder] {
+                    world.refuse_always(op, "", full());
+                }
+            }
+            Some(false) => world.refuse_nothing(),
+            None => {}
+        }
+        given.branch.iter().for_each(|it| self.recorder.set_branch(it));
+        for (id, answers) in &given.probes {
+            self.script(id, answers);
+        }
+        change(&mut self.ready.policy, &given.pack);
+    }
+
+    fn script(&self, id: &str, answers: &[Answer]) {
+        let probes = &self.ready.policy.probes;
+        let Some(probe) = probes.iter().find(|it| it.id == id) else { return };
+        let command: Vec<&str> = probe.command.iter().map(String::as_str).collect();
+        self.world.unscript(&command);
+        for answer in answers {
+            let (result, least) = match &answer.outcome {
+                AnswerOutcome::Ends { prints, stderr, code } => {
+                    let (stdout, stderr) = (prints.clone().into_bytes(), stderr.clone());
+                    let stderr = stderr.into_bytes();
+                    let output =
+                        CommandOutput { code: Some(*code), stdout, stderr, truncated: false };
+                    (Ok(output), Duration::ZERO)
+                }
+                AnswerOutcome::Missing => (Err(WorldError::Missing), Duration::ZERO),
+                AnswerOutcome::TimesOut => {
+                    let longer = probe.timeout.saturating_add(Duration::from_secs(1));
+                    (Err(WorldError::TimedOut), longer)
+                }
+            };
+            self.world.script(&command, result, answer.takes.max(least));
+        }
+    }
+
+    /// The payload as the client would send it, read as a hook reads it.
+    fn event(&self, name: &str, changes: &Map<String, Value>) -> Result<Event, String> {
+        let mut payload = json!({
+            "session_id": "session-1", "transcript_path": TRANSCRIPT, "cwd": PROJECT,
+            "prompt_id": self.recorder.prompt_id(), "permission_mode": "default",
+            "stop_hook_active": false, "background_tasks": [],
+        });
+        if let Value::Object(fields) = &mut payload {
+            fields.extend(changes.clone());
+        }
+        let kind = EventKind::find(name).ok_or_else(|| format!("unknown event `{name}`"))?;
+        payload::parse(payload.to_string().as_bytes(), kind).map_err(|it| it.to_string())
+    }
+
+    /// Puts down what the session and its breakers remember.
+    fn remember(&self, given: &Given, project: &Project, event: &Event) {
+        let policy = &self.ready.policy;
+        let (store, own) = project::sessions(&self.world, project, &policy.settings);
+        if let Some(Memory { total_blocks, consecutive_blocks, turns }) = given.state {
+            let mut state = SessionState::new(event.session_id.clone());
+            state.turn_count = turns;
+            state.main.episode = event.prompt_id.clone().unwrap_or_default();
+            state.main.total_blocks = total_blocks;
+            state.main.consecutive_blocks = consecutive_blocks;
+            state.main.blocks_since_clean = consecutive_blocks;
+            if let Ok(mut locked) = store.lock(&event.session_id, limits::LOCK_WAIT) {
+                locked.load();
+                // What was not saved is not remembered, which the case will tell.
+                let _saved = locked.commit(&state);
+            }
+        }
+        let breakers = BreakerStore::new(&self.world, &own, store.durability.clone());
+        for key in &given.breakers {
+            let settings = policy.breaker(key);
+            let failure = breaker::Event::failure("it failed before");
+            for _ in 0..settings.threshold.max(settings.min_calls) {
+                // One that cannot be written stays closed, which the case will tell.
+                let _refused = breakers.record(key, failure, &settings, self.world.now());
+            }
+        }
+    }
+
+    /// The entries of the decision log.
+    fn log(&self, project: &Project) -> Vec<Value> {
+        let path = project.state.join(DECISION_LOG);
+        let text = self.world.get(path).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        text.lines().filter_map(|it| serde_json::from_str(it).ok()).collect()
+    }
+
+    /// Everything that can be expected of a step; the log and the commands from here on are new.
+    fn seen(
+        &self,
+        report: &Report,
+        event: &Event,
+        project: &Project,
+        (logged, ran): (usize, usize),
+    ) -> Value {
+        let policy = &self.ready.policy;
+        let outcome = report.outcome.as_ref();
+        let text = |it: &Option<String>| it.clone().unwrap_or_default();
+        let verdicts = outcome.map(|it| it.verdicts.as_slice()).unwrap_or_default();
+        let considerations = verdicts.iter().map(|it| (it.id.clone(), outcome::verdict_json(it)));
+        let entries = self.log(project);
+        let fresh = entries.get(logged..).unwrap_or_default();
+        let probe = |command: &[String]| {
+            let mut probes = policy.probes.iter();
+            probes.find(|it| it.command == command).map(|it| it.id.clone())
+        };
+        let commands = self.world.ran();
+        let asked = commands.iter().skip(ran).filter_map(|it| probe(&it.argv));
+        let release = outcome.map(|it| it.release).filter(|it| !it.is_empty());
+        let mut seen = json!({
+            "decision": report.answer.decision.as_str(),
+            "release": release.unwrap_or("none"),
+            "session_type": outcome.map_or("", |it| it.session_type.as_str()),
+            "no_opinion": text(&report.around.no_opinion),
+            "considerations": considerations.collect::<Map<_, _>>(),
+            "reason": report.answer.reason,
+            "notice": text(&report.answer.notice),
+            "context": text(&report.answer.context),
+            "summary": outcome.map_or("", |it| it.summary.as_str()),
+            "problems": report.around.problems,
+            "preferences": report.around.preferences,
+            "effects": {
+                "probes": asked.collect::<Vec<_>>(),
+                "saved": report.around.saved,
+                "logged": !fresh.is_empty(),
+                "log": fresh.last(),
+            },
+            "state": self.state(event, project),
+            "breakers": self.breakers(project),
+        });
+        if let Value::Object(seen) = &mut seen {
+            seen.insert("guards".to_owned(), guards(report, policy, event.kind));
+            let guarded = report.around.guarded.as_ref();
+            let decided_by = guarded.map(Guarded::decided_by).unwrap_or_default();
+            seen.insert("decided_by".to_owned(), decided_by.into());
+            let updated = report.answer.updated_input.clone();
+            seen.insert("updated_input".to_owned(), updated.unwrap_or_else(|| "none".into()));
+            let updated = report.answer.updated_output.clone();
+            seen.insert("updated_output".to_owned(), updated.unwrap_or_else(|| "none".into()));
+            seen.extend(waits(&self.stores(project, None)));
+        }
+        seen
+    }
+
+    fn state(&self, event: &Event, project: &Project) -> Value {
+        let (store, _) = project::sessions(&self.world, project, &self.ready.policy.settings);
+        let id: &SessionId = &event.session_id;
+        let SessionState { turn_count, check_results, main, agents, .. } = store.peek(id).state;
+        let guard = match &event.agent_id {
+            Some(agent) => agents.get(agent).cloned().unwrap_or_default(),
+            None => main,
+        };
+        json!({
+            "total_blocks": guard.total_blocks,
+            "consecutive_blocks": guard.consecutive_blocks,
+            "turns": turn_count,
+            "releases": guard.releases,
+            "quality_score": check_results.quality_score,
+            "workflow_compliant": check_results.workflow_compliant,
+        })
+    }
+
+    fn breakers(&self, project: &Project) -> Value {
+        let policy = &self.ready.policy;
+        let (store, own) = project::sessions(&self.world, project, &policy.settings);
+        let breakers = BreakerStore::new(&self.world, &own, store.durability.clone());
+        let phase = |key: &String| {
+            let phase = breakers.peek(key).phase_at(&policy.breaker(key), self.world.now());
+            (key.clone(), Value::from(phase.as_str().to_ascii_lowercase()))
+        };
+        let known =
+            policy.breaker_names().into_iter().chain(breakers.all().into_iter().map(|it| it.0));
+        Value::Object(known.map(|it| phase(&it)).collect())
+    }
+}
+
+/// What git answers about the work tree from here on.
+fn script_tree(world: &FakeWorld, clean: bool) {
+    let stdout = if clean { Vec::new() } else { b" M src/lib.rs\n".to_vec() };
+    let output = CommandOutput { code: Some(0), stdout, stderr: Vec::new(), truncated: false };
+    // The repository's configuration defines no filter.
+    let none = CommandOutput { code: Some(1), ..CommandOutput::default() };
+    for (question, output) in [("config", none), ("status", output)] {
+        let start = [&NEUTRAL[..], &[question]].concat();
+        world.unscript(&start);
+        world.script(&start, Ok(output), Duration::ZERO);
+    }
+}
+
+/// What every guard came to. One that the call does not concern is silent; one that is never asked at this
+/// event is neither, so that no case is met by it.
+fn guards(report: &Report, policy: &Policy, kind: EventKind) -> Value {
+    let said = report.around.guarded.iter().flat_map(|it| &it.verdicts);
+    let said = said.map(|it| (it.id.clone(), it.status()));
+    let asked = |it: &Guard| it.on.contains(&kind);
+    let unsaid = |it: &Guard| match it.on.as_slice() {
+        [] => "switched off in this case",
+        _ if asked(it) => "silent",
+        _ => "not asked at this event",
+    };
+    let all = policy.guards.rules.iter().map(|it| (it.id.clone(), unsaid(it)));
+    Value::Object(all.chain(said).map(|(id, status)| (id, status.into())).collect())
+}
+
+impl Drop for Machine<'_> {
+    /// The pack is the same for every case.
+    fn drop(&mut self) {
+        self.unchanged.put_back(&mut self.ready.policy);
+    }
+}
+
+/// What a case may change in a pack. It is changed in place, so that every text stays where it is:
+/// by that it is known to whoever watches.
+struct Unchanged {
+    considerations: Vec<bool>,
+    probes: Vec<bool>,
+    preferences: Vec<Option<bool>>,
+    /// The events of each guard.
+    guarded: Vec<Vec<EventKind>>,
+    voice: String,
+}
+
+impl Unchanged {
+    fn of(policy: &Policy) -> Self {
+        Self {
+            considerations: policy.considerations.iter().map(|it| it.enabled).collect(),
+            probes: policy.probes.iter().map(|it| it.enabled).collect(),
+            preferences: policy.preferences.iter().map(|it| it.value).collect(),
+            guarded: policy.guards.rules.iter().map(|it| it.on.clone()).collect(),
+            voice: policy.settings.voice.clone(),
+        }
+    }
+
+    fn put_back(&self, policy: &mut Policy) {
+        policy.considerations.change(|all| {
+            all.iter_mut().zip(&self.considerations).for_each(|(it, on)| it.enabled = *on);
+        });
+        policy.probes.change(|all| {
+            all.iter_mut().zip(&self.probes).for_each(|(it, on)| it.enabled = *on);
+        });
+        policy.preferences.change(|all| {
+            all.iter_mut().zip(&self.preferences).for_each(|(it, value)| it.value = *value);
+        });
+        policy.guards.change(|all| {
+            all.rules.iter_mut().zip(&self.guarded).for_each(|(it, on)| it.on.clone_from(on));
+        });
+        policy.settings.voice.clone_from(&self.voice);
+    }
+}
+
+fn change(policy: &mut Policy, changes: &PackChanges) {
+    let switched = |id: &String, enabled: bool| {
+        if changes.disable.contains(id) { false } else { enabled || changes.enable.contains(id) }
+    };
+    policy.considerations.change(|all| {
+        all.iter_mut().for_each(|it| it.enabled = switched(&it.id, it.enabled));
+    });
+    policy.probes.change(|all| {
+        all.iter_mut().for_each(|it| it.enabled = switched(&it.id, it.enabled));
+    });
+    policy.preferences.change(|all| {
+        for it in all {
+            let set = changes.preferences.iter().find(|(id, _)| *id == it.id);
+            it.value = set.map_or(it.value, |(_, value)| Some(*value));
+        }
+    });
+    policy.guards.change(|all| {
+        // One that is for no event is never asked.
+        let off = all.rules.iter_mut().filter(|it| changes.disable.contains(&it.id));
+        off.for_each(|it| it.on.clear());
+    });
+    if let Some(voice) = &changes.voice {
+        policy.settings.voice.clone_from(voice);
+    }
+}

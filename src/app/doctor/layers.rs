@@ -1,0 +1,303 @@
+//! The settings of the clients, layer by layer: which hooks will run, and what may keep them from it.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::{Check, Health};
+use crate::app::install::places::{PLACES, Place, Scope};
+use crate::app::install::settings::{self, Line};
+use crate::app::workspace::project::Project;
+use crate::facts::event::EventKind;
+use crate::limits::SETTINGS_FILE_BYTES_MAX;
+use crate::world::{World, WorldError};
+
+const ABOUT: &str = "hooks";
+/// Claude Code's settings that an organisation gives.
+const MANAGED: [&str; 2] = [
+    "/etc/claude-code/managed-settings.json",
+    "/Library/Application Support/ClaudeCode/managed-settings.json",
+];
+
+/// Folders of plugins that are looked at, at each level.
+const PLUGINS_MAX: usize = 200;
+
+/// Looks at every layer of every client; which of them call policyd stands beside it.
+pub(super) fn inspect_layers(
+    world: &dyn World,
+    project: &Project,
+) -> (Vec<Check>, Vec<&'static Place>) {
+    let mut checks = Vec::new();
+    let mut callers = Vec::new();
+    for place in &PLACES {
+        let mut installed = 0_usize;
+        for scope in [Scope::User, Scope::Project, Scope::Local] {
+            let Some(path) = place.file(world, project, scope) else { continue };
+            let bytes = match world.read(&path, SETTINGS_FILE_BYTES_MAX) {
+                Ok(bytes) => bytes,
+                Err(WorldError::Missing) => continue,
+                Err(error) => {
+                    let text = format!("{}: {error}", path.display());
+                    checks.push(Check::new(ABOUT, Health::Bad, text));
+                    continue;
+                }
+            };
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            checks.extend(layer(world, place, &path, &text, &mut installed));
+        }
+        if place.harness.name == "claude-code" {
+            checks.extend(plugins(world, place, &mut installed));
+        }
+        if installed > 0 {
+            callers.push(place);
+        }
+    }
+    checks.extend(doubled(world, project, &callers));
+    for path in MANAGED.map(PathBuf::from) {
+        if let Ok(bytes) = world.read(&path, SETTINGS_FILE_BYTES_MAX) {
+            checks.extend(claude_switches(&path, &String::from_utf8_lossy(&bytes)));
+        }
+    }
+    checks.extend(safe_mode(world));
+    if callers.is_empty() {
+        let text = "no client calls policyd yet: policyd install";
+        checks.push(Check::new(ABOUT, Health::Look, text));
+    }
+    (checks, callers)
+}
+
+/// Clients that also run the hooks of Claude Code's settings.
+const READ_CLAUDE_HOOKS: [&str; 2] = ["copilot", "cursor"];
+
+/// Hooks that one client runs twice: it reads its own file and Claude Code's, and policyd is in both.
+fn doubled(world: &dyn World, project: &Project, callers: &[&'static Place]) -> Vec<Check> {
+    let files = |place: &Place| -> Vec<PathBuf> {
+        let scopes = [Scope::User, Scope::Project, Scope::Local];
+        let mut files: Vec<PathBuf> =
+            scopes.into_iter().filter_map(|it| place.file(world, project, it)).collect();
+        files.retain(|it| calls_policyd(world, place, it));
+        files
+    };
+    let Some(claude) = Place::of("claude-code") else { return Vec::new() };
+    let theirs = files(claude);
+    let readers = callers.iter().filter(|it| READ_CLAUDE_HOOKS.contains(&it.harness.name));
+    let twice = readers.filter(|_| !theirs.is_empty()).map(|place| {
+        let all = files(place).into_iter().chain(theirs.iter().cloned());
+        let all: Vec<String> = all.map(|it| it.display().to_string()).collect();
+        let text = format!(
+            "{}: doubled hooks: it reads {}, and policyd is in each of them, so each event is evaluated {} \
+             times. Keep one: policyd uninstall --harness NAME --scope SCOPE",
+            place.harness.title,
+            all.join(" and "),
+            all.len()
+        );
+        Check::new(ABOUT, Health::Look, text)
+    });
+    twice.collect()
+}
+
+/// Whether a hook line of a file calls policyd.
+fn calls_policyd(world: &dyn World, place: &Place, path: &Path) -> bool {
+    let Ok(bytes) = world.read(path, SETTINGS_FILE_BYTES_MAX) else { return false };
+    let text = String::from_utf8_lossy(&bytes);
+    match place.form {
+        Some(form) => settings::lines(&text, form).is_ok_and(|all| all.iter().any(|it| it.ours)),
+        None => text.contains("policyd"),
+    }
+}
+
+/// Plugins of Claude Code that call policyd; whether one is switched on is not looked at.
+fn plugins(world: &dyn World, place: &'static Place, installed: &mut usize) -> Vec<Check> {
+    let Some(cache) = place.user_folder(world).map(|it| it.join("plugins/cache")) else {
+        return Vec::new();
+    };
+    // Below it: marketplace, plugin, version.
+    let inner = |folders: Vec<PathBuf>| -> Vec<PathBuf> {
+        let names = |it: &PathBuf| world.list(it).unwrap_or_default();
+        let all = folders.iter().flat_map(|it| names(it).into_iter().map(|name| it.join(name)));
+        all.take(PLUGINS_MAX).collect()
+    };
+    let versions = inner(inner(inner(vec![cache])));
+    let files = versions.iter().map(|it| it.join("hooks/hooks.json"));
+    let mut checks = Vec::new();
+    for path in files {
+        let Ok(bytes) = world.read(&path, SETTINGS_FILE_BYTES_MAX) else { continue };
+        let Some(Ok(lines)) =
+            place.form.map(|form| settings::lines(&String::from_utf8_lossy(&bytes), form))
+        else {
+            continue;
+        };
+        let ours: Vec<&Line> = lines.iter().filter(|it| it.ours).collect();
+        if ours.is_empty() {
+            continue;
+        }
+        let (name, events) = (path.display(), ours.iter().map(|it| it.event.as_str()));
+        let events = events.collect::<Vec<_>>().join(", ");
+        checks.push(match *installed {
+            0 => Check::good(ABOUT, format!("Claude Code: plugin {name}: policyd at {events}")),
+            _ => {
+                let text = format!(
+                    "Claude Code: plugin {name} calls policyd, too, so it runs twice: switch the plugin \
+                     off, or policyd uninstall"
+                );
+                Check::new(ABOUT, Health::Look, text)
+            }
+        });
+        *installed = installed.saturating_add(ours.len());
+    }
+    checks
+}
+
+fn layer(
+    world: &dyn World,
+    place: &'static Place,
+    path: &Path,
+    text: &str,
+    installed: &mut usize,
+) -> Vec<Check> {
+    let (title, name) = (place.harness.title, path.display());
+    let Some(form) = place.form else {
+        *installed = installed.saturating_add(1);
+        return vec![Check::good(ABOUT, format!("{title}: {name} is there"))];
+    };
+    let lines = match settings::lines(text, form) {
+        Ok(lines) => lines,
+        Err(why) => {
+            let text = format!("{name}: {why}; {title} runs no hook of this file");
+            return vec![Check::new(ABOUT, Health::Bad, text)];
+        }
+    };
+    let mut checks = Vec::new();
+    let ours: Vec<&Line> = lines.iter().filter(|it| it.ours).collect();
+    *installed = installed.saturating_add(ours.len());
+    let events: Vec<&str> = ours.iter().map(|it| it.event.as_str()).collect();
+    let others = lines.len().saturating_sub(ours.len());
+    if !lines.is_empty() {
+        let text = format!(
+            "{title}: {name}: policyd at {}; {others} hook(s) of others",
+            if events.is_empty() { "no event".to_owned() } else { events.join(", ") }
+        );
+        let mut check = Check::good(ABOUT, text);
+        check.more = ours.iter().map(|it| shown(it)).collect();
+        checks.push(check);
+    }
+    checks.extend(ours.iter().filter_map(|it| wrong(world, place, path, it)));
+    match place.harness.name {
+        "claude-code" => checks.extend(claude_switches(path, text)),
+        "codex" if !ours.is_empty() => checks.push(codex_trust(world, place)),
+        _ => {}
+    }
+    checks
+}
+
+/// A hook line, and what its client does if the hook fails.
+fn shown(line: &Line) -> String {
+    let failing = if line.closed { "closed" } else { "open" };
+    format!("{}: {} (on failure: {failing})", line.event, line.command)
+}
+
+/// What is wrong with a hook line of policyd.
+fn wrong(world: &dyn World, place: &'static Place, path: &Path, line: &Line) -> Option<Check> {
+    let name = path.display();
+    let bad = |text: String| Some(Check::new(ABOUT, Health::Bad, format!("{name}: {text}")));
+    let Some(moment) = place.harness.moment(&line.event) else {
+        let title = place.harness.title;
+        return bad(format!("{title} knows no event `{}`, so this line never runs", line.event));
+    };
+    if moment.kind == Some(EventKind::WorktreeCreate) {
+        return bad("a hook at WorktreeCreate breaks --worktree: policyd install".to_owned());
+    }
+    let (program, rest) = line.command.split_once(" eval").unwrap_or((&line.command, ""));
+    let program = program.trim_matches(['"', '\'', ' ']);
+    let named = rest.split_whitespace().skip_while(|it| *it != "--hook").nth(1).unwrap_or_default();
+    let meant = place.harness.moment(named).and_then(|it| it.kind);
+    if meant != moment.kind {
+        return bad(format!("the line at {} says `--hook {named}`", line.event));
+    }
+    if Path::new(program).is_absolute() && world.stat(Path::new(program)).is_err() {
+        return bad(format!("{program} does not exist, so nothing is checked: policyd install"));
+    }
+    None
+}
+
+/// What keeps Claude Code from running hooks.
+fn claude_switches(path: &Path, text: &str) -> Vec<Check> {
+    let Ok(value) = serde_json::from_str::<Value>(text) else { return Vec::new() };
+    let name = path.display();
+    let is_on = |key: &str| value.get(key) == Some(&Value::Bool(true));
+    let mut checks = Vec::new();
+    if is_on("disableAllHooks") {
+        let text = format!("{name}: `disableAllHooks` keeps every hook from running");
+        checks.push(Check::new(ABOUT, Health::Bad, text));
+    }
+    if is_on("allowManagedHooksOnly") {
+        let text =
+            format!("{name}: `allowManagedHooksOnly` lets hooks of the organisation run only");
+        checks.push(Check::new(ABOUT, Health::Look, text));
+    }
+    let env = value.get("env").and_then(Value::as_object);
+    for (variable, effect) in OFF_BY_VARIABLE {
+        let set = env.and_then(|it| it.get(variable)).is_some_and(is_set);
+        if set {
+            let text = format!("{name}: `env.{variable}` {effect}");
+            checks.push(Check::new(ABOUT, Health::Bad, text));
+        }
+    }
+    for (variable, effect) in ELSEWHERE_BY_VARIABLE {
+        let value = env.and_then(|it| it.get(variable)).and_then(Value::as_str).unwrap_or_default();
+        if !value.is_empty() {
+            let text = format!("{name}: `env.{variable}` {effect}: `{value}`");
+            checks.push(Check::new(ABOUT, Health::Look, text));
+        }
+    }
+    checks
+}
+
+/// Variables that keep policyd from being asked, or from answering.
+const OFF_BY_VARIABLE: [(&str, &str); 2] = [
+    (SAFE_MODE, "starts Claude Code in safe mode, in which it runs no hook"),
+    ("POLICYD_DISABLED", "switches policyd off"),
+];
+
+/// Variables that give hooks another pack or state directory than this command sees.
+const ELSEWHERE_BY_VARIABLE: [(&str, &str); 2] = [
+    ("POLICYD_POLICIES", "makes hooks use the pack in another directory"),
+    ("POLICYD_STATE_DIR", "makes hooks keep their state in another directory"),
+];
+
+/// The variable for the safe mode of Claude Code, which is `--safe-mode` on its command line, too.
+const SAFE_MODE: &str = "CLAUDE_CODE_SAFE_MODE";
+
+/// Whether the value of a variable in a settings file switches something on.
+fn is_set(value: &Value) -> bool {
+    match value {
+        Value::String(text) => {
+            !matches!(text.trim().to_ascii_lowercase().as_str(), "" | "0" | "false" | "no" | "off")
+        }
+        Value::Bool(flag) => *flag,
+        Value::Number(number) => number.as_f64() != Some(0.0),
+        Value::Null | Value::Array(_) | Value::Object(_) => false,
+    }
+}
+
+/// What the environment says of Claude Code.
+fn safe_mode(world: &dyn World) -> Option<Check> {
+    let value = Value::from(world.env(SAFE_MODE)?);
+    let text = format!("{SAFE_MODE} is set: Claude Code runs no hook in safe mode");
+    is_set(&value).then(|| Check::new(ABOUT, Health::Bad, text))
+}
+
+/// Codex skips hooks silently until its user approved them; what it approved stands in its settings.
+fn codex_trust(world: &dyn World, place: &'static Place) -> Check {
+    let config = place.user_folder(world).map(|it| it.join("config.toml"));
+    let text = config.and_then(|it| world.read(&it, SETTINGS_FILE_BYTES_MAX).ok());
+    let text = text.map(|it| String::from_utf8_lossy(&it).into_owned()).unwrap_or_default();
+    if text.contains("trusted_hash") {
+        return Check::good(
+            ABOUT,
+            "Codex CLI: some hooks are approved; after a change say /hooks again",
+        );
+    }
+    let text = "Codex CLI skips hooks silently until you approve them: start it and say /hooks";
+    Check::new(ABOUT, Health::Look, text)
+}

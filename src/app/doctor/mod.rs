@@ -1,0 +1,163 @@
+//! Inspections of an installation: settings of clients, versions, switches, packs, state, logs, and
+//! transcripts. They change nothing in the project.
+
+mod audit_log;
+mod layers;
+mod transcripts;
+mod variables;
+mod versions;
+
+use std::path::Path;
+
+use crate::app::packs;
+use crate::app::workspace::gate_status::GateStatus;
+use crate::app::workspace::project::Project;
+use crate::store::breakers::BreakerStore;
+use crate::store::file::Durability;
+use crate::world::{FileKind, World, WorldError};
+
+/// How a check ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Health {
+    /// As it should be.
+    Good,
+    /// Something the user should know.
+    Look,
+    /// It does not work.
+    Bad,
+}
+
+impl Health {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Good => "ok",
+            Self::Look => "look",
+            Self::Bad => "FAILED",
+        }
+    }
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Clone)]
+pub(crate) struct Check {
+    /// What, in one or two words.
+    pub(crate) about: &'static str,
+    pub(crate) health: Health,
+    /// What was seen.
+    pub(crate) text: String,
+    /// More of it, a line each: what the agent would see.
+    pub(crate) more: Vec<String>,
+}
+
+impl Check {
+    pub(crate) fn new(about: &'static str, health: Health, text: impl Into<String>) -> Self {
+        Self { about, health, text: text.into(), more: Vec::new() }
+    }
+
+    pub(crate) fn good(about: &'static str, text: impl Into<String>) -> Self {
+        Self::new(about, Health::Good, text)
+    }
+}
+
+/// Inspects everything that can be read; `options` are the variables that set options.
+pub(crate) fn inspect(world: &dyn World, project: &Project, options: &[String]) -> Vec<Check> {
+    let mut checks = vec![program(world)];
+    let (layers, callers) = layers::inspect_layers(world, project);
+    checks.extend(layers);
+    checks.extend(versions::inspect_versions(world, &callers));
+    checks.extend(switches(world, project));
+    checks.extend(variables::scan_variables(world, options));
+    checks.extend(packs(world, project));
+    checks.push(state(world, project));
+    checks.extend(audit_log::inspect_log(world, project));
+    let breakers = BreakerStore::new(world, &project.state, Durability::default());
+    checks.extend(breakers.damage().map(|it| Check::new("breakers", Health::Look, it)));
+    checks.extend(transcripts::inspect_transcripts(world));
+    checks
+}
+
+/// Which program runs.
+fn program(world: &dyn World) -> Check {
+    let version = env!("CARGO_PKG_VERSION");
+    match world.program() {
+        Some(path) => Check::good("program", format!("policyd {version}, {}", path.display())),
+        None => Check::new("program", Health::Look, format!("policyd {version}, somewhere")),
+    }
+}
+
+/// What disables policyd, wholly or for a while, and what looks as if it did.
+fn switches(world: &dyn World, project: &Project) -> Vec<Check> {
+    let now = world.now();
+    let status = GateStatus::read(world, project, None, now);
+    let off = status.off.iter().map(|it| Check::new("switch", Health::Bad, it.text(now)));
+    let problems = status.problems.iter().map(|it| Check::new("switch", Health::Look, it.as_str()));
+    let pauses = status.pauses.iter().map(|it| Check::new("switch", Health::Look, it.text(now)));
+    let mut checks: Vec<Check> = off.chain(problems).chain(pauses).collect();
+    if checks.is_empty() {
+        checks.push(Check::good("switch", "policyd is not disabled"));
+    }
+    checks
+}
+
+/// Which pack is used, and which is not.
+fn packs(world: &dyn World, project: &Project) -> Vec<Check> {
+    let found = packs::find(world, project, None);
+    let passed = found.untrusted.iter();
+    let mut checks: Vec<Check> =
+        passed.map(|it| Check::new("trust", Health::Look, it.text())).collect();
+    match packs::trust_store(world).map(|it| it.all()) {
+        None => checks.push(Check::new(
+            "trust",
+            Health::Look,
+            "HOME is not set, so no pack of a repository can be trusted",
+        )),
+        Some(Err(problem)) => checks.push(Check::new("trust", Health::Bad, problem)),
+        Some(Ok(all)) => {
+            let text = format!("trusted packs of repositories: {}", all.len());
+            checks.push(Check::good("trust", text));
+        }
+    }
+    let name = found.folder().unwrap_or("the built-in pack").to_owned();
+    checks.push(match packs::policy(world, &found) {
+        Ok(policy) if !policy.settings.enabled => {
+            Check::new("pack", Health::Bad, format!("{name} is switched off (`enabled: false`)"))
+        }
+        Ok(policy) => {
+            let rules = policy.considerations.iter().filter(|it| it.enabled).count();
+            let probes = policy.probes.iter().filter(|it| it.enabled).count();
+            Check::good("pack", format!("{name}: {rules} checks, {probes} probes"))
+        }
+        Err(broken) => Check::new("pack", Health::Bad, packs::explain(&broken)),
+    });
+    checks
+}
+
+/// Creates and removes a file in a directory.
+fn try_to_write(world: &dyn World, directory: &Path) -> Result<(), WorldError> {
+    let trial = directory.join(".policyd-doctor.tmp");
+    world.write(&trial, b"{}").and_then(|()| world.remove(&trial))
+}
+
+/// Whether the state can be saved: a block without saved state is not sent.
+fn state(world: &dyn World, project: &Project) -> Check {
+    let own = project.state.clone();
+    let name = own.display();
+    let there = world.stat(&own).ok();
+    if there.as_ref().is_some_and(|it| it.kind != FileKind::Folder) {
+        return Check::new("state", Health::Bad, format!("{name} is not a folder"));
+    }
+    // Where it is yet to be made, what it will be made in is tried.
+    let nearest = own.ancestors().find(|it| world.stat(it).is_ok()).unwrap_or(&own);
+    match try_to_write(world, nearest) {
+        Ok(()) if there.is_some() => Check::good("state", format!("{name} can be written")),
+        Ok(()) => Check::good("state", format!("{name} is made when it is needed")),
+        Err(error) => {
+            let text = format!(
+                "state directory is not writable, so policyd will not block: {name}: {error}"
+            );
+            let mut check = Check::new("state", Health::Bad, text);
+            check.more = vec!["help: set `POLICYD_STATE_DIR` to a writable directory".to_owned()];
+            check
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! How much of the newest transcript of each client is understood. A client that records its work in
+//! another form than policyd reads would make every check blind.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::{Check, Health};
+use crate::app::install::places::Place;
+use crate::app::replay::sessions;
+use crate::facts::lines::Piece;
+use crate::facts::record::{self, Entry, Record};
+use crate::harness::Harness;
+use crate::store::transcript;
+use crate::time::Timestamp;
+use crate::world::World;
+
+const ABOUT: &str = "transcripts";
+
+/// Where clients keep the transcripts of all projects, below their folder of the user.
+const FOLDERS: [(&str, &str); 5] = [
+    ("claude-code", "projects"),
+    ("codex", "sessions"),
+    ("gemini", "tmp"),
+    ("copilot", "session-state"),
+    ("droid", "sessions"),
+];
+
+/// The plugin of OpenCode keeps them below the home folder.
+const OPENCODE: &str = ".local/state/policyd/opencode";
+
+/// Looks at the newest transcript of each client that has any.
+pub(super) fn inspect_transcripts(world: &dyn World) -> Vec<Check> {
+    let mut folders: Vec<(&Place, PathBuf)> = Vec::new();
+    for (name, below) in FOLDERS {
+        let Some(place) = Place::of(name) else { continue };
+        folders.extend(place.user_folder(world).map(|it| (place, it.join(below))));
+    }
+    let home = world.env("HOME").map(PathBuf::from);
+    folders.extend(Place::of("opencode").zip(home.map(|it| it.join(OPENCODE))));
+    let checks: Vec<Check> =
+        folders.iter().filter_map(|(place, folder)| newest(world, place, folder)).collect();
+    if checks.is_empty() {
+        return vec![Check::good(ABOUT, "no client has recorded a session yet")];
+    }
+    checks
+}
+
+fn newest(world: &dyn World, place: &Place, folder: &Path) -> Option<Check> {
+    world.stat(folder).ok()?;
+    let found = sessions::find(world, &[folder.to_path_buf()], Timestamp::default());
+    let transcripts = found.sessions.iter().flat_map(|it| &it.transcripts);
+    let path = &transcripts.filter(|it| it.agent().is_none()).max_by_key(|it| it.modified)?.path;
+    let title = place.harness.title;
+    let mut seen = Understood::new(place.harness);
+    let read = transcript::lines(world, path, |piece| match piece {
+        Piece::Line(line) => seen.line(line),
+        Piece::TooLong => {}
+    });
+    if let Err(error) = read {
+        return Some(Check::new(
+            ABOUT,
+            Health::Bad,
+            format!("{title}: {}: {error}", path.display()),
+        ));
+    }
+    Some(seen.check(title, path))
+}
+
+/// What is understood of a transcript.
+struct Understood<'h> {
+    harness: &'h Harness,
+    /// Ids of the calls so far, so that a call that is recorded twice counts once.
+    calls: BTreeSet<String>,
+    /// Tool calls.
+    all: u64,
+    /// Tool calls of known tools.
+    known: u64,
+    /// Whether the last call only contains others (Codex's `exec`), and none of them came yet.
+    open_container: bool,
+    /// Lines that are not empty, and those that are records.
+    lines: (u64, u64),
+    /// Names of unknown tools.
+    unknown: BTreeSet<String>,
+}
+
+/// Codex's tool in code mode: its calls are recorded as items.
+const CONTAINER: &str = "exec";
+
+impl<'h> Understood<'h> {
+    fn new(harness: &'h Harness) -> Self {
+        Self {
+            harness,
+            calls: BTreeSet::new(),
+            all: 0,
+            known: 0,
+            open_container: false,
+            lines: (0, 0),
+            unknown: BTreeSet::new(),
+        }
+    }
+
+    fn line(&mut self, line: &[u8]) {
+        let line = record::trimmed(line);
+        if line.is_empty() {
+            return;
+        }
+        self.lines.0 = self.lines.0.saturating_add(1);
+        let read = record::read_repaired(&line, |record| self.record(&record));
+        self.lines.1 = self.lines.1.saturating_add(u64::from(read.is_some()));
+    }
+
+    fn record(&mut self, record: &Record<'_>) {
+        for entry in &record.entries {
+            match entry {
+                Entry::Call { id, name, .. } => self.call(id, name),
+                Entry::Done { name, result, .. } => {
+                    self.open_container = false;
+                    self.call(&result.id, name);
+                }
+                Entry::Stopped { .. }
+                | Entry::Stopping { .. }
+                | Entry::CutOff
+                | Entry::Asked(_)
+                | Entry::Prompt { .. }
+                | Entry::Injected { .. }
+                | Entry::Said(_)
+                | Entry::Result(_)
+                | Entry::Usage(_)
+                | Entry::Compacted => {}
+            }
+        }
+    }
+
+    fn call(&mut self, id: &str, name: &str) {
+        if !id.is_empty() && !self.calls.insert(id.to_owned()) {
+            return;
+        }
+        if name == CONTAINER {
+            self.close_container();
+            self.open_container = true;
+            return;
+        }
+        self.all = self.all.saturating_add(1);
+        if self.harness.knows_tool(name) {
+            self.known = self.known.saturating_add(1);
+        } else {
+            self.unknown.insert(name.to_owned());
+        }
+    }
+
+    /// A container whose calls were not recorded is one call that is not understood.
+    fn close_container(&mut self) {
+        if std::mem::take(&mut self.open_container) {
+            self.all = self.all.saturating_add(1);
+            self.unknown.insert(CONTAINER.to_owned());
+        }
+    }
+
+    fn check(mut self, title: &str, path: &Path) -> Check {
+        self.close_container();
+        let (lines, records) = self.lines;
+        let path = path.display();
+        let text =
+            format!("{title}: {} of {} tool calls are understood in {path}", self.known, self.all);
+        let blind = (lines > 0 && records == 0) || (self.all > 0 && self.known == 0);
+        let health = match (blind, self.known == self.all) {
+            (true, _) => Health::Bad,
+            (false, true) => Health::Good,
+            (false, false) => Health::Look,
+        };
+        let mut check = Check::new(ABOUT, health, text);
+        if !self.unknown.is_empty() {
+            let names: Vec<&str> = self.unknown.iter().map(String::as_str).collect();
+            check.more.push(format!("unknown tools: {}", names.join(", ")));
+        }
+        check
+    }
+}

@@ -1,0 +1,104 @@
+//! Variables for policyd that are set. What a misspelt one was to do is not done, and nothing else tells.
+
+use std::path::Path;
+
+use super::{Check, Health};
+use crate::source::suggest;
+use crate::world::World;
+
+const ABOUT: &str = "environment";
+
+/// What the names of all of them begin with.
+const PREFIX: &str = "POLICYD_";
+
+/// Those that stand for no option, as `src/docs/reference/environment.md` lists them.
+const OWN: [&str; 9] = [
+    "POLICYD_POLICIES",
+    "POLICYD_STATE_DIR",
+    "POLICYD_MAX_RETRIES",
+    "POLICYD_NO_FSYNC",
+    "POLICYD_DEBUG",
+    "POLICYD_SESSION_TYPE",
+    "POLICYD_RUN",
+    "POLICYD_DISABLED",
+    "POLICYD_NO_CACHE",
+];
+
+/// Directories of the user, which are absolute.
+const DIRECTORIES: [&str; 4] = ["HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"];
+
+/// Holds those that are set against those that are read.
+pub(super) fn scan_variables(world: &dyn World, options: &[String]) -> Vec<Check> {
+    let known: Vec<&str> = OWN.into_iter().chain(options.iter().map(String::as_str)).collect();
+    let mut set = world.variables();
+    set.retain(|it| it.starts_with(PREFIX));
+    set.sort_unstable();
+    let (read, unread): (Vec<String>, _) =
+        set.into_iter().partition(|it| known.contains(&it.as_str()));
+    // What all begin with makes none of them alike.
+    let rests: Vec<&str> = known.iter().filter_map(|it| it.strip_prefix(PREFIX)).collect();
+    let unread = unread.iter().map(|it| {
+        let near = it.strip_prefix(PREFIX).and_then(|rest| suggest::nearest(rest, &rests));
+        let cure = match near {
+            Some(near) => format!("did you mean `{PREFIX}{near}`?"),
+            None => "`policyd man COMMAND` names the variables of options".to_owned(),
+        };
+        Check::new(ABOUT, Health::Look, format!("{it} is set, but nothing reads it; {cure}"))
+    });
+    let mut checks: Vec<Check> = unread.collect();
+    let relative = DIRECTORIES
+        .iter()
+        .filter(|it| world.env(it).is_some_and(|path| !Path::new(&path).is_absolute()));
+    checks.extend(relative.map(|it| {
+        let text = format!("{it} is a relative path and is ignored; write an absolute one");
+        Check::new(ABOUT, Health::Look, text)
+    }));
+    if !read.is_empty() {
+        checks.push(Check::good(ABOUT, format!("set: {}", read.join(", "))));
+    }
+    checks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::fake::FakeWorld;
+
+    #[test]
+    fn a_relative_directory_is_reported() {
+        let world = FakeWorld::new();
+        world.set_env("HOME", "/home/me");
+        assert!(scan_variables(&world).is_empty());
+        world.set_env("XDG_STATE_HOME", "state");
+        let found = scan_variables(&world);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].text.starts_with("XDG_STATE_HOME is a relative path"));
+    }
+
+    #[test]
+    fn a_variable_that_nothing_reads_is_told_with_the_one_that_was_meant() {
+        let world = FakeWorld::new();
+        assert!(scan_variables(&world).is_empty());
+        for name in ["POLICYD_DISABELD", "POLICYD_LINT_FAIL_LEVEL", "POLICYD_DEBUG", "EDITOR"] {
+            world.set_env(name, "1");
+        }
+        let checks: Vec<_> =
+            scan_variables(&world).into_iter().map(|it| (it.health, it.text)).collect();
+        let [(first, told), (other, set)] = checks.as_slice() else { panic!("{checks:?}") };
+        assert_eq!((first, other), (&Health::Look, &Health::Good));
+        assert!(told.contains("POLICYD_DISABELD") && told.contains("`POLICYD_DISABLED`"), "{told}");
+        assert_eq!(set, "set: POLICYD_DEBUG, POLICYD_LINT_FAIL_LEVEL");
+    }
+
+    #[test]
+    fn every_variable_of_the_docs_is_known() {
+        let page = include_str!("../../docs/reference/environment.md");
+        let options = line::variables();
+        for name in page.split(|c: char| !(c.is_ascii_uppercase() || c == '_')) {
+            if name.len() > PREFIX.len() && name.starts_with(PREFIX) {
+                let is_known = OWN.contains(&name) || options.iter().any(|it| it == name);
+                assert!(is_known, "{name}");
+            }
+        }
+    }
+}

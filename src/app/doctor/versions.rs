@@ -1,0 +1,106 @@
+//! Which versions the clients have that call policyd: a hook line that an older one does not read is
+//! no gate.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::{Check, Health};
+use crate::app::install::places::Place;
+use crate::app::workspace::project;
+use crate::probe::outside_of;
+use crate::world::{Command, World, WorldError};
+
+const ABOUT: &str = "version";
+/// Time that a client may take to say its version; some of them start a whole runtime for it.
+const DEADLINE: Duration = Duration::from_secs(5);
+
+/// Asks each client for its version.
+pub(super) fn inspect_versions(world: &dyn World, places: &[&'static Place]) -> Vec<Check> {
+    places.iter().map(|it| version(world, it)).collect()
+}
+
+fn version(world: &dyn World, place: &'static Place) -> Check {
+    let (title, program) = (place.harness.title, place.program);
+    let command = Command {
+        argv: vec![program.to_owned(), "--version".to_owned()],
+        folder: PathBuf::from("."),
+        deadline: DEADLINE,
+        output_max: 4096,
+        not_from: Some(outside_of(world, &[&project::find(world, None).root])),
+        ..Command::default()
+    };
+    let said = match world.run(&command) {
+        Ok(output) => String::from_utf8_lossy(&output.stdout).into_owned(),
+        Err(WorldError::Missing) => {
+            let text =
+                format!("{title}: `{program}` is not on the PATH, so its version is not known");
+            return Check::new(ABOUT, Health::Look, text);
+        }
+        Err(error) => {
+            let text = format!("{title}: `{program} --version`: {error}");
+            return Check::new(ABOUT, Health::Look, text);
+        }
+    };
+    let Some(own) = said.split_whitespace().find_map(parts) else {
+        let text = format!("{title}: `{program} --version` says none");
+        return Check::new(ABOUT, Health::Look, text);
+    };
+    let [major, minor, patch] = own;
+    let own_text = format!("{title} {major}.{minor}.{patch}");
+    match place.since {
+        Some((since, why)) if parts(since).is_some_and(|since| own < since) => {
+            let text = format!("{own_text} is older than {since}, the first that {why}: update it");
+            Check::new(ABOUT, Health::Bad, text)
+        }
+        Some(_) | None => Check::good(ABOUT, own_text),
+    }
+}
+
+/// The numbers of a version such as `v2.1.139`; nothing for another word.
+fn parts(word: &str) -> Option<[u32; 3]> {
+    let word = word.trim_start_matches('v').split(['-', '+', ',', ')']).next()?;
+    let mut numbers = word.split('.').map(|it| it.parse().ok());
+    let found = [numbers.next()??, numbers.next()??, numbers.next()??];
+    numbers.next().is_none().then_some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::CommandOutput;
+    use crate::world::fake::FakeWorld;
+
+    fn told(said: &str) -> (Health, String) {
+        let world = FakeWorld::new();
+        let output = CommandOutput {
+            code: Some(0),
+            stdout: said.as_bytes().to_vec(),
+            stderr: Vec::new(),
+            truncated: false,
+        };
+        world.script(&["claude", "--version"], Ok(output), Duration::ZERO);
+        let check = version(&world, Place::of("claude-code").unwrap());
+        (check.health, check.text)
+    }
+
+    #[test]
+    fn a_version_that_does_not_read_the_hook_line_fails() {
+        assert_eq!(told("2.1.270 (Claude Code)\n").0, Health::Good);
+        let (health, text) = told("2.1.138 (Claude Code)\n");
+        assert_eq!(health, Health::Bad);
+        assert!(text.contains("older than 2.1.139"), "{text}");
+        assert_eq!(told("").0, Health::Look);
+        let absent = version(&FakeWorld::new(), Place::of("codex").unwrap());
+        assert!(absent.text.contains("not on the PATH"), "{}", absent.text);
+    }
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        assert_eq!(parts("v0.116.0"), Some([0, 116, 0]));
+        assert_eq!(parts("1.2.3-beta.1"), Some([1, 2, 3]));
+        assert!(parts("2.1.9") < parts("2.1.139"));
+        for other in ["codex-cli", "2.1", "2.1.3.4", ""] {
+            assert_eq!(parts(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! What is read and asked before deciding: the transcript's tail, the files that findings speak
+//! of, preferences, probes.
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::output::Report;
+use super::{Request, Stopping};
+use crate::app::packs;
+use crate::app::tasks::Stores;
+use crate::app::workspace::project::{self, Project};
+use crate::checksum::{checksum, hex};
+use crate::facts::Facts;
+use crate::facts::event::{Event, EventKind};
+use crate::judge::inputs::{Besides, Inputs, Read, SubagentRead};
+use crate::judge::situation::{
+    FileNow, Forgotten, Situation, Words, forget_mended, forget_scratch,
+};
+use crate::judge::standing::standing;
+use crate::judge::{self, Plan, preference};
+use crate::limits::{self, TRANSCRIPT_WAIT_MAX};
+use crate::policy::Preference;
+use crate::report::mask::mask_json;
+use crate::script::Evaluator;
+use crate::script::context::{self, Context};
+use crate::script::pattern::prose_regex;
+use crate::state::context::Overrides;
+use crate::state::{SessionState, StopMark};
+use crate::store::answers::Answers;
+use crate::store::breakers::BreakerStore;
+use crate::store::hook_calls;
+use crate::store::session::SessionStore;
+use crate::store::signals::SignalStore;
+use crate::store::subagents::{self, Reader};
+use crate::store::transcript::{self, Patience, Places, Reading};
+use crate::world::WorldError;
+
+/// What was read before anything is asked.
+pub(super) struct Gathered {
+    /// Everything that expressions see.
+    pub(super) context: Rc<Context>,
+    /// The cursor to keep.
+    pub(super) cursor: Option<Vec<u8>>,
+    read: Read,
+    subagents: Vec<SubagentRead>,
+    forgotten: Forgotten,
+    remote_host: Option<String>,
+}
+
+impl Gathered {
+    /// What tells this stop from others.
+    pub(super) fn stop_mark(&self, request: &Request<'_>) -> StopMark {
+        let event = &request.event;
+        let read = self.read.offset.saturating_add(self.read.unfinished as u64);
+        let key = checksum(&[
+            event.kind.name().as_bytes(),
+            event.agent_id.as_deref().unwrap_or_default().as_bytes(),
+            &[u8::from(event.stop_active)],
+            &read.to_le_bytes(),
+        ]);
+        StopMark { key: hex(&key), line: request.line.clone(), at: request.now }
+    }
+}
+
+impl Stopping<'_> {
+    /// Reads the transcript's tail, and puts together what expressions see.
+    pub(super) fn gather(
+        &self,
+        cursor_path: &Path,
+        words: &Words,
+        interactive: bool,
+        report: &mut Report,
+    ) -> Gathered {
+        let event = self.request.event.clone();
+        let deadline = self.world.elapsed().saturating_add(self.policy.settings.deadline);
+        let mut read = match &event.transcript {
+            None => Reading {
+                problem: Some("the payload names no transcript".to_owned()),
+                ..Reading::default()
+            },
+            Some(transcript) => {
+                let subagent = event.subagent_transcript;
+                let places = Places { transcript, cursor: Some(cursor_path), subagent };
+                self.read(places, words, deadline)
+            }
+        };
+        let cursor = read.cursor.take();
+        let subagents = self.add_subagents(&mut read, words, deadline);
+        let forgotten = self.forget(&mut read.facts);
+        let how_far = Read::new(&event, &read.position, read.unfinished);
+        let remote_host = crate::app::workspace::checkout::remote_host(self.world, self.project);
+        report.note(format!(
+            "transcript: {} bytes read, cursor {}",
+            read.bytes_read,
+            if read.from_cursor { "used" } else { "not used" }
+        ));
+        if !read.waited.is_zero() {
+            report.note(format!("transcript: waited {} ms for its end", read.waited.as_millis()));
+        }
+        if let Some(problem) = &read.problem {
+            report.problem(&format!("{problem}; nothing in it was checked"));
+        }
+        if read.facts.lines_foreign > 0 {
+            report.problem(&format!(
+                "the transcript contains messages that the client did not write ({}); they are ignored",
+                read.facts.lines_foreign
+            ));
+        }
+        let situation = Situation {
+            gauged: true,
+            event,
+            transcript_problem: read.problem,
+            facts: read.facts,
+            interactive,
+            recorded: false,
+            project: self.project.root.clone(),
+            remote_host: remote_host.clone(),
+            overrides: self.overrides(report),
+            now: self.request.now,
+        };
+        let context = Rc::new(situation.context(self.policy, words));
+        let policy = self.policy;
+        self.learn(&context, (policy.reads_breakers, policy.reads_waiting, policy.reads_signals));
+        Gathered { context, cursor, read: how_far, subagents, forgotten, remote_host }
+    }
+
+    /// Reads the transcript; at a stop until it shows everything that the event and hooks report.
+    fn read(&self, places: Places<'_>, words: &Words, deadline: Duration) -> Reading {
+        let (world, event) = (self.world, &self.request.event);
+        let (lens, key) = (&*words.lens, self.policy.lens_key);
+        if !event.kind.is_stop() || event.transcript_final {
+            return transcript::read(world, places, lens, key, deadline);
+        }
+        let hooks = hook_calls::read(world, &self.store.paths(&event.session_id).folder);
+        let complete = |facts: &Facts| facts.is_complete(event, &hooks);
+        let patience = Patience { complete: &complete, limit: TRANSCRIPT_WAIT_MAX };
+        let mut read = transcript::read_patiently(world, places, (lens, key), deadline, patience);
+        read.facts.tools.unseen = read.facts.unseen_calls(event, &hooks);
+        read
+    }
+
+    /// Adds the work of subagents, where the main agent wants to stop.
+    fn add_subagents(
+        &self,
+        read: &mut Reading,
+        words: &Words,
+        deadline: Duration,
+    ) -> Vec<SubagentRead> {
+        let event = &self.request.event;
+        let main = event.kind == EventKind::Stop && read.problem.is_none();
+        let Some(transcript) = event.transcript.as_deref().filter(|_| main) else {
+            return Vec::new();
+        };
+        let folder = self.store.paths(&event.session_id).folder;
+        let (world, lens, key) = (self.world, &*words.lens, self.policy.lens_key);
+        let cursors = Some(folder.as_path());
+        Reader { world, lens, key, cursors, deadline }.add(&mut read.facts, transcript)
+    }
+
+    /// Looks where breakers stand, what waits for humans, and which signals wait.
+    pub(super) fn learn(
+        &self,
+        context: &Context,
+        (breakers, waiting, signals): (bool, bool, bool),
+    ) {
+        if breakers {
+            let store = BreakerStore::new(self.world, self.own, self.store.durability.clone());
+            let standing = standing(self.policy, &store.all(), self.request.now);
+            context.learned.borrow_mut().breakers = Some(standing);
+        }
+        if waiting {
+            let own = (self.own, &self.store.durability);
+            let stores = Stores::new(self.world, self.policy, own, Duration::ZERO);
+            let stores = Stores { now: self.request.now, ..stores };
+            context.learned.borrow_mut().waiting = Some(stores.waiting());
+        }
+        if signals {
+            let (kinds, durability) = (&self.policy.signals, self.store.durability.clone());
+            let store = SignalStore::new(self.world, self.own, kinds, durability);
+            context.learned.borrow_mut().signals = Some(store.waiting(self.request.now));
+        }
+    }
+
+    /// What the environment says of the context's window, where the pack asks.
+    fn overrides(&self, report: &mut Report) -> Overrides {
+        if !self.policy.reads_context {
+            return Overrides::default();
+        }
+        let (overrides, wrong) = project::overrides(self.world);
+        wrong.into_iter().for_each(|it| report.note(it));
+        overrides
+    }
+
+    /// What the decision rests on, as it is logged.
+    pub(super) fn inputs(
+        &self,
+        gathered: &Gathered,
+        state: &SessionState,
+        forced_type: Option<&str>,
+    ) -> Inputs {
+        let besides = Besides {
+            state,
+            program: env!("CARGO_PKG_VERSION"),
+            pack_hash: self.found.map(packs::Found::short_hash).unwrap_or_default(),
+            pack_folder: self.found.and_then(packs::Found::folder),
+            transcript: &gathered.read,
+            subagents: &gathered.subagents,
+            forgotten: &gathered.forgotten,
+            remote_host: gathered.remote_host.as_deref(),
+            forced_type,
+        };
+        Inputs::new(&gathered.context, besides, mask_json)
+    }
+
+    /// Forgets what is no work of the agent's in this project.
+    fn forget(&self, facts: &mut Facts) -> Forgotten {
+        let Project { folder, root, main, .. } = self.project;
+        let said = self.request.event.folder.as_deref();
+        let own: Vec<&Path> =
+            [folder, root, main].into_iter().map(PathBuf::as_path).chain(said).collect();
+        let scratch = forget_scratch(facts, &own, &project::scratch_folders(self.world));
+        let mended = forget_mended(facts, |path| self.file_now(&self.project.folder.join(path)));
+        Forgotten { mended, ..scratch }
+    }
+
+    fn file_now(&self, path: &Path) -> FileNow {
+        match self.world.read(path, limits::POLICY_FILE_BYTES_MAX) {
+            Ok(bytes) => FileNow::Text(String::from_utf8_lossy(&bytes).into_owned()),
+            // Where its folder is not here either, nothing can be told.
+            Err(WorldError::Missing)
+                if path.parent().is_some_and(|folder| self.world.stat(folder).is_ok()) =>
+            {
+                FileNow::Gone
+            }
+            Err(_) => FileNow::Unknown,
+        }
+    }
+
+    /// Looks for preferences and runs probes; the answers are to be saved. `memory`: the folder of
+    /// the session.
+    pub(super) fn ask(
+        &self,
+        plan: &Plan,
+        (context, evaluator): (&Context, &mut Evaluator),
+        memory: &Path,
+        report: &mut Report,
+    ) -> Answers {
+        report.note(format!("session type: {}", plan.session_type));
+        if plan.preferences.is_empty() && plan.probes.is_empty() {
+            return Answers::none(memory);
+        }
+        let preferences = self.policy.preferences.iter();
+        let preferences: Vec<_> =
+            preferences.filter(|it| plan.preferences.contains(&it.id)).collect();
+        let probes = self.policy.probes.iter();
+        let probes: Vec<_> = probes.filter(|it| plan.probes.contains(&it.id)).collect();
+        let remembers = preferences.iter().any(|it| it.once)
+            || probes.iter().any(|it| it.enabled && it.cache.is_some());
+        let mut answers =
+            if remembers { Answers::load(self.world, memory) } else { Answers::none(memory) };
+        for it in preferences {
+            let found = it.value.or_else(|| answers.preference(it)).or_else(|| {
+                let found = self.preference(it, report);
+                found.inspect(|found| answers.keep_preference(it, *found))
+            });
+            let found = found.unwrap_or(false);
+            report.note(format!("Preference detected: {} = {found}", it.id));
+            report.around.preferences.insert(it.id.clone(), found);
+            context.learned.borrow_mut().preferences.insert(it.id.clone(), found);
+        }
+        let readings = self.readings(&probes, (context, evaluator), &mut answers, report);
+        for (id, reading) in &readings {
+            report.note(match reading {
+                context::Reading::Answer { code, value } => {
+                    format!(
+                        "probe {id}: exit {code}, {}",
+                        judge::message::cut(&value.to_string(), 400)
+                    )
+                }
+                context::Reading::Failed(why) => format!("probe {id} failed: {why}"),
+            });
+        }
+        context.learned.borrow_mut().probes = readings;
+        answers
+    }
+
+    /// Whether a preference is found; nothing where a file could not be read and none says it.
+    fn preference(&self, it: &Preference, report: &mut Report) -> Option<bool> {
+        let regexes: Vec<_> = it.regexes.iter().map(|it| prose_regex(it)).collect();
+        report.note(format!("Preference pattern: {}", it.regexes.join(" | ")));
+        let mut unread = false;
+        let found = it.files.iter().any(|file| {
+            let path = self.project.root.join(file);
+            report.note(format!("Reading {}", path.display()));
+            match self.world.read(&path, limits::POLICY_FILE_BYTES_MAX) {
+                Ok(bytes) => preference::found(&String::from_utf8_lossy(&bytes), &regexes),
+                Err(WorldError::Missing) => false,
+                Err(error) => {
+                    report.note(format!("WARNING: {}: {error}", path.display()));
+                    unread = true;
+                    false
+                }
+            }
+        });
+        (found || !unread).then_some(found)
+    }
+}
+
+/// The cursor lies beside the state; a subagent's transcript has its own.
+pub(super) fn cursor_path(store: &SessionStore<'_>, event: &Event) -> PathBuf {
+    let folder = store.paths(&event.session_id).folder;
+    let own = event.agent_id.as_deref().filter(|_| event.kind == EventKind::SubagentStop);
+    folder.join(match own {
+        Some(agent) => subagents::cursor_name(agent),
+        None => "cursor.bin".to_owned(),
+    })
+}

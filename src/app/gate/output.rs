@@ -1,0 +1,229 @@
+//! What an evaluation learned, and its entries in the logs.
+
+use std::path::Path;
+
+use super::Request;
+use crate::app::workspace::gate_status::OffReason;
+use crate::app::workspace::project::{self, DECISION_LOG, Project};
+use crate::facts::event::Event;
+use crate::hook::Answer;
+use crate::judge::inputs::Inputs;
+use crate::judge::{self, Outcome};
+use crate::limits;
+use crate::report::decision_log::{self, Decided};
+use crate::report::mask::mask_json;
+use crate::report::outcome::Circumstances;
+use crate::script::context::Learned;
+use crate::store::{layout, log};
+use crate::time::Timestamp;
+use crate::world::World;
+
+/// Everything learned about one event, until it is spoken.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    pub(crate) outcome: Option<Outcome>,
+    pub(crate) answer: Answer,
+    pub(crate) around: Circumstances,
+    /// The tool that the event is about.
+    pub(crate) tool: Option<String>,
+    /// What the debug log says.
+    pub(crate) trace: Vec<String>,
+    /// Why nothing was evaluated; nothing if something was.
+    pub(crate) unjudged: Option<Unjudged>,
+}
+
+/// Why an event was not evaluated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Unjudged {
+    /// policyd is off.
+    Off(OffReason),
+    /// The pack has no rule for the event.
+    NoRule,
+    /// Anything else, in one sentence.
+    Other(String),
+}
+
+impl Unjudged {
+    /// Whether the user wants nothing evaluated.
+    pub(crate) fn is_wanted(&self) -> bool {
+        match self {
+            Self::Off(_) | Self::NoRule => true,
+            Self::Other(_) => false,
+        }
+    }
+
+    /// The reason as it is logged.
+    pub(crate) fn text(&self, now: Timestamp) -> String {
+        match self {
+            Self::Off(reason) => reason.text(now),
+            Self::NoRule => "no rule for this event".to_owned(),
+            Self::Other(why) => why.clone(),
+        }
+    }
+}
+
+impl Report {
+    /// A report in which nothing was learned of an event yet.
+    pub(super) fn of(event: &Event) -> Self {
+        let around = Circumstances {
+            event: event.kind.name().to_owned(),
+            session_id: event.session_id.to_string(),
+            agent_id: event.agent_id.clone(),
+            saved: "unchanged".to_owned(),
+            ..Circumstances::default()
+        };
+        Self { around, tool: event.tool_name.clone(), ..Self::default() }
+    }
+
+    pub(super) fn silent(mut self, why: impl Into<String>) -> Self {
+        let why = why.into();
+        self.around.no_opinion = Some(why.clone());
+        self.unjudged = Some(Unjudged::Other(why));
+        self
+    }
+
+    /// Nothing was evaluated, for a reason that the caller might act on.
+    pub(super) fn not_judged(mut self, why: Unjudged, now: Timestamp) -> Self {
+        self.around.no_opinion = Some(why.text(now));
+        self.unjudged = Some(why);
+        self
+    }
+
+    /// Something the user should know; nothing is blocked because of it.
+    pub(crate) fn problem(&mut self, text: &str) {
+        self.around.problems.push(judge::message::cut(text, limits::PROBLEM_CHARS_MAX));
+    }
+
+    pub(super) fn note(&mut self, text: impl Into<String>) {
+        self.trace.push(text.into());
+    }
+}
+
+/// Logs the decision, and the trace where debugging is on.
+pub(super) fn log(
+    world: &dyn World,
+    own: &Path,
+    request: &Request<'_>,
+    (outcome, inputs): (&Outcome, &Inputs),
+    report: &mut Report,
+) {
+    let blocked = report.answer.refuses();
+    let decided = Decided { outcome, inputs, blocked };
+    let entry = decision_log::entry(request.now, &request.event, &report.around, decided);
+    if !log_decision(world, own, entry) {
+        report.problem(&unlogged(own));
+    }
+    if project::debug(world) {
+        let now = request.now.to_string();
+        let lines = report.trace.iter();
+        let lines: Vec<_> =
+            lines.map(|it| serde_json::json!({"timestamp": now, "debug": it})).collect();
+        log::append(world, &own.join("logs").join("debug.jsonl"), &lines);
+    }
+}
+
+/// Reports that policyd is off: to the user where a session begins and ends its turns, and in the
+/// decision log there; a pause is short, so each of its events is logged.
+pub(super) fn report_off(
+    world: &dyn World,
+    project: &Project,
+    request: &Request<'_>,
+    reason: OffReason,
+    mut report: Report,
+) -> Report {
+    let (kind, text) = (request.event.kind, reason.text(request.now));
+    // The stops of subagents are many, and the user sees the main agent's.
+    if kind.is_main_boundary() {
+        report.answer.notice = Some(format!("policyd: {text}"));
+    }
+    let is_logged = kind.is_boundary() || matches!(reason, OffReason::Paused(_));
+    let around = Circumstances { no_opinion: Some(text), ..report.around.clone() };
+    let entry = decision_log::unjudged_entry(request.now, &request.event, &around, false);
+    if is_logged && !request.dry_run && !log_decision(world, &project.state, entry) {
+        report.problem(&unlogged(&project.state));
+    }
+    report.not_judged(Unjudged::Off(reason), request.now)
+}
+
+/// Logs an event that could not be evaluated; reports a log that cannot be written.
+pub(super) fn log_unjudged(
+    world: &dyn World,
+    own: &Path,
+    request: &Request<'_>,
+    blocked: bool,
+    report: &mut Report,
+) {
+    let entry = decision_log::unjudged_entry(request.now, &request.event, &report.around, blocked);
+    if !log_decision(world, own, entry) {
+        report.problem(&unlogged(own));
+    }
+}
+
+/// What the user reads about a decision that is in no log.
+pub(super) fn unlogged(own: &Path) -> String {
+    format!(
+        "this decision is not recorded: `{}` could not be written. `policyd doctor` checks the \
+         state directory",
+        own.join(DECISION_LOG).display()
+    )
+}
+
+/// Appends to the decision log.
+pub(crate) fn log_decision(world: &dyn World, own: &Path, entry: serde_json::Value) -> bool {
+    append(world, own, DECISION_LOG, &[entry])
+}
+
+/// Appends to a log of the project; its folder is made where there is none, hidden from git.
+pub(super) fn append(
+    world: &dyn World,
+    own: &Path,
+    name: &str,
+    entries: &[serde_json::Value],
+) -> bool {
+    let path = own.join(name);
+    if log::append(world, &path, entries) {
+        return true;
+    }
+    let made = path.parent().is_some_and(|logs| world.create_folder(logs).is_ok());
+    if made {
+        layout::hide(world, own);
+    }
+    made && log::append(world, &path, entries)
+}
+
+/// Where excuses are kept that an agent gave, below the root of the project (seed 003).
+pub(crate) const EXCUSES_LOG: &str = "memory/episodic/rationalizations.jsonl";
+
+/// Keeps the excuses that were found, with what was decided. Nothing is written where there are none.
+pub(super) fn document(
+    world: &dyn World,
+    own: &Path,
+    request: &Request<'_>,
+    learned: &Learned,
+    report: &mut Report,
+) {
+    let excuses = learned.rationalizations.as_deref().map(Vec::as_slice).unwrap_or_default();
+    if excuses.is_empty() {
+        return;
+    }
+    let (event, blocked) = (&request.event, report.answer.refuses());
+    let entries = excuses.iter().map(|it| {
+        let mut entry = serde_json::json!({
+            "timestamp": request.now.to_string(),
+            "session_id": event.session_id.as_str(),
+            "agent_id": event.agent_id,
+            "rationalization": it.name,
+            "family": it.family,
+            "quote": it.quote,
+            "why_wrong": it.wrong,
+            "required_action": it.action,
+            "proven": it.proven,
+            "blocked": blocked,
+        });
+        mask_json(&mut entry);
+        entry
+    });
+    if !append(world, own, EXCUSES_LOG, &entries.collect::<Vec<_>>()) {
+        report.note("the excuses could not be kept");
+    }
+}

@@ -1,0 +1,129 @@
+//! The probes of a stop: answered from memory where they may be, each through its circuit breaker,
+//! all of them under one deadline.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::Stopping;
+use super::output::Report;
+use crate::judge;
+use crate::policy::{Parse, Probe};
+use crate::probe::{self, Answered, Health, Question};
+use crate::report::breakers::until;
+use crate::script::context::{Context, Reading};
+use crate::script::{Evaluator, template};
+use crate::state::breaker::{Answer, Breaker, Event, Failure, Told};
+use crate::store::answers::{self, Answers};
+use crate::store::breakers::BreakerStore;
+
+impl Stopping<'_> {
+    /// What probes answer, now or some time ago.
+    pub(super) fn readings(
+        &self,
+        probes: &[&Probe],
+        (context, evaluator): (&Context, &mut Evaluator),
+        answers: &mut Answers,
+        report: &mut Report,
+    ) -> BTreeMap<String, Reading> {
+        let began = self.world.elapsed();
+        let mut readings = BTreeMap::new();
+        for probe in probes {
+            let spent = self.world.elapsed().saturating_sub(began);
+            let left = self.policy.settings.deadline.saturating_sub(spent);
+            let reading = judge::switched_off(probe).unwrap_or_else(|| {
+                self.reading(probe, (context, evaluator), (answers, left), report)
+            });
+            readings.insert(probe.id.clone(), reading);
+        }
+        readings
+    }
+
+    fn reading(
+        &self,
+        probe: &Probe,
+        (context, evaluator): (&Context, &mut Evaluator),
+        (answers, left): (&mut Answers, Duration),
+        report: &mut Report,
+    ) -> Reading {
+        let (id, folder, now) = (&probe.id, &self.project.folder, self.request.now);
+        let question = Question { probe, stdin: template::render(&probe.stdin, evaluator) };
+        let branch = context.facts.branch.as_str();
+        let asked = answers::question(probe, (folder, branch), &question.stdin);
+        if let Some(reading) = answers.find(probe, &asked, now) {
+            report.note(format!("probe {id} was asked the same before"));
+            return reading;
+        }
+        let reading = if left.is_zero() {
+            Reading::Failed("it was not run: the time for probes was used up".to_owned())
+        } else {
+            self.through_breaker(&question, left, report)
+        };
+        // Nobody sees that a judge is missing where the facts decide instead.
+        if let (Parse::Reply, Reading::Failed(why)) = (probe.parse, &reading) {
+            report.problem(&format!("probe `{id}`: {why}"));
+        }
+        answers.keep(probe, &asked, now, &reading);
+        reading
+    }
+
+    /// Runs a probe, unless it failed too often lately.
+    fn through_breaker(
+        &self,
+        question: &Question<'_>,
+        left: Duration,
+        report: &mut Report,
+    ) -> Reading {
+        let (world, key) = (self.world, question.probe.breaker.as_str());
+        let settings = self.policy.breaker(key);
+        let breakers = BreakerStore::new(world, self.own, self.store.durability.clone());
+        if let Some(damage) = breakers.damage()
+            && !report.around.problems.contains(&damage)
+        {
+            report.problem(&damage);
+        }
+        let (breaker, answer) = breakers.request(key, &settings, self.request.now);
+        match answer {
+            Answer::Rejected { wait } => {
+                return Reading::Failed(left_alone(key, &breaker, wait));
+            }
+            Answer::Tolerated { wait } => {
+                let why = left_alone(key, &breaker, wait);
+                report.note(format!("{why} (only observed: it is run all the same)"));
+            }
+            Answer::Admitted | Answer::Noted => {}
+        }
+        report.note(format!("Executing: {}", question.probe.command.join(" ")));
+        let began = world.elapsed();
+        let Answered { reading, health } = probe::ask(
+            world,
+            question,
+            (&self.project.folder, &self.project.root),
+            left.min(question.probe.timeout),
+        );
+        let took = Some(world.elapsed().saturating_sub(began));
+        let told = Told { generation: Some(breaker.generation), took };
+        let event = match (health, &reading) {
+            (Health::Works, _) => Some(Event::Success(told)),
+            (Health::Fails, Reading::Failed(why)) => {
+                Some(Event::Failure(Failure { told, ..Failure::new(why) }))
+            }
+            (Health::Fails, Reading::Answer { .. }) | (Health::Unknown, _) => None,
+        };
+        if let Some(event) = event {
+            // A breaker that cannot be written counts nothing; the answer stands.
+            let _refused = breakers.record(key, event, &settings, self.request.now);
+        }
+        reading
+    }
+}
+
+/// Why a probe is not run.
+fn left_alone(key: &str, breaker: &Breaker, wait: Option<Duration>) -> String {
+    let (until, last) = (until(wait), &breaker.last_error);
+    match &breaker.forced {
+        Some(reason) => format!("it was switched off by hand {until} (breaker `{key}`): {reason}"),
+        None => format!(
+            "it failed too often and is left alone {until} (breaker `{key}`); the last time: {last}"
+        ),
+    }
+}

@@ -1,0 +1,411 @@
+//! What is noted when something happens, by `reactions.yaml`: breakers are told, failures counted
+//! against their task, humans asked. And what waits is told where a session or a prompt begins.
+//! Nothing here blocks anything; what goes wrong is said at the beginning of a session only.
+
+mod waiting;
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::Request;
+use super::output::Report;
+use crate::app::tasks::{Report as Failed, Stores};
+use crate::app::workspace::local_time::WallClock;
+use crate::facts::event::EventKind;
+use crate::harness::{Ability, claude_code};
+use crate::judge::escalation::Known;
+use crate::judge::verdict::Status;
+use crate::judge::{Outcome, message};
+use crate::limits::{EVIDENCE_CHARS_MAX, SPOKEN_CHARS_MAX};
+use crate::policy::failures::Classified;
+use crate::policy::resilience::Reaction;
+use crate::policy::{Mode, Policy, records};
+use crate::report::mask::mask;
+use crate::script::record::Record;
+use crate::script::{Evaluator, template};
+use crate::state::breaker::{self, Failure};
+use crate::state::dead_letter::{Attempt, Task};
+use crate::state::escalation::Escalation;
+use crate::store::escalations::Named;
+use crate::store::file::Durability;
+use crate::store::signals::Draft;
+use crate::store::{log, transcript};
+use crate::world::World;
+
+/// Longest wait of a hook for a lock of the stores.
+const LOCK_WAIT: Duration = Duration::from_secs(1);
+/// Longest time that the model of the last call is looked for.
+const MODEL_WAIT: Duration = Duration::from_millis(200);
+/// What was done because of events, one line each.
+const EVENT_LOG: &str = "logs/events.jsonl";
+/// The breaker that a failed call of an unnamed provider is counted against is the pack's business;
+/// at most that many characters of its name are used.
+const KEY_CHARS_MAX: usize = 200;
+
+/// An event that the pack reacts to.
+pub(super) struct Reacting<'a> {
+    pub(super) world: &'a dyn World,
+    pub(super) request: &'a Request<'a>,
+    pub(super) policy: &'a Policy,
+    /// The root of our own, and how it is written.
+    pub(super) own: (&'a Path, &'a Durability),
+    /// The model that was called last, where that is known already; else empty.
+    pub(super) model: &'a str,
+}
+
+impl Reacting<'_> {
+    /// Whether something may have to be done at this event.
+    pub(super) fn concerns(policy: &Policy, event: EventKind) -> bool {
+        policy.reacts_to.contains(&event) || begins(event)
+    }
+
+    /// Notes what the pack says, and tells what waits.
+    pub(super) fn react(&self, report: &mut Report) {
+        let kind = self.request.event.kind;
+        if self.request.dry_run {
+            return; // What it would do is no decision.
+        }
+        let reactions = self.policy.reactions.iter().filter(|it| it.on.contains(&kind));
+        let reactions: Vec<&Reaction> = reactions.collect();
+        let stores = Stores::new(self.world, self.policy, self.own, LOCK_WAIT);
+        let (now, watch) = (self.request.now, self.request.watch.clone());
+        let stores = Stores { now, watch, ..stores };
+        let mut said = Vec::new();
+        if !reactions.is_empty() {
+            said = self.note(&stores, &reactions, report);
+        }
+        if begins(kind) {
+            said.extend(self.waiting(&stores, kind == EventKind::SessionStart, report));
+        }
+        self.say(&said.join("\n"), report);
+    }
+
+    /// Creates the signals of considerations that are not satisfied.
+    pub(super) fn emit_for(&self, outcome: &Outcome, report: &mut Report) {
+        let emitting = self.policy.considerations.iter().filter(|it| !it.emit.is_empty());
+        let found = emitting.filter_map(|rule| {
+            let verdict = outcome.verdicts.iter().find(|it| it.id == rule.id)?;
+            (verdict.status == Status::Unsatisfied && rule.mode != Mode::Shadow)
+                .then_some((rule, verdict))
+        });
+        let found: Vec<_> = found.collect();
+        if found.is_empty() || self.request.dry_run {
+            return;
+        }
+        let stores = Stores::new(self.world, self.policy, self.own, LOCK_WAIT);
+        let (task, goal) = stores.current_task();
+        for (rule, verdict) in found {
+            let said = [
+                ("task_id", task.as_str()),
+                ("original_goal", &goal),
+                ("planned_action", &rule.question),
+                ("detected_drift", &verdict.details),
+                ("reason", &verdict.details),
+                ("context", &verdict.details),
+                ("severity", "medium"),
+                ("agent", self.request.event.session_id.as_str()),
+            ];
+            let kind = self.policy.signals.kind(&rule.emit);
+            let takes = |key: &str| kind.is_some_and(|it| it.has_field(key));
+            let fields = said.iter().filter(|(key, value)| takes(key) && !value.is_empty());
+            let fields = fields
+                .map(|(key, value)| ((*key).to_owned(), Value::from(mask(value).0.into_owned())));
+            let draft = Draft {
+                name: rule.emit.clone(),
+                fields: fields.collect(),
+                sender: self.request.event.session_id.to_string(),
+                ..Draft::default()
+            };
+            match stores.emit(&draft) {
+                Ok(emitted) => {
+                    emitted.problems.iter().for_each(|it| report.note(it.as_str()));
+                    let answer = emitted.drift.as_ref().map(|it| it.message.as_str());
+                    answer.iter().for_each(|it| report.note(*it));
+                }
+                Err(error) => report.note(format!("{}: {error}", rule.emit)),
+            }
+        }
+    }
+
+    fn note(
+        &self,
+        stores: &Stores<'_>,
+        reactions: &[&Reaction],
+        report: &mut Report,
+    ) -> Vec<String> {
+        let failed = self.classified();
+        let mut scene = Scene { reacting: self, failed: failed.as_ref(), evaluator: None };
+        let (mut said, mut entries) = (Vec::new(), Vec::new());
+        // That something works is news only where a breaker is kept.
+        let kept = stores.breakers.is_kept();
+        for reaction in reactions.iter().filter(|it| kept || !it.only_tells_success()) {
+            match scene.applies(reaction) {
+                Ok(true) => {}
+                Ok(false) => continue,
+                Err(why) => {
+                    report.note(format!("reaction `{}`: {why}", reaction.id));
+                    continue;
+                }
+            }
+            let mut did = Vec::new();
+            let outcome = scene.do_it(stores, reaction, &mut did);
+            if let Err(problem) = outcome {
+                report.note(format!("reaction `{}`: {problem}", reaction.id));
+                did.push(format!("not done: {problem}"));
+            }
+            if !reaction.say.is_empty() {
+                said.push(scene.text(&reaction.say));
+            }
+            if !did.is_empty() {
+                let event = &self.request.event;
+                entries.push(json!({"timestamp": self.request.now.to_string(), "type": "reaction",
+                    "reaction": reaction.id, "event": event.kind.name(),
+                    "session_id": event.session_id.as_str(), "did": did}));
+            }
+        }
+        log::append(self.world, &self.own.0.join(EVENT_LOG), &entries);
+        said
+    }
+
+    /// What the failure is that the event reports.
+    fn classified(&self) -> Option<Classified> {
+        let event = &self.request.event;
+        let failed = event.failed.as_ref()?;
+        // What a tool says is no name of an error.
+        let named = event.kind == EventKind::StopFailure;
+        let name = if named { failed.error.as_str() } else { "" };
+        Some(self.policy.classify(name, &self.failure_text()))
+    }
+
+    /// The model that was called last, where a call of it failed or worked.
+    fn model(&self) -> String {
+        if !self.model.is_empty() {
+            return self.model.to_owned();
+        }
+        let event = &self.request.event;
+        let called = event.kind.is_stop() || event.kind == EventKind::StopFailure;
+        let transcript = event.transcript.as_deref().filter(|_| called);
+        let deadline = self.world.elapsed().saturating_add(MODEL_WAIT);
+        let found = transcript.and_then(|it| {
+            transcript::last_model(self.world, (it, event.subagent_transcript), deadline)
+        });
+        found.unwrap_or_default()
+    }
+
+    /// All that is known of the failure, a line each.
+    fn failure_text(&self) -> String {
+        let event = &self.request.event;
+        let failed = event.failed.as_ref();
+        let said = event.last_message.as_deref().filter(|_| event.kind == EventKind::StopFailure);
+        let lines =
+            [failed.map(|it| it.error.as_str()), failed.map(|it| it.details.as_str()), said];
+        let lines: Vec<&str> =
+            lines.into_iter().flatten().filter(|it| !it.trim().is_empty()).collect();
+        lines.join("\n")
+    }
+
+    /// The agent is told where the event takes it, else the user.
+    fn say(&self, text: &str, report: &mut Report) {
+        if text.trim().is_empty() {
+            return;
+        }
+        let text = message::cut(&mask(text).0, SPOKEN_CHARS_MAX);
+        let event = self.request.event.kind;
+        if claude_code::HARNESS.can(event, Ability::Context) {
+            report.answer.context = Some(text);
+        } else {
+            let before = report.answer.notice.take().filter(|it| !it.is_empty());
+            let both: Vec<String> =
+                before.into_iter().chain([format!("policyd: {text}")]).collect();
+            report.answer.notice = Some(both.join("\n"));
+        }
+    }
+}
+
+/// Whether work begins at this event, so that what waits is told.
+const fn begins(event: EventKind) -> bool {
+    matches!(event, EventKind::SessionStart | EventKind::UserPromptSubmit)
+}
+
+/// One event while its reactions are looked at.
+struct Scene<'a> {
+    reacting: &'a Reacting<'a>,
+    failed: Option<&'a Classified>,
+    /// Made where the first expression is met: most reactions have none.
+    evaluator: Option<Evaluator>,
+}
+
+impl Scene<'_> {
+    fn applies(&mut self, reaction: &Reaction) -> Result<bool, String> {
+        let Some(when) = &reaction.when else { return Ok(true) };
+        self.evaluator().eval_bool(when).map_err(|it| it.message)
+    }
+
+    fn evaluator(&mut self) -> &mut Evaluator {
+        let (reacting, failed) = (self.reacting, self.failed);
+        self.evaluator.get_or_insert_with(|| {
+            let watch = reacting.request.watch.as_ref();
+            Evaluator::about(record(reacting, failed)).watched_by(watch)
+        })
+    }
+
+    fn text(&mut self, text: &str) -> String {
+        if !text.contains("${") {
+            return text.to_owned();
+        }
+        template::render(text, self.evaluator())
+    }
+
+    /// Does what a reaction says; `did` is told of each deed.
+    fn do_it(
+        &mut self,
+        stores: &Stores<'_>,
+        reaction: &Reaction,
+        did: &mut Vec<String>,
+    ) -> Result<(), String> {
+        if !reaction.breaker.is_empty() {
+            self.tell_breaker(stores, reaction, did)?;
+        }
+        let [id, title, approach] = &reaction.task;
+        if !id.is_empty() {
+            let failed = self.failed.map(|it| it.class.id.clone()).unwrap_or_default();
+            let report = Failed {
+                task: Task { id: self.text(id), title: self.text(title), ..Task::default() },
+                attempt: Attempt {
+                    approach: self.text(approach),
+                    error_type: failed,
+                    error: mask(&self.reacting.failure_text()).0.into_owned(),
+                    agent: self.reacting.request.event.session_id.to_string(),
+                    counts: self.failed.is_none_or(|it| it.class.attempt),
+                    ..Attempt::default()
+                },
+                at_once: false,
+            };
+            let taken = stores.fail_or_put_off(&report).map_err(|it| it.to_string())?;
+            let became = match &taken {
+                Some(taken) if taken.entered.is_empty() => "failed",
+                Some(_) => "dead letter",
+                None => "kept for whoever has the lists next",
+            };
+            did.push(format!("task {}: {became}", report.task.id));
+        }
+        if !reaction.signal.0.is_empty() {
+            did.push(self.emit(stores, reaction)?);
+        }
+        if !reaction.reason.is_empty() {
+            did.push(self.ask_human(stores, reaction)?);
+        }
+        Ok(())
+    }
+
+    fn tell_breaker(
+        &mut self,
+        stores: &Stores<'_>,
+        reaction: &Reaction,
+        did: &mut Vec<String>,
+    ) -> Result<(), String> {
+        let key: String = self.text(&reaction.breaker).chars().take(KEY_CHARS_MAX).collect();
+        let settings = stores.policy.breaker(&key);
+        let text = self.reacting.failure_text();
+        let line;
+        let event = if reaction.worked {
+            breaker::Event::success()
+        } else {
+            let class = self.failed.map(|it| &it.class);
+            let named = class.and_then(|it| settings.effect_of(&it.id));
+            let effect = named.or(class.map(|it| it.effect)).unwrap_or_default();
+            let retry_after = self.asked_for(stores, &text, did);
+            let words = text.lines().take(2).collect::<Vec<_>>().join(": ");
+            line = mask(&words).0.into_owned();
+            breaker::Event::Failure(Failure { effect, retry_after, ..Failure::new(&line) })
+        };
+        let next = stores.breakers.record(&key, event, &settings, stores.now);
+        let next = next.map_err(|it| it.to_string())?;
+        // That something works is worth a line only where it did not before.
+        if !reaction.worked || next.recovered_at == Some(stores.now) {
+            did.push(format!("breaker {key}: {}", next.phase.as_str()));
+        }
+        Ok(())
+    }
+
+    /// The wait that the words of a failure ask for.
+    fn asked_for(
+        &self,
+        stores: &Stores<'_>,
+        text: &str,
+        did: &mut Vec<String>,
+    ) -> Option<Duration> {
+        let (waits, now) = (&stores.policy.failures.waits, stores.now);
+        waits.retry_after(text, now).or_else(|| {
+            WallClock::until_reset(stores.world, now, (waits, text), |it| did.push(it.to_owned()))
+        })
+    }
+
+    fn emit(&mut self, stores: &Stores<'_>, reaction: &Reaction) -> Result<String, String> {
+        let (name, fields) = &reaction.signal;
+        let fields = fields
+            .iter()
+            .map(|(key, text)| (key.clone(), Value::from(mask(&self.text(text)).0.into_owned())));
+        let draft = Draft {
+            name: name.clone(),
+            fields: fields.collect(),
+            sender: self.reacting.request.event.session_id.to_string(),
+            ..Draft::default()
+        };
+        let emitted = stores.emit(&draft).map_err(|it| it.to_string())?;
+        Ok(format!("signal {} {}", emitted.signal.name, emitted.signal.id))
+    }
+
+    fn ask_human(&mut self, stores: &Stores<'_>, reaction: &Reaction) -> Result<String, String> {
+        let reason = message::cut(&mask(&self.text(&reaction.reason)).0, EVIDENCE_CHARS_MAX);
+        let question = Escalation {
+            title: reaction.id.clone(),
+            trigger: reaction.id.clone(),
+            reason: reason.clone(),
+            severity: reaction.severity.clone(),
+            ..Escalation::default()
+        };
+        let known = Known { summary: &reason, options: &reaction.options, ..Known::default() };
+        let opened = stores.open(Named::Task(&reaction.id), question, known);
+        let opened = opened.map_err(|it| it.to_string())?;
+        stores.remind();
+        Ok(format!("escalation {}", opened.id))
+    }
+}
+
+/// The event as reactions see it.
+fn record(reacting: &Reacting<'_>, failed: Option<&Classified>) -> Record {
+    let event = &reacting.request.event;
+    let or = |it: &Option<String>| it.clone().unwrap_or_default();
+    let error = event.failed.as_ref().map(|it| it.error.clone()).unwrap_or_default();
+    let class = failed.map(|it| it.class.id.clone()).unwrap_or_default();
+    let model = reacting.model();
+    let tier = reacting.policy.tier_of(&model).map(|it| it.name.clone()).unwrap_or_default();
+    let texts = [
+        ("model", model),
+        ("tier", tier),
+        ("kind", event.kind.name().to_owned()),
+        ("session", event.session_id.to_string()),
+        ("prompt_id", or(&event.prompt_id)),
+        ("agent", or(&event.agent_id)),
+        ("source", or(&event.source)),
+        ("prompt", or(&event.prompt)),
+        ("tool", or(&event.tool_name)),
+        ("error", error),
+        ("text", reacting.failure_text()),
+        ("class", class),
+    ];
+    let flags = [
+        ("failed", event.failed.is_some()),
+        ("interrupted", event.failed.as_ref().is_some_and(|it| it.interrupted)),
+        ("permanent", failed.is_some_and(Classified::is_permanent)),
+        ("human", failed.is_some_and(|it| it.class.human)),
+        ("counts", failed.is_some_and(|it| it.class.attempt)),
+    ];
+    let mut record = Record::new(records::shape(&records::EVENT));
+    texts.iter().for_each(|(name, value)| record.set(name, value.as_str()));
+    flags.into_iter().for_each(|(name, value)| record.set(name, value));
+    record
+}

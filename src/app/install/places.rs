@@ -1,0 +1,294 @@
+//! Where each client keeps its hooks, and how a hook line looks there: one row each.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::settings::{Form, Shape};
+use crate::app::workspace::project::Project;
+use crate::facts::event::EventKind;
+use crate::harness::{
+    Harness, Moment, claude_code, codex, copilot, cursor, droid, gemini, opencode,
+};
+use crate::limits::HOOK_TIMEOUT_SECONDS as TIMEOUT_SECONDS;
+use crate::world::World;
+
+/// Codex CLI reports an error at each start if a hook at the end of a session has a longer timeout.
+const CODEX_SESSION_END_SECONDS: u32 = 3;
+
+/// Which settings of a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// Of the user, for all projects.
+    User,
+    /// Of the project, shared with the team.
+    Project,
+    /// Of the user, for this project.
+    Local,
+}
+
+/// Where a client keeps its hooks.
+pub(crate) struct Place {
+    /// The client.
+    pub(crate) harness: &'static Harness,
+    /// Its program.
+    pub(crate) program: &'static str,
+    /// The first version that reads such a hook line, and what it does then; nothing where that is
+    /// not known.
+    pub(crate) since: Option<(&'static str, &'static str)>,
+    /// Its folder of the user: a variable that names it, and its name below the home folder.
+    user: (&'static str, &'static str),
+    /// The file in that folder.
+    user_file: &'static str,
+    /// The file in a project.
+    project_file: &'static str,
+    /// The file in a project that is kept out of the repository.
+    local_file: Option<&'static str>,
+    /// A hooks file in the same folder that is used instead where it exists: the client reads hooks there.
+    hooks_file: Option<&'static str>,
+    /// The key and the value in a hook line by which a hook that fails blocks; none where the client has no
+    /// such setting.
+    pub(crate) failing: Option<Failing>,
+    /// How the file is read; none for one that is policyd's alone.
+    pub(crate) form: Option<Form>,
+    /// A hook line of an event that calls a program.
+    line: fn(&Moment, &str) -> Value,
+    /// What its user has to do yet.
+    pub(crate) then: &'static str,
+}
+
+/// A setting of a hook line by which a hook that fails blocks what it guards.
+pub(crate) struct Failing {
+    /// Its key in a hook line.
+    pub(crate) key: &'static str,
+    /// Its value; a text, or `true`.
+    value: Option<&'static str>,
+}
+
+const CLAUDE_FAILING: Failing = Failing { key: "onFailure", value: Some("block") };
+const CURSOR_FAILING: Failing = Failing { key: "failClosed", value: None };
+
+impl Failing {
+    /// Its value in a hook line.
+    fn value(&self) -> Value {
+        self.value.map_or(Value::Bool(true), Value::from)
+    }
+
+    /// Whether a hook line has it.
+    pub(crate) fn is_in(handler: &Value) -> bool {
+        [CLAUDE_FAILING, CURSOR_FAILING].iter().any(|it| handler.get(it.key) == Some(&it.value()))
+    }
+
+    /// Whether it is meant for an event: one at which guards decide. A stop is never blocked because
+    /// a hook fails, since the agent could not end.
+    pub(crate) fn concerns(moment: &Moment) -> bool {
+        moment.kind.is_some_and(EventKind::is_before_call)
+    }
+}
+
+const GROUPED: Option<Form> = Some(Form { shape: Shape::Grouped, comments: false });
+const FLAT: Option<Form> = Some(Form { shape: Shape::Flat, comments: false });
+const WITH_COMMENTS: Option<Form> = Some(Form { shape: Shape::Grouped, comments: true });
+
+/// Every client that hooks can be installed in.
+pub(crate) const PLACES: [Place; 7] = [
+    Place {
+        harness: &claude_code::HARNESS,
+        program: "claude",
+        since: Some(("2.1.139", "passes `args` to a hook")),
+        user: ("CLAUDE_CONFIG_DIR", ".claude"),
+        user_file: "settings.json",
+        project_file: ".claude/settings.json",
+        local_file: Some(".claude/settings.local.json"),
+        hooks_file: None,
+        failing: Some(CLAUDE_FAILING),
+        form: GROUPED,
+        // Other clients read this file, too, so the line names none.
+        line: |moment, program| {
+            json!({"type": "command", "command": program,
+                "args": ["eval", "--hook", moment.hook_name()],
+                "timeout": TIMEOUT_SECONDS})
+        },
+        then: "Claude Code reads it at once; it holds back hooks of a folder that you did not trust",
+    },
+    Place {
+        harness: &codex::HARNESS,
+        program: "codex",
+        since: None,
+        user: ("CODEX_HOME", ".codex"),
+        user_file: "hooks.json",
+        project_file: ".codex/hooks.json",
+        local_file: None,
+        hooks_file: None,
+        failing: None,
+        form: GROUPED,
+        line: |moment, program| {
+            let timeout = match moment.kind {
+                Some(EventKind::SessionEnd) => CODEX_SESSION_END_SECONDS,
+                _ => TIMEOUT_SECONDS,
+            };
+            json!({"type": "command", "command": shell_line("codex", moment, program),
+                "timeout": timeout})
+        },
+        then: "Codex CLI skips hooks silently until you approve them: start it and say /hooks, now and \
+               after every change of them",
+    },
+    Place {
+        harness: &gemini::HARNESS,
+        program: "gemini",
+        since: None,
+        user: ("", ".gemini"),
+        user_file: "settings.json",
+        project_file: ".gemini/settings.json",
+        local_file: None,
+        hooks_file: None,
+        failing: None,
+        form: WITH_COMMENTS,
+        // Its timeouts are milliseconds.
+        line: |moment, program| {
+            json!({"type": "command", "name": "policyd",
+                "command": shell_line("gemini", moment, program),
+                "timeout": TIMEOUT_SECONDS.saturating_mul(1000)})
+        },
+        then: "Gemini CLI loads hooks of a project only where the workspace is trusted",
+    },
+    Place {
+        harness: &cursor::HARNESS,
+        program: "cursor-agent",
+        since: None,
+        user: ("", ".cursor"),
+        user_file: "hooks.json",
+        project_file: ".cursor/hooks.json",
+        local_file: None,
+        hooks_file: None,
+        failing: Some(CURSOR_FAILING),
+        form: FLAT,
+        line: |moment, program| json!({"command": shell_line("cursor", moment, program), "timeout": TIMEOUT_SECONDS}),
+        then: "Cursor reads it at once in a trusted workspace",
+    },
+    Place {
+        harness: &copilot::HARNESS,
+        program: "copilot",
+        since: None,
+        user: ("", ".copilot"),
+        user_file: "hooks/policyd.json",
+        project_file: ".github/hooks/policyd.json",
+        local_file: None,
+        hooks_file: None,
+        failing: None,
+        form: FLAT,
+        line: |moment, program| {
+            json!({"type": "command", "bash": shell_line("copilot", moment, program),
+                "powershell": shell_line("copilot", moment, program),
+                "timeoutSec": TIMEOUT_SECONDS})
+        },
+        then: "GitHub Copilot CLI reads it when it starts",
+    },
+    Place {
+        harness: &droid::HARNESS,
+        program: "droid",
+        since: None,
+        user: ("", ".factory"),
+        user_file: "settings.json",
+        project_file: ".factory/settings.json",
+        local_file: None,
+        hooks_file: Some("hooks.json"),
+        failing: None,
+        form: WITH_COMMENTS,
+        line: |moment, program| {
+            json!({"type": "command", "command": shell_line("droid", moment, program),
+                "timeout": TIMEOUT_SECONDS})
+        },
+        then: "Factory droid reads it when it starts",
+    },
+    Place {
+        harness: &opencode::HARNESS,
+        program: "opencode",
+        since: None,
+        user: ("", ".config/opencode"),
+        user_file: "plugins/policyd.js",
+        project_file: ".opencode/plugins/policyd.js",
+        local_file: None,
+        hooks_file: None,
+        failing: None,
+        form: None,
+        line: |_, _| Value::Null,
+        then: "OpenCode loads it when it starts",
+    },
+];
+
+impl Place {
+    /// The row of a client.
+    pub(crate) fn of(name: &str) -> Option<&'static Self> {
+        PLACES.iter().find(|it| it.harness.name == name)
+    }
+
+    /// The client's folder of the user; none where there is no home folder.
+    pub(crate) fn user_folder(&self, world: &dyn World) -> Option<PathBuf> {
+        let (variable, below_home) = self.user;
+        let named = Some(variable).filter(|it| !it.is_empty()).and_then(|it| world.env(it));
+        let moved = || {
+            let rest = below_home.strip_prefix(".config/")?;
+            Some(Path::new(&world.env("XDG_CONFIG_HOME")?).join(rest))
+        };
+        let home = || Some(Path::new(&world.env("HOME")?).join(below_home));
+        named.map(PathBuf::from).or_else(moved).or_else(home)
+    }
+
+    /// The file of a scope; none where there is no such.
+    pub(crate) fn file(
+        &self,
+        world: &dyn World,
+        project: &Project,
+        scope: Scope,
+    ) -> Option<PathBuf> {
+        let file = match scope {
+            Scope::User => self.user_folder(world)?.join(self.user_file),
+            Scope::Project => project.root.join(self.project_file),
+            Scope::Local => project.root.join(self.local_file?),
+        };
+        let own = self.hooks_file.map(|it| file.with_file_name(it));
+        Some(own.filter(|it| world.stat(it).is_ok()).unwrap_or(file))
+    }
+
+    /// The hook lines of some events, each with the client's name of its event.
+    pub(crate) fn lines(
+        &self,
+        moments: &[&'static Moment],
+        (program, closed): (&str, bool),
+    ) -> Vec<(&'static str, Value)> {
+        let line = |moment: &&'static Moment| {
+            let mut line = (self.line)(moment, program);
+            if let (Some(failing), Value::Object(fields)) = (&self.failing, &mut line)
+                && closed
+                && Failing::concerns(moment)
+            {
+                fields.insert(failing.key.to_owned(), failing.value());
+            }
+            (moment.native, line)
+        };
+        moments.iter().map(line).collect()
+    }
+
+    /// What the client does if a hook fails that was installed to block in that case.
+    pub(crate) fn closed_note(&self) -> String {
+        match &self.failing {
+            Some(failing) => format!(
+                "a hook that fails blocks tool calls (`{}`); stops stay open, so that an agent can end",
+                failing.key
+            ),
+            None => format!(
+                "{} has no setting for a hook that fails: its hooks stay open",
+                self.harness.title
+            ),
+        }
+    }
+}
+
+/// A hook line for clients that pass it to a shell.
+fn shell_line(harness: &str, moment: &Moment, program: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:\\".contains(c);
+    let program =
+        if program.chars().all(plain) { program.to_owned() } else { format!("\"{program}\"") };
+    format!("{program} eval --hook {} --harness {harness}", moment.native)
+}

@@ -1,0 +1,14 @@
+//! The application below the command line: what the commands do, without reading arguments or printing.
+
+pub(crate) mod cases;
+pub(crate) mod cores;
+pub(crate) mod doctor;
+pub(crate) mod error;
+pub(crate) mod gate;
+pub(crate) mod install;
+pub(crate) mod packs;
+pub(crate) mod replay;
+pub(crate) mod sessions;
+pub(crate) mod supervisor;
+pub(crate) mod tasks;
+pub(crate) mod workspace;

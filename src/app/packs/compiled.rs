@@ -1,0 +1,84 @@
+//! Loaded packs in compiled form, kept from one call to the next. A cache: whatever is wrong with it is a miss.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use super::Found;
+use super::compiled_by::COMPILED_BY;
+use crate::app::workspace::project::is_on;
+use crate::checksum::{checksum, checksum_of_cache, hex};
+use crate::policy::{Policy, builtin};
+use crate::store::user;
+use crate::world::World;
+use crate::{deferred, limits};
+
+/// The file that keeps the compiled form of a pack: its key, the checksum of the rest, the rest.
+pub(super) struct Kept {
+    path: PathBuf,
+    /// What it was made of, and what made it.
+    key: [u8; 32],
+}
+
+impl Kept {
+    /// The file for a pack; none where the user wants none, or has no home folder.
+    pub(super) fn of(world: &dyn World, found: &Found) -> Option<Self> {
+        if is_on(world, "POLICYD_NO_CACHE") {
+            return None;
+        }
+        // One for each pack, whatever its content was before; the key stands inside.
+        let name = checksum(&[found.folder().unwrap_or(builtin::NAME).as_bytes()]);
+        let name = format!("{}.pack", hex(&name));
+        let path = user::folder(world, "XDG_CACHE_HOME", ".cache")?.join(name);
+        let key = Sha256::new().chain_update(COMPILED_BY.to_le_bytes()).chain_update(found.hash);
+        Some(Self { path, key: key.finalize().into() })
+    }
+
+    /// What is kept; nothing where it is another pack's or damaged.
+    pub(super) fn read(&self, world: &dyn World) -> Option<Policy> {
+        let bytes = world.read(&self.path, limits::POLICY_FILE_BYTES_MAX.saturating_mul(8)).ok()?;
+        let (key, rest) = bytes.split_at_checked(32)?;
+        let (proof, body) = rest.split_at_checked(8)?;
+        let current = key == self.key && proof == checksum_of_cache(body);
+        let body = bytes.len().saturating_sub(body.len())..bytes.len();
+        if current { deferred::decode(&Arc::new(bytes), body) } else { None }
+    }
+
+    /// Keeps a policy; where that fails, the next call loads it again.
+    pub(super) fn write(&self, world: &dyn World, policy: &Policy) {
+        let Ok(body) = postcard::to_stdvec(policy) else { return };
+        let bytes = [self.key.as_slice(), &checksum_of_cache(&body), &body].concat();
+        let folder = self.path.parent().map_or(Ok(()), |it| world.create_folder(it));
+        drop(folder.and_then(|()| world.write(&self.path, &bytes)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::policy;
+    use super::*;
+    use crate::world::fake::FakeWorld;
+
+    #[test]
+    fn every_flipped_byte_and_every_cut_of_a_compiled_pack_is_a_miss() {
+        let world = FakeWorld::new();
+        world.set_env("HOME", "/home/me");
+        let found = Found::new(None, Vec::new());
+        let loaded = policy(&world, &found).unwrap();
+        let mut kept = Kept::of(&world, &found).unwrap();
+        let bytes = world.get(&kept.path).unwrap();
+        assert_eq!(kept.read(&world).unwrap(), loaded);
+        for at in (0..bytes.len()).step_by(997) {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 0x10;
+            for damaged in [flipped, bytes[..at].to_vec()] {
+                world.put(&kept.path, damaged);
+                assert!(kept.read(&world).is_none(), "byte {at}");
+            }
+        }
+        world.put(&kept.path, bytes);
+        kept.key[0] ^= 1;
+        assert!(kept.read(&world).is_none(), "another pack's");
+    }
+}

@@ -1,0 +1,259 @@
+//! Finds the pack of a project, and what it means.
+
+mod compiled;
+mod compiled_by;
+mod folder;
+pub(crate) mod grants;
+mod places;
+pub(crate) mod trial_rule;
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use crate::app::workspace::project::{OWN_FOLDER, Project};
+use crate::checksum::hex;
+use crate::policy::load::{self, Loaded, Pack};
+use crate::policy::review::{Base, Reviewed};
+use crate::policy::{Policy, builtin};
+use crate::script::types::Names;
+use crate::source::Diagnostic;
+use crate::store::trust::{Standing, TrustStore};
+use crate::store::user;
+use crate::world::World;
+use compiled::Kept;
+use folder::Folder;
+pub(crate) use folder::{holds_policies, is_yaml, text};
+pub(crate) use places::{Place, find_all, folder_of_cases, pack_beside, places};
+
+/// A pack as found on this machine.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// Its files, read; `None`: the built-in pack.
+    folder: Option<Pack>,
+    /// What every source byte of it comes to.
+    content: [u8; 32],
+    /// The same with its name and the built-in pack.
+    hash: [u8; 32],
+    /// What lay nearer and is not trusted.
+    pub(crate) untrusted: Vec<UntrustedPack>,
+    /// What could not be read.
+    pub(crate) unreadable: Vec<String>,
+}
+
+impl Found {
+    fn new(folder: Option<Pack>, unreadable: Vec<String>) -> Self {
+        let content = content(folder.as_ref());
+        let hash = hash(folder.as_ref(), &content);
+        Self { folder, content, hash, untrusted: Vec::new(), unreadable }
+    }
+
+    /// The beginning of `hash`, as it is logged.
+    pub(crate) fn short_hash(&self) -> &[u8] {
+        self.hash.get(..8).unwrap_or_default()
+    }
+
+    /// What its files come to, as trust keeps it.
+    pub(crate) fn content_hash(&self) -> String {
+        hex(&self.content)
+    }
+
+    /// Its folder as shown to people; none for the built-in pack.
+    pub(crate) fn folder(&self) -> Option<&str> {
+        self.folder.as_ref().map(|it| it.name.as_str())
+    }
+
+    /// The pack; the text of the built-in one is copied only when it is asked for.
+    pub(crate) fn pack(&self) -> Cow<'_, Pack> {
+        self.folder.as_ref().map_or_else(|| Cow::Owned(builtin::pack()), Cow::Borrowed)
+    }
+}
+
+/// The pack in a folder, or the built-in one.
+pub(crate) fn at(world: &dyn World, folder: Option<&str>) -> Found {
+    folder.map_or_else(|| Found::new(None, Vec::new()), |it| read(world, Path::new(it)))
+}
+
+/// A pack that lies nearer than the one that is used, and is not trusted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct UntrustedPack {
+    /// Its folder.
+    pub(crate) folder: PathBuf,
+    /// Whether it was trusted before its files changed.
+    pub(crate) changed: bool,
+}
+
+impl UntrustedPack {
+    /// What the user is told: what is not used, how to look at it, and how to trust it.
+    pub(crate) fn text(&self) -> String {
+        let (folder, why) = (
+            self.folder.display(),
+            if self.changed {
+                "has changed since it was trusted"
+            } else {
+                "is not trusted: it may run commands and speak to the agent"
+            },
+        );
+        format!(
+            "the pack in {folder} {why}, so it is not used. Look at it: policyd lint {folder}; \
+             then trust it: policyd trust {folder}"
+        )
+    }
+}
+
+/// Finds the pack: `--policies`, `$POLICYD_POLICIES`, `.policyd/policies/` at or above the project
+/// where it is trusted, `$XDG_CONFIG_HOME/policyd/policies/`, the built-in one.
+pub(crate) fn find(world: &dyn World, project: &Project, named: Option<&Path>) -> Found {
+    let named = named.map(Path::to_path_buf);
+    let set = || world.env("POLICYD_POLICIES").map(|it| project.root.join(it));
+    if let Some(folder) = named.or_else(set) {
+        return read(world, &folder);
+    }
+    let mut untrusted = Vec::new();
+    for folder in of_project(project).into_iter().filter(|it| holds_policies(world, it)) {
+        let found = read(world, &folder);
+        match standing(world, project, &folder, &found) {
+            Standing::Trusted => return Found { untrusted, ..found },
+            other @ (Standing::Changed | Standing::Unknown) => {
+                untrusted.push(UntrustedPack { folder, changed: other == Standing::Changed });
+            }
+        }
+    }
+    let user = user::config_folder(world).map(|it| it.join("policies"));
+    let found = match user.filter(|it| holds_policies(world, it)) {
+        Some(folder) => read(world, &folder),
+        None => Found::new(None, Vec::new()),
+    };
+    Found { untrusted, ..found }
+}
+
+/// The folders of packs that belong to a project, the nearest first.
+fn of_project(project: &Project) -> Vec<PathBuf> {
+    let own = |it: &Path| it.join(OWN_FOLDER).join("policies");
+    let mut folders: Vec<PathBuf> = project.root.ancestors().map(own).collect();
+    let main = own(&project.main);
+    if !folders.contains(&main) {
+        folders.push(main);
+    }
+    folders
+}
+
+/// The nearest pack of a project, trusted or not, for looking at it.
+pub(crate) fn nearest_of(world: &dyn World, project: &Project) -> Option<PathBuf> {
+    of_project(project).into_iter().find(|it| holds_policies(world, it))
+}
+
+/// How far a pack of a project is trusted; in a worktree also as its main checkout is.
+pub(crate) fn standing(
+    world: &dyn World,
+    project: &Project,
+    folder: &Path,
+    found: &Found,
+) -> Standing {
+    let Some(store) = trust_store(world) else { return Standing::Unknown };
+    let in_main = folder.strip_prefix(&project.root).map(|it| project.main.join(it));
+    store.standing(folder, in_main.as_deref().ok(), &found.content_hash())
+}
+
+/// Where the user's trust is kept; nowhere without a home folder.
+pub(crate) fn trust_store(world: &dyn World) -> Option<TrustStore<'_>> {
+    let folder = user::config_folder(world)?;
+    Some(TrustStore::new(world, &folder))
+}
+
+/// Reads the YAML files of a folder; for a file, of the folder it is in.
+fn read(world: &dyn World, named: &Path) -> Found {
+    let (pack, unreadable) = Folder::of(world, named).read(world, |it| it.display().to_string());
+    Found::new(Some(pack), unreadable)
+}
+
+/// A pack that is broken.
+#[derive(Debug)]
+pub(crate) struct InvalidPack {
+    /// What could not be read.
+    pub(crate) unreadable: Vec<String>,
+    /// What is wrong in what was read.
+    pub(crate) diagnostics: Vec<Diagnostic>,
+    /// What the manifest says about errors, where it is sound.
+    pub(crate) on_error: Option<crate::policy::OnError>,
+    /// Whether the manifest switches the pack on, where it is sound.
+    pub(crate) enabled: Option<bool>,
+    /// Built-in sets of guards that the manifest leaves out, where it is sound.
+    pub(crate) sets_off: Vec<&'static str>,
+}
+
+/// The policy of a found pack: from its compiled form where that is current, else loaded.
+pub(crate) fn policy(world: &dyn World, found: &Found) -> Result<Policy, InvalidPack> {
+    if !found.unreadable.is_empty() {
+        return loaded(found);
+    }
+    let kept = Kept::of(world, found);
+    if let Some(policy) = kept.as_ref().and_then(|it| it.read(world)) {
+        return Ok(policy);
+    }
+    let policy = loaded(found)?;
+    if let Some(kept) = kept {
+        kept.write(world, &policy);
+    }
+    Ok(policy)
+}
+
+/// The policy of a found pack, from its files.
+fn loaded(found: &Found) -> Result<Policy, InvalidPack> {
+    let Loaded { policy, diagnostics, on_error, enabled, sets_off } =
+        load::load(&found.pack(), &builtin::pack());
+    let policy = policy.filter(|_| found.unreadable.is_empty());
+    let unreadable = found.unreadable.clone();
+    policy.ok_or(InvalidPack { unreadable, diagnostics, on_error, enabled, sets_off })
+}
+
+/// What every source byte of a pack comes to.
+fn content(pack: Option<&Pack>) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    for (file, source) in pack.iter().flat_map(|it| &it.files) {
+        hash.update(file);
+        hash.update([0]);
+        hash.update(source.text.len().to_le_bytes());
+        hash.update(&source.text);
+    }
+    hash.finalize().into()
+}
+
+/// The same with the name of the pack and the built-in pack.
+fn hash(pack: Option<&Pack>, content: &[u8; 32]) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    hash.update(builtin::FINGERPRINT.to_le_bytes());
+    hash.update(pack.map_or(builtin::NAME, |it| it.name.as_str()));
+    hash.update(content);
+    hash.finalize().into()
+}
+
+/// What is broken and where, for the user: the first findings on one line each.
+pub(crate) fn explain(broken: &InvalidPack) -> String {
+    const SHOWN: usize = 5;
+    let errors = broken.diagnostics.iter().filter(|it| it.level == crate::source::Level::Error);
+    let lines: Vec<String> = broken
+        .unreadable
+        .iter()
+        .cloned()
+        .chain(errors.map(|it| format!("{}: {}", it.span.place(), it.message)))
+        .collect();
+    let more = lines.len().saturating_sub(SHOWN);
+    let mut text = lines.iter().take(SHOWN).cloned().collect::<Vec<_>>().join("; ");
+    if more > 0 {
+        text.push_str(&format!("; and {more} more"));
+    }
+    format!("the policy pack is broken: {text}")
+}
+
+/// The names that the expressions of a found pack may use.
+pub(crate) fn names(found: &Found) -> Arc<Names> {
+    Reviewed::new(&found.pack(), &Base::new(&builtin::pack())).names
+}
+
+/// The built-in pack, for events that must not be forgotten because another one is broken.
+pub(crate) fn builtin_policy(world: &dyn World) -> Option<Policy> {
+    policy(world, &Found::new(None, Vec::new())).ok()
+}

@@ -1,0 +1,189 @@
+//! Where the packs lie that somebody names: what `policyd lint` and `policyd test` look at.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::folder::{self, Folder};
+use super::{UntrustedPack, find};
+use crate::app::cores;
+use crate::app::workspace::folders;
+use crate::app::workspace::project::Project;
+use crate::cases;
+use crate::policy::load::Pack;
+use crate::policy::{builtin, shapes};
+use crate::source::Source;
+use crate::world::{FileKind, World};
+
+/// Folders that hold nothing of one's own.
+const FOREIGN_FOLDERS: [&str; 4] = [".git", "node_modules", "target", ".venv"];
+/// Files by which a pack is recognised where nobody named it.
+const SIGNS: [&str; 4] =
+    ["policyd.yaml", "considerations.yaml", "checkers.yaml", "session_types.yaml"];
+
+/// Where a pack lies.
+#[derive(Debug)]
+pub(crate) enum Place {
+    /// In this folder.
+    Folder(Folder),
+    /// Where every command looks that is given none.
+    Usual,
+}
+
+impl Place {
+    /// Whether case files may lie beside the pack: not where somebody saw that no such folder is there.
+    pub(crate) fn may_hold_cases(&self) -> bool {
+        match self {
+            Self::Folder(Folder { names: Some(names), .. }) => {
+                // Some file systems know no case.
+                names.iter().any(|it| it.eq_ignore_ascii_case(cases::shape::FOLDER))
+            }
+            Self::Folder(Folder { names: None, .. }) | Self::Usual => true,
+        }
+    }
+
+    /// Policy files below the pack that nobody reads; `name` is what the pack is called.
+    pub(crate) fn unread(&self, world: &dyn World, name: &str) -> Vec<String> {
+        match self {
+            Self::Folder(Folder { names: Some(names), .. }) => {
+                folder::unread(world, Path::new(name), names)
+            }
+            Self::Folder(Folder { names: None, .. }) | Self::Usual => {
+                let names = world.list(Path::new(name)).unwrap_or_default();
+                folder::unread(world, Path::new(name), &names)
+            }
+        }
+    }
+
+    /// The pack that lies here, with names as they are seen from `here`, and what could not be read.
+    pub(crate) fn read(
+        &self,
+        world: &dyn World,
+        project: &Project,
+        here: &Path,
+    ) -> (Pack, Vec<String>) {
+        match self {
+            Self::Folder(folder) => folder.read(world, |it| shown(here, it)),
+            Self::Usual => {
+                let found = find(world, project, None);
+                // One that was trusted may be tried while it is changed, before it is trusted again: what
+                // it says is evaluated on simulated machines alone.
+                if let Some(own) = found.untrusted.first().filter(|it| it.changed) {
+                    return Folder::of(world, &own.folder).read(world, |it| shown(here, it));
+                }
+                let untrusted = found.untrusted.iter().map(UntrustedPack::text);
+                let untold = found.unreadable.iter().cloned().chain(untrusted).collect();
+                // What is meant is the pack that was passed over, and no other one.
+                let pack = match found.untrusted.is_empty() {
+                    true => seen_from(here, found.pack().into_owned()),
+                    false => Pack { name: builtin::NAME.to_owned(), files: Vec::new() },
+                };
+                (pack, untold)
+            }
+        }
+    }
+}
+
+/// Where the packs lie that paths name, each once. A path names the folder of a pack, a file of one, or a
+/// folder with packs somewhere in it; without one, it is the project's.
+pub(crate) fn places(world: &dyn World, paths: &[PathBuf]) -> Vec<Place> {
+    if paths.is_empty() {
+        return vec![Place::Usual];
+    }
+    let here = world.working_folder();
+    let mut seen = BTreeSet::new();
+    let mut found: Vec<Folder> = paths.iter().flat_map(|it| folders_of(world, it)).collect();
+    found.retain(|it| seen.insert(shown(&here, &it.path)));
+    found.into_iter().map(Place::Folder).collect()
+}
+
+/// The folders of packs that one path names.
+fn folders_of(world: &dyn World, path: &Path) -> Vec<Folder> {
+    if world.stat(path).is_ok_and(|it| it.kind == FileKind::File) {
+        let parent = path.parent().unwrap_or(path);
+        let folder = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+        // A case file means the pack it lies beside.
+        let pack = folder_of_cases(world, folder).map(pack_beside);
+        return vec![Folder::unseen(pack.unwrap_or(folder).to_path_buf())];
+    }
+    let found = packs_below(world, path);
+    // An empty folder is complained of where it is read.
+    if found.is_empty() { vec![Folder::unseen(path.to_path_buf())] } else { found }
+}
+
+/// The folder of cases beside a pack that a folder is, or lies in.
+pub(crate) fn folder_of_cases<'p>(world: &dyn World, folder: &'p Path) -> Option<&'p Path> {
+    let is_pack = |folder: &Path| {
+        let names = world.list(folder).unwrap_or_default();
+        names.iter().any(|it| shapes::FILES.iter().any(|file| file.file == it))
+    };
+    let mut named = folder.ancestors().filter(|it| it.ends_with(cases::shape::FOLDER));
+    named.find(|it| is_pack(pack_beside(it)))
+}
+
+/// The folder of the pack beside a folder of cases.
+pub(crate) fn pack_beside(cases: &Path) -> &Path {
+    let pack = cases.parent().filter(|it| !it.as_os_str().is_empty());
+    pack.unwrap_or(Path::new("."))
+}
+
+/// The packs in a folder and below it, in the order of their paths.
+fn packs_below(world: &dyn World, folder: &Path) -> Vec<Folder> {
+    let mut found = Vec::new();
+    folders::walk(world, folder, |deep, path, names| {
+        // The folder that was named may hold any file of a pack, one that was found must look like one.
+        let may_be = |it: &String| shapes::FILES.iter().any(|file| file.file == it);
+        let is_sign = |it: &String| SIGNS.contains(&it.as_str()) || (deep == 0 && may_be(it));
+        if names.iter().any(is_sign) {
+            found.push(Folder { path, names: Some(names) });
+            return Vec::new();
+        }
+        let own = names.iter().filter(|it| !FOREIGN_FOLDERS.contains(&it.as_str()));
+        own.map(|it| path.join(it)).collect()
+    });
+    found.sort_by(|one, other| one.path.cmp(&other.path));
+    found
+}
+
+/// The packs that paths name, and what could not be read.
+pub(crate) fn find_all(
+    world: &dyn World,
+    project: &Project,
+    paths: &[PathBuf],
+) -> (Vec<Pack>, Vec<String>) {
+    let (here, places) = (world.working_folder(), places(world, paths));
+    let read = |it: &Place| it.read(world, project, &here);
+    let (packs, unreadable): (Vec<Pack>, Vec<Vec<String>>) =
+        cores::on_all(world.cores(), &places, read).into_iter().unzip();
+    let packs = packs.into_iter().filter(|it| !it.files.is_empty());
+    (packs.collect(), unreadable.concat())
+}
+
+/// A pack with names as they are seen from the working folder.
+fn seen_from(here: &Path, pack: Pack) -> Pack {
+    if pack.name == builtin::NAME {
+        return pack;
+    }
+    let files = pack.files.into_iter().map(|(file, source)| {
+        let name = shown(here, Path::new(&source.name));
+        (file, Arc::new(Source { name, text: source.text.clone() }))
+    });
+    Pack { name: shown(here, Path::new(&pack.name)), files: files.collect() }
+}
+
+/// A path as it is seen from the working folder, so that a file has one name however its path was given.
+fn shown(here: &Path, path: &Path) -> String {
+    // Most are written as they are read.
+    let is_plain = |it: &str| {
+        !["//", "/./", "/../"].iter().any(|odd| it.contains(odd)) && !it.ends_with(['/', '.'])
+    };
+    let path: Cow<'_, Path> = match path.to_str() {
+        Some(text) if is_plain(text) => path.into(),
+        _ => path.components().collect::<PathBuf>().into(),
+    };
+    let path = path.strip_prefix(here).or_else(|_| path.strip_prefix(".")).unwrap_or(&path);
+    // The name of the built-in pack belongs to it alone.
+    let taken = path.starts_with(builtin::NAME) || path.as_os_str().is_empty();
+    if taken { Path::new(".").join(path) } else { path.to_path_buf() }.display().to_string()
+}

@@ -1,0 +1,103 @@
+//! Which session is meant: by its transcript, by its id, or the newest of the project.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::app::sessions::recorded;
+use crate::app::workspace::project::Project;
+use crate::id::SessionId;
+use crate::store::session::SessionStore;
+use crate::world::{FileKind, World};
+
+/// A session by its transcript.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The transcript.
+    pub(crate) transcript: PathBuf,
+    /// Its id, where the file is named by one.
+    pub(crate) session: Option<SessionId>,
+}
+
+impl Place {
+    /// A transcript of a session; without an id it is the name of the file.
+    pub(crate) fn of(transcript: &Path, session: &str) -> Self {
+        let stem = transcript.file_stem().and_then(|it| it.to_str()).unwrap_or_default();
+        let id = if session.is_empty() { stem } else { session };
+        Self { transcript: transcript.to_owned(), session: SessionId::parse(id) }
+    }
+}
+
+/// Finds a session.
+///
+/// # Errors
+/// Why there is none, as one sentence with the cure.
+pub(crate) fn find(
+    world: &dyn World,
+    store: &SessionStore<'_>,
+    project: &Project,
+    named: Option<&str>,
+) -> Result<Place, String> {
+    let is_file = |path: &Path| world.stat(path).is_ok_and(|it| it.kind == FileKind::File);
+    if let Some(path) = named.map(Path::new).filter(|it| is_file(it)) {
+        return Ok(Place::of(path, ""));
+    }
+    let logged = logged(world, project, named);
+    let clients = client_folder(world, project).and_then(|folder| newest(world, &folder, named));
+    // What the client wrote last is the session that goes on now.
+    let modified = |it: &Place| world.stat(&it.transcript).map(|it| it.modified).ok();
+    let found = [logged, clients].into_iter().flatten().filter(|it| modified(it).is_some());
+    found.max_by_key(modified).ok_or_else(|| {
+        let known = store.sessions().len();
+        match named {
+            Some(named) => format!(
+                "no transcript found for session `{named}` (sessions with state: {known})\nhelp: \
+                 pass the path of a transcript"
+            ),
+            None => {
+                "no session found in this project\nhelp: pass the path of a transcript".to_owned()
+            }
+        }
+    })
+}
+
+/// The last session that was judged.
+fn logged(world: &dyn World, project: &Project, named: Option<&str>) -> Option<Place> {
+    let entries = recorded::entries(world, project, None);
+    let text = |it: &Value, path: &str| {
+        it.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let fits = |it: &&Value| {
+        let subagent = it.pointer("/inputs/transcript/subagent") == Some(&Value::Bool(true));
+        let id = text(it, "/session_id");
+        !subagent
+            && !text(it, "/inputs/transcript/path").is_empty()
+            && named.is_none_or(|named| id.starts_with(named))
+    };
+    let entry = entries.iter().rev().find(fits)?;
+    let path = text(entry, "/inputs/transcript/path");
+    Some(Place::of(Path::new(&path), &text(entry, "/session_id")))
+}
+
+/// The newest transcript of a folder.
+fn newest(world: &dyn World, folder: &Path, named: Option<&str>) -> Option<Place> {
+    let names = world.list(folder).ok()?;
+    let wanted =
+        |it: &&String| it.ends_with(".jsonl") && named.is_none_or(|named| it.starts_with(named));
+    let files = names.iter().filter(wanted).filter_map(|it| {
+        let path = folder.join(it);
+        Some((world.stat(&path).ok()?.modified, path))
+    });
+    files.max().map(|(_, path)| Place::of(&path, ""))
+}
+
+/// Where Claude Code keeps the transcripts of a project: every character of its path that is no
+/// letter or digit is a dash in the name of the folder.
+fn client_folder(world: &dyn World, project: &Project) -> Option<PathBuf> {
+    let home = || world.env("HOME").map(|it| Path::new(&it).join(".claude"));
+    let root = world.env("CLAUDE_CONFIG_DIR").map(PathBuf::from).or_else(home)?;
+    let text = project.folder.to_string_lossy();
+    let key: String =
+        text.chars().map(|it| if it.is_ascii_alphanumeric() { it } else { '-' }).collect();
+    Some(root.join("projects").join(key))
+}

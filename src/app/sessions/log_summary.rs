@@ -1,0 +1,301 @@
+//! What the entries of the decision log come to: decisions about stops and about calls, how often each check
+//! was satisfied, what guards said, how often preferences were found.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::facts::event::EventKind;
+use crate::limits::ID_CHARS_MAX;
+
+/// The text of a field; empty if the entry lacks it.
+pub(crate) fn text<'e>(entry: &'e Value, key: &str) -> &'e str {
+    entry.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Whether the checks were held against the stop: a broken pack or an unread transcript has no type.
+pub(crate) fn was_judged(entry: &Value) -> bool {
+    entry.get("session_type").is_some()
+}
+
+/// What guards said, where the entry is of an event that they decided about.
+pub(crate) fn guards(entry: &Value) -> Option<&[Value]> {
+    entry.get("guards")?.as_array().map(Vec::as_slice)
+}
+
+/// Whether an entry is of a stop.
+pub(crate) fn is_stop(entry: &Value) -> bool {
+    let kind = EventKind::find(text(entry, "event"));
+    guards(entry).is_none() && kind.is_none_or(EventKind::is_stop)
+}
+
+/// Counts over entries of the decision log.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Summary {
+    stops: usize,
+    /// Sessions of all entries.
+    sessions: usize,
+    blocked: usize,
+    /// Blocks that the client did not get, because the state was not saved.
+    dropped: usize,
+    /// Let go although something was unsatisfied, by reason.
+    released: BTreeMap<String, usize>,
+    not_judged: usize,
+    with_problems: usize,
+    checks: BTreeMap<String, Check>,
+    preferences: BTreeMap<String, Preference>,
+    /// Events that are no stops, by the decision.
+    guarded: BTreeMap<String, usize>,
+    guards: BTreeMap<String, Guard>,
+}
+
+/// How often a guard fired, and how often it could not be told whether it does.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Guard {
+    fired: usize,
+    unknown: usize,
+}
+
+/// How often a check came to what.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Check {
+    satisfied: usize,
+    unsatisfied: usize,
+    unknown: usize,
+    /// Stops that were blocked, this check being one of the reasons.
+    blocked: usize,
+    /// Stops that it would have blocked, and that were let through.
+    released: usize,
+    warned: usize,
+}
+
+/// How often a preference was asked for, and found.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Preference {
+    asked: usize,
+    found: usize,
+}
+
+impl Summary {
+    /// Counts entries.
+    pub(crate) fn of(entries: &[&Value]) -> Self {
+        let mut summary = Self::default();
+        let sessions: std::collections::BTreeSet<&str> =
+            entries.iter().map(|it| text(it, "session_id")).collect();
+        summary.sessions = sessions.len();
+        for entry in entries {
+            match is_stop(entry) {
+                true => summary.add(entry),
+                false => summary.add_other(entry, guards(entry).unwrap_or_default()),
+            }
+        }
+        summary
+    }
+
+    /// Counts an event that is no stop, and what guards said to it.
+    fn add_other(&mut self, entry: &Value, guards: &[Value]) {
+        *self.guarded.entry(text(entry, "decision").to_owned()).or_default() += 1;
+        for it in guards {
+            let guard = self.guards.entry(text(it, "id").to_owned()).or_default();
+            guard.fired += usize::from(text(it, "status") == "fired");
+            guard.unknown += usize::from(text(it, "status") == "unknown");
+        }
+    }
+
+    fn add(&mut self, entry: &Value) {
+        self.stops += 1;
+        let spoken = entry.get("spoken") == Some(&Value::Bool(true));
+        let blocked = text(entry, "decision") == "block";
+        let release = text(entry, "release");
+        // Each stop counts once, so that the numbers of the first line add up.
+        if blocked && spoken {
+            self.blocked += 1;
+        } else if blocked {
+            self.dropped += 1;
+        } else if !release.is_empty() {
+            *self.released.entry(release.to_owned()).or_default() += 1;
+        } else if !was_judged(entry) {
+            self.not_judged += 1;
+        }
+        let problems = entry.get("problems").and_then(Value::as_array);
+        self.with_problems += usize::from(problems.is_some_and(|it| !it.is_empty()));
+        for it in entry.get("verdicts").and_then(Value::as_array).into_iter().flatten() {
+            let check = self.checks.entry(text(it, "id").to_owned()).or_default();
+            check.satisfied += usize::from(text(it, "status") == "satisfied");
+            check.unsatisfied += usize::from(text(it, "status") == "unsatisfied");
+            check.unknown += usize::from(text(it, "status") == "unknown");
+            // A check that blocks by itself does not block a stop that is let through.
+            let blocks = text(it, "consequence") == "blocks";
+            check.blocked += usize::from(blocks && blocked && spoken);
+            check.released += usize::from(blocks && !blocked && !release.is_empty());
+            check.warned += usize::from(text(it, "consequence") == "warns");
+        }
+        for (id, found) in entry.get("preferences").and_then(Value::as_object).into_iter().flatten()
+        {
+            let preference = self.preferences.entry(id.clone()).or_default();
+            preference.asked += 1;
+            preference.found += usize::from(found == &Value::Bool(true));
+        }
+    }
+
+    /// For programs.
+    pub(crate) fn to_json(&self) -> Value {
+        let checks = self.checks.iter().map(|(id, it)| {
+            let counts = json!({"satisfied": it.satisfied, "unsatisfied": it.unsatisfied,
+                "unknown": it.unknown, "blocked": it.blocked, "released": it.released,
+                "warned": it.warned});
+            (id.clone(), counts)
+        });
+        let preferences = self.preferences.iter();
+        let preferences =
+            preferences.map(|(id, it)| (id.clone(), json!({"asked": it.asked, "found": it.found})));
+        let guards = self.guards.iter();
+        let guards =
+            guards.map(|(id, it)| (id.clone(), json!({"fired": it.fired, "unknown": it.unknown})));
+        json!({
+            "version": 1,
+            "stops": self.stops,
+            "sessions": self.sessions,
+            "blocked": self.blocked,
+            "dropped": self.dropped,
+            "released": self.released,
+            "not_judged": self.not_judged,
+            "with_problems": self.with_problems,
+            "checks": checks.collect::<serde_json::Map<_, _>>(),
+            "preferences": preferences.collect::<serde_json::Map<_, _>>(),
+            "guarded": self.guarded,
+            "guards": guards.collect::<serde_json::Map<_, _>>(),
+        })
+    }
+
+    /// For people: what fails most stands first.
+    pub(crate) fn to_text(&self) -> String {
+        let released: usize = self.released.values().sum();
+        let others = [self.blocked, self.dropped, released, self.not_judged].into_iter();
+        let others = others.fold(0, usize::saturating_add);
+        let mut lines = vec![format!(
+            "stops: {}, sessions: {}; {} clean, {} blocked, {released} released, {} not \
+             evaluated; {} with problems",
+            self.stops,
+            self.sessions,
+            self.stops.saturating_sub(others),
+            self.blocked,
+            self.not_judged,
+            self.with_problems
+        )];
+        if self.dropped > 0 {
+            lines.push(format!(
+                "  blocks not sent because the state was not saved: {}",
+                self.dropped
+            ));
+        }
+        let released = self.released.iter();
+        lines.extend(released.map(|(why, count)| format!("  released {count}x: {why}")));
+        let mut checks: Vec<_> = self.checks.iter().collect();
+        checks.sort_by_key(|(id, it)| (std::cmp::Reverse(it.unsatisfied), id.as_str()));
+        let names = self.checks.keys().chain(self.preferences.keys()).chain(self.guards.keys());
+        let width = names.map(String::len).max();
+        let width = width.unwrap_or(0).clamp("preference".len(), ID_CHARS_MAX);
+        if !checks.is_empty() {
+            let head = "   passed        fired  unknown  blocked     released  warned";
+            lines.push(format!("\n{:width$}  {head}", "check"));
+        }
+        for (id, it) in checks {
+            let all = it.satisfied.saturating_add(it.unsatisfied).max(1);
+            let share = it.satisfied.saturating_mul(100) / all;
+            lines.push(format!(
+                "{id:width$}  {:4} {share:3}%  {:11}  {:7}  {:7}  {:11}  {:6}",
+                it.satisfied, it.unsatisfied, it.unknown, it.blocked, it.released, it.warned
+            ));
+        }
+        if !self.preferences.is_empty() {
+            lines.push(format!("\n{:width$}  asked  found", "preference"));
+        }
+        for (id, it) in &self.preferences {
+            lines.push(format!("{id:width$}  {:5}  {:5}", it.asked, it.found));
+        }
+        if !self.guarded.is_empty() {
+            let all: usize = self.guarded.values().sum();
+            let decided = self.guarded.iter().map(|(it, count)| format!("{count} {it}"));
+            let decided: Vec<String> = decided.collect();
+            lines.push(format!("\nother events ({all}): {}", decided.join(", ")));
+        }
+        if !self.guards.is_empty() {
+            lines.push(format!("\n{:width$}  fired  unknown", "guard"));
+        }
+        let mut guards: Vec<_> = self.guards.iter().collect();
+        guards.sort_by_key(|(id, it)| (std::cmp::Reverse(it.fired), id.as_str()));
+        for (id, it) in guards {
+            lines.push(format!("{id:width$}  {:5}  {:7}", it.fired, it.unknown));
+        }
+        lines.join("\n") + "\n"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_of_any_length_is_shown() {
+        let id = "x".repeat(70_000);
+        let entry = json!({"session_id": "a", "decision": "none",
+            "guards": [{"id": id, "status": "fired"}, {"id": "odd", "status": "fired"}]});
+        let shown = Summary::of(&[&entry]).to_text();
+        assert!(shown.contains(&format!("{id}      1")), "the long id is shown whole");
+        assert!(shown.contains(&format!("\nodd{:131}1        0\n", "")), "the width is bounded");
+    }
+
+    #[test]
+    fn calls_are_no_stops() {
+        let guard = |id: &str, status: &str| json!({"id": id, "status": status});
+        let entries = [
+            json!({"session_id": "a", "decision": "block", "spoken": true,
+                "guards": [guard("no_force", "fired"), guard("odd", "unknown")]}),
+            json!({"session_id": "a", "decision": "none", "guards": [guard("odd", "fired")]}),
+        ];
+        let summary = Summary::of(&entries.iter().collect::<Vec<_>>());
+        let counted = summary.to_json();
+        assert_eq!((&counted["stops"], &counted["blocked"]), (&json!(0), &json!(0)));
+        assert_eq!(counted["guarded"], json!({"block": 1, "none": 1}));
+        assert_eq!(counted["guards"]["odd"], json!({"fired": 1, "unknown": 1}));
+        let shown = summary.to_text();
+        assert!(shown.contains("other events (2): 1 block, 1 none"), "{shown}");
+        assert!(shown.contains("odd             1        1"), "{shown}");
+    }
+
+    #[test]
+    fn entries_are_counted() {
+        let verdict = |id: &str, status: &str, consequence: &str| json!({"id": id, "status": status, "consequence": consequence});
+        let entries = [
+            json!({"session_id": "a", "decision": "block", "spoken": true, "release": "", "session_type": "X",
+                "verdicts": [verdict("ci_status", "unsatisfied", "blocks"), verdict("todos", "satisfied", "none")],
+                "preferences": {"no_auto_merge": true}, "problems": []}),
+            json!({"session_id": "a", "decision": "none", "spoken": false, "release": "same_failure", "session_type": "X",
+                "verdicts": [verdict("ci_status", "unsatisfied", "blocks"), verdict("next", "unsatisfied", "warns")],
+                "preferences": {"no_auto_merge": false}, "problems": ["x"]}),
+            json!({"session_id": "b", "decision": "none", "spoken": false, "verdicts": [verdict("ci_status", "satisfied", "none")]}),
+            json!({"session_id": "b", "decision": "block", "spoken": false, "release": "",
+                "verdicts": [verdict("saved", "unsatisfied", "blocks")]}),
+        ];
+        let summary = Summary::of(&entries.iter().collect::<Vec<_>>());
+        let counted = summary.to_json();
+        assert_eq!((&counted["stops"], &counted["sessions"]), (&json!(4), &json!(2)));
+        assert_eq!((&counted["blocked"], &counted["with_problems"]), (&json!(1), &json!(1)));
+        assert_eq!(counted["dropped"], json!(1));
+        assert_eq!(counted["released"], json!({"same_failure": 1}));
+        let ci = json!({"satisfied": 1, "unsatisfied": 2, "unknown": 0, "blocked": 1,
+            "released": 1, "warned": 0});
+        assert_eq!(counted["checks"]["ci_status"], ci);
+        assert_eq!(counted["preferences"]["no_auto_merge"], json!({"asked": 2, "found": 1}));
+        let shown = summary.to_text();
+        let lines: Vec<&str> = shown.lines().collect();
+        assert_eq!(
+            lines[0],
+            "stops: 4, sessions: 2; 0 clean, 1 blocked, 1 released, 1 not evaluated; 1 with problems"
+        );
+        assert_eq!(lines[1], "  blocks not sent because the state was not saved: 1");
+        let row = "ci_status         1  33%            2        0        1            1       0";
+        assert_eq!(lines[5], row, "{shown}");
+    }
+}

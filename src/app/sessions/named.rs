@@ -1,0 +1,170 @@
+//! A session that is named on the command line, as expressions see it now: by its id, from the
+//! decision log, by its transcript, or none at all.
+
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::recorded::{self, READING_MAX, Until};
+use crate::app::tasks::Stores;
+use crate::app::workspace::checkout;
+use crate::app::workspace::project::{self, Project};
+use crate::facts::Facts;
+use crate::facts::event::EventKind;
+use crate::hook::payload;
+use crate::id::SessionId;
+use crate::judge;
+use crate::judge::situation::{Situation, Words};
+use crate::judge::standing::standing;
+use crate::policy::Policy;
+use crate::script::Evaluator;
+use crate::script::context::{Context, Reading};
+use crate::store::breakers::BreakerStore;
+use crate::store::session::SessionStore;
+use crate::store::signals::SignalStore;
+use crate::store::subagents::Reader;
+use crate::store::transcript::{self, Places};
+use crate::world::{FileKind, World};
+
+/// Which session is meant.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    /// A transcript, or the beginning of a session's id; none for no session at all.
+    pub(crate) named: Option<&'a str>,
+    /// Whether the transcript is a subagent's own.
+    pub(crate) subagent: bool,
+}
+
+/// A session as expressions see it.
+pub(crate) struct Session {
+    pub(crate) context: Rc<Context>,
+    /// What is not as at a stop, one sentence each.
+    pub(crate) notes: Vec<String>,
+}
+
+impl Session {
+    /// Finds it; its type is classified, nothing is run.
+    ///
+    /// # Errors
+    /// Why it cannot be had, as one sentence with the cure.
+    pub(crate) fn find(
+        world: &dyn World,
+        project: &Project,
+        policy: &mut Policy,
+        wanted: Wanted<'_>,
+    ) -> Result<Self, String> {
+        let is_file = |named: &&str| {
+            let path = Path::new(named);
+            world.stat(path).is_ok_and(|it| it.kind == FileKind::File)
+                || path.components().count() > 1
+        };
+        let session = match wanted.named {
+            Some(named) if !is_file(&named) => recorded_session(world, project, policy, named)?,
+            path => from_file(world, project, policy, (path.map(Path::new), wanted.subagent))?,
+        };
+        let (store, own) = project::sessions(world, project, &policy.settings);
+        let breakers = BreakerStore::new(world, &own, store.durability.clone());
+        let standing = standing(policy, &breakers.all(), session.context.now);
+        session.context.learned.borrow_mut().breakers = Some(standing);
+        let stores = Stores::new(world, policy, (&own, &store.durability), Duration::ZERO);
+        session.context.learned.borrow_mut().waiting = Some(stores.waiting());
+        let signals = SignalStore::new(world, &own, &policy.signals, store.durability.clone());
+        let waiting = signals.waiting(session.context.now);
+        session.context.learned.borrow_mut().signals = Some(waiting);
+        session.look_at_context(policy, &store);
+        let mut evaluator = Evaluator::new(session.context.clone());
+        // What it asks is not asked here; the type of the session is learned.
+        let _asks = judge::plan(policy, &session.context, None, &mut evaluator);
+        for probe in policy.probes.iter() {
+            let not_run = || Reading::Failed(format!("probe `{}` is not run here", probe.id));
+            let mut learned = session.context.learned.borrow_mut();
+            learned.probes.entry(probe.id.clone()).or_insert_with(not_run);
+        }
+        judge::rationalization::learn(policy, &session.context, &mut evaluator);
+        Ok(session)
+    }
+}
+
+impl Session {
+    /// Learns how full the context is, whether or not a rule asks.
+    fn look_at_context(&self, policy: &Policy, store: &SessionStore<'_>) {
+        let context = &self.context;
+        let standing = store.peek(&context.event.session_id).state.context;
+        let overrides = context.overrides.naming(&standing);
+        let by = (&*policy.context, &overrides);
+        let gauge = judge::context::gauge(by.0, by.1, &context.facts);
+        let gauge = judge::context::settle(&gauge, &standing, by, &context.facts);
+        context.learned.borrow_mut().context = Some(Rc::new(gauge));
+    }
+}
+
+/// A session by its transcript alone, or one in which nothing happened yet.
+fn from_file(
+    world: &dyn World,
+    project: &Project,
+    policy: &mut Policy,
+    (path, subagent): (Option<&Path>, bool),
+) -> Result<Session, String> {
+    let words = Words::out_of(policy);
+    let mut facts = Facts::default();
+    if let Some(transcript) = path {
+        let places = Places { transcript, cursor: None, subagent };
+        let deadline = world.elapsed().saturating_add(READING_MAX);
+        let (lens, key) = (&*words.lens, policy.lens_key);
+        let read = transcript::read(world, places, lens, key, deadline);
+        if let Some(problem) = read.problem {
+            return Err(problem);
+        }
+        facts = read.facts;
+        if !subagent {
+            Reader { world, lens, key, cursors: None, deadline }.add(&mut facts, transcript);
+        }
+    }
+    let kind = if subagent { "subagent_stop" } else { "stop" };
+    let fields = json!({"transcript_path": path.map(Path::to_string_lossy),
+        "cwd": project.folder.to_string_lossy()});
+    let event = EventKind::find(kind)
+        .and_then(|it| payload::parse(fields.to_string().as_bytes(), it).ok())
+        .ok_or("the event could not be made")?;
+    let situation = Situation {
+        gauged: true,
+        event,
+        facts,
+        transcript_problem: None,
+        recorded: false,
+        interactive: true,
+        project: project.root.clone(),
+        remote_host: checkout::remote_host(world, project),
+        overrides: project::overrides(world).0,
+        now: world.now(),
+    };
+    Ok(Session { context: Rc::new(situation.context(policy, &words)), notes: Vec::new() })
+}
+
+/// A session by its id: its transcript to the end, the rest as at its last stop.
+fn recorded_session(
+    world: &dyn World,
+    project: &Project,
+    policy: &mut Policy,
+    named: &str,
+) -> Result<Session, String> {
+    let entries = recorded::entries(world, project, Some(policy));
+    let judged: Vec<_> = entries
+        .into_iter()
+        .filter(|it| it.get("inputs").is_some_and(|it| it.is_object()))
+        .collect();
+    let entry = recorded::find(&judged, None, Some(named))
+        .map(|it| it.entry)
+        .map_err(|error| format!("{error}; the path of a transcript names a session, too"))?;
+    let inputs = entry.inputs.as_ref().ok_or("the record holds no inputs")?;
+    let mut notes = Vec::new();
+    let context = recorded::context(world, (&entry, inputs), policy, Until::Now, &mut notes);
+    let context = context.ok_or_else(|| notes.join("; "))?;
+    let (store, _) = project::sessions(world, project, &policy.settings);
+    let state = store.peek(&SessionId::sanitise(&entry.session_id)).state;
+    context.learned.borrow_mut().memory = judge::memory(&state, &context.event);
+    notes.push(format!("probes and preferences as at its stop of {}", entry.timestamp));
+    Ok(Session { context, notes })
+}

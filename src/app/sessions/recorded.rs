@@ -1,0 +1,208 @@
+//! The decision log read back: its entries, and a session as it was when one was written.
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::app::error::AppError;
+use crate::app::packs;
+use crate::app::workspace::gate_status::GateStatus;
+use crate::app::workspace::project::{self, DECISION_LOG, Project};
+use crate::facts::Facts;
+use crate::judge::inputs::Inputs;
+use crate::judge::situation::Words;
+use crate::policy::Policy;
+use crate::report::decision_log::Entry;
+use crate::script::context::Context;
+use crate::store::subagents::Reader;
+use crate::store::{log, transcript};
+use crate::world::World;
+
+/// Time that reading a transcript anew may take.
+pub(crate) const READING_MAX: Duration = Duration::from_secs(600);
+
+/// Every entry of the project's decision logs, oldest first; `policy` may keep them elsewhere.
+pub(crate) fn entries(world: &dyn World, project: &Project, policy: Option<&Policy>) -> Vec<Value> {
+    let logs = log_paths(world, project, policy);
+    let mut all: Vec<Value> = logs.iter().flat_map(|it| log::read_all(world, it)).collect();
+    if logs.len() > 1 {
+        all.sort_by_key(|it| it.get("timestamp").and_then(Value::as_str).map(str::to_owned));
+    }
+    all
+}
+
+/// The decision logs of the project: below its state directory, and where `policy` keeps its own.
+pub(crate) fn log_paths(
+    world: &dyn World,
+    project: &Project,
+    policy: Option<&Policy>,
+) -> Vec<PathBuf> {
+    let own = policy.map(|it| project::sessions(world, project, &it.settings).1);
+    let roots = [project.state.clone()].into_iter().chain(own);
+    let mut logs: Vec<PathBuf> = roots.map(|it| it.join(DECISION_LOG)).collect();
+    logs.dedup();
+    logs
+}
+
+/// An entry of the decision log.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) entry: Entry,
+    /// Number of newer entries at which nothing was evaluated; 0 for an entry that was asked for by its id.
+    pub(crate) skipped: usize,
+}
+
+/// Finds the newest entry whose id begins with `id`, of a session whose id begins with `session`.
+/// Without an id, the newest entry of an evaluation.
+///
+/// # Errors
+/// The exit code and a message: nothing is logged, no entry fits, or several ids begin so.
+pub(crate) fn find(
+    entries: &[Value],
+    id: Option<&str>,
+    session: Option<&str>,
+) -> Result<Found, AppError> {
+    let read: Vec<Entry> = entries.iter().filter_map(Entry::read).collect();
+    if read.is_empty() {
+        let text = "no decision of this project is logged: nothing was judged here yet";
+        return Err(AppError::failed_as(text));
+    }
+    let mut fitting: Vec<Entry> = read
+        .into_iter()
+        .filter(|it| id.is_none_or(|id| it.id.starts_with(id)))
+        .filter(|it| session.is_none_or(|id| it.session_id.starts_with(id)))
+        .collect();
+    let ids: Vec<&str> = fitting.iter().map(|it| it.id.as_str()).collect();
+    if let Some(prefix) = id
+        && ids.iter().any(|it| Some(it) != ids.first())
+    {
+        let text = format!("ambiguous decision id `{prefix}`\n{}", ids.join("\n"));
+        return Err(AppError::usage(text));
+    }
+    match fitting.iter().rposition(|it| id.is_some() || it.is_evaluated()) {
+        Some(at) => {
+            let skipped = fitting.len().saturating_sub(at).saturating_sub(1);
+            Ok(Found { entry: fitting.swap_remove(at), skipped })
+        }
+        None => Err(AppError::failed_as(missing(fitting.last(), id, session))),
+    }
+}
+
+/// Why no entry was found; `newest` is an entry at which nothing was evaluated.
+fn missing(newest: Option<&Entry>, id: Option<&str>, session: Option<&str>) -> String {
+    let of_session = session.map(|it| format!(" of a session `{it}`")).unwrap_or_default();
+    let Some(Entry { id: newest, event, .. }) = newest else {
+        let named = id.map_or(of_session, |it| format!(" `{it}`"));
+        return format!("no decision{named} is logged; `policyd log` lists them with their ids");
+    };
+    format!(
+        "no evaluated decision{of_session} is logged: nothing was evaluated at the newest entry, \
+         `{newest}` ({event})\nhelp: run `policyd explain {newest}` to see that entry, or `policyd doctor` \
+         to see why nothing is evaluated"
+    )
+}
+
+/// The pack as it is now, with the project's switches.
+///
+/// # Errors
+/// What is broken, as one sentence.
+pub(crate) fn policy(
+    world: &dyn World,
+    project: &Project,
+    found: &packs::Found,
+) -> Result<Policy, String> {
+    let mut policy = packs::policy(world, found).map_err(|it| packs::explain(&it))?;
+    if let Some(config) = GateStatus::read(world, project, None, world.now()).config {
+        drop(config.apply(&mut policy));
+    }
+    Ok(policy)
+}
+
+/// How far a transcript is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// As far as it was then.
+    Then,
+    /// To its end.
+    Now,
+}
+
+/// What expressions saw when an entry was written; what is not what it was is added to `lost`.
+/// Nothing where the facts cannot be had.
+pub(crate) fn context(
+    world: &dyn World,
+    (entry, inputs): (&Entry, &Inputs),
+    policy: &mut Policy,
+    until: Until,
+    lost: &mut Vec<String>,
+) -> Option<Rc<Context>> {
+    let Some(whose) = entry.whose() else {
+        lost.push("the record does not say whose decision it was".to_owned());
+        return None;
+    };
+    let words = Words::out_of(policy);
+    let facts = facts(world, inputs, (&words, policy), until);
+    let facts = facts.map_err(|why| lost.push(why)).ok()?;
+    let said = inputs.last_message.as_ref().filter(|_| until == Until::Then).and_then(|proof| {
+        let deadline = world.elapsed().saturating_add(READING_MAX);
+        let said =
+            transcript::find_said(world, Path::new(&inputs.transcript.path), proof, deadline);
+        if said.is_none() {
+            let text = "what the agent said last is not in the transcript; its last text there \
+                        was taken instead";
+            lost.push(text.to_owned());
+        }
+        said
+    });
+    let mut situation = inputs.situation(&whose, facts, said);
+    if until == Until::Now {
+        situation.now = world.now();
+    }
+    let context = Rc::new(situation.context(policy, &words));
+    lost.extend(inputs.lost_readings());
+    {
+        let mut learned = context.learned.borrow_mut();
+        learned.preferences = entry.preferences.clone().unwrap_or_default();
+        learned.probes = inputs.readings();
+        learned.breakers.clone_from(&inputs.breakers);
+        learned.waiting.clone_from(&inputs.waiting);
+        learned.signals.clone_from(&inputs.signals);
+        learned.session_type = entry.session_type.clone().unwrap_or_default();
+    }
+    Some(context)
+}
+
+fn facts(
+    world: &dyn World,
+    inputs: &Inputs,
+    (words, policy): (&Words, &Policy),
+    until: Until,
+) -> Result<Facts, String> {
+    let deadline = world.elapsed().saturating_add(READING_MAX);
+    let read = &inputs.transcript;
+    let (lens, key) = (&*words.lens, policy.lens_key);
+    let reader = Reader { world, lens, key, cursors: None, deadline };
+    match until {
+        Until::Then => {
+            let mut facts = transcript::read_again(world, read, &words.lens, deadline)?;
+            reader.add_again(&mut facts, &inputs.subagents)?;
+            facts.tools.unseen = inputs.unseen;
+            inputs.forgotten.again(&mut facts);
+            Ok(facts)
+        }
+        Until::Now => {
+            let places = transcript::Places {
+                transcript: Path::new(&read.path),
+                cursor: None,
+                subagent: read.subagent,
+            };
+            let mut now = transcript::read(world, places, &words.lens, policy.lens_key, deadline);
+            if !read.subagent {
+                reader.add(&mut now.facts, Path::new(&read.path));
+            }
+            now.problem.map_or(Ok(now.facts), Err)
+        }
+    }
+}

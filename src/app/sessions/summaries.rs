@@ -1,0 +1,82 @@
+//! Makes and keeps what is carried over from a session into the next context.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::app::workspace::git;
+use crate::facts::Facts;
+use crate::id::SessionId;
+use crate::report::summary::{Known, markdown};
+use crate::script::context_facts::Gauge;
+use crate::store::file::{self, Durability, Saved};
+use crate::store::session::SessionStore;
+use crate::store::summaries::{SUMMARY_FILE, Summaries, Summary};
+use crate::time::Timestamp;
+use crate::world::World;
+
+/// The project's folder, and where its summaries are kept.
+#[derive(Clone, Copy)]
+pub(crate) struct Carrier<'a> {
+    pub(crate) world: &'a dyn World,
+    /// The project.
+    pub(crate) folder: &'a Path,
+    /// The root of our own.
+    pub(crate) own: &'a Path,
+    pub(crate) store: &'a SessionStore<'a>,
+    pub(crate) wait: Duration,
+}
+
+impl Carrier<'_> {
+    /// A summary of these facts, with what git says now. `since`: a commit from which on changes
+    /// count, where one is known.
+    pub(crate) fn summarize(&self, facts: &Facts, gauge: &Gauge, since: Option<&str>) -> String {
+        let git = git::ask(self.world, self.folder, since);
+        markdown(&Known::of(facts, gauge, &git, self.folder))
+    }
+
+    /// The summaries of the project.
+    pub(crate) fn summaries(&self) -> Summaries<'_> {
+        Summaries::new(self.world, self.own, self.durability(), self.wait)
+    }
+
+    /// Keeps a summary; where it stands for people.
+    ///
+    /// # Errors
+    /// Why it could not be saved, as one sentence.
+    pub(crate) fn keep(
+        &self,
+        session: &SessionId,
+        (facts, text): (&Facts, &str),
+        (reason, now, told): (&str, Timestamp, Option<Timestamp>),
+    ) -> Result<std::path::PathBuf, String> {
+        let summary = Summary {
+            session: session.to_string(),
+            folder: self.folder.to_string_lossy().into_owned(),
+            at: now,
+            reason: reason.to_owned(),
+            iteration: facts.prompts.count,
+            text: text.to_owned(),
+            told,
+            client: self.client(),
+        };
+        let failed = |why: String| format!("could not save the summary: {why}");
+        self.summaries().keep(summary).map_err(|it| failed(it.to_string()))?;
+        let path = self.store.paths(session).folder.join(SUMMARY_FILE);
+        // Whoever summarises a session that was never judged makes its folder.
+        drop(self.store.lock(session, self.wait));
+        match file::save(self.world, &path, text.as_bytes(), &self.durability()) {
+            Saved::Durable { .. } | Saved::Degraded { .. } => Ok(path),
+            Saved::NotSaved { why, .. } => Err(failed(why)),
+        }
+    }
+
+    /// The process of the client, which stays the same where a session is cleared; empty where it is not
+    /// told (Claude Code tells it since 2.1.214).
+    pub(crate) fn client(&self) -> String {
+        self.world.env("CLAUDE_PID").unwrap_or_default()
+    }
+
+    fn durability(&self) -> Durability {
+        self.store.durability.clone()
+    }
+}

@@ -1,0 +1,114 @@
+//! Whether a run is complete: the agent claims so, and the considerations of a stop have nothing
+//! against it. They are judged over a transcript of the whole run, that `turn` writes.
+
+use serde_json::json;
+
+use super::Supervisor;
+use crate::app::gate::{self, Request};
+use crate::facts::event::{Event, EventKind};
+use crate::hook::payload;
+use crate::judge::Detail;
+use crate::judge::verdict::Consequence;
+use crate::state::run::{Claim, Switched};
+
+/// What is said of a gate that was switched off while the run was at work.
+const SWITCHED_OFF: &str = "the gate was switched off while the run was at work";
+const CURE: &str = "Undo it; a human who wants it so ends the run and goes on with `--resume`.";
+
+impl Supervisor<'_> {
+    /// What the gate says to a claim.
+    pub(super) fn judge(&self, answer: &str) -> Claim {
+        if let Some(why) = &self.run.switched_at_work {
+            return Claim::Refused(format!("{SWITCHED_OFF} ({why}). {CURE}"));
+        }
+        let Some(request) = self.request(answer, false) else {
+            return Claim::Refused("the gate could not be asked".to_owned());
+        };
+        let report = gate::evaluate_by(self.world, &request, self.ready);
+        let Some(outcome) = &report.outcome else {
+            let why = report.around.no_opinion.clone().unwrap_or_default();
+            // A human who switched the gate off takes the agent's word.
+            let is_wanted = report.unjudged.as_ref().is_some_and(gate::Unjudged::is_wanted);
+            if is_wanted && self.run.switched.off.is_some() {
+                return Claim::Accepted;
+            }
+            let why = report.around.problems.first().cloned().unwrap_or(why);
+            return Claim::Refused(format!("it could not be judged: {why}"));
+        };
+        // What the loop guard lets go is not done.
+        let amiss = outcome.verdicts.iter().filter(|it| it.consequence == Consequence::Blocks);
+        let lines: Vec<String> = amiss
+            .map(|it| {
+                let what = if it.guidance.is_empty() { "" } else { " What to do: " };
+                format!("- {}: {}{what}{}", it.id, it.details, it.guidance)
+            })
+            .collect();
+        if lines.is_empty() { Claim::Accepted } else { Claim::Refused(lines.join("\n")) }
+    }
+
+    /// The stop that a claim is judged as.
+    fn request(&self, answer: &str, dry_run: bool) -> Option<Request<'static>> {
+        let fields = json!({
+            "session_id": format!("run-{}", self.run.id),
+            "transcript_path": self.transcript(),
+            "cwd": self.project.folder,
+            "prompt_id": self.mark(),
+            "hook_event_name": "Stop",
+            "last_assistant_message": answer,
+        });
+        let kind = EventKind::Stop;
+        let event = payload::parse(fields.to_string().as_bytes(), kind).ok()?;
+        // The command of the turn ended before its transcript was written.
+        let event = Event { transcript_final: true, ..event };
+        let (now, detail) = (self.world.now(), Detail::Findings);
+        Some(Request {
+            event,
+            now,
+            policies: None,
+            detail,
+            dry_run,
+            line: String::new(),
+            watch: None,
+        })
+    }
+
+    /// How the gate is switched now.
+    fn gate(&self) -> Switched {
+        let request = self.request("", true);
+        request.map(|it| gate::switched(self.world, &it, self.ready)).unwrap_or_default()
+    }
+
+    /// Notes how the gate is switched where nobody but a human was at work: a run begins, or a human goes
+    /// on with one that ended. What is switched off is said, and that it was not a human who did it.
+    pub(super) fn note_gate(&mut self) {
+        let gate = self.gate();
+        let at_work = self.run.switched_at_work.is_some();
+        if let Some(why) = gate.more_than(&self.run.switched).filter(|_| at_work) {
+            self.problem(&format!(
+                "{SWITCHED_OFF}, before it ended: {why}. The resumed run accepts this state. If you \
+                 did not intend it, end the run and undo the change"
+            ));
+        }
+        if let Some(why) = gate.more_than(&Switched::default()) {
+            self.problem(&format!("what the agent claims is not judged in full: {why}"));
+        }
+        self.run.switched = gate;
+        self.run.switched_at_work = None;
+    }
+
+    /// Looks before and after a turn whether something was switched off since: by the turn, or by a process
+    /// that it left behind. Until that is undone, or a human goes on with the run, no claim is taken.
+    pub(super) fn check_gate(&mut self) {
+        let gate = self.gate();
+        let Some(why) = gate.more_than(&self.run.switched) else {
+            // What a human switched on again is not switched off by whoever does so later.
+            self.run.switched = gate;
+            self.run.switched_at_work = None;
+            return;
+        };
+        if self.run.switched_at_work.is_none() {
+            self.problem(&format!("{SWITCHED_OFF}, so no claim is taken: {why}. {CURE}"));
+            self.run.switched_at_work = Some(why);
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! What went wrong with a turn, and who is told: its breaker, its task.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::Supervisor;
+use super::process_output::{Ending, Heard};
+use crate::app::tasks::{Report, Stores};
+use crate::app::workspace::local_time::WallClock;
+use crate::judge::message::cut;
+use crate::limits::EVIDENCE_CHARS_MAX;
+use crate::policy::failures::{Classified, Moment};
+use crate::report::mask::mask;
+use crate::state::breaker;
+use crate::state::dead_letter::{Attempt, Task};
+use crate::state::run::Failure;
+
+/// The class of a failure that a fresh context cures.
+pub(super) const CONTEXT_CLASS: &str = "context_exhaustion";
+
+impl Supervisor<'_> {
+    /// What went wrong, where something did; breakers and tasks are told.
+    pub(super) fn failure(&mut self, heard: &Heard) -> Option<Failure> {
+        let output = &heard.output;
+        let ended = matches!(heard.ending, Ending::Code(Some(0)) | Ending::Spent);
+        let worked = ended && !output.failed;
+        let key = self.breaker_key();
+        let stores = self.stores();
+        if worked {
+            self.tell_breaker(&stores, &key, breaker::Event::success());
+            return None;
+        }
+        let text = words(heard);
+        let name = match heard.ending {
+            Ending::Late | Ending::Silent => "timeout",
+            Ending::Code(_) | Ending::Spent | Ending::Interrupted | Ending::Lost => {
+                output.error.as_str()
+            }
+        };
+        let found = self.policy().classify(name, &text);
+        let line = one_line(&text);
+        let settings = self.policy().breaker(&key);
+        let effect = settings.effect_of(&found.class.id).unwrap_or(found.class.effect);
+        let again = !found.class.attempt && found.class.id != CONTEXT_CLASS;
+        let attempt = if again {
+            self.run.attempt
+        } else {
+            self.run.failures.min(found.retry.max.saturating_sub(1))
+        };
+        let wait = self.wait(&found, &text, attempt.saturating_add(1));
+        let retry = wait.clone().filter(|_| again);
+        // Where the turn is made again the run itself waits as long as it is asked to; the breaker, which
+        // would open for at least its cooldown, only counts.
+        let asked = self.policy().failures.waits.retry_after(&text, stores.now);
+        let retry_after = asked.filter(|_| retry.is_none());
+        let failed = breaker::Failure { effect, retry_after, ..breaker::Failure::new(&line) };
+        self.tell_breaker(&stores, &key, breaker::Event::Failure(failed));
+        let given_up = retry.is_none() && found.class.id != CONTEXT_CLASS;
+        let put_aside = given_up && self.fail_task(&stores, &found, &line);
+        Some(Failure {
+            class: found.class.id.clone(),
+            text: line,
+            permanent: found.is_permanent(),
+            wait: wait.filter(|_| !again && found.class.id != CONTEXT_CLASS),
+            retry,
+            put_aside,
+        })
+    }
+
+    /// How long to wait before the next attempt, and why.
+    fn wait(&mut self, found: &Classified, text: &str, attempt: u32) -> Option<(Duration, String)> {
+        let now = self.world.now();
+        let millis = now.millis().rem_euclid(86_400_000).unsigned_abs();
+        let waits = self.policy().failures.waits;
+        let mut unknown_zone = None;
+        let until_reset = WallClock::until_reset(self.world, now, (&waits, text), |it| {
+            unknown_zone = Some(it.to_owned());
+        });
+        if let Some(problem) = unknown_zone {
+            self.problem(&problem);
+        }
+        let at = Moment {
+            now,
+            until_reset,
+            attempt,
+            requests_per_minute: None,
+            // Nobody who waits shares the thousandth of a second with many others.
+            chance: u16::try_from(millis % 1_000).map_or(0.0, f64::from) / 1_000.0,
+        };
+        self.policy().failures.wait(found, text, &at)
+    }
+
+    fn tell_breaker(&mut self, stores: &Stores<'_>, key: &str, event: breaker::Event<'_>) {
+        if key.is_empty() {
+            return;
+        }
+        let settings = self.policy().breaker(key);
+        if let Err(error) = stores.breakers.record(key, event, &settings, self.world.now()) {
+            self.problem(&format!("breaker `{key}` could not be told: {error}"));
+        }
+    }
+
+    /// Counts a failed turn against its task; whether the task was put aside.
+    fn fail_task(&mut self, stores: &Stores<'_>, found: &Classified, line: &str) -> bool {
+        let report = Report {
+            task: self.task(),
+            attempt: Attempt {
+                error_type: found.class.id.clone(),
+                error: line.to_owned(),
+                agent: format!("run {}", self.run.id),
+                counts: found.class.attempt,
+                // A turn is reported once, whatever becomes of this process.
+                key: format!("{}-{}", self.mark(), self.run.attempt),
+                ..Attempt::default()
+            },
+            at_once: false,
+        };
+        match stores.fail(&report) {
+            Ok(taken) => {
+                taken.problems.iter().for_each(|it| self.problem(it));
+                if !taken.entered.is_empty() {
+                    self.tell("loop.dead_letter", &[("task_id", json!(taken.task.id))]);
+                }
+                !taken.entered.is_empty()
+            }
+            Err(error) => {
+                self.problem(&format!("the failure could not be counted: {error}"));
+                false
+            }
+        }
+    }
+
+    /// What the run works on: the task that the project names, else the run itself.
+    pub(super) fn task(&self) -> Task {
+        let (id, title) = self.stores().current_task();
+        let own = id.is_empty();
+        let goal: String =
+            self.run.goal.lines().next().unwrap_or_default().chars().take(120).collect();
+        Task {
+            id: if own { format!("run/{}", self.run.id) } else { id },
+            title: if own || title.is_empty() { goal } else { title },
+            ..Task::default()
+        }
+    }
+}
+
+/// What was said by whoever failed: the complaint, or the answer where the command says that it
+/// failed; never what an agent writes about its work.
+fn words(heard: &Heard) -> String {
+    const LAST_LINES: usize = 5;
+    let complaint = String::from_utf8_lossy(&heard.complaint).into_owned();
+    let answer = if heard.output.failed { heard.output.answer.as_str() } else { "" };
+    let signal = heard.ending.code().and_then(signal);
+    let late = match heard.ending {
+        Ending::Late => "the turn timed out",
+        Ending::Silent => "the command timed out: it said nothing",
+        Ending::Code(None) => "it was ended by a signal",
+        Ending::Lost => "it could not be waited for",
+        Ending::Code(Some(_)) => signal.as_deref().unwrap_or_default(),
+        Ending::Spent | Ending::Interrupted => "",
+    };
+    let told: Vec<&str> =
+        [late, complaint.trim(), answer].into_iter().filter(|it| !it.is_empty()).collect();
+    if !told.is_empty() {
+        return told.join("\n");
+    }
+    let said = heard.output.said();
+    let last: Vec<&str> = said.lines().rev().take(LAST_LINES).collect();
+    last.into_iter().rev().collect::<Vec<_>>().join("\n")
+}
+
+/// The signal that an exit code reports, as shells do: 128 and its number. 128 and 129 are codes of usage
+/// errors (`git`).
+fn signal(code: i32) -> Option<String> {
+    match code {
+        137 => Some("killed by signal 9 (SIGKILL), often because memory ran out".to_owned()),
+        130..=159 => Some(format!("ended by signal {}", code.saturating_sub(128))),
+        _ => None,
+    }
+}
+
+/// The last line that says something, without secrets.
+fn one_line(text: &str) -> String {
+    let line = text.lines().rev().find(|it| !it.trim().is_empty()).unwrap_or("no output");
+    cut(&mask(line.trim()).0, EVIDENCE_CHARS_MAX)
+}

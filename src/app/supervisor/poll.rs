@@ -1,0 +1,129 @@
+//! What is seen between two turns: what humans say to the loop, what they must decide, and what the
+//! agent says of being done.
+
+use serde_json::{Map, Value};
+
+use super::Supervisor;
+use crate::app::workspace::human;
+use crate::judge::message;
+use crate::report::mask::mask;
+use crate::state::run::Look;
+use crate::state::signal::{End, Event};
+use crate::store::signals::{Answer, Draft, Found};
+
+/// Who consumes what is meant for the loop.
+const CONSUMER: &str = "policyd run";
+/// Characters of a sender that are shown.
+const SENDER_CHARS_MAX: usize = 100;
+/// How an agent says that it is done.
+const CLAIM: &str = "COMPLETION_REQUESTED";
+/// How a human is asked for a review.
+const REVIEW: &str = "HUMAN_REVIEW_NEEDED";
+/// How somebody asks for a clear context.
+const CLEAR: &str = "CONTEXT_CLEAR_REQUESTED";
+
+impl Supervisor<'_> {
+    /// Looks at the signals; those that are for the loop are consumed.
+    pub(super) fn look(&mut self) -> Look {
+        let stores = self.stores();
+        let mut look = Look::default();
+        if !stores.signals.exists() {
+            return look;
+        }
+        // Approvals, timeouts and what follows from them.
+        let mut problems = Vec::new();
+        match stores.process_signals(&mut Vec::new()) {
+            Ok(done) => problems
+                .extend(done.failed.iter().map(|(it, why)| format!("signal {}: {why}", it.id))),
+            Err(error) => problems.push(format!("signals: {error}")),
+        }
+        let now = self.world.now();
+        let kinds = &self.policy().signals;
+        for found in stores.signals.pending(now) {
+            let kind = kinds.kind(&found.name);
+            match kind.map(|it| it.interrupts.as_str()).unwrap_or_default() {
+                "stop" => {
+                    if let Some(found) = self.take(&found.id) {
+                        look.stop = true;
+                        look.stop_by = message::cut(&human::shown(&found.sender), SENDER_CHARS_MAX);
+                    }
+                }
+                "pause" => look.pause = true,
+                "input" => look.input.extend(self.take(&found.id).map(|it| text_of(&it))),
+                _ => {}
+            }
+            let asks = kind.is_some_and(|it| it.awaits_human(kinds));
+            let blocking = found.fields.get("blocking").and_then(Value::as_bool) != Some(false);
+            if asks && blocking && look.review.is_none() {
+                let reason = text_of(&found);
+                let answer = format!("`policyd signal approve {}` answers it", found.id);
+                look.review = Some(format!("{}: {reason}; {answer}", found.name));
+            }
+        }
+        look.input.retain(|it| !it.trim().is_empty());
+        problems.iter().for_each(|it| self.problem(it));
+        look
+    }
+
+    /// Consumes a signal; nothing where somebody else did.
+    fn take(&mut self, which: &str) -> Option<Found> {
+        let taken =
+            self.stores().signals.take(which, Event::Consume { by: CONSUMER }, self.world.now());
+        match taken {
+            Ok(Answer::Ended(found, End::Consumed, _)) => Some(*found),
+            Ok(_) => None,
+            Err(error) => {
+                self.problem(&format!("signal {which} could not be consumed: {error}"));
+                None
+            }
+        }
+    }
+
+    /// Takes what the agent says of being done; whether it said so.
+    pub(super) fn take_claim(&mut self) -> bool {
+        self.is_pending(CLAIM) && self.take(CLAIM).is_some()
+    }
+
+    /// Whether somebody asks for a clear context.
+    pub(super) fn wants_clear(&self) -> bool {
+        self.is_pending(CLEAR)
+    }
+
+    /// The request for a clear context is met.
+    pub(super) fn take_clear(&mut self) {
+        if self.is_pending(CLEAR) {
+            self.take(CLEAR);
+        }
+    }
+
+    /// Asks a human for a review, unless one is asked already; returns whether somebody is asked now.
+    pub(super) fn ask_human(&mut self, why: &str) -> bool {
+        let kinds = &self.policy().signals;
+        if !kinds.kind(REVIEW).is_some_and(|it| it.awaits_human(kinds)) {
+            self.problem(&format!("the pack has no signal {REVIEW}, so no human is asked"));
+            return false;
+        }
+        let mut fields = Map::new();
+        fields.insert("reason".to_owned(), mask(why).0.into_owned().into());
+        let sender = CONSUMER.to_owned();
+        let draft = Draft { name: REVIEW.to_owned(), fields, sender, ..Draft::default() };
+        let made = self.stores().signals.emit_once(&draft, self.world.now());
+        if let Err(error) = &made {
+            self.problem(&format!("{REVIEW}: {error}"));
+        }
+        made.is_ok()
+    }
+
+    fn is_pending(&self, name: &str) -> bool {
+        let stores = self.stores();
+        let known = stores.signals.exists() && self.policy().signals.kind(name).is_some();
+        known && stores.signals.pending(self.world.now()).iter().any(|it| it.name == name)
+    }
+}
+
+/// What a signal says.
+fn text_of(found: &Found) -> String {
+    let said = ["text", "reason", "message", "input", "decision"];
+    let said = said.iter().map(|it| found.text(it)).find(|it| !it.is_empty());
+    said.unwrap_or_default().to_owned()
+}

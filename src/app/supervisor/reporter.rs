@@ -1,0 +1,165 @@
+//! What a run reports: its events, in `logs/events.jsonl` and to the observer, and how it stands.
+
+use serde_json::{Value, json};
+
+use super::Supervisor;
+use crate::hook::agent_output::AgentOutput;
+use crate::judge::context::of_meters;
+use crate::report::context::{self, Whose};
+use crate::report::mask::{mask, mask_json};
+use crate::report::run;
+use crate::report::standing::Standing;
+use crate::state::context::Measured;
+use crate::state::run::{Effect, Phase, Renewal};
+use crate::store::log;
+
+/// What happened, one line each.
+const EVENT_LOG: &str = "logs/events.jsonl";
+
+/// Receives what a run reports.
+pub(crate) trait RunObserver {
+    /// Receives an event, as it is logged.
+    fn receive(&mut self, event: &Value);
+    /// Whether the standing of the run is shown.
+    fn shows_standing(&self) -> bool;
+    /// Receives the standing of the run.
+    fn show(&self, standing: &Standing<'_>);
+    /// Ends the display of the standing: the run is over.
+    fn clear(&mut self);
+}
+
+impl Supervisor<'_> {
+    /// Tells an event. A log that cannot be written is no reason to stop.
+    pub(super) fn tell(&mut self, kind: &str, fields: &[(&str, Value)]) {
+        self.tell_event(run::event(kind, self.world.now(), fields));
+    }
+
+    /// The same of an event that is made already.
+    pub(super) fn tell_event(&mut self, event: Value) {
+        let mut event = run::stamped(event, self.world.now());
+        mask_json(&mut event);
+        let path = self.paths.own.join(EVENT_LOG);
+        if !log::append(self.world, &path, std::slice::from_ref(&event)) {
+            let made = path.parent().is_some_and(|it| self.world.create_folder(it).is_ok());
+            let _refused = made && log::append(self.world, &path, std::slice::from_ref(&event));
+        }
+        self.observer.receive(&event);
+    }
+
+    /// Something that did not work and stops nothing.
+    pub(super) fn problem(&mut self, text: &str) {
+        let text = mask(text).0.into_owned();
+        self.tell("loop.problem", &[("problem", text.into())]);
+    }
+
+    pub(super) fn tell_effect(&mut self, effect: &Effect) {
+        let run = &self.run;
+        let iteration = ("iteration", json!(run.iteration));
+        let most = ("max_iterations", json!(run.iterations_max(&self.limits)));
+        match effect {
+            Effect::Ask | Effect::AskHuman(_) | Effect::End(_) => {}
+            Effect::Begin => {
+                let fields = [
+                    iteration,
+                    most,
+                    ("session", json!(run.session)),
+                    ("attempt", json!(run.attempt)),
+                ];
+                self.tell("loop.iteration_start", &fields);
+            }
+            Effect::Renew(why) => self.told_renewal(*why),
+            Effect::Extended(by) => {
+                self.tell("loop.extended", &[iteration, most, ("by", json!(by))])
+            }
+            Effect::Stuck(signs) => {
+                let fields = [
+                    iteration,
+                    ("signals", json!(signs.len())),
+                    ("count", json!(run.stuck_rounds)),
+                    ("reasons", json!(signs.join(", "))),
+                ];
+                self.tell("loop.stuckness_detected", &fields);
+            }
+            Effect::BudgetWarning(percent) => {
+                let fields = [
+                    iteration,
+                    ("percent", json!(percent)),
+                    ("spent_usd", json!(run.spend.cost_usd)),
+                    ("limit_usd", json!(self.limits.budget_usd)),
+                ];
+                self.tell("loop.budget_warning", &fields);
+            }
+            Effect::Wait { wait, why } => {
+                let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+                let fields = [iteration, ("wait_ms", json!(wait)), ("reason", json!(why))];
+                self.tell("loop.wait", &fields);
+            }
+        }
+    }
+
+    /// Another session began (seed 004 for the names of the events).
+    fn told_renewal(&mut self, why: Renewal) {
+        let (restart, iteration) = (self.run.restarts, self.run.iteration);
+        if why == Renewal::Exhausted {
+            let (session, now) = (format!("run-{}", self.run.id), self.world.now());
+            let number = self.run.session_iteration.into();
+            let whose = Whose { session: &session, now, iteration: number };
+            self.tell_event(context::restart(whose, restart.into(), iteration.into()));
+        }
+        let fields = [
+            ("restart", json!(restart)),
+            ("max", json!(self.limits.restarts)),
+            ("session", json!(self.run.session)),
+            ("iteration", json!(iteration)),
+            ("reason", json!(why.as_str())),
+        ];
+        self.tell("loop.restart", &fields);
+    }
+
+    /// It is over: how, why, and what it took.
+    pub(super) fn told_end(&mut self) {
+        let Phase::Over { status, why } = self.run.phase.clone() else { return };
+        self.observer.clear();
+        let spend = self.run.spend;
+        if self.limits.budget_usd.is_some() && status == crate::state::run::Status::Budget {
+            let left = self.limits.budget_usd.unwrap_or_default() - spend.cost_usd;
+            self.tell("pipeline.budget_exhausted", &[("remaining", json!(left.min(0.0)))]);
+        }
+        let fields = [
+            ("run", json!(self.run.id)),
+            ("status", json!(status.as_str())),
+            ("exit_code", json!(status.exit_code())),
+            ("reason", json!(why)),
+            ("iteration", json!(self.run.iteration)),
+            ("restarts", json!(self.run.restarts)),
+            ("worked_ms", json!(self.run.worked_ms)),
+            ("tokens", json!(self.run.spend.tokens())),
+            ("cost_usd", json!(spend.cost_usd)),
+        ];
+        self.tell("loop.end", &fields);
+    }
+
+    /// Shows where it stands, where somebody watches; `output`: what the turn at work said so far.
+    pub(super) fn show(&self, output: &AgentOutput) {
+        if !self.observer.shows_standing() {
+            return;
+        }
+        let (spent, turn) = (self.spend_of(output), output.meters());
+        let rules = &self.policy().context;
+        let gauge = of_meters(rules, &self.overrides, &turn);
+        // What was spent is known of the whole session after a turn only.
+        let live = gauge.known && rules.settings.measured == Measured::Occupancy;
+        let gauge = if live { &gauge } else { &self.context };
+        let standing = Standing {
+            run: &self.run,
+            limits: &self.limits,
+            spent,
+            context: gauge.known.then_some(gauge.measured),
+            breakers: &self.standing,
+            gate: self.decided,
+            elapsed: self.world.elapsed().saturating_sub(self.began),
+            now: self.world.now(),
+        };
+        self.observer.show(&standing);
+    }
+}

@@ -1,0 +1,247 @@
+//! One turn: the command gets its prompt and works (`hearing`); what became of it is measured, claimed,
+//! told, and moves the run on.
+
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use super::Supervisor;
+use super::changes::Tree;
+use super::failures::CONTEXT_CLASS;
+use super::process_output::{Ending, Heard};
+use crate::facts::meters::{Usage, dollars};
+use crate::hook::agent_output::AgentOutput;
+use crate::judge::context::of_meters;
+use crate::judge::dead_letter::fingerprint;
+use crate::limits::TURN_LOG_BYTES_MAX;
+use crate::report::context::{Whose, usage, warning};
+use crate::report::mask::mask;
+use crate::state::context::ACT;
+use crate::state::run::stuckness::{Mark, overlap_percent};
+use crate::state::run::{Claim, Context, Event, Failure, Spend, Turn, Used, unseen};
+
+impl Supervisor<'_> {
+    /// Makes one turn and moves the run on.
+    pub(super) fn turn(&mut self) {
+        // What was claimed before this turn says nothing about it.
+        self.take_claim();
+        let switched = self.run.switched_at_work.clone();
+        self.check_gate();
+        if self.run.switched_at_work != switched {
+            self.save();
+        }
+        let prompt = self.prompt(&self.summary());
+        if self.run.base.is_empty() {
+            self.run.base = self.tree().base().unwrap_or_default();
+        }
+        let before = self.tree().content(&self.run.base);
+        let seen = self.facts().seq;
+        self.record_prompt(&prompt);
+        let heard = match self.listen(&prompt) {
+            Ok(heard) => heard,
+            Err(error) => {
+                let program = self.run.command.first().cloned().unwrap_or_default();
+                let why = format!("`{program}` could not be started: {error}");
+                return self.step(&Event::CannotRun(&why));
+            }
+        };
+        self.check_gate();
+        if heard.ending == Ending::Interrupted {
+            let (spend, priced) = self.measure(&heard.output);
+            let used = Used { spend, priced, took: heard.took };
+            return self.step(&Event::Interrupted(Some(used)));
+        }
+        let after = self.tree().content(&self.run.base);
+        let changes =
+            before.as_ref().zip(after.as_ref()).map(|(before, after)| after.since(before));
+        let failure = self.failure(&heard);
+        let said = heard.output.said();
+        self.record_answer(&heard.output);
+        let exit_code = heard.ending.code().unwrap_or_default();
+        let error = failure.as_ref().map(|it| format!("{} {}", it.class, it.text));
+        let error = error.or_else(|| self.failed_test(seen)).map(|it| fingerprint(&it));
+        let files = changes.as_ref().map(|it| it.files.clone()).unwrap_or_default();
+        let (spend, priced) = self.measure(&heard.output);
+        let context = self.context_now(failure.as_ref());
+        let mut turn = Turn {
+            claim: self.claim(&heard, failure.is_none(), &files),
+            spend,
+            priced,
+            context,
+            mark: Mark {
+                content: after.map(|it| it.fingerprint).unwrap_or_default(),
+                lines: changes.as_ref().map(|it| it.lines),
+                error: error.unwrap_or_default(),
+                exit_code,
+                words_percent: overlap_percent(&said, &self.said_before()),
+                tests: self.tests(),
+            },
+            moved: changes.map(|it| it.moved),
+            files,
+            tools_seen: heard.output.tools > 0,
+            took: heard.took,
+            failure,
+            ..Turn::default()
+        };
+        self.raise(&mut turn);
+        self.keep_said(&said);
+        self.told_turn(&heard, &turn);
+        self.failed = turn.failure.is_some();
+        self.step(&Event::Ended(&turn));
+        self.write_progress(&self.run.clone());
+    }
+
+    /// The project as git sees it.
+    pub(super) fn tree(&self) -> Tree<'_> {
+        Tree::new(self.world, &self.project.root, &self.paths.own)
+    }
+
+    /// Says so, where nobody can know what turns change.
+    pub(super) fn note_git(&mut self) {
+        self.run.base = self.tree().base().unwrap_or_default();
+        if self.run.base.is_empty() {
+            let root = self.project.root.display();
+            let text = format!(
+                "git does not know {root}: what a turn changes is not known, so a run in which nothing \
+                 changes goes on to its last turn"
+            );
+            self.problem(&text);
+        }
+    }
+
+    /// Reads the meters: tokens and money of the turn, and whether its price is known. What the command
+    /// tells of its cost comes before the pack's prices.
+    pub(super) fn measure(&mut self, output: &AgentOutput) -> (Spend, bool) {
+        let rules = &self.policy().context;
+        let (turn, spend) = (output.meters(), self.spend_of(output));
+        let priced = spend.tokens() > 0 && rules.unpriced(&turn).is_empty();
+        // The session's own tokens, which the cumulative meter is measured by.
+        let mut session = turn;
+        let before = self.run.session_spend;
+        let before = Usage {
+            input: before.input,
+            output: before.output,
+            cache_read: before.cache_read,
+            cache_creation: before.cache_creation,
+        };
+        let model = session.model.clone();
+        session.spend(&model, &before);
+        self.context = of_meters(rules, &self.overrides, &session);
+        (spend, priced || output.cost_usd.is_some())
+    }
+
+    /// What a command used, as far as it told. What it tells of its cost comes before the pack's prices.
+    pub(super) fn spend_of(&self, output: &AgentOutput) -> Spend {
+        let turn = output.meters();
+        let used = turn.total();
+        Spend {
+            input: used.input,
+            output: used.output,
+            cache_read: used.cache_read,
+            cache_creation: used.cache_creation,
+            cost_usd: output
+                .cost_usd
+                .unwrap_or_else(|| dollars(self.policy().context.spent(&turn))),
+        }
+    }
+
+    /// Whether the context must be cleared before the next turn.
+    fn context_now(&self, failure: Option<&Failure>) -> Context {
+        let full = self.context.reached.iter().any(|it| it == ACT);
+        if full || failure.is_some_and(|it| it.class == CONTEXT_CLASS) {
+            Context::Exhausted
+        } else if self.wants_clear() {
+            Context::ClearRequested
+        } else {
+            Context::Fits
+        }
+    }
+
+    /// What the agent says of being done, judged. Text counts for nothing.
+    fn claim(&mut self, heard: &Heard, worked: bool, files: &[String]) -> Claim {
+        let takes = |way: &str| match self.run.options.claims.as_slice() {
+            [] => self.settings.takes_claim(way),
+            asked => asked.iter().any(|it| it == way),
+        };
+        let structured = takes("structured") && heard.output.complete;
+        // Who was ended by us claims nothing by it.
+        let exit = takes("exit") && worked && heard.ending == Ending::Code(Some(0));
+        let signal = takes("signal");
+        let claimed = (signal && self.take_claim()) || structured || exit;
+        if !claimed {
+            return Claim::None;
+        }
+        let answer = if heard.output.answer.is_empty() {
+            heard.output.said()
+        } else {
+            heard.output.answer.clone()
+        };
+        let unseen = unseen::after(&self.run.unseen, files, heard.output.tools > 0);
+        let verdict = match self.judge(&answer) {
+            // A human who switched the gate off takes the agent's word.
+            Claim::Accepted if !unseen.is_empty() && self.run.switched.off.is_none() => {
+                Claim::Unverified(format!("{}.", unseen::describe(&unseen)))
+            }
+            verdict
+            @ (Claim::None | Claim::Refused(_) | Claim::Unverified(_) | Claim::Accepted) => verdict,
+        };
+        self.decided = if verdict == Claim::Accepted { "content" } else { "not content" };
+        if let Claim::Refused(why) | Claim::Unverified(why) = &verdict {
+            self.tell("loop.completion_refused", &[("reason", json!(why))]);
+        }
+        verdict
+    }
+
+    fn said_path(&self) -> PathBuf {
+        self.paths.folder.join("last-said.txt")
+    }
+
+    fn said_before(&self) -> String {
+        let bytes = self.world.read(&self.said_path(), TURN_LOG_BYTES_MAX).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    fn keep_said(&self, said: &str) {
+        // It is compared with the next turn's; without it nothing seems to be said again.
+        self.world.write(&self.said_path(), mask(said).0.as_bytes()).ok();
+    }
+
+    fn told_turn(&mut self, heard: &Heard, turn: &Turn) {
+        let spend = turn.spend;
+
+        let tokens = spend.tokens();
+        let fields = [
+            ("iteration", json!(self.run.iteration)),
+            ("session", json!(self.run.session)),
+            ("exit_code", json!(heard.ending.code())),
+            ("ended", json!((heard.ending == Ending::Spent).then_some("the money is spent"))),
+            ("took_ms", json!(u64::try_from(turn.took.as_millis()).unwrap_or(u64::MAX))),
+            ("tokens", json!(tokens)),
+            ("cost_usd", json!(spend.cost_usd)),
+            ("moved", json!(turn.moved)),
+            ("lines", json!(turn.mark.lines)),
+            ("failure", json!(turn.failure.as_ref().map(|it| it.class.as_str()))),
+            ("error", json!(turn.failure.as_ref().map(|it| it.text.as_str()))),
+            ("claimed", json!(turn.claim != Claim::None)),
+        ];
+        self.tell("loop.iteration_complete", &fields);
+        self.told_context(turn.context);
+    }
+}
+
+impl Supervisor<'_> {
+    /// How full the context is, by the seed's names.
+    fn told_context(&mut self, context: Context) {
+        let gauge = self.context.clone();
+        if gauge.input_tokens == 0 && gauge.output_tokens == 0 {
+            return; // The command tells no tokens.
+        }
+        let session = format!("run-{}", self.run.id);
+        let now = self.world.now();
+        let whose = Whose { session: &session, now, iteration: self.run.iteration.into() };
+        self.tell_event(usage(whose, &gauge));
+        if context == Context::Exhausted {
+            self.tell_event(warning(whose, &gauge));
+        }
+    }
+}

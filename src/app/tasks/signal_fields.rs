@@ -1,0 +1,54 @@
+//! What a signal says, as `name=value` words of a command line.
+
+use serde_json::{Map, Number, Value};
+
+use crate::policy::shapes::resilience::SEVERITIES;
+use crate::policy::signals::{FieldType, SignalKind};
+use crate::script::words::{cut, flag, unknown};
+use crate::time::Timestamp;
+
+/// What a signal of this kind says, by these words.
+///
+/// # Errors
+/// A field or a value that does not fit, or a field that is missing.
+pub(crate) fn parse(kind: &SignalKind, words: &[String]) -> Result<Map<String, Value>, String> {
+    let mut said = Map::new();
+    let names: Vec<&str> = kind.fields.iter().map(|it| it.name.as_str()).collect();
+    for word in words {
+        let (name, text) = cut(word)?;
+        let field = kind.fields.iter().find(|it| it.name == name);
+        let field = field.ok_or_else(|| unknown(&format!("`{}`", kind.id), name, &names))?;
+        let wrong = |wanted: &str| format!("`{name}` takes {wanted}, not `{text}`");
+        let value = match field.kind {
+            FieldType::Text => text.into(),
+            FieldType::Number => number(text).ok_or_else(|| wrong("a number"))?.into(),
+            FieldType::Flag => flag(text).ok_or_else(|| wrong("true or false"))?.into(),
+            FieldType::List => {
+                let mut items = match said.remove(name) {
+                    Some(Value::Array(items)) => items,
+                    _ => vec![],
+                };
+                items.push(text.into());
+                items.into()
+            }
+            FieldType::Time => {
+                let time = Timestamp::parse(text);
+                time.ok_or_else(|| wrong("a time such as 2026-01-25T10:30:00Z"))?.to_string().into()
+            }
+            FieldType::Severity if SEVERITIES.contains(&text) => text.into(),
+            FieldType::Severity => return Err(wrong(&SEVERITIES.join(", "))),
+        };
+        if said.insert(name.to_owned(), value).is_some() {
+            return Err(format!("`{name}` is given twice"));
+        }
+    }
+    match kind.fields.iter().find(|it| it.required && !said.contains_key(&it.name)) {
+        Some(missing) => Err(format!("`{}` needs `{}=…`", kind.id, missing.name)),
+        None => Ok(said),
+    }
+}
+
+fn number(text: &str) -> Option<Number> {
+    let whole = text.parse::<i64>().ok().map(Number::from);
+    whole.or_else(|| Number::from_f64(text.parse().ok()?))
+}

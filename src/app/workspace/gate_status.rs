@@ -1,0 +1,148 @@
+//! Whether policyd is off in a project, and who says so. Only the user can turn it off: by a variable,
+//! by `policyd pause` and `policyd disable`, by a switch file if they chose to honor those, or by a
+//! trusted pack. Whatever else looks like a switch is ignored and reported.
+
+use std::path::PathBuf;
+
+use super::amplihack::{self, PowerSteeringConfig};
+use super::project::{self, OWN_FOLDER, Project};
+use crate::id::SessionId;
+use crate::store::pause::Pause;
+use crate::store::user_choices::{Disabled, UserChoiceStore, UserChoices};
+use crate::time::Timestamp;
+use crate::world::World;
+
+/// Directory of amplihack's power steering in a project.
+pub(crate) const AMPLIHACK_FOLDER: &str = ".claude/runtime/power-steering";
+/// Name of a switch file.
+const SWITCH_FILE: &str = ".disabled";
+
+/// Why policyd is off.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum OffReason {
+    /// A variable of the environment is set.
+    Variable(&'static str),
+    /// The user disabled it in this project.
+    Disabled(Disabled),
+    /// A switch file that the user honors exists.
+    SwitchFile(PathBuf),
+    /// amplihack's configuration, which the user honors, says so.
+    PowerSteering(PathBuf),
+    /// The manifest of the pack says so.
+    Manifest,
+    /// The user paused it.
+    Paused(Pause),
+}
+
+impl OffReason {
+    /// What is off, why, and how to turn it on again.
+    pub(crate) fn text(&self, now: Timestamp) -> String {
+        match self {
+            Self::Variable(name) => format!("disabled: the variable {name} is set"),
+            Self::Disabled(Disabled { since, reason }) => {
+                let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+                format!("disabled in this project since {since}{why}; `policyd enable` ends it")
+            }
+            Self::SwitchFile(path) => format!("disabled: `{}` exists", path.display()),
+            Self::PowerSteering(path) => {
+                format!("disabled: `{}` contains `enabled: false`", path.display())
+            }
+            Self::Manifest => "disabled: the manifest contains `enabled: false`".to_owned(),
+            Self::Paused(pause) => pause.text(now),
+        }
+    }
+}
+
+/// Whether policyd is on, and what else the user must know about that.
+#[derive(Debug, Default)]
+pub(crate) struct GateStatus {
+    /// Why it is off; nothing if it is on.
+    pub(crate) off: Option<OffReason>,
+    /// amplihack's configuration, if the user honors it.
+    pub(crate) config: Option<PowerSteeringConfig>,
+    /// Pauses that apply now, in the project or in a session of it.
+    pub(crate) pauses: Vec<Pause>,
+    /// What is ignored or could not be used, each in one sentence with the fix.
+    pub(crate) problems: Vec<String>,
+}
+
+impl GateStatus {
+    /// Reads everything that could turn policyd off for a session, or for every session.
+    pub(crate) fn read(
+        world: &dyn World,
+        project: &Project,
+        session: Option<&SessionId>,
+        now: Timestamp,
+    ) -> Self {
+        let mut status = Self::default();
+        if let Some(path) = &project.tracked {
+            status.problems.push(format!(
+                "git tracks `{path}`, so the repository can contain foreign state; it is not used, \
+                 and state is kept in `{}`. To use it again: git rm -r --cached {path}",
+                project.state.display()
+            ));
+        }
+        let choices = UserChoiceStore::new(world, &project.state).load();
+        let choices = choices.unwrap_or_else(|problem| {
+            status.problems.push(problem);
+            UserChoices::default()
+        });
+        let file = switch_file(world, project);
+        if let Some(path) = file.as_ref().filter(|_| !choices.switch_files) {
+            status.problems.push(ignored(&format!("the switch file `{}`", path.display())));
+        }
+        status.read_config(world, project, choices.switch_files);
+        status.pauses = choices.pauses.iter().filter(|it| it.holds(now)).cloned().collect();
+        status.off = variable(world)
+            .or_else(|| choices.disabled.clone().map(OffReason::Disabled))
+            .or_else(|| file.filter(|_| choices.switch_files).map(OffReason::SwitchFile))
+            .or_else(|| {
+                let config = status.config.as_ref().filter(|it| it.off)?;
+                Some(OffReason::PowerSteering(config.path.clone()))
+            })
+            .or_else(|| {
+                let id = session?;
+                choices.pause_of(id, now).cloned().map(OffReason::Paused)
+            });
+        status
+    }
+
+    fn read_config(&mut self, world: &dyn World, project: &Project, is_honored: bool) {
+        match amplihack::read_config(world, project) {
+            Ok(config) if is_honored => self.config = config,
+            Err(problem) if is_honored => self.problems.push(problem),
+            Ok(Some(config)) if config.disables_something() => {
+                self.problems.push(ignored(&format!("`{}`", config.path.display())));
+            }
+            Ok(_) | Err(_) => {}
+        }
+    }
+}
+
+fn ignored(what: &str) -> String {
+    format!(
+        "{what} is ignored, because a repository can contain it; to disable policyd here, run \
+         `policyd disable`, or `policyd trust --switch-files` to honor such files"
+    )
+}
+
+/// A variable that turns policyd off.
+fn variable(world: &dyn World) -> Option<OffReason> {
+    if project::is_on(world, "POLICYD_DISABLED") {
+        return Some(OffReason::Variable("POLICYD_DISABLED"));
+    }
+    // amplihack: any text disables, even `0`.
+    let skip = "AMPLIHACK_SKIP_POWER_STEERING";
+    world.env(skip).map(|_| OffReason::Variable(skip))
+}
+
+/// The first switch file of a project; a worktree has those of its main checkout, too.
+fn switch_file(world: &dyn World, project: &Project) -> Option<PathBuf> {
+    // Mostly these are one directory.
+    let mut roots = vec![&project.folder, &project.root, &project.main];
+    roots.dedup();
+    let files = roots.iter().flat_map(|root| {
+        ["", OWN_FOLDER, AMPLIHACK_FOLDER].map(|folder| root.join(folder).join(SWITCH_FILE))
+    });
+    files.into_iter().find(|it| world.stat(it).is_ok())
+}

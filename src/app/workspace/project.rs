@@ -1,0 +1,179 @@
+//! Where the agent works: the project's folder, its main checkout, and its state directory. Reads a
+//! few small files, runs nothing.
+
+use std::path::{Path, PathBuf};
+
+use super::checkout;
+use super::gate_status::AMPLIHACK_FOLDER;
+use crate::facts::call::CallEnvironment;
+use crate::facts::event::Event;
+use crate::path::normal;
+use crate::policy::{self, Settings};
+use crate::state::context::Overrides;
+use crate::store::file::Durability;
+use crate::store::prune::Retention;
+use crate::store::session::{Layout, SessionStore};
+use crate::store::{root, user};
+use crate::world::fenced::FencedWorld;
+use crate::world::{FileKind, World};
+
+/// Folder of policyd's files in a project.
+pub(crate) const OWN_FOLDER: &str = ".policyd";
+
+/// The decision log, below the state directory.
+pub(crate) const DECISION_LOG: &str = "logs/decisions.jsonl";
+
+/// Where the agent works.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Project {
+    /// The folder the agent works in now.
+    pub(crate) folder: PathBuf,
+    /// The project: as the client says, else the git checkout around the folder.
+    pub(crate) root: PathBuf,
+    /// Its main checkout: worktrees of one repository share their state.
+    pub(crate) main: PathBuf,
+    /// The state directory, if no manifest names another one.
+    pub(crate) state: PathBuf,
+    /// A file below the project's own state directory that git tracks: the repository brought that
+    /// state, so `state` is a directory of the user.
+    pub(crate) tracked: Option<String>,
+}
+
+/// Finds the project of an event.
+pub(crate) fn find(world: &dyn World, event: Option<&Event>) -> Project {
+    let exists = |path: &PathBuf| world.stat(path).is_ok_and(|it| it.kind == FileKind::Folder);
+    let said = event.and_then(|it| it.folder.clone()).filter(exists);
+    let folder = said.unwrap_or_else(|| world.working_folder());
+    let named = world.env("CLAUDE_PROJECT_DIR").map(PathBuf::from).filter(exists);
+    let root = named.or_else(|| checkout::around(world, &folder)).unwrap_or_else(|| folder.clone());
+    let main = checkout::main_checkout(world, &root).unwrap_or_else(|| root.clone());
+    let (state, tracked) = state_root(world, &main);
+    Project { folder, root, main, state, tracked }
+}
+
+/// The state directory of a project, and the file that git tracks in the usual place.
+///
+/// A repository that brings state could fill policyd's queues, signals and counters with what its
+/// author wrote. Such a directory is left as it is, and state is kept below the user's own one.
+fn state_root(world: &dyn World, main: &Path) -> (PathBuf, Option<String>) {
+    let usual = world
+        .env("POLICYD_STATE_DIR")
+        .map_or_else(|| main.join(OWN_FOLDER), |it| normal(&main.join(it)));
+    let tracked = checkout::tracked_state(world, main, &usual);
+    let elsewhere = tracked.as_ref().and_then(|_| user::state_folder(world, &usual));
+    (elsewhere.unwrap_or(usual), tracked)
+}
+
+/// A World that writes to the project's own root as `root::fenced` says; nothing where the user names
+/// another root.
+pub(crate) fn fenced<'w>(world: &'w dyn World, project: &Project) -> Option<FencedWorld<'w>> {
+    let root = project.main.join(OWN_FOLDER);
+    (project.state == root).then(|| root::fenced(world, &[&root], &project.main))
+}
+
+/// A World in which nothing is written to the folders that the manifest names, as for the project's own
+/// root; nothing where all is well. Folders that the user's environment names are where they say, and one
+/// beside the project comes with no repository.
+pub(crate) fn fenced_by_pack<'w>(
+    world: &'w dyn World,
+    project: &Project,
+    settings: &Settings,
+) -> Option<FencedWorld<'w>> {
+    let paths = &settings.paths;
+    let is_named = |variable: &str| world.env(variable).is_some();
+    let root = match paths.layout {
+        _ if is_named("POLICYD_STATE_DIR") => "",
+        _ if !paths.root.is_empty() => paths.root.as_str(),
+        policy::Layout::Amplihack if !is_named("AMPLIHACK_PS_STATE_DIR") => AMPLIHACK_FOLDER,
+        policy::Layout::Amplihack | policy::Layout::Policyd => "",
+    };
+    let named = [root, paths.diagnostics.as_str()].into_iter().filter(|it| !it.is_empty());
+    let within = |it: &PathBuf| normal(it).starts_with(&project.main);
+    let within = named.map(|it| project.main.join(it)).filter(within);
+    let within: Vec<PathBuf> = within.collect();
+    let roots: Vec<&Path> = within.iter().map(PathBuf::as_path).collect();
+    (!roots.is_empty()).then(|| root::fenced(world, &roots, &project.main))
+}
+
+/// The folder that a variable names, relative to the project.
+fn folder_of(world: &dyn World, project: &Project, variable: &str) -> Option<PathBuf> {
+    world.env(variable).map(|it| project.main.join(it))
+}
+
+/// Where a project's sessions are kept, and the root of our own with the logs: environment,
+/// manifest, layout.
+pub(crate) fn sessions<'w>(
+    world: &'w dyn World,
+    project: &Project,
+    settings: &Settings,
+) -> (SessionStore<'w>, PathBuf) {
+    let paths = &settings.paths;
+    let own_variable = world.env("POLICYD_STATE_DIR").map(|_| project.state.clone());
+    let seed_variable = folder_of(world, project, "AMPLIHACK_PS_STATE_DIR");
+    let manifest = (!paths.root.is_empty()).then(|| project.main.join(&paths.root));
+    let named = own_variable.or(manifest);
+    let own = named.clone().unwrap_or_else(|| project.state.clone());
+    let (root, layout) = match (named, seed_variable, paths.layout) {
+        (Some(root), _, _) => (root, Layout::policyd()),
+        // The seed's variable names the folder of the session folders.
+        (None, Some(root), _) => (root, Layout::bare()),
+        (None, None, policy::Layout::Policyd) => (own.clone(), Layout::policyd()),
+        (None, None, policy::Layout::Amplihack) => (project.main.clone(), Layout::power_steering()),
+    };
+    let mut store = SessionStore::new(world, root, layout);
+    store.durability = durability(world, &settings.durability);
+    store.debug = debug(world);
+    if !paths.diagnostics.is_empty() {
+        store.diagnostics = Some(project.main.join(&paths.diagnostics));
+    }
+    store.retention = Some(Retention {
+        age_max: settings.sessions_max_age,
+        sessions_max: settings.sessions_max_count,
+    });
+    (store, own)
+}
+
+/// The manifest's numbers, changed by the environment (`POLICYD_*`, the seed's as aliases).
+fn durability(world: &dyn World, settings: &policy::Durability) -> Durability {
+    let get = |name: &str| {
+        world.env(&format!("POLICYD_{name}")).or_else(|| world.env(&format!("AMPLIHACK_PS_{name}")))
+    };
+    let no_fsync = is_on(world, "POLICYD_NO_FSYNC") || is_on(world, "AMPLIHACK_PS_NO_FSYNC");
+    Durability {
+        fsync: settings.fsync && !no_fsync,
+        verify: settings.verify,
+        retry_delays: settings.retry_delays.clone(),
+        attempts: get("MAX_RETRIES").and_then(|it| it.parse().ok()).unwrap_or(settings.attempts),
+    }
+}
+
+/// Temporary folders of this machine besides the usual ones, and the client's own: what an agent
+/// leaves there is nobody's work.
+pub(crate) fn scratch_folders(world: &dyn World) -> Vec<PathBuf> {
+    let home = world.env("HOME").map(|it| Path::new(&it).join(".claude"));
+    world.env("TMPDIR").map(PathBuf::from).into_iter().chain(home).collect()
+}
+
+/// Folders of this machine in which a tool call may leave what it likes.
+pub(crate) fn temporary_folders(world: &dyn World) -> Vec<String> {
+    let own = ["TMPDIR", "TEMP"].iter().filter_map(|it| world.env(it));
+    // macOS and Windows write it with a slash at its end.
+    let own = own.map(|it| it.trim_end_matches(['/', '\\']).to_owned()).filter(|it| !it.is_empty());
+    CallEnvironment::TEMPORARY.map(str::to_owned).into_iter().chain(own).collect()
+}
+
+/// Whether a variable switches something on: set, and none of the usual words for no.
+pub(crate) fn is_on(world: &dyn World, name: &str) -> bool {
+    let off = ["0", "false", "no", "off"];
+    world.env(name).is_some_and(|it| !off.contains(&it.to_ascii_lowercase().as_str()))
+}
+
+/// What the environment says of the context's window, and what is wrong with it.
+pub(crate) fn overrides(world: &dyn World) -> (Overrides, Vec<String>) {
+    Overrides::read(|name| world.env(name))
+}
+
+/// Whether the debug log is kept.
+pub(crate) fn debug(world: &dyn World) -> bool {
+    is_on(world, "POLICYD_DEBUG") || is_on(world, "AMPLIHACK_PS_DEBUG")
+}
