@@ -3,6 +3,7 @@
 
 pub mod breaker;
 pub mod context;
+pub mod continuation;
 pub mod dead_letter;
 pub mod escalation;
 pub mod failure;

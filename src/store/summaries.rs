@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use super::document::Documents;
 use super::file::Durability;
 use crate::limits::{SUMMARIES_BYTES_MAX, SUMMARIES_MAX};
+use crate::state::continuation::SummaryOrigin;
 use crate::time::Timestamp;
 use crate::world::{World, WorldError};
 
@@ -22,8 +23,6 @@ pub const SUMMARY_FILE: &str = "context-summary.md";
 
 /// Made where a session ends: its context may come back.
 pub const AT_END: &str = "session_end";
-/// Made where a session ends because its context was cleared: another one begins.
-pub const AT_CLEAR: &str = "clear";
 
 /// One summary.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -34,7 +33,7 @@ pub struct Summary {
     pub folder: String,
     /// When it was made.
     pub at: Timestamp,
-    /// Why it was made: `compact`, `act`, [`AT_END`], [`AT_CLEAR`], ….
+    /// Why it was made: `compact`, `act`, [`AT_END`], `clear`, ….
     pub reason: String,
     /// The turn at which it was made.
     pub iteration: u64,
@@ -44,6 +43,15 @@ pub struct Summary {
     pub told: Option<Timestamp>,
     /// The process of the client, where it told; empty else.
     pub client: String,
+}
+
+impl Summary {
+    /// Where it comes from.
+    #[must_use]
+    pub fn origin(&self) -> SummaryOrigin<'_> {
+        let Self { session, folder, client, reason, at, .. } = self;
+        SummaryOrigin { session, folder, client, reason, at: *at }
+    }
 }
 
 /// The summaries of a project.

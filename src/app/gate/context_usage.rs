@@ -1,7 +1,6 @@
 //! How full the context is, at events that can be told it: a tier is told once, what is worth keeping
 //! is summarised before the context goes, and told to the one that comes after. Nothing here blocks.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -24,16 +23,15 @@ use crate::report::summary::told;
 use crate::script::context_facts::Gauge;
 use crate::script::{Evaluator, template};
 use crate::state::context::{ACT, DRIVEN_VARIABLE, Effect, Overrides, Standing};
+use crate::state::continuation::{AT_CLEAR, ContextStart};
 use crate::store::file::Saved;
 use crate::store::session::SessionStore;
-use crate::store::summaries::{AT_CLEAR, AT_END, Summary};
+use crate::store::summaries::{AT_END, Summary};
 use crate::store::transcript::{self, Places};
 use crate::world::World;
 
 /// Longest wait of a hook for a lock.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
-/// Longest time between the end of a session that was cleared and the beginning of the one after it.
-const CLEAR_WITHIN: Duration = Duration::from_secs(60);
 /// What was measured and said, one line each.
 const EVENT_LOG: &str = "logs/events.jsonl";
 
@@ -272,36 +270,28 @@ impl Metering<'_> {
         if !self.rules().inject.iter().any(|it| it == source) {
             return;
         }
-        let (now, max_age) = (self.request.now, self.rules().summary_max_age);
-        let (own, folder) = (event.session_id.as_str(), self.project.root.to_string_lossy());
-        let same = matches!(source, "compact" | "resume");
-        let carrier = self.carrier();
-        // What it was told of this turn still stands in a context that is resumed.
+        let (now, carrier) = (self.request.now, self.carrier());
+        let (client, folder) = (carrier.client(), self.project.root.to_string_lossy());
+        let start = ContextStart {
+            session: event.session_id.as_str(),
+            folder: &folder,
+            client: &client,
+            same_session: matches!(source, "compact" | "resume"),
+            now,
+            max_age: self.rules().summary_max_age,
+        };
+        // A context that is resumed still contains what it received in this turn.
         let was_told = |facts: &Facts| {
             let turn = facts.prompts.count;
-            carrier.summaries().was_told((own, folder.as_ref()), turn)
+            carrier.summaries().was_told((start.session, start.folder), turn)
         };
         if source == "resume" && self.facts(report).as_ref().is_some_and(was_told) {
             return;
         }
-        let client = carrier.client();
-        let fits = |it: &Summary| {
-            let age = now.since(it.at);
-            // Only the session that was cleared just now goes on in this one.
-            let before = same || (it.reason == AT_CLEAR && age <= CLEAR_WITHIN);
-            let young = age <= max_age;
-            let known = !client.is_empty() && !it.client.is_empty();
-            let bound = same || !known || it.client == client;
-            young && before && bound && it.folder == folder && (it.session == own) == same
-        };
-        // Nothing else in the payload of a session that begins names the one that was cleared.
+        let fits = |it: &Summary| start.continues(&it.origin());
         let all = carrier.summaries().all();
-        let whose: BTreeSet<&str> = all
-            .iter()
-            .filter(|it| it.told.is_none() && fits(it))
-            .map(|it| it.session.as_str())
-            .collect();
-        if !same && whose.len() > 1 && client.is_empty() {
+        let waiting = all.iter().filter(|it| it.told.is_none() && fits(it));
+        if start.is_ambiguous(waiting.map(|it| it.session.as_str())) {
             report.note(
                 "several sessions were cleared just now: which one goes on here is not known",
             );
@@ -311,7 +301,7 @@ impl Metering<'_> {
         let summary = match taken {
             Ok(Some(it)) => Some((it.text, it.iteration)),
             // Nobody summarised it in time: its transcript is there.
-            Ok(None) if same => self.made_now(report),
+            Ok(None) if start.same_session => self.made_now(report),
             Ok(None) => None,
             Err(error) => {
                 report.note(format!("the summary of the last context: {error}"));
@@ -325,7 +315,7 @@ impl Metering<'_> {
         }
         let restarts = carrier.summaries().all().iter().filter(|it| it.told.is_some()).count();
         let restarts = u64::try_from(restarts).unwrap_or(u64::MAX);
-        let whose = Whose { session: own, now, iteration: 0 };
+        let whose = Whose { session: start.session, now, iteration: 0 };
         append(self.world, self.own, EVENT_LOG, &[restart(whose, restarts, before)]);
     }
 
