@@ -147,6 +147,7 @@ pub(super) fn man(console: &mut Console<'_>, path: &[String]) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::app::doctor::variables::OWN_VARIABLES;
 
     fn parsed(line: &str) -> String {
         let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
@@ -185,6 +186,18 @@ mod tests {
             "POLICYD_INSTALL_HARNESS",
         ] {
             assert!(variables.iter().any(|it| it == name), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_variable_of_the_docs_is_known() {
+        let page = include_str!("../docs/reference/environment.md");
+        let options = variables();
+        for name in page.split(|c: char| !(c.is_ascii_uppercase() || c == '_')) {
+            if name.strip_prefix("POLICYD_").is_some_and(|it| !it.is_empty()) {
+                let is_known = OWN_VARIABLES.contains(&name) || options.iter().any(|it| it == name);
+                assert!(is_known, "{name}");
+            }
         }
     }
 }

@@ -4,7 +4,7 @@
 mod audit_log;
 mod layers;
 mod transcripts;
-mod variables;
+pub(crate) mod variables;
 mod versions;
 
 use std::path::Path;

@@ -86,9 +86,12 @@ pub(crate) fn run(
     let (sessions, own) = project::sessions(world, &project, &ready.policy.settings);
     let durability = sessions.durability.clone();
     let store = RunStore::new(world, &own, durability.clone());
-    let _alone = store.lock().map_err(|error| match error {
-        WorldError::Locked(_) => AppError::failed_as("another run is active in this project"),
-        error => AppError::failed_as(format!("{}: {error}; nothing was run", own.display())),
+    let _alone = store.lock().map_err(|error| {
+        AppError::failed_as(if matches!(error, WorldError::Locked(_)) {
+            "another run is active in this project".to_owned()
+        } else {
+            format!("{}: {error}; nothing was run", own.display())
+        })
     })?;
     let choices = UserChoiceStore::new(world, &own);
     let (run, unrecorded) = begin(world, (&store, &choices), request)?;
