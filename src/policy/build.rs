@@ -2,8 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
+use super::builder::{
+    AT_A_MESSAGE, BEFORE_ASKING, BEFORE_CLASSIFYING, Builder, on_error, patterns, place, text,
+    texts,
+};
 use super::context::ContextRules;
 use super::guards::{Guard, Guards};
 use super::layers::{self, Entry, Layers};
@@ -11,100 +14,32 @@ use super::review::{Base, Meant};
 use super::shared::Shared;
 use super::tables::Table;
 use super::{
-    Check, Consideration, Expression, MessageChoice, OnError, Place, Policy, Preference, Probe,
-    SessionType, Settings, records, shapes,
+    Check, Consideration, Expression, MessageChoice, Policy, Preference, Probe, SessionType,
+    Settings, records, shapes,
 };
 use crate::facts::cursor::Key;
 use crate::facts::event::EventKind;
-use crate::facts::pattern::CommandPattern;
 use crate::limits::PROBES_DEADLINE_MAX;
 use crate::script::types::{Names, Type};
+use crate::source::Diagnostic;
 use crate::source::node::Node;
-use crate::source::{Diagnostic, Span, suggest};
 use considerations::Checkers;
 pub(super) use considerations::Named;
 pub(super) use resilience::Resilience;
 pub(super) use tables::own_names;
 pub(super) use vocabulary::Vocabulary;
 
-mod breakers;
 mod considerations;
 mod context;
-mod expressions;
 mod failures;
 mod guards;
 mod questions;
 mod rationalizations;
 mod resilience;
-mod run;
 mod settings;
 mod signals;
 mod tables;
 mod vocabulary;
-
-/// A check is judged before there is an outcome.
-const AT_A_CHECK: &[&str] = &["outcome", "action", "program"];
-/// What type a session is of is not known while that is asked.
-const BEFORE_CLASSIFYING: &[&str] = &[
-    "session.type",
-    "prefs",
-    "probes",
-    "state",
-    "rule",
-    "outcome",
-    "rationalizations",
-    "action",
-    "program",
-];
-/// A session is classified, and questions are put, before anything is known from outside.
-const BEFORE_ASKING: &[&str] =
-    &["prefs", "probes", "state", "rule", "outcome", "rationalizations", "action", "program"];
-/// Nothing is asked for the sake of a message.
-const AT_A_MESSAGE: &[&str] = &["prefs", "probes", "rule", "action", "program"];
-
-/// Everything needed to type expressions and to complain.
-pub(super) struct Builder<'a> {
-    pub(super) names: Arc<Names>,
-    /// Whether anything that was typed asks where breakers stand.
-    pub(super) reads_breakers: bool,
-    pub(super) reads_waiting: bool,
-    /// Whether an expression asked which signals wait.
-    pub(super) reads_signals: bool,
-    /// Whether an expression asked how full the context is.
-    pub(super) reads_context: bool,
-    /// Facts read by what was typed since it was last emptied.
-    pub(super) uses: BTreeSet<String>,
-    /// Whether what the packs below say is built already.
-    pub(super) own_only: bool,
-    /// Facts that are not known where what is typed now will be evaluated.
-    pub(super) unknown_here: &'static [&'static str],
-    /// Time all probes of one stop may take together, where a pack beside the built-in one says so.
-    pub(super) deadline: Option<Duration>,
-    pub(super) diagnostics: &'a mut Vec<Diagnostic>,
-}
-
-impl<'a> Builder<'a> {
-    /// One that has typed nothing yet, and begins with the checks.
-    fn new(
-        names: Arc<Names>,
-        own_only: bool,
-        deadline: Option<Duration>,
-        diagnostics: &'a mut Vec<Diagnostic>,
-    ) -> Self {
-        Self {
-            names,
-            own_only,
-            reads_breakers: false,
-            reads_waiting: false,
-            reads_signals: false,
-            reads_context: false,
-            uses: BTreeSet::new(),
-            unknown_here: AT_A_CHECK,
-            deadline,
-            diagnostics,
-        }
-    }
-}
 
 /// What packs may name that stand on these layers; no rule. What no pack looks at is not built.
 #[derive(Debug)]
@@ -338,47 +273,7 @@ fn voices(messages: &[Shared<Node>]) -> BTreeSet<String> {
     said.filter_map(|it| it.get("voice")?.text()).map(str::to_owned).collect()
 }
 
-/// The value of `on_error` by its name.
-pub(super) fn on_error(text: &str) -> Option<OnError> {
-    match text {
-        "allow" => Some(OnError::Allow),
-        "warn" => Some(OnError::Warn),
-        "block" => Some(OnError::Block),
-        _ => None,
-    }
-}
-
-/// The text of a node, or nothing.
-pub(super) fn text(node: Option<&Node>) -> String {
-    node.and_then(Node::text).unwrap_or_default().to_owned()
-}
-
-/// The texts of a list node.
-pub(super) fn texts(node: Option<&Node>) -> Vec<String> {
-    let items = node.and_then(Node::items).unwrap_or_default();
-    items.iter().filter_map(Node::text).map(str::to_owned).collect()
-}
-
-/// The command patterns of a list node.
-pub(super) fn patterns(node: Option<&Node>) -> Vec<CommandPattern> {
-    texts(node).iter().map(|it| CommandPattern::parse(it)).collect()
-}
-
-/// Where a node is written, for people.
-pub(super) fn place(span: &Span) -> Place {
-    let (line, column) = span.line_column();
-    let small = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
-    Place { file: span.source.name.clone(), line: small(line), column: small(column) }
-}
-
 impl Builder<'_> {
-    fn unknown(&mut self, code: &'static str, what: &str, node: &Node, known: &[&str]) {
-        let name = node.text().unwrap_or_default();
-        let found =
-            Diagnostic::error(code, node.span.clone(), format!("there is no {what} `{name}`"));
-        self.diagnostics.push(found.with_meant(name, known));
-    }
-
     fn session_type(&mut self, entry: &Entry) -> Option<SessionType> {
         let Some(when) = self.expression(entry.get("when"), Type::Bool) else {
             self.missing(entry, "when", "a session type says which sessions are of it");
@@ -408,29 +303,5 @@ impl Builder<'_> {
             }
         }
         messages
-    }
-
-    /// Complains about a key that is not there, unless a merge key may have brought it or another key
-    /// is a slip of it: those are findings of their own.
-    fn missing(&mut self, entry: &Entry, key: &str, why: &str) {
-        self.missing_one_of(entry, [key], why);
-    }
-
-    /// The same of the first of some keys, of which one is enough.
-    fn missing_one_of<const N: usize>(&mut self, entry: &Entry, keys: [&str; N], why: &str) {
-        let written = entry.layers.first().and_then(|it| it.entries()).unwrap_or_default();
-        let stands_for_one = |it: &Node| match it.text() {
-            Some(name) => !keys.contains(&name) && suggest::nearest(name, &keys).is_some(),
-            None => true,
-        };
-        let Some(key) = keys.first().filter(|_| !written.iter().any(|(it, _)| stands_for_one(it)))
-        else {
-            return;
-        };
-        if let Some(span) = entry.span() {
-            let message = format!("`{}` has no `{key}`", entry.id);
-            let found = Diagnostic::error("missing-key", span.clone(), message);
-            self.diagnostics.push(found.with_help(why));
-        }
     }
 }

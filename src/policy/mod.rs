@@ -1,7 +1,9 @@
 //! The policy as meant: every rule resolved, every expression typed. No YAML, no spans to render.
 //! Lives here: the values. `load` makes them from files; `shapes` says what files may hold.
 
+pub mod breakers;
 mod build;
+mod builder;
 pub mod builtin;
 mod consideration;
 pub mod context;
@@ -11,6 +13,7 @@ pub mod guards;
 pub(crate) mod layers;
 pub mod load;
 pub mod rationalizations;
+mod record;
 pub mod records;
 pub mod resilience;
 pub mod review;
@@ -37,6 +40,7 @@ use crate::script::pattern::KeptPattern;
 use crate::state::breaker;
 use crate::state::failure::Failures;
 use crate::state::guard::GuardLimits;
+pub use breakers::{Route, Tier};
 pub use consideration::{Check, CheckBody, Consideration, Mode, Severity};
 pub use expression::{Choice, Expression, MessageChoice, Place};
 use guards::Guards;
@@ -290,26 +294,6 @@ impl Policy {
 fn most_specific<'k, T>(known: &'k [(String, T)], key: &str) -> Option<&'k (String, T)> {
     let fitting = known.iter().filter(|(glob, _)| word_matches(glob, key));
     fitting.max_by_key(|(glob, _)| specificity(glob))
-}
-
-/// A chain of fallbacks: what is tried, one after the other.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Route {
-    /// Its id.
-    pub id: String,
-    /// What is tried, in this order.
-    pub tiers: Vec<Tier>,
-}
-
-/// One step of a chain of fallbacks.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tier {
-    /// Its name, as it is answered.
-    pub name: String,
-    /// Name of its circuit breaker.
-    pub breaker: String,
-    /// Models that it stands for, the preferred one first.
-    pub models: Vec<String>,
 }
 
 /// How the output of a probe is read.

@@ -1,20 +1,17 @@
 //! What the files of a pack may hold: one table per file kind.
 //! The loader, the JSON Schemas and the documentation read these tables.
 
-mod breakers;
 pub mod context;
 pub mod failures;
 pub mod guards;
 pub mod rationalizations;
 pub mod resilience;
-pub mod run;
 pub mod signals;
 pub mod tables;
 
 use crate::source::shape::{Field, Kind, field, required};
-pub use breakers::{BREAKER, ROUTE};
 
-const TEXTS: Kind = Kind::List(&Kind::Text);
+pub(super) const TEXTS: Kind = Kind::List(&Kind::Text);
 const REGEXES: Kind = Kind::List(&Kind::Regex);
 const GLOBS: Kind = Kind::List(&Kind::Text);
 const DELAYS: Kind = Kind::List(&Kind::Duration);
@@ -29,7 +26,18 @@ const CHOICES: Kind = Kind::Either(&[Kind::Template, Kind::List(&Kind::Record(CH
 const EVIDENCE_ITEM: Kind = Kind::Either(&[Kind::Template, Kind::Record(CHOICE)]);
 const EVIDENCE: Kind = Kind::List(&EVIDENCE_ITEM);
 
-const OVERRIDE: Field =
+/// The id of an entry.
+pub(super) const ID: Field =
+    required("id", Kind::Text, "Its name in messages, logs and overrides.");
+/// The condition under which an entry applies.
+pub(super) const WHEN: Field = field("when", Kind::Expression, "Holds where it applies.");
+/// A comment for the readers of a pack.
+pub(super) const DESCRIPTION: Field = field("description", Kind::Text, "For people.");
+/// Whether an entry is used.
+pub(super) const ENABLED: Field =
+    field("enabled", Kind::Bool, "Whether it is used at all; `true` by default.")
+        .with_default(|| Some(true.into()));
+pub(super) const OVERRIDE: Field =
     field("override", Kind::Bool, "Changes the inherited entry of this id, key by key.");
 
 const REPLACES: Field =
@@ -300,11 +308,11 @@ pub const FILES: &[FileShape] = &[
     FileShape { file: "vocabulary.yaml", kind: Kind::Record(VOCABULARY) },
     FileShape { file: "preferences.yaml", kind: Kind::List(&Kind::Record(PREFERENCE)) },
     FileShape { file: "probes.yaml", kind: Kind::List(&Kind::Record(PROBE)) },
-    FileShape { file: "breakers.yaml", kind: Kind::Map(&Kind::Record(BREAKER)) },
+    FileShape { file: "breakers.yaml", kind: Kind::Map(&super::breakers::BREAKER.map) },
     FileShape { file: "dead_letter.yaml", kind: Kind::Record(resilience::DEAD_LETTER) },
     FileShape { file: "escalation.yaml", kind: Kind::Record(resilience::ESCALATION) },
     FileShape { file: "failures.yaml", kind: Kind::Record(failures::FAILURES) },
-    FileShape { file: "routes.yaml", kind: Kind::List(&Kind::Record(ROUTE)) },
+    FileShape { file: "routes.yaml", kind: super::breakers::ROUTE.list },
     FileShape { file: "reactions.yaml", kind: Kind::List(&Kind::Record(resilience::REACTION)) },
     FileShape { file: "context.yaml", kind: Kind::Record(context::CONTEXT) },
     FileShape { file: "signals.yaml", kind: Kind::Record(signals::SIGNALS) },
@@ -314,7 +322,7 @@ pub const FILES: &[FileShape] = &[
     FileShape { file: "secrets.yaml", kind: GUARDS },
     FileShape { file: "git-discipline.yaml", kind: GUARDS },
     FileShape { file: "network-exfiltration.yaml", kind: GUARDS },
-    FileShape { file: "run.yaml", kind: Kind::Record(run::RUN) },
+    FileShape { file: "run.yaml", kind: super::run::RUN.map },
     FileShape { file: "tables.yaml", kind: Kind::List(&Kind::Record(tables::TABLE)) },
     FileShape {
         file: "rationalizations.yaml",

@@ -44,7 +44,7 @@ impl Builder<'_> {
             tops.iter().filter_map(|it| it.get(section)).find_map(|it| it.get(key))
         };
         let own_only = std::mem::take(&mut self.own_only);
-        let tiers = self.section(layers, (FILE, TIERS), &["at", "say"], |it, entry, _| {
+        let tiers = self.section_by(layers, (FILE, TIERS), &["at", "say"], |it, entry, _| {
             let tier = Tier { id: entry.id.clone(), at: entry.get("at").and_then(Node::number)? };
             Some((tier, it.choices(entry.get("say")), entry.span().cloned()))
         });

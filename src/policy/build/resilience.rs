@@ -10,8 +10,9 @@ use super::super::resilience::{
     Alarm, Channel, DeadLetter, Enter, Escalation, Reaction, Review, ReviewAction, Trigger,
 };
 use super::super::shapes::resilience::REVIEW_GROUPS;
-use super::{Builder, Entry, Expression, Foundation, Shared, breakers, failures, text, texts};
+use super::{Builder, Entry, Expression, Foundation, Shared, failures, text, texts};
 use crate::facts::event::EventKind;
+use crate::policy::breakers;
 use crate::policy::run::RunPolicy;
 use crate::policy::signals::Signals;
 use crate::policy::{Place, Route};
@@ -125,7 +126,7 @@ impl Builder<'_> {
         let failures = failures::failures(layers, self.diagnostics);
         Resilience {
             run: self.run(layers, failures.pause),
-            breakers: breakers::breakers(&layers.breakers),
+            breakers: self.breakers(&layers.breakers),
             origins: breakers::origins(&layers.breakers),
             routes: routes.filter_map(|it| self.route(it)).collect(),
             failures,
@@ -138,7 +139,7 @@ impl Builder<'_> {
     }
 
     /// Entries of a section that are in use, built by `make` while expressions see its record.
-    pub(super) fn section<T>(
+    pub(super) fn section_by<T>(
         &mut self,
         layers: &Layers,
         (file, section): (&'static str, &'static str),
@@ -148,7 +149,7 @@ impl Builder<'_> {
         let entries = layers.section(file, section);
         self.speaking_of(records::names(file, section), |builder| {
             let made = wanted(entries, builder.own_only).filter_map(|entry| {
-                builder.must_have(entry, must);
+                builder.must_have_keys(entry, must);
                 let when = match entry.get("when") {
                     Some(node) => builder.expression(Some(node), Type::Bool)?,
                     None => Expression::default(),
@@ -170,7 +171,7 @@ impl Builder<'_> {
     }
 
     /// Complains about keys that an entry must have once it is put over what it changes.
-    fn must_have(&mut self, entry: &Entry, keys: &[&str]) {
+    fn must_have_keys(&mut self, entry: &Entry, keys: &[&str]) {
         for key in keys.iter().filter(|it| entry.get(it).is_none()) {
             self.missing(entry, key, "every entry of this list has it");
         }
@@ -201,7 +202,7 @@ impl Builder<'_> {
     }
 
     fn reaction(&mut self, entry: &Entry, signals: &Signals) -> Option<Reaction> {
-        self.must_have(entry, &["on"]);
+        self.must_have_keys(entry, &["on"]);
         let mut part = |section: &str, key: &str| {
             let node = entry.get(section).and_then(|it| it.get(key));
             node.and_then(|it| self.template(it)).unwrap_or_default()
@@ -244,23 +245,24 @@ impl Builder<'_> {
     fn dead_letter(&mut self, layers: &Layers) -> DeadLetter {
         const FILE: &str = "dead_letter.yaml";
         let settings = Settings { layers, file: FILE };
-        let enter = self.section(layers, (FILE, "enter"), &["when"], |_, entry, when| {
+        let enter = self.section_by(layers, (FILE, "enter"), &["when"], |_, entry, when| {
             Some(Enter { id: entry.id.clone(), when, strategy: or(entry, "strategy", "") })
         });
-        let review = self.section(layers, (FILE, "review"), &["when", "do"], |_, entry, when| {
-            let action = ReviewAction::find(&text(entry.get("do")))?;
-            Some(Review {
-                id: entry.id.clone(),
-                group: or(entry, "group", &group_of(action)),
-                when,
-                action,
-                strategy: or(entry, "strategy", ""),
-                reason: or(entry, "reason", &entry.id),
-                fresh: entry.get("fresh").and_then(Node::bool).unwrap_or(false),
-            })
-        });
+        let review =
+            self.section_by(layers, (FILE, "review"), &["when", "do"], |_, entry, when| {
+                let action = ReviewAction::find(&text(entry.get("do")))?;
+                Some(Review {
+                    id: entry.id.clone(),
+                    group: or(entry, "group", &group_of(action)),
+                    when,
+                    action,
+                    strategy: or(entry, "strategy", ""),
+                    reason: or(entry, "reason", &entry.id),
+                    fresh: entry.get("fresh").and_then(Node::bool).unwrap_or(false),
+                })
+            });
         let alarms =
-            self.section(layers, (FILE, "alarms"), &["when", "text"], |builder, entry, when| {
+            self.section_by(layers, (FILE, "alarms"), &["when", "text"], |builder, entry, when| {
                 let text = builder.choices(entry.get("text")).into_iter().next()?;
                 Some(Alarm { id: entry.id.clone(), when, text })
             });
@@ -309,7 +311,7 @@ impl Builder<'_> {
     fn escalation(&mut self, layers: &Layers) -> Escalation {
         const FILE: &str = "escalation.yaml";
         let triggers =
-            self.section(layers, (FILE, "triggers"), &["when", "reason"], |_, entry, when| {
+            self.section_by(layers, (FILE, "triggers"), &["when", "reason"], |_, entry, when| {
                 Some(Trigger {
                     id: entry.id.clone(),
                     when,
@@ -321,7 +323,7 @@ impl Builder<'_> {
                     options: texts(entry.get("options")),
                 })
             });
-        let channels = self.section(layers, (FILE, "channels"), &[], |_, entry, _| {
+        let channels = self.section_by(layers, (FILE, "channels"), &[], |_, entry, _| {
             Some(Channel {
                 id: entry.id.clone(),
                 command: texts(entry.get("command")),

@@ -22,7 +22,7 @@ impl Builder<'_> {
         // What is named below may be a kind of the packs below.
         let own_only = std::mem::take(&mut self.own_only);
         let kinds =
-            self.section(layers, (FILE, "signals"), &[], |it, entry, _| it.signal_kind(entry));
+            self.section_by(layers, (FILE, "signals"), &[], |it, entry, _| it.signal_kind(entry));
         self.own_only = own_only;
         let known: Vec<String> = kinds.iter().map(|it| it.id.clone()).collect();
         let all = Signals { kinds, ..Signals::default() };
@@ -34,7 +34,7 @@ impl Builder<'_> {
             }
             name
         };
-        let triggers = self.section(
+        let triggers = self.section_by(
             layers,
             (FILE, "triggers"),
             &["when", "emit", "reason"],
@@ -52,8 +52,11 @@ impl Builder<'_> {
                 })
             },
         );
-        let drift =
-            self.section(layers, (FILE, "drift"), &["when", "do", "message"], |it, entry, when| {
+        let drift = self.section_by(
+            layers,
+            (FILE, "drift"),
+            &["when", "do", "message"],
+            |it, entry, when| {
                 let flag = |key: &str| entry.get(key).and_then(Node::bool).unwrap_or(false);
                 let emit = entry.get("emit").and_then(Node::items).unwrap_or_default();
                 Some(DriftRule {
@@ -66,8 +69,9 @@ impl Builder<'_> {
                     escalate: flag("escalate"),
                     reviewer: text(entry.get("reviewer")),
                 })
-            });
-        let drift_always = self.section(layers, (FILE, "drift_always"), &[], |it, entry, _| {
+            },
+        );
+        let drift_always = self.section_by(layers, (FILE, "drift_always"), &[], |it, entry, _| {
             Some(DriftStep { id: entry.id.clone(), text: it.choices(entry.get("text")) })
         });
         Signals { triggers, drift, drift_always, ..all }

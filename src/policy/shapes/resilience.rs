@@ -27,14 +27,7 @@ pub const REVIEW_GROUPS: &[&str] = &["human", "wait", "retry", "escalate", "aban
 /// What a review may do with a task.
 pub const REVIEW_ACTIONS: &[&str] = &["wait", "retry", "split", "escalate", "abandon"];
 
-pub(super) const ID: Field =
-    required("id", Kind::Text, "Its name in messages, logs and overrides.");
-pub(super) const WHEN: Field = field("when", Kind::Expression, "Holds where it applies.");
-pub(super) const DESCRIPTION: Field = field("description", Kind::Text, "For people.");
-pub(super) const ENABLED: Field =
-    field("enabled", Kind::Bool, "Whether it is used at all; `true` by default.");
-pub(super) const OVERRIDE: Field =
-    field("override", Kind::Bool, "Changes the inherited entry of this id, key by key.");
+pub(super) use super::{DESCRIPTION, ENABLED, ID, OVERRIDE, WHEN};
 
 const ENTER: &[Field] = &[
     ID,
