@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use super::Place;
 use super::builder::{Builder, place};
 use super::layers::Entry;
-use super::record::{Conversion, record};
+use super::record::{Conversion, record, words};
 use super::shapes::{DESCRIPTION, OVERRIDE, TEXTS};
 use crate::facts::glob::{specificity, word_matches};
-use crate::source::field_value::{FieldValue, Word, words};
+use crate::source::field_value::{FieldValue, words};
 use crate::source::node::Node;
 use crate::source::shape::Kind;
 use crate::state::breaker::{Mode, OnPermanent, Settings, Window};
@@ -39,14 +39,12 @@ pub struct Tier {
     pub models: Vec<String>,
 }
 
-impl Word for Mode {
-    const NAMES: &'static [&'static str] = &["enforce", "observe", "off"];
-    const VALUES: &'static [Self] = &[Self::Enforce, Self::Observe, Self::Off];
+words! {
+    Mode { Enforce = "enforce", Observe = "observe", Off = "off" }
 }
 
-impl Word for OnPermanent {
-    const NAMES: &'static [&'static str] = &["open", "note"];
-    const VALUES: &'static [Self] = &[Self::Open, Self::Note];
+words! {
+    OnPermanent { Open = "open", Note = "note" }
 }
 
 /// `window`: calls of the last so long count.

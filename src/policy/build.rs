@@ -7,15 +7,19 @@ use super::builder::{
     AT_A_MESSAGE, BEFORE_ASKING, BEFORE_CLASSIFYING, Builder, on_error, patterns, place, text,
     texts,
 };
-use super::context::ContextRules;
+use super::context::{self, ContextFile};
 use super::guards::{Guard, Guards};
-use super::layers::{self, Entry, Layers};
+use super::layers::{self, Entry, FAILURES, Layers, wanted};
+use super::rationalizations::Rationalizations;
+use super::resilience::{DeadLetter, Escalation, Reaction};
 use super::review::{Base, Meant};
+use super::run::RunPolicy;
 use super::shared::Shared;
+use super::signals::Signals;
 use super::tables::Table;
 use super::{
-    Check, Consideration, Expression, MessageChoice, Policy, Preference, Probe, SessionType,
-    Settings, records, shapes,
+    Check, Consideration, MessageChoice, Place, Policy, Preference, Probe, Route, SessionType,
+    Settings, breakers, records, shapes,
 };
 use crate::facts::cursor::Key;
 use crate::facts::event::EventKind;
@@ -23,21 +27,20 @@ use crate::limits::PROBES_DEADLINE_MAX;
 use crate::script::types::{Names, Type};
 use crate::source::Diagnostic;
 use crate::source::node::Node;
+use crate::state::breaker;
+use crate::state::failure::Failures;
 use considerations::Checkers;
 pub(super) use considerations::Named;
-pub(super) use resilience::Resilience;
 pub(super) use tables::own_names;
 pub(super) use vocabulary::Vocabulary;
 
 mod considerations;
-mod context;
 mod failures;
 mod guards;
 mod questions;
 mod rationalizations;
-mod resilience;
 mod settings;
-mod signals;
+
 mod tables;
 mod vocabulary;
 
@@ -48,7 +51,7 @@ pub(super) struct Foundation {
     pub(super) vocabulary: Arc<Vocabulary>,
     names: Arc<Names>,
     resilience: Shared<Resilience>,
-    context: Shared<(ContextRules, Vec<String>)>,
+    context: Shared<ContextFile>,
     /// Voices of messages.
     voices: Shared<BTreeSet<String>>,
 }
@@ -96,7 +99,7 @@ pub(super) struct Built {
     reads_signals: bool,
     reads_context: bool,
     tables: Vec<Table>,
-    context: Shared<(ContextRules, Vec<String>)>,
+    context: Shared<ContextFile>,
     guards: Vec<Guard>,
     /// Voices of messages.
     voices: Shared<BTreeSet<String>>,
@@ -171,7 +174,10 @@ pub(super) fn build(
         reads_signals: builder.reads_signals,
         reads_context,
         tables: builder.tables(layers),
-        context: builder.context_over(layers, base),
+        context: match base.filter(|_| !layers.owns(&[context::FILE])) {
+            Some(base) => base.context.clone(),
+            None => Shared::new(builder.context(layers)),
+        },
         messages,
     }
 }
@@ -210,7 +216,7 @@ fn events<'r>(rules: impl Iterator<Item = &'r Vec<EventKind>>) -> Vec<EventKind>
 pub(super) fn policy(name: String, built: Built) -> Policy {
     let resilience = built.resilience.into_owned();
     let vocabulary = Arc::unwrap_or_clone(built.vocabulary);
-    let (context, context_told_at) = built.context.into_owned();
+    let ContextFile { rules: context, told_at: context_told_at } = built.context.into_owned();
     Policy {
         name,
         settings: built.settings,
@@ -303,5 +309,73 @@ impl Builder<'_> {
             }
         }
         messages
+    }
+}
+
+/// What the files of the resilience systems mean.
+#[derive(Debug, Clone)]
+pub(in crate::policy) struct Resilience {
+    pub(in crate::policy) breakers: Vec<(String, breaker::Settings)>,
+    /// Where the settings of breakers are written.
+    pub(in crate::policy) origins: Vec<(String, BTreeMap<String, Place>)>,
+    pub(in crate::policy) routes: Vec<Route>,
+    pub(in crate::policy) failures: Failures,
+    pub(in crate::policy) rationalizations: Rationalizations,
+    pub(in crate::policy) dead_letter: DeadLetter,
+    pub(in crate::policy) escalation: Escalation,
+    pub(in crate::policy) reactions: Vec<Reaction>,
+    pub(in crate::policy) signals: Signals,
+    pub(in crate::policy) run: RunPolicy,
+}
+
+/// Their files.
+const FILES: [&str; 9] = [
+    "breakers.yaml",
+    "routes.yaml",
+    "reactions.yaml",
+    "dead_letter.yaml",
+    "escalation.yaml",
+    "signals.yaml",
+    "rationalizations.yaml",
+    "run.yaml",
+    FAILURES,
+];
+
+impl Builder<'_> {
+    /// What the files of the resilience systems mean; what the base has where nothing is said over
+    /// it. The signals that considerations create must be among them.
+    pub(super) fn resilience_over(
+        &mut self,
+        layers: &Layers,
+        base: Option<&Foundation>,
+    ) -> Shared<Resilience> {
+        let resilience = match base.filter(|_| !layers.owns(&FILES)) {
+            Some(base) => base.resilience.clone(),
+            None => Shared::new(self.resilience(layers)),
+        };
+        let considerations = wanted(&layers.considerations, self.own_only);
+        for node in considerations.filter_map(|it| it.get("emit")) {
+            self.known_signal(node, &resilience.signals);
+        }
+        resilience
+    }
+
+    /// What the files of the resilience systems mean.
+    pub(super) fn resilience(&mut self, layers: &Layers) -> Resilience {
+        let signals = self.signals(layers);
+        let routes = wanted(&layers.routes, self.own_only);
+        let failures = failures::failures(layers, self.diagnostics);
+        Resilience {
+            run: self.run(layers, failures.pause),
+            breakers: self.breakers(&layers.breakers),
+            origins: breakers::origins(&layers.breakers),
+            routes: routes.filter_map(|it| self.route(it)).collect(),
+            failures,
+            rationalizations: self.rationalizations(layers),
+            dead_letter: self.dead_letter(layers),
+            escalation: self.escalation(layers),
+            reactions: self.reactions(layers, &signals),
+            signals,
+        }
     }
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::builder::Builder;
 use super::{Choice, Expression};
+use crate::facts::event::EventKind;
 use crate::facts::pattern::CommandPattern;
 use crate::script::types::Type;
 use crate::source::Node;
@@ -54,6 +55,16 @@ impl<T: FieldValue> TypedValue for T {
 
     fn to_json(&self) -> Option<Value> {
         FieldValue::to_json(self)
+    }
+}
+
+impl FieldValue for EventKind {
+    fn from_node(node: &Node) -> Option<Self> {
+        Self::find(node.text()?)
+    }
+
+    fn to_json(&self) -> Option<Value> {
+        Some(self.name().into())
     }
 }
 
@@ -160,7 +171,8 @@ pub(super) const fn key(name: &'static str, kind: Kind, doc: &'static str) -> Fi
 /// key: KIND => field;                the key sets `field`, and its default is the default of `field`
 /// key: KIND => field by CONVERSION;  the same, if the type of `field` does not determine how to read the key
 /// key: KIND;                         other code reads the key
-/// key: section RECORD;               a map of keys that set the same value; each is read from the topmost pack
+/// key: section RECORD;               a map whose keys set the same value, each read from the topmost pack that has it
+/// key: part RECORD;                  a map whose keys set the same value, read from the topmost pack that has the map
 /// key [needed()]: ...                the key is refined by methods of `Field`
 /// use FIELD;                         a key that several records share; other code reads it
 /// use FIELD => field;                the same, and the key sets `field`
@@ -202,6 +214,14 @@ macro_rules! record {
         ] $($rest)*)
     };
     (@fields $target:ty, [$($done:expr,)*]
+        $(#[doc = $doc:literal])+ $key:ident $([$($refine:tt)+])?: part $record:path; $($rest:tt)*
+    ) => {
+        record!(@fields $target, [$($done,)*
+            $crate::policy::record::key(stringify!($key), $record.map, concat!($($doc),+))
+                $(.$($refine)+)?,
+        ] $($rest)*)
+    };
+    (@fields $target:ty, [$($done:expr,)*]
         $(#[doc = $doc:literal])+ $key:ident $([$($refine:tt)+])?: $kind:expr
             $(=> $($place:ident).+ $(by $conversion:expr)?)?; $($rest:tt)*
     ) => {
@@ -220,7 +240,9 @@ macro_rules! record {
     (@conversion) => { $crate::policy::record::Conversion::of_type() };
     (@conversion $conversion:expr) => { $conversion };
 
-    (@fill $value:ident, $map:ident, $builder:ident,) => {};
+    (@fill $value:ident, $map:ident, $builder:ident,) => {
+        let _ = ($value, $map, $builder);
+    };
     (@fill $value:ident, $map:ident, $builder:ident,
         use $field:ident $(=> $($place:ident).+)?; $($rest:tt)*
     ) => {
@@ -238,6 +260,12 @@ macro_rules! record {
         record!(@fill $value, $map, $builder, $($rest)*);
     };
     (@fill $value:ident, $map:ident, $builder:ident,
+        $(#[$doc:meta])+ $key:ident $([$($refine:tt)+])?: part $record:path; $($rest:tt)*
+    ) => {
+        ($record.fill)($value, &$map.get(stringify!($key)).into_iter().collect(), $builder);
+        record!(@fill $value, $map, $builder, $($rest)*);
+    };
+    (@fill $value:ident, $map:ident, $builder:ident,
         $(#[$doc:meta])+ $key:ident $([$($refine:tt)+])?: $kind:expr
             $(=> $($place:ident).+ $(by $conversion:expr)?)?; $($rest:tt)*
     ) => {
@@ -250,3 +278,14 @@ macro_rules! record {
     };
 }
 pub(super) use record;
+
+/// States the word of each variant of an enum in policy files, in the order in which the words are documented.
+macro_rules! words {
+    ($words:ty { $($variant:ident = $word:literal),+ $(,)? }) => {
+        impl $crate::source::field_value::Word for $words {
+            const NAMES: &'static [&'static str] = &[$($word),+];
+            const VALUES: &'static [Self] = &[$(Self::$variant),+];
+        }
+    };
+}
+pub(super) use words;

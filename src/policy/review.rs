@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::build::{self, Resilience, Vocabulary};
-use super::context::ContextRules;
+use super::context::{ContextFile, ContextRules};
 use super::layers::{self, Entry, Layers};
 use super::load::{self, Files, Pack};
 use super::run::RunPolicy;
@@ -96,7 +96,7 @@ pub struct Meant {
     pub considerations: Vec<Consideration>,
     pub(super) voices: Shared<BTreeSet<String>>,
     pub(super) resilience: Shared<Resilience>,
-    pub(super) context: Shared<(ContextRules, Vec<String>)>,
+    pub(super) context: Shared<ContextFile>,
     pub(super) layers: Layers,
     pub(super) vocabulary: Arc<Vocabulary>,
     /// Programs that the base knows, whether the pack extends it or not.
@@ -124,7 +124,7 @@ impl Meant {
     /// What `context.yaml` says of contexts.
     #[must_use]
     pub fn context(&self) -> &ContextRules {
-        &self.context.0
+        &self.context.rules
     }
 
     /// Session types in their order, each with its condition.

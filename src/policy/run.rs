@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use super::Expression;
 use super::builder::Builder;
 use super::layers::Layers;
-use super::record::{Conversion, TEMPLATE, record};
+use super::record::{Conversion, TEMPLATE, record, words};
 use super::records;
 use super::shapes::OVERRIDE;
 use crate::limits::RESTARTS_MAX;
-use crate::source::field_value::Word;
+use crate::source::field_value::words;
 use crate::source::shape::Kind;
 use crate::state::retry::Pause;
 use crate::state::run::iterations::Extension;
@@ -88,9 +88,8 @@ pub struct Section {
     pub text: String,
 }
 
-impl Word for UnseenChanges {
-    const NAMES: &'static [&'static str] = Self::NAMES;
-    const VALUES: &'static [Self] = &[Self::Continue, Self::Human, Self::End];
+words! {
+    UnseenChanges { Continue = "continue", Human = "human", End = "end" }
 }
 
 /// Whether the run waits for the answer of a human: `wait`, else `end`.
@@ -195,7 +194,7 @@ record! {
         /// What it does while a human is asked.
         on_review: Kind::Choice(&["end", "wait"]) => limits.wait_for_human by WAIT_FOR_HUMAN;
         /// What follows if files changed, no tool call was visible, and the agent says that it is done; `continue` by default.
-        unseen_changes: Kind::Choice(UnseenChanges::NAMES) => limits.unseen_changes;
+        unseen_changes: words::<UnseenChanges>() => limits.unseen_changes;
         /// How an agent says that it is done.
         claims: Kind::List(&Kind::Choice(CLAIMS)) => claims;
         /// Runs whose files are kept.

@@ -1,12 +1,10 @@
 //! What the files of a pack may hold: one table per file kind.
 //! The loader, the JSON Schemas and the documentation read these tables.
 
-pub mod context;
 pub mod failures;
 pub mod guards;
 pub mod rationalizations;
-pub mod resilience;
-pub mod signals;
+
 pub mod tables;
 
 use crate::source::shape::{Field, Kind, field, required};
@@ -22,7 +20,7 @@ const CHOICE: &[Field] = &[
     required("text", Kind::Template, "A template with `${expression}` holes."),
 ];
 /// One template, or a list of texts of which the first fitting one is used.
-const CHOICES: Kind = Kind::Either(&[Kind::Template, Kind::List(&Kind::Record(CHOICE))]);
+pub(super) const CHOICES: Kind = Kind::Either(&[Kind::Template, Kind::List(&Kind::Record(CHOICE))]);
 const EVIDENCE_ITEM: Kind = Kind::Either(&[Kind::Template, Kind::Record(CHOICE)]);
 const EVIDENCE: Kind = Kind::List(&EVIDENCE_ITEM);
 
@@ -30,7 +28,7 @@ const EVIDENCE: Kind = Kind::List(&EVIDENCE_ITEM);
 pub(super) const ID: Field =
     required("id", Kind::Text, "Its name in messages, logs and overrides.");
 /// The condition under which an entry applies.
-pub(super) const WHEN: Field = field("when", Kind::Expression, "Holds where it applies.");
+pub(super) const WHEN: Field = field("when", Kind::Expression, "Holds where it applies.").needed();
 /// A comment for the readers of a pack.
 pub(super) const DESCRIPTION: Field = field("description", Kind::Text, "For people.");
 /// Whether an entry is used.
@@ -309,13 +307,13 @@ pub const FILES: &[FileShape] = &[
     FileShape { file: "preferences.yaml", kind: Kind::List(&Kind::Record(PREFERENCE)) },
     FileShape { file: "probes.yaml", kind: Kind::List(&Kind::Record(PROBE)) },
     FileShape { file: "breakers.yaml", kind: Kind::Map(&super::breakers::BREAKER.map) },
-    FileShape { file: "dead_letter.yaml", kind: Kind::Record(resilience::DEAD_LETTER) },
-    FileShape { file: "escalation.yaml", kind: Kind::Record(resilience::ESCALATION) },
+    FileShape { file: "dead_letter.yaml", kind: super::resilience::DEAD_LETTER.map },
+    FileShape { file: "escalation.yaml", kind: super::resilience::ESCALATION.map },
     FileShape { file: "failures.yaml", kind: Kind::Record(failures::FAILURES) },
     FileShape { file: "routes.yaml", kind: super::breakers::ROUTE.list },
-    FileShape { file: "reactions.yaml", kind: Kind::List(&Kind::Record(resilience::REACTION)) },
-    FileShape { file: "context.yaml", kind: Kind::Record(context::CONTEXT) },
-    FileShape { file: "signals.yaml", kind: Kind::Record(signals::SIGNALS) },
+    FileShape { file: "reactions.yaml", kind: super::resilience::REACTION.list },
+    FileShape { file: "context.yaml", kind: super::context::CONTEXT.map },
+    FileShape { file: "signals.yaml", kind: super::signals::SIGNALS.map },
     FileShape { file: "guards.yaml", kind: GUARDS },
     FileShape { file: "destructive-commands.yaml", kind: GUARDS },
     FileShape { file: "protected-paths.yaml", kind: GUARDS },

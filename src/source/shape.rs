@@ -37,16 +37,16 @@ impl Field {
         Self { name, kind, required: false, needed: false, doc, aka: &[], default: || None }
     }
 
-    /// Makes the key [`required`](Self::required).
+    /// Makes the key [`required`](Self::required), without a default.
     #[must_use]
     pub const fn mandatory(self) -> Self {
-        Self { required: true, ..self }
+        Self { required: true, default: || None, ..self }
     }
 
-    /// Makes the key [`needed`](Self::needed).
+    /// Makes the key [`needed`](Self::needed), without a default.
     #[must_use]
     pub const fn needed(self) -> Self {
-        Self { needed: true, ..self }
+        Self { needed: true, default: || None, ..self }
     }
 
     /// Adds the names of the key in other systems.

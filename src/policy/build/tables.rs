@@ -138,5 +138,5 @@ pub(in crate::policy) fn own_names(layers: &Layers) -> BTreeMap<(&'static str, S
             .map(move |it| ((file, it.id.clone()), named(make(it))))
     };
     let tables = of(FILE, "", given);
-    tables.chain(of("signals.yaml", "signals", super::signals::spoken_of)).collect()
+    tables.chain(of("signals.yaml", "signals", crate::policy::signals::text_record)).collect()
 }

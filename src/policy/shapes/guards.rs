@@ -1,6 +1,6 @@
 //! What `guards.yaml` and the built-in sets of guards may hold.
 
-use super::resilience::{DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS};
+use super::{DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS};
 use crate::facts::call::OperandSelector;
 use crate::policy::guards::{Fallback, Verb};
 use crate::source::shape::{Field, Kind, field, required};

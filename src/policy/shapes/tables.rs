@@ -1,6 +1,6 @@
 //! What `tables.yaml` may hold: questions with a few inputs, answered by the first row that holds.
 
-use super::resilience::{DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS};
+use super::{DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS};
 use crate::source::shape::{Field, Kind, field, required};
 
 /// What an input of a table may be.
