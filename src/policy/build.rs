@@ -17,6 +17,7 @@ use super::run::RunPolicy;
 use super::shared::Shared;
 use super::signals::Signals;
 use super::tables::Table;
+pub(super) use super::tables::own_names;
 use super::{
     Check, Consideration, MessageChoice, Place, Policy, Preference, Probe, Route, SessionType,
     Settings, breakers, records, shapes,
@@ -31,17 +32,14 @@ use crate::state::breaker;
 use crate::state::failure::Failures;
 use considerations::Checkers;
 pub(super) use considerations::Named;
-pub(super) use tables::own_names;
 pub(super) use vocabulary::Vocabulary;
 
 mod considerations;
-mod failures;
 mod guards;
 mod questions;
 mod rationalizations;
 mod settings;
 
-mod tables;
 mod vocabulary;
 
 /// What packs may name that stand on these layers; no rule. What no pack looks at is not built.
@@ -364,7 +362,7 @@ impl Builder<'_> {
     pub(super) fn resilience(&mut self, layers: &Layers) -> Resilience {
         let signals = self.signals(layers);
         let routes = wanted(&layers.routes, self.own_only);
-        let failures = failures::failures(layers, self.diagnostics);
+        let failures = self.failures(layers);
         Resilience {
             run: self.run(layers, failures.pause),
             breakers: self.breakers(&layers.breakers),

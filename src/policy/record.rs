@@ -4,6 +4,8 @@
 //! Rust value that each key sets. The shape check, the reader, and the JSON schema follow from the declaration.
 //! The default of a key is the value of its field in [`Default::default`].
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::builder::Builder;
@@ -31,6 +33,12 @@ pub(super) struct Record<T: 'static> {
 }
 
 impl<T: Default> Record<T> {
+    /// Reads the value of a map, whose expressions are not typed.
+    pub(super) fn read_untyped(&self, map: &LayeredMap<'_>) -> T {
+        let mut findings = Vec::new();
+        self.read(map, &mut Builder::new(Arc::default(), false, None, &mut findings))
+    }
+
     /// Reads the value of a map.
     pub(super) fn read(&self, map: &LayeredMap<'_>, builder: &mut Builder<'_>) -> T {
         let mut value = T::default();
@@ -175,7 +183,7 @@ pub(super) const fn key(name: &'static str, kind: Kind, doc: &'static str) -> Fi
 /// key: part RECORD;                  a map whose keys set the same value, read from the topmost pack that has the map
 /// key [needed()]: ...                the key is refined by methods of `Field`
 /// use FIELD;                         a key that several records share; other code reads it
-/// use FIELD => field;                the same, and the key sets `field`
+/// use FIELD => field [by ...];       the same, and the key sets `field`
 /// ```
 macro_rules! record {
     ($(#[$meta:meta])* $visibility:vis const $name:ident: Record<$target:ty> = { $($rows:tt)* }) => {
@@ -200,9 +208,11 @@ macro_rules! record {
     };
 
     (@fields $target:ty, [$($done:expr,)*]) => { &[$($done),*] };
-    (@fields $target:ty, [$($done:expr,)*] use $field:ident $(=> $($place:ident).+)?; $($rest:tt)*) => {
+    (@fields $target:ty, [$($done:expr,)*]
+        use $field:expr $(=> $($place:ident).+ $(by $conversion:expr)?)?; $($rest:tt)*
+    ) => {
         record!(@fields $target, [$($done,)*
-            $field $(.with_default(record!(@default $target, $($place).+)))?,
+            $field $(.with_default(record!(@default $target, $($place).+ $(by $conversion)?)))?,
         ] $($rest)*)
     };
     (@fields $target:ty, [$($done:expr,)*]
@@ -244,10 +254,10 @@ macro_rules! record {
         let _ = ($value, $map, $builder);
     };
     (@fill $value:ident, $map:ident, $builder:ident,
-        use $field:ident $(=> $($place:ident).+)?; $($rest:tt)*
+        use $field:expr $(=> $($place:ident).+ $(by $conversion:expr)?)?; $($rest:tt)*
     ) => {
         $(if let Some(node) = $map.get($field.name)
-            && let Some(read) = (record!(@conversion).read)(node, $builder)
+            && let Some(read) = (record!(@conversion $($conversion)?).read)(node, $builder)
         {
             $value.$($place).+ = read;
         })?

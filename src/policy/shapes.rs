@@ -1,16 +1,13 @@
 //! What the files of a pack may hold: one table per file kind.
 //! The loader, the JSON Schemas and the documentation read these tables.
 
-pub mod failures;
 pub mod guards;
 pub mod rationalizations;
-
-pub mod tables;
 
 use crate::source::shape::{Field, Kind, field, required};
 
 pub(super) const TEXTS: Kind = Kind::List(&Kind::Text);
-const REGEXES: Kind = Kind::List(&Kind::Regex);
+pub(super) const REGEX_LIST: Kind = Kind::List(&Kind::Regex);
 const GLOBS: Kind = Kind::List(&Kind::Text);
 const DELAYS: Kind = Kind::List(&Kind::Duration);
 const ON_ERROR: Kind = Kind::Choice(&["allow", "warn", "block"]);
@@ -99,7 +96,7 @@ pub const PREFERENCE: &[Field] = &[
     required("id", Kind::Text, "Name of the fact: `prefs.<id>`."),
     field("value", Kind::Bool, "A fixed answer; nothing is looked for."),
     field("files", GLOBS, "Files relative to the project."),
-    field("regexes", REGEXES, "Tried on each paragraph, case not counted."),
+    field("regexes", REGEX_LIST, "Tried on each paragraph, case not counted."),
     field(
         "cache",
         Kind::Choice(&["none", "session"]),
@@ -153,17 +150,17 @@ const PATTERNS: &str = "Command patterns: the program's name without its folder,
 const COMMAND_KIND: &[Field] = &[
     field("programs", TEXTS, PATTERNS),
     field("except", TEXTS, "Command patterns that are not of this kind."),
-    field("failed", REGEXES, "Output lines that mean failure, whatever the exit status."),
+    field("failed", REGEX_LIST, "Output lines that mean failure, whatever the exit status."),
     field(
         "failed_if_hidden",
-        REGEXES,
+        REGEX_LIST,
         "Output lines that mean failure where the status is hidden.",
     ),
-    field("empty", REGEXES, "Output lines that say that nothing ran, which is neither."),
-    field("passed", REGEXES, "Output lines that mean success, where the status is hidden."),
+    field("empty", REGEX_LIST, "Output lines that say that nothing ran, which is neither."),
+    field("passed", REGEX_LIST, "Output lines that mean success, where the status is hidden."),
     field(
         "passed_unless_empty",
-        REGEXES,
+        REGEX_LIST,
         "Output lines that mean success unless a line of `empty` is there: `OK` without a count.",
     ),
     REPLACES,
@@ -176,17 +173,17 @@ const FILE_KIND: &[Field] = &[
 ];
 
 const CONTENT: &[Field] = &[
-    field("regexes", REGEXES, "Tried on each line of edited text."),
+    field("regexes", REGEX_LIST, "Tried on each line of edited text."),
     field("files", TEXTS, "File kinds it is looked for in; all files, where absent."),
     field("except_files", TEXTS, "File kinds it is not looked for in."),
-    field("unless", REGEXES, "Found anywhere in the same text, they excuse it."),
+    field("unless", REGEX_LIST, "Found anywhere in the same text, they excuse it."),
     REPLACES,
 ];
 
 const TEXT_PATTERN: &[Field] = &[
     field("phrases", TEXTS, "Whole words, any case."),
-    field("regexes", REGEXES, "Tried on each sentence, case not counted."),
-    field("unless", REGEXES, "Found in the same sentence, they excuse it."),
+    field("regexes", REGEX_LIST, "Tried on each sentence, case not counted."),
+    field("unless", REGEX_LIST, "Found in the same sentence, they excuse it."),
     REPLACES,
 ];
 
@@ -309,7 +306,7 @@ pub const FILES: &[FileShape] = &[
     FileShape { file: "breakers.yaml", kind: Kind::Map(&super::breakers::BREAKER.map) },
     FileShape { file: "dead_letter.yaml", kind: super::resilience::DEAD_LETTER.map },
     FileShape { file: "escalation.yaml", kind: super::resilience::ESCALATION.map },
-    FileShape { file: "failures.yaml", kind: Kind::Record(failures::FAILURES) },
+    FileShape { file: "failures.yaml", kind: super::failures::FAILURES.map },
     FileShape { file: "routes.yaml", kind: super::breakers::ROUTE.list },
     FileShape { file: "reactions.yaml", kind: super::resilience::REACTION.list },
     FileShape { file: "context.yaml", kind: super::context::CONTEXT.map },
@@ -321,7 +318,7 @@ pub const FILES: &[FileShape] = &[
     FileShape { file: "git-discipline.yaml", kind: GUARDS },
     FileShape { file: "network-exfiltration.yaml", kind: GUARDS },
     FileShape { file: "run.yaml", kind: super::run::RUN.map },
-    FileShape { file: "tables.yaml", kind: Kind::List(&Kind::Record(tables::TABLE)) },
+    FileShape { file: "tables.yaml", kind: super::tables::TABLE.list },
     FileShape {
         file: "rationalizations.yaml",
         kind: Kind::Record(rationalizations::RATIONALIZATIONS),

@@ -415,9 +415,7 @@ fn may_be_field(key: &Node) -> bool {
 
 /// Returns the record that the text of a signal sees.
 pub(super) fn text_record(entry: &Entry) -> Shape {
-    let mut findings = Vec::new();
-    let mut builder = Builder::new(Arc::default(), false, None, &mut findings);
-    record_of(&SIGNAL.read(&entry.map(), &mut builder).fields)
+    record_of(&SIGNAL.read_untyped(&entry.map()).fields)
 }
 
 /// Returns the record that texts of a kind of signals see, with the fields of the kind.

@@ -87,7 +87,7 @@ macro_rules! whole_numbers {
     )*};
 }
 
-whole_numbers!(u32 u64 usize);
+whole_numbers!(u32 u64 usize i64);
 
 impl FieldValue for Duration {
     fn from_node(node: &Node) -> Option<Self> {

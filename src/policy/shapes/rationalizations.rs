@@ -1,6 +1,6 @@
 //! What `rationalizations.yaml` may hold.
 
-use super::{OVERRIDE, REGEXES, TEXTS};
+use super::{OVERRIDE, REGEX_LIST as REGEXES, TEXTS};
 use crate::policy::rationalizations::FAMILIES;
 use crate::source::shape::{Field, Kind, field, required};
 
