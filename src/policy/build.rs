@@ -37,7 +37,6 @@ pub(super) use vocabulary::Vocabulary;
 mod considerations;
 mod guards;
 mod questions;
-mod rationalizations;
 mod settings;
 
 mod vocabulary;

@@ -9,7 +9,7 @@ use super::builder::Builder;
 use super::layers::Layers;
 use super::record::{Conversion, TEMPLATE, record, words};
 use super::records;
-use super::shapes::OVERRIDE;
+use super::shapes::{OVERRIDE, enabled};
 use crate::limits::RESTARTS_MAX;
 use crate::source::field_value::words;
 use crate::source::shape::Kind;
@@ -167,8 +167,7 @@ record! {
         when: Kind::Expression => when;
         /// What is said, over `run`.
         text [needed()]: Kind::Template => text by TEMPLATE;
-        /// Whether it is used; `true` by default.
-        enabled: Kind::Bool;
+        use enabled("Whether it is used; `true` by default.");
         use OVERRIDE;
     }
 }

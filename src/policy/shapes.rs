@@ -2,7 +2,8 @@
 //! The loader, the JSON Schemas and the documentation read these tables.
 
 pub mod guards;
-pub mod rationalizations;
+
+use serde_json::Value;
 
 use crate::source::shape::{Field, Kind, field, required};
 
@@ -29,9 +30,13 @@ pub(super) const WHEN: Field = field("when", Kind::Expression, "Holds where it a
 /// A comment for the readers of a pack.
 pub(super) const DESCRIPTION: Field = field("description", Kind::Text, "For people.");
 /// Whether an entry is used.
-pub(super) const ENABLED: Field =
-    field("enabled", Kind::Bool, "Whether it is used at all; `true` by default.")
-        .with_default(|| Some(true.into()));
+pub(super) const ENABLED: Field = enabled("Whether it is used at all; `true` by default.");
+
+/// Returns the key `enabled` with its description.
+pub(super) const fn enabled(doc: &'static str) -> Field {
+    field("enabled", Kind::Bool, doc).with_default(|| Some(Value::Bool(true)))
+}
+
 pub(super) const OVERRIDE: Field =
     field("override", Kind::Bool, "Changes the inherited entry of this id, key by key.");
 
@@ -321,7 +326,7 @@ pub const FILES: &[FileShape] = &[
     FileShape { file: "tables.yaml", kind: super::tables::TABLE.list },
     FileShape {
         file: "rationalizations.yaml",
-        kind: Kind::Record(rationalizations::RATIONALIZATIONS),
+        kind: super::rationalizations::RATIONALIZATIONS.map,
     },
     FileShape { file: "session_types.yaml", kind: Kind::List(&Kind::Record(SESSION_TYPE)) },
     FileShape { file: "checkers.yaml", kind: Kind::Map(&Kind::Record(CHECKER)) },
