@@ -35,7 +35,6 @@ pub(super) use considerations::Named;
 pub(super) use vocabulary::Vocabulary;
 
 mod considerations;
-mod guards;
 mod questions;
 mod settings;
 

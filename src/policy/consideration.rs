@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::record::words;
 use super::{Choice, Expression, OnError, Place};
 use crate::deferred::Deferred;
 use crate::facts::event::EventKind;
@@ -18,14 +19,19 @@ pub enum Severity {
 }
 
 /// How far a rule is in force.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mode {
-    /// In force.
+    /// The rule has its full effect.
+    #[default]
     Enforce,
     /// Said, never blocks.
     Warn,
     /// Recorded only.
     Shadow,
+}
+
+words! {
+    Mode { Enforce = "enforce", Warn = "warn", Shadow = "shadow" }
 }
 
 /// A check at a stop.

@@ -167,6 +167,10 @@ pub(super) fn read_items<T>(
     Some(maps.map(|map| read(&map, builder)).collect())
 }
 
+/// The day on which a rule expires: its first millisecond in UTC.
+pub(super) const EXPIRES: Conversion<Option<i64>> =
+    Conversion { read: |node, _| node.date().map(|day| Some(day.millis())), show: |_| None };
+
 /// Returns an optional key with its description as a doc comment states it.
 pub(super) const fn key(name: &'static str, kind: Kind, doc: &'static str) -> Field {
     Field::optional(name, kind, doc.trim_ascii())

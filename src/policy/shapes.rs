@@ -291,7 +291,7 @@ pub const MANIFEST: &[Field] = &[
     field("sessions", Kind::Record(SESSIONS), "How long sessions are kept."),
 ];
 
-const GUARDS: Kind = Kind::List(&Kind::Record(guards::GUARD));
+const GUARDS: Kind = super::guards::GUARD.list;
 
 /// One kind of file of a pack.
 #[derive(Debug)]

@@ -18,7 +18,6 @@ pub(super) const COMPILED_BY: u64 = fingerprint(&[
     include_str!("../../../src/policy/breakers.rs"),
     include_str!("../../../src/policy/build.rs"),
     include_str!("../../../src/policy/build/considerations.rs"),
-    include_str!("../../../src/policy/build/guards.rs"),
     include_str!("../../../src/policy/build/questions.rs"),
     include_str!("../../../src/policy/build/settings.rs"),
     include_str!("../../../src/policy/build/vocabulary.rs"),
