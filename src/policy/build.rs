@@ -7,17 +7,16 @@ use super::builder::{
     AT_A_MESSAGE, BEFORE_ASKING, BEFORE_CLASSIFYING, Builder, on_error, patterns, place, text,
     texts,
 };
+use super::considerations::{CheckerCache, Checkers};
 use super::context::{self, ContextFile};
 use super::guards::{Guard, Guards};
 use super::layers::{self, Entry, FAILURES, Layers, wanted};
 use super::rationalizations::Rationalizations;
 use super::resilience::{DeadLetter, Escalation, Reaction};
-use super::review::{Base, Meant};
 use super::run::RunPolicy;
 use super::shared::Shared;
 use super::signals::Signals;
 use super::tables::Table;
-pub(super) use super::tables::own_names;
 use super::{
     Check, Consideration, MessageChoice, Place, Policy, Preference, Probe, Route, SessionType,
     Settings, breakers, records, shapes,
@@ -30,11 +29,8 @@ use crate::source::Diagnostic;
 use crate::source::node::Node;
 use crate::state::breaker;
 use crate::state::failure::Failures;
-use considerations::Checkers;
-pub(super) use considerations::Named;
 pub(super) use vocabulary::Vocabulary;
 
-mod considerations;
 mod questions;
 mod settings;
 
@@ -50,6 +46,7 @@ pub(super) struct Foundation {
     context: Shared<ContextFile>,
     /// Voices of messages.
     voices: Shared<BTreeSet<String>>,
+    checkers: Shared<CheckerCache>,
 }
 
 /// The foundation of packs that stand on these layers; what is wrong there is said where they are looked at.
@@ -61,7 +58,9 @@ pub(super) fn foundation(layers: &Layers) -> Foundation {
     let messages = layers.messages.clone();
     let voices = Shared::later(move || voices(&messages));
     let settings = settings::settings(&layers.manifests, &mut Vec::new());
-    Foundation { settings, vocabulary, names, resilience, context, voices }
+    let (entries, known) = (layers.checkers.clone(), Arc::clone(&names));
+    let checkers = Shared::later(move || CheckerCache::new(entries, known));
+    Foundation { settings, vocabulary, names, resilience, context, voices, checkers }
 }
 
 /// What `build` makes of layers once somebody looks at it.
@@ -82,34 +81,33 @@ fn later<T: 'static>(
 /// What layers mean.
 #[derive(Debug)]
 pub(super) struct Built {
-    settings: Settings,
+    pub(super) settings: Settings,
     pub(super) vocabulary: Arc<Vocabulary>,
-    names: Arc<Names>,
-    considerations: Vec<Consideration>,
+    pub(super) names: Arc<Names>,
+    pub(super) considerations: Vec<Consideration>,
     session_types: Vec<SessionType>,
     preferences: Vec<Preference>,
     probes: Vec<Probe>,
-    resilience: Shared<Resilience>,
+    pub(super) resilience: Shared<Resilience>,
     reads_breakers: bool,
     reads_waiting: bool,
     reads_signals: bool,
     reads_context: bool,
     tables: Vec<Table>,
-    context: Shared<ContextFile>,
+    pub(super) context: Shared<ContextFile>,
     guards: Vec<Guard>,
     /// Voices of messages.
-    voices: Shared<BTreeSet<String>>,
+    pub(super) voices: Shared<BTreeSet<String>>,
     messages: BTreeMap<String, Vec<MessageChoice>>,
 }
 
 /// What the layers mean, with packs below only what is put over those; complaints are added to `diagnostics`.
 pub(super) fn build(
     layers: &Layers,
-    below: Option<&Base>,
+    base: Option<&Foundation>,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Built {
-    let base = below.map(|it| &it.built);
-    let own_only = below.is_some();
+    let own_only = base.is_some();
     let wanted = |entries| layers::wanted(entries, own_only);
     let mut settings = match base.filter(|_| !layers.owns(&["policyd.yaml"])) {
         Some(base) => base.settings.clone(),
@@ -125,7 +123,8 @@ pub(super) fn build(
     let checkers: BTreeMap<String, Check> = wanted(&layers.checkers)
         .filter_map(|it| Some((it.id.clone(), builder.checker(it)?)))
         .collect();
-    let named = Checkers { own: &checkers, base: below, known: &layers.checkers };
+    let below = base.map(|base| &*base.checkers);
+    let named = Checkers { own: &checkers, below, known: &layers.checkers };
     let considerations = wanted(&layers.considerations);
     let considerations =
         considerations.filter_map(|it| builder.consideration(it, &named)).collect();
@@ -252,21 +251,6 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
     }
 }
 
-/// What lint looks at, and the names that are defined.
-pub(super) fn meant(layers: Layers, built: Built, base: &Base) -> (Meant, Arc<Names>) {
-    let meant = Meant {
-        settings: built.settings,
-        voices: built.voices,
-        considerations: built.considerations,
-        resilience: built.resilience,
-        context: built.context,
-        layers,
-        vocabulary: built.vocabulary,
-        programs: base.programs.clone(),
-    };
-    (meant, built.names)
-}
-
 /// The voices that messages are written in.
 fn voices(messages: &[Shared<Node>]) -> BTreeSet<String> {
     let choices = messages.iter().filter_map(|it| it.entries()).flatten();
@@ -276,14 +260,6 @@ fn voices(messages: &[Shared<Node>]) -> BTreeSet<String> {
 }
 
 impl Builder<'_> {
-    fn session_type(&mut self, entry: &Entry) -> Option<SessionType> {
-        let Some(when) = self.expression(entry.get("when"), Type::Bool) else {
-            self.missing(entry, "when", "a session type says which sessions are of it");
-            return None;
-        };
-        Some(SessionType { id: entry.id.clone(), when })
-    }
-
     /// Message texts; a pack's own come before the inherited ones.
     fn messages<'n>(
         &mut self,

@@ -104,10 +104,10 @@ impl Builder<'_> {
     }
 
     /// Reports the keys that an entry lacks after it is merged with the entry that it overrides.
-    pub(super) fn must_have<T>(&mut self, entry: &Entry, record: &Record<T>) {
+    pub(super) fn must_have<T>(&mut self, entry: &Entry, record: &Record<T>, why: &str) {
         let needed = record.fields.iter().filter(|field| field.needed);
         for field in needed.filter(|field| entry.get(field.name).is_none()) {
-            self.missing(entry, field.name, "every entry of this list has it");
+            self.missing(entry, field.name, why);
         }
     }
 
@@ -133,7 +133,7 @@ impl Builder<'_> {
         self.speaking_of(records::names(file, section), |builder| {
             let mut built = Vec::new();
             for entry in wanted(entries, builder.own_only) {
-                builder.must_have(entry, record);
+                builder.must_have(entry, record, "every entry of this list has it");
                 let value = record.read(&entry.map(), builder);
                 let value = finish(builder, entry, value);
                 if entry.is_used() {

@@ -155,8 +155,7 @@ pub enum Fallback {
 /// `deny` is an alias of `block`, as for [`Verb`].
 impl Word for Fallback {
     const NAMES: &'static [&'static str] = &["allow", "warn", "ask", "deny", "block"];
-    const VALUES: &'static [Self] =
-        &[Self::Allow, Self::Warn, Self::Ask, Self::Block, Self::Block];
+    const VALUES: &'static [Self] = &[Self::Allow, Self::Warn, Self::Ask, Self::Block, Self::Block];
 }
 
 /// The sets of guards that the built-in pack brings along, each a file that can be switched off.

@@ -5,7 +5,7 @@ pub mod breakers;
 mod build;
 mod builder;
 pub mod builtin;
-mod consideration;
+mod considerations;
 pub mod context;
 mod expression;
 pub mod failures;
@@ -41,7 +41,7 @@ use crate::state::breaker;
 use crate::state::failure::Failures;
 use crate::state::guard::GuardLimits;
 pub use breakers::{Route, Tier};
-pub use consideration::{Check, CheckBody, Consideration, Mode, Severity};
+pub use considerations::{Check, CheckBody, Consideration, Mode, Severity};
 pub use expression::{Choice, Expression, MessageChoice, Place};
 use guards::Guards;
 use resilience::{DeadLetter, Escalation, Reaction};
@@ -188,14 +188,19 @@ pub enum Layout {
 }
 
 /// What happens when something cannot be evaluated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OnError {
-    /// It does not count.
+    /// The failure has no effect.
+    #[default]
     Allow,
     /// It is said, and does not block.
     Warn,
     /// It counts as not satisfied.
     Block,
+}
+
+record::words! {
+    OnError { Allow = "allow", Warn = "warn", Block = "block" }
 }
 
 /// What a block becomes that could not be remembered.
@@ -208,7 +213,7 @@ pub enum Forgotten {
 }
 
 /// One session type.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionType {
     /// Its id.
     pub id: String,

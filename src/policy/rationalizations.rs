@@ -123,9 +123,9 @@ record! {
         /// Holds where it counts; always, where absent.
         when: Kind::Expression => when;
         /// Why it is wrong.
-        wrong: Kind::Text => wrong;
+        wrong [needed()]: Kind::Text => wrong;
         /// What is to be done instead.
-        action: Kind::Text => action;
+        action [needed()]: Kind::Text => action;
         /// Holds where what happened speaks against it: it blocks there, and warns elsewhere.
         blocking: Kind::Expression => blocking;
         use enabled("Whether it is looked for at all; `true` by default.");
@@ -155,11 +155,7 @@ impl Builder<'_> {
     }
 
     fn rationalization(&mut self, entry: &Entry) -> Option<Row> {
-        for key in ["wrong", "action"] {
-            if entry.get(key).is_none() {
-                self.missing(entry, key, "every excuse is countered");
-            }
-        }
+        self.must_have(entry, &ENTRY, "every excuse is countered");
         let built = ENTRY.read(&entry.map(), self);
         if built.pattern.phrases.is_empty() && built.pattern.regexes.is_empty() {
             self.missing(entry, "phrases", "without `phrases` or `regexes` it is never found");

@@ -11,7 +11,6 @@ pub(super) const TEXTS: Kind = Kind::List(&Kind::Text);
 pub(super) const REGEX_LIST: Kind = Kind::List(&Kind::Regex);
 const GLOBS: Kind = Kind::List(&Kind::Text);
 const DELAYS: Kind = Kind::List(&Kind::Duration);
-const ON_ERROR: Kind = Kind::Choice(&["allow", "warn", "block"]);
 
 const CHOICE: &[Field] = &[
     field("when", Kind::Expression, "Holds where this text is used; always, where absent."),
@@ -20,7 +19,7 @@ const CHOICE: &[Field] = &[
 /// One template, or a list of texts of which the first fitting one is used.
 pub(super) const CHOICES: Kind = Kind::Either(&[Kind::Template, Kind::List(&Kind::Record(CHOICE))]);
 const EVIDENCE_ITEM: Kind = Kind::Either(&[Kind::Template, Kind::Record(CHOICE)]);
-const EVIDENCE: Kind = Kind::List(&EVIDENCE_ITEM);
+pub(super) const EVIDENCE: Kind = Kind::List(&EVIDENCE_ITEM);
 
 /// The id of an entry.
 pub(super) const ID: Field =
@@ -42,59 +41,6 @@ pub(super) const OVERRIDE: Field =
 
 const REPLACES: Field =
     field("override", Kind::Bool, "Replaces the inherited entry of this name; it is joined else.");
-
-/// The parts of a check, in a named checker or in a consideration.
-const CHECK_WHEN: Field =
-    field("when", Kind::Expression, "Holds where it applies; skipped elsewhere.");
-const SATISFIED: Field = field("satisfied", Kind::Expression, "Holds where nothing is amiss.");
-const BLOCKING: Field = field(
-    "blocking",
-    Kind::Expression,
-    "An unsatisfied blocker blocks only where this holds, and warns elsewhere.",
-);
-const DETAILS: Field = field("details", CHOICES, "One sentence that explains the result.");
-const EVIDENCES: Field = field("evidence", EVIDENCE, "What decided: commands, files, quotes.");
-const ERROR: Field = field("error", CHOICES, "What went wrong outside, such as a missing tool.");
-
-/// `considerations.yaml`: a superset of amplihack's format.
-pub const CONSIDERATION: &[Field] = &[
-    required("id", Kind::Text, "Its name in messages, logs and overrides."),
-    field("category", Kind::Text, "Heading it is shown under."),
-    field("question", Kind::Text, "What is asked."),
-    field("description", Kind::Text, "Why it is asked; for people."),
-    field("guidance", Kind::Text, "What to do when it is not satisfied."),
-    field("severity", Kind::Choice(&["blocker", "warning"]), "How much it matters."),
-    field("checker", Kind::Text, "A named checker of `checkers.yaml`, or `generic`."),
-    field("enabled", Kind::Bool, "Whether it is judged at all."),
-    field("applicable_session_types", TEXTS, "Session types it applies to; `*` is all."),
-    field("on", TEXTS, "Events it is judged at; `stop` by default."),
-    CHECK_WHEN,
-    SATISFIED,
-    BLOCKING,
-    DETAILS,
-    EVIDENCES,
-    ERROR,
-    field("message", Kind::Text, "Same as `guidance`."),
-    field("emit", Kind::Text, "A signal that is created where it is not satisfied."),
-    field("mode", Kind::Choice(&["enforce", "warn", "shadow"]), "How far it is in force."),
-    field("once", Kind::Bool, "Report the same warning once per session."),
-    field("on_error", ON_ERROR, "What an evaluation error means; `allow` by default."),
-    field("expires", Kind::Date, "From this day on it is not judged."),
-    field("reason", Kind::Text, "Why it is an exception."),
-    OVERRIDE,
-];
-
-/// An entry of `checkers.yaml`.
-pub const CHECKER: &[Field] =
-    &[CHECK_WHEN, SATISFIED, BLOCKING, DETAILS, EVIDENCES, ERROR, OVERRIDE];
-
-/// An entry of `session_types.yaml`.
-pub const SESSION_TYPE: &[Field] = &[
-    required("id", Kind::Text, "Name of the type."),
-    field("when", Kind::Expression, "Holds where a session is of this type."),
-    field("description", Kind::Text, "For people."),
-    OVERRIDE,
-];
 
 /// An entry of `preferences.yaml`.
 pub const PREFERENCE: &[Field] = &[
@@ -279,7 +225,11 @@ pub const MANIFEST: &[Field] = &[
         "Packs it builds on: `[builtin]` by default, `[]` for none.",
     ),
     field("enabled", Kind::Bool, "Whether the pack judges at all."),
-    field("on_error", ON_ERROR, "The answer when the pack cannot be evaluated."),
+    field(
+        "on_error",
+        crate::source::field_value::words::<super::OnError>(),
+        "The answer when the pack cannot be evaluated.",
+    ),
     field("when_forgotten", Kind::Choice(&["allow", "block"]), "A block that was not saved."),
     field("deadline", Kind::Duration, "Time all probes of one event may take together."),
     field("voice", Kind::Text, "Voice of the messages."),
@@ -328,9 +278,9 @@ pub const FILES: &[FileShape] = &[
         file: "rationalizations.yaml",
         kind: super::rationalizations::RATIONALIZATIONS.map,
     },
-    FileShape { file: "session_types.yaml", kind: Kind::List(&Kind::Record(SESSION_TYPE)) },
-    FileShape { file: "checkers.yaml", kind: Kind::Map(&Kind::Record(CHECKER)) },
-    FileShape { file: "considerations.yaml", kind: Kind::List(&Kind::Record(CONSIDERATION)) },
+    FileShape { file: "session_types.yaml", kind: super::considerations::SESSION_TYPE.list },
+    FileShape { file: "checkers.yaml", kind: Kind::Map(&super::considerations::CHECKER.map) },
+    FileShape { file: "considerations.yaml", kind: super::considerations::CONSIDERATION.list },
     FileShape {
         file: "messages.yaml",
         kind: Kind::Map(&Kind::List(&Kind::Record(MESSAGE_CHOICE))),

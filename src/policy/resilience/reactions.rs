@@ -164,7 +164,7 @@ impl Builder<'_> {
     }
 
     fn reaction(&mut self, entry: &Entry, signals: &Signals) -> Reaction {
-        self.must_have(entry, &REACTION);
+        self.must_have(entry, &REACTION, "every entry of this list has it");
         if let Some(name) = entry.get("signal").and_then(|signal| signal.get("name")) {
             self.known_signal(name, signals);
         }
