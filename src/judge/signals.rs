@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 use super::message;
 use crate::policy::Choice;
 use crate::policy::records;
-use crate::policy::records::signals::{DRIFT, RUN, signal};
-use crate::policy::signals::{DriftRule, SignalKind, SignalTrigger, Signals};
+use crate::policy::records::signals::{DRIFT, RUN};
+use crate::policy::signals::{DriftRule, SignalKind, SignalTrigger, Signals, record_of};
 use crate::script::record::{Held, Record, Shape};
 use crate::script::types::Type;
 use crate::script::watch::Watching;
@@ -107,7 +107,7 @@ pub fn told(kind: &SignalKind, about: About<'_>, fields: &Map<String, Value>) ->
     if !kind.shown {
         return String::new();
     }
-    let shape = signal(&kind.fields);
+    let shape = record_of(&kind.fields);
     let before = kind.id.split('*').next().unwrap_or_default();
     let part = kind.id.contains('*').then(|| about.name.strip_prefix(before)).flatten();
     let record = |fields: &Map<String, Value>, text: &dyn Fn(&str) -> String| {

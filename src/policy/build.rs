@@ -2,109 +2,39 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
-use super::context::ContextRules;
+use super::builder::{
+    AT_A_MESSAGE, BEFORE_ASKING, BEFORE_CLASSIFYING, Builder, on_error, patterns, place, text,
+    texts,
+};
+use super::considerations::{CheckerCache, Checkers};
+use super::context::{self, ContextFile};
 use super::guards::{Guard, Guards};
-use super::layers::{self, Entry, Layers};
-use super::review::{Base, Meant};
+use super::layers::{self, Entry, FAILURES, Layers, wanted};
+use super::rationalizations::Rationalizations;
+use super::resilience::{DeadLetter, Escalation, Reaction};
+use super::run::RunPolicy;
 use super::shared::Shared;
+use super::signals::Signals;
 use super::tables::Table;
 use super::{
-    Check, Consideration, Expression, MessageChoice, OnError, Place, Policy, Preference, Probe,
-    SessionType, Settings, records, shapes,
+    Check, Consideration, MessageChoice, Place, Policy, Preference, Probe, Route, SessionType,
+    Settings, breakers, records, shapes,
 };
 use crate::facts::cursor::Key;
 use crate::facts::event::EventKind;
-use crate::facts::pattern::CommandPattern;
 use crate::limits::PROBES_DEADLINE_MAX;
 use crate::script::types::{Names, Type};
+use crate::source::Diagnostic;
 use crate::source::node::Node;
-use crate::source::{Diagnostic, Span, suggest};
-use considerations::Checkers;
-pub(super) use considerations::Named;
-pub(super) use resilience::Resilience;
-pub(super) use tables::own_names;
+use crate::state::breaker;
+use crate::state::failure::Failures;
 pub(super) use vocabulary::Vocabulary;
 
-mod breakers;
-mod considerations;
-mod context;
-mod expressions;
-mod failures;
-mod guards;
 mod questions;
-mod rationalizations;
-mod resilience;
-mod run;
 mod settings;
-mod signals;
-mod tables;
+
 mod vocabulary;
-
-/// A check is judged before there is an outcome.
-const AT_A_CHECK: &[&str] = &["outcome", "action", "program"];
-/// What type a session is of is not known while that is asked.
-const BEFORE_CLASSIFYING: &[&str] = &[
-    "session.type",
-    "prefs",
-    "probes",
-    "state",
-    "rule",
-    "outcome",
-    "rationalizations",
-    "action",
-    "program",
-];
-/// A session is classified, and questions are put, before anything is known from outside.
-const BEFORE_ASKING: &[&str] =
-    &["prefs", "probes", "state", "rule", "outcome", "rationalizations", "action", "program"];
-/// Nothing is asked for the sake of a message.
-const AT_A_MESSAGE: &[&str] = &["prefs", "probes", "rule", "action", "program"];
-
-/// Everything needed to type expressions and to complain.
-pub(super) struct Builder<'a> {
-    pub(super) names: Arc<Names>,
-    /// Whether anything that was typed asks where breakers stand.
-    pub(super) reads_breakers: bool,
-    pub(super) reads_waiting: bool,
-    /// Whether an expression asked which signals wait.
-    pub(super) reads_signals: bool,
-    /// Whether an expression asked how full the context is.
-    pub(super) reads_context: bool,
-    /// Facts read by what was typed since it was last emptied.
-    pub(super) uses: BTreeSet<String>,
-    /// Whether what the packs below say is built already.
-    pub(super) own_only: bool,
-    /// Facts that are not known where what is typed now will be evaluated.
-    pub(super) unknown_here: &'static [&'static str],
-    /// Time all probes of one stop may take together, where a pack beside the built-in one says so.
-    pub(super) deadline: Option<Duration>,
-    pub(super) diagnostics: &'a mut Vec<Diagnostic>,
-}
-
-impl<'a> Builder<'a> {
-    /// One that has typed nothing yet, and begins with the checks.
-    fn new(
-        names: Arc<Names>,
-        own_only: bool,
-        deadline: Option<Duration>,
-        diagnostics: &'a mut Vec<Diagnostic>,
-    ) -> Self {
-        Self {
-            names,
-            own_only,
-            reads_breakers: false,
-            reads_waiting: false,
-            reads_signals: false,
-            reads_context: false,
-            uses: BTreeSet::new(),
-            unknown_here: AT_A_CHECK,
-            deadline,
-            diagnostics,
-        }
-    }
-}
 
 /// What packs may name that stand on these layers; no rule. What no pack looks at is not built.
 #[derive(Debug)]
@@ -113,9 +43,10 @@ pub(super) struct Foundation {
     pub(super) vocabulary: Arc<Vocabulary>,
     names: Arc<Names>,
     resilience: Shared<Resilience>,
-    context: Shared<(ContextRules, Vec<String>)>,
+    context: Shared<ContextFile>,
     /// Voices of messages.
     voices: Shared<BTreeSet<String>>,
+    checkers: Shared<CheckerCache>,
 }
 
 /// The foundation of packs that stand on these layers; what is wrong there is said where they are looked at.
@@ -127,7 +58,9 @@ pub(super) fn foundation(layers: &Layers) -> Foundation {
     let messages = layers.messages.clone();
     let voices = Shared::later(move || voices(&messages));
     let settings = settings::settings(&layers.manifests, &mut Vec::new());
-    Foundation { settings, vocabulary, names, resilience, context, voices }
+    let (entries, known) = (layers.checkers.clone(), Arc::clone(&names));
+    let checkers = Shared::later(move || CheckerCache::new(entries, known));
+    Foundation { settings, vocabulary, names, resilience, context, voices, checkers }
 }
 
 /// What `build` makes of layers once somebody looks at it.
@@ -148,34 +81,33 @@ fn later<T: 'static>(
 /// What layers mean.
 #[derive(Debug)]
 pub(super) struct Built {
-    settings: Settings,
+    pub(super) settings: Settings,
     pub(super) vocabulary: Arc<Vocabulary>,
-    names: Arc<Names>,
-    considerations: Vec<Consideration>,
+    pub(super) names: Arc<Names>,
+    pub(super) considerations: Vec<Consideration>,
     session_types: Vec<SessionType>,
     preferences: Vec<Preference>,
     probes: Vec<Probe>,
-    resilience: Shared<Resilience>,
+    pub(super) resilience: Shared<Resilience>,
     reads_breakers: bool,
     reads_waiting: bool,
     reads_signals: bool,
     reads_context: bool,
     tables: Vec<Table>,
-    context: Shared<(ContextRules, Vec<String>)>,
+    pub(super) context: Shared<ContextFile>,
     guards: Vec<Guard>,
     /// Voices of messages.
-    voices: Shared<BTreeSet<String>>,
+    pub(super) voices: Shared<BTreeSet<String>>,
     messages: BTreeMap<String, Vec<MessageChoice>>,
 }
 
 /// What the layers mean, with packs below only what is put over those; complaints are added to `diagnostics`.
 pub(super) fn build(
     layers: &Layers,
-    below: Option<&Base>,
+    base: Option<&Foundation>,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Built {
-    let base = below.map(|it| &it.built);
-    let own_only = below.is_some();
+    let own_only = base.is_some();
     let wanted = |entries| layers::wanted(entries, own_only);
     let mut settings = match base.filter(|_| !layers.owns(&["policyd.yaml"])) {
         Some(base) => base.settings.clone(),
@@ -191,7 +123,8 @@ pub(super) fn build(
     let checkers: BTreeMap<String, Check> = wanted(&layers.checkers)
         .filter_map(|it| Some((it.id.clone(), builder.checker(it)?)))
         .collect();
-    let named = Checkers { own: &checkers, base: below, known: &layers.checkers };
+    let below = base.map(|base| &*base.checkers);
+    let named = Checkers { own: &checkers, below, known: &layers.checkers };
     let considerations = wanted(&layers.considerations);
     let considerations =
         considerations.filter_map(|it| builder.consideration(it, &named)).collect();
@@ -236,7 +169,10 @@ pub(super) fn build(
         reads_signals: builder.reads_signals,
         reads_context,
         tables: builder.tables(layers),
-        context: builder.context_over(layers, base),
+        context: match base.filter(|_| !layers.owns(&[context::FILE])) {
+            Some(base) => base.context.clone(),
+            None => Shared::new(builder.context(layers)),
+        },
         messages,
     }
 }
@@ -275,7 +211,7 @@ fn events<'r>(rules: impl Iterator<Item = &'r Vec<EventKind>>) -> Vec<EventKind>
 pub(super) fn policy(name: String, built: Built) -> Policy {
     let resilience = built.resilience.into_owned();
     let vocabulary = Arc::unwrap_or_clone(built.vocabulary);
-    let (context, context_told_at) = built.context.into_owned();
+    let ContextFile { rules: context, told_at: context_told_at } = built.context.into_owned();
     Policy {
         name,
         settings: built.settings,
@@ -315,21 +251,6 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
     }
 }
 
-/// What lint looks at, and the names that are defined.
-pub(super) fn meant(layers: Layers, built: Built, base: &Base) -> (Meant, Arc<Names>) {
-    let meant = Meant {
-        settings: built.settings,
-        voices: built.voices,
-        considerations: built.considerations,
-        resilience: built.resilience,
-        context: built.context,
-        layers,
-        vocabulary: built.vocabulary,
-        programs: base.programs.clone(),
-    };
-    (meant, built.names)
-}
-
 /// The voices that messages are written in.
 fn voices(messages: &[Shared<Node>]) -> BTreeSet<String> {
     let choices = messages.iter().filter_map(|it| it.entries()).flatten();
@@ -338,55 +259,7 @@ fn voices(messages: &[Shared<Node>]) -> BTreeSet<String> {
     said.filter_map(|it| it.get("voice")?.text()).map(str::to_owned).collect()
 }
 
-/// The value of `on_error` by its name.
-pub(super) fn on_error(text: &str) -> Option<OnError> {
-    match text {
-        "allow" => Some(OnError::Allow),
-        "warn" => Some(OnError::Warn),
-        "block" => Some(OnError::Block),
-        _ => None,
-    }
-}
-
-/// The text of a node, or nothing.
-pub(super) fn text(node: Option<&Node>) -> String {
-    node.and_then(Node::text).unwrap_or_default().to_owned()
-}
-
-/// The texts of a list node.
-pub(super) fn texts(node: Option<&Node>) -> Vec<String> {
-    let items = node.and_then(Node::items).unwrap_or_default();
-    items.iter().filter_map(Node::text).map(str::to_owned).collect()
-}
-
-/// The command patterns of a list node.
-pub(super) fn patterns(node: Option<&Node>) -> Vec<CommandPattern> {
-    texts(node).iter().map(|it| CommandPattern::parse(it)).collect()
-}
-
-/// Where a node is written, for people.
-pub(super) fn place(span: &Span) -> Place {
-    let (line, column) = span.line_column();
-    let small = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
-    Place { file: span.source.name.clone(), line: small(line), column: small(column) }
-}
-
 impl Builder<'_> {
-    fn unknown(&mut self, code: &'static str, what: &str, node: &Node, known: &[&str]) {
-        let name = node.text().unwrap_or_default();
-        let found =
-            Diagnostic::error(code, node.span.clone(), format!("there is no {what} `{name}`"));
-        self.diagnostics.push(found.with_meant(name, known));
-    }
-
-    fn session_type(&mut self, entry: &Entry) -> Option<SessionType> {
-        let Some(when) = self.expression(entry.get("when"), Type::Bool) else {
-            self.missing(entry, "when", "a session type says which sessions are of it");
-            return None;
-        };
-        Some(SessionType { id: entry.id.clone(), when })
-    }
-
     /// Message texts; a pack's own come before the inherited ones.
     fn messages<'n>(
         &mut self,
@@ -409,28 +282,72 @@ impl Builder<'_> {
         }
         messages
     }
+}
 
-    /// Complains about a key that is not there, unless a merge key may have brought it or another key
-    /// is a slip of it: those are findings of their own.
-    fn missing(&mut self, entry: &Entry, key: &str, why: &str) {
-        self.missing_one_of(entry, [key], why);
+/// What the files of the resilience systems mean.
+#[derive(Debug, Clone)]
+pub(in crate::policy) struct Resilience {
+    pub(in crate::policy) breakers: Vec<(String, breaker::Settings)>,
+    /// Where the settings of breakers are written.
+    pub(in crate::policy) origins: Vec<(String, BTreeMap<String, Place>)>,
+    pub(in crate::policy) routes: Vec<Route>,
+    pub(in crate::policy) failures: Failures,
+    pub(in crate::policy) rationalizations: Rationalizations,
+    pub(in crate::policy) dead_letter: DeadLetter,
+    pub(in crate::policy) escalation: Escalation,
+    pub(in crate::policy) reactions: Vec<Reaction>,
+    pub(in crate::policy) signals: Signals,
+    pub(in crate::policy) run: RunPolicy,
+}
+
+/// Their files.
+const FILES: [&str; 9] = [
+    "breakers.yaml",
+    "routes.yaml",
+    "reactions.yaml",
+    "dead_letter.yaml",
+    "escalation.yaml",
+    "signals.yaml",
+    "rationalizations.yaml",
+    "run.yaml",
+    FAILURES,
+];
+
+impl Builder<'_> {
+    /// What the files of the resilience systems mean; what the base has where nothing is said over
+    /// it. The signals that considerations create must be among them.
+    pub(super) fn resilience_over(
+        &mut self,
+        layers: &Layers,
+        base: Option<&Foundation>,
+    ) -> Shared<Resilience> {
+        let resilience = match base.filter(|_| !layers.owns(&FILES)) {
+            Some(base) => base.resilience.clone(),
+            None => Shared::new(self.resilience(layers)),
+        };
+        let considerations = wanted(&layers.considerations, self.own_only);
+        for node in considerations.filter_map(|it| it.get("emit")) {
+            self.known_signal(node, &resilience.signals);
+        }
+        resilience
     }
 
-    /// The same of the first of some keys, of which one is enough.
-    fn missing_one_of<const N: usize>(&mut self, entry: &Entry, keys: [&str; N], why: &str) {
-        let written = entry.layers.first().and_then(|it| it.entries()).unwrap_or_default();
-        let stands_for_one = |it: &Node| match it.text() {
-            Some(name) => !keys.contains(&name) && suggest::nearest(name, &keys).is_some(),
-            None => true,
-        };
-        let Some(key) = keys.first().filter(|_| !written.iter().any(|(it, _)| stands_for_one(it)))
-        else {
-            return;
-        };
-        if let Some(span) = entry.span() {
-            let message = format!("`{}` has no `{key}`", entry.id);
-            let found = Diagnostic::error("missing-key", span.clone(), message);
-            self.diagnostics.push(found.with_help(why));
+    /// What the files of the resilience systems mean.
+    pub(super) fn resilience(&mut self, layers: &Layers) -> Resilience {
+        let signals = self.signals(layers);
+        let routes = wanted(&layers.routes, self.own_only);
+        let failures = self.failures(layers);
+        Resilience {
+            run: self.run(layers, failures.pause),
+            breakers: self.breakers(&layers.breakers),
+            origins: breakers::origins(&layers.breakers),
+            routes: routes.filter_map(|it| self.route(it)).collect(),
+            failures,
+            rationalizations: self.rationalizations(layers),
+            dead_letter: self.dead_letter(layers),
+            escalation: self.escalation(layers),
+            reactions: self.reactions(layers, &signals),
+            signals,
         }
     }
 }

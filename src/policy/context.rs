@@ -1,16 +1,41 @@
-//! What `context.yaml` means: which window and which prices a model has, what is said at which tier.
+//! `context.yaml`: windows and prices of models, tiers of context usage, and what is reported at each tier.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::Choice;
+use super::builder::{Builder, text};
+use super::layers::Layers;
+use super::record::{TEMPLATE, record, words};
+use super::records;
+use super::shapes::{CHOICES, DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS};
 use crate::facts::glob::{specificity, word_matches};
 use crate::facts::meters::{Meters, Prices, Usage};
-use crate::state::context::{Settings, WINDOW};
+use crate::source::field_value::words;
+use crate::source::layered_map::LayeredMap;
+use crate::source::node::Node;
+use crate::source::shape::Kind;
+use crate::source::{Diagnostic, Span};
+use crate::state::context::{Measured, Settings, Tier, WINDOW};
+
+pub(super) const FILE: &str = "context.yaml";
+/// The list of tiers in the file.
+pub(super) const TIERS: &str = "tiers";
+const TOKENS: Kind = Kind::Int { min: 1, max: 1_000_000_000 };
+const PRICE: Kind = Kind::Number { min: 0.0, max: 1_000_000.0 };
+
+/// Events at which a tier can be reported to the agent.
+const TOLD_AT: &[&str] = &["user_prompt_submit", "post_tool_use", "post_tool_use_failure"];
+
+/// How a session can begin.
+const SOURCES: &[&str] = &["startup", "clear", "compact", "resume", "fork"];
+
+/// Billionths of a US dollar per token, for one US dollar per million tokens.
+const NANO_PER_TOKEN: f64 = 1000.0;
 
 /// `context.yaml`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ContextRules {
     /// Tokens that a model can hold of which nothing else is said.
     pub window: u64,
@@ -34,6 +59,24 @@ pub struct ContextRules {
     pub summary_max_age: Duration,
 }
 
+impl Default for ContextRules {
+    fn default() -> Self {
+        Self {
+            window: WINDOW,
+            variants: Vec::new(),
+            models: Vec::new(),
+            settings: Settings { hysteresis: 5.0, ..Settings::default() },
+            say: Vec::new(),
+            notes: Vec::new(),
+            compact: String::new(),
+            clear_requests: ClearRequests::default(),
+            inject: Vec::new(),
+            // loki-mode ignores summaries that are older than a day.
+            summary_max_age: Duration::from_secs(24 * 60 * 60),
+        }
+    }
+}
+
 /// Which sessions ask for a fresh context.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ClearRequests {
@@ -46,18 +89,15 @@ pub enum ClearRequests {
     Always,
 }
 
-impl ClearRequests {
-    /// What a word of `context.yaml` means.
-    #[must_use]
-    pub fn find(name: &str) -> Option<Self> {
-        match name {
-            "never" => Some(Self::Never),
-            "loop" => Some(Self::Loop),
-            "always" => Some(Self::Always),
-            _ => None,
-        }
-    }
+words! {
+    ClearRequests { Never = "never", Loop = "loop", Always = "always" }
+}
 
+words! {
+    Measured { Occupancy = "occupancy", Cumulative = "cumulative" }
+}
+
+impl ClearRequests {
     /// Whether a session asks; `driven`: whether something drives it.
     #[must_use]
     pub const fn holds(self, driven: bool) -> bool {
@@ -78,6 +118,190 @@ pub struct Model {
     pub prices: Option<Prices>,
 }
 
+/// The content of `context.yaml`.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ContextFile {
+    pub(super) rules: ContextRules,
+    /// Events at which tiers are reported.
+    pub(super) told_at: Vec<String>,
+}
+
+/// An entry of the list of tiers.
+#[derive(Debug, Default)]
+struct TierEntry {
+    id: String,
+    at: Option<f64>,
+    say: Vec<Choice>,
+    span: Option<Span>,
+}
+
+/// Keys of a model. Prices are in US dollars per million tokens.
+#[derive(Debug, Default)]
+struct ModelKeys {
+    window: Option<u64>,
+    input: Option<f64>,
+    output: Option<f64>,
+    cache_read: Option<f64>,
+    cache_write: Option<f64>,
+}
+
+impl ModelKeys {
+    fn model(&self) -> Model {
+        let prices = self.input.map(|input| Prices {
+            input: nano(input),
+            output: nano(self.output.unwrap_or(input)),
+            cache_read: nano(self.cache_read.unwrap_or(input / 10.0)),
+            cache_creation: nano(self.cache_write.unwrap_or(input * 1.25)),
+        });
+        Model { window: self.window, prices }
+    }
+}
+
+record! {
+    const MODEL: Record<ModelKeys> = {
+        /// Tokens it can hold.
+        window: TOKENS => window;
+        /// US dollars for a million tokens of input.
+        input: PRICE => input;
+        /// US dollars for a million tokens of output.
+        output: PRICE => output;
+        /// The same read from the cache; a tenth of the input by default.
+        cache_read: PRICE => cache_read;
+        /// The same written to it; 1.25 of the input by default.
+        cache_write: PRICE => cache_write;
+    }
+}
+
+record! {
+    const TIER: Record<TierEntry> = {
+        use ID => id;
+        /// Percentage from which on it is reached.
+        at [needed()]: Kind::Number { min: 0.0, max: 1000.0 } => at;
+        /// What the agent is told when it is reached.
+        say [needed()]: CHOICES => say;
+        use DESCRIPTION;
+        use ENABLED;
+        use OVERRIDE;
+    }
+}
+
+record! {
+    const SUMMARY: Record<ContextFile> = {
+        /// How a session may begin that is told the summary of the one before it.
+        inject: Kind::List(&Kind::Choice(SOURCES)) => rules.inject;
+        /// Older summaries are not told.
+        max_age: Kind::Duration => rules.summary_max_age;
+    }
+}
+
+record! {
+    pub(super) const CONTEXT: Record<ContextFile> = {
+        /// Tokens that a model can hold of which nothing else is said.
+        window: TOKENS => rules.window;
+        /// Windows of variants of models, by what their names end with.
+        variants: Kind::Map(&TOKENS);
+        /// Windows and prices, by globs over names.
+        models: Kind::Map(&MODEL.map);
+        /// What the tiers are measured on.
+        meter: words::<Measured>() => rules.settings.measured;
+        /// Points that a tier holds below its own percentage.
+        hysteresis: Kind::Number { min: 0.0, max: 100.0 } => rules.settings.hysteresis;
+        /// Events at which tiers are told.
+        on: Kind::List(&Kind::Choice(TOLD_AT)) => told_at;
+        /// Percentages at which something is said; `act` is the one at which a run is started anew.
+        tiers: TIER.list;
+        /// Globs over files that hold where the work stands, the best one first.
+        notes: TEXTS => rules.notes;
+        /// What whoever summarises the context is told.
+        compact: Kind::Template => rules.compact by TEMPLATE;
+        /// Which sessions ask for a fresh context by the triggers of `signals.yaml`.
+        clear_requests: words::<ClearRequests>() => rules.clear_requests;
+        /// What is carried over into the next context.
+        summary: section SUMMARY;
+    }
+}
+
+impl Builder<'_> {
+    pub(super) fn context(&mut self, layers: &Layers) -> ContextFile {
+        let own_only = std::mem::take(&mut self.own_only);
+        let tiers = self.section_with(layers, (FILE, TIERS), &TIER, |_, entry, tier| TierEntry {
+            span: entry.span().cloned(),
+            ..tier
+        });
+        self.own_only = own_only;
+        let (tiers, say) = self.rising(tiers);
+        let names = records::names(FILE, "");
+        let tops = layers.top(FILE);
+        let below = |key: &'static str| tops.iter().filter_map(move |file| file.get(key));
+        let ContextFile { rules, told_at } =
+            self.speaking_of(names, |builder| CONTEXT.read(&layers.top_map(FILE), builder));
+        let (variants, models) = (variants(below("variants")), models(below("models"), self));
+        let settings = Settings { tiers, ..rules.settings };
+        ContextFile { rules: ContextRules { variants, models, settings, say, ..rules }, told_at }
+    }
+
+    /// Returns the tiers in ascending order, and the texts of each. Reports tiers with the same percentage.
+    fn rising(&mut self, tiers: Vec<TierEntry>) -> (Vec<Tier>, Vec<(String, Vec<Choice>)>) {
+        let with_tier = |entry: TierEntry| {
+            let tier = Tier { id: entry.id, at: entry.at? };
+            Some((tier, entry.say, entry.span))
+        };
+        let mut tiers: Vec<_> = tiers.into_iter().filter_map(with_tier).collect();
+        tiers.sort_by(|one, other| one.0.at.total_cmp(&other.0.at));
+        for pair in tiers.windows(2) {
+            let [(lower, ..), (higher, _, Some(span))] = pair else { continue };
+            if lower.at >= higher.at {
+                let message =
+                    format!("`{}` and `{}` are reached at one percentage", lower.id, higher.id);
+                let found = Diagnostic::error("same-tier", span.clone(), message);
+                self.diagnostics.push(found.with_help("give one of them another `at`"));
+            }
+        }
+        let say = tiers.iter().map(|(tier, say, _)| (tier.id.clone(), say.clone())).collect();
+        (tiers.into_iter().map(|(tier, ..)| tier).collect(), say)
+    }
+}
+
+/// Windows by endings, the smallest first; the topmost pack that has an ending decides.
+fn variants<'n>(layers: impl Iterator<Item = &'n Node>) -> Vec<(String, u64)> {
+    let mut known: Vec<(String, u64)> = Vec::new();
+    for (key, value) in layers.filter_map(Node::entries).flatten() {
+        let ending = text(Some(key));
+        if let Some(window) = value.int().and_then(|it| u64::try_from(it).ok())
+            && known.iter().all(|(it, _)| *it != ending)
+        {
+            known.push((ending, window));
+        }
+    }
+    known.sort_by_key(|(_, window)| *window);
+    known
+}
+
+/// Models by globs; the topmost pack that has a glob decides.
+fn models<'n>(
+    layers: impl Iterator<Item = &'n Node>,
+    builder: &mut Builder<'_>,
+) -> Vec<(String, Model)> {
+    let mut known: Vec<(String, Model)> = Vec::new();
+    for (key, value) in layers.filter_map(Node::entries).flatten() {
+        let glob = text(Some(key));
+        if known.iter().all(|(it, _)| *it != glob) {
+            let keys = MODEL.read(&LayeredMap::from_iter([value]), builder);
+            known.push((glob, keys.model()));
+        }
+    }
+    known
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the shape keeps prices between 0 and a million"
+)]
+fn nano(dollars_per_million: f64) -> u64 {
+    (dollars_per_million * NANO_PER_TOKEN).round() as u64
+}
+
 impl ContextRules {
     /// Tokens that a model can hold. One that `holds` more already is a larger variant of itself.
     #[must_use]
@@ -87,7 +311,7 @@ impl ContextRules {
             return *window;
         }
         let named = self.known(model, |it| it.window);
-        let plain = named.unwrap_or(if self.window == 0 { WINDOW } else { self.window });
+        let plain = named.unwrap_or(self.window);
         let larger = self.variants.iter().map(|(_, window)| *window);
         let larger = larger.filter(|it| *it > plain && *it >= holds).min();
         larger.filter(|_| holds > plain).unwrap_or(plain)

@@ -62,7 +62,7 @@ impl<'t> From<&'t Expression> for Written<'t> {
 }
 
 /// One of several texts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Choice {
     /// Holds where this text is used; always, where absent.
     pub when: Option<Expression>,

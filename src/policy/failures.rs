@@ -1,14 +1,28 @@
-//! Which class a failure is of: by the name a hook gives it, else by the words of a text. Lives here:
-//! holding names and texts against the classes. What classes are says `state::failure`.
+//! `failures.yaml`: classes of failures, their names in other programs, and the numbers of retries.
+//!
+//! A failure belongs to the class of the name that a hook gives it, else to the class whose regular expressions
+//! match its text.
 
 use std::time::Duration;
 
 use super::Policy;
+use super::builder::{Builder, text};
+use super::layers::Layers;
+use super::record::{Conversion, REGEXES, record, words};
+use super::shapes::{DESCRIPTION, OVERRIDE, REGEX_LIST, TEXTS};
 use crate::script::pattern::prose_regex;
+use crate::source::field_value::words;
+use crate::source::layered_map::LayeredMap;
+use crate::source::node::Node;
+use crate::source::shape::Kind;
 use crate::state::failure::{Class, Effect, Failures, Label};
 use crate::state::recovery::Limits;
 use crate::state::retry::Retry;
 use crate::time::{Timestamp, duration_text};
+
+const FILE: &str = "failures.yaml";
+const COUNT: Kind = Kind::Int { min: 1, max: 1000 };
+const FEW: Kind = Kind::Int { min: 1, max: 100 };
 
 /// What a failure was found to be.
 #[derive(Debug, Clone, PartialEq)]
@@ -188,4 +202,215 @@ fn last_lines(text: &str, lines: usize) -> &str {
     let ends = memchr::memrchr_iter(b'\n', text.trim_end().as_bytes());
     let start = ends.map(|at| at + 1).nth(lines.saturating_sub(1)).unwrap_or(0);
     text.get(start..).unwrap_or(text)
+}
+
+words! {
+    Effect { Trip = "trip", Ignore = "ignore", Permanent = "permanent" }
+}
+
+record! {
+    const RETRY: Record<Retry> = {
+        /// Times it is made again at most.
+        max: Kind::Int { min: 0, max: 1000 } => max;
+        /// Wait before the first.
+        initial: Kind::Duration => initial;
+        /// How each wait grows.
+        multiplier: Kind::Number { min: 1.0, max: 100.0 } => multiplier;
+        /// Longest wait.
+        cap: Kind::Duration => cap;
+        /// Share that chance may take off a wait.
+        jitter: Kind::Number { min: 0.0, max: 1.0 } => jitter;
+    }
+}
+
+/// The map of [`RETRY`].
+const RETRY_MAP: Conversion<Retry> = Conversion {
+    read: |node, builder| {
+        let mut retry = RETRY.read(&LayeredMap::from_iter([node]), builder);
+        raise_cap(&mut retry, node.get("cap"));
+        Some(retry)
+    },
+    show: |_| None,
+};
+
+/// The same, if its absence differs from its defaults.
+const OPTIONAL_RETRY_MAP: Conversion<Option<Retry>> =
+    Conversion { read: |node, builder| Some((RETRY_MAP.read)(node, builder)), show: |_| None };
+
+/// Raises the default cap to the initial delay: a long first delay without a cap does not mean a shorter one.
+fn raise_cap(retry: &mut Retry, cap: Option<&Node>) {
+    if cap.is_none() {
+        retry.cap = retry.cap.max(retry.initial);
+    }
+}
+
+record! {
+    const CLASS: Record<Class> = {
+        /// Its name.
+        id [mandatory()]: Kind::Text => id;
+        /// Names by which hooks and programs tell it.
+        errors: TEXTS => errors;
+        /// Tried on each line where no name is known, case not counted.
+        regexes: REGEX_LIST => regexes by REGEXES;
+        /// Found in the same line, they excuse it.
+        unless: REGEX_LIST => unless by REGEXES;
+        /// What it does to a breaker; `trip` by default. `permanent` is never tried again.
+        effect: words::<Effect>() => effect;
+        /// Whether it counts as an attempt at the task; `true` by default.
+        attempt: Kind::Bool => attempt;
+        /// Whether a person is needed; `false` by default.
+        human: Kind::Bool => human;
+        /// When it is tried again.
+        retry: RETRY.map => retry by RETRY_MAP;
+        use DESCRIPTION;
+        use OVERRIDE;
+    }
+}
+
+record! {
+    const LABEL: Record<Label> = {
+        /// What the other program calls it.
+        label [mandatory()]: Kind::Text => name;
+        /// Ids of the classes it stands for.
+        classes [mandatory()]: TEXTS => classes;
+        /// When that program tries again; as the class says, else.
+        retry: RETRY.map => retry by OPTIONAL_RETRY_MAP;
+    }
+}
+
+record! {
+    const WAITS: Record<Failures> = {
+        /// Longest wait that a server's words are followed for.
+        longest: Kind::Duration => waits.longest;
+        /// Waited beyond the time at which a limit is reset.
+        margin: Kind::Duration => waits.margin;
+        /// Time shared among the requests allowed per minute.
+        per_minute: Kind::Duration => waits.per_minute;
+        /// Least wait by requests per minute.
+        least: Kind::Duration => waits.least;
+        /// Longest wait by requests per minute.
+        most: Kind::Duration => waits.most;
+    }
+}
+
+record! {
+    const PAUSE: Record<Failures> = {
+        /// Failures of one class in a row.
+        after: COUNT => pause.after;
+        /// The first pause.
+        initial: Kind::Duration => pause.retry.initial;
+        /// How each pause grows.
+        multiplier: Kind::Number { min: 1.0, max: 100.0 } => pause.retry.multiplier;
+        /// Longest pause.
+        cap: Kind::Duration => pause.retry.cap;
+    }
+}
+
+record! {
+    const RECOVERY: Record<Failures> = {
+        /// Attempts at one failure.
+        attempts: COUNT => recovery.attempts;
+        /// Time spent on one failure.
+        time: Kind::Duration => recovery.time;
+        /// Cost of one failure; no limit, else.
+        cost: Kind::Number { min: 0.0, max: 1e9 } => recovery.cost;
+        /// Failures alike in a row that end it.
+        repeats: COUNT => recovery.repeats;
+        /// Tier that is asked for where the provider is down.
+        tier: Kind::Text => recovery.tier;
+        /// A program that failed with fewer lines of output crashed.
+        crash_lines: Kind::Int { min: 0, max: 1000 } => recovery.crash_lines;
+    }
+}
+
+record! {
+    const LADDER: Record<Failures> = {
+        /// Failures in a row that are passed on.
+        escalate: COUNT => ladder.escalate;
+        /// Failures in a row that pause the loop.
+        pause: COUNT => ladder.pause;
+    }
+}
+
+record! {
+    const UNCERTAINTY: Record<Failures> = {
+        /// Signs that must hold at once.
+        signs: FEW => uncertainty.signs;
+        /// Rounds in a row they must hold.
+        rounds: FEW => uncertainty.rounds;
+        /// Diffs remembered to see them come back.
+        ring: Kind::Int { min: 2, max: 100 } => uncertainty.ring;
+    }
+}
+
+record! {
+    const CLAIMS: Record<Failures> = {
+        /// Longest silence of a worker that is alive.
+        silence: Kind::Duration => claims.silence;
+    }
+}
+
+record! {
+    pub(super) const FAILURES: Record<Failures> = {
+        /// Classes, the first match wins.
+        classes: CLASS.list;
+        /// The class of what nothing recognises.
+        unrecognized: Kind::Text => unrecognized;
+        /// Lines of a text that are looked at, from its end.
+        lines: Kind::Int { min: 1, max: 100_000 } => lines;
+        /// Vocabularies of other programs; of each the first label wins.
+        profiles: Kind::Map(&LABEL.list);
+        /// How waits are told from what a server says.
+        waits: section WAITS;
+        /// The pause after failures of one class in a row.
+        pause: section PAUSE;
+        /// When recovering is given up.
+        recovery: section RECOVERY;
+        /// What a gate does that fails again and again.
+        ladder: section LADDER;
+        /// When signs of being lost are passed on.
+        uncertainty: section UNCERTAINTY;
+        /// When a worker is taken for dead.
+        claims: section CLAIMS;
+    }
+}
+
+impl Builder<'_> {
+    pub(super) fn failures(&mut self, layers: &Layers) -> Failures {
+        let top = layers.top_map(FILE);
+        let entries = layers.section(FILE, "classes");
+        let known: Vec<&str> = entries.iter().map(|entry| entry.id.as_str()).collect();
+        if let Some(node) = top.get("unrecognized") {
+            self.report_unknown_class(node, &known);
+        }
+        let profiles = self.profiles(layers, &known);
+        let classes = entries.iter().map(|entry| CLASS.read(&entry.map(), self)).collect();
+        let mut failures = FAILURES.read(&top, self);
+        raise_cap(&mut failures.pause.retry, top.section("pause").get("cap"));
+        Failures { classes, profiles, ..failures }
+    }
+
+    /// Returns the vocabularies of other programs. That of a pack replaces an inherited one of the same name.
+    fn profiles(&mut self, layers: &Layers, known: &[&str]) -> Vec<(String, Vec<Label>)> {
+        let mut profiles: Vec<(String, Vec<Label>)> = Vec::new();
+        let files = layers.top(FILE).iter();
+        for (name, labels) in files.filter_map(|file| file.get("profiles")?.entries()).flatten() {
+            let items = labels.items().unwrap_or_default().iter();
+            for class in items.filter_map(|label| label.get("classes")?.items()).flatten() {
+                self.report_unknown_class(class, known);
+            }
+            let name = text(Some(name));
+            if profiles.iter().all(|(known, _)| *known != name) {
+                let labels = (LABEL.items.read)(labels, self);
+                profiles.push((name, labels.unwrap_or_default()));
+            }
+        }
+        profiles
+    }
+
+    fn report_unknown_class(&mut self, node: &Node, known: &[&str]) {
+        if !known.contains(&node.text().unwrap_or_default()) {
+            self.unknown("unknown-name", "class of failures", node, known);
+        }
+    }
 }

@@ -1,12 +1,23 @@
-//! Guards as meant: rules on any event that decide about it before it happens, or say something to it.
+//! `guards.yaml` and the built-in sets of guards: rules on events other than stops. A guard decides about an event
+//! before it happens, or reports something at the event.
 
 use serde::{Deserialize, Serialize};
 
+use super::builder::{Builder, place};
+use super::layers::{Entry, Layers, wanted};
+use super::record::{EXPIRES, TEMPLATE, TEMPLATES, record};
+use super::shapes::{DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS};
 use super::{Expression, Mode, Place};
 use crate::deferred::Deferred;
 use crate::facts::call::ProgramDatabase;
-use crate::facts::event::EventKind;
+use crate::facts::event::{EVENT_NAMES, EventKind};
 use crate::facts::pattern::{CommandPattern, Initials};
+use crate::harness::{Ability, HARNESSES, plain};
+use crate::script::tree::Term;
+use crate::source::Diagnostic;
+use crate::source::field_value::{Word, words};
+use crate::source::node::Node;
+use crate::source::shape::Kind;
 
 /// All guards of a pack, and what they need to know of programs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -93,27 +104,24 @@ pub enum Verb {
     Warn,
 }
 
-impl Verb {
-    /// How they are written; `deny` is `block`, as clients say it of a tool.
-    pub const NAMES: &[&str] =
+/// `deny` is an alias of `block`, the word of clients.
+impl Word for Verb {
+    const NAMES: &'static [&'static str] =
         &["allow", "deny", "ask", "defer", "block", "context", "mask", "warn", "halt"];
+    const VALUES: &'static [Self] = &[
+        Self::Allow,
+        Self::Block,
+        Self::Ask,
+        Self::Defer,
+        Self::Block,
+        Self::Context,
+        Self::Mask,
+        Self::Warn,
+        Self::Halt,
+    ];
+}
 
-    /// The one of this name.
-    #[must_use]
-    pub fn find(name: &str) -> Option<Self> {
-        Some(match name {
-            "allow" => Self::Allow,
-            "defer" => Self::Defer,
-            "ask" => Self::Ask,
-            "deny" | "block" => Self::Block,
-            "halt" => Self::Halt,
-            "context" => Self::Context,
-            "mask" => Self::Mask,
-            "warn" => Self::Warn,
-            _ => return None,
-        })
-    }
-
+impl Verb {
     /// Its name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -144,21 +152,10 @@ pub enum Fallback {
     Block,
 }
 
-impl Fallback {
-    /// How they are written.
-    pub const NAMES: &[&str] = &["allow", "warn", "ask", "deny", "block"];
-
-    /// The one of this name.
-    #[must_use]
-    pub fn find(name: &str) -> Option<Self> {
-        Some(match name {
-            "allow" => Self::Allow,
-            "warn" => Self::Warn,
-            "ask" => Self::Ask,
-            "deny" | "block" => Self::Block,
-            _ => return None,
-        })
-    }
+/// `deny` is an alias of `block`, as for [`Verb`].
+impl Word for Fallback {
+    const NAMES: &'static [&'static str] = &["allow", "warn", "ask", "deny", "block"];
+    const VALUES: &'static [Self] = &[Self::Allow, Self::Warn, Self::Ask, Self::Block, Self::Block];
 }
 
 /// The sets of guards that the built-in pack brings along, each a file that can be switched off.
@@ -185,4 +182,279 @@ pub const FILES: [&str; 6] = [
 pub fn set_of(file: &str) -> &str {
     let base = file.rsplit(['/', '\\']).next().unwrap_or(file);
     base.strip_suffix(".yaml").unwrap_or(base)
+}
+
+/// Keys of a guard that need no further checks.
+#[derive(Debug, Default)]
+pub(super) struct GuardKeys {
+    id: String,
+    description: String,
+    tools: Vec<String>,
+    commands: Vec<CommandPattern>,
+    when: Option<Expression>,
+    unless: Option<Expression>,
+    verb: Option<Verb>,
+    message: String,
+    updated_input: Vec<(String, String)>,
+    mode: Mode,
+    on_error: Fallback,
+    expires_millis: Option<i64>,
+}
+
+record! {
+    /// An entry of a file of guards.
+    pub(super) const GUARD: Record<GuardKeys> = {
+        use ID => id;
+        use DESCRIPTION => description;
+        /// Its events; `pre_tool_use` by default.
+        on: TEXTS;
+        /// Tools it looks at; `*` stands for any letters. All, where absent.
+        tools: TEXTS => tools;
+        /// Programs it looks at, as in `vocabulary.yaml`: `rm`, `git push`. Its expressions are asked for
+        /// each such program of a command line, which they see as `program`.
+        commands: TEXTS => commands;
+        /// Holds where it fires; always, where absent.
+        when: Kind::Expression => when;
+        /// Where this holds, it does not fire.
+        unless: Kind::Expression => unless;
+        /// What it does; `deny` is `block`. `mask` replaces the secrets in the result of a tool before the agent
+        /// reads it; a result without secrets does not concern such a guard.
+        decision: words::<Verb>() => verb;
+        /// What it says: why, and what to do instead.
+        message: Kind::Template => message by TEMPLATE;
+        /// Fields of the tool's input that are put in place of its own.
+        updated_input: Kind::Map(&Kind::Template) => updated_input by TEMPLATES;
+        /// How far it is in force.
+        mode: words::<Mode>() => mode;
+        /// What it does where it cannot be told whether it fires; `warn` by default.
+        on_error: words::<Fallback>() => on_error;
+        /// From this day on it is not judged.
+        expires: Kind::Date => expires_millis by EXPIRES;
+        /// Why it is an exception.
+        reason: Kind::Text;
+        use ENABLED;
+        use OVERRIDE;
+    }
+}
+
+/// Nothing was asked or remembered where a guard is judged.
+const AT_A_GUARD: &[&str] =
+    &["session.type", "prefs", "probes", "state", "rule", "outcome", "rationalizations"];
+
+/// The same for a guard that recognises no program.
+const NO_PROGRAM: &[&str] =
+    &["program", "session.type", "prefs", "probes", "state", "rule", "outcome", "rationalizations"];
+
+/// Facts that the stores of the project hold.
+const FROM_STORES: [&str; 4] = ["breakers", "dead_letter.", "escalations.", "signals."];
+
+/// Facts that come out of the transcript.
+const FROM_TRANSCRIPT: [&str; 9] = [
+    "transcript.",
+    "tools.",
+    "commands.",
+    "files.",
+    "todos.",
+    "tokens.",
+    "patterns.",
+    "session.branch",
+    "context.",
+];
+
+/// Facts that are told by where paths lead.
+const AT_PATHS: [&str; 12] = [
+    "action.reads",
+    "action.writes",
+    "action.deletes",
+    "action.changes",
+    "action.touches",
+    "action.changed",
+    "action.changes_transcript",
+    "action.written",
+    "program.targets",
+    "program.read",
+    "program.changed",
+    "program.fed_from",
+];
+
+/// Questions about a call whose answer is no where it has no effects, see `Call::has_effects`.
+const EFFECTS: [&str; 8] = [
+    "action.reads(",
+    "action.writes(",
+    "action.deletes(",
+    "action.changes(",
+    "action.touches(",
+    "action.changes_transcript",
+    "action.sets(",
+    "action.endless",
+];
+
+/// What a verb needs its event to take.
+const fn ability(verb: Verb) -> Ability {
+    match verb {
+        Verb::Allow => Ability::Allow,
+        Verb::Defer => Ability::Defer,
+        Verb::Ask => Ability::Ask,
+        Verb::Block => Ability::Block,
+        Verb::Halt => Ability::Halt,
+        Verb::Context => Ability::Context,
+        Verb::Mask => Ability::Output,
+        Verb::Warn => Ability::Notice,
+    }
+}
+
+/// Whether a fact, by its path, is an effect of a call.
+fn is_effect(fact: &str) -> bool {
+    starts_with_any(fact, &EFFECTS)
+}
+
+/// Whether some client can be told something at an event; the plain protocol takes whatever is said.
+fn takes(kind: EventKind, ability: Ability) -> bool {
+    let mut clients = HARNESSES.iter().filter(|it| it.name != plain::HARNESS.name);
+    clients.any(|it| it.can(kind, ability))
+}
+
+impl Builder<'_> {
+    /// Builds the guards, without the sets that the manifest disables.
+    pub(super) fn guards(&mut self, layers: &Layers) -> Vec<Guard> {
+        let is_disabled = |set: &str| {
+            let manifests = layers.manifests.iter();
+            let mut said = manifests.filter_map(|file| file.get("guard_sets")?.get(set));
+            said.next().and_then(Node::bool) == Some(false)
+        };
+        let unknown_here = std::mem::replace(&mut self.unknown_here, AT_A_GUARD);
+        self.at_guards = true;
+        let rules = wanted(&layers.guards, self.own_only)
+            .filter_map(|entry| {
+                let guard = self.guard(entry)?;
+                (entry.is_used() && !is_disabled(&guard.set)).then_some(guard)
+            })
+            .collect();
+        self.at_guards = false;
+        self.unknown_here = unknown_here;
+        rules
+    }
+
+    fn guard(&mut self, entry: &Entry) -> Option<Guard> {
+        let on = self.guarded_events(entry);
+        self.uses.clear();
+        if entry.get("commands").and_then(Node::items).is_none_or(<[Node]>::is_empty) {
+            self.unknown_here = NO_PROGRAM;
+        }
+        let keys = GUARD.read(&entry.map(), self);
+        self.unknown_here = AT_A_GUARD;
+        let uses = std::mem::take(&mut self.uses);
+        let verb = self.verb(entry, &keys);
+        self.report_unsupported(entry, verb, &on);
+        let reads = |facts: &[&str]| uses.iter().any(|used| starts_with_any(used, facts));
+        let tree = keys.when.as_ref().and_then(|condition| Term::parse(&condition.text));
+        let needs_effects = tree.is_some_and(|tree| tree.needs(&is_effect).is_some());
+        let message =
+            if keys.message.trim().is_empty() { &keys.description } else { &keys.message };
+        let body = GuardBody {
+            when: keys.when,
+            unless: keys.unless,
+            verb: verb?,
+            message: message.trim().to_owned(),
+            updated_input: keys.updated_input,
+            on_error: keys.on_error,
+            place: entry.span().map(place).unwrap_or_default(),
+        };
+        let source = entry.layers.last().map(|it| it.span.source.name.as_str()).unwrap_or_default();
+        Some(Guard {
+            id: keys.id,
+            set: set_of(source).to_owned(),
+            on,
+            tools: keys.tools,
+            of_programs: !keys.commands.is_empty(),
+            initials: keys.commands.iter().map(CommandPattern::program).collect(),
+            commands: keys.commands.into(),
+            mode: keys.mode,
+            expires_millis: keys.expires_millis,
+            reads_transcript: reads(&FROM_TRANSCRIPT),
+            reads_paths: uses.iter().any(|used| AT_PATHS.contains(&used.as_str())),
+            reads_tree: uses.contains("program.tree_clean"),
+            reads_stores: reads(&FROM_STORES),
+            needs_effects,
+            body: body.into(),
+        })
+    }
+
+    /// Returns what a guard does. A guard that changes the input of a tool allows the call.
+    fn verb(&mut self, entry: &Entry, keys: &GuardKeys) -> Option<Verb> {
+        if entry.get("decision").is_some() {
+            return keys.verb;
+        }
+        if entry.get("updated_input").is_some() {
+            return Some(Verb::Allow);
+        }
+        self.missing(entry, "decision", "say what the guard does: `deny`, `ask`, `warn`");
+        None
+    }
+
+    /// Reports a decision or a changed input that no client supports at an event of the guard.
+    fn report_unsupported(&mut self, entry: &Entry, verb: Option<Verb>, on: &[EventKind]) {
+        for &event in on {
+            let is_supported = verb.is_none_or(|verb| takes(event, ability(verb)));
+            if let Some(node) = entry.get("decision").filter(|_| !is_supported) {
+                self.not_taken(event, node.text().unwrap_or_default(), node);
+            }
+            let changes_input = takes(event, Ability::Input);
+            if let Some(node) = entry.get("updated_input").filter(|_| !changes_input) {
+                self.not_taken(event, "updated_input", node);
+            }
+        }
+    }
+
+    fn not_taken(&mut self, event: EventKind, what: &str, node: &Node) {
+        let message = format!("no client can be told `{what}` at `{}`", event.name());
+        let found = Diagnostic::error("decision-not-taken", node.span.clone(), message);
+        let words = Verb::NAMES.iter().zip(Verb::VALUES);
+        let can: Vec<&str> = words
+            .filter(|(_, verb)| takes(event, ability(**verb)))
+            .map(|(word, _)| *word)
+            .collect();
+        let help = match can.as_slice() {
+            [] => "nothing can be said there; name another event".to_owned(),
+            can => format!("what can be said there: {}", can.join(", ")),
+        };
+        self.diagnostics.push(found.with_help(help));
+    }
+
+    fn guarded_events(&mut self, entry: &Entry) -> Vec<EventKind> {
+        let Some(node) = entry.get("on") else { return vec![EventKind::PreToolUse] };
+        let mut events = Vec::new();
+        for item in node.items().unwrap_or_default() {
+            match item.text().and_then(EventKind::find) {
+                Some(kind) if kind.is_stop() => {
+                    let message = format!("`{}` is judged by considerations", kind.name());
+                    let found = Diagnostic::error("decision-not-taken", item.span.clone(), message);
+                    let help = "write it in considerations.yaml: there the loop guard sees to it that \
+                                the agent is let go";
+                    self.diagnostics.push(found.with_help(help));
+                }
+                Some(kind) => events.push(kind),
+                None => self.unknown("unknown-event", "event", item, EVENT_NAMES),
+            }
+        }
+        if node.items().is_some_and(<[Node]>::is_empty) {
+            let message = format!("`{}` is judged at no event", entry.id);
+            let found = Diagnostic::error("no-event", node.span.clone(), message);
+            self.diagnostics.push(found.with_help("leave `on` out, or write `enabled: false`"));
+        }
+        events
+    }
+}
+
+fn starts_with_any(used: &str, facts: &[&str]) -> bool {
+    facts.iter().any(|fact| used.starts_with(fact))
+}
+
+impl GuardBody {
+    /// Its conditions with the keys they are written under.
+    pub fn conditions(&self) -> impl Iterator<Item = (&'static str, &Expression)> {
+        [("when", &self.when), ("unless", &self.unless)]
+            .into_iter()
+            .filter_map(|(key, it)| Some((key, it.as_ref()?)))
+    }
 }

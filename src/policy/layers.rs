@@ -9,6 +9,7 @@ use super::shapes::FileShape;
 use super::shared::Shared;
 use super::{builtin, guards, shapes, tables};
 use crate::limits;
+use crate::source::layered_map::LayeredMap;
 use crate::source::node::Node;
 use crate::source::shape::Kind;
 use crate::source::{Diagnostic, Source, Span, suggest};
@@ -46,6 +47,11 @@ impl Entry {
     /// The value of a key in the topmost layer that sets it.
     pub(super) fn get(&self, key: &str) -> Option<&Node> {
         self.layers.iter().find_map(|it| it.get(key)).filter(|it| !it.is_null())
+    }
+
+    /// Returns the keys of all layers.
+    pub(super) fn map(&self) -> LayeredMap<'_> {
+        self.layers.iter().map(AsRef::as_ref).collect()
     }
 
     /// Whether the topmost layer is not of the built-in pack.
@@ -137,6 +143,11 @@ impl Layers {
     /// A file of settings and lists, as each pack that has it wrote it, topmost first.
     pub(super) fn top(&self, file: &str) -> &[Shared<Node>] {
         self.tops.get(file).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Returns the keys of a file of settings.
+    pub(super) fn top_map(&self, file: &str) -> LayeredMap<'_> {
+        self.top(file).iter().map(|node| &**node).collect()
     }
 
     /// Whether a pack above the built-in one says something in one of these files.

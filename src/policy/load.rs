@@ -49,7 +49,7 @@ pub fn load(pack: &Pack, builtin: &Pack) -> Loaded {
     let on_error = manifest
         .and_then(|it| it.get("on_error"))
         .and_then(|it| it.text())
-        .and_then(build::on_error);
+        .and_then(super::builder::on_error);
     let enabled = manifest.and_then(|it| it.get("enabled")).and_then(Node::bool);
     let extends = extends(pack, &own);
     let is_off = |set: &&&str| {

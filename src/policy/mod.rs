@@ -1,9 +1,11 @@
 //! The policy as meant: every rule resolved, every expression typed. No YAML, no spans to render.
 //! Lives here: the values. `load` makes them from files; `shapes` says what files may hold.
 
+pub mod breakers;
 mod build;
+mod builder;
 pub mod builtin;
-mod consideration;
+mod considerations;
 pub mod context;
 mod expression;
 pub mod failures;
@@ -11,6 +13,7 @@ pub mod guards;
 pub(crate) mod layers;
 pub mod load;
 pub mod rationalizations;
+mod record;
 pub mod records;
 pub mod resilience;
 pub mod review;
@@ -37,7 +40,8 @@ use crate::script::pattern::KeptPattern;
 use crate::state::breaker;
 use crate::state::failure::Failures;
 use crate::state::guard::GuardLimits;
-pub use consideration::{Check, CheckBody, Consideration, Mode, Severity};
+pub use breakers::{Route, Tier};
+pub use considerations::{Check, CheckBody, Consideration, Mode, Severity};
 pub use expression::{Choice, Expression, MessageChoice, Place};
 use guards::Guards;
 use resilience::{DeadLetter, Escalation, Reaction};
@@ -184,14 +188,19 @@ pub enum Layout {
 }
 
 /// What happens when something cannot be evaluated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OnError {
-    /// It does not count.
+    /// The failure has no effect.
+    #[default]
     Allow,
     /// It is said, and does not block.
     Warn,
     /// It counts as not satisfied.
     Block,
+}
+
+record::words! {
+    OnError { Allow = "allow", Warn = "warn", Block = "block" }
 }
 
 /// What a block becomes that could not be remembered.
@@ -204,7 +213,7 @@ pub enum Forgotten {
 }
 
 /// One session type.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionType {
     /// Its id.
     pub id: String,
@@ -290,26 +299,6 @@ impl Policy {
 fn most_specific<'k, T>(known: &'k [(String, T)], key: &str) -> Option<&'k (String, T)> {
     let fitting = known.iter().filter(|(glob, _)| word_matches(glob, key));
     fitting.max_by_key(|(glob, _)| specificity(glob))
-}
-
-/// A chain of fallbacks: what is tried, one after the other.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Route {
-    /// Its id.
-    pub id: String,
-    /// What is tried, in this order.
-    pub tiers: Vec<Tier>,
-}
-
-/// One step of a chain of fallbacks.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tier {
-    /// Its name, as it is answered.
-    pub name: String,
-    /// Name of its circuit breaker.
-    pub breaker: String,
-    /// Models that it stands for, the preferred one first.
-    pub models: Vec<String>,
 }
 
 /// How the output of a probe is read.

@@ -1,11 +1,31 @@
-//! Excuses and red flags as meant: what is looked for in an agent's last text, why it is wrong, and
-//! what is to be done instead.
+//! `rationalizations.yaml`: phrases that an agent uses instead of doing the work, why they are wrong, and what the
+//! agent must do instead.
 
 use serde::{Deserialize, Serialize};
 
 use super::Expression;
+use super::builder::Builder;
+use super::layers::{Entry, Layers, wanted};
+use super::record::{REGEXES, record};
+use super::shapes::{DESCRIPTION, OVERRIDE, REGEX_LIST, TEXTS, enabled};
 use crate::deferred::Deferred;
 use crate::script::pattern::TextPatternSource;
+use crate::source::Diagnostic;
+use crate::source::shape::Kind;
+
+const FILE: &str = "rationalizations.yaml";
+
+/// Facts that are unknown when the text of an agent is searched.
+const AT_A_TEXT: &[&str] = &[
+    "prefs",
+    "probes",
+    "breakers",
+    "dead_letter",
+    "escalations",
+    "rule",
+    "outcome",
+    "rationalizations",
+];
 
 /// All that `rationalizations.yaml` says.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -27,7 +47,7 @@ pub struct Row {
 }
 
 /// One excuse, or one red flag.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Rationalization {
     /// Its name.
     pub id: String,
@@ -71,5 +91,83 @@ impl Rationalizations {
         words.sort_unstable();
         words.dedup();
         words.join("\n")
+    }
+}
+
+impl Default for Rationalization {
+    fn default() -> Self {
+        Self {
+            id: String::new(),
+            family: EXCUSE.to_owned(),
+            pattern: TextPatternSource::default(),
+            wrong: String::new(),
+            action: String::new(),
+            when: None,
+            blocking: None,
+        }
+    }
+}
+
+record! {
+    const ENTRY: Record<Rationalization> = {
+        /// Its name.
+        id [mandatory()]: Kind::Text => id;
+        /// The family it belongs to; `rationalization` by default.
+        family: Kind::Choice(FAMILIES) => family;
+        /// Whole words of the agent's last text, any case.
+        phrases: TEXTS => pattern.phrases;
+        /// Tried on each sentence, case not counted.
+        regexes: REGEX_LIST => pattern.regexes by REGEXES;
+        /// Found in the same sentence, they excuse it.
+        unless: REGEX_LIST => pattern.unless by REGEXES;
+        /// Holds where it counts; always, where absent.
+        when: Kind::Expression => when;
+        /// Why it is wrong.
+        wrong [needed()]: Kind::Text => wrong;
+        /// What is to be done instead.
+        action [needed()]: Kind::Text => action;
+        /// Holds where what happened speaks against it: it blocks there, and warns elsewhere.
+        blocking: Kind::Expression => blocking;
+        use enabled("Whether it is looked for at all; `true` by default.");
+        use DESCRIPTION;
+        use OVERRIDE;
+    }
+}
+
+record! {
+    pub(super) const RATIONALIZATIONS: Record<Rationalizations> = {
+        /// Sentences that tell what somebody else said.
+        unless: REGEX_LIST;
+        /// What is looked for; all that match are told.
+        entries: ENTRY.list;
+    }
+}
+
+impl Builder<'_> {
+    pub(super) fn rationalizations(&mut self, layers: &Layers) -> Rationalizations {
+        let lists = layers.top(FILE).iter().filter_map(|file| file.get("unless"));
+        let unless = lists.filter_map(|list| (REGEXES.read)(list, self)).flatten().collect();
+        let before = std::mem::replace(&mut self.unknown_here, AT_A_TEXT);
+        let entries = wanted(layers.section(FILE, "entries"), self.own_only);
+        let entries = entries.filter_map(|entry| self.rationalization(entry)).collect();
+        self.unknown_here = before;
+        Rationalizations { unless, entries }
+    }
+
+    fn rationalization(&mut self, entry: &Entry) -> Option<Row> {
+        self.must_have(entry, &ENTRY, "every excuse is countered");
+        let built = ENTRY.read(&entry.map(), self);
+        if built.pattern.phrases.is_empty() && built.pattern.regexes.is_empty() {
+            self.missing(entry, "phrases", "without `phrases` or `regexes` it is never found");
+        }
+        let is_prose = built.blocking.as_ref().is_some_and(|condition| condition.words_only);
+        if let Some(node) = entry.get("blocking").filter(|_| is_prose) {
+            let message = "words prove nothing, and this condition reads nothing else";
+            let found = Diagnostic::warning("words-only-proof", node.span.clone(), message);
+            self.diagnostics
+                .push(found.with_help("ask for what happened: commands, files, results"));
+        }
+        let words = built.pattern.words().join("\n");
+        entry.is_used().then(|| Row { words, entry: built.into() })
     }
 }

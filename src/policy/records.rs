@@ -7,10 +7,25 @@ pub mod signals;
 
 use std::sync::{Arc, LazyLock};
 
-use super::shapes::resilience::{PRIORITIES, SEVERITIES, STRATEGIES};
 use crate::facts::event::{self, EventKind};
 use crate::script::record::{Field, Shape};
 use crate::script::types::{Names, Type};
+
+/// Strategies of the next attempt of a task: those of amplihack, and `dependency_resolved`, which its rules use
+/// although its own list lacks it.
+pub const STRATEGIES: &[&str] = &[
+    "retry_with_simpler_approach",
+    "dependency_blocked",
+    "dependency_resolved",
+    "requires_human_review",
+    "permanent_abandon",
+];
+
+/// Severities of escalations and signals, ascending.
+pub const SEVERITIES: &[&str] = &["low", "medium", "high", "critical"];
+
+/// Priorities of tasks, descending.
+pub const PRIORITIES: &[&str] = &["high", "medium", "low"];
 
 /// Where expressions speak of a record: file, sections (all, where there is none), and its names.
 type Row = (&'static str, &'static [&'static str], &'static LazyLock<Arc<Names>>);
@@ -54,7 +69,7 @@ pub fn shape(names: &'static Names) -> &'static Shape {
     names.record.as_deref().unwrap_or(&NOTHING)
 }
 
-fn text(name: &str, doc: &str) -> Field {
+pub(super) fn text(name: &str, doc: &str) -> Field {
     Field::new(name, Type::Text, doc)
 }
 
@@ -62,11 +77,19 @@ fn number(name: &str, doc: &str) -> Field {
     Field::new(name, Type::Int, doc)
 }
 
-fn flag(name: &str, doc: &str) -> Field {
+pub(super) fn flag(name: &str, doc: &str) -> Field {
     Field::new(name, Type::Bool, doc)
 }
 
-fn or_none(values: &'static [&'static str]) -> Vec<&'static str> {
+pub(super) fn decimal(name: &str, doc: &str) -> Field {
+    Field::new(name, Type::Decimal, doc)
+}
+
+pub(super) fn texts(name: &str, doc: &str) -> Field {
+    Field::new(name, Type::Texts, doc)
+}
+
+pub(super) fn or_none(values: &'static [&'static str]) -> Vec<&'static str> {
     values.iter().copied().chain([""]).collect()
 }
 

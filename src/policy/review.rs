@@ -6,12 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::build::{self, Resilience, Vocabulary};
-use super::context::ContextRules;
+pub use super::considerations::{DEFAULT_SESSION_TYPE, applicable_types};
+use super::context::{ContextFile, ContextRules};
 use super::layers::{self, Entry, Layers};
 use super::load::{self, Files, Pack};
 use super::run::RunPolicy;
 use super::shared::Shared;
-use super::{Consideration, Settings};
+use super::{Consideration, Settings, tables};
 use crate::facts::glob::word_matches;
 use crate::script::types::Names;
 use crate::source::Diagnostic;
@@ -25,10 +26,9 @@ pub type Programs = BTreeMap<String, BTreeSet<String>>;
 /// once, and nothing else.
 #[derive(Debug)]
 pub struct Base {
-    pub(super) layers: Layers,
-    pub(super) built: build::Foundation,
-    pub(super) checkers: Shared<build::Named>,
-    pub(super) programs: Shared<Programs>,
+    layers: Layers,
+    built: build::Foundation,
+    programs: Shared<Programs>,
 }
 
 impl Base {
@@ -37,11 +37,9 @@ impl Base {
     pub fn new(pack: &Pack) -> Self {
         let layers = layers::below(&pack.files);
         let built = build::foundation(&layers);
-        let below = layers.clone();
-        let checkers = Shared::later(move || build::Named::new(&below));
         let (below, vocabulary) = (layers.clone(), Arc::clone(&built.vocabulary));
         let programs = Shared::later(move || programs(&below, &vocabulary));
-        Self { layers, built, checkers, programs }
+        Self { layers, built, programs }
     }
 }
 
@@ -57,17 +55,6 @@ fn programs(layers: &Layers, vocabulary: &Vocabulary) -> Programs {
         }
     }
     known
-}
-
-/// The session type of considerations that name none, as amplihack has it.
-pub const DEFAULT_SESSION_TYPE: &str = "DEVELOPMENT";
-
-/// The session types that a consideration is for, by its `applicable_session_types`.
-#[must_use]
-pub fn applicable_types(said: Option<&Node>) -> Vec<&str> {
-    let items = said.and_then(Node::items).unwrap_or_default();
-    let types: Vec<&str> = items.iter().filter_map(Node::text).collect();
-    if types.is_empty() { vec![DEFAULT_SESSION_TYPE] } else { types }
 }
 
 /// A pack with its own files as they were read, for whoever looks closer than the loader.
@@ -96,7 +83,7 @@ pub struct Meant {
     pub considerations: Vec<Consideration>,
     pub(super) voices: Shared<BTreeSet<String>>,
     pub(super) resilience: Shared<Resilience>,
-    pub(super) context: Shared<(ContextRules, Vec<String>)>,
+    pub(super) context: Shared<ContextFile>,
     pub(super) layers: Layers,
     pub(super) vocabulary: Arc<Vocabulary>,
     /// Programs that the base knows, whether the pack extends it or not.
@@ -124,7 +111,7 @@ impl Meant {
     /// What `context.yaml` says of contexts.
     #[must_use]
     pub fn context(&self) -> &ContextRules {
-        &self.context.0
+        &self.context.rules
     }
 
     /// Session types in their order, each with its condition.
@@ -276,11 +263,20 @@ impl Reviewed {
         let below = Some(base).filter(|_| load::extends(pack, &own));
         let mut layers = below.map(|it| it.layers.clone()).unwrap_or_default();
         load::put_over(&mut layers, pack, &own, &mut diagnostics);
-        let built = build::build(&layers, below, &mut diagnostics);
-        let records = build::own_names(&layers);
+        let built = build::build(&layers, below.map(|base| &base.built), &mut diagnostics);
+        let records = tables::own_names(&layers);
         let inherited = inherited(&layers, &own);
-        let (meant, names) = build::meant(layers, built, base);
-        Self { diagnostics, own, names, inherited, records, meant }
+        let meant = Meant {
+            settings: built.settings,
+            voices: built.voices,
+            considerations: built.considerations,
+            resilience: built.resilience,
+            context: built.context,
+            layers,
+            vocabulary: built.vocabulary,
+            programs: base.programs.clone(),
+        };
+        Self { diagnostics, own, names: built.names, inherited, records, meant }
     }
 }
 

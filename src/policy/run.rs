@@ -1,48 +1,222 @@
-//! What `run.yaml` means: how an agent's command is supervised.
+//! `run.yaml`: how `policyd run` supervises the command of an agent.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::Expression;
-use crate::state::run::Limits;
+use super::builder::Builder;
+use super::layers::Layers;
+use super::record::{Conversion, TEMPLATE, record, words};
+use super::records;
+use super::shapes::{OVERRIDE, enabled};
+use crate::limits::RESTARTS_MAX;
+use crate::source::field_value::words;
+use crate::source::shape::Kind;
+use crate::state::retry::Pause;
+use crate::state::run::iterations::Extension;
+use crate::state::run::{Limits, UnseenChanges, stuckness};
 
-/// `run.yaml`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+const FILE: &str = "run.yaml";
+const COUNT: Kind = Kind::Int { min: 0, max: 1_000_000 };
+const PERCENT: Kind = Kind::Int { min: 1, max: 100 };
+const FEW: Kind = Kind::Int { min: 1, max: 100 };
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// How an agent may say that it is done.
+pub const CLAIMS: &[&str] = &["signal", "structured", "exit"];
+
+/// Settings and prompt of supervised runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunPolicy {
-    /// What may not be exceeded.
+    /// Limits of a run.
     pub limits: Limits,
-    /// Longest time of one turn.
+    /// Maximum duration of one turn.
     pub deadline: Duration,
-    /// Longest time without any output.
+    /// Maximum duration of one turn without output.
     pub silence: Duration,
-    /// Time it has to end when it is told to.
+    /// Time between the request to end a turn and its forced end.
     pub grace: Duration,
-    /// The breaker that is asked before each turn; a template over `run`.
+    /// Name of the circuit breaker that must permit each turn; a template over `run`. Empty: none.
     pub breaker: String,
-    /// How an agent says that it is done.
+    /// Accepted ways to claim completion, a subset of [`CLAIMS`].
     pub claims: Vec<String>,
-    /// Runs whose files are kept.
+    /// Number of runs whose files are kept.
     pub keep: usize,
-    /// What the agent is told, in order.
+    /// Parts of the prompt, in order.
     pub prompt: Vec<Section>,
 }
 
+impl Default for RunPolicy {
+    fn default() -> Self {
+        Self {
+            limits: Limits {
+                iterations: 50,
+                extension: Extension { times: 0, turns: 5 },
+                restarts: 3,
+                budget_usd: None,
+                warn_percent: 80,
+                time: None,
+                idle: 3,
+                aborts: 3,
+                breaker_wait: 10 * MINUTE,
+                stuckness: stuckness::Settings::default(),
+                restart_when_stuck: true,
+                wait_for_human: false,
+                unseen_changes: UnseenChanges::default(),
+                pause: Pause::default(),
+            },
+            deadline: 60 * MINUTE,
+            silence: 30 * MINUTE,
+            grace: Duration::from_secs(5),
+            breaker: String::new(),
+            claims: vec!["signal".to_owned()],
+            keep: 20,
+            prompt: Vec::new(),
+        }
+    }
+}
+
 /// A part of the prompt.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Section {
-    /// Its name.
+    /// Id, unique in the prompt.
     pub id: String,
-    /// Holds where it is said; empty for always.
+    /// Condition of the part, over `run`. Empty: always.
     pub when: Expression,
-    /// A template over `run`.
+    /// Text of the part; a template over `run`.
     pub text: String,
 }
 
+words! {
+    UnseenChanges { Continue = "continue", Human = "human", End = "end" }
+}
+
+/// Whether the run waits for the answer of a human: `wait`, else `end`.
+const WAIT_FOR_HUMAN: Conversion<bool> = Conversion {
+    read: |node, _| Some(node.text()? == "wait"),
+    show: |waits| Some(if *waits { "wait" } else { "end" }.into()),
+};
+
+record! {
+    const ITERATIONS: Record<RunPolicy> = {
+        /// Turns of all sessions together.
+        max: COUNT => limits.iterations;
+        /// Times a run is extended that has used them up; 0 by default.
+        extend: COUNT => limits.extension.times;
+        /// Turns of one extension.
+        extend_by: COUNT => limits.extension.turns;
+    }
+}
+
+record! {
+    const RESTARTS: Record<RunPolicy> = {
+        /// Fresh sessions at most.
+        max: Kind::Int { min: 0, max: RESTARTS_MAX as i64 } => limits.restarts;
+        /// Whether one is tried where the agent is stuck.
+        when_stuck: Kind::Bool => limits.restart_when_stuck;
+    }
+}
+
+record! {
+    const BUDGET: Record<RunPolicy> = {
+        /// Money at most; no limit, else.
+        usd: Kind::Number { min: 0.0, max: 1e9 } => limits.budget_usd;
+        /// Share of it that is worth a warning, in percent.
+        warn: PERCENT => limits.warn_percent;
+    }
+}
+
+record! {
+    const TURN: Record<RunPolicy> = {
+        /// Longest time of one turn.
+        longest: Kind::Duration => deadline;
+        /// Longest time without any output.
+        silence: Kind::Duration => silence;
+        /// Time it has to end when it is told to.
+        grace: Kind::Duration => grace;
+    }
+}
+
+record! {
+    const STUCKNESS: Record<RunPolicy> = {
+        /// Signs that must hold at once.
+        signs: FEW => limits.stuckness.signs;
+        /// Turns in a row in which they must hold.
+        rounds: FEW => limits.stuckness.rounds;
+        /// Turns alike that are a sign.
+        window: FEW => limits.stuckness.window;
+        /// Changed lines below which a turn changed nothing to speak of.
+        lines: COUNT => limits.stuckness.lines;
+        /// Share of the lines that were said before, in percent.
+        words: PERCENT => limits.stuckness.words_percent;
+        /// Share of the turns after which tests should pass, in percent.
+        budget: PERCENT => limits.stuckness.budget_percent;
+        /// Turns in a row without any change that end it; 0 for never.
+        idle: COUNT => limits.idle;
+        /// Turns in a row of a health below 30 that end it; 0 for never.
+        aborts: COUNT => limits.aborts;
+    }
+}
+
+record! {
+    const SECTION: Record<Section> = {
+        /// Its name.
+        id [mandatory()]: Kind::Text => id;
+        /// Whether it is said, over `run`; always by default.
+        when: Kind::Expression => when;
+        /// What is said, over `run`.
+        text [needed()]: Kind::Template => text by TEMPLATE;
+        use enabled("Whether it is used; `true` by default.");
+        use OVERRIDE;
+    }
+}
+
+record! {
+    pub(super) const RUN: Record<RunPolicy> = {
+        /// How many turns it may take.
+        iterations: section ITERATIONS;
+        /// How often a fresh session is begun.
+        restarts: section RESTARTS;
+        /// What it may cost.
+        budget: section BUDGET;
+        /// Time at work at most; no limit, where it is left out.
+        time: Kind::Duration => limits.time;
+        /// How long one turn may take.
+        turn: section TURN;
+        /// When it counts as stuck.
+        stuckness: section STUCKNESS;
+        /// The breaker that is asked before each turn, over `run`.
+        breaker: Kind::Template => breaker by TEMPLATE;
+        /// Longest wait for it; the run ends, else.
+        breaker_wait: Kind::Duration => limits.breaker_wait;
+        /// What it does while a human is asked.
+        on_review: Kind::Choice(&["end", "wait"]) => limits.wait_for_human by WAIT_FOR_HUMAN;
+        /// What follows if files changed, no tool call was visible, and the agent says that it is done; `continue` by default.
+        unseen_changes: words::<UnseenChanges>() => limits.unseen_changes;
+        /// How an agent says that it is done.
+        claims: Kind::List(&Kind::Choice(CLAIMS)) => claims;
+        /// Runs whose files are kept.
+        keep: Kind::Int { min: 1, max: 10_000 } => keep;
+        /// What the agent is told, in order.
+        prompt: SECTION.list;
+    }
+}
+
+impl Builder<'_> {
+    /// Builds the policy of runs. `pause` comes from `failures.yaml`.
+    pub(super) fn run(&mut self, layers: &Layers, pause: Pause) -> RunPolicy {
+        let prompt = self.section(layers, (FILE, "prompt"), &SECTION);
+        let names = records::names(FILE, "");
+        let settings = self.speaking_of(names, |builder| RUN.read(&layers.top_map(FILE), builder));
+        RunPolicy { limits: Limits { pause, ..settings.limits }, prompt, ..settings }
+    }
+}
+
 impl RunPolicy {
-    /// Whether an agent may say in this way that it is done.
+    /// Whether an agent may claim completion in this way.
     #[must_use]
     pub fn takes_claim(&self, way: &str) -> bool {
-        self.claims.iter().any(|it| it == way)
+        self.claims.iter().any(|claim| claim == way)
     }
 }

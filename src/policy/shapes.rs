@@ -1,99 +1,53 @@
 //! What the files of a pack may hold: one table per file kind.
 //! The loader, the JSON Schemas and the documentation read these tables.
 
-mod breakers;
-pub mod context;
-pub mod failures;
 pub mod guards;
-pub mod rationalizations;
-pub mod resilience;
-pub mod run;
-pub mod signals;
-pub mod tables;
+
+use serde_json::Value;
 
 use crate::source::shape::{Field, Kind, field, required};
-pub use breakers::{BREAKER, ROUTE};
 
-const TEXTS: Kind = Kind::List(&Kind::Text);
-const REGEXES: Kind = Kind::List(&Kind::Regex);
+pub(super) const TEXTS: Kind = Kind::List(&Kind::Text);
+pub(super) const REGEX_LIST: Kind = Kind::List(&Kind::Regex);
 const GLOBS: Kind = Kind::List(&Kind::Text);
 const DELAYS: Kind = Kind::List(&Kind::Duration);
-const ON_ERROR: Kind = Kind::Choice(&["allow", "warn", "block"]);
 
 const CHOICE: &[Field] = &[
     field("when", Kind::Expression, "Holds where this text is used; always, where absent."),
     required("text", Kind::Template, "A template with `${expression}` holes."),
 ];
 /// One template, or a list of texts of which the first fitting one is used.
-const CHOICES: Kind = Kind::Either(&[Kind::Template, Kind::List(&Kind::Record(CHOICE))]);
+pub(super) const CHOICES: Kind = Kind::Either(&[Kind::Template, Kind::List(&Kind::Record(CHOICE))]);
 const EVIDENCE_ITEM: Kind = Kind::Either(&[Kind::Template, Kind::Record(CHOICE)]);
-const EVIDENCE: Kind = Kind::List(&EVIDENCE_ITEM);
+pub(super) const EVIDENCE: Kind = Kind::List(&EVIDENCE_ITEM);
 
-const OVERRIDE: Field =
+/// The id of an entry.
+pub(super) const ID: Field =
+    required("id", Kind::Text, "Its name in messages, logs and overrides.");
+/// The condition under which an entry applies.
+pub(super) const WHEN: Field = field("when", Kind::Expression, "Holds where it applies.").needed();
+/// A comment for the readers of a pack.
+pub(super) const DESCRIPTION: Field = field("description", Kind::Text, "For people.");
+/// Whether an entry is used.
+pub(super) const ENABLED: Field = enabled("Whether it is used at all; `true` by default.");
+
+/// Returns the key `enabled` with its description.
+pub(super) const fn enabled(doc: &'static str) -> Field {
+    field("enabled", Kind::Bool, doc).with_default(|| Some(Value::Bool(true)))
+}
+
+pub(super) const OVERRIDE: Field =
     field("override", Kind::Bool, "Changes the inherited entry of this id, key by key.");
 
 const REPLACES: Field =
     field("override", Kind::Bool, "Replaces the inherited entry of this name; it is joined else.");
-
-/// The parts of a check, in a named checker or in a consideration.
-const CHECK_WHEN: Field =
-    field("when", Kind::Expression, "Holds where it applies; skipped elsewhere.");
-const SATISFIED: Field = field("satisfied", Kind::Expression, "Holds where nothing is amiss.");
-const BLOCKING: Field = field(
-    "blocking",
-    Kind::Expression,
-    "An unsatisfied blocker blocks only where this holds, and warns elsewhere.",
-);
-const DETAILS: Field = field("details", CHOICES, "One sentence that explains the result.");
-const EVIDENCES: Field = field("evidence", EVIDENCE, "What decided: commands, files, quotes.");
-const ERROR: Field = field("error", CHOICES, "What went wrong outside, such as a missing tool.");
-
-/// `considerations.yaml`: a superset of amplihack's format.
-pub const CONSIDERATION: &[Field] = &[
-    required("id", Kind::Text, "Its name in messages, logs and overrides."),
-    field("category", Kind::Text, "Heading it is shown under."),
-    field("question", Kind::Text, "What is asked."),
-    field("description", Kind::Text, "Why it is asked; for people."),
-    field("guidance", Kind::Text, "What to do when it is not satisfied."),
-    field("severity", Kind::Choice(&["blocker", "warning"]), "How much it matters."),
-    field("checker", Kind::Text, "A named checker of `checkers.yaml`, or `generic`."),
-    field("enabled", Kind::Bool, "Whether it is judged at all."),
-    field("applicable_session_types", TEXTS, "Session types it applies to; `*` is all."),
-    field("on", TEXTS, "Events it is judged at; `stop` by default."),
-    CHECK_WHEN,
-    SATISFIED,
-    BLOCKING,
-    DETAILS,
-    EVIDENCES,
-    ERROR,
-    field("message", Kind::Text, "Same as `guidance`."),
-    field("emit", Kind::Text, "A signal that is created where it is not satisfied."),
-    field("mode", Kind::Choice(&["enforce", "warn", "shadow"]), "How far it is in force."),
-    field("once", Kind::Bool, "Report the same warning once per session."),
-    field("on_error", ON_ERROR, "What an evaluation error means; `allow` by default."),
-    field("expires", Kind::Date, "From this day on it is not judged."),
-    field("reason", Kind::Text, "Why it is an exception."),
-    OVERRIDE,
-];
-
-/// An entry of `checkers.yaml`.
-pub const CHECKER: &[Field] =
-    &[CHECK_WHEN, SATISFIED, BLOCKING, DETAILS, EVIDENCES, ERROR, OVERRIDE];
-
-/// An entry of `session_types.yaml`.
-pub const SESSION_TYPE: &[Field] = &[
-    required("id", Kind::Text, "Name of the type."),
-    field("when", Kind::Expression, "Holds where a session is of this type."),
-    field("description", Kind::Text, "For people."),
-    OVERRIDE,
-];
 
 /// An entry of `preferences.yaml`.
 pub const PREFERENCE: &[Field] = &[
     required("id", Kind::Text, "Name of the fact: `prefs.<id>`."),
     field("value", Kind::Bool, "A fixed answer; nothing is looked for."),
     field("files", GLOBS, "Files relative to the project."),
-    field("regexes", REGEXES, "Tried on each paragraph, case not counted."),
+    field("regexes", REGEX_LIST, "Tried on each paragraph, case not counted."),
     field(
         "cache",
         Kind::Choice(&["none", "session"]),
@@ -147,17 +101,17 @@ const PATTERNS: &str = "Command patterns: the program's name without its folder,
 const COMMAND_KIND: &[Field] = &[
     field("programs", TEXTS, PATTERNS),
     field("except", TEXTS, "Command patterns that are not of this kind."),
-    field("failed", REGEXES, "Output lines that mean failure, whatever the exit status."),
+    field("failed", REGEX_LIST, "Output lines that mean failure, whatever the exit status."),
     field(
         "failed_if_hidden",
-        REGEXES,
+        REGEX_LIST,
         "Output lines that mean failure where the status is hidden.",
     ),
-    field("empty", REGEXES, "Output lines that say that nothing ran, which is neither."),
-    field("passed", REGEXES, "Output lines that mean success, where the status is hidden."),
+    field("empty", REGEX_LIST, "Output lines that say that nothing ran, which is neither."),
+    field("passed", REGEX_LIST, "Output lines that mean success, where the status is hidden."),
     field(
         "passed_unless_empty",
-        REGEXES,
+        REGEX_LIST,
         "Output lines that mean success unless a line of `empty` is there: `OK` without a count.",
     ),
     REPLACES,
@@ -170,17 +124,17 @@ const FILE_KIND: &[Field] = &[
 ];
 
 const CONTENT: &[Field] = &[
-    field("regexes", REGEXES, "Tried on each line of edited text."),
+    field("regexes", REGEX_LIST, "Tried on each line of edited text."),
     field("files", TEXTS, "File kinds it is looked for in; all files, where absent."),
     field("except_files", TEXTS, "File kinds it is not looked for in."),
-    field("unless", REGEXES, "Found anywhere in the same text, they excuse it."),
+    field("unless", REGEX_LIST, "Found anywhere in the same text, they excuse it."),
     REPLACES,
 ];
 
 const TEXT_PATTERN: &[Field] = &[
     field("phrases", TEXTS, "Whole words, any case."),
-    field("regexes", REGEXES, "Tried on each sentence, case not counted."),
-    field("unless", REGEXES, "Found in the same sentence, they excuse it."),
+    field("regexes", REGEX_LIST, "Tried on each sentence, case not counted."),
+    field("unless", REGEX_LIST, "Found in the same sentence, they excuse it."),
     REPLACES,
 ];
 
@@ -271,7 +225,11 @@ pub const MANIFEST: &[Field] = &[
         "Packs it builds on: `[builtin]` by default, `[]` for none.",
     ),
     field("enabled", Kind::Bool, "Whether the pack judges at all."),
-    field("on_error", ON_ERROR, "The answer when the pack cannot be evaluated."),
+    field(
+        "on_error",
+        crate::source::field_value::words::<super::OnError>(),
+        "The answer when the pack cannot be evaluated.",
+    ),
     field("when_forgotten", Kind::Choice(&["allow", "block"]), "A block that was not saved."),
     field("deadline", Kind::Duration, "Time all probes of one event may take together."),
     field("voice", Kind::Text, "Voice of the messages."),
@@ -283,7 +241,7 @@ pub const MANIFEST: &[Field] = &[
     field("sessions", Kind::Record(SESSIONS), "How long sessions are kept."),
 ];
 
-const GUARDS: Kind = Kind::List(&Kind::Record(guards::GUARD));
+const GUARDS: Kind = super::guards::GUARD.list;
 
 /// One kind of file of a pack.
 #[derive(Debug)]
@@ -300,29 +258,29 @@ pub const FILES: &[FileShape] = &[
     FileShape { file: "vocabulary.yaml", kind: Kind::Record(VOCABULARY) },
     FileShape { file: "preferences.yaml", kind: Kind::List(&Kind::Record(PREFERENCE)) },
     FileShape { file: "probes.yaml", kind: Kind::List(&Kind::Record(PROBE)) },
-    FileShape { file: "breakers.yaml", kind: Kind::Map(&Kind::Record(BREAKER)) },
-    FileShape { file: "dead_letter.yaml", kind: Kind::Record(resilience::DEAD_LETTER) },
-    FileShape { file: "escalation.yaml", kind: Kind::Record(resilience::ESCALATION) },
-    FileShape { file: "failures.yaml", kind: Kind::Record(failures::FAILURES) },
-    FileShape { file: "routes.yaml", kind: Kind::List(&Kind::Record(ROUTE)) },
-    FileShape { file: "reactions.yaml", kind: Kind::List(&Kind::Record(resilience::REACTION)) },
-    FileShape { file: "context.yaml", kind: Kind::Record(context::CONTEXT) },
-    FileShape { file: "signals.yaml", kind: Kind::Record(signals::SIGNALS) },
+    FileShape { file: "breakers.yaml", kind: Kind::Map(&super::breakers::BREAKER.map) },
+    FileShape { file: "dead_letter.yaml", kind: super::resilience::DEAD_LETTER.map },
+    FileShape { file: "escalation.yaml", kind: super::resilience::ESCALATION.map },
+    FileShape { file: "failures.yaml", kind: super::failures::FAILURES.map },
+    FileShape { file: "routes.yaml", kind: super::breakers::ROUTE.list },
+    FileShape { file: "reactions.yaml", kind: super::resilience::REACTION.list },
+    FileShape { file: "context.yaml", kind: super::context::CONTEXT.map },
+    FileShape { file: "signals.yaml", kind: super::signals::SIGNALS.map },
     FileShape { file: "guards.yaml", kind: GUARDS },
     FileShape { file: "destructive-commands.yaml", kind: GUARDS },
     FileShape { file: "protected-paths.yaml", kind: GUARDS },
     FileShape { file: "secrets.yaml", kind: GUARDS },
     FileShape { file: "git-discipline.yaml", kind: GUARDS },
     FileShape { file: "network-exfiltration.yaml", kind: GUARDS },
-    FileShape { file: "run.yaml", kind: Kind::Record(run::RUN) },
-    FileShape { file: "tables.yaml", kind: Kind::List(&Kind::Record(tables::TABLE)) },
+    FileShape { file: "run.yaml", kind: super::run::RUN.map },
+    FileShape { file: "tables.yaml", kind: super::tables::TABLE.list },
     FileShape {
         file: "rationalizations.yaml",
-        kind: Kind::Record(rationalizations::RATIONALIZATIONS),
+        kind: super::rationalizations::RATIONALIZATIONS.map,
     },
-    FileShape { file: "session_types.yaml", kind: Kind::List(&Kind::Record(SESSION_TYPE)) },
-    FileShape { file: "checkers.yaml", kind: Kind::Map(&Kind::Record(CHECKER)) },
-    FileShape { file: "considerations.yaml", kind: Kind::List(&Kind::Record(CONSIDERATION)) },
+    FileShape { file: "session_types.yaml", kind: super::considerations::SESSION_TYPE.list },
+    FileShape { file: "checkers.yaml", kind: Kind::Map(&super::considerations::CHECKER.map) },
+    FileShape { file: "considerations.yaml", kind: super::considerations::CONSIDERATION.list },
     FileShape {
         file: "messages.yaml",
         kind: Kind::Map(&Kind::List(&Kind::Record(MESSAGE_CHOICE))),

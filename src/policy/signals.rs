@@ -1,11 +1,29 @@
-//! What `signals.yaml` means: the kinds of signals, when one is created, what a drift leads to.
+//! `signals.yaml`: the kinds of signals, when a signal is created, and what a drift leads to.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::builder::{Builder, text};
+use super::layers::{Entry, Layers};
+use super::record::{Conversion, TEMPLATE, record, words};
+use super::records::{self, SEVERITIES};
+use super::shapes::{CHOICES, DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS, WHEN};
 use super::{Choice, Expression};
 use crate::facts::glob::word_matches;
+use crate::script::record::Shape;
+use crate::script::types::Names;
+use crate::source::Diagnostic;
+use crate::source::field_value::words;
+use crate::source::layered_map::LayeredMap;
+use crate::source::node::Node;
+use crate::source::shape::Kind;
+
+const FILE: &str = "signals.yaml";
+
+/// Effects of a signal on a loop that polls signals between two turns.
+const INTERRUPTS: &[&str] = &["stop", "pause", "input"];
 
 /// `signals.yaml`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,38 +39,26 @@ pub struct Signals {
 }
 
 /// How a signal is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Form {
-    /// A file that need only be there.
+    /// A file whose content does not matter.
     Presence,
-    /// A file that holds JSON.
+    /// A JSON file.
+    #[default]
     Json,
     /// A log of JSON lines, which nobody consumes.
     Log,
 }
 
-impl Form {
-    /// Its name in `signals.yaml`.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Presence => "presence",
-            Self::Json => "json",
-            Self::Log => "log",
-        }
-    }
-
-    /// The form of this name.
-    #[must_use]
-    pub fn find(name: &str) -> Option<Self> {
-        [Self::Presence, Self::Json, Self::Log].into_iter().find(|it| it.as_str() == name)
-    }
+words! {
+    Form { Presence = "presence", Json = "json", Log = "log" }
 }
 
 /// What a field of a signal holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FieldType {
     /// Any text.
+    #[default]
     Text,
     /// A number.
     Number,
@@ -66,27 +72,8 @@ pub enum FieldType {
     Severity,
 }
 
-impl FieldType {
-    /// Its name in `signals.yaml`.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::Number => "number",
-            Self::Flag => "flag",
-            Self::List => "list",
-            Self::Time => "time",
-            Self::Severity => "severity",
-        }
-    }
-
-    /// The type of this name.
-    #[must_use]
-    pub fn find(name: &str) -> Option<Self> {
-        [Self::Text, Self::Number, Self::Flag, Self::List, Self::Time, Self::Severity]
-            .into_iter()
-            .find(|it| it.as_str() == name)
-    }
+words! {
+    FieldType { Text = "text", Number = "number", Flag = "flag", List = "list", Time = "time", Severity = "severity" }
 }
 
 /// What becomes of a signal that nobody answered in time.
@@ -100,26 +87,12 @@ pub enum TimeoutAction {
     Discard,
 }
 
-impl TimeoutAction {
-    /// Its name in `signals.yaml`.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::DeadLetter => "dead_letter",
-            Self::Alert => "alert",
-            Self::Discard => "discard",
-        }
-    }
-
-    /// The action of this name.
-    #[must_use]
-    pub fn find(name: &str) -> Option<Self> {
-        [Self::DeadLetter, Self::Alert, Self::Discard].into_iter().find(|it| it.as_str() == name)
-    }
+words! {
+    TimeoutAction { DeadLetter = "dead_letter", Alert = "alert", Discard = "discard" }
 }
 
 /// One field of a signal.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignalField {
     /// Its name.
     pub name: String,
@@ -132,7 +105,7 @@ pub struct SignalField {
 }
 
 /// One kind of signal.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignalKind {
     /// Its name, or a glob over names.
     pub id: String,
@@ -193,8 +166,15 @@ pub struct SignalTrigger {
     pub severity: String,
 }
 
+impl Default for SignalTrigger {
+    fn default() -> Self {
+        let (id, emit, reason) = (String::new(), String::new(), String::new());
+        Self { id, when: Expression::default(), emit, reason, severity: "high".to_owned() }
+    }
+}
+
 /// What a drift leads to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DriftRule {
     /// Its id.
     pub id: String,
@@ -215,12 +195,249 @@ pub struct DriftRule {
 }
 
 /// What any drift leads to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DriftStep {
     /// Its name for programs.
     pub id: String,
     /// What the agent is told to do, over `drift`.
     pub text: Vec<Choice>,
+}
+
+record! {
+    const FIELD: Record<SignalField> = {
+        /// What it holds; `text` by default.
+        type: words::<FieldType>() => kind;
+        /// Whether `policyd signal emit` wants it.
+        required: Kind::Bool => required;
+        use DESCRIPTION => description;
+    }
+}
+
+record! {
+    const SIGNAL: Record<SignalKind> = {
+        /// Its name, or a glob over names: `FEATURE_READY_*`.
+        id [mandatory()]: Kind::Text => id;
+        /// How it is kept; `json` by default.
+        form: words::<Form>() => form;
+        /// What it says, in one sentence.
+        purpose: Kind::Text => purpose;
+        /// Who creates it.
+        created_by: Kind::Text => created_by;
+        /// Who acts on it.
+        consumed_by: Kind::Text => consumed_by;
+        /// What it says beside its name.
+        fields: Kind::Map(&FIELD.map) => fields by SIGNAL_FIELDS;
+        /// Time after which it counts as not answered.
+        answer_within: Kind::Duration => answer_within;
+        /// What becomes of it then: its task goes to the dead letters, a human is told.
+        on_timeout: Kind::List(&words::<TimeoutAction>()) => on_timeout;
+        /// Time after which one that nobody consumed is void.
+        expires: Kind::Duration => expires;
+        /// The signal that this one is a human's yes to.
+        approves: Kind::Text => approves;
+        /// Whether drifts are counted anew once it was consumed.
+        ends_drift: Kind::Bool => ends_drift;
+        /// What it does to a loop between two turns.
+        interrupts: Kind::Choice(INTERRUPTS) => interrupts;
+        /// Whether the agent is told of it while it is pending.
+        shown: Kind::Bool => shown;
+        /// What the agent is told.
+        text: CHOICES;
+        use ENABLED;
+        use OVERRIDE;
+    }
+}
+
+/// Fields of a signal. Invalid names are reported by `report_invalid_fields`.
+const SIGNAL_FIELDS: Conversion<Vec<SignalField>> = Conversion {
+    read: |node, builder| {
+        let fields = node.entries().unwrap_or_default().iter();
+        let fields = fields.filter(|(key, _)| may_be_field(key)).map(|(key, node)| {
+            let field = FIELD.read(&LayeredMap::from_iter([node]), builder);
+            SignalField { name: text(Some(key)), ..field }
+        });
+        Some(fields.collect())
+    },
+    show: |_| None,
+};
+
+record! {
+    const TRIGGER: Record<SignalTrigger> = {
+        use ID => id;
+        use WHEN => when;
+        /// The signal that is created.
+        emit [needed()]: Kind::Text => emit;
+        /// Why, in one sentence.
+        reason [needed()]: Kind::Template => reason by TEMPLATE;
+        /// How much it matters; `high` by default.
+        severity: Kind::Choice(SEVERITIES) => severity;
+        use DESCRIPTION;
+        use ENABLED;
+        use OVERRIDE;
+    }
+}
+
+record! {
+    const DRIFT: Record<DriftRule> = {
+        use ID => id;
+        use WHEN => when;
+        /// Its name for programs: `warn_and_continue`.
+        do [needed()]: Kind::Text => action;
+        /// What the agent is told.
+        message [needed()]: Kind::Template => message by TEMPLATE;
+        /// Signals that are created, unless one is pending.
+        emit: TEXTS => emit;
+        /// Whether the task stands still.
+        pause_task: Kind::Bool => pause_task;
+        /// Whether the task is looked at by whoever gave it.
+        escalate: Kind::Bool => escalate;
+        /// Who looks at it, else nobody.
+        reviewer: Kind::Text => reviewer;
+        use DESCRIPTION;
+        use ENABLED;
+        use OVERRIDE;
+    }
+}
+
+record! {
+    const DRIFT_ALWAYS: Record<DriftStep> = {
+        use ID => id;
+        /// What the agent is told to do.
+        text [mandatory()]: CHOICES => text;
+        use ENABLED;
+        use OVERRIDE;
+    }
+}
+
+record! {
+    pub(super) const SIGNALS: Record<Signals> = {
+        /// The signals there are.
+        signals: SIGNAL.list;
+        /// When one is created; any that holds.
+        triggers: TRIGGER.list;
+        /// What a drift leads to; the first that holds.
+        drift: DRIFT.list;
+        /// What any drift leads to, in order.
+        drift_always: DRIFT_ALWAYS.list;
+    }
+}
+
+impl Builder<'_> {
+    pub(super) fn signals(&mut self, layers: &Layers) -> Signals {
+        // The names below can be those of kinds of the packs below.
+        let own_only = std::mem::take(&mut self.own_only);
+        let kinds =
+            self.section_with(layers, (FILE, "signals"), &SIGNAL, |builder, entry, kind| {
+                builder.signal_kind(entry, kind)
+            });
+        self.own_only = own_only;
+        let all = Signals { kinds, ..Signals::default() };
+        self.report_unknown_approvals(layers, &all);
+        let triggers =
+            self.section_with(layers, (FILE, "triggers"), &TRIGGER, |builder, entry, trigger| {
+                entry.get("emit").into_iter().for_each(|node| builder.known_signal(node, &all));
+                trigger
+            });
+        let drift = self.section_with(layers, (FILE, "drift"), &DRIFT, |builder, entry, rule| {
+            let emitted = entry.get("emit").and_then(Node::items).unwrap_or_default();
+            emitted.iter().for_each(|node| builder.known_signal(node, &all));
+            rule
+        });
+        let drift_always = self.section(layers, (FILE, "drift_always"), &DRIFT_ALWAYS);
+        Signals { triggers, drift, drift_always, ..all }
+    }
+
+    fn signal_kind(&mut self, entry: &Entry, kind: SignalKind) -> SignalKind {
+        self.report_invalid_name(entry);
+        self.report_invalid_fields(entry);
+        let names = Names { record: Some(Arc::new(record_of(&kind.fields))), ..Names::default() };
+        let text = self.speaking(Arc::new(names), |builder| builder.choices(entry.get("text")));
+        if kind.shown && text.is_empty() {
+            self.missing(entry, "text", "say what the agent is told of it");
+        }
+        SignalKind { text, ..kind }
+    }
+
+    /// Reports a name that cannot be the name of a file.
+    fn report_invalid_name(&mut self, entry: &Entry) {
+        let is_valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '*');
+        let stars = entry.id.matches('*').count();
+        if entry.id.chars().all(is_valid) && stars <= 1 && entry.id != "*" {
+            return;
+        }
+        if let Some(span) = entry.span() {
+            let message = format!("`{}` is no name of a signal", entry.id);
+            let found = Diagnostic::error("bad-signal-name", span.clone(), message);
+            self.diagnostics.push(found.with_help(
+                "write letters, digits, `_` and `-`, with one `*` at most, as in `FEATURE_READY_*`",
+            ));
+        }
+    }
+
+    fn report_invalid_fields(&mut self, entry: &Entry) {
+        let fields = entry.get("fields").and_then(Node::entries).unwrap_or_default();
+        for (key, _) in fields.iter().filter(|(key, _)| !may_be_field(key)) {
+            let name = key.text().unwrap_or_default();
+            let message = format!("`{name}` cannot be a field of a signal");
+            let found = Diagnostic::error("bad-field-name", key.span.clone(), message);
+            self.diagnostics.push(found.with_help(
+                "take another name, of letters, digits and `_`; every signal has an `id`, a `name` \
+                 and the like already",
+            ));
+        }
+    }
+
+    /// Reports signals that a signal approves and that do not exist.
+    fn report_unknown_approvals(&mut self, layers: &Layers, all: &Signals) {
+        let known: Vec<&str> = all.kinds.iter().map(|kind| kind.id.as_str()).collect();
+        let entries = layers.section(FILE, "signals").iter();
+        for node in entries.filter_map(|entry| entry.get("approves")) {
+            if node.text().is_some_and(|name| !name.is_empty() && !known.contains(&name)) {
+                self.unknown("unknown-signal", "signal", node, &known);
+            }
+        }
+    }
+
+    /// Reports a signal that does not exist.
+    pub(super) fn known_signal(&mut self, node: &Node, signals: &Signals) {
+        if signals.kind(node.text().unwrap_or_default()).is_none() {
+            let known: Vec<&str> = signals.kinds.iter().map(|kind| kind.id.as_str()).collect();
+            self.unknown("unknown-signal", "signal", node, &known);
+        }
+    }
+}
+
+fn may_be_field(key: &Node) -> bool {
+    let name = key.text().unwrap_or_default();
+    let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    plain && !name.is_empty() && !records::signals::is_common(name)
+}
+
+/// Returns the record that the text of a signal sees.
+pub(super) fn text_record(entry: &Entry) -> Shape {
+    record_of(&SIGNAL.read_untyped(&entry.map()).fields)
+}
+
+/// Returns the record that texts of a kind of signals see, with the fields of the kind.
+#[must_use]
+pub fn record_of(fields: &[SignalField]) -> Shape {
+    let mut own = records::signals::common();
+    for field in fields.iter().filter(|field| !records::signals::is_common(&field.name)) {
+        let doc = match field.description.as_str() {
+            "" => "As `signals.yaml` says.",
+            doc => doc,
+        };
+        own.push(match field.kind {
+            FieldType::Text | FieldType::Time => records::text(&field.name, doc),
+            FieldType::Severity => {
+                records::text(&field.name, doc).of_values(&records::or_none(SEVERITIES))
+            }
+            FieldType::Number => records::decimal(&field.name, doc),
+            FieldType::Flag => records::flag(&field.name, doc),
+            FieldType::List => records::texts(&field.name, doc),
+        });
+    }
+    Shape { name: "signal".to_owned(), fields: own }
 }
 
 impl Signals {

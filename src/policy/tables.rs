@@ -1,13 +1,28 @@
-//! What `tables.yaml` means: decision tables, each typed by its own inputs.
+//! `tables.yaml`: decision tables. The first row whose condition is true answers; the inputs of a table are typed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::Expression;
-use crate::script::record::Shape;
-use crate::source::suggest;
+use super::builder::{Builder, text, texts};
+use super::layers::{Entry, Layers, wanted};
+use super::record::{Conversion, TEMPLATE, record, words};
+use super::shapes::{DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS};
+use crate::script::record::{Field as ShapeField, Limits, Record as InputRecord, Shape};
+use crate::script::types::{Names, Type};
+use crate::script::words as input_words;
+use crate::source::field_value::words;
+use crate::source::layered_map::LayeredMap;
+use crate::source::node::Node;
+use crate::source::shape::{Field, Kind, field, required};
+use crate::source::{Diagnostic, suggest};
 
-/// Their file.
 pub(super) const FILE: &str = "tables.yaml";
+const LIMIT_MAX: i64 = 1_000_000_000_000;
+/// A limit of a number: an integer, also for decimals.
+const LIMIT: Kind = Kind::Int { min: -LIMIT_MAX, max: LIMIT_MAX };
 
 /// One table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,8 +41,21 @@ pub struct Table {
     pub otherwise: Answer,
 }
 
+impl Default for Table {
+    fn default() -> Self {
+        Self {
+            id: String::new(),
+            description: String::new(),
+            inputs: Shape { name: "given".to_owned(), fields: Vec::new() },
+            defaults: Vec::new(),
+            rows: Vec::new(),
+            otherwise: Answer::default(),
+        }
+    }
+}
+
 /// One row of a table.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
     /// Over `given`.
     pub when: Expression,
@@ -54,4 +82,213 @@ pub fn find<'t>(tables: &'t [Table], id: &str) -> Result<&'t Table, String> {
         let help = suggest::did_you_mean(id, &known).unwrap_or_else(|| known.join(", "));
         format!("there is no table `{id}`; {help}")
     })
+}
+
+/// The type of an input.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum InputType {
+    Flag,
+    #[default]
+    Number,
+    Decimal,
+    Text,
+    List,
+}
+
+words! {
+    InputType {
+        Flag = "flag", Number = "number", Decimal = "decimal", Text = "text", List = "list",
+    }
+}
+
+impl InputType {
+    const fn of_facts(self) -> Type {
+        match self {
+            Self::Flag => Type::Bool,
+            Self::Number => Type::Int,
+            Self::Decimal => Type::Decimal,
+            Self::Text => Type::Text,
+            Self::List => Type::Texts,
+        }
+    }
+}
+
+/// Keys of an input.
+#[derive(Debug, Default)]
+struct Input {
+    kind: InputType,
+    values: Vec<String>,
+    min: Option<i64>,
+    max: Option<i64>,
+    description: String,
+}
+
+impl Input {
+    /// Returns the limits of the input. Without them, every number is accepted.
+    const fn limits(&self) -> Limits {
+        Limits { min: self.min, max: self.max }
+    }
+}
+
+record! {
+    const INPUT: Record<Input> = {
+        /// What it is; `number` by default.
+        type: words::<InputType>() => kind;
+        /// Its value where it is not given; else false, 0 or empty.
+        default: Kind::Any;
+        /// The only texts it can be.
+        values: TEXTS => values;
+        /// The smallest value of a number.
+        min: LIMIT => min;
+        /// The largest value of a number.
+        max: LIMIT => max;
+        use DESCRIPTION => description;
+    }
+}
+
+const ANSWER: Field = required("answer", Kind::Text, "What the table answers.");
+const REASON: Field = field("reason", Kind::Template, "Why, in one sentence, over `given`.");
+
+record! {
+    const ROW: Record<Row> = {
+        /// Holds where the row answers.
+        when [mandatory()]: Kind::Expression => when;
+        use ANSWER => answer.answer;
+        use REASON => answer.reason by TEMPLATE;
+    }
+}
+
+record! {
+    const OTHERWISE: Record<Answer> = {
+        use ANSWER => answer;
+        use REASON => reason by TEMPLATE;
+    }
+}
+
+/// The answer if no row is true: a map, or only the text of the answer.
+const OTHERWISE_ANSWER: Conversion<Answer> = Conversion {
+    read: |node, builder| match node.entries() {
+        Some(_) => Some(OTHERWISE.read(&LayeredMap::from_iter([node]), builder)),
+        None => Some(Answer { answer: text(Some(node)), reason: String::new() }),
+    },
+    show: |_| None,
+};
+
+record! {
+    /// An entry of `tables.yaml`.
+    pub(super) const TABLE: Record<Table> = {
+        use ID => id;
+        use DESCRIPTION => description;
+        /// What is asked, as `given.NAME`.
+        inputs: Kind::Map(&INPUT.map);
+        /// The first that holds answers.
+        rows: ROW.list => rows by ROW.items;
+        /// The answer where none holds.
+        otherwise: Kind::Either(&[Kind::Text, OTHERWISE.map]) => otherwise by OTHERWISE_ANSWER;
+        use ENABLED;
+        use OVERRIDE;
+    }
+}
+
+impl Builder<'_> {
+    pub(super) fn tables(&mut self, layers: &Layers) -> Vec<Table> {
+        let entries = wanted(layers.section(FILE, ""), self.own_only);
+        let built = entries.filter_map(|entry| {
+            let table = self.table(entry);
+            entry.is_used().then_some(table)
+        });
+        built.collect()
+    }
+
+    fn table(&mut self, entry: &Entry) -> Table {
+        for (key, why) in [
+            ("inputs", "a table says what it is asked"),
+            ("rows", "a table says what it answers"),
+            ("otherwise", "a table always has an answer"),
+        ] {
+            if entry.get(key).is_none() {
+                self.missing(entry, key, why);
+            }
+        }
+        self.report_contradictory_limits(entry);
+        let inputs = given(entry);
+        let names = Names { record: Some(Arc::new(inputs.clone())), ..Names::default() };
+        let table = self.speaking(Arc::new(names), |builder| TABLE.read(&entry.map(), builder));
+        let defaults = self.defaults(entry, &inputs);
+        Table { inputs, defaults, ..table }
+    }
+
+    /// Reports inputs whose `min` is greater than their `max`.
+    fn report_contradictory_limits(&mut self, entry: &Entry) {
+        let inputs = entry.get("inputs").and_then(Node::entries).unwrap_or_default();
+        for (key, node) in inputs {
+            let limits = input(node).limits();
+            let (Limits { min: Some(min), max: Some(max) }, true, Some(place)) =
+                (limits, limits.are_contradictory(), node.get("min"))
+            else {
+                continue;
+            };
+            let name = key.text().unwrap_or_default();
+            let message = format!("`min` of `{name}` is {min}, greater than `max`, which is {max}");
+            let found = Diagnostic::error("out-of-range", place.span.clone(), message);
+            self.diagnostics.push(found.with_help(format!("write at most {max}, or raise `max`")));
+        }
+    }
+
+    /// Values of inputs that are not given; each must be one that could be given.
+    fn defaults(&mut self, entry: &Entry, shape: &Shape) -> Vec<String> {
+        let inputs = entry.get("inputs").and_then(Node::entries).unwrap_or_default();
+        let mut defaults = Vec::new();
+        for (key, node) in inputs {
+            let Some(default) = node.get("default").filter(|it| !it.is_null()) else { continue };
+            let name = key.text().unwrap_or_default();
+            let values = match default.items() {
+                Some(_) => texts(Some(default)),
+                None => vec![text(Some(default))],
+            };
+            let said: Vec<String> = values.iter().map(|it| format!("{name}={it}")).collect();
+            match input_words::record(shape, InputRecord::new(shape), &said) {
+                Ok(_) => defaults.extend(said),
+                Err(why) => {
+                    let found = Diagnostic::error("bad-default", default.span.clone(), why);
+                    self.diagnostics.push(found.with_help("write a value that could be given"));
+                }
+            }
+        }
+        defaults
+    }
+}
+
+/// Returns the keys of an input.
+fn input(node: &Node) -> Input {
+    INPUT.read_untyped(&LayeredMap::from_iter([node]))
+}
+
+/// Returns the record `given` that the rows of a table see.
+fn given(entry: &Entry) -> Shape {
+    let inputs = entry.get("inputs").and_then(Node::entries).unwrap_or_default();
+    let fields = inputs.iter().map(|(key, node)| {
+        let mut input = input(node);
+        if !input.values.is_empty() && node.get("default").is_none() {
+            input.values.push(String::new()); // The value of an absent text.
+        }
+        // Contradictory limits are reported. Without them, other mistakes in the table are found.
+        let limits = Some(input.limits()).filter(|limits| !limits.are_contradictory());
+        let name = key.text().unwrap_or_default();
+        let field = ShapeField::new(name, input.kind.of_facts(), &input.description);
+        ShapeField { values: input.values, limits: limits.unwrap_or_default(), ..field }
+    });
+    Shape { name: "given".to_owned(), fields: fields.collect() }
+}
+
+/// The names that expressions of an entry see where they are its own, by file and id; for entries that
+/// no pack but the built-in one writes, nobody asks.
+pub(super) fn own_names(layers: &Layers) -> BTreeMap<(&'static str, String), Names> {
+    let named = |shape: Shape| Names { record: Some(Arc::new(shape)), ..Names::default() };
+    let of = |file: &'static str, section: &'static str, make: fn(&Entry) -> Shape| {
+        wanted(layers.section(file, section), true)
+            .map(move |it| ((file, it.id.clone()), named(make(it))))
+    };
+    let tables = of(FILE, "", given);
+    tables.chain(of("signals.yaml", "signals", super::signals::text_record)).collect()
 }

@@ -5,7 +5,7 @@ mod decisions;
 mod queues;
 mod runs;
 
-use crate::policy::shapes::resilience::SEVERITIES;
+use crate::policy::records::SEVERITIES;
 use crate::source::schema::{Writer, json_schema};
 use crate::source::shape::{Field, Kind, field, required};
 use serde_json::Value;

@@ -36,7 +36,7 @@ fn check_node(node: &Node, kind: &Kind, found: &mut Vec<Diagnostic>) {
         return;
     }
     let Some(form) = form(node) else { return };
-    if !kind.takes(form) || (node.is_null() && *kind != Kind::Any) {
+    if !kind.takes(form) || (node.is_null() && !matches!(kind, Kind::Any)) {
         found.push(wrong_type(node, kind));
         return;
     }
@@ -120,7 +120,7 @@ fn check_record(node: &Node, fields: &[Field], found: &mut Vec<Diagnostic>) {
 
 fn check_field(key: &Node, value: &Node, field: &Field, found: &mut Vec<Diagnostic>) {
     let empty = value.text().is_some_and(|text| text.trim().is_empty());
-    if value.is_null() && field.kind != Kind::Any {
+    if value.is_null() && !matches!(field.kind, Kind::Any) {
         if field.required {
             let message = format!("`{}` has no value", field.name);
             found.push(

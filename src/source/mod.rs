@@ -2,6 +2,8 @@
 //! Lives here: values without a notion of what a policy means.
 
 pub mod check;
+pub mod field_value;
+pub mod layered_map;
 pub mod meaning;
 pub mod node;
 pub mod scalar;

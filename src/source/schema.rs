@@ -99,6 +99,7 @@ fn of_record(fields: &[Field], writer: Writer) -> Value {
                 }
                 (Writer::Person | Writer::Program, _) => {}
             }
+            schema.extend((field.default)().map(|value| ("default".to_owned(), value)));
             (field.name.to_owned(), Value::Object(schema))
         })
         .collect();

@@ -1,40 +1,64 @@
 //! Shapes of policy files: const tables that say which keys a map has and what each may hold.
 //! `check` holds files against them, `schema` publishes them as JSON Schema.
 
+use serde_json::Value;
+
 use super::suggest::choice_of;
 
 /// One key of a map.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy)]
 pub struct Field {
-    /// The key.
+    /// The key as a file states it.
     pub name: &'static str,
-    /// What it holds.
+    /// Values that the key accepts.
     pub kind: Kind,
-    /// Whether it must be there.
+    /// Whether each map must contain the key.
     pub required: bool,
-    /// One sentence for people and editors.
+    /// Whether an entry must contain the key after it is merged with the entry that it overrides.
+    pub needed: bool,
+    /// Description of the key, one sentence: shown by editors and in messages.
     pub doc: &'static str,
-    /// Names other systems use for the same thing: an unknown key that is one of them gets help.
+    /// Names of the key in other systems. An unknown key with such a name is reported with help.
     pub aka: &'static [&'static str],
+    /// Returns the value that applies if the key is absent. `None` if no single value describes that.
+    pub default: fn() -> Option<Value>,
 }
 
 impl Field {
-    /// A key that must be there.
+    /// Returns a key that each map must contain.
     #[must_use]
     pub const fn required(name: &'static str, kind: Kind, doc: &'static str) -> Self {
-        Self { name, kind, required: true, doc, aka: &[] }
+        Self::optional(name, kind, doc).mandatory()
     }
 
-    /// A key that may be left out.
+    /// Returns a key that may be absent.
     #[must_use]
     pub const fn optional(name: &'static str, kind: Kind, doc: &'static str) -> Self {
-        Self { name, kind, required: false, doc, aka: &[] }
+        Self { name, kind, required: false, needed: false, doc, aka: &[], default: || None }
     }
 
-    /// The same key with its names elsewhere.
+    /// Makes the key [`required`](Self::required), without a default.
+    #[must_use]
+    pub const fn mandatory(self) -> Self {
+        Self { required: true, default: || None, ..self }
+    }
+
+    /// Makes the key [`needed`](Self::needed), without a default.
+    #[must_use]
+    pub const fn needed(self) -> Self {
+        Self { needed: true, default: || None, ..self }
+    }
+
+    /// Adds the names of the key in other systems.
     #[must_use]
     pub const fn also_known_as(self, aka: &'static [&'static str]) -> Self {
         Self { aka, ..self }
+    }
+
+    /// Adds the value that applies if the key is absent.
+    #[must_use]
+    pub const fn with_default(self, default: fn() -> Option<Value>) -> Self {
+        Self { default, ..self }
     }
 }
 
@@ -51,7 +75,7 @@ pub const fn required(name: &'static str, kind: Kind, doc: &'static str) -> Fiel
 }
 
 /// What a value may be. Tables must not contain themselves.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy)]
 pub enum Kind {
     /// Anything at all.
     Any,

@@ -97,7 +97,7 @@ impl Default for Class {
 }
 
 /// Another program's name for some classes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Label {
     /// The name.
     pub name: String,
@@ -108,7 +108,7 @@ pub struct Label {
 }
 
 /// All that `failures.yaml` says.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Failures {
     /// Classes, the first match wins.
     pub classes: Vec<Class>,
@@ -130,4 +130,22 @@ pub struct Failures {
     pub uncertainty: uncertainty::Settings,
     /// When a worker is taken for dead.
     pub claims: Claims,
+}
+
+impl Default for Failures {
+    fn default() -> Self {
+        Self {
+            classes: Vec::new(),
+            unrecognized: UNKNOWN.to_owned(),
+            // shipwright reads the last 200 lines.
+            lines: 200,
+            profiles: Vec::new(),
+            waits: Waits::default(),
+            pause: Pause::default(),
+            recovery: Limits::default(),
+            ladder: Ladder::default(),
+            uncertainty: uncertainty::Settings::default(),
+            claims: Claims::default(),
+        }
+    }
 }

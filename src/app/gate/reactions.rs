@@ -268,7 +268,7 @@ impl Scene<'_> {
         if !reaction.breaker.is_empty() {
             self.tell_breaker(stores, reaction, did)?;
         }
-        let [id, title, approach] = &reaction.task;
+        let crate::policy::resilience::ReactionTask { id, title, approach } = &reaction.task;
         if !id.is_empty() {
             let failed = self.failed.map(|it| it.class.id.clone()).unwrap_or_default();
             let report = Failed {
@@ -291,7 +291,7 @@ impl Scene<'_> {
             };
             did.push(format!("task {}: {became}", report.task.id));
         }
-        if !reaction.signal.0.is_empty() {
+        if !reaction.signal.name.is_empty() {
             did.push(self.emit(stores, reaction)?);
         }
         if !reaction.reason.is_empty() {
@@ -344,7 +344,7 @@ impl Scene<'_> {
     }
 
     fn emit(&mut self, stores: &Stores<'_>, reaction: &Reaction) -> Result<String, String> {
-        let (name, fields) = &reaction.signal;
+        let crate::policy::resilience::ReactionSignal { name, fields } = &reaction.signal;
         let fields = fields
             .iter()
             .map(|(key, text)| (key.clone(), Value::from(mask(&self.text(text)).0.into_owned())));

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Number, Value};
 
-use crate::policy::shapes::resilience::SEVERITIES;
+use crate::policy::records::SEVERITIES;
 use crate::policy::signals::{FieldType, SignalKind};
 use crate::script::words::{cut, flag, unknown};
 use crate::time::Timestamp;

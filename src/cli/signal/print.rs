@@ -8,6 +8,7 @@ use crate::cli::{Console, EXIT_OK, ListFormat};
 use crate::judge::signals::{DriftAnswer, Due};
 use crate::policy::signals::Signals;
 use crate::report::mask::mask;
+use crate::source::field_value::Word;
 use crate::state::signal::{End, Phase};
 use crate::store::signals::{Deed, Found, Processed};
 use crate::time::{Timestamp, duration_text};
@@ -147,15 +148,15 @@ pub(super) fn kinds(console: &mut Console<'_>, signals: &Signals, format: ListFo
                 .fields
                 .iter()
                 .map(|it| {
-                    json!({"name": it.name, "type": it.kind.as_str(), "required": it.required,
+                    json!({"name": it.name, "type": it.kind.name(), "required": it.required,
                         "description": it.description})
                 })
                 .collect();
             let shown = json!({
-                "signal": it.id, "form": it.form.as_str(), "purpose": it.purpose,
+                "signal": it.id, "form": it.form.name(), "purpose": it.purpose,
                 "created_by": it.created_by, "consumed_by": it.consumed_by, "fields": fields,
                 "answer_within": it.answer_within.map(duration_text),
-                "on_timeout": it.on_timeout.iter().map(|it| it.as_str()).collect::<Vec<_>>(),
+                "on_timeout": it.on_timeout.iter().map(|it| it.name()).collect::<Vec<_>>(),
                 "expires": it.expires.map(duration_text), "approves": it.approves,
                 "interrupts": it.interrupts, "shown": it.shown,
             });

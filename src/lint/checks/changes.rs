@@ -7,7 +7,7 @@ use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
 use crate::policy::guards::FILES;
 use crate::policy::layers::is_amplihacks;
-use crate::policy::shapes::resilience::SEVERITIES;
+use crate::policy::records::SEVERITIES;
 use crate::source::Span;
 use crate::source::node::Node;
 

@@ -2,11 +2,9 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::{flag, number, only, or_none, text};
-use crate::policy::shapes::resilience::SEVERITIES;
-use crate::policy::signals::{FieldType, SignalField};
-use crate::script::record::{Field, Shape};
-use crate::script::types::{Names, Type};
+use super::{SEVERITIES, decimal, flag, number, only, or_none, text};
+use crate::script::record::Field;
+use crate::script::types::Names;
 
 /// How an agent is doing, as triggers see it.
 pub static RUN: LazyLock<Arc<Names>> = LazyLock::new(|| {
@@ -53,10 +51,6 @@ pub static DRIFT: LazyLock<Arc<Names>> = LazyLock::new(|| {
     )
 });
 
-fn decimal(name: &str, doc: &str) -> Field {
-    Field::new(name, Type::Decimal, doc)
-}
-
 /// What every signal has; a kind adds its own fields.
 const COMMON: [(&str, &str); 6] = [
     ("id", "Its id."),
@@ -67,24 +61,10 @@ const COMMON: [(&str, &str); 6] = [
     ("note", "What is odd about its file, else empty."),
 ];
 
-/// A signal of a kind, as its text sees it.
-#[must_use]
-pub fn signal(fields: &[SignalField]) -> Shape {
-    let common = COMMON.iter().map(|(name, doc)| text(name, doc));
-    let mut all: Vec<Field> = common.collect();
-    all.push(number("age_hours", "Hours since it was created."));
-    for it in fields.iter().filter(|it| !is_common(&it.name)) {
-        let doc =
-            if it.description.is_empty() { "As `signals.yaml` says." } else { &it.description };
-        all.push(match it.kind {
-            FieldType::Text | FieldType::Time => text(&it.name, doc),
-            FieldType::Severity => text(&it.name, doc).of_values(&or_none(SEVERITIES)),
-            FieldType::Number => decimal(&it.name, doc),
-            FieldType::Flag => flag(&it.name, doc),
-            FieldType::List => Field::new(&it.name, Type::Texts, doc),
-        });
-    }
-    Shape { name: "signal".to_owned(), fields: all }
+/// Returns the fields that every signal has.
+pub(in crate::policy) fn common() -> Vec<Field> {
+    let texts = COMMON.iter().map(|(name, doc)| text(name, doc));
+    texts.chain([number("age_hours", "Hours since it was created.")]).collect()
 }
 
 /// Whether every signal has a field of this name, so that no kind may have one of its own.

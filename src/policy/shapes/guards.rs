@@ -1,47 +1,8 @@
 //! What `guards.yaml` and the built-in sets of guards may hold.
 
-use super::resilience::{DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS};
+use super::TEXTS;
 use crate::facts::call::OperandSelector;
-use crate::policy::guards::{Fallback, Verb};
 use crate::source::shape::{Field, Kind, field, required};
-
-/// An entry of a file of guards.
-pub const GUARD: &[Field] = &[
-    ID,
-    DESCRIPTION,
-    field("on", TEXTS, "Its events; `pre_tool_use` by default."),
-    field("tools", TEXTS, "Tools it looks at; `*` stands for any letters. All, where absent."),
-    field(
-        "commands",
-        TEXTS,
-        "Programs it looks at, as in `vocabulary.yaml`: `rm`, `git push`. Its expressions are asked for \
-         each such program of a command line, which they see as `program`.",
-    ),
-    field("when", Kind::Expression, "Holds where it fires; always, where absent."),
-    field("unless", Kind::Expression, "Where this holds, it does not fire."),
-    field(
-        "decision",
-        Kind::Choice(Verb::NAMES),
-        "What it does; `deny` is `block`. `mask` replaces the secrets in the result of a tool before the agent \
-         reads it; a result without secrets does not concern such a guard.",
-    ),
-    field("message", Kind::Template, "What it says: why, and what to do instead."),
-    field(
-        "updated_input",
-        Kind::Map(&Kind::Template),
-        "Fields of the tool's input that are put in place of its own.",
-    ),
-    field("mode", Kind::Choice(&["enforce", "warn", "shadow"]), "How far it is in force."),
-    field(
-        "on_error",
-        Kind::Choice(Fallback::NAMES),
-        "What it does where it cannot be told whether it fires; `warn` by default.",
-    ),
-    field("expires", Kind::Date, "From this day on it is not judged."),
-    field("reason", Kind::Text, "Why it is an exception."),
-    ENABLED,
-    OVERRIDE,
-];
 
 const WHICH: Kind = Kind::Choice(OperandSelector::NAMES);
 

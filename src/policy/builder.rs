@@ -1,0 +1,369 @@
+//! The state in which entries are built: the names that expressions can use, and the findings so far.
+//!
+//! Contains: types of expressions and templates, missing keys, unknown names, lists of entries.
+//! Does not contain: the meaning of any file.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::layers::{Entry, Layers, Section, wanted};
+use super::record::Record;
+use super::{Choice, Expression, OnError, Place, builtin, records};
+use crate::facts::pattern::CommandPattern;
+use crate::script::check::{self, Typed};
+use crate::script::pattern::compile_regex;
+use crate::script::plain::Kept;
+use crate::script::template::{self, Piece};
+use crate::script::types::{Evidence, Names, Type};
+use crate::source::node::Node;
+use crate::source::{Diagnostic, Span, suggest};
+
+/// What makes a program known to a guard.
+const OF_PROGRAMS: &str = "name programs under `commands`: the guard looks at each of them";
+/// What makes a tool call known.
+const OF_GUARDS: &str = "it is available only in guards.yaml and other files of guards";
+/// What is known where.
+const KNOWN_LATER: &str = "session types come first, then preferences and probes, then checks, \
+     then messages; each sees what came before it";
+
+/// A check is judged before there is an outcome.
+pub(super) const AT_A_CHECK: &[&str] = &["outcome", "action", "program"];
+/// What type a session is of is not known while that is asked.
+pub(super) const BEFORE_CLASSIFYING: &[&str] = &[
+    "session.type",
+    "prefs",
+    "probes",
+    "state",
+    "rule",
+    "outcome",
+    "rationalizations",
+    "action",
+    "program",
+];
+/// A session is classified, and questions are put, before anything is known from outside.
+pub(super) const BEFORE_ASKING: &[&str] =
+    &["prefs", "probes", "state", "rule", "outcome", "rationalizations", "action", "program"];
+/// Nothing is asked for the sake of a message.
+pub(super) const AT_A_MESSAGE: &[&str] = &["prefs", "probes", "rule", "action", "program"];
+
+/// Everything needed to type expressions and to complain.
+pub(super) struct Builder<'a> {
+    pub(super) names: Arc<Names>,
+    /// Whether anything that was typed asks where breakers stand.
+    pub(super) reads_breakers: bool,
+    pub(super) reads_waiting: bool,
+    /// Whether an expression asked which signals wait.
+    pub(super) reads_signals: bool,
+    /// Whether an expression asked how full the context is.
+    pub(super) reads_context: bool,
+    /// Facts read by what was typed since it was last emptied.
+    pub(super) uses: BTreeSet<String>,
+    /// Whether what the packs below say is built already.
+    pub(super) own_only: bool,
+    /// Facts that are unknown when the expressions that are typed now are evaluated.
+    pub(super) unknown_here: &'static [&'static str],
+    /// Whether the expressions that are typed now are those of guards.
+    pub(super) at_guards: bool,
+    /// Time all probes of one stop may take together, where a pack beside the built-in one says so.
+    pub(super) deadline: Option<Duration>,
+    pub(super) diagnostics: &'a mut Vec<Diagnostic>,
+}
+
+impl<'a> Builder<'a> {
+    /// One that has typed nothing yet, and begins with the checks.
+    pub(super) fn new(
+        names: Arc<Names>,
+        own_only: bool,
+        deadline: Option<Duration>,
+        diagnostics: &'a mut Vec<Diagnostic>,
+    ) -> Self {
+        Self {
+            names,
+            own_only,
+            reads_breakers: false,
+            reads_waiting: false,
+            reads_signals: false,
+            reads_context: false,
+            uses: BTreeSet::new(),
+            unknown_here: AT_A_CHECK,
+            at_guards: false,
+            deadline,
+            diagnostics,
+        }
+    }
+}
+
+impl Builder<'_> {
+    pub(super) fn unknown(&mut self, code: &'static str, what: &str, node: &Node, known: &[&str]) {
+        let name = node.text().unwrap_or_default();
+        let found =
+            Diagnostic::error(code, node.span.clone(), format!("there is no {what} `{name}`"));
+        self.diagnostics.push(found.with_meant(name, known));
+    }
+
+    /// Reports the keys that an entry lacks after it is merged with the entry that it overrides.
+    pub(super) fn must_have<T>(&mut self, entry: &Entry, record: &Record<T>, why: &str) {
+        let needed = record.fields.iter().filter(|field| field.needed);
+        for field in needed.filter(|field| entry.get(field.name).is_none()) {
+            self.missing(entry, field.name, why);
+        }
+    }
+
+    /// Builds the enabled entries of a list, while expressions see the record of the list.
+    pub(super) fn section<T: Default>(
+        &mut self,
+        layers: &Layers,
+        section: Section,
+        record: &Record<T>,
+    ) -> Vec<T> {
+        self.section_with(layers, section, record, |_, _, value| value)
+    }
+
+    /// Builds the enabled entries of a list like [`section`](Self::section); `finish` completes each value.
+    pub(super) fn section_with<T: Default>(
+        &mut self,
+        layers: &Layers,
+        (file, section): Section,
+        record: &Record<T>,
+        mut finish: impl FnMut(&mut Self, &Entry, T) -> T,
+    ) -> Vec<T> {
+        let entries = layers.section(file, section);
+        self.speaking_of(records::names(file, section), |builder| {
+            let mut built = Vec::new();
+            for entry in wanted(entries, builder.own_only) {
+                builder.must_have(entry, record, "every entry of this list has it");
+                let value = record.read(&entry.map(), builder);
+                let value = finish(builder, entry, value);
+                if entry.is_used() {
+                    built.push(value);
+                }
+            }
+            built
+        })
+    }
+
+    /// Reports the regular expressions of a list that do not compile. A test proves those of the built-in pack.
+    pub(super) fn report_invalid_regexes(&mut self, list: &Node) {
+        let regexes = list.items().unwrap_or_default().iter();
+        for node in regexes.filter(|node| !builtin::wrote(&node.span.source)) {
+            if let Some(Err(why)) = node.text().map(compile_regex) {
+                let message = format!("the regex is not valid: {why}");
+                self.diagnostics.push(Diagnostic::error("bad-regex", node.span.clone(), message));
+            }
+        }
+    }
+
+    /// Types what `work` meets by the names of a record, where there are some.
+    pub(super) fn speaking_of<T>(
+        &mut self,
+        names: Option<&'static Arc<Names>>,
+        work: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        let Some(names) = names else { return work(self) };
+        self.speaking(Arc::clone(names), work)
+    }
+
+    /// Types what `work` meets by names of its own.
+    pub(super) fn speaking<T>(
+        &mut self,
+        names: Arc<Names>,
+        work: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        let facts = std::mem::replace(&mut self.names, names);
+        let unknown_here = std::mem::take(&mut self.unknown_here);
+        let made = work(self);
+        self.names = facts;
+        self.unknown_here = unknown_here;
+        made
+    }
+
+    /// What is known of an expression of a node; tests have checked those of the built-in pack.
+    fn typed(&self, text: &str, node: &Node) -> Rc<Typed> {
+        match builtin::wrote(&node.span.source) {
+            true => check::check_again(text, &self.names),
+            false => check::check_shared(text, &self.names),
+        }
+    }
+
+    /// A typed expression of `wanted` type; anything wrong is complained about.
+    pub(super) fn expression(&mut self, node: Option<&Node>, wanted: Type) -> Option<Expression> {
+        let node = node?;
+        let text = node.text()?;
+        let typed = self.typed(text, node);
+        self.uses.extend(typed.uses.iter().cloned());
+        if !text.trim().is_empty() {
+            // That it is empty is said where its shape is checked.
+            self.complain(&typed, node, 0);
+        }
+        if typed.result != wanted && typed.result != Type::Any {
+            let message = format!("this must be {wanted}, and is a {}", typed.result);
+            let found = Diagnostic::error("not-a-condition", node.sub_span(0..text.len()), message);
+            let example = [(Type::Int, "files.count > 0"), (Type::Text, "tools.last == \"Bash\"")];
+            let example = example.iter().find(|(it, _)| *it == typed.result);
+            self.diagnostics.push(match example {
+                Some((_, text)) => found.with_help(format!("compare it, as in `{text}`")),
+                None => found,
+            });
+        }
+        Some(Expression {
+            text: text.to_owned(),
+            place: place(&node.sub_span(0..text.len())).into(),
+            uses: typed.uses.iter().cloned().collect::<Vec<_>>().into(),
+            words_only: typed.evidence == Evidence::Words,
+            kept: Kept::default(),
+        })
+    }
+
+    pub(super) fn complain(&mut self, typed: &Typed, node: &Node, offset: usize) {
+        for used in &typed.uses {
+            let (global, member) = used.split_once('.').unwrap_or((used, ""));
+            match global {
+                "signals" => self.reads_signals |= !member.is_empty(),
+                "context" => self.reads_context |= !member.is_empty(),
+                "dead_letter" | "escalations" => self.reads_waiting |= !member.is_empty(),
+                _ => self.reads_breakers |= global.starts_with("breakers"),
+            }
+            let unknown = |name: &str| self.unknown_here.contains(&name);
+            // `probes.pr.ok` reads `probes.pr`, too: one finding is enough.
+            let reads = |other: &String| {
+                used.strip_prefix(other.as_str()).is_some_and(|rest| rest.starts_with('.'))
+            };
+            if (unknown(global) || unknown(used)) && !typed.uses.iter().any(reads) {
+                let text = node.text().unwrap_or_default();
+                let start = text.find(used.as_str()).unwrap_or(0);
+                let span = node.sub_span(start..start.saturating_add(used.len()));
+                let what = if unknown(global) { global } else { used };
+                let message = format!("`{what}` is not known here");
+                let found = Diagnostic::error("unknown-here", span, message);
+                let help = match global {
+                    "action" | "program" if !self.at_guards => OF_GUARDS,
+                    "program" => OF_PROGRAMS,
+                    _ => KNOWN_LATER,
+                };
+                self.diagnostics.push(found.with_help(help));
+            }
+        }
+        for finding in &typed.findings {
+            let range = finding.start.saturating_add(offset)..finding.end.saturating_add(offset);
+            self.diagnostics.push(finding.at(node.sub_span(range)));
+        }
+    }
+
+    /// A template whose holes are typed.
+    pub(super) fn template(&mut self, node: &Node) -> Option<String> {
+        let text = node.text()?;
+        match template::pieces(text) {
+            Err(at) => {
+                let span = node.sub_span(at..at.saturating_add(2));
+                let message = "this `${` has no closing brace".to_owned();
+                let found = Diagnostic::error("open-hole", span, message);
+                self.diagnostics
+                    .push(found.with_help("write `$${` for the two characters as text"));
+            }
+            Ok(pieces) => {
+                for piece in pieces {
+                    if let Piece::Hole { expression, start } = piece {
+                        self.hole(expression, start, node);
+                    }
+                }
+            }
+        }
+        Some(text.to_owned())
+    }
+
+    pub(super) fn hole(&mut self, expression: &str, start: usize, node: &Node) {
+        let typed = self.typed(expression, node);
+        self.uses.extend(typed.uses.iter().cloned());
+        self.complain(&typed, node, start);
+        if !typed.result.is_shown() && typed.result != Type::Any {
+            let span = node.sub_span(start..start.saturating_add(expression.len()));
+            let message = format!("a {} cannot be shown as text", typed.result);
+            let found = Diagnostic::error("type-mismatch", span, message);
+            self.diagnostics.push(found.with_help("name one of its fields"));
+        }
+    }
+
+    /// A template, or a list of texts with conditions.
+    pub(super) fn choices(&mut self, node: Option<&Node>) -> Vec<Choice> {
+        let Some(node) = node else { return Vec::new() };
+        match node.items() {
+            None => {
+                self.template(node).into_iter().map(|text| Choice { when: None, text }).collect()
+            }
+            Some(items) => items.iter().filter_map(|it| self.choice(it)).collect(),
+        }
+    }
+
+    pub(super) fn choice(&mut self, node: &Node) -> Option<Choice> {
+        if node.entries().is_none() {
+            return self.template(node).map(|text| Choice { when: None, text });
+        }
+        let when = self.expression(node.get("when"), Type::Bool);
+        let text = self.template(node.get("text")?)?;
+        Some(Choice { when, text })
+    }
+
+    /// Complains about a key that is not there, unless a merge key may have brought it or another key
+    /// is a slip of it: those are findings of their own.
+    pub(super) fn missing(&mut self, entry: &Entry, key: &str, why: &str) {
+        self.missing_one_of(entry, [key], why);
+    }
+
+    /// The same of the first of some keys, of which one is enough.
+    pub(super) fn missing_one_of<const N: usize>(
+        &mut self,
+        entry: &Entry,
+        keys: [&str; N],
+        why: &str,
+    ) {
+        let written = entry.layers.first().and_then(|it| it.entries()).unwrap_or_default();
+        let stands_for_one = |it: &Node| match it.text() {
+            Some(name) => !keys.contains(&name) && suggest::nearest(name, &keys).is_some(),
+            None => true,
+        };
+        let Some(key) = keys.first().filter(|_| !written.iter().any(|(it, _)| stands_for_one(it)))
+        else {
+            return;
+        };
+        if let Some(span) = entry.span() {
+            let message = format!("`{}` has no `{key}`", entry.id);
+            let found = Diagnostic::error("missing-key", span.clone(), message);
+            self.diagnostics.push(found.with_help(why));
+        }
+    }
+}
+
+/// The value of `on_error` by its name.
+pub(super) fn on_error(text: &str) -> Option<OnError> {
+    match text {
+        "allow" => Some(OnError::Allow),
+        "warn" => Some(OnError::Warn),
+        "block" => Some(OnError::Block),
+        _ => None,
+    }
+}
+
+/// The text of a node, or nothing.
+pub(super) fn text(node: Option<&Node>) -> String {
+    node.and_then(Node::text).unwrap_or_default().to_owned()
+}
+
+/// The texts of a list node.
+pub(super) fn texts(node: Option<&Node>) -> Vec<String> {
+    let items = node.and_then(Node::items).unwrap_or_default();
+    items.iter().filter_map(Node::text).map(str::to_owned).collect()
+}
+
+/// The command patterns of a list node.
+pub(super) fn patterns(node: Option<&Node>) -> Vec<CommandPattern> {
+    texts(node).iter().map(|it| CommandPattern::parse(it)).collect()
+}
+
+/// Where a node is written, for people.
+pub(super) fn place(span: &Span) -> Place {
+    let (line, column) = span.line_column();
+    let small = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
+    Place { file: span.source.name.clone(), line: small(line), column: small(column) }
+}

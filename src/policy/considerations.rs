@@ -1,0 +1,402 @@
+//! `considerations.yaml`, `checkers.yaml`, and `session_types.yaml`: the checks of a stop, their named conditions, and
+//! the classification of sessions.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use serde::{Deserialize, Serialize};
+
+use super::builder::{Builder, place};
+use super::layers::{Entries, Entry};
+use super::record::{EXPIRES, record, words};
+use super::shapes::{CHOICES, DESCRIPTION, EVIDENCE, OVERRIDE, TEXTS, enabled};
+use super::{Choice, Expression, OnError, Place, SessionType};
+use crate::deferred::Deferred;
+use crate::facts::event::{EVENT_NAMES, EventKind};
+use crate::script::types::{Names, Type};
+use crate::source::Diagnostic;
+use crate::source::field_value::words;
+use crate::source::node::Node;
+use crate::source::shape::{Field, Kind, field};
+
+/// Session type of checks that name none; amplihack's default.
+pub const DEFAULT_SESSION_TYPE: &str = "DEVELOPMENT";
+
+/// How much an unsatisfied consideration matters.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Severity {
+    /// The check blocks the stop, on structural evidence.
+    Blocker,
+    /// The check is reported only.
+    #[default]
+    Warning,
+}
+
+words! {
+    Severity { Blocker = "blocker", Warning = "warning" }
+}
+
+/// How far a rule is in force.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Mode {
+    /// The rule has its full effect.
+    #[default]
+    Enforce,
+    /// Said, never blocks.
+    Warn,
+    /// Recorded only.
+    Shadow,
+}
+
+words! {
+    Mode { Enforce = "enforce", Warn = "warn", Shadow = "shadow" }
+}
+
+/// A check at a stop.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Consideration {
+    /// Its id.
+    pub id: String,
+    /// Heading it is shown under.
+    pub category: Arc<str>,
+    /// What is asked.
+    pub question: Arc<str>,
+    /// What to do when it is not satisfied.
+    pub guidance: Arc<str>,
+    /// How much it matters.
+    pub severity: Severity,
+    /// Whether it is judged at all.
+    pub enabled: bool,
+    /// Session types it applies to; `*` is all.
+    pub session_types: Vec<String>,
+    /// Events at which it is evaluated.
+    pub on: Vec<EventKind>,
+    /// Holds where it applies.
+    pub when: Option<Expression>,
+    /// How it is judged.
+    pub check: Check,
+    /// Whether it asks for the words of its question (`rule.keywords_seen`).
+    pub asks_for_keywords: bool,
+    /// Whether it asks for excuses (`rationalizations.…`).
+    pub asks_for_excuses: bool,
+    /// The signal that is created where it is not satisfied; empty for none.
+    pub emit: String,
+    /// How far it is in force.
+    pub mode: Mode,
+    /// Whether the same warning is reported once per session only.
+    pub once: bool,
+    /// What an evaluation error means.
+    pub on_error: OnError,
+    /// From this time on it is not judged, in milliseconds.
+    pub expires_millis: Option<i64>,
+    /// Where it is written.
+    pub place: Arc<Place>,
+}
+
+/// How a consideration is judged: a named checker, or written in place.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Check {
+    /// Name of the checker, or the consideration's id.
+    pub name: String,
+    /// Holds where the check applies.
+    pub when: Option<Expression>,
+    /// What is asked where it applies.
+    pub body: Deferred<CheckBody>,
+    /// Facts that any of its expressions and texts read.
+    pub uses: Deferred<Vec<String>>,
+}
+
+/// What a check asks and says where it applies.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct CheckBody {
+    /// Holds where the consideration is satisfied.
+    pub satisfied: Expression,
+    /// Where it is not satisfied: whether a blocker blocks.
+    pub blocking: Option<Expression>,
+    /// One sentence that explains the result.
+    pub details: Vec<Choice>,
+    /// What decided.
+    pub evidence: Vec<Choice>,
+    /// What went wrong outside, for people.
+    pub error: Vec<Choice>,
+}
+
+const CHECK_WHEN: Field =
+    field("when", Kind::Expression, "Holds where it applies; skipped elsewhere.");
+const SATISFIED: Field = field("satisfied", Kind::Expression, "Holds where nothing is amiss.");
+const BLOCKING: Field = field(
+    "blocking",
+    Kind::Expression,
+    "An unsatisfied blocker blocks only where this holds, and warns elsewhere.",
+);
+const DETAILS: Field = field("details", CHOICES, "One sentence that explains the result.");
+const EVIDENCES: Field = field("evidence", EVIDENCE, "What decided: commands, files, quotes.");
+const ERROR: Field = field("error", CHOICES, "What went wrong outside, such as a missing tool.");
+
+/// Keys of a check that need no further checks.
+#[derive(Debug, Default)]
+pub(super) struct CheckKeys {
+    id: String,
+    category: String,
+    question: String,
+    guidance: String,
+    message: String,
+    severity: Severity,
+    when: Option<Expression>,
+    emit: String,
+    mode: Mode,
+    once: bool,
+    on_error: OnError,
+    expires_millis: Option<i64>,
+}
+
+record! {
+    /// An entry of `considerations.yaml`, a superset of amplihack's format.
+    pub(super) const CONSIDERATION: Record<CheckKeys> = {
+        /// Its name in messages, logs and overrides.
+        id [mandatory()]: Kind::Text => id;
+        /// Heading it is shown under.
+        category [needed()]: Kind::Text => category;
+        /// What is asked.
+        question [needed()]: Kind::Text => question;
+        /// Why it is asked; for people.
+        description: Kind::Text;
+        /// What to do when it is not satisfied.
+        guidance: Kind::Text => guidance;
+        /// How much it matters.
+        severity [needed()]: words::<Severity>() => severity;
+        /// A named checker of `checkers.yaml`, or `generic`.
+        checker: Kind::Text;
+        use enabled("Whether it is judged at all.");
+        /// Session types it applies to; `*` is all.
+        applicable_session_types: TEXTS;
+        /// Events it is judged at; `stop` by default.
+        on: TEXTS;
+        use CHECK_WHEN => when;
+        use SATISFIED;
+        use BLOCKING;
+        use DETAILS;
+        use EVIDENCES;
+        use ERROR;
+        /// Same as `guidance`.
+        message: Kind::Text => message;
+        /// A signal that is created where it is not satisfied.
+        emit: Kind::Text => emit;
+        /// How far it is in force.
+        mode: words::<Mode>() => mode;
+        /// Report the same warning once per session.
+        once: Kind::Bool => once;
+        /// What an evaluation error means; `allow` by default.
+        on_error: words::<OnError>() => on_error;
+        /// From this day on it is not judged.
+        expires: Kind::Date => expires_millis by EXPIRES;
+        /// Why it is an exception.
+        reason: Kind::Text;
+        use OVERRIDE;
+    }
+}
+
+record! {
+    /// An entry of `checkers.yaml`.
+    pub(super) const CHECKER: Record<CheckBody> = {
+        use CHECK_WHEN;
+        use SATISFIED => satisfied;
+        use BLOCKING => blocking;
+        use DETAILS => details;
+        use EVIDENCES => evidence;
+        use ERROR => error;
+        use OVERRIDE;
+    }
+}
+
+record! {
+    /// An entry of `session_types.yaml`.
+    pub(super) const SESSION_TYPE: Record<SessionType> = {
+        /// Name of the type.
+        id [mandatory()]: Kind::Text => id;
+        /// Holds where a session is of this type.
+        when [needed()]: Kind::Expression => when;
+        use DESCRIPTION;
+        use OVERRIDE;
+    }
+}
+
+/// The named checkers of the packs below. Each is built when a check names it.
+#[derive(Debug)]
+pub(super) struct CheckerCache {
+    entries: Entries,
+    names: Arc<Names>,
+    built: BTreeMap<String, OnceLock<Option<Check>>>,
+}
+
+impl CheckerCache {
+    pub(super) fn new(entries: Entries, names: Arc<Names>) -> Self {
+        let built = entries.iter().map(|entry| (entry.id.clone(), OnceLock::new())).collect();
+        Self { entries, names, built }
+    }
+
+    /// Returns a checker. Its findings are those of the pack that contains it.
+    fn get(&self, name: &str) -> Option<&Check> {
+        let build = || {
+            let entry = self.entries.iter().find(|entry| entry.id == name)?;
+            let mut findings = Vec::new();
+            Builder::new(Arc::clone(&self.names), true, None, &mut findings).checker(entry)
+        };
+        self.built.get(name)?.get_or_init(build).as_ref()
+    }
+}
+
+/// The named checkers that a check can use.
+pub(super) struct Checkers<'a> {
+    /// Those of the pack itself.
+    pub(super) own: &'a BTreeMap<String, Check>,
+    /// Those of the packs below.
+    pub(super) below: Option<&'a CheckerCache>,
+    /// The entries of both.
+    pub(super) known: &'a Entries,
+}
+
+impl Checkers<'_> {
+    fn get(&self, name: &str) -> Option<&Check> {
+        self.own.get(name).or_else(|| self.below?.get(name))
+    }
+}
+
+/// Returns the session types to which a check applies, by its `applicable_session_types`.
+#[must_use]
+pub fn applicable_types(said: Option<&Node>) -> Vec<&str> {
+    let items = said.and_then(Node::items).unwrap_or_default();
+    let types: Vec<&str> = items.iter().filter_map(Node::text).collect();
+    if types.is_empty() { vec![DEFAULT_SESSION_TYPE] } else { types }
+}
+
+impl Builder<'_> {
+    pub(super) fn session_type(&mut self, entry: &Entry) -> Option<SessionType> {
+        if entry.get("when").is_none() {
+            self.missing(entry, "when", "a session type says which sessions are of it");
+            return None;
+        }
+        Some(SESSION_TYPE.read(&entry.map(), self))
+    }
+
+    pub(super) fn checker(&mut self, entry: &Entry) -> Option<Check> {
+        if entry.get("satisfied").is_none() {
+            self.missing(entry, "satisfied", "a checker says when it is satisfied");
+            return None;
+        }
+        self.uses.clear();
+        let body = CHECKER.read(&entry.map(), self);
+        let when = self.expression(entry.get("when"), Type::Bool);
+        let uses: Vec<String> = std::mem::take(&mut self.uses).into_iter().collect();
+        Some(Check { name: entry.id.clone(), when, body: body.into(), uses: uses.into() })
+    }
+
+    pub(super) fn consideration(
+        &mut self,
+        entry: &Entry,
+        checkers: &Checkers<'_>,
+    ) -> Option<Consideration> {
+        self.must_have(entry, &CONSIDERATION, "every consideration has it");
+        let check = self.check(entry, checkers)?;
+        let keys = CONSIDERATION.read(&entry.map(), self);
+        let own_uses = keys.when.iter().flat_map(|condition| condition.uses.iter());
+        let uses: Vec<&String> = own_uses.chain(check.uses.iter()).collect();
+        let asks_for = |fact: &str| uses.iter().any(|used| used.starts_with(fact));
+        let asks_for_keywords = asks_for("rule.keywords_seen");
+        let asks_for_excuses = asks_for("rationalizations.");
+        let guidance = if entry.get("guidance").is_some() { &keys.guidance } else { &keys.message };
+        Some(Consideration {
+            guidance: guidance.trim().into(),
+            id: keys.id,
+            category: keys.category.into(),
+            question: keys.question.into(),
+            severity: keys.severity,
+            enabled: entry.is_used(),
+            session_types: self.session_types(entry),
+            on: self.events(entry),
+            when: keys.when,
+            check,
+            asks_for_keywords,
+            asks_for_excuses,
+            emit: keys.emit,
+            mode: keys.mode,
+            once: keys.once,
+            on_error: keys.on_error,
+            expires_millis: keys.expires_millis,
+            place: Arc::new(entry.span().map(place).unwrap_or_default()),
+        })
+    }
+
+    /// Returns the check that an entry states, or the named one.
+    fn check(&mut self, entry: &Entry, checkers: &Checkers<'_>) -> Option<Check> {
+        if entry.get("satisfied").is_some() {
+            // `when` of the entry is the condition of the consideration.
+            let check = self.checker(entry)?;
+            return Some(Check { when: None, ..check });
+        }
+        let Some(node) = entry.get("checker") else {
+            let keys = ["checker", "satisfied"];
+            self.missing_one_of(entry, keys, "name a checker, or write `satisfied`");
+            return None;
+        };
+        let name = node.text()?;
+        if let Some(check) = checkers.get(name) {
+            return Some(self.overlaid(check.clone(), entry));
+        }
+        let known: Vec<&str> = checkers.known.iter().map(|entry| entry.id.as_str()).collect();
+        if !known.contains(&name) {
+            self.unknown("unknown-checker", "checker", node, &known);
+        }
+        None
+    }
+
+    /// Returns a named checker with the keys that an entry changes.
+    fn overlaid(&mut self, check: Check, entry: &Entry) -> Check {
+        self.uses.clear();
+        let (mut body, mut uses) = (check.body.into_inner(), check.uses.into_inner());
+        (CHECKER.fill)(&mut body, &entry.map(), self);
+        uses.extend(std::mem::take(&mut self.uses));
+        Check { body: body.into(), uses: uses.into(), ..check }
+    }
+
+    fn session_types(&mut self, entry: &Entry) -> Vec<String> {
+        let node = entry.get("applicable_session_types");
+        let items = node.and_then(Node::items).unwrap_or_default();
+        let names = Arc::clone(&self.names);
+        for item in items {
+            let name = item.text().unwrap_or_default();
+            if name != "*" && !names.session_types.contains(name) {
+                let known: Vec<&str> = names.session_types.iter().map(String::as_str).collect();
+                self.unknown("unknown-session-type", "session type", item, &known);
+            }
+        }
+        applicable_types(node).into_iter().map(str::to_owned).collect()
+    }
+
+    fn events(&mut self, entry: &Entry) -> Vec<EventKind> {
+        let node = entry.get("on");
+        let mut events = Vec::new();
+        for item in node.and_then(Node::items).unwrap_or_default() {
+            match item.text().and_then(EventKind::find) {
+                Some(kind) if kind.is_stop() => events.push(kind),
+                Some(kind) => {
+                    let message =
+                        format!("considerations are judged at stops, not at `{}`", kind.name());
+                    let found = Diagnostic::error("event-cannot-block", item.span.clone(), message);
+                    self.diagnostics.push(found.with_help("write `stop` or `subagent_stop`"));
+                }
+                None => self.unknown("unknown-event", "event", item, EVENT_NAMES),
+            }
+        }
+        match node {
+            None => events.push(EventKind::Stop),
+            Some(node) if node.items().is_some_and(<[Node]>::is_empty) => {
+                let message = format!("`{}` is judged at no event", entry.id);
+                let found = Diagnostic::error("no-event", node.span.clone(), message);
+                self.diagnostics.push(found.with_help("leave `on` out, or write `enabled: false`"));
+            }
+            Some(_) => {}
+        }
+        events
+    }
+}

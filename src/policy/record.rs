@@ -1,0 +1,305 @@
+//! Declaration of the keys of a map of a policy file.
+//!
+//! Each map is declared once, by [`record!`]: its keys with their kinds and descriptions, and the field of the
+//! Rust value that each key sets. The shape check, the reader, and the JSON schema follow from the declaration.
+//! The default of a key is the value of its field in [`Default::default`].
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::builder::Builder;
+use super::{Choice, Expression};
+use crate::facts::event::EventKind;
+use crate::facts::pattern::CommandPattern;
+use crate::script::types::Type;
+use crate::source::Node;
+use crate::source::field_value::FieldValue;
+use crate::source::layered_map::LayeredMap;
+use crate::source::shape::{Field, Kind};
+
+/// The keys of a map of a policy file, which set fields of a `T`.
+pub(super) struct Record<T: 'static> {
+    /// The keys, in the order in which they are documented.
+    pub(super) fields: &'static [Field],
+    /// The kind of a map with these keys.
+    pub(super) map: Kind,
+    /// The kind of a list of such maps.
+    pub(super) list: Kind,
+    /// Reads the items of such a list.
+    pub(super) items: Conversion<Vec<T>>,
+    /// Sets the fields whose keys are present. Reports invalid expressions.
+    pub(super) fill: fn(&mut T, &LayeredMap<'_>, &mut Builder<'_>),
+}
+
+impl<T: Default> Record<T> {
+    /// Reads the value of a map, whose expressions are not typed.
+    pub(super) fn read_untyped(&self, map: &LayeredMap<'_>) -> T {
+        let mut findings = Vec::new();
+        self.read(map, &mut Builder::new(Arc::default(), false, None, &mut findings))
+    }
+
+    /// Reads the value of a map.
+    pub(super) fn read(&self, map: &LayeredMap<'_>, builder: &mut Builder<'_>) -> T {
+        let mut value = T::default();
+        (self.fill)(&mut value, map, builder);
+        value
+    }
+}
+
+/// A value of a key whose expressions the builder types.
+pub(super) trait TypedValue: Sized {
+    /// Returns the value of a node. `None` if the node holds another kind of value.
+    fn from_node(node: &Node, builder: &mut Builder<'_>) -> Option<Self>;
+
+    /// Returns the value as a policy file states it, for the schema.
+    fn to_json(&self) -> Option<Value>;
+}
+
+impl<T: FieldValue> TypedValue for T {
+    fn from_node(node: &Node, _: &mut Builder<'_>) -> Option<Self> {
+        FieldValue::from_node(node)
+    }
+
+    fn to_json(&self) -> Option<Value> {
+        FieldValue::to_json(self)
+    }
+}
+
+impl FieldValue for EventKind {
+    fn from_node(node: &Node) -> Option<Self> {
+        Self::find(node.text()?)
+    }
+
+    fn to_json(&self) -> Option<Value> {
+        Some(self.name().into())
+    }
+}
+
+impl TypedValue for Expression {
+    /// Types a condition.
+    fn from_node(node: &Node, builder: &mut Builder<'_>) -> Option<Self> {
+        builder.expression(Some(node), Type::Bool)
+    }
+
+    fn to_json(&self) -> Option<Value> {
+        None
+    }
+}
+
+impl TypedValue for Option<Expression> {
+    fn from_node(node: &Node, builder: &mut Builder<'_>) -> Option<Self> {
+        Expression::from_node(node, builder).map(Some)
+    }
+
+    fn to_json(&self) -> Option<Value> {
+        None
+    }
+}
+
+impl TypedValue for Vec<Choice> {
+    fn from_node(node: &Node, builder: &mut Builder<'_>) -> Option<Self> {
+        Some(builder.choices(Some(node)))
+    }
+
+    fn to_json(&self) -> Option<Value> {
+        None
+    }
+}
+
+impl TypedValue for Vec<CommandPattern> {
+    fn from_node(node: &Node, _: &mut Builder<'_>) -> Option<Self> {
+        let patterns: Vec<String> = FieldValue::from_node(node)?;
+        Some(patterns.iter().map(|pattern| CommandPattern::parse(pattern)).collect())
+    }
+
+    fn to_json(&self) -> Option<Value> {
+        None
+    }
+}
+
+/// A way to read the value of a key, and to show the default of the key.
+pub(super) struct Conversion<T> {
+    /// Returns the value of a node. `None` if the node holds another kind of value.
+    pub(super) read: fn(&Node, &mut Builder<'_>) -> Option<T>,
+    /// Returns the value as a policy file states it, for the schema.
+    pub(super) show: fn(&T) -> Option<Value>,
+}
+
+impl<T: TypedValue> Conversion<T> {
+    /// Returns the conversion that the type of the field determines.
+    pub(super) const fn of_type() -> Self {
+        Self { read: T::from_node, show: T::to_json }
+    }
+}
+
+/// A template, whose placeholders are typed.
+pub(super) const TEMPLATE: Conversion<String> =
+    Conversion { read: |node, builder| builder.template(node), show: FieldValue::to_json };
+
+/// Regular expressions, of which invalid ones are reported.
+pub(super) const REGEXES: Conversion<Vec<String>> = Conversion {
+    read: |node, builder| {
+        builder.report_invalid_regexes(node);
+        FieldValue::from_node(node)
+    },
+    show: FieldValue::to_json,
+};
+
+/// A map of templates, in its order.
+pub(super) const TEMPLATES: Conversion<Vec<(String, String)>> = Conversion {
+    read: |node, builder| {
+        let entries = node.entries().unwrap_or_default().iter();
+        let templates = entries
+            .filter_map(|(key, node)| Some((key.text()?.to_owned(), builder.template(node)?)));
+        Some(templates.collect())
+    },
+    show: |_| None,
+};
+
+/// Reads each item of a list.
+pub(super) fn read_items<T>(
+    list: &Node,
+    builder: &mut Builder<'_>,
+    read: fn(&LayeredMap<'_>, &mut Builder<'_>) -> T,
+) -> Option<Vec<T>> {
+    let maps = list.items()?.iter().map(|item| LayeredMap::from_iter([item]));
+    Some(maps.map(|map| read(&map, builder)).collect())
+}
+
+/// The day on which a rule expires: its first millisecond in UTC.
+pub(super) const EXPIRES: Conversion<Option<i64>> =
+    Conversion { read: |node, _| node.date().map(|day| Some(day.millis())), show: |_| None };
+
+/// Returns an optional key with its description as a doc comment states it.
+pub(super) const fn key(name: &'static str, kind: Kind, doc: &'static str) -> Field {
+    Field::optional(name, kind, doc.trim_ascii())
+}
+
+/// Declares a [`Record`]. Each row is one key:
+///
+/// ```text
+/// /// Description of the key.
+/// key: KIND => field;                the key sets `field`, and its default is the default of `field`
+/// key: KIND => field by CONVERSION;  the same, if the type of `field` does not determine how to read the key
+/// key: KIND;                         other code reads the key
+/// key: section RECORD;               a map whose keys set the same value, each read from the topmost pack that has it
+/// key: part RECORD;                  a map whose keys set the same value, read from the topmost pack that has the map
+/// key [needed()]: ...                the key is refined by methods of `Field`
+/// use FIELD;                         a key that several records share; other code reads it
+/// use FIELD => field [by ...];       the same, and the key sets `field`
+/// ```
+macro_rules! record {
+    ($(#[$meta:meta])* $visibility:vis const $name:ident: Record<$target:ty> = { $($rows:tt)* }) => {
+        $(#[$meta])*
+        $visibility const $name: $crate::policy::record::Record<$target> = {
+            const FIELDS: &[$crate::source::shape::Field] = record!(@fields $target, [] $($rows)*);
+            $crate::policy::record::Record {
+                fields: FIELDS,
+                map: $crate::source::shape::Kind::Record(FIELDS),
+                list: $crate::source::shape::Kind::List(&$crate::source::shape::Kind::Record(FIELDS)),
+                items: $crate::policy::record::Conversion {
+                    read: |list, builder| {
+                        $crate::policy::record::read_items(list, builder, |map, builder| {
+                            $name.read(map, builder)
+                        })
+                    },
+                    show: |_| None,
+                },
+                fill: |value, map, builder| { record!(@fill value, map, builder, $($rows)*); },
+            }
+        };
+    };
+
+    (@fields $target:ty, [$($done:expr,)*]) => { &[$($done),*] };
+    (@fields $target:ty, [$($done:expr,)*]
+        use $field:expr $(=> $($place:ident).+ $(by $conversion:expr)?)?; $($rest:tt)*
+    ) => {
+        record!(@fields $target, [$($done,)*
+            $field $(.with_default(record!(@default $target, $($place).+ $(by $conversion)?)))?,
+        ] $($rest)*)
+    };
+    (@fields $target:ty, [$($done:expr,)*]
+        $(#[doc = $doc:literal])+ $key:ident $([$($refine:tt)+])?: section $record:path; $($rest:tt)*
+    ) => {
+        record!(@fields $target, [$($done,)*
+            $crate::policy::record::key(stringify!($key), $record.map, concat!($($doc),+))
+                $(.$($refine)+)?,
+        ] $($rest)*)
+    };
+    (@fields $target:ty, [$($done:expr,)*]
+        $(#[doc = $doc:literal])+ $key:ident $([$($refine:tt)+])?: part $record:path; $($rest:tt)*
+    ) => {
+        record!(@fields $target, [$($done,)*
+            $crate::policy::record::key(stringify!($key), $record.map, concat!($($doc),+))
+                $(.$($refine)+)?,
+        ] $($rest)*)
+    };
+    (@fields $target:ty, [$($done:expr,)*]
+        $(#[doc = $doc:literal])+ $key:ident $([$($refine:tt)+])?: $kind:expr
+            $(=> $($place:ident).+ $(by $conversion:expr)?)?; $($rest:tt)*
+    ) => {
+        record!(@fields $target, [$($done,)*
+            $crate::policy::record::key(stringify!($key), $kind, concat!($($doc),+))
+                $(.with_default(record!(@default $target, $($place).+ $(by $conversion)?)))?
+                $(.$($refine)+)?,
+        ] $($rest)*)
+    };
+    (@default $target:ty, $($place:ident).+ $(by $conversion:expr)?) => {
+        || {
+            let value = <$target>::default();
+            (record!(@conversion $($conversion)?).show)(&value.$($place).+)
+        }
+    };
+    (@conversion) => { $crate::policy::record::Conversion::of_type() };
+    (@conversion $conversion:expr) => { $conversion };
+
+    (@fill $value:ident, $map:ident, $builder:ident,) => {
+        let _ = ($value, $map, $builder);
+    };
+    (@fill $value:ident, $map:ident, $builder:ident,
+        use $field:expr $(=> $($place:ident).+ $(by $conversion:expr)?)?; $($rest:tt)*
+    ) => {
+        $(if let Some(node) = $map.get($field.name)
+            && let Some(read) = (record!(@conversion $($conversion)?).read)(node, $builder)
+        {
+            $value.$($place).+ = read;
+        })?
+        record!(@fill $value, $map, $builder, $($rest)*);
+    };
+    (@fill $value:ident, $map:ident, $builder:ident,
+        $(#[$doc:meta])+ $key:ident $([$($refine:tt)+])?: section $record:path; $($rest:tt)*
+    ) => {
+        ($record.fill)($value, &$map.section(stringify!($key)), $builder);
+        record!(@fill $value, $map, $builder, $($rest)*);
+    };
+    (@fill $value:ident, $map:ident, $builder:ident,
+        $(#[$doc:meta])+ $key:ident $([$($refine:tt)+])?: part $record:path; $($rest:tt)*
+    ) => {
+        ($record.fill)($value, &$map.get(stringify!($key)).into_iter().collect(), $builder);
+        record!(@fill $value, $map, $builder, $($rest)*);
+    };
+    (@fill $value:ident, $map:ident, $builder:ident,
+        $(#[$doc:meta])+ $key:ident $([$($refine:tt)+])?: $kind:expr
+            $(=> $($place:ident).+ $(by $conversion:expr)?)?; $($rest:tt)*
+    ) => {
+        $(if let Some(node) = $map.get(stringify!($key))
+            && let Some(read) = (record!(@conversion $($conversion)?).read)(node, $builder)
+        {
+            $value.$($place).+ = read;
+        })?
+        record!(@fill $value, $map, $builder, $($rest)*);
+    };
+}
+pub(super) use record;
+
+/// States the word of each variant of an enum in policy files, in the order in which the words are documented.
+macro_rules! words {
+    ($words:ty { $($variant:ident = $word:literal),+ $(,)? }) => {
+        impl $crate::source::field_value::Word for $words {
+            const NAMES: &'static [&'static str] = &[$($word),+];
+            const VALUES: &'static [Self] = &[$(Self::$variant),+];
+        }
+    };
+}
+pub(super) use words;

@@ -1,0 +1,173 @@
+//! `escalation.yaml`: when a human is needed, and how humans are notified.
+
+use std::path::{Component, Path};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::policy::Expression;
+use crate::policy::builder::Builder;
+use crate::policy::layers::Layers;
+use crate::policy::record::{Conversion, record};
+use crate::policy::records::SEVERITIES;
+use crate::policy::shapes::{DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS, WHEN};
+use crate::source::shape::Kind;
+
+const FILE: &str = "escalation.yaml";
+
+/// Triggers and channels of escalations.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Escalation {
+    /// Conditions under which a human is needed; the first true one decides.
+    pub triggers: Vec<Trigger>,
+    /// Notification channels.
+    pub channels: Vec<Channel>,
+}
+
+/// A condition under which a human is needed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trigger {
+    /// Id, unique in the list.
+    pub id: String,
+    /// Condition of the trigger, over `task`.
+    pub when: Expression,
+    /// One of [`SEVERITIES`].
+    pub severity: String,
+    /// Whether the task is blocked until a human answers.
+    pub blocking: bool,
+    /// Whether tasks with the same cause of failure share one escalation.
+    pub for_each_cause: bool,
+    /// Repeat interval of the notification. `None`: no repetition.
+    pub answer_within: Option<Duration>,
+    /// Reason of the escalation, in one sentence.
+    pub reason: String,
+    /// Options of the human, each with its cost.
+    pub options: Vec<String>,
+}
+
+impl Default for Trigger {
+    fn default() -> Self {
+        Self {
+            id: String::new(),
+            when: Expression::default(),
+            severity: "high".to_owned(),
+            blocking: false,
+            for_each_cause: false,
+            answer_within: None,
+            reason: String::new(),
+            options: Vec::new(),
+        }
+    }
+}
+
+impl Trigger {
+    /// Returns the trigger of a review rule that escalates although no trigger is true.
+    #[must_use]
+    pub fn unnamed() -> Self {
+        Self {
+            id: "review".to_owned(),
+            reason: "A rule of the review asks for a human.".to_owned(),
+            ..Self::default()
+        }
+    }
+}
+
+/// A notification channel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Channel {
+    /// Id, unique in the list.
+    pub id: String,
+    /// Program and arguments. Empty: only `folder` is used.
+    pub command: Vec<String>,
+    /// Directory that receives a copy of each notification. Empty: none.
+    pub folder: String,
+    /// Timeout of the program.
+    pub timeout: Duration,
+    /// Name of the circuit breaker of the channel.
+    pub breaker: String,
+}
+
+impl Default for Channel {
+    fn default() -> Self {
+        Self {
+            id: String::new(),
+            command: Vec::new(),
+            folder: String::new(),
+            timeout: Duration::from_secs(5),
+            breaker: String::new(),
+        }
+    }
+}
+
+impl Channel {
+    /// Whether notifications can be written to a directory: a relative one without `..`, or none.
+    #[must_use]
+    pub fn may_write_to(folder: &str) -> bool {
+        Path::new(folder).components().all(|it| matches!(it, Component::Normal(_)))
+    }
+}
+
+/// Whether tasks with the same cause share one escalation: `cause`, else `task`.
+const FOR_EACH_CAUSE: Conversion<bool> = Conversion {
+    read: |node, _| Some(node.text()? == "cause"),
+    show: |by_cause| Some(if *by_cause { "cause" } else { "task" }.into()),
+};
+
+record! {
+    const TRIGGER: Record<Trigger> = {
+        use ID => id;
+        use WHEN => when;
+        /// How much it matters; `high` by default.
+        severity: Kind::Choice(SEVERITIES) => severity;
+        /// Whether the task stands still until a human answered.
+        blocking: Kind::Bool => blocking;
+        /// Whether each task is a question of its own, or all that failed alike are one.
+        for_each: Kind::Choice(&["task", "cause"]) => for_each_cause by FOR_EACH_CAUSE;
+        /// Time after which the alert is repeated; never, by default.
+        answer_within: Kind::Duration => answer_within;
+        /// Why a human is needed, in one sentence.
+        reason [needed()]: Kind::Text => reason;
+        /// What a human may decide, each with what it costs.
+        options: TEXTS => options;
+        use ENABLED;
+        use DESCRIPTION;
+        use OVERRIDE;
+    }
+}
+
+record! {
+    const CHANNEL: Record<Channel> = {
+        use ID => id;
+        use ENABLED;
+        /// Program and arguments that get the document on standard input.
+        command: TEXTS => command;
+        /// Folder that gets a copy of each alert as JSON, for a webhook.
+        folder: Kind::Text => folder;
+        /// Time the program may take; 5 s by default.
+        timeout: Kind::Duration => timeout;
+        /// Name of its circuit breaker; `alert/<id>` by default.
+        breaker: Kind::Text => breaker;
+        use DESCRIPTION;
+        use OVERRIDE;
+    }
+}
+
+record! {
+    pub(in crate::policy) const ESCALATION: Record<Escalation> = {
+        /// When a human is needed; the first that holds.
+        triggers: TRIGGER.list;
+        /// How humans are told.
+        channels: CHANNEL.list;
+    }
+}
+
+impl Builder<'_> {
+    pub(in crate::policy) fn escalation(&mut self, layers: &Layers) -> Escalation {
+        let triggers = self.section(layers, (FILE, "triggers"), &TRIGGER);
+        let mut channels = self.section(layers, (FILE, "channels"), &CHANNEL);
+        for channel in channels.iter_mut().filter(|channel| channel.breaker.is_empty()) {
+            channel.breaker = format!("alert/{}", channel.id);
+        }
+        Escalation { triggers, channels }
+    }
+}

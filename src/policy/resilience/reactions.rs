@@ -1,0 +1,177 @@
+//! `reactions.yaml`: what policyd records and reports if an event happens.
+
+use serde::{Deserialize, Serialize};
+
+use crate::facts::event::EventKind;
+use crate::policy::Expression;
+use crate::policy::builder::Builder;
+use crate::policy::layers::{Entry, Layers, wanted};
+use crate::policy::record::{Conversion, TEMPLATE, TEMPLATES, record};
+use crate::policy::records::{self, REACTING_NAMES, SEVERITIES};
+use crate::policy::shapes::{DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS};
+use crate::policy::signals::Signals;
+use crate::source::shape::Kind;
+
+/// A rule that records or reports something if an event happens.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reaction {
+    /// Id, unique in `reactions.yaml`.
+    pub id: String,
+    /// Events at which the rule is evaluated.
+    pub on: Vec<EventKind>,
+    /// Condition of the rule, over `event`. `None`: always.
+    pub when: Option<Expression>,
+    /// Name of the circuit breaker that records the result; a template. Empty: none.
+    pub breaker: String,
+    /// Whether the breaker records a success.
+    pub worked: bool,
+    /// Task whose attempt failed. An empty id: none.
+    pub task: ReactionTask,
+    /// Signal that is created. An empty name: none.
+    pub signal: ReactionSignal,
+    /// Reason why a human is needed; a template. Empty: no human is asked.
+    pub reason: String,
+    /// Severity of the escalation, one of [`SEVERITIES`].
+    pub severity: String,
+    /// Options of the human.
+    pub options: Vec<String>,
+    /// Text for the agent or the user; a template. Empty: none.
+    pub say: String,
+}
+
+/// The task whose attempt failed. All fields are templates.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReactionTask {
+    /// Id of the task.
+    pub id: String,
+    /// Title of the task.
+    pub title: String,
+    /// Approach of the attempt.
+    pub approach: String,
+}
+
+/// The signal that a reaction creates.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReactionSignal {
+    /// Name of a signal of `signals.yaml`.
+    pub name: String,
+    /// Names and templates of its fields.
+    pub fields: Vec<(String, String)>,
+}
+
+impl Default for Reaction {
+    fn default() -> Self {
+        Self {
+            id: String::new(),
+            on: Vec::new(),
+            when: None,
+            breaker: String::new(),
+            worked: false,
+            task: ReactionTask::default(),
+            signal: ReactionSignal::default(),
+            reason: String::new(),
+            severity: "high".to_owned(),
+            options: Vec::new(),
+            say: String::new(),
+        }
+    }
+}
+
+impl Reaction {
+    /// Whether the only effect of the reaction is that a breaker records a success.
+    #[must_use]
+    pub fn only_tells_success(&self) -> bool {
+        let others = [&self.task.id, &self.signal.name, &self.reason, &self.say];
+        self.worked && others.iter().all(|text| text.is_empty())
+    }
+}
+
+/// Result of a call: `success` or `failure`.
+const WORKED: Conversion<bool> =
+    Conversion { read: |node, _| Some(node.text()? == "success"), show: |_| None };
+
+record! {
+    const TASK: Record<Reaction> = {
+        /// Id of the task that an attempt is counted against.
+        id [mandatory()]: Kind::Template => task.id by TEMPLATE;
+        /// Its title.
+        title: Kind::Template => task.title by TEMPLATE;
+        /// What was tried.
+        approach: Kind::Template => task.approach by TEMPLATE;
+    }
+}
+
+record! {
+    const SIGNAL: Record<Reaction> = {
+        /// A signal of signals.yaml.
+        name [mandatory()]: Kind::Text => signal.name;
+        /// What it says.
+        fields: Kind::Map(&Kind::Template) => signal.fields by TEMPLATES;
+    }
+}
+
+record! {
+    const ASK_HUMAN: Record<Reaction> = {
+        /// Why a human is needed.
+        reason [mandatory()]: Kind::Template => reason by TEMPLATE;
+        /// How much it matters; `high` by default.
+        severity: Kind::Choice(SEVERITIES) => severity;
+        /// What a human may decide, each with what it costs.
+        options: TEXTS => options;
+    }
+}
+
+record! {
+    /// An entry of `reactions.yaml`.
+    pub(in crate::policy) const REACTION: Record<Reaction> = {
+        use ID => id;
+        /// Its events.
+        on [needed()]: Kind::List(&Kind::Choice(REACTING_NAMES)) => on;
+        /// Holds where it applies; always, where absent.
+        when: Kind::Expression => when;
+        /// The circuit breaker that is told what became of a call.
+        breaker: Kind::Template => breaker by TEMPLATE;
+        /// What became of it.
+        result: Kind::Choice(&["failure", "success"]) => worked by WORKED;
+        /// The failure is an attempt at this task.
+        task: part TASK;
+        /// The signal that is created.
+        signal: part SIGNAL;
+        /// A human is asked, once for each reason.
+        ask_human: part ASK_HUMAN;
+        /// What the agent is told, where the event takes it; else the user.
+        say: Kind::Template => say by TEMPLATE;
+        use DESCRIPTION;
+        use ENABLED;
+        use OVERRIDE;
+    }
+}
+
+impl Builder<'_> {
+    /// Builds the reactions. `signals` are those that reactions can create.
+    pub(in crate::policy) fn reactions(
+        &mut self,
+        layers: &Layers,
+        signals: &Signals,
+    ) -> Vec<Reaction> {
+        self.speaking_of(records::names("reactions.yaml", ""), |builder| {
+            let built = wanted(&layers.reactions, builder.own_only).filter_map(|entry| {
+                let reaction = builder.reaction(entry, signals);
+                entry.is_used().then_some(reaction)
+            });
+            built.collect()
+        })
+    }
+
+    fn reaction(&mut self, entry: &Entry, signals: &Signals) -> Reaction {
+        self.must_have(entry, &REACTION, "every entry of this list has it");
+        if let Some(name) = entry.get("signal").and_then(|signal| signal.get("name")) {
+            self.known_signal(name, signals);
+        }
+        let reaction = REACTION.read(&entry.map(), self);
+        if !reaction.breaker.is_empty() && entry.get("result").is_none() {
+            self.missing(entry, "result", "say `failure` or `success`: what the breaker is told");
+        }
+        reaction
+    }
+}
