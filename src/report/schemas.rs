@@ -1,28 +1,19 @@
-//! Every published JSON Schema: the files of a pack, its cases, and what the program writes.
+//! JSON Schemas of the files that users write: those of a pack, and its cases.
 
 use serde_json::Value;
 
-use super::stored;
 use crate::cases;
 use crate::policy::{guards, shapes};
 use crate::source::schema::{Writer, json_schema};
 
-/// The schema of a file of a pack.
+/// Returns the name of the schema for a file of a pack.
 #[must_use]
 pub fn of_file(file: &str) -> &str {
     let file = if guards::FILES.contains(&file) { guards::FILES[0] } else { file };
     file.trim_end_matches(".yaml")
 }
 
-/// All schemas by the name of what they describe.
-#[must_use]
-pub fn all() -> Vec<(&'static str, Value)> {
-    let mut all = of_packs();
-    all.extend(stored::SHAPES.iter().map(|(name, kind)| (*name, stored::schema(kind, name))));
-    all
-}
-
-/// Those of the files that people write.
+/// Returns the schemas by name.
 #[must_use]
 pub fn of_packs() -> Vec<(&'static str, Value)> {
     let name = |file: &'static str| file.trim_end_matches(".yaml");

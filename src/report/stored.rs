@@ -304,7 +304,7 @@ const BASELINE: &[Field] = &[
 ];
 
 /// What is stored or printed, by name: a whole file, or one line of a log.
-pub const SHAPES: [(&str, Kind); 15] = [
+pub const SHAPES: [(&str, Kind); 14] = [
     ("state", Kind::Record(STATE)),
     ("circuit-breakers", Kind::Map(&Kind::Record(BREAKER))),
     ("signal", Kind::Record(SIGNAL)),
@@ -316,7 +316,6 @@ pub const SHAPES: [(&str, Kind); 15] = [
     ("escalations", Kind::Record(queues::ESCALATIONS)),
     ("task-log", Kind::Record(queues::TASK_LOG)),
     ("context-summaries", Kind::Record(SUMMARIES)),
-    ("run-state", Kind::Record(runs::RUN_STATE)),
     ("event-log", Kind::Record(runs::EVENT_LOG)),
     ("lint", Kind::Record(LINT)),
     ("lint-baseline", Kind::Record(BASELINE)),

@@ -7,7 +7,8 @@ use super::shape::{Field, Kind};
 use crate::limits::{EXPRESSION_BYTES_MAX, REGEX_SOURCE_MAX};
 
 const DURATION_PATTERN: &str = "^([0-9]+(ms|s|m|h|d|w))+$";
-const DATE_PATTERN: &str = "^[0-9]{4}-[0-9]{2}-[0-9]{2}(T.+)?$";
+/// The text of a date, or of a point in time.
+pub const DATE_PATTERN: &str = "^[0-9]{4}-[0-9]{2}-[0-9]{2}(T.+)?$";
 
 /// A text in which something is written.
 const SOMETHING_PATTERN: &str = r"\S";

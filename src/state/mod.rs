@@ -11,6 +11,7 @@ pub mod recovery;
 pub mod retry;
 pub mod run;
 pub mod signal;
+pub mod stored;
 pub mod uncertainty;
 
 use std::collections::BTreeMap;
