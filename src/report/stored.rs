@@ -122,27 +122,6 @@ const STATE: &[Field] = &[
     field("last_stop", Kind::Record(LAST_STOP), "The last stop that changed the state."),
 ];
 
-const BREAKER: &[Field] = &[
-    required("state", Kind::Choice(&["CLOSED", "OPEN", "HALF_OPEN"]), "Its state."),
-    required("failure_count", COUNT, "Failures within the window."),
-    field("success_count", COUNT, "Successes in a row while half open."),
-    field("last_failure_time", Kind::Date, "Last failure."),
-    field("last_state_change", Kind::Date, "Last change of the state."),
-    field("cooldown_until", Kind::Date, "Until when it stays open."),
-    field("failure_window_start", Kind::Date, "Oldest failure that counts."),
-    field("failure_times", Kind::List(&Kind::Date), "Failures that count."),
-    field("last_probe_time", Kind::Date, "Last probe while half open."),
-    field("last_error", Kind::Text, "What the last failure said."),
-    field("success_times", Kind::List(&Kind::Date), "Successes that count."),
-    field("slow_times", Kind::List(&Kind::Date), "Successes that count and took too long."),
-    field("generation", COUNT, "Goes up whenever the state changes."),
-    field("openings", COUNT, "Times it opened since it last stayed closed."),
-    field("open_until", Kind::Date, "Until when it was asked to leave it alone."),
-    field("recovered_at", Kind::Date, "When it closed after having been open."),
-    field("forced", Kind::Text, "Why it was opened by hand; absent where it was not."),
-    field("needs_human", Kind::Bool, "Whether waiting does not cure the last failures."),
-];
-
 const SIGNAL: &[Field] = &[
     field("timestamp", Kind::Date, "When it was created."),
     field("signal", Kind::Text, "Its name."),
@@ -304,9 +283,8 @@ const BASELINE: &[Field] = &[
 ];
 
 /// What is stored or printed, by name: a whole file, or one line of a log.
-pub const SHAPES: [(&str, Kind); 14] = [
+pub const SHAPES: [(&str, Kind); 13] = [
     ("state", Kind::Record(STATE)),
-    ("circuit-breakers", Kind::Map(&Kind::Record(BREAKER))),
     ("signal", Kind::Record(SIGNAL)),
     ("signal-history", Kind::Record(SIGNAL_ENDED)),
     ("signal-ledger", Kind::Record(SIGNAL_LEDGER)),

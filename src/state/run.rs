@@ -105,23 +105,21 @@ impl Spend {
 /// State of a run: `runs/<id>/state.json`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(extend("required" = ["version", "id", "goal", "command", "phase"]))]
 pub struct Run {
     /// Version of the format.
-    #[schemars(required)]
     pub version: u32,
     /// Id of the run.
-    #[schemars(required, length(min = 1))]
+    #[schemars(length(min = 1))]
     pub id: String,
     /// Goal of the run.
-    #[schemars(required, length(min = 1))]
+    #[schemars(length(min = 1))]
     pub goal: String,
     /// Command of a turn.
-    #[schemars(required)]
     pub command: Vec<String>,
     /// Options of the command line.
     pub options: Options,
     /// State of the run.
-    #[schemars(required)]
     pub phase: Phase,
     /// Number of the session, from 1: a restart begins another session.
     pub session: u32,

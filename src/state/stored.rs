@@ -42,6 +42,24 @@ impl JsonSchema for Timestamp {
     }
 }
 
+/// Returns whether a value is the default, and is not written.
+pub fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// Writes a record over the `known` one. Foreign keys and the order of keys are kept; `optional` keys that the
+/// record does not write are removed.
+pub fn overlay(known: Option<&Value>, optional: &[&str], record: &impl Serialize) -> Value {
+    let mut fields = known.and_then(Value::as_object).cloned().unwrap_or_default();
+    for key in optional {
+        fields.shift_remove(*key);
+    }
+    if let Ok(Value::Object(own)) = serde_json::to_value(record) {
+        fields.extend(own);
+    }
+    Value::Object(fields)
+}
+
 /// Reads a value; the default if it has another type.
 ///
 /// # Errors

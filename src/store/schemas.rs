@@ -9,13 +9,14 @@ use serde_json::{Value, json};
 
 use crate::report::{schemas, stored};
 use crate::state::run::Run;
+use crate::store::breakers::record::BreakerFile;
 
 /// Returns the schemas by the names that `policyd schema` takes.
 #[must_use]
 pub fn all() -> Vec<(&'static str, Value)> {
     let mut all = schemas::of_packs();
     all.extend(stored::SHAPES.iter().map(|(name, kind)| (*name, stored::schema(kind, name))));
-    all.extend([derived::<Run>("run-state")]);
+    all.extend([derived::<BreakerFile>("circuit-breakers"), derived::<Run>("run-state")]);
     all
 }
 

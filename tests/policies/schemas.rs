@@ -180,8 +180,13 @@ fn state_of_run(runs: &Path) -> String {
     fs::read_to_string(run.join("state.json")).unwrap()
 }
 
-/// A key whose type the schema names is not valid with a value of another type.
+/// A file without a required key, or with a value of another type, is not valid.
 fn rejects_other_types(validator: &jsonschema::Validator, value: &Value, schema: &Value) {
+    for key in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        let mut other = value.clone();
+        other.as_object_mut().unwrap().remove(key);
+        assert!(!validator.is_valid(&other), "{}: {key} is required", schema["title"]);
+    }
     for (key, kind) in schema["properties"].as_object().into_iter().flatten() {
         if ["type", "enum", "anyOf", "oneOf"].iter().any(|it| kind.get(it).is_some()) {
             let mut other = value.clone();
