@@ -283,14 +283,13 @@ const BASELINE: &[Field] = &[
 ];
 
 /// What is stored or printed, by name: a whole file, or one line of a log.
-pub const SHAPES: [(&str, Kind); 13] = [
+pub const SHAPES: [(&str, Kind); 12] = [
     ("state", Kind::Record(STATE)),
     ("signal", Kind::Record(SIGNAL)),
     ("signal-history", Kind::Record(SIGNAL_ENDED)),
     ("signal-ledger", Kind::Record(SIGNAL_LEDGER)),
     ("decision-log", Kind::Record(decisions::DECISION)),
     ("diagnostic-log", Kind::Record(DIAGNOSTIC)),
-    ("tasks", Kind::Record(queues::TASKS)),
     ("escalations", Kind::Record(queues::ESCALATIONS)),
     ("task-log", Kind::Record(queues::TASK_LOG)),
     ("context-summaries", Kind::Record(SUMMARIES)),

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::source::schema::DATE_PATTERN;
 use crate::time::Timestamp;
@@ -47,17 +47,12 @@ pub fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// Writes a record over the `known` one. Foreign keys and the order of keys are kept; `optional` keys that the
-/// record does not write are removed.
-pub fn overlay(known: Option<&Value>, optional: &[&str], record: &impl Serialize) -> Value {
-    let mut fields = known.and_then(Value::as_object).cloned().unwrap_or_default();
-    for key in optional {
-        fields.shift_remove(*key);
+/// Returns the fields that a record writes.
+pub fn fields(record: &impl Serialize) -> Map<String, Value> {
+    match serde_json::to_value(record) {
+        Ok(Value::Object(fields)) => fields,
+        Ok(_) | Err(_) => Map::new(),
     }
-    if let Ok(Value::Object(own)) = serde_json::to_value(record) {
-        fields.extend(own);
-    }
-    Value::Object(fields)
 }
 
 /// Reads a value; the default if it has another type.
@@ -72,6 +67,19 @@ where
     Value::deserialize(deserializer).map(value_or_default)
 }
 
+/// Reads a list of records; an item of another type is the default.
+///
+/// # Errors
+/// The text is not JSON.
+pub fn records<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned + Default,
+{
+    let items: Vec<Value> = or_default(deserializer)?;
+    Ok(items.into_iter().map(value_or_default).collect())
+}
+
 /// Reads a list and leaves out items of another type.
 ///
 /// # Errors
@@ -82,12 +90,7 @@ where
     T: DeserializeOwned,
     C: FromIterator<T>,
 {
-    let items = match Value::deserialize(deserializer)? {
-        Value::Array(items) => items,
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
-            Vec::new()
-        }
-    };
+    let items: Vec<Value> = or_default(deserializer)?;
     Ok(items.into_iter().filter_map(|item| serde_json::from_value(item).ok()).collect())
 }
 
@@ -100,7 +103,7 @@ where
     D: Deserializer<'de>,
     T: DeserializeOwned,
 {
-    let entries: serde_json::Map<String, Value> = or_default(deserializer)?;
+    let entries: Map<String, Value> = or_default(deserializer)?;
     let entry = |(key, value)| Some((key, serde_json::from_value(value).ok()?));
     Ok(entries.into_iter().filter_map(entry).collect())
 }

@@ -10,13 +10,18 @@ use serde_json::{Value, json};
 use crate::report::{schemas, stored};
 use crate::state::run::Run;
 use crate::store::breakers::record::BreakerFile;
+use crate::store::queues::QueueFile;
 
 /// Returns the schemas by the names that `policyd schema` takes.
 #[must_use]
 pub fn all() -> Vec<(&'static str, Value)> {
     let mut all = schemas::of_packs();
     all.extend(stored::SHAPES.iter().map(|(name, kind)| (*name, stored::schema(kind, name))));
-    all.extend([derived::<BreakerFile>("circuit-breakers"), derived::<Run>("run-state")]);
+    all.extend([
+        derived::<BreakerFile>("circuit-breakers"),
+        derived::<QueueFile<'_>>("tasks"),
+        derived::<Run>("run-state"),
+    ]);
     all
 }
 

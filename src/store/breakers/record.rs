@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::limits::{BREAKER_CALLS_MAX, EVIDENCE_CHARS_MAX};
 use crate::state::breaker::{Breaker, Counted, Outcome, Phase};
-use crate::state::stored::{count, is_default, items, or_default, overlay};
+use crate::state::stored::{count, fields, is_default, items, or_default};
 use crate::time::Timestamp;
 
 /// Key of the reason why a user forced a breaker open.
@@ -204,7 +204,12 @@ pub(super) fn record_of(breaker: &Breaker, known: Option<&Value>) -> Value {
         forced: breaker.forced.as_deref().map(one_line),
         needs_human: breaker.needs_human,
     };
-    overlay(known, &OPTIONAL, &record)
+    let mut all = known.and_then(Value::as_object).cloned().unwrap_or_default();
+    for key in OPTIONAL {
+        all.shift_remove(key);
+    }
+    all.extend(fields(&record));
+    Value::Object(all)
 }
 
 /// Returns a foreign text as one short line.
