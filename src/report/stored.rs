@@ -14,39 +14,6 @@ const COUNT: Kind = Kind::Int { min: 0, max: i64::MAX };
 const EXIT_CODE: Kind = Kind::Int { min: -0x8000_0000, max: 0x7fff_ffff };
 const TEXTS: Kind = Kind::List(&Kind::Text);
 
-const EVIDENCE: &[Field] = &[
-    required("consideration_id", Kind::Text, "The rule."),
-    required("reason", Kind::Text, "What was amiss."),
-    required("evidence", TEXTS, "What decided."),
-];
-
-const BLOCK: &[Field] = &[
-    required("block_number", COUNT, "Its number within the episode."),
-    required("timestamp", Kind::Date, "When."),
-    required("fingerprint", Kind::Text, "What the same finding is recognised by."),
-    required(
-        "failed_evidence",
-        Kind::List(&Kind::Record(EVIDENCE)),
-        "Rules that were not satisfied.",
-    ),
-];
-
-const RELEASED: &[Field] = &[
-    field("finding", Kind::Text, "The finding the agent was let go with."),
-    field("episode", Kind::Text, "The episode."),
-    field("edits", COUNT, "Edits at that time; more of them end the release."),
-    field("reason", Kind::Text, "Why it was let go."),
-];
-
-const CONTEXT: &[Field] = &[
-    required("tier", Kind::Text, "The tier of context.yaml; empty for none."),
-    required("compactions", COUNT, "Compactions until then."),
-    required("since", COUNT, "How far the transcript went when it was reached."),
-    field("calls", COUNT, "API calls when the client said that the context was emptied."),
-    field("model", Kind::Text, "The model as the client named it."),
-    field("restated", COUNT, "Compactions when a summary with the goal was given."),
-];
-
 const CARRIED: &[Field] = &[
     required("session_id", Kind::Text, "The session it is of."),
     required("folder", Kind::Text, "The project it worked in."),
@@ -71,55 +38,6 @@ const WINDOW: &[Field] = &[
     field("window", COUNT, "Tokens of the window."),
     field("threshold", Kind::Number { min: f64::MIN, max: f64::MAX }, "Percentage of `act`."),
     field("model", Kind::Text, "A name of the model that says more than transcripts do."),
-];
-
-const CHECK_RESULTS: &[Field] = &[
-    field("files_modified", TEXTS, "Files that were edited."),
-    field("workflow_compliant", Kind::Bool, "Whether every blocker was satisfied."),
-    field("quality_score", Kind::Int { min: 0, max: 100 }, "Share of satisfied checks."),
-];
-
-const LAST_STOP: &[Field] = &[
-    field("key", Kind::Text, "Checksum of what tells this stop from others."),
-    field("line", Kind::Text, "The hook line: client and event as the command line names them."),
-    field("at", Kind::Date, "When it was evaluated."),
-];
-
-const AGENT: &[Field] = &[
-    required("consecutive_blocks", COUNT, "Blocks of this episode."),
-    field("total_blocks", COUNT, "Blocks of the session."),
-    field("episode", Kind::Text, "The episode."),
-    field("block_history", Kind::List(&Kind::Record(BLOCK)), "The last blocks, newest last."),
-];
-
-const STATE: &[Field] = &[
-    required("consecutive_blocks", COUNT, "Blocks of this episode; the seed's counter."),
-    required("session_id", Kind::Text, "The session."),
-    field("last_check_timestamp", Kind::Date, "When it was last judged."),
-    field("check_results", Kind::Record(CHECK_RESULTS), "What the last judgement came to."),
-    field("version", COUNT, "Version of the format."),
-    field("revision", COUNT, "Grows with every save."),
-    field("turn_count", COUNT, "Stops that moved the state."),
-    field("total_blocks", COUNT, "Blocks of the session."),
-    field("blocks_since_clean", COUNT, "Blocks since the last stop that was let go."),
-    field("releases", COUNT, "Times the agent was let go by the loop guard."),
-    field("episode", Kind::Text, "The episode: it changes with each prompt of a human."),
-    field("first_block_timestamp", Kind::Date, "First block of the episode."),
-    field("last_block_timestamp", Kind::Date, "Last block of the episode."),
-    field("block_history", Kind::List(&Kind::Record(BLOCK)), "The last blocks, newest last."),
-    field("failure_fingerprints", TEXTS, "Fingerprints of the last findings."),
-    field("idle_blocks", COUNT, "Blocks in a row without a tool call."),
-    field("tools_at_block", COUNT, "Tool calls at the last block."),
-    field("released", Kind::Record(RELEASED), "With what the agent was let go."),
-    field("block_reason", Kind::Text, "Beginning of the last block's reason."),
-    field("context", Kind::Record(CONTEXT), "The tier that the context reached."),
-    field("agents", Kind::Map(&Kind::Record(AGENT)), "Subagents, by their id."),
-    field(
-        "notified",
-        Kind::List(&Kind::Text),
-        "Keys of the warnings that were reported once; see `once` in `considerations.yaml`.",
-    ),
-    field("last_stop", Kind::Record(LAST_STOP), "The last stop that changed the state."),
 ];
 
 const SIGNAL: &[Field] = &[
@@ -283,8 +201,7 @@ const BASELINE: &[Field] = &[
 ];
 
 /// What is stored or printed, by name: a whole file, or one line of a log.
-pub const SHAPES: [(&str, Kind); 12] = [
-    ("state", Kind::Record(STATE)),
+pub const SHAPES: [(&str, Kind); 11] = [
     ("signal", Kind::Record(SIGNAL)),
     ("signal-history", Kind::Record(SIGNAL_ENDED)),
     ("signal-ledger", Kind::Record(SIGNAL_LEDGER)),

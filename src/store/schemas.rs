@@ -11,6 +11,7 @@ use crate::report::{schemas, stored};
 use crate::state::run::Run;
 use crate::store::breakers::record::BreakerFile;
 use crate::store::queues::QueueFile;
+use crate::store::session_file::SessionRecord;
 
 /// Returns the schemas by the names that `policyd schema` takes.
 #[must_use]
@@ -18,6 +19,7 @@ pub fn all() -> Vec<(&'static str, Value)> {
     let mut all = schemas::of_packs();
     all.extend(stored::SHAPES.iter().map(|(name, kind)| (*name, stored::schema(kind, name))));
     all.extend([
+        derived::<SessionRecord<'_>>("state"),
         derived::<BreakerFile>("circuit-breakers"),
         derived::<QueueFile<'_>>("tasks"),
         derived::<Run>("run-state"),
