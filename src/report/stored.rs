@@ -5,7 +5,6 @@ mod decisions;
 mod queues;
 mod runs;
 
-use crate::policy::shapes::resilience::SEVERITIES;
 use crate::source::schema::{Writer, json_schema};
 use crate::source::shape::{Field, Kind, field, required};
 use serde_json::Value;
@@ -14,93 +13,10 @@ const COUNT: Kind = Kind::Int { min: 0, max: i64::MAX };
 const EXIT_CODE: Kind = Kind::Int { min: -0x8000_0000, max: 0x7fff_ffff };
 const TEXTS: Kind = Kind::List(&Kind::Text);
 
-const CARRIED: &[Field] = &[
-    required("session_id", Kind::Text, "The session it is of."),
-    required("folder", Kind::Text, "The project it worked in."),
-    required("timestamp", Kind::Date, "When it was made."),
-    required("reason", Kind::Text, "Why it was made."),
-    required("iteration", COUNT, "The turn at which it was made."),
-    required("text", Kind::Text, "The summary."),
-    field("told", Kind::Date, "When it was told to another context."),
-    field("client", Kind::Text, "Process of the client; empty where it did not tell."),
-];
-
-const SUMMARIES: &[Field] = &[
-    required("version", COUNT, "Version of the format."),
-    required(
-        "summaries",
-        Kind::List(&Kind::Record(CARRIED)),
-        "One for each session, the newest last.",
-    ),
-];
-
 const WINDOW: &[Field] = &[
     field("window", COUNT, "Tokens of the window."),
     field("threshold", Kind::Number { min: f64::MIN, max: f64::MAX }, "Percentage of `act`."),
     field("model", Kind::Text, "A name of the model that says more than transcripts do."),
-];
-
-const SIGNAL: &[Field] = &[
-    field("timestamp", Kind::Date, "When it was created."),
-    field("signal", Kind::Text, "Its name."),
-    field("id", Kind::Text, "Its id; what has none is named after its file."),
-    field("sender", Kind::Text, "Who sent it."),
-    field("request", Kind::Text, "Id of the request that it answers."),
-    field("expires", Kind::Date, "From when on it is void."),
-    // Fields of the built-in signals; a pack may add others.
-    field("reason", Kind::Text, "Why it was created."),
-    field("task_id", Kind::Text, "The task it is about."),
-    field("context", Kind::Text, "What a human must know."),
-    field("severity", Kind::Choice(SEVERITIES), "How much it matters."),
-    field("agent", Kind::Text, "The agent."),
-    field("blocking", Kind::Bool, "Whether the task stands still."),
-    field("alternatives_considered", TEXTS, "What else was thought of."),
-    field("decision", Kind::Text, "What a human decided."),
-    field("plan", Kind::Text, "A plan, or where it is written."),
-    field("planned_action", Kind::Text, "What was meant to be done."),
-    field("detected_drift", Kind::Text, "What was done instead."),
-    field("original_goal", Kind::Text, "The goal of the task."),
-    field("drift_distance", Kind::Number { min: 0.0, max: 1e6 }, "Steps off the track."),
-];
-
-const OUTCOMES: Kind =
-    Kind::Choice(&["consumed", "approved", "rejected", "expired", "timed_out", "quarantined"]);
-
-const SIGNAL_ENDED: &[Field] = &[
-    required("time", Kind::Date, "When it ended."),
-    required("outcome", OUTCOMES, "How it ended."),
-    required("file", Kind::Text, "The file that it was."),
-    field("signal", Kind::Text, "Its name."),
-    field("id", Kind::Text, "Its id."),
-    field("created", Kind::Date, "When it was created."),
-    field("sender", Kind::Text, "Who sent it."),
-    field("request", Kind::Text, "Id of the request that it answered."),
-    field("fields", Kind::Map(&Kind::Any), "What it said."),
-    field("by", Kind::Text, "Who ended it."),
-    field("decision", Kind::Text, "What a human decided."),
-    field("reason", Kind::Text, "Why."),
-    field("answer", Kind::Text, "Id of the approval that it ended by."),
-    field("aside", Kind::Text, "Name in `quarantine/` of a file that could not be used."),
-];
-
-const SIGNAL_CLAIM: &[Field] =
-    &[required("by", Kind::Text, "Who holds it."), required("until", Kind::Date, "Until when.")];
-
-const SIGNAL_LEDGER: &[Field] = &[
-    required("version", COUNT, "Version of the format."),
-    field("claims", Kind::Map(&Kind::Record(SIGNAL_CLAIM)), "Signals that are held, by id."),
-    field("late", Kind::Map(&Kind::Date), "When a call first saw a signal late, by id."),
-    field(
-        "endings",
-        Kind::Map(&Kind::Record(SIGNAL_ENDED)),
-        "Signals that are over and not yet told everywhere, by id.",
-    ),
-    field("drifts_from", Kind::Date, "Drifts before this do not count any more."),
-    field(
-        "answers",
-        Kind::List(&Kind::Map(&Kind::Any)),
-        "What became of requests, until the agent was told.",
-    ),
 ];
 
 const DIAGNOSTIC: &[Field] = &[
@@ -201,15 +117,10 @@ const BASELINE: &[Field] = &[
 ];
 
 /// What is stored or printed, by name: a whole file, or one line of a log.
-pub const SHAPES: [(&str, Kind); 11] = [
-    ("signal", Kind::Record(SIGNAL)),
-    ("signal-history", Kind::Record(SIGNAL_ENDED)),
-    ("signal-ledger", Kind::Record(SIGNAL_LEDGER)),
+pub const SHAPES: [(&str, Kind); 6] = [
     ("decision-log", Kind::Record(decisions::DECISION)),
     ("diagnostic-log", Kind::Record(DIAGNOSTIC)),
-    ("escalations", Kind::Record(queues::ESCALATIONS)),
     ("task-log", Kind::Record(queues::TASK_LOG)),
-    ("context-summaries", Kind::Record(SUMMARIES)),
     ("event-log", Kind::Record(runs::EVENT_LOG)),
     ("lint", Kind::Record(LINT)),
     ("lint-baseline", Kind::Record(BASELINE)),

@@ -10,8 +10,12 @@ use serde_json::{Value, json};
 use crate::report::{schemas, stored};
 use crate::state::run::Run;
 use crate::store::breakers::record::BreakerFile;
+use crate::store::escalations::IndexFile;
 use crate::store::queues::QueueFile;
 use crate::store::session_file::SessionRecord;
+use crate::store::signals::found::SignalFile;
+use crate::store::signals::ledger::{Ending, Ledger};
+use crate::store::summaries::SummaryFile;
 
 /// Returns the schemas by the names that `policyd schema` takes.
 #[must_use]
@@ -21,7 +25,12 @@ pub fn all() -> Vec<(&'static str, Value)> {
     all.extend([
         derived::<SessionRecord<'_>>("state"),
         derived::<BreakerFile>("circuit-breakers"),
+        derived::<SignalFile<'_>>("signal"),
+        derived::<Ending>("signal-history"),
+        derived::<Ledger>("signal-ledger"),
         derived::<QueueFile<'_>>("tasks"),
+        derived::<IndexFile>("escalations"),
+        derived::<SummaryFile>("context-summaries"),
         derived::<Run>("run-state"),
     ]);
     all
