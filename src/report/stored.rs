@@ -1,7 +1,6 @@
 //! Shapes of what the program writes: stored files, logs, and the JSON of lint. Readers of them are
 //! lenient: an unknown key is kept, and what may be absent may be null.
 
-mod decisions;
 mod queues;
 mod runs;
 
@@ -12,12 +11,6 @@ use serde_json::Value;
 const COUNT: Kind = Kind::Int { min: 0, max: i64::MAX };
 const EXIT_CODE: Kind = Kind::Int { min: -0x8000_0000, max: 0x7fff_ffff };
 const TEXTS: Kind = Kind::List(&Kind::Text);
-
-const WINDOW: &[Field] = &[
-    field("window", COUNT, "Tokens of the window."),
-    field("threshold", Kind::Number { min: f64::MIN, max: f64::MAX }, "Percentage of `act`."),
-    field("model", Kind::Text, "A name of the model that says more than transcripts do."),
-];
 
 const DIAGNOSTIC: &[Field] = &[
     required("timestamp", Kind::Date, "When."),
@@ -117,8 +110,7 @@ const BASELINE: &[Field] = &[
 ];
 
 /// What is stored or printed, by name: a whole file, or one line of a log.
-pub const SHAPES: [(&str, Kind); 6] = [
-    ("decision-log", Kind::Record(decisions::DECISION)),
+pub const SHAPES: [(&str, Kind); 5] = [
     ("diagnostic-log", Kind::Record(DIAGNOSTIC)),
     ("task-log", Kind::Record(queues::TASK_LOG)),
     ("event-log", Kind::Record(runs::EVENT_LOG)),

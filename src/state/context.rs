@@ -133,17 +133,17 @@ impl Settings {
     }
 }
 
-/// What the environment says.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+/// Settings of the environment.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Overrides {
-    /// The window; 0 switches the meters off, as in the seed.
+    /// Size of the window in tokens; 0 switches the meters off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
-    /// The percentage of `act`.
+    /// Percentage of the tier `act`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threshold: Option<f64>,
-    /// A name of the model that says more than transcripts do.
+    /// Name of the model, which can be more precise than in transcripts.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub model: String,
 }

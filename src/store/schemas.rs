@@ -7,6 +7,7 @@ use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Value, json};
 
+use crate::report::decision_log::Entry;
 use crate::report::{schemas, stored};
 use crate::state::run::Run;
 use crate::store::breakers::record::BreakerFile;
@@ -28,6 +29,7 @@ pub fn all() -> Vec<(&'static str, Value)> {
         derived::<SignalFile<'_>>("signal"),
         derived::<Ending>("signal-history"),
         derived::<Ledger>("signal-ledger"),
+        derived::<Entry>("decision-log"),
         derived::<QueueFile<'_>>("tasks"),
         derived::<IndexFile>("escalations"),
         derived::<SummaryFile>("context-summaries"),
