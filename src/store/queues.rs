@@ -87,6 +87,39 @@ pub struct QueueFile<'a> {
     beside: &'a Map<String, Value>,
 }
 
+/// A line of `logs/dead-letter.jsonl`, as the schema describes it. The caller of [`QueueStore::audit`] makes it.
+#[derive(Debug, JsonSchema)]
+pub struct AuditLine {
+    /// Time of the action.
+    pub timestamp: Timestamp,
+    /// Action: `failed`, `entered`, `retry`, `abandon`, ….
+    #[schemars(length(min = 1))]
+    pub what: String,
+    /// Id of the task.
+    #[schemars(length(min = 1))]
+    pub task_id: String,
+    /// Queue of the task after the action.
+    pub place: Option<String>,
+    /// Number of attempts that count.
+    pub attempts: Option<u64>,
+    /// Who acted.
+    pub by: Option<String>,
+    /// Rule that caused the action.
+    pub rule: Option<String>,
+    /// Whether the task was requeued with others.
+    pub redrive: Option<bool>,
+    /// Escalation that was answered.
+    pub escalation: Option<String>,
+    /// Signal that the task waits for.
+    pub signal: Option<String>,
+    /// Request that was approved.
+    pub request: Option<String>,
+    /// The decision.
+    pub decision: Option<String>,
+    /// Whether the task may continue.
+    pub approved: Option<bool>,
+}
+
 /// Keys beside the tasks.
 #[derive(JsonSchema)]
 struct QueueKeys {

@@ -7,22 +7,25 @@ use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Value, json};
 
+use super::breakers::record::BreakerFile;
+use super::diagnostic::DiagnosticEntry;
+use super::escalations::IndexFile;
+use super::queues::{AuditLine, QueueFile};
+use super::session_file::SessionRecord;
+use super::signals::found::SignalFile;
+use super::signals::ledger::{Ending, Ledger};
+use super::summaries::SummaryFile;
+use crate::lint::baseline::Baseline;
 use crate::report::decision_log::Entry;
-use crate::report::{schemas, stored};
+use crate::report::event_log::EventLine;
+use crate::report::lint::LintReport;
+use crate::report::schemas;
 use crate::state::run::Run;
-use crate::store::breakers::record::BreakerFile;
-use crate::store::escalations::IndexFile;
-use crate::store::queues::QueueFile;
-use crate::store::session_file::SessionRecord;
-use crate::store::signals::found::SignalFile;
-use crate::store::signals::ledger::{Ending, Ledger};
-use crate::store::summaries::SummaryFile;
 
 /// Returns the schemas by the names that `policyd schema` takes.
 #[must_use]
 pub fn all() -> Vec<(&'static str, Value)> {
     let mut all = schemas::of_packs();
-    all.extend(stored::SHAPES.iter().map(|(name, kind)| (*name, stored::schema(kind, name))));
     all.extend([
         derived::<SessionRecord<'_>>("state"),
         derived::<BreakerFile>("circuit-breakers"),
@@ -30,10 +33,15 @@ pub fn all() -> Vec<(&'static str, Value)> {
         derived::<Ending>("signal-history"),
         derived::<Ledger>("signal-ledger"),
         derived::<Entry>("decision-log"),
+        derived::<DiagnosticEntry<'_>>("diagnostic-log"),
         derived::<QueueFile<'_>>("tasks"),
         derived::<IndexFile>("escalations"),
+        derived::<AuditLine>("task-log"),
         derived::<SummaryFile>("context-summaries"),
         derived::<Run>("run-state"),
+        derived::<EventLine>("event-log"),
+        derived::<LintReport<'_>>("lint"),
+        derived::<Baseline>("lint-baseline"),
     ]);
     all
 }
