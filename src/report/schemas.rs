@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::cases;
 use crate::policy::{guards, shapes};
-use crate::source::schema::{Writer, json_schema};
+use crate::source::schema::json_schema;
 
 /// Returns the name of the schema for a file of a pack.
 #[must_use]
@@ -19,7 +19,6 @@ pub fn of_packs() -> Vec<(&'static str, Value)> {
     let name = |file: &'static str| file.trim_end_matches(".yaml");
     // The sets of guards have the form of `guards.yaml`.
     let files = shapes::FILES.iter().filter(|it| !guards::FILES[1..].contains(&it.file));
-    let files =
-        files.map(|it| (name(it.file), json_schema(&it.kind, name(it.file), Writer::Person)));
+    let files = files.map(|it| (name(it.file), json_schema(&it.kind, name(it.file))));
     files.chain([(name(cases::shape::FILE.file), cases::shape::schema())]).collect()
 }
